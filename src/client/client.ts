@@ -3,13 +3,15 @@ import { DeliveryRequests } from './deliveries.ts';
 import { ConnectionError, isTransient, notDawatchError, toApiError } from './errors.ts';
 import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
 import type { Overview, Report, ReportQuery } from './overview.ts';
-import { queryOf, type SendRequest } from './request.ts';
+import { queryOf, SearchRequests, type SendRequest, type SubmissionQuery } from './request.ts';
 import {
   type AuditEntry,
   type AuditPage,
   type Erased,
+  type FoundSubmissions,
   isFinal,
   type Submission,
+  type SubmissionFilter,
   type SubmissionPage,
   type SubmissionWithHistory,
   type Tracked,
@@ -39,6 +41,7 @@ const MAX_OUTAGE_MS = 60_000;
 const CALL_TIMEOUT_MS = 60_000;
 /** Timeout of an erasure, which reads the whole ledger. */
 const ERASURE_TIMEOUT_MS = 600_000;
+
 /** Added to the duration of a long poll. */
 const RESPONSE_MARGIN_MS = 5_000;
 
@@ -47,6 +50,7 @@ export class DawatchClient {
   readonly #url: string;
   readonly #headers: Record<string, string>;
   readonly #token: string | undefined;
+  readonly #search: SearchRequests;
   /** Webhook endpoints. Needs the role admin. */
   readonly webhooks: WebhookRequests;
   /** Deliveries of events and their results. Needs the role admin. */
@@ -62,6 +66,7 @@ export class DawatchClient {
     const send: SendRequest = (method, path, body) => this.#requestWithToken(method, path, body);
     this.webhooks = new WebhookRequests(send);
     this.deliveries = new DeliveryRequests(send);
+    this.#search = new SearchRequests((method, path, body) => this.#request(method, path, { body }));
   }
 
   /**
@@ -82,13 +87,27 @@ export class DawatchClient {
   }
 
   /**
-   * Returns a page of submissions, newest first. `limit`: 1 to 1,000, default 100. `cursor`: `next_cursor` of the previous
-   * page. `prefix`: only ids with this prefix, ordered by id; cannot be combined with `status`.
+   * Returns a page of submissions that match the filter, newest first; with a time in the order of that time, with `prefix` in the
+   * order of ids. `limit`: 1 to 1,000, default 100. `cursor`: `next_cursor` of the previous page. A page may have fewer submissions
+   * although more follow: use `listAll`, or continue until `next_cursor` is null.
    */
-  list(
-    query: { status?: string | undefined; prefix?: string; limit?: number; cursor?: string } = {},
-  ): Promise<SubmissionPage> {
-    return this.#request('GET', `/v1/submissions${queryOf(query)}`);
+  list(query: SubmissionQuery = {}): Promise<SubmissionPage> {
+    return this.#search.list(query);
+  }
+
+  /** Yields all submissions that match the filter, in the order of `list`. */
+  listAll(filter: SubmissionFilter = {}): AsyncGenerator<Submission, void, undefined> {
+    return this.#search.listAll(filter);
+  }
+
+  /** Returns the number of submissions that match the filter. Counting a million takes many requests, except by status alone. */
+  count(filter: SubmissionFilter = {}): Promise<number> {
+    return this.#search.count(filter);
+  }
+
+  /** Returns the submissions of up to 1,000 ids without their histories. */
+  lookup(submissionIds: readonly string[]): Promise<FoundSubmissions> {
+    return this.#search.lookup(submissionIds);
   }
 
   /** Waits until the submission is final, at most `timeoutS` (0 to 240), and returns its current state. */

@@ -42,9 +42,14 @@ export type DeliveryQuery = {
   /** Shorthand for the destination `webhook:<id>`. Use one of the two. */
   webhook_id?: string;
   destination?: string;
-  state?: Delivery['state'];
+  state?: Delivery['state'] | readonly Delivery['state'][];
   submission_id?: string;
   event_id?: string;
+  /** Types of events, or wildcards such as `submission.*`. */
+  event_type?: string | readonly string[];
+  /** The time of the event, ISO 8601: `since` or later, and before `until`. */
+  since?: string;
+  until?: string;
   /** 1 to 1,000, default 100. */
   limit?: number;
   cursor?: string;
@@ -58,7 +63,10 @@ export class DeliveryRequests {
     this.#send = send;
   }
 
-  /** Returns a page, newest first. `cursor`: `next_cursor` of the previous page. */
+  /**
+   * Returns a page, newest first. `cursor`: `next_cursor` of the previous page. A page may have fewer deliveries than requested, even
+   * none, although more follow: continue until `next_cursor` is null.
+   */
   list(query: DeliveryQuery = {}): Promise<DeliveryPage> {
     return this.#send('GET', `/v1/deliveries${queryOf(query)}`);
   }

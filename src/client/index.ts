@@ -4,6 +4,7 @@ export type { Delivery, DeliveryAttempt, DeliveryDetails, DeliveryPage, Delivery
 export { ApiError, ConnectionError } from './errors.ts';
 export type { EventOptions, FeedEvent } from './events.ts';
 export type { Distribution, Overview, Report, ReportPercentiles, ReportQuery, ReportSums } from './overview.ts';
+export type { SubmissionQuery } from './request.ts';
 export {
   type AlertEvent,
   type AuditEntry,
@@ -12,12 +13,14 @@ export {
   type Erased,
   type EventSubmission,
   type FeedGap,
+  type FoundSubmissions,
   type HistoryEntry,
   isFinal,
   type OptionChanges,
   type PollingCost,
   type Submission,
   type SubmissionEvent,
+  type SubmissionFilter,
   type SubmissionPage,
   type SubmissionStatus,
   type SubmissionWithHistory,

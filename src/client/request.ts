@@ -1,9 +1,64 @@
+import type { FoundSubmissions, Submission, SubmissionFilter, SubmissionPage } from './shapes.ts';
+
 /** Sends a request and returns its body, or undefined for a response without a body. */
 export type SendRequest = <T>(method: string, path: string, body?: unknown) => Promise<T>;
 
-/** Returns a query string such as "?a=1&b=2" without undefined values, or "" if there are none. */
+/** Returns a query string such as "?a=1&b=2" without undefined values, or "" if there are none. A list becomes "a,b". */
 export function queryOf(query: object): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value));
   return parameters.size === 0 ? '' : `?${parameters}`;
+}
+
+/** The largest `limit` of a list. */
+const MAX_PAGE = 1_000;
+
+export type SubmissionQuery = SubmissionFilter & { limit?: number | undefined; cursor?: string | undefined };
+
+/** Lists, counts and looks up submissions. */
+export class SearchRequests {
+  readonly #send: SendRequest;
+
+  constructor(send: SendRequest) {
+    this.#send = send;
+  }
+
+  list(query: SubmissionQuery): Promise<SubmissionPage> {
+    return this.#send('GET', `/v1/submissions${filterQuery(query)}`);
+  }
+
+  async *listAll(filter: SubmissionFilter): AsyncGenerator<Submission, void, undefined> {
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page: SubmissionPage = await this.list({ ...filter, limit: MAX_PAGE, cursor });
+      yield* page.submissions;
+      cursor = page.next_cursor;
+    }
+  }
+
+  async count(filter: SubmissionFilter): Promise<number> {
+    let total = 0;
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const path = `/v1/submission_count${filterQuery({ ...filter, cursor })}`;
+      const part = await this.#send<{ count: number; next_cursor: string | null }>('GET', path);
+      total += part.count;
+      cursor = part.next_cursor;
+    }
+    return total;
+  }
+
+  async lookup(submissionIds: readonly string[]): Promise<FoundSubmissions> {
+    const found: FoundSubmissions = { submissions: [], not_found: [] };
+    for (let remaining = submissionIds; remaining.length > 0; ) {
+      const body = { submission_ids: remaining };
+      const part = await this.#send<FoundSubmissions & { remaining: string[] }>('POST', '/v1/submissions/lookup', body);
+      found.submissions.push(...part.submissions);
+      found.not_found.push(...part.not_found);
+      remaining = part.remaining;
+    }
+    return found;
+  }
+}
+
+function filterQuery({ metadata, ...query }: SubmissionQuery): string {
+  return queryOf({ ...query, metadata: metadata && JSON.stringify(metadata) });
 }

@@ -69,7 +69,23 @@ export type HistoryEntry = {
 /** `history`: one entry per change, oldest first. */
 export type SubmissionWithHistory = Submission & { history: HistoryEntry[] };
 
-/** `submissions`: newest first. `next_cursor`: null on the last page. */
+/** Conditions that all apply. Times are ISO 8601; `since` includes its time, `until` excludes it. */
+export type SubmissionFilter = {
+  status?: SubmissionStatus | readonly SubmissionStatus[] | undefined;
+  /** Name of the upstream. */
+  upstream?: string | undefined;
+  /** Up to 10 values at the top level of the metadata. They are compared as text: 4711 finds the number and the text. */
+  metadata?: Readonly<Record<string, string | number | boolean | null>> | undefined;
+  tracked_since?: string | undefined;
+  tracked_until?: string | undefined;
+  /** The time of the final status. */
+  ended_since?: string | undefined;
+  ended_until?: string | undefined;
+  /** The beginning of the ids; of UUIDs in any case. */
+  prefix?: string | undefined;
+};
+
+/** `next_cursor`: null on the last page. Other pages may have fewer submissions than requested, even none. */
 export type SubmissionPage = { submissions: Submission[]; next_cursor: string | null };
 
 /** Options of a tracking request. */
@@ -88,6 +104,9 @@ export type Tracked = {
   /** In the order of the request, without duplicates. `not_applied`: options that differ from those of an unchanged submission. */
   submissions: (Submission & { not_applied?: TrackOptionName[] | undefined })[];
 };
+
+/** `submissions`: in the order of the request, without duplicates. `not_found`: ids that were never tracked. */
+export type FoundSubmissions = { submissions: Submission[]; not_found: string[] };
 
 export type TrackOptions = {
   /** Name of the upstream; default: "default". */

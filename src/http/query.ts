@@ -2,17 +2,28 @@ import { z } from 'zod';
 import { shownOf } from '../domain/explain-issue.ts';
 import { SUBMISSION_ID_PATTERN } from '../domain/submission.ts';
 
-/** Parses a query string. A repeated parameter becomes an array, which only schemas of lists accept. */
-export function parseQuery(text: string): Record<string, string | string[]> {
+/** Parameters of this form are the fields of one parameter `metadata`. */
+const METADATA_PREFIX = 'metadata.';
+
+type Parameters = Record<string, string | string[]>;
+
+/**
+ * Parses a query string. A repeated parameter becomes an array, which only schemas of lists accept. The parameters
+ * `metadata.<name>` become an object `metadata`.
+ */
+export function parseQuery(text: string): Parameters | Record<string, Parameters[string] | Parameters> {
   if (text === '') return {};
   const parameters = new URLSearchParams(text);
-  const names = [...new Set(parameters.keys())];
-  return Object.fromEntries(
-    names.map((name) => {
-      const values = parameters.getAll(name);
-      return [name, values.length === 1 ? (values[0] ?? '') : values];
-    }),
-  );
+  const given = [...new Set(parameters.keys())].map((name): [string, string | string[]] => {
+    const values = parameters.getAll(name);
+    return [name, values.length === 1 ? (values[0] ?? '') : values];
+  });
+  const isField = ([name]: [string, unknown]) => name.startsWith(METADATA_PREFIX);
+  const fields = given.filter(isField).map(([name, value]) => [name.slice(METADATA_PREFIX.length), value]);
+  const others = Object.fromEntries(given.filter((entry) => !isField(entry)));
+  if (fields.length === 0) return others;
+  // Both forms together are neither text nor a valid object.
+  return { ...others, metadata: 'metadata' in others ? [] : Object.fromEntries(fields) };
 }
 
 /** A query parameter that is a whole number. Stricter than Number(): "1e3", "0x10" and " 7 " are refused. */
@@ -51,6 +62,47 @@ export function toIdCursor(submissionId: string): string {
 export function fromIdCursor(cursor: string): string | undefined {
   const id = /^i1\.(.*)$/s.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[1];
   return id !== undefined && SUBMISSION_ID_PATTERN.test(id) && toIdCursor(id) === cursor ? id : undefined;
+}
+
+/** Encodes a position of a list ordered by a time, given in epoch milliseconds, and then by the position of the row. */
+export function toTimeCursor(kind: 'tracked' | 'ended' | 'created', [at, row]: readonly [number, number]): string {
+  return Buffer.from(`${TIME_KINDS[kind]}.${at}.${row}`).toString('base64url');
+}
+
+export function fromTimeCursor(kind: 'tracked' | 'ended' | 'created', cursor: string): [number, number] | undefined {
+  const [, prefix, at, row] =
+    /^([tec]1)\.(-?\d{1,19})\.([1-9]\d{0,14})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1')) ?? [];
+  if (prefix !== TIME_KINDS[kind]) return undefined;
+  const position: [number, number] = [Number(at), Number(row)];
+  return toTimeCursor(kind, position) === cursor ? position : undefined;
+}
+
+const TIME_KINDS = { tracked: 't1', ended: 'e1', created: 'c1' };
+
+/** Metadata of a parameter with several values: text or a list in the request, text in the OpenAPI document. */
+export const SEVERAL = { type: 'string', anyOf: undefined } as const;
+
+/** A query parameter with several values: separated by commas, or repeated. */
+export const severalOf = <Value extends string>(values: readonly Value[]) =>
+  z.union([z.string(), z.array(z.string())]).transform((given, context) => {
+    const names = [...new Set([given].flat().flatMap((text) => text.split(',')))];
+    const unknown = names.find((name) => !(values as readonly string[]).includes(name));
+    if (unknown === undefined) return names as Value[];
+    const message = `must be one or more of ${values.join(', ')}${shownOf(unknown)}`;
+    context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  });
+
+/** A query parameter that is a time, in epoch milliseconds once it is parsed. */
+export const timeParameter = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
+
+/** Refuses a time range that contains no time. */
+export function checkRange(
+  context: z.core.$RefinementCtx,
+  { since, until, name }: { since: number | undefined; until: number | undefined; name: string },
+): void {
+  if (since !== undefined && until !== undefined && since >= until)
+    context.addIssue({ code: 'custom', path: [name], message: 'must be after the start of the range' });
 }
 
 export const CURSOR_REFUSAL = 'is not a cursor returned by this list';

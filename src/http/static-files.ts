@@ -1,14 +1,13 @@
-import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { dashboardAssets } from '../dashboard/assets.ts';
+import { etagOf, isKnown } from './etag.ts';
 
 /** A response body that is built once and sent to every client from the same bytes. */
 export type StoredResponse = { body: Buffer; etag: string; headers: Readonly<Record<string, string>> };
 
 export function storedResponse(body: Buffer | string, headers: Record<string, string>): StoredResponse {
   const bytes = Buffer.from(body);
-  const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`;
-  return { body: bytes, etag, headers };
+  return { body: bytes, etag: etagOf(bytes), headers };
 }
 
 /** Sends the body, or 304 to a client that has it. Browsers revalidate every time, so an upgrade is visible at once. */
@@ -51,8 +50,4 @@ export function registerDashboard(app: FastifyInstance): void {
     }),
   );
   serveFiles(app, ['/', '/assets/*'], () => files);
-}
-
-function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
-  return (ifNoneMatch ?? '').split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
 }

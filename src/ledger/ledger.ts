@@ -28,6 +28,7 @@ import { ObjectiveSlices } from './stats/objective-slices.ts';
 import { Reports } from './stats/reports.ts';
 import { StatusCounts } from './submissions/status-counts.ts';
 import { SubmissionQueries } from './submissions/submission-queries.ts';
+import { SubmissionSearch } from './submissions/submission-search.ts';
 import { SubmissionStore } from './submissions/submission-store.ts';
 import { SubmissionWriter } from './submissions/submission-writer.ts';
 import { UpstreamStore } from './submissions/upstream-store.ts';
@@ -43,6 +44,7 @@ export class Ledger implements WatcherLedger {
   readonly credentials: CredentialStore;
   readonly audit: AuditTrail;
   readonly submissions: SubmissionQueries;
+  readonly search: SubmissionSearch;
   readonly fanOut: FanOut;
   readonly outbox: Outbox;
   readonly webhooks: Webhooks;
@@ -72,6 +74,7 @@ export class Ledger implements WatcherLedger {
     this.credentials = new CredentialStore(database);
     this.audit = new AuditTrail(database);
     this.submissions = new SubmissionQueries(database);
+    this.search = new SubmissionSearch(database, counts);
     this.fanOut = new FanOut(database);
     this.outbox = new Outbox(database, this.fanOut);
     this.webhooks = new Webhooks(database, this.fanOut);

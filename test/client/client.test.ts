@@ -63,6 +63,24 @@ it('finds submissions by the beginning of their ids', async () => {
   expect(submissions.map((one) => one.submission_id)).toEqual(['begun-1', 'begun-2']);
 });
 
+it('lists all, counts and looks up submissions by conditions', async () => {
+  const ids = Array.from({ length: 1_005 }, (_, index) => `search-${String(index).padStart(4, '0')}`);
+  await client().track(ids, { upstream: 'other', metadata: { order: 4711, paid: true } });
+  await client().cancel('search-0007');
+  const filter = { upstream: 'other', metadata: { order: 4711, paid: true }, prefix: 'search-' };
+  const listed: string[] = [];
+  for await (const { submission_id } of client().listAll(filter)) listed.push(submission_id);
+  expect(listed).toEqual(ids);
+  expect(await client().count(filter)).toBe(1_005);
+  const ended_since = new Date(Date.now() - 60_000).toISOString();
+  expect(await client().count({ ...filter, status: ['cancelled', 'expired'], ended_since })).toBe(1);
+  expect(await client().count({ ...filter, tracked_until: ended_since })).toBe(0);
+  const found = await client().lookup(['search-0003', 'never-tracked', 'search-0001']);
+  expect(found.submissions.map((one) => one.submission_id)).toEqual(['search-0003', 'search-0001']);
+  expect(found.not_found).toEqual(['never-tracked']);
+  expect(await client().lookup([])).toEqual({ submissions: [], not_found: [] });
+});
+
 it.each(['a/b', '../livez', 'a?b=c#d', '100%', 'a+b&c', '%2e%2e', 'a;b', '"\'<>`{|}\\^~'])(
   'tracks, gets, awaits and cancels the id %s unchanged',
   async (id) => {
@@ -90,6 +108,12 @@ describe('throws an ApiError', () => {
   it.each([
     ['for an id that was never tracked', 404, (at: DawatchClient) => at.get('never')],
     ['for a conflict', 409, (at: DawatchClient) => at.track(['disputed'])],
+    ['for an unknown status', 400, (at: DawatchClient) => at.count({ status: 'done' as 'failed' })],
+    [
+      'for too many ids',
+      400,
+      (at: DawatchClient) => at.lookup(Array.from({ length: 1_001 }, (_, index) => `${index}`)),
+    ],
     ['for an invalid limit', 400, (at: DawatchClient) => at.list({ limit: 0 })],
     ['for a wait above the limit', 400, (at: DawatchClient) => at.wait('disputed', 1_000)],
   ])('%s', async (_, status, act) => {

@@ -1,7 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SUBMISSION_ID_PATTERN } from '../../src/domain/submission.ts';
-import { cursorSchema, fromCursor, fromIdCursor, toCursor, toIdCursor } from '../../src/http/query.ts';
+import {
+  cursorSchema,
+  fromCursor,
+  fromIdCursor,
+  fromTimeCursor,
+  toCursor,
+  toIdCursor,
+  toTimeCursor,
+} from '../../src/http/query.ts';
 import { call, listOf, post, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';
@@ -14,7 +22,7 @@ const text = fc.oneof(
   // The content of a cursor with a modification, and a cursor with added characters.
   fc
     .tuple(
-      fc.constantFrom('s1.', 'i1.', 's2.', 'S1.', ''),
+      fc.constantFrom('s1.', 'i1.', 't1.5.', 'e1.-7.', 's2.', 'S1.', ''),
       fc.oneof(fc.string(), fc.integer().map(String), fc.bigInt().map(String)),
     )
     .map(([kind, rest]) => Buffer.from(`${kind}${rest}`).toString('base64url')),
@@ -28,11 +36,20 @@ describe('a cursor', () => {
       fc.property(position, (at) => fromCursor(toCursor(at)) === at && cursorSchema.safeParse(toCursor(at)).success),
     );
     fc.assert(fc.property(id, (name) => fromIdCursor(toIdCursor(name)) === name));
+    fc.assert(
+      fc.property(fc.constantFrom('tracked', 'ended', 'created'), fc.maxSafeInteger(), position, (kind, time, at) => {
+        expect(fromTimeCursor(kind, toTimeCursor(kind, [time, at]))).toEqual([time, at]);
+      }),
+    );
   });
 
   it('of one kind is invalid for the other', () => {
     fc.assert(fc.property(position, (at) => fromIdCursor(toCursor(at)) === undefined));
     fc.assert(fc.property(id, (name) => fromCursor(toIdCursor(name)) === undefined));
+    expect([
+      fromTimeCursor('ended', toTimeCursor('tracked', [1, 2])),
+      fromCursor(toTimeCursor('ended', [1, 2])),
+    ]).toEqual([undefined, undefined]);
   });
 
   it('has one valid spelling; any other text is refused', () => {
@@ -42,6 +59,8 @@ describe('a cursor', () => {
         if (at !== undefined) expect([Number.isSafeInteger(at) && at > 0, toCursor(at)]).toEqual([true, given]);
         const name = fromIdCursor(given);
         if (name !== undefined) expect([SUBMISSION_ID_PATTERN.test(name), toIdCursor(name)]).toEqual([true, given]);
+        const time = fromTimeCursor('tracked', given);
+        if (time !== undefined) expect(toTimeCursor('tracked', time)).toBe(given);
       }),
       { numRuns: 2_000 },
     );
@@ -64,7 +83,10 @@ it('a list responds to any cursor with a page or 400', async () => {
     '/v1/submissions?limit=2',
     '/v1/submissions?prefix=a&limit=2',
     '/v1/submissions?status=pending',
+    '/v1/submissions?tracked_since=2000-01-01T00:00:00Z',
+    '/v1/submission_count?ended_since=2000-01-01T00:00:00Z',
     '/v1/deliveries?limit=2',
+    '/v1/deliveries?since=2000-01-01T00:00:00Z',
     '/v1/webhooks?limit=2',
     '/v1/audit?limit=2',
   );

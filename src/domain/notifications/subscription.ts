@@ -43,9 +43,14 @@ export const metadataFilterSchema = z
   )
   .describe('Only events of submissions whose metadata contains all of these names with exactly these values');
 
+/** Returns the event types that the types and wildcards cover. */
+export function typesCovered(types: readonly string[]): (typeof EVENT_TYPES)[number][] {
+  return EVENT_TYPES.filter((name) => types.some((type) => covers(type, name)));
+}
+
 /** Returns a function that tests events; created once per subscription. */
 export function createMatcher({ types, metadata }: Subscription) {
-  const wanted = new Set(EVENT_TYPES.filter((name) => types.some((type) => covers(type, name))));
+  const wanted = new Set(typesCovered(types));
   const filter = metadata === null ? [] : Object.entries(metadata);
   return (event: { type: string; metadata: Record<string, unknown> | null }): boolean =>
     wanted.has(event.type as never) &&

@@ -3,6 +3,7 @@ import { explainIssue } from '../../domain/explain-issue.ts';
 import type { EventRecord } from '../../domain/notifications/event-body.ts';
 import { createMatcher, eventTypeSchema, metadataFilterSchema } from '../../domain/notifications/subscription.ts';
 import { canonicalId } from '../../domain/submission.ts';
+import { SEVERAL } from '../query.ts';
 
 export type EventFilter = (event: EventRecord) => boolean;
 
@@ -13,7 +14,8 @@ export const typesSchema = z
   .superRefine((types, context) => {
     for (const type of types) addIssues(context, eventTypeSchema.safeParse(type, { error: explainIssue }));
   })
-  .describe('Only events of these types: exact ones, or wildcards like submission.*; comma-separated or repeated');
+  .describe('Only events of these types: exact ones, or wildcards like submission.*; comma-separated or repeated')
+  .meta(SEVERAL);
 
 /** The `metadata` parameter: the metadata filter of a webhook as JSON. */
 export const metadataQuerySchema = z

@@ -29,6 +29,11 @@ export const RESPONSE_HEADERS = {
   'ratelimit-remaining': number('Requests left in this window', 59_998),
   'ratelimit-reset': number('Seconds until the window ends', 43),
   'retry-after': number('Seconds to wait before the next attempt', 17),
+  etag: {
+    description: 'Entity tag for If-None-Match',
+    schema: { type: 'string' },
+    example: '"n4bQgYhMfWWaL-qgxVrQFa"',
+  },
   'www-authenticate': {
     description: 'How to authenticate',
     schema: { type: 'string' },
@@ -72,7 +77,9 @@ export function completeOperation(path: string, operation: Operation): void {
     if (Number(status) in EXAMPLES && isProblem(response)) {
       const [name] = PROBLEMS[Number(status) as ProblemStatus];
       operation.responses[status] = { $ref: `#/components/responses/${name}` } as object;
-    } else response.headers = { ...response.headers, ...commonRefs({ isLimited: !isUnlimited(path) }) };
+    } else if ('304' in operation.responses && Number(status) < 400)
+      response.headers = { ...headerRefs(['etag']), ...commonRefs({ isLimited: !isUnlimited(path) }) };
+    else response.headers = { ...response.headers, ...commonRefs({ isLimited: !isUnlimited(path) }) };
   }
   operation.responses.default = { $ref: '#/components/responses/Problem' } as object;
 }

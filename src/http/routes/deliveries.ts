@@ -1,20 +1,40 @@
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import { type Delivery, parseDestination, webhookDestination } from '../../domain/notifications/delivery.ts';
+import {
+  DELIVERY_STATES,
+  type Delivery,
+  parseDestination,
+  webhookDestination,
+} from '../../domain/notifications/delivery.ts';
+import { typesCovered } from '../../domain/notifications/subscription.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
+import { deliveryOrderOf } from '../../ledger/deliveries/delivery-filter.ts';
+import type { Position } from '../../ledger/file/bounded-search.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { actorOf } from '../access/access.ts';
+import { typesSchema } from '../feed/event-filter.ts';
 import type { TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendProblem } from '../problems.ts';
-import { nextCursor, pageOf, pageParameters } from '../query.ts';
+import {
+  CURSOR_REFUSAL,
+  checkRange,
+  cursorText,
+  fromCursor,
+  fromTimeCursor,
+  pageLimit,
+  SEVERAL,
+  severalOf,
+  timeParameter,
+  toCursor,
+  toTimeCursor,
+} from '../query.ts';
 import {
   deliveryDetailsSchema,
   deliveryIdSchema,
   deliveryListSchema,
   deliverySchema,
-  deliveryStateSchema,
   destinationSchema,
   eventIdSchema,
   replayedSchema,
@@ -35,23 +55,40 @@ const querySchema = z
     destination: destinationSchema
       .optional()
       .describe('Only deliveries to this destination: webhook:<id>, channel:<name> or callback:<origin>'),
-    state: deliveryStateSchema
+    state: severalOf(DELIVERY_STATES)
       .optional()
-      .describe('Only deliveries in this state')
-      .meta({ examples: ['dead'] }),
+      .describe(`Only deliveries in these states, separated by commas or repeated: ${DELIVERY_STATES.join(', ')}`)
+      .meta({ ...SEVERAL, examples: ['dead'] }),
     submission_id: submissionIdSchema.optional().describe('Only deliveries of events about this submission'),
     event_id: eventIdSchema.optional(),
-    ...pageParameters,
+    event_type: typesSchema
+      .optional()
+      .describe(
+        'Only events of these types: exact ones, or wildcards like submission.*; separated by commas or repeated',
+      ),
+    since: timeParameter.optional().describe('Only events at this time or later'),
+    until: timeParameter.optional().describe('Only events before this time'),
+    limit: pageLimit,
+    cursor: cursorText(64).optional(),
   })
   .refine(({ webhook_id, destination }) => webhook_id === undefined || destination === undefined, {
     path: ['destination'],
     error: 'can not be combined with webhook_id',
+  })
+  .superRefine((query, context) => {
+    checkRange(context, { since: query.since, until: query.until, name: 'until' });
+    if (query.cursor !== undefined && positionOf(query) === undefined)
+      context.addIssue({ code: 'custom', path: ['cursor'], message: CURSOR_REFUSAL });
   });
 
 const OPERATIONS = operations('notifications', {
   listDeliveries: {
     summary: 'List deliveries, newest first',
-    description: 'Ended deliveries are kept as the settings `deliveries.keep_s` and `retention` define.',
+    description:
+      'All conditions apply together. The newest is the one that was created last; with `since` or `until` the list is ordered by ' +
+      'the time of the event. A page takes a bounded time: it may have fewer entries than `limit`, even none, although more ' +
+      'follow. Continue until `next_cursor` is null. Ended deliveries are kept as the settings `deliveries.keep_s` and ' +
+      '`retention` define.',
     querystring: querySchema,
     response: { 200: deliveryListSchema },
   },
@@ -87,15 +124,19 @@ export function registerDeliveries(
   const shown = (delivery: Delivery) => reported(String(delivery.id), toDeliveryBody(delivery));
 
   app.get('/v1/deliveries', { config: { isExpensive: true }, schema: OPERATIONS.listDeliveries }, async ({ query }) => {
-    const { webhook_id, state } = query;
-    const page = deliveries.list({
+    const { webhook_id, event_type } = query;
+    const { deliveries: page, next } = deliveries.list({
       destination: webhook_id === undefined ? query.destination : webhookDestination(webhook_id),
-      state,
+      states: query.state,
       submissionId: query.submission_id,
       eventId: query.event_id,
-      ...pageOf(query),
+      eventTypes: event_type && typesCovered(event_type),
+      since: query.since,
+      until: query.until,
+      limit: Number(query.limit),
+      after: positionOf(query),
     });
-    return { deliveries: page.deliveries.map(shown), next_cursor: nextCursor(page.nextBefore) };
+    return { deliveries: page.map(shown), next_cursor: cursorOf(query, next) };
   });
 
   app.get('/v1/deliveries/:id', { schema: OPERATIONS.getDelivery }, async ({ params: { id } }, reply) => {
@@ -140,6 +181,22 @@ export function registerDeliveries(
     if (replayed === undefined) return conflict(reply, `${destination} is disabled or not configured`);
     return reply.code(202).send({ replayed });
   });
+}
+
+type Times = { since?: number | undefined; until?: number | undefined };
+
+/** Returns the position of the cursor; undefined if there is none, or if it belongs to a list with another order. */
+function positionOf({ cursor, ...times }: Times & { cursor?: string | undefined }): Position | undefined {
+  if (cursor === undefined) return undefined;
+  if (deliveryOrderOf(times) === 'time') return fromTimeCursor('created', cursor);
+  const position = fromCursor(cursor);
+  return position === undefined ? undefined : [position];
+}
+
+function cursorOf(times: Times, next: Position | null): string | null {
+  if (next === null) return null;
+  const [first, row] = next.map(Number);
+  return deliveryOrderOf(times) === 'time' ? toTimeCursor('created', [first ?? 0, row ?? 0]) : toCursor(first ?? 0);
 }
 
 function unknown(reply: FastifyReply, id: string): FastifyReply {

@@ -81,7 +81,7 @@ const EVENT_EXAMPLE = {
   data: { sequence: 42, upstream: 'default' },
 };
 
-export const deliveryStateSchema = z
+const deliveryStateSchema = z
   .enum(DELIVERY_STATES)
   .describe('waiting: for an attempt; dead: a dead letter; discarded: its webhook was deleted')
   .meta({ id: 'DeliveryState' });

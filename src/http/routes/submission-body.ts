@@ -13,7 +13,7 @@ import {
 import { iso } from '../../domain/timestamps.ts';
 import { nextCursorSchema } from '../query.ts';
 
-const EXAMPLE = {
+export const SUBMISSION_EXAMPLE = {
   submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
   upstream: 'default',
   status: 'finalized',
@@ -27,14 +27,21 @@ const EXAMPLE = {
   metadata: { order: 4711 },
 } as const;
 const HISTORY_EXAMPLE = [
-  { seq: 1, at: EXAMPLE.tracked_at, status: 'tracking', previous_status: null, upstream_state: null, data: null },
+  {
+    seq: 1,
+    at: SUBMISSION_EXAMPLE.tracked_at,
+    status: 'tracking',
+    previous_status: null,
+    upstream_state: null,
+    data: null,
+  },
   {
     seq: 2,
-    at: EXAMPLE.finalized_at,
+    at: SUBMISSION_EXAMPLE.finalized_at,
     status: 'finalized',
     previous_status: 'tracking',
     upstream_state: 'Finalized',
-    data: EXAMPLE.data,
+    data: SUBMISSION_EXAMPLE.data,
   },
 ].map((entry) => ({ ...entry, error: null }));
 
@@ -45,7 +52,7 @@ export const submissionSchema = z
     polls: z.int().describe('Requests sent for this submission'),
   })
   .describe('A tracked submission')
-  .meta({ id: 'Submission', examples: [EXAMPLE] });
+  .meta({ id: 'Submission', examples: [SUBMISSION_EXAMPLE] });
 export type SubmissionBody = z.output<typeof submissionSchema>;
 
 const changed = <T extends z.ZodType>(value: T) => z.object({ from: value, to: value });
@@ -84,7 +91,7 @@ const historyEntrySchema = z
 export const submissionWithHistorySchema = submissionSchema
   .extend({ history: z.array(historyEntrySchema).describe('One entry per change, oldest first') })
   .describe('A tracked submission with its history')
-  .meta({ id: 'SubmissionWithHistory', examples: [{ ...EXAMPLE, history: HISTORY_EXAMPLE }] });
+  .meta({ id: 'SubmissionWithHistory', examples: [{ ...SUBMISSION_EXAMPLE, history: HISTORY_EXAMPLE }] });
 
 const trackedSubmissionSchema = submissionSchema
   .extend({
@@ -94,7 +101,7 @@ const trackedSubmissionSchema = submissionSchema
       .describe('Only if the submission is unchanged: the options of the request that differ from its own'),
   })
   .describe('A submission of a tracking request')
-  .meta({ id: 'TrackedSubmission', examples: [EXAMPLE] });
+  .meta({ id: 'TrackedSubmission', examples: [SUBMISSION_EXAMPLE] });
 
 export const trackedSchema = z
   .object({
@@ -111,13 +118,16 @@ export const trackedSchema = z
   .describe('The submissions are stored on disk')
   .meta({
     id: 'TrackedSubmissions',
-    examples: [{ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0, submissions: [EXAMPLE] }],
+    examples: [{ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0, submissions: [SUBMISSION_EXAMPLE] }],
   });
 
 export const submissionListSchema = z
-  .object({ submissions: z.array(submissionSchema).describe('Newest first'), next_cursor: nextCursorSchema })
+  .object({
+    submissions: z.array(submissionSchema).describe('In the order of the list'),
+    next_cursor: nextCursorSchema,
+  })
   .describe('A page of submissions')
-  .meta({ id: 'SubmissionPage', examples: [{ submissions: [EXAMPLE], next_cursor: 'czEuNDcxMQ' }] });
+  .meta({ id: 'SubmissionPage', examples: [{ submissions: [SUBMISSION_EXAMPLE], next_cursor: 'czEuNDcxMQ' }] });
 
 export function toSubmissionBody(submission: Submission, deadlineAt: number): SubmissionBody {
   return { ...toSubmissionFields(submission), deadline_at: iso(nearestTime(deadlineAt)), polls: submission.polls };

@@ -2,29 +2,20 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { canonicalId, Status, type Submission } from '../../domain/submission.ts';
-import { statusSchema } from '../../domain/submission-body.ts';
 import { submissionIdSchema, trackBodySchema } from '../../domain/track-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { countEffects, type TrackEffect, type TrackedSubmission } from '../../watch/ports.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import { actorOf } from '../access/access.ts';
+import { sendWithEtag } from '../etag.ts';
 import type { Admission } from '../load/admission.ts';
 import { batchReads } from '../load/request-batcher.ts';
 import { clientOf, credentialNumber, type TrackCall, type TrackRequestResult, type TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
-import {
-  CURSOR_REFUSAL,
-  cursorText,
-  fromCursor,
-  fromIdCursor,
-  nextCursor,
-  pageLimit,
-  toIdCursor,
-  wholeNumber,
-} from '../query.ts';
+import { wholeNumber } from '../query.ts';
 import { isDebugLogged, logOf } from '../request-log.ts';
+import { registerSubmissionSearch } from './search/submission-search.ts';
 import {
-  submissionListSchema,
   submissionSchema,
   submissionWithHistorySchema,
   toHistoryBody,
@@ -34,34 +25,10 @@ import {
 
 /** Ten thousand submissions with their options, and metadata. */
 const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
-/** A cursor with an id of 128 characters, in base64. */
-const MAX_CURSOR_CHARS = 180;
 /** Below the 300 s after which common HTTP clients time out. */
 const MAX_WAIT_S = 240;
 
 const params = z.object({ id: submissionIdSchema });
-const listQuerySchema = z
-  .strictObject({
-    status: statusSchema
-      .optional()
-      .describe('Only submissions in this status')
-      .meta({ examples: ['pending'] }),
-    prefix: submissionIdSchema
-      .optional()
-      .describe('Only ids with this prefix; UUIDs in any case. Cannot be combined with status'),
-    limit: pageLimit,
-    cursor: cursorText(MAX_CURSOR_CHARS).optional(),
-  })
-  .refine(({ status, prefix }) => status === undefined || prefix === undefined, {
-    path: ['prefix'],
-    error: 'can not be combined with status',
-  })
-  .refine(
-    ({ prefix, cursor }) =>
-      cursor === undefined || (prefix === undefined ? fromCursor : fromIdCursor)(cursor) !== undefined,
-    { path: ['cursor'], error: CURSOR_REFUSAL },
-  );
-
 const OPERATIONS = operations('submissions', {
   trackSubmissions: {
     summary: 'Track one submission or many',
@@ -72,16 +39,19 @@ const OPERATIONS = operations('submissions', {
     body: trackBodySchema,
     response: { 202: trackedSchema, ...problemResponses(409, 413, 415, 507) },
   },
-  listSubmissions: {
-    summary: 'List submissions, newest first',
-    description: 'With `prefix`, in the order of ids instead, which is fast among millions.',
-    querystring: listQuerySchema,
-    response: { 200: submissionListSchema },
-  },
   getSubmission: {
     summary: 'Get a submission with its history',
+    description:
+      'The entity tag changes with everything that the response contains. With If-None-Match, an unchanged one is 304.',
     params,
-    response: { 200: submissionWithHistorySchema, ...problemResponses(404) },
+    headers: z.looseObject({
+      'if-none-match': z.string().optional().describe('The `etag` of an earlier response'),
+    }),
+    response: {
+      200: submissionWithHistorySchema,
+      304: z.null().describe('Unchanged since that response'),
+      ...problemResponses(404),
+    },
   },
   waitForSubmission: {
     summary: 'Wait until a submission is final',
@@ -153,28 +123,16 @@ export function registerSubmissions(
     },
   );
 
-  app.get(
-    '/v1/submissions',
-    { config: { isExpensive: true }, schema: OPERATIONS.listSubmissions },
-    async ({ query: { status, prefix, limit: text, cursor = '' } }) => {
-      const limit = Number(text);
-      if (prefix !== undefined) {
-        const page = ledger.submissions.findByPrefix({ prefix, limit, after: fromIdCursor(cursor) });
-        const next_cursor = page.nextAfter === null ? null : toIdCursor(page.nextAfter);
-        return { submissions: page.submissions.map(body), next_cursor };
-      }
-      const page = ledger.submissions.list({ status, limit, before: fromCursor(cursor) });
-      return { submissions: page.submissions.map(body), next_cursor: nextCursor(page.nextBefore) };
-    },
-  );
+  registerSubmissionSearch(app, { ledger, shown: body });
 
-  app.get('/v1/submissions/:id', { schema: OPERATIONS.getSubmission }, async ({ params: { id } }, reply) => {
+  app.get('/v1/submissions/:id', { schema: OPERATIONS.getSubmission }, async (request, reply) => {
+    const { id } = request.params;
     const found = await read(id);
     if (!found) return notTracked(reply, id);
-    return {
+    return sendWithEtag(request, reply, {
       ...body(found.submission),
       history: found.history.map((entry) => reported(found.submission.submissionId, toHistoryBody(entry))),
-    };
+    });
   });
 
   app.get(

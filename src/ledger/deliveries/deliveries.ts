@@ -1,32 +1,19 @@
-import {
-  type Delivery,
-  type DeliveryAttempt,
-  type DeliveryResult,
-  type DeliveryState,
-  type DueDelivery,
-  type UnreadableDelivery,
-  webhookDestination,
+import type {
+  Delivery,
+  DeliveryAttempt,
+  DeliveryResult,
+  DueDelivery,
+  UnreadableDelivery,
 } from '../../domain/notifications/delivery.ts';
 import type { EventRecord, UnreadableEvent } from '../../domain/notifications/event-body.ts';
-import { CALLBACKS_ID } from '../../domain/notifications/webhook.ts';
-import { canonicalId } from '../../domain/submission.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from '../events/event-rows.ts';
 import type { FanOut } from '../events/fan-out.ts';
+import { findBounded, type Position } from '../file/bounded-search.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
-import { takePage } from '../file/page.ts';
 import { AttemptResults } from './attempt-results.ts';
+import { type DeliveryFilter, deliverySearchOf, matches } from './delivery-filter.ts';
 import { type DueRow, SELECT_DELIVERY, toAttempt, toDelivery, toDueDelivery } from './delivery-rows.ts';
 import type { Webhooks } from './webhooks.ts';
-
-export type DeliveryQuery = {
-  destination?: string | undefined;
-  state?: DeliveryState | undefined;
-  submissionId?: string | undefined;
-  eventId?: string | undefined;
-  limit: number;
-  /** Only deliveries with smaller ids. */
-  before?: number | undefined;
-};
 
 /** A batch ends early once it holds this much text of upstream responses, which may be a megabyte each. */
 const MAX_BATCH_CHARS = 256 * 1024;
@@ -115,7 +102,7 @@ export class Deliveries {
   get(
     id: number,
   ): { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: DeliveryAttempt[] } | undefined {
-    const delivery = this.#db.row<Delivery>(`${SELECT_DELIVERY} WHERE d.id = ?`, id);
+    const delivery = this.#db.row<Delivery>(BY_ID, id);
     const event = this.#db.row<EventRow>(EVENT_OF, id);
     if (!delivery || !event) return undefined;
     const attempts = this.#db.rows<DeliveryAttempt>`
@@ -124,23 +111,16 @@ export class Deliveries {
     return { delivery: toDelivery(delivery), event: toEventRecord(event), attempts: attempts.map(toAttempt) };
   }
 
-  /** Returns deliveries, newest first, and the position to continue `before`; null at the end. */
-  list(query: DeliveryQuery): { deliveries: Delivery[]; nextBefore: number | null } {
-    const { limit, before = Number.MAX_SAFE_INTEGER, destination, state, submissionId, eventId } = query;
-    const conditions = [
-      'd.id < @before',
-      ...(destination === undefined ? [] : [`d.${matches(destination)}`]),
-      ...(state === undefined ? [] : ['d.state = @state']),
-      ...(submissionId === undefined ? [] : [OF_SUBMISSION]),
-      ...(eventId === undefined ? [] : ['d.event = (SELECT seq FROM outbox WHERE id = @eventId)']),
-    ];
-    const ids = submissionId !== undefined && { submissionId, canonicalId: canonicalId(submissionId) };
-    const rows = this.#db.iterate<Delivery>(
-      `${SELECT_DELIVERY} WHERE ${conditions.join(' AND ')} ORDER BY d.id DESC LIMIT @limit`,
-      { before, limit: limit + 1, destination, state, eventId, ...ids },
-    );
-    const { page, hasMore } = takePage(rows, limit);
-    return { deliveries: page.map(toDelivery), nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null };
+  /** Returns a page in the order of `deliveryOrderOf(query)`. `after`: `next` of the previous page; null at the end. */
+  list(query: DeliveryFilter & { limit: number; after?: Position | null | undefined }): {
+    deliveries: Delivery[];
+    next: Position | null;
+  } {
+    return this.#db.snapshot(() => {
+      const { found, next } = findBounded(this.#db, deliverySearchOf(query, query.after ?? undefined), query.limit);
+      const deliveries = found.flatMap(({ id }) => this.#db.row<Delivery>(BY_ID, id) ?? []);
+      return { deliveries: deliveries.map(toDelivery), next };
+    });
   }
 
   /** Sends a delivery again, whatever its state, and starts counting attempts over. Earlier attempts are kept. */
@@ -184,26 +164,16 @@ export class Deliveries {
   }
 }
 
-const CALLBACKS = webhookDestination(CALLBACKS_ID);
-
-/** SQL condition. The webhook of the callbacks matches the callbacks to all origins. */
-function matches(destination: string): string {
-  return destination === CALLBACKS
-    ? "destination BETWEEN 'callback:' AND 'callback:\x7f'"
-    : 'destination = @destination';
-}
-
 const EVENT_OF = `
   SELECT ${EVENT_COLUMNS} FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS} WHERE d.id = ?`;
-
-const OF_SUBMISSION = `d.event IN (SELECT seq FROM outbox WHERE submission IN
-  (SELECT id FROM submissions WHERE submission_id IN (@submissionId, @canonicalId)))`;
 
 const REPLAY = `
   UPDATE deliveries
   SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL, replayed_at = @now`;
 
 /** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id. */
+const BY_ID = `${SELECT_DELIVERY} WHERE d.id = +?`;
+
 const WAITING = `
   SELECT d.id, d.attempts, w.revision, ${EVENT_COLUMNS}
   FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}

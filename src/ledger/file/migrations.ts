@@ -1,6 +1,7 @@
 import { FINAL_STATUSES, STATUSES } from '../../domain/submission.ts';
 import { UUID_GLOB } from '../submissions/submission-rows.ts';
 import { REPORTS } from './report-migration.ts';
+import { SEARCH_MIGRATION } from './search-migration.ts';
 
 const list = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
 
@@ -292,4 +293,5 @@ export const MIGRATIONS: readonly string[] = [
     BEGIN SELECT RAISE(ABORT, 'only tracking an ended submission again changes its status'); END;
   `,
   REPORTS,
+  SEARCH_MIGRATION,
 ];

@@ -20,6 +20,9 @@ export const SUBMISSION_COLUMNS = `
   s.grace_ends_at AS graceEndsAt, s.stuck_at AS stuckAt, s.outage_ms_before AS outageMsBefore, s.metadata,
   s.callback_url AS callbackUrl, h.upstream_state AS upstreamState, h.error, h.answer AS envelope`;
 
+export const SELECT_SUBMISSION = `
+  SELECT ${SUBMISSION_COLUMNS} FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version`;
+
 /** A pattern for UUIDs in the syntax of GLOB. */
 export const UUID_GLOB = [8, 4, 4, 4, 12].map((digits) => '[0-9A-Fa-f]'.repeat(digits)).join('-');
 

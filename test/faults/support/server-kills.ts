@@ -67,7 +67,7 @@ async function firstFinal({ listening, client }: KillableServer): Promise<void> 
 }
 
 async function allFinal(client: DawatchClient): Promise<void> {
-  for (const status of ['tracking', 'pending', 'failing', 'tracking', 'pending']) {
+  for (const status of ['tracking', 'pending', 'failing', 'tracking', 'pending'] as const) {
     while ((await client.list({ status, limit: 1 })).submissions.length > 0) await sleep(100);
   }
 }

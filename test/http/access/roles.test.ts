@@ -16,6 +16,8 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
   'GET /events.schema.json': { access: 'open' },
   'POST /v1/submissions': { access: SUBMISSIONS, body: { submission_id: 'of-the-matrix' } },
   'GET /v1/submissions': { access: SUBMISSIONS },
+  'GET /v1/submission_count': { access: SUBMISSIONS },
+  'POST /v1/submissions/lookup': { access: SUBMISSIONS, body: { submission_ids: ['of-the-matrix'] } },
   'GET /v1/submissions/{id}': { access: SUBMISSIONS },
   'GET /v1/submissions/{id}/wait': { access: SUBMISSIONS, query: '?timeout_s=0' },
   'DELETE /v1/submissions/{id}': { access: SUBMISSIONS },

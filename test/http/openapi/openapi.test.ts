@@ -91,9 +91,15 @@ it('describes the four kinds of events for receivers', () => {
   for (const name of names) expect(components.schemas[name].properties.data.required).toContain('sequence');
 });
 
+const CONDITIONS = [
+  ...['cursor', 'ended_since', 'ended_until', 'metadata', 'prefix', 'status', 'tracked_since', 'tracked_until'],
+  'upstream',
+];
+
 it.each([
-  ['GET /v1/submissions', ['cursor', 'limit', 'prefix', 'status']],
-  ['GET /v1/submissions/{id}', ['id']],
+  ['GET /v1/submissions', [...CONDITIONS, 'limit'].toSorted()],
+  ['GET /v1/submission_count', CONDITIONS],
+  ['GET /v1/submissions/{id}', ['id', 'if-none-match']],
   ['GET /v1/submissions/{id}/wait', ['id', 'timeout_s']],
   ['DELETE /v1/submissions/{id}', ['id']],
   ['GET /v1/get_submission_info', ['submission_id', 'track', 'upstream']],
@@ -103,7 +109,13 @@ it.each([
   ['GET /v1/events', ['after', 'last-event-id', 'metadata', 'submission_id', 'type']],
   ['GET /v1/webhooks', ['cursor', 'limit']],
   ['PATCH /v1/webhooks/{id}', ['id']],
-  ['GET /v1/deliveries', ['cursor', 'destination', 'event_id', 'limit', 'state', 'submission_id', 'webhook_id']],
+  [
+    'GET /v1/deliveries',
+    [
+      ...['cursor', 'destination', 'event_id', 'event_type', 'limit', 'since', 'state', 'submission_id', 'until'],
+      'webhook_id',
+    ],
+  ],
 ])('%s has the parameters %j', (route, names) => {
   const parameters = spec.operations.get(route)?.parameters ?? [];
   expect(parameters.map(({ name }) => name).toSorted()).toEqual(names);

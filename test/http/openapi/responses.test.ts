@@ -61,7 +61,7 @@ function strict(node: unknown): unknown {
 function expectDocumented(route: string, status: number, response: HttpResponse): void {
   expect(response.status, response.text).toBe(status);
   const documented = spec.operations.get(route)?.responses[status] ?? expect.fail(`${route} has no ${status}`);
-  if (status === 204) {
+  if (status === 204 || status === 304) {
     expect([documented.content, response.text]).toEqual([{}, '']);
     return;
   }
@@ -100,6 +100,11 @@ const CASES: [string, number, () => Promise<HttpResponse>][] = [
     () => admin('POST /v1/submissions', { body: 'x', headers: { 'content-type': 'text/plain' } }),
   ],
   ['GET /v1/submissions/{id}', 200, () => admin('GET /v1/submissions/{id}', { path: pathOf('documented') })],
+  [
+    'GET /v1/submissions/{id}',
+    304,
+    () => admin('GET /v1/submissions/{id}', { path: pathOf('documented'), headers: { 'if-none-match': '*' } }),
+  ],
   ['GET /v1/submissions/{id}', 404, () => admin('GET /v1/submissions/{id}', { path: pathOf('never') })],
   [
     'GET /v1/submissions/{id}/wait',

@@ -7,6 +7,7 @@ const app = useNotifyingApp();
 const { admin } = app;
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 const LONG_AGO = '2020-01-01T00:00:00Z';
+const FAR_AWAY = '2100-01-01T00:00:00Z';
 const replay = (id: number) => admin('POST', `/v1/deliveries/${id}/replay`);
 const replayAll = (destination: string, since = LONG_AGO) =>
   admin('POST', '/v1/deliveries/replay', { destination, since });
@@ -136,6 +137,14 @@ describe('the list', () => {
       ['waiting', 'delivered', 'dead', 'discarded'].map((state) => ids(`webhook_id=${webhook}&state=${state}`)),
     );
     expect(states.map(({ length }) => length)).toEqual([1, 1, 0, 0]);
+    expect(await ids(`webhook_id=${webhook}&state=waiting,delivered`)).toEqual([two?.id, one?.id]);
+    expect(await ids(`webhook_id=${webhook}&event_type=submission.*,upstream.up`)).toEqual([two?.id, one?.id]);
+    expect(await ids(`webhook_id=${webhook}&event_type=submission.failed&event_type=alert.*`)).toEqual([]);
+    expect(await ids(`webhook_id=${webhook}&since=${LONG_AGO}&until=${FAR_AWAY}`)).toEqual([two?.id, one?.id]);
+    expect(await ids(`webhook_id=${webhook}&until=${LONG_AGO}`)).toEqual([]);
+    expect(await ids(`submission_id=listed-1&since=${LONG_AGO}&event_type=*&state=waiting,delivered`)).toEqual([
+      one?.id,
+    ]);
     for (const query of [
       `webhook_id=wh_${'0'.repeat(32)}`,
       'submission_id=never',
@@ -145,11 +154,14 @@ describe('the list', () => {
       expect(await ids(query)).toEqual([]);
   });
 
-  it('is paged, newest first', async () => {
-    const { webhook, deliveries } = await deliver(Array.from({ length: 5 }, (_, index) => `page-${index}`));
+  it.each([
+    ['newest', ''],
+    ['time', `&since=${LONG_AGO}`],
+  ])('is paged, newest first, in the order %s', async (order, condition) => {
+    const { webhook, deliveries } = await deliver(Array.from({ length: 5 }, (_, index) => `page-${order}-${index}`));
     const pages: number[][] = [];
     for (let cursor = ''; ; ) {
-      const query = `webhook_id=${webhook}&limit=2${cursor && `&cursor=${cursor}`}`;
+      const query = `webhook_id=${webhook}&limit=2${condition}${cursor && `&cursor=${cursor}`}`;
       const page = deliveriesOf(await admin('GET', `/v1/deliveries?${query}`));
       pages.push(page.deliveries.map(({ id }) => id));
       if (page.next_cursor === null) break;
@@ -167,7 +179,12 @@ describe('refuses', () => {
     '?cursor=x',
     '?state=',
     '?state=failed',
-    '?state=dead&state=waiting',
+    '?state=dead&state=waiting,gone',
+    '?event_type=',
+    '?event_type=submission.gone',
+    '?since=2h',
+    '?since=2026-01-02T03:04:05Z&until=2026-01-02T03:04:05Z',
+    `?since=${LONG_AGO}&cursor=${Buffer.from('s1.7').toString('base64url')}`,
     '?webhook_id=',
     '?webhook_id=a.b',
     '?webhook_id=callbacks&destination=channel:ops',
@@ -183,7 +200,6 @@ describe('refuses', () => {
     '?submission_id=a%20b',
     '?event_id=4711',
     '?event_id=evt_',
-    '?since=2026-01-02T03:04:05Z',
     '/0',
     '/-1',
     '/1.5',

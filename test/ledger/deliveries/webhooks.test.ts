@@ -321,11 +321,11 @@ describe('deliveries', () => {
     ledger.webhooks.update(b, { enabled: false }, 30);
     const find = (query: object) => ledger.deliveries.list({ limit: 100, ...query }).deliveries;
     expect(find({ destination: `webhook:${a}` }).map(({ submissionId }) => submissionId)).toEqual(['s2', 's1']);
-    expect(find({ state: 'dead' }).map(({ destination }) => destination)).toEqual([`webhook:${b}`, `webhook:${b}`]);
+    expect(find({ states: ['dead'] }).map(({ destination }) => destination)).toEqual([`webhook:${b}`, `webhook:${b}`]);
     expect(find({ submissionId: 's1' })).toHaveLength(2);
     expect(find({ submissionId: 'nobody' })).toEqual([]);
     const [{ eventId } = { eventId: '' }] = find({ submissionId: 's2' });
-    expect(find({ eventId, state: 'waiting' })).toMatchObject([
+    expect(find({ eventId, states: ['waiting'] })).toMatchObject([
       { destination: `webhook:${a}`, eventType: 'submission.finalized' },
     ]);
   });

@@ -1,6 +1,12 @@
 import { expect, it } from 'vitest';
 import { context, observation } from '../../support/ledger/domain.ts';
-import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger/ledger-file.ts';
+import {
+  integrityOf,
+  openLedger,
+  rawConnection,
+  trackRequest,
+  trackRequests,
+} from '../../support/ledger/ledger-file.ts';
 import { revertTo } from '../../support/ledger/revert-schema.ts';
 
 it('a webhook that was disabled before schema 6 misses the events after the migration', () => {
@@ -42,5 +48,41 @@ it('the migration of schema 2 derives the time of the final status from the hist
     ['s2', 40],
     ['s3', null],
   ]);
+  expect(integrityOf(ledger.file)).toBe('ok');
+});
+
+it('the migration to schema 12 makes earlier metadata searchable, except damaged metadata', () => {
+  const ledger = openLedger();
+  const metadata = {
+    order: 4711,
+    'a "b"': 'x',
+    ...Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`k${i}`, i])),
+  };
+  ledger.track(
+    ['good', 'damaged', 'list'].map((id) => trackRequest(id, { metadata })),
+    1,
+  );
+  ledger.track(trackRequests(1, 'none'), 1);
+  const indexed = () => rawConnection(ledger.file).prepare('SELECT * FROM submission_metadata').all();
+  const before = indexed();
+  ledger.close();
+  const db = rawConnection(ledger.file);
+  const set = db.prepare('UPDATE submissions SET metadata = ? WHERE submission_id = ?');
+  revertTo(db, 11);
+  set.run('{"order":47', 'damaged');
+  set.run('[1]', 'list');
+  db.close();
+  const migrated = openLedger({ file: ledger.file });
+  const find = (name: string, value: string) =>
+    migrated.search.list({ metadata: { [name]: value }, limit: 9 }).submissions.map(({ submissionId }) => submissionId);
+  expect([find('order', '4711'), find('a "b"', 'x'), find('k29', '29'), find('k30', '30')]).toEqual([
+    ['good'],
+    ['good'],
+    ['good'],
+    [],
+  ]);
+  expect(indexed()).toEqual(
+    expect.arrayContaining(before.filter((row) => (row as { submission: number }).submission === 1)),
+  );
   expect(integrityOf(ledger.file)).toBe('ok');
 });

@@ -116,7 +116,7 @@ describe('a file that is not a ledger is refused and left unchanged', () => {
 it('an empty file becomes a ledger', () => {
   const file = join(tempFolder(), 'dawatch.db');
   writeFileSync(file, '');
-  expect(openLedger({ file }).submissions.list({ limit: 1 }).submissions).toEqual([]);
+  expect(openLedger({ file }).search.list({ limit: 1 }).submissions).toEqual([]);
 });
 
 it('a copy of a closed ledger is a ledger', () => {

@@ -31,7 +31,7 @@ describe('a backup', () => {
     expect(statSync(target).mode & 0o777).toBe(0o600);
     expect(filesBeside(target)).toEqual(['copy.db']);
     const copy = openLedger({ file: target });
-    expect(copy.submissions.list({ limit: 1_000 })).toEqual(ledger.submissions.list({ limit: 1_000 }));
+    expect(copy.search.list({ limit: 1_000 })).toEqual(ledger.search.list({ limit: 1_000 }));
     expect(historyOf(copy, 's7')).toEqual(historyOf(ledger, 's7'));
   });
 

@@ -126,6 +126,7 @@ describe('an erasure by e-mail', () => {
       { table: 'attempts', column: 'error', rows: 1 },
       { table: 'history', column: 'answer', rows: 1 },
       { table: 'report_rows', column: 'value', rows: 1 },
+      { table: 'submission_metadata', column: 'value', rows: 1 },
       { table: 'submissions', column: 'metadata', rows: 2 },
       { table: 'audit_persons', column: 'email_hash', rows: 1 },
     ]);

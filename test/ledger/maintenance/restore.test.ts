@@ -114,7 +114,7 @@ describe('a restored backup', () => {
       const { replacedFile } = restoreLedger({ file, backup, now: NOW });
       expect(readFileSync(String(replacedFile), 'utf8')).toContain('garbage');
       if (suffix) expect(readFileSync(`${replacedFile}${suffix}`, 'utf8')).toContain('log');
-      expect(openLedger({ file }).submissions.list({ limit: 10 }).submissions).toHaveLength(5);
+      expect(openLedger({ file }).search.list({ limit: 10 }).submissions).toHaveLength(5);
     },
   );
 
@@ -246,7 +246,7 @@ it('kill -9 at random moments leaves either ledger complete, and the next restor
     await child.kill();
     expect(existsSync(file)).toBe(true);
     const ledger = openLedger({ file });
-    const { length } = ledger.submissions.list({ limit: 1_000 }).submissions;
+    const { length } = ledger.search.list({ limit: 1_000 }).submissions;
     ledger.close();
     expect([5, 6, 500]).toContain(length);
     expect(integrityOf(file)).toBe('ok');

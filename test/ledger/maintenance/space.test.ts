@@ -32,7 +32,7 @@ describe('the file', () => {
     const { clock, errors } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(4 * 60_000);
     rawConnection(ledger.file).pragma('wal_checkpoint(TRUNCATE)');
-    expect(ledger.submissions.list({ limit: 10 }).submissions).toHaveLength(1);
+    expect(ledger.search.list({ limit: 10 }).submissions).toHaveLength(1);
     expect(statSync(ledger.file).size).toBeLessThan(2 * MIB);
     expect(integrityOf(ledger.file)).toBe('ok');
     expect(errors).toEqual([]);

@@ -36,7 +36,7 @@ describe('an export', () => {
     const ledger = sample();
     const exported = read(ledger);
     expect(exported.map(({ submission }) => submission)).toEqual(
-      ledger.submissions.list({ limit: 10 }).submissions.toReversed(),
+      ledger.search.list({ limit: 10 }).submissions.toReversed(),
     );
     expect(exported.map(({ history }) => history)).toEqual(['s0', 's1', 's2'].map((id) => historyOf(ledger, id)));
     expect(exported.map(({ changedAt }) => changedAt)).toEqual([40, 30, 10]);

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { Position } from '../../../src/ledger/file/bounded-search.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
 import { openLedger, trackRequests } from '../../support/ledger/ledger-file.ts';
@@ -6,10 +7,10 @@ import { openLedger, trackRequests } from '../../support/ledger/ledger-file.ts';
 /** Reads all pages; `between` runs after each of them. */
 function pages(ledger: Ledger, prefix: string, limit: number, between = () => {}): string[][] {
   const all: string[][] = [];
-  for (let after: string | null | undefined; after !== null; ) {
-    const page = ledger.submissions.findByPrefix({ prefix, limit, after });
+  for (let after: Position | null | undefined; after !== null; ) {
+    const page = ledger.search.list({ prefix, limit, after });
     all.push(page.submissions.map(({ submissionId }) => submissionId));
-    after = page.nextAfter;
+    after = page.next;
     between();
   }
   return all;
@@ -32,9 +33,7 @@ it('finds submissions of every status, ordered by id', () => {
   expect(pages(ledger, 'ab', 9)).toEqual([['ab', 'ab1', 'ab2']]);
   expect(pages(ledger, 'ab1', 9)).toEqual([['ab1']]);
   expect(pages(ledger, 'abc', 9)).toEqual([[]]);
-  expect(ledger.submissions.findByPrefix({ prefix: 'ab1', limit: 1 }).submissions).toEqual([
-    ledger.submissions.get('ab1'),
-  ]);
+  expect(ledger.search.list({ prefix: 'ab1', limit: 1 }).submissions).toEqual([ledger.submissions.get('ab1')]);
 });
 
 it('treats wildcards literally', () => {
@@ -57,9 +56,7 @@ it('pages without a gap or a repeat while others are added', () => {
 it('continues after an id that is not tracked or does not match', () => {
   const ledger = ledgerWith('a', 'b1', 'b3', 'c');
   const after = (id: string) =>
-    ledger.submissions
-      .findByPrefix({ prefix: 'b', limit: 9, after: id })
-      .submissions.map(({ submissionId }) => submissionId);
+    ledger.search.list({ prefix: 'b', limit: 9, after: [id] }).submissions.map(({ submissionId }) => submissionId);
   expect([after('b'), after('b2'), after('a'), after('c'), after('b3')]).toEqual([
     ['b1', 'b3'],
     ['b3'],

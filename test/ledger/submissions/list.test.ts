@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Status } from '../../../src/domain/submission.ts';
+import type { Position } from '../../../src/ledger/file/bounded-search.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
 import { openLedger, trackRequests } from '../../support/ledger/ledger-file.ts';
@@ -7,10 +8,11 @@ import { openLedger, trackRequests } from '../../support/ledger/ledger-file.ts';
 /** Reads all pages; `between` runs after each of them. */
 function pages(ledger: Ledger, query: { status?: Status; limit: number }, between = () => {}): string[][] {
   const all: string[][] = [];
-  for (let before: number | null | undefined; before !== null; ) {
-    const page = ledger.submissions.list({ ...query, before });
+  const { status, limit } = query;
+  for (let after: Position | null | undefined; after !== null; ) {
+    const page = ledger.search.list({ ...(status && { statuses: [status] }), limit, after });
     all.push(page.submissions.map(({ submissionId }) => submissionId));
-    before = page.nextBefore;
+    after = page.next;
     between();
   }
   return all;
@@ -29,7 +31,7 @@ describe('listing', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(2), 0);
     ledger.record([observation('error', 5, 's0')], context());
-    expect(ledger.submissions.list({ limit: 9 }).submissions).toEqual([
+    expect(ledger.search.list({ limit: 9 }).submissions).toEqual([
       ledger.submissions.get('s1'),
       ledger.submissions.get('s0'),
     ]);
@@ -42,7 +44,7 @@ describe('listing', () => {
     let added = 0;
     const seen = pages(ledger, { limit: 70 }, () => ledger.track(trackRequests(10, `new${added++}-`), 1)).flat();
     expect(seen).toEqual(old.map(({ submissionId }) => submissionId).reverse());
-    expect(ledger.submissions.list({ limit: 1 }).submissions[0]?.submissionId).toMatch(/^new/);
+    expect(ledger.search.list({ limit: 1 }).submissions[0]?.submissionId).toMatch(/^new/);
   });
 
   it('pages by status without a gap or a repeat', () => {

@@ -124,7 +124,7 @@ describe('recording', () => {
     const again = openLedger({ file: ledger.file });
     expect(again.submissions.get('s0')?.envelope).toBe(raw);
     expect(historyOf(again, 's0').at(-1)?.envelope).toBe(raw);
-    expect(again.submissions.list({ limit: 2 }).submissions.map(({ envelope }) => envelope)).toEqual([null, raw]);
+    expect(again.search.list({ limit: 2 }).submissions.map(({ envelope }) => envelope)).toEqual([null, raw]);
   });
 
   it('a correction after finality adds an event; the status and the time of finality stay', () => {

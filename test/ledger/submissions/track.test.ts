@@ -99,7 +99,7 @@ describe('tracking', () => {
       'late',
       ['accepted'],
     ]);
-    const ids = ledger.submissions.list({ limit: 10 }).submissions.map(({ submissionId }) => submissionId);
+    const ids = ledger.search.list({ limit: 10 }).submissions.map(({ submissionId }) => submissionId);
     expect(ids).toEqual(['f', 'd', 'b', 'a', 'taken']);
   });
 
@@ -110,7 +110,7 @@ describe('tracking', () => {
     const batch = [trackRequest('new'), trackRequest('taken'), trackRequest('newer')];
     expect(ledger.track(batch, 1)).toEqual({ kind: 'conflict', index: 1, submission: ledger.submissions.get('taken') });
     expect([ledger.submissions.get('new'), ledger.submissions.get('newer')]).toEqual([undefined, undefined]);
-    expect(ledger.submissions.list({ limit: 10 }).submissions).toHaveLength(1);
+    expect(ledger.search.list({ limit: 10 }).submissions).toHaveLength(1);
   });
 
   it('a batch with one id at two upstreams is refused as a whole', () => {
@@ -124,7 +124,7 @@ describe('tracking', () => {
     const ledger = openLedger();
     const batch = [...trackRequests(50), trackRequest('odd', { upstream: 'never heard of' }), trackRequest('last')];
     expect(() => ledger.track(batch, 0)).toThrow(/never heard of/);
-    expect(ledger.submissions.list({ limit: 10 }).submissions).toEqual([]);
+    expect(ledger.search.list({ limit: 10 }).submissions).toEqual([]);
     expect(ledger.submissions.watchedCounts()).toEqual(new Map());
     expect(ledger.track(trackRequests(50), 0).kind).toBe('tracked');
   });

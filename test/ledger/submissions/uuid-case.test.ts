@@ -39,7 +39,7 @@ function openOld(ids: readonly string[], work: (ledger: Ledger, nameOf: (id: str
 }
 
 const idsOf = (ledger: Ledger) =>
-  ledger.submissions.list({ limit: 100 }).submissions.map(({ submissionId }) => submissionId);
+  ledger.search.list({ limit: 100 }).submissions.map(({ submissionId }) => submissionId);
 
 describe('a ledger in which ids were compared exactly', () => {
   it('has its UUIDs in lower case after the migration, with their data; other ids are unchanged', () => {
@@ -110,7 +110,7 @@ describe('a ledger in which ids were compared exactly', () => {
   it('finds all of them by an upper-case prefix, and the lower-case one by a lower-case prefix', () => {
     const ledger = openLedger({ file: openOld([LOWER, UPPER, MIXED]) });
     const found = (prefix: string) =>
-      ledger.submissions.findByPrefix({ prefix, limit: 9 }).submissions.map(({ submissionId }) => submissionId);
+      ledger.search.list({ prefix, limit: 9 }).submissions.map(({ submissionId }) => submissionId);
     expect(found('ABCDEF')).toEqual([UPPER, LOWER]);
     expect(found('abcdef')).toEqual([LOWER]);
     expect(found('AbC')).toEqual([MIXED, LOWER]);

@@ -379,7 +379,7 @@ describe('every event is delivered', () => {
     world.webhook('https://a.example');
     for (let index = 0; index < 100; index++) world.finalize(`s${index}`);
     await world.clock.advance(SECOND);
-    expect(world.ledger.deliveries.list({ limit: 1_000, state: 'delivered' }).deliveries).toHaveLength(100);
+    expect(world.ledger.deliveries.list({ limit: 1_000, states: ['delivered'] }).deliveries).toHaveLength(100);
     expect(commits).toBeLessThan(10);
   });
 

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
 import type { HistoryEntry, Submission, TrackRequest } from '../../../src/domain/submission.ts';
+import type { Position } from '../../../src/ledger/file/bounded-search.ts';
 import type { OpenOptions } from '../../../src/ledger/file/open.ts';
 import { Ledger } from '../../../src/ledger/ledger.ts';
 import { tempFolder } from '../temp-folder.ts';
@@ -17,11 +18,11 @@ export function openLedger(options: Partial<OpenOptions> = {}): Ledger {
 /** Every submission, newest first, page by page. */
 export function allSubmissions(ledger: Ledger): Submission[] {
   const all: Submission[] = [];
-  for (let before: number | undefined; ; ) {
-    const { submissions, nextBefore } = ledger.submissions.list({ limit: 100_000, before });
+  for (let after: Position | null | undefined; ; ) {
+    const { submissions, next } = ledger.search.list({ limit: 100_000, after });
     all.push(...submissions);
-    if (nextBefore === null) return all;
-    before = nextBefore;
+    if (next === null) return all;
+    after = next;
   }
 }
 

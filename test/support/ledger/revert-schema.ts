@@ -23,6 +23,9 @@ const REVERTS: Record<number, string> = {
   11: `ALTER TABLE submissions DROP COLUMN credential; ALTER TABLE history DROP COLUMN polls;
     ALTER TABLE history DROP COLUMN lag_ms; ALTER TABLE upstreams DROP COLUMN objective_through; DROP TABLE report_rows;
     DROP TABLE objective_slices; DELETE FROM meta WHERE key = 'reports_through'`,
+  12: `DROP TRIGGER metadata_added; DROP TRIGGER metadata_removed; DROP TRIGGER metadata_changed;
+    DROP TABLE submission_metadata; DROP INDEX submissions_tracked; DROP INDEX submissions_ended_watched;
+    DROP INDEX deliveries_created`,
 };
 
 /** Turns a ledger into one of an earlier schema. */

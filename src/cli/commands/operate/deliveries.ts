@@ -1,9 +1,10 @@
-import { type Command, Option } from 'commander';
-import type { Delivery, DeliveryQuery } from '../../../client/index.ts';
-import { DELIVERY_STATES } from '../../../domain/notifications/delivery.ts';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { DawatchClient, Delivery, DeliveryPage, DeliveryQuery } from '../../../client/index.ts';
+import { DELIVERY_STATES, type DeliveryState } from '../../../domain/notifications/delivery.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
+import { collectTypes } from '../../input/event-filter.ts';
 import { numberFrom, parseCount } from '../../input/numbers.ts';
 import { parseSince } from '../../input/since.ts';
 import { coloured } from '../../output/colors.ts';
@@ -12,6 +13,17 @@ import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
 type Options = ConnectOptions & { json?: boolean };
+type ListOptions = Options & {
+  webhook?: string;
+  destination?: string;
+  state?: DeliveryState[];
+  submission?: string;
+  event?: string;
+  type?: string[];
+  since?: string;
+  until?: string;
+  limit: number;
+};
 
 const parseNumber = numberFrom('dawatch deliveries list');
 
@@ -32,28 +44,49 @@ function addList(deliveries: Command): void {
     .description('List deliveries, newest first. Ended deliveries are kept for deliveries.keep_s.')
     .option('--webhook <id>', 'only deliveries to this webhook')
     .option('--destination <destination>', `only this destination: ${DESTINATIONS}`)
-    .addOption(new Option('--state <state>', 'only this state').choices(DELIVERY_STATES))
+    .addOption(
+      new Option('--state <states>', 'only these states, separated by commas or repeated')
+        .choices(DELIVERY_STATES)
+        .argParser(collectStates),
+    )
     .option('--submission <id>', 'only events about this submission')
     .option('--event <id>', 'only this event')
+    .option(
+      '--type <types>',
+      'only these event types: submission.failed, submission.*; separated by commas, or repeated',
+      collectTypes,
+    )
+    .option('--since <time>', 'only events since this time: 2h (ago), or a time in ISO 8601', parseSince)
+    .option('--until <time>', 'only events before this time', parseSince)
     .option('--limit <count>', 'maximum number of deliveries, 1 to 1000', parseCount, 20)
     .option('--json', 'print JSON, as returned by the HTTP interface')
-    .addHelpText('after', '\nExample:\n  dawatch deliveries list --state dead --limit 100')
-    .action(
-      async (
-        options: Options &
-          Pick<DeliveryQuery, 'destination' | 'state' | 'limit'> & {
-            webhook?: string;
-            submission?: string;
-            event?: string;
-          },
-      ) => {
-        const { webhook: webhook_id, submission: submission_id, event: event_id, destination, state, limit } = options;
-        const query = { webhook_id, submission_id, event_id, destination, state, limit };
-        const given = Object.entries(query).filter(([, value]) => value !== undefined);
-        const page = await requestAsAdmin(options, (client) => client.deliveries.list(Object.fromEntries(given)));
-        process.stdout.write(options.json ? `${toJson(page)}\n` : table([COLUMNS, ...page.deliveries.map(cells)]));
-      },
-    );
+    .addHelpText(
+      'after',
+      `
+Examples:
+  dawatch deliveries list --state dead --limit 100
+  dawatch deliveries list --type submission.failed --since 24h`,
+    )
+    .action(async (options: ListOptions) => {
+      const { webhook: webhook_id, submission: submission_id, event: event_id, type: event_type } = options;
+      const { destination, state, since, until, limit } = options;
+      const query = { webhook_id, submission_id, event_id, event_type, destination, state, since, until };
+      const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
+      const page = await requestAsAdmin(options, (client) => readPages(client, given, limit));
+      process.stdout.write(options.json ? `${toJson(page)}\n` : table([COLUMNS, ...page.deliveries.map(cells)]));
+    });
+}
+
+/** Reads pages until there are `limit` deliveries, because a page may be short. The server checks the limit. */
+async function readPages(client: DawatchClient, query: DeliveryQuery, limit: number): Promise<DeliveryPage> {
+  const page = await client.deliveries.list({ ...query, limit });
+  while (page.next_cursor !== null && page.deliveries.length < limit) {
+    const rest = limit - page.deliveries.length;
+    const next = await client.deliveries.list({ ...query, limit: rest, cursor: page.next_cursor });
+    page.deliveries.push(...next.deliveries);
+    page.next_cursor = next.next_cursor;
+  }
+  return page;
 }
 
 function addShow(deliveries: Command): void {
@@ -97,6 +130,16 @@ function cells(delivery: Delivery): string[] {
   const { id, created_at, event_type, submission_id, destination, attempts_made } = delivery;
   const shown = [id, created_at, event_type, submission_id ?? '-', destination, attempts_made];
   return [...shown.map((value) => escapeText(String(value))), coloured(deliveryState(delivery))];
+}
+
+function collectStates(text: string, before: DeliveryState[] = []): DeliveryState[] {
+  const states = text.split(',').map((name) => name.trim());
+  for (const name of states)
+    if (!(DELIVERY_STATES as readonly string[]).includes(name))
+      throw new InvalidArgumentError(
+        `${JSON.stringify(name)} is not a state. Allowed choices are ${DELIVERY_STATES.join(', ')}.`,
+      );
+  return [...before, ...(states as DeliveryState[])];
 }
 
 function collectNumbers(text: string, before: number[] = []): number[] {

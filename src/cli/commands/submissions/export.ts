@@ -1,11 +1,12 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
-import { STATUSES, type Status } from '../../../domain/submission.ts';
+import { type Command, Option } from 'commander';
+import type { Status } from '../../../domain/submission.ts';
 import { appendBeside } from '../../../ledger/access/audit-check.ts';
 import { type ExportedSubmission, LedgerExport } from '../../../ledger/submissions/export.ts';
 import { commandActor } from '../../actor.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
 import { parseSince } from '../../input/since.ts';
+import { collectStatuses } from '../../input/submission-filter.ts';
 import { EXPORT_FORMATS } from '../../output/export-formats.ts';
 import { type ExportTarget, toFile, toStdout } from '../../output/export-target.ts';
 import { createProgress } from '../../output/progress.ts';
@@ -97,16 +98,6 @@ function timesOf({ since, until }: Options): { since: number; until: number } {
   if (times.since >= times.until)
     throw new CommandError(`--since ${since} is not before --until ${until}`, ExitCode.usage);
   return times;
-}
-
-function collectStatuses(text: string, before: Status[] = []): Status[] {
-  const names = text.split(',').map((name) => name.trim());
-  for (const name of names)
-    if (!(STATUSES as readonly string[]).includes(name))
-      throw new InvalidArgumentError(
-        `${JSON.stringify(name)} is not a status. Expected one of ${STATUSES.join(', ')}.`,
-      );
-  return [...before, ...(names as Status[])];
 }
 
 /** Writes all submissions and returns their number. Abandons the target on an error. */

@@ -1,17 +1,16 @@
 import { type Command, Option } from 'commander';
-import type { Submission, SubmissionWithHistory } from '../../../client/index.ts';
+import type { SubmissionStatus, SubmissionWithHistory } from '../../../client/index.ts';
 import { STATUSES } from '../../../domain/submission.ts';
 import { escapeText } from '../../../domain/text.ts';
-import { requests } from '../../await-final.ts';
 import { type ConnectOptions, connect, withServer } from '../../connect.ts';
 import { parseCount } from '../../input/numbers.ts';
 import { coloured } from '../../output/colors.ts';
 import { toJson } from '../../output/json.ts';
-import { table } from '../../output/table.ts';
+import { submissionTable } from './list.ts';
 
 const MAX_CHARS = 6_000;
 
-type Options = ConnectOptions & { status?: string; limit: number; json?: boolean };
+type Options = ConnectOptions & { status?: SubmissionStatus; limit: number; json?: boolean };
 
 export function addStatus(program: Command): void {
   withServer(program.command('status'))
@@ -29,7 +28,7 @@ export function addStatus(program: Command): void {
       if (ids.length === 0) {
         const page = await client.list({ status: options.status, limit: options.limit });
         if (options.json) process.stdout.write(`${toJson(page)}\n`);
-        else process.stdout.write(table(page.submissions.map(cells)));
+        else process.stdout.write(submissionTable(page.submissions));
         return;
       }
       for (const id of ids) {
@@ -37,10 +36,6 @@ export function addStatus(program: Command): void {
         process.stdout.write(`${options.json ? toJson(submission) : paragraph(submission)}\n`);
       }
     });
-}
-
-function cells({ status, submission_id, tracked_at, polls }: Submission): string[] {
-  return [coloured(status), escapeText(submission_id), escapeText(`tracked ${tracked_at}`), requests(polls)];
 }
 
 function paragraph(submission: SubmissionWithHistory): string {

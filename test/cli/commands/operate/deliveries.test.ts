@@ -46,7 +46,24 @@ describe('list', () => {
     expect(await listed('--event', two?.event_id ?? '')).toEqual([two?.id]);
     expect(await listed('--webhook', webhook, '--limit', '1')).toEqual([two?.id]);
     expect(await listed('--webhook', webhook, '--state', 'dead')).toEqual([]);
+    const types = ['--type', 'submission.failed', '--type', 'submission.cancelled'];
+    expect(await listed('--webhook', webhook, '--state', 'dead,waiting', ...types, '--since', '1h')).toEqual([
+      two?.id,
+      one?.id,
+    ]);
+    expect(await listed('--webhook', webhook, '--type', 'upstream.*')).toEqual([]);
+    expect(await listed('--webhook', webhook, '--until', '1h')).toEqual([]);
   });
+});
+
+it.each([
+  [['--state', 'waiting,gone'], /is not a state/],
+  [['--type', 'submission.gone'], /is not an event type/],
+  [['--since', '1h', '--until', '2h'], /must be after the start/],
+])('list refuses %j', async (args, message) => {
+  const { code, stderr } = await run(['list', ...args]);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(message);
 });
 
 describe('show', () => {

@@ -1,0 +1,113 @@
+import type { LedgerDatabase } from './ledger-database.ts';
+
+/** The sort keys of a row. The last one is unique. */
+export type Position = readonly (number | string)[];
+
+/** Ranges of an index that together contain every matching row, each row once. A `from` is the FROM and WHERE of a SELECT. */
+export type Source = {
+  /** All rows of the source. `id`: SQL expression of the id of the row. */
+  ranges: readonly { from: string; id: string }[];
+  /** The number of rows. Absent: it is counted, up to `maxExamined`. */
+  size?: number;
+  /** The rows behind the position, for an index that has the order of the search. `keys`: SQL expressions of the sort keys. */
+  walk?: readonly { from: string; keys: readonly string[] }[];
+};
+
+/** The SQL refers to `parameters` by name. */
+export type Search = {
+  /** The searched table with its alias, such as "submissions s". */
+  table: string;
+  /** The id of a row of the table. */
+  id: string;
+  /** Condition for a row of the table. */
+  match: string;
+  /** `behind`: condition for the rows behind the position. */
+  order: { keys: readonly string[]; direction: 'ASC' | 'DESC'; behind: string };
+  /** At least one has a `walk`. */
+  sources: readonly Source[];
+  parameters: Readonly<Record<string, unknown>>;
+  /** The number of rows that a page examines. It bounds the time of the page, whatever the page contains. */
+  maxExamined: number;
+};
+
+export type Found = { id: number; position: Position };
+
+/**
+ * Finds rows in the order of the search, at most `limit`. Reads the source with the fewest rows: it walks an index that has the
+ * order of the search, or gathers and sorts up to `maxExamined` rows. `next`: the position to continue behind, which may follow
+ * fewer than `limit` rows, even none; null at the end. Must be called in a snapshot.
+ */
+export function findBounded(
+  db: LedgerDatabase,
+  search: Search,
+  limit: number,
+): { found: Found[]; next: Position | null } {
+  const { walk, ranges } = bestSource(db, search);
+  return walk ? walkIndex(db, search, walk, limit) : gather(db, search, ranges, limit);
+}
+
+function bestSource(db: LedgerDatabase, { sources, parameters, maxExamined }: Search): Source {
+  const sizeOf = ({ size, ranges }: Source) => {
+    if (size !== undefined) return size;
+    const all = ranges.map(({ from }) => `SELECT 1 FROM ${from}`).join(' UNION ALL ');
+    const most = { ...parameters, rows: maxExamined + 1 };
+    return Number(db.value(`SELECT count(*) FROM (${all} LIMIT @rows)`, most));
+  };
+  const sized = sources.length === 1 ? [] : sources.map((source) => ({ source, size: sizeOf(source) }));
+  const [smallest] = sized.toSorted((a, b) => a.size - b.size);
+  if (smallest && (smallest.source.walk || smallest.size <= maxExamined)) return smallest.source;
+  const walked = sources.find(({ walk }) => walk);
+  if (!walked) throw new Error('no source has the order of the search');
+  return walked;
+}
+
+type Row = Record<string, number | string> & { id: number; isMatch: number | null };
+
+function walkIndex(
+  db: LedgerDatabase,
+  { id, match, order, parameters, maxExamined }: Search,
+  walk: NonNullable<Source['walk']>,
+  limit: number,
+): { found: Found[]; next: Position | null } {
+  const all = walk.map(({ from, keys }) => `SELECT ${id} AS id, ${named(keys)}, (${match}) AS isMatch FROM ${from}`);
+  const sql = `${all.join(' UNION ALL ')} ORDER BY ${sorting(order)} LIMIT @rows`;
+  const found: Found[] = [];
+  let examined = 0;
+  let position: Position | undefined;
+  for (const row of db.iterate<Row>(sql, { ...parameters, rows: maxExamined })) {
+    examined += 1;
+    position = positionOf(row, order);
+    if (!row.isMatch) continue;
+    if (found.length === limit) return { found, next: found.at(-1)?.position ?? null };
+    found.push({ id: row.id, position });
+  }
+  return { found, next: examined === maxExamined && position ? position : null };
+}
+
+function gather(
+  db: LedgerDatabase,
+  { table, id, match, order, parameters, maxExamined }: Search,
+  ranges: Source['ranges'],
+  limit: number,
+): { found: Found[]; next: Position | null } {
+  const all = ranges.map((range) => `SELECT ${range.id} AS id FROM ${range.from}`).join(' UNION ALL ');
+  const rows = db.rows<Row>(
+    `SELECT ${id} AS id, ${named(order.keys)} FROM (${all}) gathered CROSS JOIN ${table} ON ${id} = gathered.id
+     WHERE (${order.behind}) AND (${match}) ORDER BY ${sorting(order)} LIMIT @rows`,
+    { ...parameters, rows: Math.min(limit, maxExamined) + 1 },
+  );
+  const found = rows.slice(0, limit).map((row) => ({ id: row.id, position: positionOf(row, order) }));
+  return { found, next: rows.length > limit ? (found.at(-1)?.position ?? null) : null };
+}
+
+function named(keys: readonly string[]): string {
+  return keys.map((key, index) => `${key} AS k${index}`).join(', ');
+}
+
+function sorting({ keys, direction }: Search['order']): string {
+  return keys.map((_, index) => `k${index} ${direction}`).join(', ');
+}
+
+function positionOf(row: Row, { keys }: Search['order']): Position {
+  return keys.map((_, index) => row[`k${index}`] as number | string);
+}
