@@ -30,6 +30,7 @@ import type { startScaling as StartScaling } from './wiring/scaling.ts';
 import {
   budgetOf,
   createClient,
+  createSubmitters,
   createUserPool,
   leaseMsOf,
   type UsableUpstream,
@@ -106,6 +107,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
     opened.push(() => Promise.all([...clients.values()].map((client) => client.close())));
     const userPool = createUserPool(config.upstreams.default, clock);
     opened.push(() => userPool?.close());
+    const submitters = createSubmitters(upstreams, clock);
+    opened.push(() => Promise.all([...submitters.values()].map(({ submitter }) => submitter.close())));
     const local = createLocalEngine({
       clock,
       sendPoll: (upstream, id) => upstreamClientFor(clients, upstream).getSubmissionInfo(id),
@@ -159,6 +162,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
           applyRouting();
           for (const [name, upstream] of changed) {
             clients.get(name)?.useApiKey(upstream.api_key);
+            submitters.get(name)?.submitter.useApiKey(upstream.api_key);
             watcher.reconfigure(name, budgetOf(upstream));
           }
         };
@@ -176,6 +180,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       tracker,
       lookup,
       users,
+      submitters,
       credentials: (hash) => credentials(hash),
       reload: (actor) => settings.reload(actor),
       refusalOf,

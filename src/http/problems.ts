@@ -19,6 +19,14 @@ export const problemSchema = z
       .array(z.object({ pointer: z.string(), detail: z.string() }))
       .optional()
       .describe('Invalid parts of the request; `pointer` is a JSON pointer into the body or the name of a parameter'),
+    submitted: z
+      .enum(['no', 'unclear', 'yes'])
+      .meta({ id: 'Submitted' })
+      .optional()
+      .describe(
+        'Only of submitted data: whether the upstream has accepted it. yes: only tracking `submission_id` failed',
+      ),
+    submission_id: z.string().optional().describe('Only with `submitted` yes'),
   })
   .describe('A problem document (RFC 9457)')
   .meta({ id: 'Problem' });
@@ -64,11 +72,23 @@ export type Problem = {
   status: ProblemStatus;
   detail: string;
   errors?: { pointer: string; detail: string }[] | undefined;
+  submitted?: 'no' | 'unclear' | 'yes';
+  submissionId?: string;
 };
 
-export function problemBody({ status, detail, errors }: Problem, instance: string): z.output<typeof problemSchema> {
+export function problemBody(problem: Problem, instance: string): z.output<typeof problemSchema> {
+  const { status, detail, errors, submitted, submissionId } = problem;
   const [type, title] = PROBLEMS[status];
-  return { type: `urn:dawatch:problem:${type}`, title, status, detail, instance, ...(errors && { errors }) };
+  return {
+    type: `urn:dawatch:problem:${type}`,
+    title,
+    status,
+    detail,
+    instance,
+    ...(errors && { errors }),
+    ...(submitted && { submitted }),
+    ...(submissionId !== undefined && { submission_id: submissionId }),
+  };
 }
 
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {

@@ -47,6 +47,7 @@ import { registerUsers } from './routes/users.ts';
 import { registerWebhooks } from './routes/webhooks.ts';
 import type { Tracker, Users } from './services.ts';
 import { registerDashboard } from './static-files.ts';
+import { registerSubmit, type Submitters } from './submit/route.ts';
 import { compileValidator } from './validation.ts';
 
 export type HttpDeps = {
@@ -57,6 +58,7 @@ export type HttpDeps = {
   tracker: Tracker;
   lookup: CachedLookup;
   users: Users;
+  submitters: Submitters;
   credentials: Credentials;
   /** Returns why a webhook URL is not allowed; undefined if it is. */
   refusalOf: (url: string) => string | undefined;
@@ -168,6 +170,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     admission.boundHeldOpen(guarded);
     registerSubmissions(guarded, { ...deps, admission });
     registerSubmissionInfo(guarded, deps);
+    await registerSubmit(guarded, { ...deps, admission });
     registerEvents(guarded, { ...deps, events: ledger.outbox, feed });
     registerPacing(guarded, deps);
     registerOverview(guarded, { ...deps, readers });

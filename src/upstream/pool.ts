@@ -11,6 +11,8 @@ export type UpstreamPoolOptions = {
   /** For a whole call, from connecting to the last byte of the body. */
   timeoutMs: number;
   now: () => number;
+  /** Whether connections are used again; default: true. */
+  keepAlive?: boolean;
 };
 
 /** `path` starts with a slash and is relative to the base URL. */
@@ -39,7 +41,11 @@ export class UpstreamPool {
     this.#prefix = url.pathname.replace(/\/+$/, '');
     // The timeout of upstreamCall covers the whole call; undici's own timeouts would obscure the reason.
     const timeouts = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: options.timeoutMs } };
-    this.#pool = new Pool(url.origin, { connections: options.connections ?? null, pipelining: 1, ...timeouts });
+    this.#pool = new Pool(url.origin, {
+      connections: options.connections ?? null,
+      pipelining: options.keepAlive === false ? 0 : 1,
+      ...timeouts,
+    });
   }
 
   /** Never rejects: a failure is returned as a response. */
@@ -49,6 +55,33 @@ export class UpstreamPool {
     return new Promise((resolve) => {
       const onEnd = (response: UpstreamResponse) => resolve(this.#redact(headers, response));
       this.#pool.dispatch(request, upstreamCall({ timeoutMs, maxBytes, now, onEnd }));
+    });
+  }
+
+  /**
+   * Never rejects. `wasSent`: false if the upstream cannot have received any of the request. `contentType`: of the response.
+   */
+  post({ path, headers, body }: { path: string; headers: Record<string, string>; body: Buffer }) {
+    const { timeoutMs, now } = this.#options;
+    const request = { method: 'POST', path: `${this.#prefix}${path}`, headers, body } as const;
+    type Posted = { response: UpstreamResponse; contentType: string | null; wasSent: boolean };
+    return new Promise<Posted>((resolve) => {
+      let wasSent = false;
+      let contentType: string | null = null;
+      const onEnd = (response: UpstreamResponse) =>
+        resolve({ response: this.#redact(headers, response), contentType, wasSent });
+      const call = upstreamCall({ timeoutMs, maxBytes: MAX_BODY_BYTES, now, onEnd });
+      this.#pool.dispatch(request, {
+        ...call,
+        onRequestStart(controller, context) {
+          wasSent = true;
+          call.onRequestStart?.(controller, context);
+        },
+        onResponseStart(controller, status, received, message) {
+          contentType = [received['content-type']].flat()[0] ?? null;
+          call.onResponseStart?.(controller, status, received, message);
+        },
+      });
     });
   }
 

@@ -9,28 +9,35 @@ import { FairQueue, isWithinFairShare } from './fair-queue.ts';
 export type OnDemandFailure = 'budget_exhausted' | 'upstream_down' | 'no_response' | 'stopping';
 
 /** `retryAfterMs`: after which time a retry is reasonable. */
-export type OnDemandResult =
-  | { kind: 'observed'; observation: Observation }
-  | { kind: 'failed'; reason: OnDemandFailure; retryAfterMs: number };
+export type OnDemandRefusal = { kind: 'failed'; reason: OnDemandFailure; retryAfterMs: number };
+
+export type OnDemandResult = { kind: 'observed'; observation: Observation } | OnDemandRefusal;
+
+/** `reserved`: one request other than a poll may be sent now; the budget has been charged for it. */
+export type ReservationResult = { kind: 'reserved' } | OnDemandRefusal;
 
 type OnDemandPoll = {
-  result: Promise<OnDemandResult>;
-  complete: (result: OnDemandResult) => void;
+  result: Promise<OnDemandResult | ReservationResult>;
+  complete: (result: OnDemandResult | ReservationResult) => void;
   /** The clients in whose queues the poll waits; empty once it is in flight. */
   clients: Set<string>;
 };
 
 /** Number of waiting polls above which a client with its fair share of them is refused. */
 const MAX_WAITING = 10_000;
+/** Begins the key of a reservation; no submission id contains it. */
+const RESERVATION = '\0';
 
 /**
  * The on-demand polls of one upstream, at most one per submission. A poll waits until the request budget is available, then
  * is in flight until it completes. Clients take turns, so that a client that requests many ids does not delay the others.
+ * Requests other than polls wait in the same queue, as reservations.
  */
 export class OnDemandPolls {
   readonly #waiting = new FairQueue<string>();
   readonly #open = new Map<string, OnDemandPoll>();
   readonly #clock: Clock;
+  #reservations = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -51,7 +58,7 @@ export class OnDemandPolls {
     return isWithinFairShare(1, { own, all: this.#waiting.size, limit: MAX_WAITING, clients });
   }
 
-  /** The submission to poll next. */
+  /** The submission to poll next, or a reservation. */
   get next(): string | undefined {
     return this.#waiting.peek();
   }
@@ -64,6 +71,24 @@ export class OnDemandPolls {
     this.#dequeue(submissionId);
   }
 
+  get isReservationNext(): boolean {
+    return this.next?.startsWith(RESERVATION) ?? false;
+  }
+
+  /** Adds a reservation, which fails if it still waits after `queueMs`. */
+  reserve(queueMs: number, client: string): Promise<ReservationResult> {
+    this.#reservations += 1;
+    const limits = { queueMs, responseMs: 0 };
+    return this.#begin(`${RESERVATION}${this.#reservations}`, limits, client) as Promise<ReservationResult>;
+  }
+
+  /** Completes the next reservation, after the budget was charged. */
+  grant(): void {
+    const reservation = this.#open.get(this.next ?? '');
+    this.take(true);
+    reservation?.complete({ kind: 'reserved' });
+  }
+
   /**
    * Adds a poll, or joins the one that is open. The poll fails if it still waits after `queueMs`, or if no result arrives
    * within `responseMs` after that.
@@ -74,17 +99,23 @@ export class OnDemandPolls {
     client: string,
   ): Promise<OnDemandResult> {
     const known = this.#open.get(submissionId);
-    if (known) {
-      if (known.clients.size > 0) this.#enqueue(submissionId, known, client);
-      return known.result;
-    }
-    const { promise, resolve } = Promise.withResolvers<OnDemandResult>();
+    if (!known) return this.#begin(submissionId, { queueMs, responseMs }, client) as Promise<OnDemandResult>;
+    if (known.clients.size > 0) this.#enqueue(submissionId, known, client);
+    return known.result as Promise<OnDemandResult>;
+  }
+
+  #begin(
+    submissionId: string,
+    { queueMs, responseMs }: { queueMs: number; responseMs: number },
+    client: string,
+  ): OnDemandPoll['result'] {
+    const { promise, resolve } = Promise.withResolvers<OnDemandResult | ReservationResult>();
     const fail = (reason: OnDemandFailure) => complete({ kind: 'failed', reason, retryAfterMs: queueMs });
     let cancelTimer = this.#clock.after(queueMs, () => {
       if (poll.clients.size > 0) fail('budget_exhausted');
       else cancelTimer = this.#clock.after(responseMs, () => fail('no_response'));
     });
-    const complete = (result: OnDemandResult) => {
+    const complete = (result: OnDemandResult | ReservationResult) => {
       cancelTimer();
       this.#dequeue(submissionId);
       this.#open.delete(submissionId);

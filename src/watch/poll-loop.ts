@@ -3,8 +3,9 @@ import type { Clock } from '../domain/clock.ts';
 import type { Paced } from '../pacing/entry.ts';
 import type { Scheduler } from '../pacing/scheduler.ts';
 import type { WatcherListener } from './listeners.ts';
-import { type OnDemandFailure, OnDemandPolls, type OnDemandResult } from './on-demand-polls.ts';
+import { OnDemandPolls, type OnDemandRefusal, type OnDemandResult, type ReservationResult } from './on-demand-polls.ts';
 import { OutageJournal } from './outage-journal.ts';
+import { MAX_ON_DEMAND_WAIT_MS, PollTurns } from './poll-turns.ts';
 import type { PollEngine, RecordedObservation, WatcherLedger } from './ports.ts';
 import { ResultCommitter, WRITE_RETRY_MS } from './result-committer.ts';
 import { TimeLimits } from './time-limits.ts';
@@ -20,8 +21,6 @@ type PollLoopDeps = {
   listener: Required<WatcherListener>;
 };
 
-/** An on-demand poll is refused if the request budget is exhausted for longer than this. */
-const MAX_ON_DEMAND_WAIT_MS = 10_000;
 /** A queued poll waits one second longer than that, so that it does not expire exactly when the budget becomes available. */
 export const ON_DEMAND_WAIT_MS = MAX_ON_DEMAND_WAIT_MS + 1_000;
 /** The ledger records this far ahead that the process is polling, so that it is written once a minute instead of per poll. */
@@ -45,6 +44,7 @@ export class PollLoop {
   readonly #limits: TimeLimits;
   readonly #committer: ResultCommitter;
   readonly #onDemand: OnDemandPolls;
+  readonly #turns: PollTurns;
   readonly #batches = new Set<Promise<void>>();
   #running = false;
   /** Set after the last commit of `stop`: results that arrive later are dropped. */
@@ -54,7 +54,6 @@ export class PollLoop {
   #cancelTimer: (() => void) | undefined;
   /** Undefined once all open submissions of the ledger are registered. */
   #cancelResume: (() => void) | undefined;
-  #isOnDemandNext = false;
   /** Submissions that were tracked again while older ones are being registered. */
   readonly #retracked: Paced[] = [];
 
@@ -63,6 +62,7 @@ export class PollLoop {
     this.#journal = new OutageJournal(deps);
     this.#limits = new TimeLimits({ scheduler: deps.scheduler, journal: this.#journal });
     this.#onDemand = new OnDemandPolls(deps.clock);
+    this.#turns = new PollTurns(deps.scheduler, this.#onDemand);
     this.#committer = new ResultCommitter({
       ...deps,
       limits: this.#limits,
@@ -169,21 +169,35 @@ export class PollLoop {
    * resolves, if the ledger is writable.
    */
   pollOnDemand(submissionId: string, client: string): Promise<OnDemandResult> {
-    const { scheduler } = this.#deps;
-    const failed = (reason: OnDemandFailure, retryAfterMs: number): Promise<OnDemandResult> =>
-      Promise.resolve({ kind: 'failed', reason, retryAfterMs });
-    if (!this.#running) return failed('stopping', 1_000);
-    if (!this.#onDemand.has(submissionId)) {
-      const pollAt = scheduler.nextPollAt();
-      const waitMs = pollAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, pollAt - this.now());
-      // During an outage no caller waits: this poll either becomes the probe that is due, or fails immediately.
-      if (scheduler.limits.breaker.isOpen && waitMs > 0) return failed('upstream_down', waitMs);
-      if (waitMs > MAX_ON_DEMAND_WAIT_MS || !this.#onDemand.mayQueue(client)) return failed('budget_exhausted', waitMs);
-    }
-    const limits = { queueMs: ON_DEMAND_WAIT_MS, responseMs: scheduler.leaseMs };
+    const isJoined = this.#running && this.#onDemand.has(submissionId);
+    const refusal = isJoined ? undefined : this.#refuseToQueue(client, { mayProbe: true });
+    if (refusal) return Promise.resolve(refusal);
+    const limits = { queueMs: ON_DEMAND_WAIT_MS, responseMs: this.#deps.scheduler.leaseMs };
     const result = this.#onDemand.add(submissionId, limits, client);
     this.wake();
     return result;
+  }
+
+  /**
+   * Waits until the request budget has room for one request other than a poll, and charges it. Fails at once while the circuit
+   * breaker is open. `release` must be called when a reserved request has completed.
+   */
+  reserve(client: string): Promise<ReservationResult> {
+    const refusal = this.#refuseToQueue(client, { mayProbe: false });
+    if (refusal) return Promise.resolve(refusal);
+    const result = this.#onDemand.reserve(ON_DEMAND_WAIT_MS, client);
+    this.wake();
+    return result;
+  }
+
+  release(): void {
+    this.#deps.scheduler.limits.budget.complete(this.now());
+    this.wake();
+  }
+
+  #refuseToQueue(client: string, { mayProbe }: { mayProbe: boolean }): OnDemandRefusal | undefined {
+    if (!this.#running) return { kind: 'failed', reason: 'stopping', retryAfterMs: 1_000 };
+    return this.#turns.refusalOf(client, { mayProbe }, this.now());
   }
 
   /** Sends the polls that are due, and sets the timer for the next ones. Called whenever something has changed. */
@@ -192,7 +206,7 @@ export class PollLoop {
     const { scheduler, clock } = this.#deps;
     const now = this.now();
     if (now >= this.#committer.blockedUntil && this.#extendPolling(now)) {
-      const batch = this.#takeBatch(now);
+      const batch = this.#turns.take(now);
       if (batch.length > 0) this.#send(batch);
     }
     this.#cancelTimer?.();
@@ -225,29 +239,6 @@ export class PollLoop {
     const { ledger, upstream, scheduler } = this.#deps;
     ledger.recordPolling(upstream, until, scheduler.snapshot());
     this.#journal.writePause();
-  }
-
-  /** Alternates between on-demand polls and scheduled polls, so that neither can starve the other. */
-  #takeBatch(now: number): string[] {
-    const batch: string[] = [];
-    for (;;) {
-      const first = this.#isOnDemandNext ? this.#takeOnDemand(now) : undefined;
-      const scheduled = first === undefined ? this.#deps.scheduler.next(now, 1)[0] : undefined;
-      const submissionId = first ?? scheduled ?? this.#takeOnDemand(now);
-      if (submissionId === undefined) return batch;
-      this.#isOnDemandNext = scheduled !== undefined;
-      batch.push(submissionId);
-    }
-  }
-
-  #takeOnDemand(now: number): string | undefined {
-    for (let submissionId = this.#onDemand.next; submissionId !== undefined; submissionId = this.#onDemand.next) {
-      const state = this.#deps.scheduler.pollNow(submissionId, now);
-      if (state === 'wait') return undefined;
-      this.#onDemand.take(state === 'sent');
-      if (state === 'sent') return submissionId;
-    }
-    return undefined;
   }
 
   #send(submissionIds: string[]): void {

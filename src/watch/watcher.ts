@@ -7,7 +7,7 @@ import type { Outlook, PolicyFactory } from '../pacing/policy.ts';
 import type { BudgetSettings } from '../pacing/request-budget.ts';
 import { Scheduler, type SchedulerSettings } from '../pacing/scheduler.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
-import type { OnDemandResult } from './on-demand-polls.ts';
+import type { OnDemandResult, ReservationResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';
 import { LedgerUnavailableError, type PollEngine, type TrackResult, type WatcherLedger } from './ports.ts';
 
@@ -147,6 +147,19 @@ export class Watcher {
     return loop
       ? loop.pollOnDemand(submissionId, client)
       : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
+  }
+
+  /**
+   * Waits until one request other than a poll may be sent to an upstream within its request budget; see PollLoop.reserve. After
+   * `reserved`, `release` must be called when that request has completed.
+   */
+  reserve(upstream: string, client = ''): Promise<ReservationResult> {
+    const loop = this.#loops.get(upstream);
+    return loop ? loop.reserve(client) : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
+  }
+
+  release(upstream: string): void {
+    this.#loops.get(upstream)?.release();
   }
 
   /**

@@ -4,6 +4,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { BudgetSettings } from '../pacing/request-budget.ts';
 import { UpstreamClient } from '../upstream/client.ts';
 import { UpstreamPool } from '../upstream/pool.ts';
+import { UpstreamSubmitter } from '../upstream/submit.ts';
 
 export type UsableUpstream = UpstreamConfig & { url: string };
 
@@ -54,6 +55,20 @@ export function createUserPool({ url, timeout_s }: UpstreamConfig, clock: Clock)
     timeoutMs: timeout_s * 1_000,
     now: () => clock.now(),
   });
+}
+
+/** Returns the upstreams that data may be submitted to. Their submits have their own connections, so that they do not delay polls. */
+export function createSubmitters(upstreams: [string, UsableUpstream][], clock: Clock) {
+  const enabled = upstreams.filter(([, { submit }]) => submit.enabled);
+  return new Map(
+    enabled.map(([name, { url, api_key: apiKey, budget, submit, ...upstream }]) => {
+      const timeoutMs = upstream.timeout_s * 1_000;
+      const limits = { connections: budget.concurrency, timeoutMs, now: () => clock.now() };
+      // A connection that the upstream closes as it is used again would make the result of a submit unclear.
+      const pool = new UpstreamPool({ url, ...limits, keepAlive: false });
+      return [name, { submitter: new UpstreamSubmitter({ pool, apiKey }), maxBytes: submit.max_bytes }] as const;
+    }),
+  );
 }
 
 export function upstreamClientFor(clients: Map<string, UpstreamClient>, upstream: string): UpstreamClient {

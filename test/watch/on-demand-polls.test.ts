@@ -87,6 +87,42 @@ test('on-demand polls respect the budget, and neither they nor the due submissio
   expect(due).toBeGreaterThan(3);
 });
 
+test('reserved requests and polls share the budget, and neither starves', async () => {
+  const budget = { requests: 10, perMs: 10_000, concurrency: 4 };
+  const world = openWatcher({ respond: () => pending, scheduler: { budget } });
+  world.track(Array.from({ length: 100 }, (_, index) => `due-${index}`));
+  const sent: number[] = [];
+  const failed: string[] = [];
+  for (let index = 0; index < 100; index++)
+    void world.monitor.reserve('default', `client-${index % 3}`).then((result) => {
+      if (result.kind === 'failed') failed.push(result.reason);
+      else sent.push(world.clock.now());
+      if (result.kind === 'reserved') world.monitor.release('default');
+    });
+  await world.clock.advance(60_000);
+  const times = [...world.polls.map(({ at }) => at), ...sent];
+  const maxPerWindow = Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length));
+  expect(maxPerWindow).toBe(10);
+  expect(sent.length).toBeGreaterThan(3);
+  expect(world.polls.length).toBeGreaterThan(10);
+  expect(new Set(failed)).toEqual(new Set(['budget_exhausted']));
+  expect(sent.length + failed.length).toBe(100);
+});
+
+test('a reserved request counts until it is released', async () => {
+  const world = openWatcher({
+    respond: () => pending,
+    scheduler: { budget: { requests: 5, perMs: 1_000, concurrency: 1 } },
+  });
+  expect((await world.monitor.reserve('default')).kind).toBe('reserved');
+  world.track(['a']);
+  await world.clock.advance(60_000);
+  expect(world.polls).toHaveLength(0);
+  world.monitor.release('default');
+  await world.clock.advance(10);
+  expect(world.polls).toHaveLength(1);
+});
+
 test('an on-demand poll fails when the budget stays exhausted, with the time of a retry', async () => {
   const world = openWatcher({
     respond: () => pending,

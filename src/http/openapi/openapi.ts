@@ -43,6 +43,8 @@ type RouteSchema = {
   querystring?: z.ZodType;
   headers?: z.ZodType;
   body?: z.ZodType;
+  /** The media types of the body; default: JSON. */
+  consumes?: string[];
   response?: Record<string, Described>;
 };
 
@@ -91,18 +93,22 @@ function schemasOf({ params, querystring, headers, body, response = {} }: RouteS
 }
 
 function operationOf(schema: RouteSchema, { jsonOf }: Converted) {
-  const { params, querystring, headers, body, response = {}, ...described } = schema;
+  const { params, querystring, headers, body, consumes = ['application/json'], response = {}, ...described } = schema;
   const parameters = Object.entries({ path: params, query: querystring, header: headers }).flatMap(([place, given]) =>
     given ? parametersOf(place, jsonOf(given)) : [],
   );
   return {
     ...described,
     ...(parameters.length > 0 && { parameters }),
-    ...(body && { requestBody: { required: true, content: { 'application/json': { schema: jsonOf(body) } } } }),
+    ...(body && { requestBody: { required: true, content: contentOf(consumes, jsonOf(body)) } }),
     responses: Object.fromEntries(
       Object.entries(response).map(([status, one]) => [status, responseOf(one, jsonOf)]),
     ) as Record<string, { headers?: object; content?: object }>,
   };
+}
+
+function contentOf(types: readonly string[], schema: JsonSchema) {
+  return Object.fromEntries(types.map((type) => [type, { schema }]));
 }
 
 function parametersOf(place: string, { properties = {}, required = [] }: JsonSchema) {

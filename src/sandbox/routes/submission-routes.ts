@@ -8,18 +8,34 @@ import { submissionBody } from './wire.ts';
 const submitSchema = z.object({ data: z.string().min(1) });
 const lookupSchema = z.object({ submission_id: z.string() });
 
-/** POST /v1/submit_data and GET /v1/get_submission_info. */
+/** POST /v1/submit_data and /v1/submit_raw_data, and GET /v1/get_submission_info. */
 export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContext): void {
   const { options, model, traffic, faults, rateLimit, now } = context;
   const userId = context.users.own('user').id;
 
   app.post('/v1/submit_data', async (request, reply) => {
+    const body = submitSchema.safeParse(request.body);
+    return submit(request, reply, body.success ? body.data.data : undefined);
+  });
+
+  app.register(async (raw) => {
+    raw.removeAllContentTypeParsers();
+    raw.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    raw.post('/v1/submit_raw_data', async (request, reply) =>
+      submit(request, reply, Buffer.isBuffer(request.body) ? request.body.toString('latin1') : undefined),
+    );
+  });
+
+  /** Accepts the data. A fault replaces only the response, as when it is lost on its way. */
+  async function submit(request: FastifyRequest, reply: FastifyReply, data: string | undefined): Promise<FastifyReply> {
     const refusal = keyRefusal(keyOf(request), options.apiKey);
     if (refusal !== undefined) return text(reply, 401, refusal);
-    const body = submitSchema.safeParse(request.body);
-    if (!body.success) return text(reply, 400, 'Json deserialize error: missing field `data`');
-    return { submission_id: model.submit(body.data.data, now()) };
-  });
+    if (!data) return text(reply, 400, 'Json deserialize error: missing field `data`');
+    const body = { submission_id: model.submit(data, now()) };
+    const fault = faults.takeNext('submits');
+    await context.delay();
+    return fault === undefined ? reply.send(body) : sendFault(reply, fault, context.faultContext());
+  }
 
   app.get('/v1/get_submission_info', async (request, reply) => {
     count(request);

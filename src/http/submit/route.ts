@@ -1,0 +1,190 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { LedgerError } from '../../ledger/file/errors.ts';
+import { SUBMIT_PATHS, type SubmitPath, type SubmitResult, type UpstreamSubmitter } from '../../upstream/submit.ts';
+import type { OnDemandFailure } from '../../watch/on-demand-polls.ts';
+import type { Watcher } from '../../watch/watcher.ts';
+import type { Admission } from '../load/admission.ts';
+import { clientOf, credentialNumber, type TrackCall, type TrackRequestResult, type TypedServer } from '../ports.ts';
+import { operations, problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
+import { logOf } from '../request-log.ts';
+import type { Tracker } from '../services.ts';
+import { forwardedHeaders, forwardedQuery } from './forwarding.ts';
+
+/** The upstreams that data may be submitted to, by name. */
+export type Submitters = ReadonlyMap<string, { submitter: UpstreamSubmitter; maxBytes: number }>;
+
+type SubmitDeps = {
+  submitters: Submitters;
+  tracker: Tracker;
+  watcher: Watcher;
+  admission: Admission<TrackCall, TrackRequestResult>;
+};
+
+const DESCRIPTION =
+  'The body is forwarded to the upstream unchanged, once. The returned submission is tracked on disk before the response is sent, which is ' +
+  "the upstream's own. Failures are problem documents with an `error` member; `submitted` is `no`, `unclear` or `yes`. Requires `upstreams.….submit`.";
+
+const describeSubmit = (summary: string, contentType: string, example: unknown) => ({
+  summary,
+  description: DESCRIPTION,
+  consumes: [contentType],
+  querystring: z.looseObject({
+    upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
+  }),
+  body: z
+    .unknown()
+    .describe('The data, in the form that the upstream expects')
+    .meta({ examples: [example] }),
+  response: {
+    200: z
+      .looseObject({ submission_id: z.string() })
+      .describe("The upstream's own response, unchanged")
+      .meta({ examples: [{ submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325' }] }),
+    ...problemResponses(408, 413, 415, 500, 502, 504, 507),
+  },
+});
+
+const OPERATIONS = operations('submissions', {
+  submitData: describeSubmit('Submit data to the upstream, and track it', 'application/json', { data: 'some data' }),
+  submitRawData: describeSubmit(
+    'Submit raw data to the upstream, and track it',
+    'application/octet-stream',
+    'some data',
+  ),
+});
+const SCHEMAS: Record<SubmitPath, typeof OPERATIONS.submitData> = {
+  '/v1/submit_data': OPERATIONS.submitData,
+  '/v1/submit_raw_data': OPERATIONS.submitRawData,
+};
+
+/** Registers the upstream's endpoints that accept data. Without an upstream that has them enabled, there are none. */
+export async function registerSubmit(app: TypedServer, deps: SubmitDeps): Promise<void> {
+  const { submitters, admission } = deps;
+  if (submitters.size === 0) return;
+  const bodyLimit = Math.max(...[...submitters.values()].map(({ maxBytes }) => maxBytes));
+  await app.register(async (scope: TypedServer) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    for (const path of SUBMIT_PATHS)
+      scope.post(
+        path,
+        {
+          bodyLimit,
+          config: { hasErrorMember: true },
+          onRequest: (request, reply, done) => admission.beforeBody(request, reply, done),
+          preParsing: (request, reply, body, done) => admission.whileBody(request, reply, body, done),
+          schema: SCHEMAS[path],
+        },
+        (request, reply) => submit(deps, path, request, reply).finally(request.bodyDone) as never,
+      );
+  });
+}
+
+async function submit(
+  { submitters, tracker, watcher }: SubmitDeps,
+  path: SubmitPath,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { upstream = 'default' } = request.query as { upstream?: string };
+  const target = submitters.get(upstream);
+  if (!target) return refused(reply, 400, `query upstream: no data can be submitted to ${JSON.stringify(upstream)}`);
+  const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  if (body.length > target.maxBytes)
+    return refused(reply, 413, `the body must have at most ${target.maxBytes} bytes for the upstream ${upstream}`);
+  if (!watcher.health().ledgerWritable)
+    return refused(reply, 503, 'the ledger is unavailable: nothing was submitted', LEDGER_RETRY_MS);
+  const reserved = await watcher.reserve(upstream, clientOf(request.caller));
+  if (reserved.kind === 'failed')
+    return refused(reply, 503, `${NOT_RESERVED[reserved.reason]}: nothing was submitted`, reserved.retryAfterMs);
+  let result: SubmitResult;
+  try {
+    // A client that has disconnected would not learn the id.
+    if (reply.raw.destroyed || request.raw.socket.destroyed)
+      return refused(reply, 408, 'the client disconnected: nothing was submitted');
+    const forwarded = { path, query: forwardedQuery(request.url), headers: forwardedHeaders(request.headers), body };
+    result = await target.submitter.submit(forwarded);
+  } finally {
+    watcher.release(upstream);
+  }
+  if (result.kind !== 'accepted') return sendNotAccepted(request, reply, upstream, result);
+
+  // From here on the data is submitted, whether the client is still connected or not.
+  const { submissionId, response } = result;
+  const failure = track(tracker, { submissionId, upstream, credential: credentialNumber(request.caller) });
+  if (failure) {
+    const { status, reason, error } = failure;
+    logOf(request).error({ submission_id: submissionId, upstream, reason, err: error }, 'submit.not_tracked');
+    const detail = `the upstream has accepted the data as ${submissionId}, but it is not tracked: ${reason}. Track this id; do not submit the data again`;
+    return sendProblem(reply, { status, detail, submitted: 'yes', submissionId });
+  }
+  logOf(request).debug({ submission_id: submissionId, upstream }, 'submit.accepted');
+  return sendUnchanged(reply, response);
+}
+
+const LEDGER_RETRY_MS = 5_000;
+const NOT_RESERVED: Record<OnDemandFailure, string> = {
+  budget_exhausted: 'the request budget of the upstream is exhausted',
+  stopping: 'this server is stopping',
+  upstream_down: 'the upstream is down',
+  no_response: 'the upstream did not respond',
+};
+
+/** Commits the tracking. Returns why it failed; undefined: it is committed. */
+function track(
+  tracker: Tracker,
+  { submissionId, upstream, credential }: { submissionId: string; upstream: string; credential: number | null },
+): { status: 500 | 507; reason: string; error?: unknown } | undefined {
+  try {
+    const tracked = tracker.track({ submission_id: submissionId, upstream }, credential);
+    if (tracked.kind === 'tracked') return undefined;
+    const reason = tracked.kind === 'invalid' ? tracked.reason : `it is tracked at ${tracked.submission.upstream}`;
+    return { status: 500, reason };
+  } catch (error) {
+    const isFull = error instanceof LedgerError && error.problem === 'full';
+    return { status: isFull ? 507 : 500, reason: isFull ? 'the disk is full' : 'the ledger is unavailable', error };
+  }
+}
+
+/** The upstream has accepted nothing. */
+function refused(reply: FastifyReply, status: 400 | 408 | 413 | 502 | 503, detail: string, retryAfterMs?: number) {
+  setRetryAfter(reply, retryAfterMs ?? null);
+  return sendProblem(reply, { status, detail, submitted: 'no' });
+}
+
+function sendNotAccepted(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  upstream: string,
+  result: Exclude<SubmitResult, { kind: 'accepted' }>,
+): FastifyReply {
+  switch (result.kind) {
+    case 'refused':
+      return sendUnchanged(reply, result.response);
+    case 'unauthorized':
+      return refused(reply, 502, 'the upstream refuses the credentials of this server: nothing was submitted');
+    case 'not_sent':
+      return refused(reply, 502, 'the upstream can not be reached: nothing was submitted');
+    case 'unclear': {
+      logOf(request).warn({ upstream, reason: result.detail }, 'submit.unclear');
+      const what = result.isTimeout ? 'the upstream did not respond in time' : `no usable response (${result.detail})`;
+      const detail = `${what}: it is unclear whether the upstream has accepted the data, and it was not submitted again`;
+      return sendProblem(reply, { status: result.isTimeout ? 504 : 502, detail, submitted: 'unclear' });
+    }
+    default:
+      return result satisfies never;
+  }
+}
+
+function sendUnchanged(
+  reply: FastifyReply,
+  { httpStatus, contentType, retryAfter, body }: Extract<SubmitResult, { response: unknown }>['response'],
+): FastifyReply {
+  if (retryAfter !== null) reply.header('retry-after', retryAfter);
+  return reply
+    .code(httpStatus)
+    .type(contentType ?? 'text/plain; charset=utf-8')
+    .serializer((text: string) => text)
+    .send(body);
+}

@@ -1,0 +1,85 @@
+import type { UpstreamResponse } from '../domain/classify.ts';
+import { isObject, parseJson } from '../domain/json.ts';
+import { REACHABLE_ID_PATTERN, SUBMISSION_ID_PATTERN } from '../domain/submission.ts';
+import type { UpstreamPool } from './pool.ts';
+
+/** The two endpoints that accept data. */
+export const SUBMIT_PATHS = ['/v1/submit_data', '/v1/submit_raw_data'] as const;
+export type SubmitPath = (typeof SUBMIT_PATHS)[number];
+
+/** Data of a client, forwarded unchanged. `query`: with its question mark, or empty. */
+export type SubmitRequest = { path: SubmitPath; query: string; headers: Record<string, string>; body: Buffer };
+
+type HttpResponse = Extract<UpstreamResponse, { kind: 'response' }> & { contentType: string | null };
+
+/** Whether the upstream has accepted the data. `detail` is for logs and clients, without credentials. */
+export type SubmitResult =
+  | { kind: 'accepted'; submissionId: string; response: HttpResponse }
+  /** The upstream refuses the request: it has accepted nothing. */
+  | { kind: 'refused'; response: HttpResponse }
+  /** The upstream refuses the credentials of this server. */
+  | { kind: 'unauthorized' }
+  /** Nothing was sent. */
+  | { kind: 'not_sent'; detail: string }
+  /** The data was sent, and nothing shows whether the upstream has accepted it. */
+  | { kind: 'unclear'; isTimeout: boolean; detail: string };
+
+const MAX_QUOTED_CHARS = 300;
+/** A proxy gave up waiting for the client or for the service. */
+const REQUEST_TIMEOUT = 408;
+
+/** Submits data to one upstream, once. Never rejects and never repeats a request. */
+export class UpstreamSubmitter {
+  readonly #pool: Pick<UpstreamPool, 'post' | 'close'>;
+  #apiKey: string | undefined;
+
+  constructor({ pool, apiKey }: { pool: Pick<UpstreamPool, 'post' | 'close'>; apiKey: string | undefined }) {
+    this.#pool = pool;
+    this.#apiKey = apiKey;
+  }
+
+  /** Sends this key from the next request on. */
+  useApiKey(apiKey: string | undefined): void {
+    this.#apiKey = apiKey;
+  }
+
+  async submit({ path, query, headers, body }: SubmitRequest): Promise<SubmitResult> {
+    const key = this.#apiKey === undefined ? {} : { 'x-api-key': this.#apiKey };
+    const { response, contentType, wasSent } = await this.#pool.post({
+      path: `${path}${query}`,
+      headers: { accept: 'application/json', ...headers, ...key },
+      body,
+    });
+    if (response.kind === 'response') return classifySubmit({ ...response, contentType });
+    if (!wasSent) return { kind: 'not_sent', detail: response.detail };
+    return { kind: 'unclear', isTimeout: response.reason === 'timeout', detail: response.detail };
+  }
+
+  /** Closes immediately; calls in flight return failures. */
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+}
+
+function classifySubmit(response: HttpResponse): SubmitResult {
+  const { httpStatus, body } = response;
+  const unclear = (what: string): SubmitResult => ({
+    kind: 'unclear',
+    isTimeout: false,
+    detail: `HTTP ${httpStatus}${what}${body.trim() === '' ? '' : `: ${body.slice(0, MAX_QUOTED_CHARS)}`}`,
+  });
+  if (httpStatus === 401 || httpStatus === 403) return { kind: 'unauthorized' };
+  if (httpStatus >= 400 && httpStatus < 500 && httpStatus !== REQUEST_TIMEOUT) return { kind: 'refused', response };
+  if (httpStatus < 200 || httpStatus >= 300) return unclear('');
+  const submissionId = submissionIdIn(parseJson(body));
+  if (submissionId === undefined) return unclear(' without a submission id');
+  return { kind: 'accepted', submissionId, response };
+}
+
+/** Returns the id in `{"submission_id"}`, bare or wrapped in `data`, as the user endpoints wrap their records. */
+function submissionIdIn(body: unknown): string | undefined {
+  if (!isObject(body)) return undefined;
+  const { submission_id: id = isObject(body.data) ? body.data.submission_id : undefined } = body;
+  const isUsable = typeof id === 'string' && SUBMISSION_ID_PATTERN.test(id) && REACHABLE_ID_PATTERN.test(id);
+  return isUsable ? id : undefined;
+}
