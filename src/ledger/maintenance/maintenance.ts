@@ -13,7 +13,7 @@ const DELIVERIES_PER_STEP = 100;
 const EVENTS_PER_STEP = 50;
 const COUNTED_PER_STEP = 10_000;
 const PAGES_PER_STEP = 100;
-const HISTORY_PER_STEP = 200;
+const HISTORY_PER_STEP = 100;
 const OBJECTIVES_PER_STEP = 500;
 const REPORT_ROWS_PER_STEP = 50;
 /** Ended submissions and events stay at least this long for clients that wait for them or read the live feed. */

@@ -26,6 +26,7 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
   'GET /v1/events': { access: SUBMISSIONS, query: '?after=x' },
   'GET /v1/pacing': { access: SUBMISSIONS },
   'GET /v1/overview': { access: SUBMISSIONS },
+  'GET /v1/reports': { access: SUBMISSIONS },
   'GET /v1/whoami': { access: ['service', 'user', 'admin'] },
   'GET /users/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },
   'GET /user/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },

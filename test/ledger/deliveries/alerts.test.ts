@@ -67,6 +67,17 @@ describe('the facts', () => {
     expect(open).toEqual([{ rule: 'upstream_down', subject: 'default' }]);
   });
 
+  it('contain how each upstream with an objective meets it', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('late')], 0);
+    const objective = { target: 0.99, withinMs: 1_000 };
+    ledger.objectives.count({ upstream: 'default', objective, now: 2_000, limit: 10 });
+    const query = { upstreams: [], failuresSince: 0, deadSince: 0, waitingBefore: 0, now: 2_000 };
+    expect(ledger.alerts.facts({ ...query, objectives: new Map([['default', objective]]) }).objectives).toMatchObject([
+      { upstream: 'default', windows: { '5m': { good: 0, bad: 1 } } },
+    ]);
+  });
+
   it('exclude short waits, old dead letters, and dead letters of alerts', () => {
     const ledger = openLedger();
     ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);

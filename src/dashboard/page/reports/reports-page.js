@@ -43,7 +43,7 @@ function Report({ upstream, names, query }) {
     </p>
     <${Loadable} loaded=${loaded}>
       ${(/** @type {any} */ report) => html`
-        <${Charts} key=${path} report=${report} upstream=${upstream} />
+        <${Charts} key=${`${report.from} ${report.to} ${report.interval}`} report=${report} upstream=${upstream} />
         <div class="columns">
           <${Totals} total=${report.total} />
           ${report.objectives
