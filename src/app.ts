@@ -140,7 +140,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     });
     warnOfOrphans(ledger, watcher, log);
 
-    const { refusalOf } = notifications;
+    const { refusalOf, publicUrl, channels } = notifications;
     const tracker = trackerOf({ config, watcher, clock, refusalOf });
     const intake = scaling?.startIntake(tracker.track);
     opened.push(() => intake?.close(leftMs()));
@@ -184,6 +184,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
       credentials: (hash) => credentials(hash),
       reload: (actor) => settings.reload(actor),
       refusalOf,
+      publicUrl,
+      channels,
       health: () => ({ ...watcher.health(), redis: scaling?.health() }),
       hour: stats.hour,
       metrics,
@@ -204,8 +206,13 @@ export async function startApp(deps: AppDeps): Promise<App> {
       listenTextResolver: () => 'http.listening',
     });
     // After listening, so that a server that cannot listen sends no polls.
-    if (scaling) void scaling.previousPollsEnded.then(() => isStopping || watcher.start());
-    else watcher.start();
+    const startPolling = () => {
+      watcher.start();
+      // Stopped first, so that no heartbeat reports the stop of the watcher as a defect.
+      opened.push(notifications.startHeartbeat(() => defectOf({ ledger, watcher, clock })));
+    };
+    if (scaling) void scaling.previousPollsEnded.then(() => isStopping || startPolling());
+    else startPolling();
     log.info({ url, database: config.database, upstreams: [...clients.keys()], version: VERSION }, 'server.started');
 
     let closing: Promise<void> | undefined;
@@ -246,6 +253,17 @@ function watcherSettings(
     policy: (upstream: string) => policy({ lagPrice: lagPrices.get(upstream) ?? pacing.lag_price }),
     recheck: submissions.recheck_after_s > 0,
   };
+}
+
+/** Returns why this server does not do its work; undefined: it writes the ledger, and polls every upstream when a poll is due. */
+function defectOf({ ledger, watcher, clock }: { ledger: Ledger; watcher: Watcher; clock: Clock }): string | undefined {
+  try {
+    ledger.probe(clock.now());
+  } catch {
+    return 'the ledger is not writable';
+  }
+  const upstreams = watcher.notPolling();
+  return upstreams.length === 0 ? undefined : `the poll loop of ${upstreams.join(', ')} does not run`;
 }
 
 /** Exceeds everything a request may wait for: its body, the ledger, the request budget and the upstream. */

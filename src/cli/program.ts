@@ -20,6 +20,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   tail: async () => (await import('./commands/submissions/tail.ts')).addTail,
   report: async () => (await import('./commands/operate/report.ts')).addReport,
   top: async () => (await import('./commands/operate/top.ts')).addTop,
+  alerts: async () => (await import('./commands/notifications/alerts.ts')).addAlerts,
+  channels: async () => (await import('./commands/notifications/channels.ts')).addChannels,
   webhooks: async () => (await import('./commands/operate/webhooks.ts')).addWebhooks,
   deliveries: async () => (await import('./commands/operate/deliveries.ts')).addDeliveries,
   users: async () => (await import('./commands/operate/users.ts')).addUsers,

@@ -2,6 +2,8 @@ import { pause, retryDelayMs } from './backoff.ts';
 import { DeliveryRequests } from './deliveries.ts';
 import { ConnectionError, isTransient, notDawatchError, toApiError } from './errors.ts';
 import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
+import { AlertRequests } from './notifications/alerts.ts';
+import { ChannelRequests } from './notifications/channels.ts';
 import type { Overview, Report, ReportQuery } from './overview.ts';
 import { queryOf, SearchRequests, type SendRequest, type SubmissionQuery } from './request.ts';
 import {
@@ -45,6 +47,8 @@ const ERASURE_TIMEOUT_MS = 600_000;
 /** Added to the duration of a long poll. */
 const RESPONSE_MARGIN_MS = 5_000;
 
+type Limits = { signal?: AbortSignal | undefined; timeoutMs?: number };
+
 /** Client of a dawatch server, based on the platform's fetch. Methods throw ApiError or ConnectionError. */
 export class DawatchClient {
   readonly #url: string;
@@ -55,6 +59,10 @@ export class DawatchClient {
   readonly webhooks: WebhookRequests;
   /** Deliveries of events and their results. Needs the role admin. */
   readonly deliveries: DeliveryRequests;
+  /** Alerts and mutes. Reading needs the role service or admin, changes need admin. */
+  readonly alerts: AlertRequests;
+  /** Channels of the settings. Needs the role admin. */
+  readonly channels: ChannelRequests;
 
   constructor(options: DawatchClientOptions) {
     this.#url = options.url.replace(/\/+$/, '');
@@ -63,9 +71,11 @@ export class DawatchClient {
       accept: 'application/json',
     };
     this.#token = options.token ?? options.apiKey;
-    const send: SendRequest = (method, path, body) => this.#requestWithToken(method, path, body);
+    const send: SendRequest = (method, path, body, signal) => this.#requestWithToken(method, path, body, { signal });
     this.webhooks = new WebhookRequests(send);
     this.deliveries = new DeliveryRequests(send);
+    this.alerts = new AlertRequests(send);
+    this.channels = new ChannelRequests(send);
     this.#search = new SearchRequests((method, path, body) => this.#request(method, path, { body }));
   }
 
@@ -230,31 +240,23 @@ export class DawatchClient {
    * admin.
    */
   erase(person: { email: string } | { metadata: Record<string, string | number | boolean> }): Promise<Erased> {
-    return this.#requestWithToken('POST', '/v1/erasures', person, ERASURE_TIMEOUT_MS);
+    return this.#requestWithToken('POST', '/v1/erasures', person, { timeoutMs: ERASURE_TIMEOUT_MS });
   }
 
   #bearer(): Record<string, string> {
     return this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
   }
 
-  #requestWithToken<T>(method: string, path: string, body?: unknown, timeoutMs = CALL_TIMEOUT_MS): Promise<T> {
-    return this.#request<T>(method, path, {
-      body,
-      timeoutMs,
-      headers: { accept: 'application/json', ...this.#bearer() },
-    });
+  #requestWithToken<T>(method: string, path: string, body?: unknown, limits: Limits = {}): Promise<T> {
+    const headers = { accept: 'application/json', ...this.#bearer() };
+    return this.#request<T>(method, path, { body, headers, ...limits });
   }
 
   /** `headers` replace those with the API key. Returns undefined for a response without a body. */
   async #request<T>(
     method: string,
     path: string,
-    options: {
-      body?: unknown;
-      headers?: Record<string, string>;
-      signal?: AbortSignal | undefined;
-      timeoutMs?: number;
-    } = {},
+    options: { body?: unknown; headers?: Record<string, string> } & Limits = {},
   ): Promise<T> {
     const { body, headers = this.#headers, signal, timeoutMs = CALL_TIMEOUT_MS } = options;
     const response = await this.#fetch(method, path, {

@@ -1,8 +1,12 @@
 /** The package `@dawatch/client`: needs only what Node 20.3, Bun and browsers have in common. `@dawatch/client/webhook` needs Node's crypto. */
+
 export { DawatchClient, type DawatchClientOptions } from './client.ts';
 export type { Delivery, DeliveryAttempt, DeliveryDetails, DeliveryPage, DeliveryQuery } from './deliveries.ts';
 export { ApiError, ConnectionError } from './errors.ts';
 export type { EventOptions, FeedEvent } from './events.ts';
+export type { Alert, AlertPage, AlertQuery, Mute, MutePage, NewMute } from './notifications/alerts.ts';
+export type { Channel } from './notifications/channels.ts';
+export type { ChannelTestEvent, TestEvent } from './notifications/test-events.ts';
 export type { Distribution, Overview, Report, ReportPercentiles, ReportQuery, ReportSums } from './overview.ts';
 export type { SubmissionQuery } from './request.ts';
 export {
@@ -24,7 +28,6 @@ export {
   type SubmissionPage,
   type SubmissionStatus,
   type SubmissionWithHistory,
-  type TestEvent,
   type Tracked,
   type TrackItem,
   type TrackOptionName,

@@ -1,7 +1,7 @@
 import type { FoundSubmissions, Submission, SubmissionFilter, SubmissionPage } from './shapes.ts';
 
 /** Sends a request and returns its body, or undefined for a response without a body. */
-export type SendRequest = <T>(method: string, path: string, body?: unknown) => Promise<T>;
+export type SendRequest = <T>(method: string, path: string, body?: unknown, signal?: AbortSignal) => Promise<T>;
 
 /** Returns a query string such as "?a=1&b=2" without undefined values, or "" if there are none. A list becomes "a,b". */
 export function queryOf(query: object): string {

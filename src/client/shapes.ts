@@ -1,3 +1,5 @@
+import type { ChannelTestEvent, TestEvent } from './notifications/test-events.ts';
+
 /** Status of a submission. All but `tracking`, `pending` and `failing` are final. */
 export type SubmissionStatus =
   | 'tracking'
@@ -133,7 +135,7 @@ export type TrackItem = { submission_id: string } & TrackOptions;
 /** A user as returned by the upstream. */
 export type User = Record<string, unknown>;
 
-/** A user lookup, or a reload of the settings. */
+/** A user lookup, or a change by an operator. */
 export type AuditEntry = {
   seq: number;
   at: string;
@@ -274,20 +276,18 @@ export type AlertEvent = {
       summary: string;
       count: number | null;
       since: string;
+      /** For `alerts.get`; absent in events of older servers. */
+      id?: number | undefined;
+      /** Address of the dashboard page about it; absent without `server.public_url`. */
+      link?: string | undefined;
+      /** Present only in the live feed: recorded while the alert was muted, and sent to no destination. */
+      muted?: true | undefined;
     };
   };
-};
-
-/** A test of one webhook. */
-export type TestEvent = {
-  id: string;
-  type: 'webhook.test';
-  timestamp: string;
-  data: { sequence: number; webhook_id: string };
 };
 
 /** Sent only by the live feed: events after `after` up to `through` may be missing. */
 export type FeedGap = { id: string; type: 'feed.gap'; data: { after: number; through: number } };
 
 /** An event of webhooks and the live feed. Ignore unknown types, which a newer server may send. */
-export type DawatchEvent = SubmissionEvent | UpstreamEvent | AlertEvent | TestEvent;
+export type DawatchEvent = SubmissionEvent | UpstreamEvent | AlertEvent | TestEvent | ChannelTestEvent;

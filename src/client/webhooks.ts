@@ -75,9 +75,14 @@ export class WebhookRequests {
     return this.#send('POST', `${pathOf(id)}/rotate`, options);
   }
 
-  /** Sends a test event to this webhook. `deliveries.get` returns the result. */
+  /** Sends a test event to this webhook. `deliveries.get` returns the result. For `callbacks`: `testCallback`. */
   test(id: string): Promise<Delivery> {
     return this.#send('POST', `${pathOf(id)}/test`);
+  }
+
+  /** Sends a test event to a callback address, signed with the secret of the webhook `callbacks`. */
+  testCallback(url: string): Promise<Delivery> {
+    return this.#send('POST', '/v1/callbacks/test', { url });
   }
 
   /** Deletes the webhook and discards its pending deliveries and dead letters. */

@@ -12,9 +12,9 @@ const REASONS: Record<string, string | undefined> = {
   EACCES: 'names a file without permission to read it',
 };
 
-/** Returns whether a setting is a secret. Addresses of channels and of Redis contain keys and passwords. */
+/** Returns whether a setting is a secret. Addresses of channels, of the heartbeat and of Redis contain keys and passwords. */
 export function isSecret(path: string): boolean {
-  return /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^redis\.url$/.test(path);
+  return /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$/.test(path);
 }
 
 /** Returns the variables that name a file with a secret, such as DAWATCH_API_KEY_FILE, each with its setting. */

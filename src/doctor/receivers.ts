@@ -73,6 +73,15 @@ export async function checkChannel(
   return [warning(about, `${host} is unreachable: ${reached.error}`, advice), ...letters];
 }
 
+/** Checks that the service behind the heartbeat can be connected to. Calls nothing: a call would count as a sign of life. */
+export async function checkHeartbeat(url: string, { limitMs, signal }: Limits): Promise<Finding[]> {
+  const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
+  const { host } = new URL(url);
+  const reached = await reach(url, { guard, timeoutMs: limitMs, signal, lookup });
+  if (reached.kind === 'reached') return [ok('heartbeat', `${host} is reachable`)];
+  return [warning('heartbeat', `${host} is unreachable: ${reached.error}`, 'verify heartbeat.url')];
+}
+
 function deadLetters(about: string, count: number, replay: string): Finding[] {
   if (count === 0) return [];
   return [warning(about, `${count} dead letter${count === 1 ? '' : 's'}`, `after fixing the cause: ${replay}`)];

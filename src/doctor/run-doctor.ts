@@ -8,7 +8,7 @@ import { checkDisk } from './disk.ts';
 import type { Finding } from './finding.ts';
 import { checkLedger, checkLedgerIntegrity } from './ledger.ts';
 import { checkMachine } from './machine.ts';
-import { checkCallbacks, checkChannel, checkWebhook } from './receivers.ts';
+import { checkCallbacks, checkChannel, checkHeartbeat, checkWebhook } from './receivers.ts';
 import { checkRedis } from './redis.ts';
 import { type Check, runChecks } from './run-checks.ts';
 import { checkSettings } from './settings.ts';
@@ -55,6 +55,7 @@ function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
   const localCheck = (name: string, run: () => Finding[]): Check => ({ name, limitMs, run });
   const { url: redisUrl, secret } = config.redis;
   const { bearer, url: defaultUrl } = config.upstreams.default;
+  const { url: heartbeatUrl } = config.heartbeat;
   return [
     localCheck('node', () => checkMachine()),
     localCheck('settings', () => checkSettings(loaded, env)),
@@ -94,6 +95,9 @@ function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
     ...Object.entries(config.channels).map(([name, channel]) =>
       networkCheck(`channel.${name}`, (signal) => checkChannel(name, channel, { dead, limitMs, signal })),
     ),
+    ...(heartbeatUrl === undefined
+      ? []
+      : [networkCheck('heartbeat', (signal) => checkHeartbeat(heartbeatUrl, { limitMs, signal }))]),
   ];
 }
 

@@ -8,6 +8,7 @@ import type {
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { ReloadResult } from '../config/reload.ts';
 import type { Actor } from '../domain/audit/actions.ts';
+import type { Subscription } from '../domain/notifications/subscription.ts';
 import { CONFIGURED_CREDENTIALS, type Submission } from '../domain/submission.ts';
 import type { TrackBody } from '../domain/track-request.ts';
 import type { RedisHealth } from '../engines/bullmq/redis-link.ts';
@@ -64,6 +65,15 @@ export type Credentials = (hash: Buffer) => Caller | undefined;
 
 /** `redis`: undefined without Redis. */
 export type Readiness = ReturnType<Watcher['health']> & { redis?: RedisHealth | undefined };
+
+/** A channel of the settings, or the queue. `routes`: the subscriptions whose events it receives. */
+export type ChannelDescription = {
+  name: string;
+  type: string;
+  /** Without secrets. */
+  address: string;
+  routes: Subscription[];
+};
 
 /** Reloads the settings. Rejects if the result cannot be audited; then nothing was applied. */
 export type Reload = (actor: Actor) => Promise<ReloadResult>;

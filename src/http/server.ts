@@ -28,7 +28,7 @@ import type { Metrics } from './metrics/metrics.ts';
 import type { RollingHour } from './metrics/rolling-hour.ts';
 import { countRequests, registerMetrics } from './metrics/route.ts';
 import { addDocumentation } from './openapi/documentation.ts';
-import type { Credentials, Readiness, Reload } from './ports.ts';
+import type { ChannelDescription, Credentials, Readiness, Reload } from './ports.ts';
 import { registerProblems, sendUnroutable } from './problems.ts';
 import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreadable } from './protocol.ts';
 import { parseQuery } from './query.ts';
@@ -36,6 +36,9 @@ import { addRequestLog, logOf, requestIdOf } from './request-log.ts';
 import { registerAudit, registerErasures } from './routes/audit.ts';
 import { registerDeliveries } from './routes/deliveries.ts';
 import { registerHealth } from './routes/health.ts';
+import { registerAlertChanges, registerAlerts } from './routes/notifications/alerts.ts';
+import { registerChannels } from './routes/notifications/channels.ts';
+import { registerMutes } from './routes/notifications/mutes.ts';
 import { registerReload, registerWhoami } from './routes/operations.ts';
 import { registerOverview } from './routes/overview.ts';
 import { registerPacing } from './routes/pacing.ts';
@@ -62,6 +65,9 @@ export type HttpDeps = {
   credentials: Credentials;
   /** Returns why a webhook URL is not allowed; undefined if it is. */
   refusalOf: (url: string) => string | undefined;
+  /** The setting `server.public_url`. */
+  publicUrl: () => string | undefined;
+  channels: () => readonly ChannelDescription[];
   health: () => Readiness;
   reload: Reload;
   hour: RollingHour;
@@ -175,6 +181,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerPacing(guarded, deps);
     registerOverview(guarded, { ...deps, readers });
     registerReports(guarded, { ...deps, objectives, metadataKey: reports.metadata_key ?? null });
+    registerAlerts(guarded, deps);
   });
   await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
   await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));
@@ -185,6 +192,9 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerErasures(guarded, deps);
     registerWebhooks(guarded, deps);
     registerDeliveries(guarded, deps);
+    registerAlertChanges(guarded, deps);
+    registerMutes(guarded, deps);
+    registerChannels(guarded, deps);
     registerReload(guarded, deps);
   });
   const { queues } = deps;

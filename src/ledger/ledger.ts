@@ -1,5 +1,7 @@
 import type { Actor } from '../domain/audit/actions.ts';
 import type { Observation } from '../domain/classify.ts';
+import { callbackDestination, channelDestination } from '../domain/notifications/delivery.ts';
+import { CALLBACKS_ID } from '../domain/notifications/webhook.ts';
 import type { Submission, TrackRequest } from '../domain/submission.ts';
 import type { TransitionContext } from '../domain/transition.ts';
 import type { PauseRecord } from '../watch/outage-clock.ts';
@@ -14,6 +16,7 @@ import { AuditTrail } from './access/audit.ts';
 import { CredentialStore } from './access/credentials.ts';
 import { Alerts } from './deliveries/alerts.ts';
 import { Deliveries } from './deliveries/deliveries.ts';
+import { Mutes } from './deliveries/mutes.ts';
 import { Webhooks } from './deliveries/webhooks.ts';
 import { FanOut } from './events/fan-out.ts';
 import { Outbox } from './events/outbox.ts';
@@ -50,6 +53,7 @@ export class Ledger implements WatcherLedger {
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
   readonly alerts: Alerts;
+  readonly mutes: Mutes;
   readonly stats: LedgerStats;
   readonly reports: Reports;
   readonly objectives: ObjectiveSlices;
@@ -85,7 +89,8 @@ export class Ledger implements WatcherLedger {
     this.pruning = new Pruning(database, counts);
     this.erasure = new Erasure(database, this.audit);
     this.space = new Space(database, this.stats);
-    this.alerts = new Alerts(database, this.outbox, this.stats, this.objectives);
+    this.mutes = new Mutes(database);
+    this.alerts = new Alerts(database, this);
     this.#upstreams = new UpstreamStore(database);
     this.#store = new SubmissionStore(database, new SubmissionWriter(database, this.outbox, counts));
   }
@@ -103,7 +108,23 @@ export class Ledger implements WatcherLedger {
   test(webhookId: string, now: number): number | undefined {
     return this.#db.transaction(() => {
       if (!this.webhooks.get(webhookId, now)?.url) return undefined;
-      return this.outbox.addTestEvent(webhookId, now);
+      return this.outbox.addTestEvent({ webhookId }, now);
+    });
+  }
+
+  /** Sends a test event to an address as to a callback. Returns the id of the delivery; undefined if callbacks are disabled. */
+  testCallback(callbackUrl: string, now: number): number | undefined {
+    return this.#db.transaction(() => {
+      if (!this.fanOut.isEnabled(callbackDestination(callbackUrl))) return undefined;
+      return this.outbox.addTestEvent({ webhookId: CALLBACKS_ID, callbackUrl }, now);
+    });
+  }
+
+  /** Sends a test event to one channel. Returns the id of the delivery; undefined if no such channel is configured. */
+  testChannel(channel: string, now: number): number | undefined {
+    return this.#db.transaction(() => {
+      if (!this.fanOut.isEnabled(channelDestination(channel))) return undefined;
+      return this.outbox.addTestEvent({ channel }, now);
     });
   }
 

@@ -2,6 +2,7 @@ import { dataOf, upstreamTime } from '../domain/envelope.ts';
 import type { Alert } from '../domain/notifications/alert.ts';
 import type { AlertEventType } from '../domain/notifications/events.ts';
 import { escapeText } from '../domain/text.ts';
+import type { HeartbeatResult } from '../notify/alerts/heartbeat.ts';
 import type { AttemptReport } from '../notify/dispatch/result.ts';
 import type { WatcherListener } from '../watch/listeners.ts';
 import type { RecordedObservation } from '../watch/ports.ts';
@@ -76,10 +77,22 @@ export function logAttempt(log: Log): (attempted: AttemptReport) => void {
   };
 }
 
+/** Returns a listener that writes a line when heartbeats begin to fail, begin to be withheld, and are accepted again. */
+export function logHeartbeat(log: Log): (beat: { result: HeartbeatResult; reason: string | null }) => void {
+  let last: HeartbeatResult = 'sent';
+  return ({ result, reason }) => {
+    if (result === last) return;
+    last = result;
+    if (result === 'failed') log.warn({ error: escapeText(reason ?? '') }, 'heartbeat.failed');
+    else if (result === 'withheld') log.error({ reason: reason ?? '' }, 'heartbeat.withheld');
+    else log.info('heartbeat.resumed');
+  };
+}
+
 /** Returns a listener that writes one line per alert event. */
 export function logAlert(log: Log): (event: { type: AlertEventType; alert: Alert }) => void {
   return ({ type, alert }) => {
-    const { since, ...fields } = alert;
+    const { since, id: _, link: __, ...fields } = alert;
     logAt(log, { ...fields, since: new Date(since).toISOString() }, type);
   };
 }

@@ -77,6 +77,10 @@ export class PollLoop {
     return this.#committer.isLedgerFailing;
   }
 
+  get isRunning(): boolean {
+    return this.#running;
+  }
+
   get scheduler(): Scheduler {
     return this.#deps.scheduler;
   }

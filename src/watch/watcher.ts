@@ -23,6 +23,9 @@ export type WatcherSettings = {
 export type UpstreamHealth = { upstream: string; state: BreakerState; tracked: number; inFlight: number };
 export type UpstreamPacing = UpstreamHealth & Outlook;
 
+/** A poll that is overdue for longer shows that its loop does not run. */
+const OVERDUE_MS = 60_000;
+
 /** Watches submissions until they are final: one poll loop per upstream, all over one ledger. */
 export class Watcher {
   readonly #ledger: WatcherLedger;
@@ -201,6 +204,13 @@ export class Watcher {
       ledgerWritable: this.#isWritable() && loops.every(([, loop]) => !loop.isLedgerFailing),
       upstreams: loops.map(([upstream, { scheduler }]) => healthOf(upstream, scheduler)),
     };
+  }
+
+  /** Returns the upstreams that are not polled: before the start, after the stop, and if a poll is a minute overdue. */
+  notPolling(): string[] {
+    const overdue = this.#clock.now() - OVERDUE_MS;
+    const isPolled = (loop: PollLoop) => loop.isRunning && (loop.isLedgerFailing || loop.scheduler.wakeAt() > overdue);
+    return [...this.#loops].filter(([, loop]) => !isPolled(loop)).map(([upstream]) => upstream);
   }
 
   /** The state of each upstream's pacing, and the reason for its next poll. */

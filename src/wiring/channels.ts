@@ -2,6 +2,7 @@ import { lookup } from 'node:dns';
 import { isDeepStrictEqual } from 'node:util';
 import type { ChannelConfig, Config } from '../config/schema.ts';
 import { parseDestination } from '../domain/notifications/delivery.ts';
+import type { ChannelDescription } from '../http/ports.ts';
 import { createAppriseChannel } from '../notify/channels/apprise.ts';
 import type { Channel } from '../notify/channels/channel.ts';
 import { createDiscordChannel } from '../notify/channels/discord.ts';
@@ -13,32 +14,61 @@ import { createHttpPost, type HttpPost } from '../notify/transport/http-post.ts'
 /** The channel that adds every event to a queue, if Redis is configured. */
 const QUEUE_CHANNEL = 'queue';
 
+const MASK = '********';
+
 type Configured = { config: ChannelConfig; channel: Channel };
+
+type ChannelDeps = { version: string; now: () => number; publicUrl: () => string | undefined };
 
 /** The configured channels by name. Their addresses are set by the operator, so all are allowed. */
 export class Channels {
   readonly #http: HttpPost;
-  readonly #queue: Channel | undefined;
+  readonly #queue: { channel: Channel; address: string } | undefined;
+  readonly #publicUrl: () => string | undefined;
   #configured: ReadonlyMap<string, Configured> = new Map();
 
-  private constructor(deps: { version: string; now: () => number; queue: Channel | undefined }) {
+  private constructor(deps: ChannelDeps & { queue: { channel: Channel; address: string } | undefined }) {
     const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
     // The operator's host names are resolved by the system, including its search domains.
     this.#http = createHttpPost({ guard, version: deps.version, now: deps.now, lookup });
     this.#queue = deps.queue;
+    this.#publicUrl = deps.publicUrl;
   }
 
   /** Loads the modules for mail and queues on demand, because importing them would slow every start. */
-  static async open(deps: { config: Config; version: string; now: () => number }): Promise<Channels> {
+  static async open(deps: ChannelDeps & { config: Config }): Promise<Channels> {
     const { url, prefix } = deps.config.redis;
-    let queue: Channel | undefined;
+    let queue: { channel: Channel; address: string } | undefined;
     if (url !== undefined) {
-      const { createQueueChannel } = await import('../notify/channels/queue.ts');
-      queue = createQueueChannel({ redisUrl: url, prefix });
+      const { createQueueChannel, EVENTS_QUEUE } = await import('../notify/channels/queue.ts');
+      queue = { channel: createQueueChannel({ redisUrl: url, prefix }), address: `${prefix}:${EVENTS_QUEUE}` };
     }
     const channels = new Channels({ ...deps, queue });
     (await channels.prepare(deps.config.channels))();
     return channels;
+  }
+
+  /** Sends a GET request to an address of the operator, with the limits and timeouts of the channels. */
+  get callHeartbeat(): HttpPost['get'] {
+    return this.#http.get;
+  }
+
+  /** Describes each channel without the secrets of its address. */
+  describe(routes: Config['routes']): ChannelDescription[] {
+    const configured = [...this.#configured].map(([name, { config }]): ChannelDescription => {
+      const own = routes.filter((route) => route.channels.includes(name));
+      const address = maskedAddress(config.type === 'email' ? config.smtp_url : config.url);
+      return {
+        name,
+        type: config.type,
+        address: config.type === 'email' ? `${address}, to ${config.to.join(', ')}` : address,
+        routes: own.map(({ types, metadata = null }) => ({ types, metadata })),
+      };
+    });
+    if (!this.#queue) return configured;
+    const { address } = this.#queue;
+    const everything = [{ types: ['*'], metadata: null }];
+    return [...configured, { name: QUEUE_CHANNEL, type: QUEUE_CHANNEL, address, routes: everything }];
   }
 
   get names(): string[] {
@@ -46,7 +76,7 @@ export class Channels {
   }
 
   get(name: string): Channel | undefined {
-    return name === QUEUE_CHANNEL ? this.#queue : this.#configured.get(name)?.channel;
+    return name === QUEUE_CHANNEL ? this.#queue?.channel : this.#configured.get(name)?.channel;
   }
 
   /** Returns the kind of a destination, a label with few values. A channel that is no longer configured counts as a queue. */
@@ -70,7 +100,7 @@ export class Channels {
     for (const [name, config] of Object.entries(configs)) {
       const known = this.#configured.get(name);
       const isSame = known !== undefined && isDeepStrictEqual(known.config, config);
-      next.set(name, isSame ? known : { config, channel: await createChannel(config, this.#http.post) });
+      next.set(name, isSame ? known : { config, channel: await this.#create(config) });
     }
     return () => {
       const before = this.#configured;
@@ -84,25 +114,44 @@ export class Channels {
 
   async close(): Promise<void> {
     const channels = [...this.#configured.values()].map(({ channel }) => channel);
-    await Promise.all([this.#http.close(), this.#queue?.close(), ...channels.map((channel) => channel.close())]);
+    await Promise.all([
+      this.#http.close(),
+      this.#queue?.channel.close(),
+      ...channels.map((channel) => channel.close()),
+    ]);
+  }
+
+  async #create(config: ChannelConfig): Promise<Channel> {
+    const options = { post: this.#http.post, publicUrl: this.#publicUrl };
+    switch (config.type) {
+      case 'slack':
+        return createSlackChannel({ url: config.url, ...options });
+      case 'discord':
+        return createDiscordChannel({ url: config.url, ...options });
+      case 'teams':
+        return createTeamsChannel({ url: config.url, ...options });
+      case 'apprise':
+        return createAppriseChannel({
+          url: config.url,
+          ...options,
+          ...(config.tag !== undefined && { tag: config.tag }),
+        });
+      case 'email': {
+        const { createEmailChannel } = await import('../notify/channels/email.ts');
+        const { smtp_url: smtpUrl, from, to } = config;
+        return createEmailChannel({ smtpUrl, from, to, publicUrl: this.#publicUrl });
+      }
+      default:
+        return config satisfies never;
+    }
   }
 }
 
-async function createChannel(config: ChannelConfig, post: HttpPost['post']): Promise<Channel> {
-  switch (config.type) {
-    case 'slack':
-      return createSlackChannel({ url: config.url, post });
-    case 'discord':
-      return createDiscordChannel({ url: config.url, post });
-    case 'teams':
-      return createTeamsChannel({ url: config.url, post });
-    case 'apprise':
-      return createAppriseChannel({ url: config.url, post, ...(config.tag !== undefined && { tag: config.tag }) });
-    case 'email': {
-      const { createEmailChannel } = await import('../notify/channels/email.ts');
-      return createEmailChannel({ smtpUrl: config.smtp_url, from: config.from, to: config.to });
-    }
-    default:
-      return config satisfies never;
-  }
+/** Returns an address with its user, password, path and query masked: each may be a secret. */
+function maskedAddress(address: string): string {
+  const url = URL.parse(address);
+  if (!url) return MASK;
+  const user = url.username === '' && url.password === '' ? '' : `${MASK}@`;
+  const path = url.pathname.replace(/^\//, '') === '' && url.search === '' ? '' : `/${MASK}`;
+  return `${url.protocol}//${user}${url.host}${path}`;
 }

@@ -7,9 +7,10 @@ import type { ReportUnreadable } from '../domain/stored.ts';
 import type { Counters } from '../http/metrics/counters.ts';
 import type { ChannelRoute } from '../ledger/events/fan-out.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import { logAlert, logAttempt } from '../logging/listeners.ts';
+import { logAlert, logAttempt, logHeartbeat } from '../logging/listeners.ts';
 import type { Log } from '../logging/logger.ts';
 import { AlertWatch } from '../notify/alerts/alert-watch.ts';
+import { HEARTBEAT_RESULTS, Heartbeat } from '../notify/alerts/heartbeat.ts';
 import type { Channel } from '../notify/channels/channel.ts';
 import { createSecret } from '../notify/channels/signing.ts';
 import { createWebhookChannel } from '../notify/channels/webhook.ts';
@@ -43,7 +44,8 @@ export async function startNotifications(deps: {
   const guard = createAddressGuard({ allow: config.webhooks.allow });
   const refusalOf = (url: string) => checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
   const http = createHttpPost({ guard, version, now });
-  const channels = await Channels.open({ config, version, now });
+  let publicUrl = config.server.public_url;
+  const channels = await Channels.open({ config, version, now, publicUrl: () => publicUrl });
   const applyRoutes = (settings: Routing) => {
     ledger.fanOut.setChannels(routesOf(settings, channels.names));
     for (const kind of channels.kinds)
@@ -89,27 +91,55 @@ export async function startNotifications(deps: {
     thresholds: { failures, failuresWindowMs: failures_window_s * 1_000, backlog, walBytes: wal_mib * 1_048_576 },
     checkMs: check_s * 1_000,
     remindAfterMs: remind_after_s * 1_000,
+    publicUrl: () => publicUrl,
     onReported: logAlert(log),
     onFailed,
   });
   dispatcher.start();
   watch.start();
 
+  let settings = config;
+  let heartbeat: Heartbeat | undefined;
+  const beat = ({ url, every_s }: Config['heartbeat']) => {
+    if (!heartbeat) return;
+    if (url !== undefined) for (const result of HEARTBEAT_RESULTS) counters.heartbeat(result, 0);
+    heartbeat.start(url === undefined ? undefined : { url, everyMs: every_s * 1_000 });
+  };
+
   return {
     /** Returns why a URL is not allowed for webhooks and callbacks, or undefined. */
     refusalOf,
+    /** The setting `server.public_url` in force. */
+    publicUrl: () => publicUrl,
+    /** The configured channels and the queue, in the order of the settings. */
+    channels: () => channels.describe(settings.routes),
+    /** `defect` returns why this server does not work; undefined: it works. Returns a function that stops the heartbeat. */
+    startHeartbeat(defect: () => string | undefined): () => void {
+      const logBeat = logHeartbeat(log);
+      const onBeat: typeof logBeat = (event) => {
+        counters.heartbeat(event.result);
+        logBeat(event);
+      };
+      heartbeat = new Heartbeat({ clock, get: channels.callHeartbeat, defect, onBeat });
+      beat(settings.heartbeat);
+      return () => heartbeat?.stop();
+    },
     /** Creates the changed channels. The returned function switches to them and to the routes; attempts in flight are completed. */
-    async prepare(next: Routing): Promise<() => void> {
+    async prepare(next: Config): Promise<() => void> {
       const replaceChannels = await channels.prepare(next.channels);
       return () => {
         const { changed, replaced } = replaceChannels();
+        settings = next;
+        publicUrl = next.server.public_url;
         applyRoutes(next);
+        beat(next.heartbeat);
         dispatcher.refresh(changed.map(channelDestination));
         void dispatcher.attemptsEnded().then(() => Promise.all(replaced.map((channel) => channel.close())));
       };
     },
     /** Stops sending and waits up to `limitMs` for attempts in flight. */
     async stop(limitMs: number): Promise<void> {
+      heartbeat?.stop();
       watch.stop();
       await dispatcher.stop(limitMs);
       await Promise.all([http.close(), channels.close()]);

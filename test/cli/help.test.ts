@@ -20,6 +20,8 @@ const COMMANDS = [
   'tail',
   'report',
   'top',
+  'alerts',
+  'channels',
   'webhooks',
   'deliveries',
   'users',
@@ -36,6 +38,8 @@ const COMMANDS = [
   'export',
 ];
 const NESTED = [
+  ...['list', 'acknowledge', 'mute', 'maintenance', 'mutes', 'unmute'].map((name) => `alerts ${name}`),
+  ...['list', 'test'].map((name) => `channels ${name}`),
   ...['create', 'list', 'show', 'update', 'rotate', 'test', 'replay', 'delete'].map((name) => `webhooks ${name}`),
   ...['list', 'show', 'replay'].map((name) => `deliveries ${name}`),
   ...['users get', 'users list', 'token create', 'token list', 'token revoke'],

@@ -25,6 +25,15 @@ describe('a change of settings', () => {
       [],
     ],
     [
+      'the public address and the heartbeat',
+      ({ server, heartbeat }) => {
+        server.public_url = 'https://dawatch.example.com';
+        Object.assign(heartbeat, { url: 'https://h.example/', every_s: 30 });
+      },
+      ['heartbeat.every_s', 'heartbeat.url', 'server.public_url'],
+      [],
+    ],
+    [
       'the log level',
       (config) => {
         config.log.level = 'warn';
@@ -89,10 +98,11 @@ describe('a change of settings', () => {
   });
 });
 
-it('a server reloads keys, budgets, channels, routes and the log level, and nothing else', () => {
+it('a server reloads keys, budgets, channels, routes, the public address, the heartbeat and the log level, and nothing else', () => {
   const names = [...load().settings.map(({ path }) => path), 'channels.ops.url'].filter(isReloadable);
   expect(names.sort()).toEqual([
-    ...['auth.admin_token', 'auth.api_key', 'channels.ops.url', 'log.level', 'routes'],
+    ...['auth.admin_token', 'auth.api_key', 'channels.ops.url', 'heartbeat.every_s', 'heartbeat.url', 'log.level'],
+    ...['routes', 'server.public_url'],
     ...['upstreams.default.api_key', 'upstreams.default.bearer'],
     ...['concurrency', 'per_s', 'requests'].map((name) => `upstreams.default.budget.${name}`),
   ]);

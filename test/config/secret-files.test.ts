@@ -31,7 +31,11 @@ function problems(yaml: string, env: Record<string, string> = {}): string[] {
 
 describe('a secret in a file', () => {
   it.each(Object.entries(fileVariables(ENVIRONMENT)))('is read for %s', (name, path) => {
-    const secret = name === 'DAWATCH_REDIS_URL_FILE' ? 'redis://:pass@r:1' : `${SECRET}-of-32-bytes-at-least`;
+    const addresses: Record<string, string> = {
+      DAWATCH_REDIS_URL_FILE: 'redis://:pass@r:1',
+      DAWATCH_HEARTBEAT_URL_FILE: 'https://h.example/key',
+    };
+    const secret = addresses[name] ?? `${SECRET}-of-32-bytes-at-least`;
     const beside = name === 'DAWATCH_REDIS_PREVIOUS_SECRET_FILE' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
     const loaded = load('', { ...beside, [name]: file(`${secret}\n`) });
     const setting = loaded.settings.find((candidate) => candidate.path === path.replace(/_file$/, ''));
@@ -48,6 +52,7 @@ describe('a secret in a file', () => {
       'DAWATCH_REDIS_URL_FILE',
       'DAWATCH_REDIS_SECRET_FILE',
       'DAWATCH_REDIS_PREVIOUS_SECRET_FILE',
+      'DAWATCH_HEARTBEAT_URL_FILE',
     ]);
   });
 

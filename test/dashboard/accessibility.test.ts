@@ -54,6 +54,9 @@ function inspect(page: Page) {
   };
 }
 
+/** The page without the banner of alerts. */
+const main = (page: Page) => page.getByRole('main');
+
 const isTooWide = (page: Page) =>
   page.evaluate<boolean>('document.documentElement.scrollWidth > document.documentElement.clientWidth');
 
@@ -99,9 +102,9 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () 
     });
     await visit('submissions/nobody', () => page.getByText('is not tracked').waitFor());
     await visit('reports', () => page.getByRole('heading', { name: 'Submissions of default' }).waitFor());
-    await visit('webhooks', () => page.getByRole('link', { name: webhookId }).waitFor());
+    await visit('webhooks', () => main(page).getByRole('link', { name: webhookId }).waitFor());
     await visit(`webhooks/${webhookId}`, () => page.getByRole('row').filter({ hasText: id }).waitFor());
-    await visit('webhooks/callbacks', () => page.getByRole('button', { name: 'Disable' }).waitFor());
+    await visit('webhooks/callbacks', () => main(page).getByRole('button', { name: 'Disable' }).waitFor());
     await visit('deliveries?state=dead', () => page.getByRole('row').filter({ hasText: id }).waitFor());
     await visit('users', async () => {
       await page.getByLabel('Name').fill(SECOND.name);
@@ -123,7 +126,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () 
     const { check, visit, expectNothing } = inspect(page);
     await signIn(page, ADMIN_TOKEN);
     const act = async (name: string, button: string, message: RegExp) => {
-      await page.getByRole('button', { name: button }).first().click();
+      await main(page).getByRole('button', { name: button }).first().click();
       await page.getByText(message).first().waitFor();
       await check(name);
     };

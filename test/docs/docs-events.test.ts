@@ -7,7 +7,7 @@ import {
   AlertEventType,
   EVENT_TYPES,
   SubmissionEventType,
-  TEST_EVENT_TYPE,
+  TestEventType,
   UpstreamEventType,
 } from '../../src/domain/notifications/events.ts';
 import { eventJsonSchema } from '../../src/http/openapi/event-schema.ts';
@@ -21,7 +21,8 @@ const schema = z.fromJSONSchema(file);
 const head = { seq: 7, id: 'evt_7', at: 1_767_323_045_123 };
 
 function recordOf(type: (typeof EVENT_TYPES)[number], error: string | null = null): EventRecord {
-  if (type === TEST_EVENT_TYPE) return { ...head, type, webhookId: 'wh_1' };
+  if (type === TestEventType.webhook) return { ...head, type, webhookId: 'wh_1' };
+  if (type === TestEventType.channel) return { ...head, type, channel: 'ops' };
   if (isOneOf(UpstreamEventType, type)) return { ...head, type, upstream: 'default' };
   if (isOneOf(AlertEventType, type)) {
     const alert = { rule: 'stuck', subject: 'default', summary: '2 are stuck', count: 2, since: head.at } as const;
@@ -87,7 +88,7 @@ describe('the schema rejects', () => {
 it('the schema has a title per kind of event and describes the sequence', () => {
   type Kind = { title: string; properties: { data: { properties: object } } };
   const kinds = file.anyOf.map(({ $ref }: { $ref: string }) => file.$defs[$ref.replace('#/$defs/', '')]) as Kind[];
-  expect(kinds).toHaveLength(4);
+  expect(kinds).toHaveLength(5);
   for (const { title, properties } of kinds) {
     expect(title.length).toBeGreaterThan(5);
     expect(properties.data.properties).toMatchObject({ sequence: { description: expect.any(String) } });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkCallbacks, checkChannel, checkWebhook } from '../../src/doctor/receivers.ts';
+import { checkCallbacks, checkChannel, checkHeartbeat, checkWebhook } from '../../src/doctor/receivers.ts';
 import type { Webhook } from '../../src/domain/notifications/webhook.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
@@ -112,5 +112,21 @@ describe('a channel', () => {
       },
     ]);
     expect(JSON.stringify(findings)).not.toContain('the-password');
+  });
+});
+
+describe('the heartbeat', () => {
+  it('is connected to without a call', async () => {
+    const receiver = await openReceiver();
+    expect(await checkHeartbeat(`${receiver.url}/${SECRET_PATH}`, common())).toMatchObject([
+      { name: 'heartbeat', status: 'ok' },
+    ]);
+    expect([receiver.requests, receiver.connections.total()]).toEqual([[], 1]);
+  });
+
+  it('that is unreachable is a warning, without the path', async () => {
+    const findings = await checkHeartbeat(`${await deadAddress()}/${SECRET_PATH}`, common());
+    expect(findings).toMatchObject([{ status: 'warning', action: 'verify heartbeat.url' }]);
+    expect(JSON.stringify(findings)).not.toContain(SECRET_PATH);
   });
 });

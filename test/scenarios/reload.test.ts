@@ -121,6 +121,7 @@ describe('SIGHUP', () => {
     const first = await openReceiver(({ response }) => held.push(response));
     const second = await openReceiver();
     const third = await openReceiver();
+    const fourth = await openReceiver();
     const channel = (url: string) => ({ type: 'slack', url: `${url}/hooks/the-path-is-secret`, gather_s: 0 });
     const route = (...channels: string[]) => [{ types: ['submission.finalized'], channels }];
     const world = await openWorld({ channels: { ops: channel(first.url) }, routes: route('ops') });
@@ -142,11 +143,19 @@ describe('SIGHUP', () => {
       channels: { ops: channel(second.url), more: channel(third.url) },
       routes: route('ops', 'more'),
       log: { level: 'debug' },
+      heartbeat: { url: `${fourth.url}/the-path-is-secret` },
     });
     expect(await world.hangUp()).toMatchObject({
       caller: 'SIGHUP',
       changes: [
-        ...['channels.more.gather_s', 'channels.more.type', 'channels.more.url', 'channels.ops.url', 'log.level'],
+        ...[
+          'channels.more.gather_s',
+          'channels.more.type',
+          'channels.more.url',
+          'channels.ops.url',
+          'heartbeat.url',
+          'log.level',
+        ],
         ...['routes', 'upstreams.default.api_key'],
         ...['upstreams.default.budget.concurrency', 'upstreams.default.budget.requests'],
       ].join(', '),
@@ -157,6 +166,7 @@ describe('SIGHUP', () => {
     await world.track('c');
     for (const id of ['a', 'b', 'c']) await world.finalized(id);
     await vi.waitUntil(() => second.requests.length === 2 && third.requests.length === 2, UNTIL);
+    await vi.waitUntil(() => fourth.requests.length === 1, UNTIL);
     expect(upstream.polls).toMatchObject([
       { id: 'a', key: KEYS[0] },
       { id: 'b', key: KEYS[0] },

@@ -10,3 +10,12 @@ export function parseSince(text: string): string {
   if (/^\d+(\.\d+)?[a-z]+$/.test(text)) return new Date(Date.now() - parseDuration(text)).toISOString();
   throw new InvalidArgumentError('Expected a duration like 2h, or a time like 2026-01-02T03:04:05Z.');
 }
+
+/** Returns a function from a time to a later one, both in epoch milliseconds: "2h" after it, or a fixed time with its zone. */
+export function parseAhead(text: string): (start: number) => number {
+  if (timeSchema.safeParse(text).success) return () => Date.parse(text);
+  if (!/^\d+(\.\d+)?[a-z]+$/.test(text))
+    throw new InvalidArgumentError('Expected a duration like 2h, or a time like 2026-01-02T03:04:05Z.');
+  const durationMs = parseDuration(text);
+  return (start) => start + durationMs;
+}

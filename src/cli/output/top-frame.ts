@@ -1,4 +1,4 @@
-import type { Overview } from '../../client/index.ts';
+import type { Alert, Overview } from '../../client/index.ts';
 import { escapeText } from '../../domain/text.ts';
 import { type Colour, colourOf, type Paint } from './colors.ts';
 
@@ -6,6 +6,8 @@ export type View = {
   address: string;
   /** The latest overview; undefined before the first. */
   overview: Overview | undefined;
+  /** Firing alerts, newest first. */
+  alerts: readonly Alert[];
   /** Why the overview is outdated; undefined if it is current. */
   error: string | undefined;
 };
@@ -15,6 +17,8 @@ type Line = readonly Span[];
 
 const LABEL_WIDTH = 13;
 const GAP = '   ';
+/** Alerts that are shown with their texts. */
+const MAX_ALERTS = 3;
 const BARS = '▁▂▃▄▅▆▇█';
 /** Display texts: "closed", the state of a circuit breaker, would be misread as a fault. */
 const UPSTREAM_STATES: Record<string, Span | undefined> = {
@@ -24,12 +28,17 @@ const UPSTREAM_STATES: Record<string, Span | undefined> = {
 };
 
 /** Returns the lines of one screen, truncated to `columns` and `rows`. */
-export function frame({ address, overview, error }: View, columns: number, rows: number, paint: Paint): string[] {
+export function frame(
+  { address, overview, alerts, error }: View,
+  columns: number,
+  rows: number,
+  paint: Paint,
+): string[] {
   const head: Line[] = [
     [['dawatch', 'bold'], [`${GAP}${escapeText(address)}`], [`${GAP}${escapeText(overview?.at ?? '')}`, 'gray']],
     error === undefined ? [] : [[`disconnected: ${escapeText(error)}; retrying`, 'red']],
   ];
-  const lines = [...head, ...(overview ? body(overview, columns) : [])];
+  const lines = [...head, ...(overview ? [...alertLines(alerts, overview.at), [], ...body(overview, columns)] : [])];
   return lines.slice(0, rows).map((line) => toText(line, columns, paint));
 }
 
@@ -54,6 +63,23 @@ function body(overview: Overview, columns: number): Line[] {
     [],
     ...rowsOf('oldest open', oldest_open.map(toOpen)),
   ];
+}
+
+/** Returns the numbers of alerts, and the newest ones that are neither acknowledged nor muted. */
+function alertLines(alerts: readonly Alert[], at: string): Line[] {
+  const unhandled = alerts.filter(({ acknowledged, muted_until }) => !acknowledged && muted_until === null);
+  const acknowledged = alerts.filter((alert) => alert.acknowledged).length;
+  const muted = alerts.length - unhandled.length - acknowledged;
+  const counts: Span[] = [
+    unhandled.length === 0 ? ['none firing', 'green'] : [`${whole(unhandled.length)} firing`, 'red'],
+    ...(acknowledged === 0 ? [] : [[`${GAP}${whole(acknowledged)} acknowledged`, 'yellow'] as const]),
+    ...(muted === 0 ? [] : [[`${GAP}${whole(muted)} muted`, 'gray'] as const]),
+  ];
+  const newest = unhandled.slice(0, MAX_ALERTS).map(({ since, summary }): Line => {
+    const ageS = (Date.parse(at) - Date.parse(since)) / 1_000;
+    return labelled('', [`${seconds(ageS)}${GAP}${escapeText(summary)}`]);
+  });
+  return [labelled('alerts', ...counts), ...newest];
 }
 
 function toCount([status, count]: [string, number]): Span {

@@ -91,3 +91,12 @@ export const alertsSection = section({
   backlog: z.number().int().min(1).default(1_000).describe('Number of waiting deliveries'),
   wal_mib: count(256, 64, 1_048_576).describe('Size of the write-ahead log of the ledger in MiB'),
 }).describe('Alert rules: an alert is raised when one of these numbers is reached');
+
+export const heartbeatSection = section({
+  url: httpUrl
+    .optional()
+    .describe(
+      'Address that the server calls with GET while it works: of a service that reports when the calls stop, such as Healthchecks or Uptime Kuma',
+    ),
+  every_s: seconds(60, 1).describe('Seconds between two calls'),
+}).describe("Dead man's switch");

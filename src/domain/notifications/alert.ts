@@ -60,8 +60,50 @@ const RESOLVED: Record<AlertRule, (subject: string) => string> = {
   [AlertRule.errorBudget]: (subject) => `The error budget of the upstream ${subject} is no longer spent too fast`,
 };
 
-/** A condition with its start in epoch milliseconds. */
-export type Alert = Omit<AlertCondition, 'since'> & { since: number };
+/** A condition with its start in epoch milliseconds, as an event reports it. */
+export type Alert = Omit<AlertCondition, 'since'> & {
+  since: number;
+  /** Absent in events of versions without ids. */
+  id?: number;
+  /** Address of the dashboard page about it; absent without `server.public_url`. */
+  link?: string;
+  /** The event is recorded, and sent to no destination. */
+  muted?: true;
+};
+
+/** An alert as stored. Times are epoch milliseconds. */
+export type AlertRecord = Pick<AlertCondition, 'rule' | 'subject' | 'summary' | 'count'> & {
+  /** Of this occurrence: a condition that holds again later has another id. */
+  id: number;
+  since: number;
+  /** When its beginning or a reminder was sent last; null: nothing was sent, because it has been muted. */
+  sentAt: number | null;
+  acknowledgedAt: number | null;
+  /** Name of the credential. */
+  acknowledgedBy: string | null;
+  /** null: it is firing. */
+  resolvedAt: number | null;
+};
+
+/** A time in which alerts are recorded and not sent. Without a rule it covers all alerts: a maintenance window. */
+export type NewMute = {
+  /** null: all rules. */
+  rule: AlertRule | null;
+  /** null: all subjects of the rule. */
+  subject: string | null;
+  /** Epoch milliseconds. */
+  from: number;
+  until: number;
+  reason: string;
+};
+
+export type Mute = NewMute & { id: number; createdAt: number; createdBy: string };
+
+/** Whether a mute that is active now covers an alert. */
+export function covers(mute: Pick<Mute, 'rule' | 'subject'>, alert: Pick<AlertCondition, 'rule' | 'subject'>): boolean {
+  if (mute.rule !== null && mute.rule !== alert.rule) return false;
+  return mute.subject === null || mute.subject === alert.subject;
+}
 
 /** Times are epoch milliseconds. */
 export type AlertQuery = {

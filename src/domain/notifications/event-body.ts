@@ -12,7 +12,7 @@ import {
 } from '../submission-body.ts';
 import { iso } from '../timestamps.ts';
 import { ALERT_RULES, type Alert } from './alert.ts';
-import { AlertEventType, SubmissionEventType, TEST_EVENT_TYPE, UpstreamEventType } from './events.ts';
+import { AlertEventType, SubmissionEventType, TestEventType, UpstreamEventType } from './events.ts';
 
 /** A stored event, with its subject as it was at the time of the event. Times are epoch milliseconds. */
 export type EventRecord = {
@@ -24,7 +24,8 @@ export type EventRecord = {
   | SubmissionEventRecord
   | { type: UpstreamEventType; upstream: string }
   | { type: AlertEventType; alert: Alert }
-  | { type: typeof TEST_EVENT_TYPE; webhookId: string }
+  | { type: typeof TestEventType.webhook; webhookId: string }
+  | { type: typeof TestEventType.channel; channel: string }
 );
 
 /** An event with unreadable rows. It is never sent. */
@@ -62,7 +63,7 @@ const sequence = z
 const submissionEventType = z.enum(SubmissionEventType).meta({ id: 'SubmissionEventType' });
 const upstreamEventType = z.enum(UpstreamEventType).meta({ id: 'UpstreamEventType' });
 const alertEventType = z.enum(AlertEventType).meta({ id: 'AlertEventType' });
-const alertRule = z.enum(ALERT_RULES).meta({ id: 'AlertRule' });
+export const alertRuleSchema = z.enum(ALERT_RULES).meta({ id: 'AlertRule' });
 
 const eventSubmissionSchema = z
   .object({
@@ -105,11 +106,22 @@ const alertEventSchema = z
     data: z.object({
       sequence,
       alert: z.object({
-        rule: alertRule,
+        rule: alertRuleSchema,
         subject: z.string().describe('The upstream or destination concerned'),
         summary: z.string().describe('One sentence for operators'),
         count: z.int().nullable().describe('Number of affected submissions or deliveries'),
         since: timeSchema.describe('Since when the condition has held'),
+        id: z.int().optional().describe('For `/v1/alerts/{id}`; absent in events of versions without it'),
+        link: z
+          .string()
+          .optional()
+          .describe('Address of the dashboard page about it; absent without `server.public_url`'),
+        muted: z
+          .literal(true)
+          .optional()
+          .describe(
+            'True: recorded while the alert was muted, and sent to no webhook, channel or queue; only in the live feed',
+          ),
       }),
     }),
   })
@@ -118,14 +130,22 @@ const alertEventSchema = z
 const testEventSchema = z
   .object({
     ...head,
-    type: z.literal(TEST_EVENT_TYPE),
+    type: z.literal(TestEventType.webhook),
     data: z.object({ sequence, webhook_id: z.string() }),
   })
   .meta({ id: 'TestEvent', title: 'A test of one webhook' });
 
+const channelTestEventSchema = z
+  .object({
+    ...head,
+    type: z.literal(TestEventType.channel),
+    data: z.object({ sequence, channel: z.string().describe('Name of the channel') }),
+  })
+  .meta({ id: 'ChannelTestEvent', title: 'A test of one channel' });
+
 /** The body of a webhook request, the data of the live feed, and the data of a job. */
 export const eventSchema = z
-  .union([submissionEventSchema, upstreamEventSchema, alertEventSchema, testEventSchema])
+  .union([submissionEventSchema, upstreamEventSchema, alertEventSchema, testEventSchema, channelTestEventSchema])
   .describe('An event')
   .meta({ id: 'Event' });
 export type EventBody = z.output<typeof eventSchema>;
@@ -138,6 +158,7 @@ export function toEventBody(event: EventRecord): EventBody {
     return { id, type: event.type, timestamp, data: { sequence: seq, upstream: event.upstream } };
   if ('webhookId' in event)
     return { id, type: event.type, timestamp, data: { sequence: seq, webhook_id: event.webhookId } };
+  if ('channel' in event) return { id, type: event.type, timestamp, data: { sequence: seq, channel: event.channel } };
   if ('alert' in event) {
     const alert = { ...event.alert, since: iso(event.alert.since) };
     return { id, type: event.type, timestamp, data: { sequence: seq, alert } };

@@ -28,12 +28,16 @@ export const AlertEventType = {
 } as const;
 export type AlertEventType = (typeof AlertEventType)[keyof typeof AlertEventType];
 
-/** Sent on request to one webhook, to test it. */
-export const TEST_EVENT_TYPE = 'webhook.test';
+/** Sent on request to one destination, to test it. */
+export const TestEventType = {
+  webhook: 'webhook.test',
+  channel: 'channel.test',
+} as const;
+export type TestEventType = (typeof TestEventType)[keyof typeof TestEventType];
 
 export const EVENT_TYPES = [
   ...Object.values(SubmissionEventType),
   ...Object.values(UpstreamEventType),
   ...Object.values(AlertEventType),
-  TEST_EVENT_TYPE,
+  ...Object.values(TestEventType),
 ];

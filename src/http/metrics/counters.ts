@@ -3,6 +3,7 @@ import type { Observation } from '../../domain/classify.ts';
 import type { DeadReason } from '../../domain/notifications/delivery.ts';
 import { ROW_KINDS, type UnreadableRow } from '../../domain/stored.ts';
 import { FINAL_STATUSES, type Status } from '../../domain/submission.ts';
+import type { HeartbeatResult } from '../../notify/alerts/heartbeat.ts';
 import type { Finality } from '../../watch/finality.ts';
 import { AUTHENTICATION_FAILURES, type AuthenticationFailure } from '../access/failed-authentications.ts';
 import type { ShedReason } from '../load/admission.ts';
@@ -63,6 +64,11 @@ export function createCounters(registry: Registry) {
     BUCKETS.delivery,
   );
   const dead = counter('dead_letters_total', 'Deliveries that became dead letters, by reason', ['kind', 'reason']);
+  const heartbeats = counter(
+    'heartbeats_total',
+    'Calls of the heartbeat address, by result: sent, failed, or withheld because the server does not work',
+    ['result'],
+  );
   const responses = counter('http_requests_total', 'Completed HTTP requests', ['method', 'route', 'status']);
   const sheds = counter(
     'http_requests_shed_total',
@@ -114,6 +120,8 @@ export function createCounters(registry: Registry) {
     /** A `count` of 0 creates the sample without counting. */
     deadLettered: ({ count, ...labels }: { kind: string; reason: DeadReason; count: number }) =>
       dead.inc(labels, count),
+    /** A `count` of 0 creates the sample without counting. */
+    heartbeat: (result: HeartbeatResult, count = 1) => heartbeats.inc({ result }, count),
     /** `durationMs` null: the request was held open, so its duration is not observed. */
     responded(response: { method: string; route: string; status: number; durationMs: number | null }) {
       const { method, route, status, durationMs } = response;

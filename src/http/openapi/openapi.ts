@@ -16,7 +16,8 @@ the bearer and all others the x-api-key. Errors are problem documents (RFC 9457)
 const TAGS = [
   { name: 'submissions', description: 'Track, read, await and cancel submissions' },
   { name: 'events', description: 'The live feed of events' },
-  { name: 'notifications', description: 'Webhooks and deliveries' },
+  { name: 'notifications', description: 'Webhooks, channels and deliveries' },
+  { name: 'alerts', description: 'Firing alerts, acknowledgements, mutes and maintenance windows' },
   { name: 'users', description: 'Audited lookups of users of the upstream' },
   { name: 'operations', description: 'For operators of dawatch' },
 ];

@@ -50,7 +50,9 @@ const entrySchema = z
     detail: z
       .string()
       .nullable()
-      .describe('The limit, the names of the changed settings or fields, or the reason of a refusal or failure'),
+      .describe(
+        'The limit, the names of the changed settings or fields, the changed alert or mute, or the reason of a refusal or failure',
+      ),
     email_hash: z
       .string()
       .nullable()

@@ -155,7 +155,8 @@ export function registerWebhooks(
     const { id } = request.params;
     const webhook = webhooks.get(id, now());
     if (!webhook) return unknown(reply, id);
-    if (webhook.url === null) return conflict(reply, `${id} has no address of its own for a test`);
+    if (webhook.url === null)
+      return conflict(reply, `${id} has no address of its own: test one with POST /v1/callbacks/test`);
     if (!webhook.enabled) return conflict(reply, `${id} is disabled`);
     const entry = { action: 'webhooks.test', subject: id } as const;
     const test = () => ledger.test(id, now());

@@ -3,36 +3,47 @@ import {
   type AlertCondition,
   type AlertFacts,
   type AlertQuery,
-  type AlertRule,
+  type AlertRecord,
+  covers,
   resolvedSummary,
 } from '../../domain/notifications/alert.ts';
 import { AlertEventType } from '../../domain/notifications/events.ts';
 import type { Outbox } from '../events/outbox.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
+import { takePage } from '../file/page.ts';
 import type { LedgerStats } from '../stats/ledger-stats.ts';
 import type { ObjectiveSlices } from '../stats/objective-slices.ts';
+import type { Mutes } from './mutes.ts';
 
-type AlertRow = {
-  rule: AlertRule;
-  subject: string;
-  summary: string;
-  count: number | null;
-  since: number;
-  notifiedAt: number;
-};
+/** Resolved alerts are kept this long, at most this many. */
+const KEEP_RESOLVED_MS = 30 * 86_400_000;
+const MAX_RESOLVED = 10_000;
 
-/** The open alerts, stored so that each one is reported once when it is raised and once when it is resolved. Throws LedgerError. */
+/** An alert, and until when it is muted; null: it is not. */
+export type MutedAlert = AlertRecord & { mutedUntil: number | null };
+/** An alert after a request to change it. */
+type ChangedAlert = { alert: MutedAlert; isChanged: boolean };
+
+/**
+ * The alerts, stored so that the beginning and the end of each one are sent once. An alert that is muted when it begins is sent
+ * when the mute ends, if it still fires. Throws LedgerError.
+ */
 export class Alerts {
   readonly #db: LedgerDatabase;
   readonly #outbox: Outbox;
   readonly #stats: LedgerStats;
+  readonly #mutes: Mutes;
   readonly #objectives: ObjectiveSlices;
 
-  constructor(database: LedgerDatabase, outbox: Outbox, stats: LedgerStats, objectives: ObjectiveSlices) {
+  constructor(
+    database: LedgerDatabase,
+    deps: { outbox: Outbox; stats: LedgerStats; mutes: Mutes; objectives: ObjectiveSlices },
+  ) {
     this.#db = database;
-    this.#outbox = outbox;
-    this.#stats = stats;
-    this.#objectives = objectives;
+    this.#outbox = deps.outbox;
+    this.#stats = deps.stats;
+    this.#mutes = deps.mutes;
+    this.#objectives = deps.objectives;
   }
 
   /** Returns the facts that alert rules depend on. */
@@ -47,54 +58,141 @@ export class Alerts {
       ),
       walBytes: this.#stats.bytes().wal,
       objectives: this.#objectives.status(objectives, now),
-      open: this.#open().map(({ rule, subject }) => ({ rule, subject })),
+      open: this.#firing().map(({ rule, subject }) => ({ rule, subject })),
     };
   }
 
   /**
-   * Writes events for new conditions, for resolved ones, and for those that were last reported `remindAfterMs` ago or earlier.
-   * Returns what was reported.
+   * Writes events for conditions that are new, that have ended, or whose alert was last sent `remindAfterMs` ago or earlier, and
+   * for those whose mute has ended. An acknowledged alert is sent again only at its end, and an alert whose beginning was not
+   * sent not even then. `linkOf` returns the address of the page about an alert. Returns the alerts of the events.
    */
   reconcile(
     conditions: readonly AlertCondition[],
-    { now, remindAfterMs }: { now: number; remindAfterMs: number },
+    options: { now: number; remindAfterMs: number; linkOf?: (alert: AlertCondition) => string | undefined },
   ): { type: AlertEventType; alert: Alert }[] {
+    const { now, remindAfterMs, linkOf = () => undefined } = options;
     return this.#db.transaction(() => {
-      const open = new Map(this.#open().map((row) => [keyOf(row), row]));
+      const firing = new Map(this.#firing().map((row) => [keyOf(row), row]));
+      const mutes = this.#mutes.active(now);
       const reported: { type: AlertEventType; alert: Alert }[] = [];
-      const report = (type: AlertEventType, alert: Alert) => {
+      const report = (type: AlertEventType, record: AlertRecord, isSent: boolean) => {
+        const { id, rule, subject, summary, count, since } = record;
+        const link = linkOf(record);
+        const about = { id, rule, subject, summary, count, since, ...(link !== undefined && { link }) };
+        const alert: Alert = isSent ? about : { ...about, muted: true };
         this.#outbox.addAlertEvent(type, alert, now);
         reported.push({ type, alert });
       };
       for (const condition of conditions) {
-        const row = open.get(keyOf(condition));
-        open.delete(keyOf(condition));
-        const { rule, subject, summary, count } = condition;
-        const alert = { rule, subject, summary, count, since: row?.since ?? condition.since ?? now };
-        const isDue = !row || now - row.notifiedAt >= remindAfterMs;
-        if (isDue) report(row ? AlertEventType.reminder : AlertEventType.raised, alert);
-        if (isDue || row.summary !== summary || row.count !== count)
-          this.#store({ ...alert, notifiedAt: isDue ? now : row.notifiedAt });
+        const row = firing.get(keyOf(condition));
+        firing.delete(keyOf(condition));
+        const isMuted = mutes.some((mute) => covers(mute, condition));
+        if (!row) {
+          const added = this.#add(condition, { since: condition.since ?? now, sentAt: isMuted ? null : now });
+          report(AlertEventType.raised, added, !isMuted);
+          continue;
+        }
+        const { rule: _, subject: __, since: ___, ...changed } = condition;
+        const record = { ...row, ...changed };
+        const isDue =
+          !isMuted && row.acknowledgedAt === null && now - (row.sentAt ?? Number.NEGATIVE_INFINITY) >= remindAfterMs;
+        if (isDue) report(row.sentAt === null ? AlertEventType.raised : AlertEventType.reminder, record, true);
+        if (isDue || row.summary !== record.summary || row.count !== record.count)
+          this.#update({ ...record, sentAt: isDue ? now : row.sentAt });
       }
-      for (const { notifiedAt: _, ...alert } of open.values()) {
-        report(AlertEventType.resolved, { ...alert, summary: resolvedSummary(alert) });
-        this.#db.run`DELETE FROM alerts WHERE rule = ${alert.rule} AND subject = ${alert.subject}`;
+      for (const row of firing.values()) {
+        report(AlertEventType.resolved, { ...row, summary: resolvedSummary(row) }, row.sentAt !== null);
+        this.#db.run`UPDATE alerts SET resolved_at = ${now} WHERE id = ${row.id}`;
       }
+      if (firing.size > 0) this.#deleteOld(now);
       return reported;
     });
   }
 
-  #open(): AlertRow[] {
-    return this.#db.rows('SELECT rule, subject, summary, count, since, told_at AS notifiedAt FROM alerts');
+  /** Returns the firing, the resolved or all alerts, newest first, and the position to continue `before`; null at the end. */
+  list(query: { state: 'firing' | 'resolved' | 'all'; limit: number; before?: number | undefined; now: number }): {
+    alerts: MutedAlert[];
+    nextBefore: number | null;
+  } {
+    const { state, limit, before = Number.MAX_SAFE_INTEGER, now } = query;
+    const rows = this.#db.iterate<AlertRecord>(
+      `${SELECT} WHERE id < ? AND ${CONDITIONS[state]} ORDER BY id DESC LIMIT ?`,
+      before,
+      limit + 1,
+    );
+    const { page, hasMore } = takePage(rows, limit);
+    return { alerts: page.map(this.#withMute(now)), nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null };
   }
 
-  #store(row: AlertRow): void {
+  get(id: number, now: number): MutedAlert | undefined {
+    const record = this.#db.row<AlertRecord>(`${SELECT} WHERE id = ?`, id);
+    return record && this.#withMute(now)(record);
+  }
+
+  /**
+   * Acknowledges a firing alert: it is not sent again until its end. `by`: name of the credential. An alert that is acknowledged
+   * already, or resolved, is unchanged. Returns the alert; undefined if there is none with this id.
+   */
+  acknowledge(id: number, by: string, now: number): ChangedAlert | undefined {
+    const { changes } = this.#db.run`
+      UPDATE alerts SET acknowledged_at = ${now}, acknowledged_by = ${by}
+      WHERE id = ${id} AND resolved_at IS NULL AND acknowledged_at IS NULL`;
+    return this.#changed(id, now, changes);
+  }
+
+  /** Withdraws the acknowledgement of a firing alert: reminders are sent again. Returns the alert, as `acknowledge` does. */
+  withdraw(id: number, now: number): ChangedAlert | undefined {
+    const { changes } = this.#db.run`
+      UPDATE alerts SET acknowledged_at = NULL, acknowledged_by = NULL
+      WHERE id = ${id} AND resolved_at IS NULL AND acknowledged_at IS NOT NULL`;
+    return this.#changed(id, now, changes);
+  }
+
+  #changed(id: number, now: number, changes: number): ChangedAlert | undefined {
+    const alert = this.get(id, now);
+    return alert && { alert, isChanged: changes > 0 };
+  }
+
+  #firing(): AlertRecord[] {
+    return this.#db.rows(`${SELECT} WHERE resolved_at IS NULL ORDER BY id`);
+  }
+
+  #add(condition: AlertCondition, { since, sentAt }: { since: number; sentAt: number | null }): AlertRecord {
+    const { rule, subject, summary, count } = condition;
+    return this.#db.row<AlertRecord>`
+      INSERT INTO alerts (rule, subject, summary, count, since, sent_at)
+      VALUES (${rule}, ${subject}, ${summary}, ${count}, ${since}, ${sentAt})
+      RETURNING id, rule, subject, summary, count, since, sent_at AS sentAt, acknowledged_at AS acknowledgedAt,
+                acknowledged_by AS acknowledgedBy, resolved_at AS resolvedAt` as AlertRecord;
+  }
+
+  #update({ id, summary, count, sentAt }: AlertRecord): void {
+    this.#db.run`UPDATE alerts SET summary = ${summary}, count = ${count}, sent_at = ${sentAt} WHERE id = ${id}`;
+  }
+
+  #deleteOld(now: number): void {
     this.#db.run`
-      INSERT INTO alerts (rule, subject, summary, count, since, told_at)
-      VALUES (${row.rule}, ${row.subject}, ${row.summary}, ${row.count}, ${row.since}, ${row.notifiedAt})
-      ON CONFLICT DO UPDATE SET summary = excluded.summary, count = excluded.count, told_at = excluded.told_at`;
+      DELETE FROM alerts
+      WHERE resolved_at IS NOT NULL
+        AND (resolved_at < ${now - KEEP_RESOLVED_MS} OR id <= (SELECT max(id) FROM alerts) - ${MAX_RESOLVED})`;
+  }
+
+  #withMute(now: number): (alert: AlertRecord) => MutedAlert {
+    const mutes = this.#mutes.active(now);
+    return (alert) => {
+      const ends = mutes.filter((mute) => covers(mute, alert)).map(({ until }) => until);
+      return { ...alert, mutedUntil: alert.resolvedAt !== null || ends.length === 0 ? null : Math.max(...ends) };
+    };
   }
 }
+
+const SELECT = `
+  SELECT id, rule, subject, summary, count, since, sent_at AS sentAt, acknowledged_at AS acknowledgedAt,
+         acknowledged_by AS acknowledgedBy, resolved_at AS resolvedAt
+  FROM alerts`;
+
+const CONDITIONS = { firing: 'resolved_at IS NULL', resolved: 'resolved_at IS NOT NULL', all: 'TRUE' };
 
 function keyOf({ rule, subject }: { rule: string; subject: string }): string {
   return `${rule} ${subject}`;

@@ -79,6 +79,12 @@ export class Deliveries {
     });
   }
 
+  /** Returns the numbers of waiting deliveries and of dead letters of each channel that has any. */
+  countsByChannel(): Map<string, { waiting: number; dead: number }> {
+    const rows = this.#db.rows<{ destination: string; waiting: number; dead: number }>(CHANNEL_COUNTS);
+    return new Map(rows.map(({ destination, ...counts }) => [destination, counts]));
+  }
+
   /** Turns the deliveries that were created before that time for an unknown destination into dead letters. */
   expireUnconfigured(destination: string, createdBefore: number, now: number): void {
     this.#db.transaction(() => {
@@ -163,6 +169,15 @@ export class Deliveries {
     });
   }
 }
+
+const CHANNEL_COUNTS = `
+  SELECT destination, sum(waiting) AS waiting, sum(dead) AS dead FROM (
+    SELECT destination, count(*) AS waiting, 0 AS dead FROM deliveries
+    WHERE state = 'waiting' AND destination BETWEEN 'channel:' AND 'channel:\x7f' GROUP BY destination
+    UNION ALL
+    SELECT destination, 0, count(*) FROM deliveries
+    WHERE state = 'dead' AND destination BETWEEN 'channel:' AND 'channel:\x7f' GROUP BY destination)
+  GROUP BY destination`;
 
 const EVENT_OF = `
   SELECT ${EVENT_COLUMNS} FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS} WHERE d.id = ?`;

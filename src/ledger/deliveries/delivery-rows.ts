@@ -6,15 +6,15 @@ import {
   type UnreadableDelivery,
 } from '../../domain/notifications/delivery.ts';
 import { isTime, nearestTime } from '../../domain/stored.ts';
-import { type EventRow, toEventRecord } from '../events/event-rows.ts';
+import { type EventRow, testedCallback, toEventRecord } from '../events/event-rows.ts';
 import { unreadableTimes } from '../submissions/submission-rows.ts';
 
 export type DueRow = EventRow & { id: number; attempts: number; revision: number | null; callbackUrl: string | null };
 
 export function toDueDelivery(row: DueRow): DueDelivery | UnreadableDelivery {
-  const { id, attempts, revision, callbackUrl } = row;
+  const { id, attempts, revision } = row;
   const event = toEventRecord(row);
-  const waiting = { id, attempts, revision, callbackUrl };
+  const waiting = { id, attempts, revision, callbackUrl: row.callbackUrl ?? testedCallback(row) };
   return 'unreadable' in event ? { ...waiting, event } : { ...waiting, event };
 }
 

@@ -3,7 +3,7 @@ import type { EventRecord, UnreadableEvent } from '../../domain/notifications/ev
 import {
   AlertEventType,
   SubmissionEventType,
-  TEST_EVENT_TYPE,
+  TestEventType,
   UpstreamEventType,
 } from '../../domain/notifications/events.ts';
 import { isTime, nearestTime, readStoredObject } from '../../domain/stored.ts';
@@ -24,7 +24,7 @@ type SubmissionEventRow = Head & { type: SubmissionEventType; previousStatus: St
 export type EventRow =
   | SubmissionEventRow
   | (Head & { type: UpstreamEventType; upstream: string; submissionId: null; envelope: null })
-  | (Head & { type: AlertEventType | typeof TEST_EVENT_TYPE; submissionId: null; envelope: null });
+  | (Head & { type: AlertEventType | TestEventType; submissionId: null; envelope: null });
 
 /**
  * Columns and joins of an event `o` with its subject as of the event: rows of the history never change, and `laterChanges`
@@ -73,10 +73,14 @@ function contentOf(row: EventRow): Content | string {
     return upstream === null ? 'its upstream is missing' : { type: row.type, upstream };
   }
   const detail = readStoredObject(row.detail);
-  if (row.type === TEST_EVENT_TYPE)
+  if (row.type === TestEventType.webhook)
     return typeof detail?.webhookId === 'string'
       ? { type: row.type, webhookId: detail.webhookId }
       : 'it does not say which webhook it tests';
+  if (row.type === TestEventType.channel)
+    return typeof detail?.channel === 'string'
+      ? { type: row.type, channel: detail.channel }
+      : 'it does not say which channel it tests';
   if (!isOneOf(AlertEventType, row.type)) return 'its type is unknown';
   return isAlert(detail) ? { type: row.type, alert: detail } : 'its alert can not be read';
 }
@@ -91,9 +95,17 @@ function isOneOf<T extends string>(types: Record<string, T>, type: string): type
 
 function isAlert(detail: Record<string, unknown> | null | undefined): detail is Alert {
   if (!detail) return false;
-  const { rule, subject, summary, count, since } = detail;
+  const { rule, subject, summary, count, since, id, link, muted } = detail;
   const isNamed = ALERT_RULES.includes(rule as never) && typeof subject === 'string' && typeof summary === 'string';
-  return isNamed && (count === null || Number.isSafeInteger(count)) && isTime(since);
+  const isLinked = (id === undefined || Number.isSafeInteger(id)) && (link === undefined || typeof link === 'string');
+  const isComplete = isNamed && isLinked && (muted === undefined || muted === true);
+  return isComplete && (count === null || Number.isSafeInteger(count)) && isTime(since);
+}
+
+/** Returns the address of a test of a callback, whose event belongs to no submission; null for any other event. */
+export function testedCallback(row: EventRow): string | null {
+  const detail = row.type === TestEventType.webhook ? readStoredObject(row.detail) : null;
+  return typeof detail?.callbackUrl === 'string' ? detail.callbackUrl : null;
 }
 
 function ofSubmission(row: SubmissionEventRow) {

@@ -99,9 +99,9 @@ export class FanOut {
     }
   }
 
-  /** Adds one delivery for that webhook only, and returns its id. Must be called inside a transaction. */
-  addForWebhook(event: AddedEvent, webhookId: string): number {
-    return this.#insert(event, webhookDestination(webhookId), event.at);
+  /** Adds one delivery for that destination only, and returns its id. Must be called inside a transaction. */
+  addFor(event: AddedEvent, destination: string): number {
+    return this.#insert(event, destination, event.at);
   }
 
   /**

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Alert } from '../../domain/notifications/alert.ts';
+import { callbackDestination, channelDestination, webhookDestination } from '../../domain/notifications/delivery.ts';
 import type { EventRecord, UnreadableEvent } from '../../domain/notifications/event-body.ts';
 import {
   type AlertEventType,
   type SubmissionEventType,
-  TEST_EVENT_TYPE,
+  TestEventType,
   type UpstreamEventType,
 } from '../../domain/notifications/events.ts';
 import { CommittedChanges, type LedgerDatabase } from '../file/ledger-database.ts';
@@ -75,16 +76,26 @@ export class Outbox {
     this.#fanOut.add({ seq: this.#add({ type, at, upstream }), type, at });
   }
 
-  /** Must be called inside a transaction. */
+  /** The event of a muted alert has no deliveries. Must be called inside a transaction. */
   addAlertEvent(type: AlertEventType, alert: Alert, at: number): void {
-    this.#fanOut.add({ seq: this.#add({ type, at, detail: JSON.stringify(alert) }), type, at });
+    const seq = this.#add({ type, at, detail: JSON.stringify(alert) });
+    if (!alert.muted) this.#fanOut.add({ seq, type, at });
   }
 
-  /** Adds a test event for one webhook and returns the id of its delivery. Must be called inside a transaction. */
-  addTestEvent(webhookId: string, at: number): number {
-    const type = TEST_EVENT_TYPE;
-    const seq = this.#add({ type, at, detail: JSON.stringify({ webhookId }) });
-    return this.#fanOut.addForWebhook({ seq, type, at }, webhookId);
+  /**
+   * Adds a test event for one destination only, and returns the id of its delivery. A callback is tested with the webhook of the
+   * callbacks and an address. Must be called inside a transaction.
+   */
+  addTestEvent(test: { webhookId: string; callbackUrl?: string } | { channel: string }, at: number): number {
+    const [type, destination] =
+      'channel' in test
+        ? [TestEventType.channel, channelDestination(test.channel)]
+        : [
+            TestEventType.webhook,
+            test.callbackUrl === undefined ? webhookDestination(test.webhookId) : callbackDestination(test.callbackUrl),
+          ];
+    const seq = this.#add({ type, at, detail: JSON.stringify(test) });
+    return this.#fanOut.addFor({ seq, type, at }, destination);
   }
 
   /** `submission`, `version`: the row of the history that the event reports. Returns the sequence number. */

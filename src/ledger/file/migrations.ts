@@ -1,4 +1,5 @@
 import { FINAL_STATUSES, STATUSES } from '../../domain/submission.ts';
+import { ALERT_MIGRATION } from '../deliveries/alert-migration.ts';
 import { UUID_GLOB } from '../submissions/submission-rows.ts';
 import { REPORTS } from './report-migration.ts';
 import { SEARCH_MIGRATION } from './search-migration.ts';
@@ -294,4 +295,5 @@ export const MIGRATIONS: readonly string[] = [
   `,
   REPORTS,
   SEARCH_MIGRATION,
+  ALERT_MIGRATION,
 ];

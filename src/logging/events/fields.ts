@@ -31,6 +31,7 @@ export const LOG_FIELDS = {
   max_delay_ms: 'upper bound of the delay in milliseconds',
   message: 'message of Redis, the network or the HTTP library, truncated',
   method: 'HTTP method',
+  muted: 'true: the alert is muted, so the event was sent to no destination',
   next_at: 'time of the next attempt',
   outage_ms:
     'milliseconds for which the upstream could not be polled so far: outages and pauses requested by Retry-After',

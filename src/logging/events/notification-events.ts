@@ -11,7 +11,7 @@ const DELIVERY = [
   'duration_ms',
   'http_status',
 ] as const satisfies LogField[];
-const ALERT = ['rule', 'subject', 'summary', 'count', 'since'] as const satisfies LogField[];
+const ALERT = ['rule', 'subject', 'summary', 'count', 'since', 'muted'] as const satisfies LogField[];
 
 /** Deliveries, alerts and the log itself. */
 export const NOTIFICATION_EVENTS = {
@@ -34,6 +34,17 @@ export const NOTIFICATION_EVENTS = {
   'alert.raised': warn('a condition begins', ALERT, 'docs/notifications.md'),
   'alert.reminder': warn('it persists', ALERT, 'docs/notifications.md'),
   'alert.resolved': info('it has ended', ALERT),
+  'heartbeat.failed': warn(
+    'the address of the heartbeat did not accept a call. Written once; calls continue',
+    ['error'],
+    'check the service behind `heartbeat.url`; `dawatch doctor` tests the connection',
+  ),
+  'heartbeat.withheld': error(
+    'a heartbeat was not sent, because this server does not work. Written once',
+    ['reason'],
+    'see `reason`; `/readyz` shows the ledger and the upstreams',
+  ),
+  'heartbeat.resumed': info('a heartbeat was accepted after others were not'),
   'log.suppressed': eventAt('warn', 'error')(
     'a minute has ended in which repeated lines of an event were suppressed',
     ['suppressed_event', 'suppressed', 'upstream', 'destination', 'rule', 'subject'],

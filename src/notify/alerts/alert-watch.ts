@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Alert } from '../../domain/notifications/alert.ts';
+import { alertPath, linkTo } from '../../domain/notifications/dashboard-links.ts';
 import type { AlertEventType } from '../../domain/notifications/events.ts';
 import type { Objective } from '../../domain/reports/objective.ts';
 import type { Alerts } from '../../ledger/deliveries/alerts.ts';
@@ -20,6 +21,8 @@ type AlertWatchDeps = {
   thresholds: AlertThresholds;
   checkMs: number;
   remindAfterMs: number;
+  /** The setting `server.public_url`. */
+  publicUrl: () => string | undefined;
   onReported: (reported: { type: AlertEventType; alert: Alert }) => void;
   onFailed: (error: unknown) => void;
 };
@@ -48,6 +51,7 @@ export class AlertWatch {
   #check(): void {
     const { store, clock, upstreams, objectives, thresholds, remindAfterMs, onReported, onFailed } = this.#deps;
     const now = clock.now();
+    const publicUrl = this.#deps.publicUrl();
     try {
       const facts = store.facts({
         upstreams,
@@ -57,7 +61,8 @@ export class AlertWatch {
         deadSince: now - DEAD_WINDOW_MS,
         waitingBefore: now - WAITING_MS,
       });
-      for (const reported of store.reconcile(conditionsOf(facts, thresholds), { now, remindAfterMs }))
+      const linkOf = (alert: Pick<Alert, 'rule' | 'subject'>) => publicUrl && linkTo(publicUrl, alertPath(alert));
+      for (const reported of store.reconcile(conditionsOf(facts, thresholds), { now, remindAfterMs, linkOf }))
         onReported(reported);
     } catch (error) {
       onFailed(error);

@@ -8,6 +8,8 @@ export type ChatOptions = {
   url: string;
   /** Shared by all channels; closed by its creator. */
   post: HttpPost['post'];
+  /** Returns the setting `server.public_url`, for links. Default: none. */
+  publicUrl?: (() => string | undefined) | undefined;
 };
 
 type ChatService = ChatOptions & {
@@ -20,14 +22,14 @@ type ChatService = ChatOptions & {
 export const CHAT_BATCH = 100;
 
 /** A channel that posts messages as JSON to a chat service. */
-export function createChatChannel({ url, post, toBody, read = (result) => result }: ChatService): Channel {
+export function createChatChannel({ url, post, publicUrl, toBody, read = (result) => result }: ChatService): Channel {
   return {
     maxBatch: CHAT_BATCH,
     retryDelayMs,
     async send(batch, signal) {
       const [first, ...others] = batch.map(({ event }) => event);
       if (!first) return failed('the batch is empty');
-      const body = JSON.stringify(toBody(toMessage([first, ...others])));
+      const body = JSON.stringify(toBody(toMessage([first, ...others], publicUrl?.())));
       return read(toSendResult(await post({ url, body, headers: { accept: 'application/json' }, signal })));
     },
     async close() {},

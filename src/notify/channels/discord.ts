@@ -18,8 +18,8 @@ const NO_NAME = '\u200b';
 const MAX_RETRY_AFTER_MS = 3_600_000;
 const COLOURS: Record<Severity, number> = { good: 0x2e9d5b, info: 0x3b82c4, warning: 0xe0a100, critical: 0xd0342c };
 
-export function createDiscordChannel({ url, post }: ChatOptions): Channel {
-  return createChatChannel({ url: confirmed(url), post, toBody: toDiscordBody, read: withRetryAfter });
+export function createDiscordChannel({ url, ...options }: ChatOptions): Channel {
+  return createChatChannel({ ...options, url: confirmed(url), toBody: toDiscordBody, read: withRetryAfter });
 }
 
 /** Adds `wait`: without it Discord responds before it has validated the message. */
@@ -34,7 +34,7 @@ const escaped = (char: string) => (/[!-/:-@[-`{-~]/.test(char) ? `\\${char}` : c
 const inCode = escapeWith({ '`': "'" });
 
 /** Exported to test the limits, which current messages do not reach. */
-export function toDiscordBody({ title, severity, lines }: Message): unknown {
+export function toDiscordBody({ title, severity, lines, link }: Message): unknown {
   const heading = truncate(title, MAX_TITLE_CHARS, escaped);
   let available = MAX_EMBED_CHARS - heading.length;
   const fields: { name: string; value: string; inline: boolean }[] = [];
@@ -45,7 +45,8 @@ export function toDiscordBody({ title, severity, lines }: Message): unknown {
     if (available < 0) break;
     fields.push({ name, value: code, inline: label !== null && value.length <= INLINE_CHARS });
   }
-  return { embeds: [{ title: heading, color: COLOURS[severity], fields }], allowed_mentions: { parse: [] } };
+  const embed = { title: heading, color: COLOURS[severity], fields, ...(link !== null && { url: link }) };
+  return { embeds: [embed], allowed_mentions: { parse: [] } };
 }
 
 /** Reads the delay from the body (seconds with a fraction): the Retry-After header may be missing or rounded. */

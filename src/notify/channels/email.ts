@@ -3,7 +3,7 @@ import { createTransport } from 'nodemailer';
 import type { EventRecord } from '../../domain/notifications/event-body.ts';
 import { retryDelayMs } from '../dispatch/retry-schedule.ts';
 import type { Line } from '../messages/line.ts';
-import { type Message, type Severity, toMessage } from '../messages/message.ts';
+import { LINK_TEXT, type Message, type Severity, toMessage } from '../messages/message.ts';
 import { escapeWith } from '../messages/truncate.ts';
 import { type Channel, failed, type SendResult } from './channel.ts';
 import { CHAT_BATCH } from './chat.ts';
@@ -13,6 +13,8 @@ export type EmailOptions = {
   smtpUrl: string;
   from: string;
   to: readonly string[];
+  /** Returns the setting `server.public_url`, for links. Default: none. */
+  publicUrl?: (() => string | undefined) | undefined;
 };
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -23,7 +25,7 @@ const SILENCE_TIMEOUT_MS = 120_000;
  * Sends one mail over SMTP to all recipients. It counts as delivered if the server accepts at least one recipient, because a
  * retry would reach accepted recipients twice. The response contains the number of refused recipients.
  */
-export function createEmailChannel({ smtpUrl, from, to }: EmailOptions): Channel {
+export function createEmailChannel({ smtpUrl, from, to, publicUrl }: EmailOptions): Channel {
   const transport = createTransport({
     pool: true,
     url: smtpUrl,
@@ -46,7 +48,7 @@ export function createEmailChannel({ smtpUrl, from, to }: EmailOptions): Channel
       const [first, ...others] = batch.map(({ event }) => event);
       if (!first) return failed('the batch is empty');
       const messageId = messageIdOf([first, ...others], from);
-      const mail = { ...toMail(toMessage([first, ...others])), from, to: [...to], messageId, signal };
+      const mail = { ...toMail(toMessage([first, ...others], publicUrl?.())), from, to: [...to], messageId, signal };
       try {
         const { rejected, response } = await transport.sendMail(mail);
         return { kind: 'delivered', httpStatus: null, response: summaryOf(rejected.length, to.length, response) };
@@ -88,7 +90,7 @@ const escaped = escapeWith({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot
 const html = (text: string) => Array.from(text, escaped).join('');
 
 /** Formats a message as text and HTML. The title contains no line break, so the subject cannot inject a header. */
-export function toMail({ title, severity, lines, text }: Message) {
+export function toMail({ title, severity, lines, text, link }: Message) {
   return {
     subject: `[dawatch] ${title}`,
     text: `${text}\n`,
@@ -96,6 +98,7 @@ export function toMail({ title, severity, lines, text }: Message) {
       '<!doctype html><html><body style="font-family:sans-serif">',
       `<h2 style="color:${COLOURS[severity]};font-size:18px">${html(title)}</h2>`,
       `<table cellpadding="4" style="border-collapse:collapse;font-size:14px">${lines.map(row).join('')}</table>`,
+      ...(link === null ? [] : [`<p><a href="${html(link)}">${LINK_TEXT}</a></p>`]),
       '</body></html>',
     ].join('\n'),
     // Prevents automatic replies.

@@ -1,5 +1,5 @@
 import type { Line } from '../messages/line.ts';
-import type { Message, Severity } from '../messages/message.ts';
+import { LINK_TEXT, type Message, type Severity } from '../messages/message.ts';
 import { escapeWith, truncate } from '../messages/truncate.ts';
 import type { Channel } from './channel.ts';
 import { type ChatOptions, createChatChannel } from './chat.ts';
@@ -20,12 +20,16 @@ const escaped = escapeWith(MARKUP);
 /** In a code span only a backtick has to be escaped. */
 const inCode = escapeWith({ ...MARKUP, '`': "'" });
 
-function toSlackBody({ title, severity, lines, text }: Message): unknown {
+function toSlackBody({ title, severity, lines, text, link }: Message): unknown {
   const heading = `${SIGNS[severity]} ${truncate(title, MAX_TEXT_CHARS - 10, escaped)}`;
   return {
     // Used in notifications and by screen readers; clients show the blocks instead.
     text: `${SIGNS[severity]} ${truncate(text, MAX_TEXT_CHARS - 10, escaped)}`,
-    blocks: [section(heading), ...lines.slice(0, MAX_BLOCKS - 1).map((line) => section(toText(line)))],
+    blocks: [
+      section(heading),
+      ...lines.slice(0, MAX_BLOCKS - 2).map((line) => section(toText(line))),
+      ...(link === null ? [] : [section(`<${link}|${LINK_TEXT}>`)]),
+    ],
     // Text of an upstream must not make Slack fetch a URL.
     unfurl_links: false,
     unfurl_media: false,

@@ -1,5 +1,5 @@
 import type { Line } from '../messages/line.ts';
-import type { Message, Severity } from '../messages/message.ts';
+import { LINK_TEXT, type Message, type Severity } from '../messages/message.ts';
 import { truncate } from '../messages/truncate.ts';
 import type { Channel, SendResult } from './channel.ts';
 import { type ChatOptions, createChatChannel } from './chat.ts';
@@ -24,16 +24,17 @@ export function createTeamsChannel(options: ChatOptions): Channel {
 const escaped = (char: string) => (/[\\`*_{}[\]()#|~<>&]/.test(char) ? `\\${char}` : char);
 
 /** Exported to test the limit, which current messages do not reach. */
-export function toTeamsBody({ title, severity, lines }: Message): unknown {
+export function toTeamsBody({ title, severity, lines, link }: Message): unknown {
   const heading = block(truncate(title, MAX_TEXT_CHARS, escaped), {
     size: 'Medium',
     weight: 'Bolder',
     color: COLOURS[severity],
   });
   const blocks = lines.map((line) => block(toText(line), { spacing: 'Small' }));
-  while (blocks.length > 0 && Buffer.byteLength(JSON.stringify(card([heading, ...blocks]))) > MAX_BODY_BYTES)
-    blocks.pop();
-  return card([heading, ...blocks]);
+  const links = link === null ? [] : [block(`[${LINK_TEXT}](${link})`, { spacing: 'Small' })];
+  const whole = () => card([heading, ...blocks, ...links]);
+  while (blocks.length > 0 && Buffer.byteLength(JSON.stringify(whole())) > MAX_BODY_BYTES) blocks.pop();
+  return whole();
 }
 
 function card(body: unknown[]) {

@@ -1,9 +1,10 @@
 import { AlertRule } from '../../domain/notifications/alert.ts';
+import { alertPath, linkTo, OVERVIEW_PATH, submissionPath } from '../../domain/notifications/dashboard-links.ts';
 import type { EventRecord } from '../../domain/notifications/event-body.ts';
 import {
   AlertEventType,
   SubmissionEventType,
-  TEST_EVENT_TYPE,
+  TestEventType,
   UpstreamEventType,
 } from '../../domain/notifications/events.ts';
 import { iso } from '../../domain/timestamps.ts';
@@ -15,21 +16,47 @@ import { type SubmissionEvent, submissionLines } from './submission-lines.ts';
 const SEVERITIES = ['good', 'info', 'warning', 'critical'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** A notification for people. Texts are single-line, printable and short; the channel escapes its own markup. */
-export type Message = { title: string; severity: Severity; lines: readonly Line[]; text: string };
+/**
+ * A notification for people. Texts are single-line, printable and short; the channel escapes its own markup. `link`: the address
+ * of the dashboard page about it, without characters that have a meaning in markup; null if the server has no public address.
+ */
+export type Message = {
+  title: string;
+  severity: Severity;
+  lines: readonly Line[];
+  text: string;
+  link: string | null;
+};
+
+/** The text of a link to the dashboard. */
+export const LINK_TEXT = 'Open in dawatch';
 
 /** Maximum events listed in a message. */
 const LISTED = 10;
 const MAX_TITLE_CHARS = 200;
 
-/** Formats one or several events, which usually have the same type. */
-export function toMessage(batch: readonly [EventRecord, ...EventRecord[]]): Message {
+/** Formats one or several events, which usually have the same type. `publicUrl`: the setting `server.public_url`. */
+export function toMessage(batch: readonly [EventRecord, ...EventRecord[]], publicUrl?: string): Message {
   const [first] = batch;
   const severity = SEVERITIES.findLast((each) => batch.some((event) => severityOf(event) === each)) ?? 'info';
   const title = toSingleLine(batch.length === 1 ? titleOf(first) : titleOfMany(batch), MAX_TITLE_CHARS);
   const lines = batch.length === 1 ? linesOf(first) : linesOfMany(batch);
   const body = lines.map(({ label, value }) => (label === null ? value : `${label}: ${value}`));
-  return { title, severity, lines, text: [title, '', ...body].join('\n') };
+  const link = publicUrl === undefined ? null : linkTo(publicUrl, pathOf(batch));
+  return { title, severity, lines, text: [title, '', ...body, ...(link === null ? [] : ['', link])].join('\n'), link };
+}
+
+/** Returns the dashboard page about all events of a batch. */
+function pathOf(batch: readonly [EventRecord, ...EventRecord[]]): string {
+  const paths = new Set(
+    batch.map((event) => {
+      if ('submission' in event) return submissionPath(event.submission.submissionId);
+      return 'alert' in event ? alertPath(event.alert) : OVERVIEW_PATH;
+    }),
+  );
+  const [first = OVERVIEW_PATH, ...others] = paths;
+  if (others.length === 0) return first;
+  return batch.every((event) => 'submission' in event) ? '#/submissions' : OVERVIEW_PATH;
 }
 
 const SUBMISSION_TEXTS: Record<SubmissionEventType, { one: string; many: string; severity: Severity }> = {
@@ -70,8 +97,10 @@ function titleOf(event: EventRecord): string {
       return `Reminder: ${event.alert.summary}`;
     case AlertEventType.resolved:
       return `Resolved: ${event.alert.summary}`;
-    case TEST_EVENT_TYPE:
+    case TestEventType.webhook:
       return 'dawatch test event';
+    case TestEventType.channel:
+      return `Test event for the channel ${event.channel}`;
     default:
       return `Submission ${event.submission.submissionId} ${SUBMISSION_TEXTS[event.type].one}`;
   }
@@ -91,14 +120,15 @@ function titleOfMany(batch: readonly EventRecord[]): string {
   return `${names.size} ${OTHER_TEXTS[first.type]}`;
 }
 
-const OTHER_TEXTS: Record<UpstreamEventType | AlertEventType | typeof TEST_EVENT_TYPE, string> = {
+const OTHER_TEXTS: Record<UpstreamEventType | AlertEventType | TestEventType, string> = {
   [UpstreamEventType.down]: 'upstreams are down',
   [UpstreamEventType.up]: 'upstreams are up again',
   [UpstreamEventType.unauthorized]: 'upstreams reject the API key',
   [AlertEventType.raised]: 'new alerts',
   [AlertEventType.reminder]: 'alerts are still open',
   [AlertEventType.resolved]: 'alerts are resolved',
-  [TEST_EVENT_TYPE]: 'dawatch test events',
+  [TestEventType.webhook]: 'dawatch test events',
+  [TestEventType.channel]: 'dawatch test events',
 };
 
 function linesOf(event: EventRecord): Line[] {
@@ -108,6 +138,7 @@ function linesOf(event: EventRecord): Line[] {
 
 function otherLines(event: Exclude<EventRecord, SubmissionEvent>): Line[] {
   if ('upstream' in event) return [{ label: 'Upstream', value: toSingleLine(event.upstream) }];
+  if ('channel' in event) return [{ label: 'Channel', value: toSingleLine(event.channel) }];
   if ('webhookId' in event) return [{ label: 'Webhook', value: toSingleLine(event.webhookId) }];
   const { summary, rule, subject, count, since } = event.alert;
   const duration = durationText(event.at - since);

@@ -15,7 +15,7 @@ export type HttpPostOptions = {
   version: string;
   /** Epoch milliseconds, to interpret a Retry-After date if the response has no Date header. */
   now: () => number;
-  /** Limit for a whole POST, from connecting to the last byte. */
+  /** Limit for a whole request, from connecting to the last byte. */
   timeoutMs?: number;
   /** Limit for the response body after the headers. */
   bodyTimeoutMs?: number;
@@ -23,14 +23,16 @@ export type HttpPostOptions = {
   lookup?: LookupAll;
 };
 
-type Post = {
+type Request = {
   url: string;
-  body: string;
   headers?: Record<string, string>;
   /** Redacted in the stored response, in addition to parts of the URL. */
   secrets?: readonly string[];
   signal: AbortSignal;
 };
+type Post = Request & { body: string };
+/** Without a body: a GET request. */
+type Unsent = Request & { body: string | undefined };
 
 export type PostResult =
   | { kind: 'response'; httpStatus: number; retryAfterMs: number | null; response: string | null }
@@ -53,7 +55,7 @@ const MAX_ORIGINS = 10_000;
 /** Many receivers silently close idle connections after 5 s. */
 const KEEP_ALIVE_MS = 4_000;
 
-/** Posts JSON to untrusted hosts: no response can block this process or fill its memory. */
+/** Sends requests to untrusted hosts: no response can block this process or fill its memory. */
 export function createHttpPost(options: HttpPostOptions) {
   const {
     guard,
@@ -77,71 +79,75 @@ export function createHttpPost(options: HttpPostOptions) {
   /** Origins that have responded, to which a pooled connection may be open. The one unused for longest is evicted. */
   const responded = new LruMap<true>(MAX_ORIGINS);
 
-  return {
-    /** Never rejects. Ends soon after the signal aborts. Does not follow redirects. */
-    async post({ url, body, headers = {}, secrets = [], signal }: Post): Promise<PostResult> {
-      const target = URL.parse(url);
-      if (!target) return { kind: 'no_response', error: 'the URL is invalid' };
-      if (signal.aborted || closing.signal.aborted) return { kind: 'no_response', error: ABORTED };
-      const request = {
-        method: 'POST' as const,
-        origin: target.origin,
-        path: `${target.pathname}${target.search}`,
-        headers: {
-          'user-agent': `dawatch/${version}`,
-          'content-type': 'application/json',
-          // Responses are stored as text; a compressed one could expand without limit.
-          'accept-encoding': 'identity',
-          ...headers,
-        },
-        body,
-      };
-      let current: Exchange | undefined;
-      let ended: string | undefined;
-      const end = (reason: string) => {
-        ended ??= reason;
-        current?.stop(new Error(reason));
-      };
-      const stop = () => end(ABORTED);
-      const timer = setTimeout(end, timeoutMs, `no response within ${timeoutMs / 1_000} s`);
-      signal.addEventListener('abort', stop);
-      inFlight.add(stop);
-      /**
-       * A receiver may close a pooled connection while a request is being written. Such a POST is repeated at once on a new
-       * connection. The receiver may get it twice, with the same id.
-       */
-      const send = async (): Promise<HttpResponse> => {
-        const mayBeStale = responded.get(target.origin) === true;
-        try {
-          current = exchange(pooled, request, limits);
-          const response = await current.response;
-          responded.set(target.origin, true);
-          return response;
-        } catch (error) {
-          if (ended !== undefined || !mayBeStale || !isReset(error)) throw error;
-          current = exchange(fresh, request, limits);
-          return await current.response;
-        }
-      };
+  async function send({ url, body, headers = {}, secrets = [], signal }: Unsent): Promise<PostResult> {
+    const target = URL.parse(url);
+    if (!target) return noResponse('the URL is invalid');
+    if (signal.aborted || closing.signal.aborted) return noResponse(ABORTED);
+    const request = {
+      method: body === undefined ? ('GET' as const) : ('POST' as const),
+      origin: target.origin,
+      path: `${target.pathname}${target.search}`,
+      headers: {
+        'user-agent': `dawatch/${version}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        // Responses are stored as text; a compressed one could expand without limit.
+        'accept-encoding': 'identity',
+        ...headers,
+      },
+      ...(body !== undefined && { body }),
+    };
+    let current: Exchange | undefined;
+    let ended: string | undefined;
+    const end = (reason: string) => {
+      ended ??= reason;
+      current?.stop(new Error(reason));
+    };
+    const stop = () => end(ABORTED);
+    const timer = setTimeout(end, timeoutMs, `no response within ${timeoutMs / 1_000} s`);
+    signal.addEventListener('abort', stop);
+    inFlight.add(stop);
+    /**
+     * A receiver may close a pooled connection while a request is being written. Such a request is repeated at once on a new
+     * connection. The receiver may get it twice, with the same id.
+     */
+    const exchanged = async (): Promise<HttpResponse> => {
+      const mayBeStale = responded.get(target.origin) === true;
       try {
-        const { httpStatus, headers: head, body: start } = await send();
-        return {
-          kind: 'response',
-          httpStatus,
-          retryAfterMs: retryAfterMs({
-            retryAfter: first(head['retry-after']),
-            date: first(head.date) ?? new Date(now()).toUTCString(),
-          }),
-          response: storedText(start, [...secretsIn(target), ...secrets]),
-        };
+        current = exchange(pooled, request, limits);
+        const response = await current.response;
+        responded.set(target.origin, true);
+        return response;
       } catch (error) {
-        return { kind: 'no_response', error: ended ?? causeOf(error).sentence };
-      } finally {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', stop);
-        inFlight.delete(stop);
+        if (ended !== undefined || !mayBeStale || !isReset(error)) throw error;
+        current = exchange(fresh, request, limits);
+        return await current.response;
       }
-    },
+    };
+    try {
+      const { httpStatus, headers: head, body: start } = await exchanged();
+      return {
+        kind: 'response',
+        httpStatus,
+        retryAfterMs: retryAfterMs({
+          retryAfter: first(head['retry-after']),
+          date: first(head.date) ?? new Date(now()).toUTCString(),
+        }),
+        response: storedText(start, [...secretsIn(target), ...secrets]),
+      };
+    } catch (error) {
+      return noResponse(ended ?? causeOf(error).sentence);
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', stop);
+      inFlight.delete(stop);
+    }
+  }
+
+  return {
+    /** Posts JSON. Never rejects. Ends soon after the signal aborts. Does not follow redirects. */
+    post: (post: Post): Promise<PostResult> => send(post),
+    /** The same for a GET request. */
+    get: (options: Request): Promise<PostResult> => send({ ...options, body: undefined }),
     /** Aborts all requests in flight. Idempotent. */
     async close(): Promise<void> {
       closing.abort();
@@ -173,6 +179,10 @@ function mayBeSecret(segment: string): boolean {
 function textOf(bytes: Buffer): string {
   // `stream` omits a truncated last character.
   return new TextDecoder().decode(bytes, { stream: true });
+}
+
+function noResponse(error: string): PostResult {
+  return { kind: 'no_response', error };
 }
 
 function first(value: string | string[] | undefined): string | null {

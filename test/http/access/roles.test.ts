@@ -27,6 +27,8 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
   'GET /v1/pacing': { access: SUBMISSIONS },
   'GET /v1/overview': { access: SUBMISSIONS },
   'GET /v1/reports': { access: SUBMISSIONS },
+  'GET /v1/alerts': { access: SUBMISSIONS },
+  'GET /v1/alerts/{id}': { access: SUBMISSIONS },
   'GET /v1/whoami': { access: ['service', 'user', 'admin'] },
   'GET /users/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },
   'GET /user/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },
@@ -41,6 +43,14 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
   'DELETE /v1/webhooks/{id}': { access: ['admin'] },
   'POST /v1/webhooks/{id}/rotate': { access: ['admin'], body: {} },
   'POST /v1/webhooks/{id}/test': { access: ['admin'] },
+  'POST /v1/alerts/{id}/acknowledge': { access: ['admin'] },
+  'DELETE /v1/alerts/{id}/acknowledge': { access: ['admin'] },
+  'POST /v1/mutes': { access: ['admin'], body: { until: '2000-01-02T03:04:05Z' } },
+  'GET /v1/mutes': { access: ['admin'] },
+  'DELETE /v1/mutes/{id}': { access: ['admin'] },
+  'GET /v1/channels': { access: ['admin'] },
+  'POST /v1/channels/{name}/test': { access: ['admin'] },
+  'POST /v1/callbacks/test': { access: ['admin'], body: { url: 'not an address' } },
   'GET /v1/deliveries': { access: ['admin'] },
   'GET /v1/deliveries/{id}': { access: ['admin'] },
   'POST /v1/deliveries/{id}/replay': { access: ['admin'] },
@@ -55,7 +65,7 @@ const lookups = useLookups();
 const send = (endpoint: string, headers: Record<string, string | string[]>): Promise<HttpResponse> => {
   const [method = '', path = ''] = endpoint.split(' ');
   const { query = '', body } = MATRIX[endpoint] ?? {};
-  const target = `${path.replace('{id}', 'of-the-matrix')}${query}`;
+  const target = `${path.replace(/\{\w+\}/, 'of-the-matrix')}${query}`;
   return call(lookups().url, target, {
     method,
     headers: { 'x-api-key': '', ...headers },

@@ -81,13 +81,13 @@ it('describes every parameter, with an example where required', () => {
     }
 });
 
-it('describes the four kinds of events for receivers', () => {
+it('describes the five kinds of events for receivers', () => {
   const { webhooks, components } = JSON.parse(spec.text);
   const { schema } = webhooks.event.post.requestBody.content['application/json'];
   expect(schema).toEqual({ $ref: '#/components/schemas/Event' });
   const { anyOf } = components.schemas.Event;
   const names = anyOf.map(({ $ref }: { $ref: string }) => $ref.replace('#/components/schemas/', ''));
-  expect(names).toEqual(['SubmissionEvent', 'UpstreamEvent', 'AlertEvent', 'TestEvent']);
+  expect(names).toEqual(['SubmissionEvent', 'UpstreamEvent', 'AlertEvent', 'TestEvent', 'ChannelTestEvent']);
   for (const name of names) expect(components.schemas[name].properties.data.required).toContain('sequence');
 });
 
@@ -107,6 +107,9 @@ it.each([
   ['GET /user/get_user', ['email', 'name']],
   ['GET /admin/get_all_users', ['limit']],
   ['GET /v1/events', ['after', 'last-event-id', 'metadata', 'submission_id', 'type']],
+  ['GET /v1/alerts', ['cursor', 'limit', 'state']],
+  ['GET /v1/mutes', ['cursor', 'limit']],
+  ['POST /v1/channels/{name}/test', ['name']],
   ['GET /v1/webhooks', ['cursor', 'limit']],
   ['PATCH /v1/webhooks/{id}', ['id']],
   [

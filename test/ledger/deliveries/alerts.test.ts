@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { AlertCondition } from '../../../src/domain/notifications/alert.ts';
+import type { AlertCondition, NewMute } from '../../../src/domain/notifications/alert.ts';
+import { MAX_MUTES } from '../../../src/ledger/deliveries/mutes.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
 import { openLedger, trackRequest } from '../../support/ledger/ledger-file.ts';
@@ -7,6 +8,8 @@ import { openLedger, trackRequest } from '../../support/ledger/ledger-file.ts';
 const down: AlertCondition = { rule: 'upstream_down', subject: 'default', summary: 'it is out', count: 3 };
 const stuck: AlertCondition = { rule: 'stuck', subject: 'default', summary: '1 is stuck', count: 1 };
 const times = (now: number) => ({ now, remindAfterMs: 100 });
+const operator = 'on call';
+const mute = (from: number, until: number) => ({ rule: null, subject: null, from, until, reason: '' });
 
 describe('reported alerts', () => {
   it('a condition is reported once when it begins and once when it ends, with its last summary', () => {
@@ -45,6 +48,170 @@ describe('reported alerts', () => {
     expect(second.alerts.reconcile([down], times(20))).toEqual([]);
     expect(second.alerts.reconcile([], times(30))).toMatchObject([{ type: 'alert.resolved', alert: { since: 10 } }]);
   });
+});
+
+/** Runs one check of the alerts per time, and returns the types of the events: in parentheses if they were not sent. */
+function check(ledger: Ledger, conditions: AlertCondition[], ...moments: number[]): string[] {
+  return moments.flatMap((now) =>
+    ledger.alerts.reconcile(conditions, times(now)).map(({ type, alert }) => {
+      const name = type.replace('alert.', '');
+      return alert.muted ? `(${name})` : name;
+    }),
+  );
+}
+
+/** The types of the events that a channel for all alerts received. */
+function sentBy(ledger: Ledger): string[] {
+  const { deliveries } = ledger.deliveries.list({ destination: 'channel:ops', limit: 100 });
+  return deliveries.map(({ eventType }) => eventType.replace('alert.', '')).toReversed();
+}
+
+function openWithChannel(file?: string): Ledger {
+  const ledger = openLedger(file === undefined ? {} : { file });
+  ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+  return ledger;
+}
+
+const idOf = (ledger: Ledger) => ledger.alerts.list({ state: 'all', limit: 1, now: 0 }).alerts[0]?.id ?? 0;
+
+describe('an acknowledged alert', () => {
+  it('is not sent again before its end, and is a new alert afterwards', () => {
+    const ledger = openWithChannel();
+    expect(check(ledger, [down], 10)).toEqual(['raised']);
+    const id = idOf(ledger);
+    const acknowledged = { acknowledgedAt: 20, acknowledgedBy: 'on call' };
+    expect(ledger.alerts.acknowledge(id, operator, 20)).toMatchObject({ alert: acknowledged, isChanged: true });
+    expect(check(ledger, [down], 110, 220)).toEqual([]);
+    expect(check(ledger, [], 230)).toEqual(['resolved']);
+    expect(check(ledger, [down], 240, 340)).toEqual(['raised', 'reminder']);
+    expect(sentBy(ledger)).toEqual(['raised', 'resolved', 'raised', 'reminder']);
+    expect(ledger.alerts.get(idOf(ledger), 340)).toMatchObject({ acknowledgedAt: null });
+    expect(ledger.alerts.acknowledge(id, operator, 350)).toMatchObject({ alert: acknowledged, isChanged: false });
+    expect(ledger.alerts.acknowledge(4_711, operator, 350)).toBeUndefined();
+  });
+
+  it('keeps its first acknowledgement, which can be withdrawn', () => {
+    const ledger = openWithChannel();
+    check(ledger, [down], 10);
+    const id = idOf(ledger);
+    ledger.alerts.acknowledge(id, operator, 20);
+    expect(ledger.alerts.acknowledge(id, 'other', 30)).toMatchObject({
+      alert: { acknowledgedAt: 20, acknowledgedBy: 'on call' },
+      isChanged: false,
+    });
+    const withdrawn = { acknowledgedAt: null, acknowledgedBy: null };
+    expect(ledger.alerts.withdraw(id, 120)).toMatchObject({ alert: withdrawn, isChanged: true });
+    expect(ledger.alerts.withdraw(id, 120)).toMatchObject({ alert: withdrawn, isChanged: false });
+    expect(check(ledger, [down], 120)).toEqual(['reminder']);
+  });
+});
+
+describe('a muted alert', () => {
+  it('that begins during the mute is recorded, and sent at its end', () => {
+    const ledger = openWithChannel();
+    ledger.mutes.add(mute(5, 50), operator, 0);
+    expect(check(ledger, [down], 10, 20, 49)).toEqual(['(raised)']);
+    expect(sentBy(ledger)).toEqual([]);
+    expect(check(ledger, [down], 50, 60)).toEqual(['raised']);
+    expect(ledger.outbox.after(0, 10)).toMatchObject([
+      { type: 'alert.raised', alert: { since: 10, muted: true } },
+      { type: 'alert.raised', alert: { since: 10 } },
+    ]);
+    expect(check(ledger, [], 70)).toEqual(['resolved']);
+    expect(sentBy(ledger)).toEqual(['raised', 'resolved']);
+  });
+
+  it('that begins and ends during the mute is never sent', () => {
+    const ledger = openWithChannel();
+    ledger.mutes.add(mute(5, 50), operator, 0);
+    expect([...check(ledger, [down], 10), ...check(ledger, [], 20, 60)]).toEqual(['(raised)', '(resolved)']);
+    expect(sentBy(ledger)).toEqual([]);
+    const [alert] = ledger.alerts.list({ state: 'resolved', limit: 10, now: 60 }).alerts;
+    expect(alert).toMatchObject({ since: 10, resolvedAt: 20, sentAt: null, summary: 'it is out' });
+  });
+
+  it('that was sent before is sent at its end, and a reminder that was due meanwhile after the mute', () => {
+    const ledger = openWithChannel();
+    check(ledger, [down, stuck], 0);
+    ledger.mutes.add(mute(50, 250), operator, 0);
+    expect(check(ledger, [down, stuck], 100, 200)).toEqual([]);
+    expect(check(ledger, [stuck], 210)).toEqual(['resolved']);
+    expect(check(ledger, [stuck], 250, 300)).toEqual(['reminder']);
+  });
+
+  it('is not sent at the end of the mute if it is acknowledged, and neither is its end', () => {
+    const ledger = openWithChannel();
+    ledger.mutes.add(mute(0, 50), operator, 0);
+    check(ledger, [down], 10);
+    ledger.alerts.acknowledge(idOf(ledger), operator, 20);
+    expect([...check(ledger, [down], 60), ...check(ledger, [], 70)]).toEqual(['(resolved)']);
+    expect(sentBy(ledger)).toEqual([]);
+  });
+
+  it.each<[string, Partial<NewMute>, boolean]>([
+    ['all alerts', {}, true],
+    ['its rule', { rule: 'upstream_down' }, true],
+    ['its rule and subject', { rule: 'upstream_down', subject: 'default' }, true],
+    ['its rule and another subject', { rule: 'upstream_down', subject: 'other' }, false],
+    ['another rule', { rule: 'stuck' }, false],
+    ['a time before', { from: 1, until: 10 }, false],
+    ['a time afterwards', { from: 11, until: 20 }, false],
+  ])('is covered by a mute of %s: %j', (_name, fields, isCovered) => {
+    const ledger = openWithChannel();
+    ledger.mutes.add({ ...mute(5, 50), ...fields }, operator, 0);
+    expect(check(ledger, [down], 10)).toEqual([isCovered ? '(raised)' : 'raised']);
+    expect(ledger.alerts.get(idOf(ledger), 10)?.mutedUntil).toBe(isCovered ? 50 : null);
+  });
+
+  it('is sent if the mute is ended early, and only once across restarts', () => {
+    const first = openWithChannel();
+    const made = first.mutes.add(mute(5, 1_000), operator, 0);
+    check(first, [down], 10);
+    first.close();
+    const second = openWithChannel(first.file);
+    expect(check(second, [down], 20)).toEqual([]);
+    expect(second.mutes.list({ limit: 10, now: 20 }).mutes).toEqual([made]);
+    expect(second.mutes.delete(made?.id ?? 0, 30)).toEqual(made);
+    expect(second.mutes.delete(made?.id ?? 0, 30)).toBeUndefined();
+    expect(check(second, [down], 40)).toEqual(['raised']);
+    second.close();
+    expect(check(openWithChannel(first.file), [down], 50)).toEqual([]);
+  });
+
+  it('is not replayed to a webhook that was disabled meanwhile', () => {
+    const ledger = openLedger();
+    const webhook = { url: 'https://a', types: ['alert.*'], metadata: null, description: '', signature: 'v1' as const };
+    const { id } = ledger.webhooks.create({ ...webhook, enabled: false }, { secret: 'x', publicKey: null }, 0);
+    ledger.mutes.add(mute(5, 15), operator, 0);
+    check(ledger, [down], 10);
+    check(ledger, [down, stuck], 20);
+    ledger.webhooks.update(id, { enabled: true }, 30);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 40)).toBe(2);
+  });
+});
+
+it('mutes that have ended are not listed, and make room for new ones', () => {
+  const ledger = openLedger();
+  for (let count = 0; count < MAX_MUTES; count += 1) expect(ledger.mutes.add(mute(0, 50), operator, 0)).toBeDefined();
+  expect(ledger.mutes.add(mute(0, 50), operator, 49)).toBeUndefined();
+  expect(ledger.mutes.add(mute(50, 60), operator, 50)).toBeDefined();
+  expect(ledger.mutes.list({ limit: 10, now: 55 }).mutes).toHaveLength(1);
+  expect(ledger.mutes.list({ limit: 10, now: 60 }).mutes).toEqual([]);
+});
+
+it('resolved alerts are listed page by page, for 30 days', () => {
+  const ledger = openLedger();
+  for (let now = 0; now < 50; now += 10) check(ledger, now % 20 === 0 ? [down] : [], now);
+  const firing = ledger.alerts.list({ state: 'firing', limit: 10, now: 50 });
+  expect(firing.alerts.map(({ since }) => since)).toEqual([40]);
+  const first = ledger.alerts.list({ state: 'all', limit: 2, now: 50 });
+  const second = ledger.alerts.list({ state: 'all', limit: 2, before: first.nextBefore ?? 0, now: 50 });
+  expect([...first.alerts, ...second.alerts].map(({ since }) => since)).toEqual([40, 20, 0]);
+  expect(second.nextBefore).toBeNull();
+  check(ledger, [], 30 * 86_400_000 + 20);
+  expect(ledger.alerts.list({ state: 'resolved', limit: 10, now: 0 }).alerts.map(({ since }) => since)).toEqual([
+    40, 20,
+  ]);
 });
 
 const NO_OBJECTIVES = { objectives: new Map(), now: 0 };

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { AlertCondition } from '../../../src/domain/notifications/alert.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
 import {
   integrityOf,
@@ -8,6 +9,20 @@ import {
   trackRequests,
 } from '../../support/ledger/ledger-file.ts';
 import { revertTo } from '../../support/ledger/revert-schema.ts';
+
+it('an alert that was sent before schema 13 is neither lost nor sent again', () => {
+  const ledger = openLedger();
+  ledger.close();
+  const db = rawConnection(ledger.file);
+  revertTo(db, 12);
+  db.exec("INSERT INTO alerts VALUES ('stuck', 'default', '1 is stuck', 1, 10, 20)");
+  db.close();
+  const migrated = openLedger({ file: ledger.file });
+  const check = (conditions: AlertCondition[], now: number) =>
+    migrated.alerts.reconcile(conditions, { now, remindAfterMs: 100 });
+  expect(check([{ rule: 'stuck', subject: 'default', summary: '1 is stuck', count: 1 }], 119)).toEqual([]);
+  expect(check([], 130)).toMatchObject([{ type: 'alert.resolved', alert: { id: 1, since: 10 } }]);
+});
 
 it('a webhook that was disabled before schema 6 misses the events after the migration', () => {
   const ledger = openLedger();

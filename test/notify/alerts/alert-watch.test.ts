@@ -84,6 +84,7 @@ function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = ()
     thresholds: THRESHOLDS,
     checkMs: 5_000,
     remindAfterMs: 4 * 3_600_000,
+    publicUrl: () => 'https://dawatch.example.com/ops/',
     onReported: () => undefined,
     onFailed: (error) => errors.push(error),
   });
@@ -117,7 +118,8 @@ describe('reported alerts', () => {
     await clock.advance(60_000);
     expect(messages().slice(3)).toEqual(['alert.resolved']);
     const alerts = ledger.outbox.after(0, 100).filter((event) => 'alert' in event);
-    expect(alerts[0]).toMatchObject({ alert: { rule: 'upstream_down', count: 10_000 } });
+    const link = 'https://dawatch.example.com/ops/#/';
+    expect(alerts[0]).toMatchObject({ alert: { rule: 'upstream_down', count: 10_000, id: 1, link } });
   });
 
   it('a disabled webhook is reported through the other channels, and resolved once it is enabled', async () => {

@@ -78,5 +78,7 @@ it.each([
   ['short lines', 1],
 ])('omits what exceeds the limits of Discord: %s', (_what, chars) => {
   const lines = Array.from({ length: 60 }, () => ({ label: 'Line', value: '漢'.repeat(chars) }));
-  expectWithinLimits(JSON.stringify(toDiscordBody({ title: 'T'.repeat(500), severity: 'info', lines, text: '' })));
+  expectWithinLimits(
+    JSON.stringify(toDiscordBody({ title: 'T'.repeat(500), severity: 'info', lines, text: '', link: null })),
+  );
 });

@@ -71,5 +71,5 @@ it.each([{ status: 200, body: '1' }, { status: 202 }])('%o is delivered', async 
 
 it('omits what exceeds the limits of Teams', () => {
   const lines = Array.from({ length: 60 }, () => ({ label: 'Line', value: '漢'.repeat(1_500) }));
-  expectWithinLimits(JSON.stringify(toTeamsBody({ title: 'T', severity: 'info', lines, text: '' })));
+  expectWithinLimits(JSON.stringify(toTeamsBody({ title: 'T', severity: 'info', lines, text: '', link: null })));
 });

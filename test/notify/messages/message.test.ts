@@ -146,6 +146,7 @@ describe('one event', () => {
   it('every type of event has a text', () => {
     const titles = EVENT_TYPES.map((type) => {
       if (type === 'webhook.test') return toMessage([TEST_EVENT]).title;
+      if (type === 'channel.test') return toMessage([{ ...TEST_EVENT, type, channel: 'ops' }]).title;
       if (type.startsWith('upstream.')) return toMessage([upstreamEvent(type as 'upstream.up')]).title;
       if (type.startsWith('alert.')) return toMessage([alertEvent(type as 'alert.raised')]).title;
       return toMessage([submissionEvent(type as 'submission.failed')]).title;

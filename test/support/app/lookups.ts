@@ -28,6 +28,7 @@ type Setting = {
   users?: Config['users'];
   limits?: Partial<Config['limits']>;
   trustedProxies?: string[];
+  channels?: Config['channels'];
 };
 
 type AuditRow = {
@@ -81,6 +82,7 @@ async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, .
     upstream: { ...setting.upstream, bearer: bearer ?? undefined },
     adminToken: ADMIN_TOKEN,
     ...(setting.users && { users: setting.users }),
+    ...(setting.channels && { channels: setting.channels }),
     ...(setting.limits && { limits: setting.limits }),
     ...(setting.trustedProxies && { trustedProxies: setting.trustedProxies }),
     logLevel: 'trace',

@@ -7,8 +7,9 @@ import { ADMIN_TOKEN } from './lookups.ts';
 import { useApp } from './running-app.ts';
 
 /** An app for a whole test file whose webhooks may be on this machine, and requests of its administrator. */
-export function useNotifyingApp() {
-  const app = useApp({ adminToken: ADMIN_TOKEN, webhooks: { allow: ['127.0.0.0/8'], allow_http: true } });
+export function useNotifyingApp(setting: Parameters<typeof useApp>[0] = {}) {
+  const webhooks = { allow: ['127.0.0.0/8'], allow_http: true };
+  const app = useApp({ adminToken: ADMIN_TOKEN, webhooks, ...setting });
   const admin = (method: string, path: string, body?: unknown): Promise<HttpResponse> =>
     call(app.url, path, {
       method,

@@ -39,6 +39,9 @@ type AppSetting = {
   webhooks?: Partial<Config['webhooks']>;
   channels?: Config['channels'];
   routes?: Config['routes'];
+  heartbeat?: Config['heartbeat'];
+  /** server.public_url. */
+  publicUrl?: string;
   retention?: Partial<Config['retention']>;
   redisUrl?: string;
   /** The interval of alert checks; long for tests that count events. */
@@ -87,6 +90,7 @@ export function openApp(setting: AppSetting): Promise<App> {
         port,
         shutdown_s: setting.shutdownS ?? 2,
         ...(setting.timeoutS !== undefined && { timeout_s: setting.timeoutS }),
+        ...(setting.publicUrl !== undefined && { public_url: setting.publicUrl }),
         ...(setting.corsOrigins && { cors_origins: setting.corsOrigins }),
         ...(setting.trustedProxies && { trusted_proxies: setting.trustedProxies }),
       },
@@ -97,6 +101,7 @@ export function openApp(setting: AppSetting): Promise<App> {
       webhooks: { ...config.webhooks, ...setting.webhooks },
       channels: setting.channels ?? {},
       routes: setting.routes ?? [],
+      heartbeat: setting.heartbeat ?? config.heartbeat,
       retention: { ...config.retention, ...setting.retention },
       redis: { ...config.redis, url: setting.redisUrl },
       reports: setting.reports ?? config.reports,

@@ -26,6 +26,11 @@ const REVERTS: Record<number, string> = {
   12: `DROP TRIGGER metadata_added; DROP TRIGGER metadata_removed; DROP TRIGGER metadata_changed;
     DROP TABLE submission_metadata; DROP INDEX submissions_tracked; DROP INDEX submissions_ended_watched;
     DROP INDEX deliveries_created`,
+  13: `DROP TABLE mutes; DROP TABLE alerts;
+    CREATE TABLE alerts (
+      rule TEXT NOT NULL, subject TEXT NOT NULL, summary TEXT NOT NULL, count INTEGER, since INTEGER NOT NULL,
+      told_at INTEGER NOT NULL, PRIMARY KEY (rule, subject)
+    ) STRICT, WITHOUT ROWID`,
 };
 
 /** Turns a ledger into one of an earlier schema. */

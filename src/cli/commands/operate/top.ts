@@ -30,7 +30,8 @@ export function addTop(program: Command): void {
       const overview = await client.overview();
       if (options.json) return void process.stdout.write(`${toJson(overview)}\n`);
       const isLive = process.stdout.isTTY && process.env.TERM !== 'dumb' && !options.once;
-      const view = { address, overview, error: undefined };
+      const { alerts } = await client.alerts.list();
+      const view = { address, overview, alerts, error: undefined };
       if (isLive) await live(view, client, options.interval);
       else process.stdout.write(`${snapshot(view, Number.POSITIVE_INFINITY).join('\n')}\n`);
     });
@@ -62,7 +63,8 @@ async function live(first: View, client: DawatchClient, intervalMs: number): Pro
 /** Returns the next view. A transient error keeps the last overview; other errors are thrown. */
 async function refresh(view: View, client: DawatchClient, signal: AbortSignal): Promise<View> {
   try {
-    return { ...view, overview: await client.overview(signal), error: undefined };
+    const [overview, { alerts }] = await Promise.all([client.overview(signal), client.alerts.list({}, signal)]);
+    return { ...view, overview, alerts, error: undefined };
   } catch (error) {
     if (signal.aborted) return view;
     if (!isTransient(error)) throw error;

@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
+import { CALLBACKS_ID } from '../../../domain/notifications/webhook.ts';
 import { escapeText } from '../../../domain/text.ts';
+import { firstAttempt, printTested } from '../../await-delivery.ts';
 import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
-import { ExitCode } from '../../exit.ts';
+import { CommandError, ExitCode } from '../../exit.ts';
 import { parseCount } from '../../input/numbers.ts';
 import { parseSince } from '../../input/since.ts';
 import { coloured } from '../../output/colors.ts';
-import { deliveryText } from '../../output/delivery-text.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 import { webhookState, webhookText } from '../../output/webhook-text.ts';
@@ -14,9 +15,6 @@ import { addCreate, addRotate, addUpdate } from './webhooks-change.ts';
 type Options = ConnectOptions & { json?: boolean };
 
 const ID = 'id of the webhook, from `dawatch webhooks list`';
-/** The server aborts an attempt after 15 s. */
-const TEST_TIMEOUT_MS = 20_000;
-const TEST_PAUSE_MS = 100;
 
 export function addWebhooks(program: Command): void {
   const webhooks = program
@@ -65,20 +63,23 @@ function addTest(webhooks: Command): void {
   withAdmin(webhooks.command('test'))
     .description('Send a test event to one webhook and show the result of the first attempt.')
     .argument('<id>', ID)
+    .option('--url <url>', 'for `callbacks`: the callback address to test')
     .option('--json', 'print the delivery as JSON')
-    .addHelpText('after', '\nExits with 3 if the attempt failed. The delivery is retried like any other.')
-    .action(async (id: string, options: Options) => {
-      const delivery = await requestAsAdmin(options, async (client) => {
-        const { id: number } = await client.webhooks.test(id);
-        const endsAt = performance.now() + TEST_TIMEOUT_MS;
-        for (;;) {
-          const shown = await client.deliveries.get(number);
-          if (shown.attempts.length > 0 || shown.state !== 'waiting' || performance.now() > endsAt) return shown;
-          await new Promise((resolve) => setTimeout(resolve, TEST_PAUSE_MS));
-        }
+    .addHelpText(
+      'after',
+      '\nExits with 3 if the attempt failed. The delivery is retried like any other.\n\nExample:\n  dawatch webhooks test callbacks --url https://billing.example.com/hooks',
+    )
+    .action(async (id: string, { url, ...options }: Options & { url?: string }) => {
+      if ((url !== undefined) !== (id === CALLBACKS_ID))
+        throw new CommandError(
+          url === undefined ? `give the address to test with --url` : `only ${CALLBACKS_ID} is tested with --url`,
+          ExitCode.usage,
+        );
+      const tested = await requestAsAdmin(options, async (client) => {
+        const { webhooks } = client;
+        return firstAttempt(client, await (url === undefined ? webhooks.test(id) : webhooks.testCallback(url)));
       });
-      process.stdout.write(options.json ? `${toJson(delivery)}\n` : deliveryText(delivery));
-      if (delivery.state !== 'delivered') process.exitCode = ExitCode.notFinalized;
+      printTested(tested, options);
     });
 }
 

@@ -84,7 +84,8 @@ function about({ data }: DawatchEvent): string[] {
       ...(error === null ? [] : [error]),
     ];
   }
-  if ('alert' in data) return [data.alert.summary];
+  if ('alert' in data) return [data.alert.summary, ...(data.alert.muted ? ['(muted)'] : [])];
+  if ('channel' in data) return [data.channel];
   if ('upstream' in data) return [data.upstream];
   return 'webhook_id' in data ? [data.webhook_id] : [];
 }

@@ -41,6 +41,11 @@ export class Api {
     return this.#send('POST', path, { body });
   }
 
+  /** @param {string} path @returns {Promise<any>} */
+  delete(path) {
+    return this.#send('DELETE', path, {});
+  }
+
   /** @param {string} path @param {unknown} body @returns {Promise<any>} */
   patch(path, body) {
     return this.#send('PATCH', path, { body });

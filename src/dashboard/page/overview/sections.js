@@ -138,7 +138,7 @@ export function LatestEvents() {
 /** @param {{ event: import('../data/feed.js').FeedEvent }} props */
 function About({ event: { data } }) {
   if (data.submission) return submissionLink(data.submission);
-  return html`<span>${data.alert?.summary ?? data.upstream ?? data.webhook_id}</span>`;
+  return html`<span>${data.alert?.summary ?? data.upstream ?? data.channel ?? data.webhook_id}</span>`;
 }
 
 /** @type {readonly import('../parts/table.js').Column[]} */

@@ -19,3 +19,8 @@ export function mayLookUpUsers({ role, users_bearer }) {
 export function mayListUsers({ role, users_bearer }) {
   return users_bearer === 'upstream' || role === 'admin';
 }
+
+/** @param {Session} session */
+export function mayAcknowledge({ role }) {
+  return role === 'admin';
+}

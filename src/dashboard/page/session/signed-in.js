@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { AlertBanner } from '../alerts/alert-banner.js';
 import { Api } from '../data/api.js';
 import { DashboardContext, useDashboard, useFeedState } from '../data/context.js';
 import { Feed } from '../data/feed.js';
@@ -51,6 +52,7 @@ export function SignedIn({ token, session, signOut }) {
       <button type="button" onClick=${() => signOut()}>Sign out</button>
     </header>
     ${hasFeed && html`<${Disconnected} />`}
+    ${hasFeed && html`<${AlertBanner} />`}
     <${Main} key=${`${page}/${route.id ?? ''}`} page=${page} route=${route} session=${session} isLater=${isLater.current} />
     ${announcements}
   <//>`;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { plain } from '../../../../src/cli/output/colors.ts';
 import { frame, type View } from '../../../../src/cli/output/top-frame.ts';
-import type { Overview } from '../../../../src/client/index.ts';
+import type { Alert, Overview } from '../../../../src/client/index.ts';
 import { API_KEY, openApp } from '../../../support/app/running-app.ts';
 import { cli } from '../../../support/processes/cli.ts';
 import { MAIN } from '../../../support/processes/main-file.ts';
@@ -60,11 +60,32 @@ const OVERVIEW: Overview = {
   readers: 2,
   workers: null,
 };
-const VIEW: View = { address: 'http://127.0.0.1:8080', overview: OVERVIEW, error: undefined };
+const ALERT: Alert = {
+  id: 17,
+  rule: 'upstream_down',
+  subject: 'b',
+  summary: 'The upstream b is not responding',
+  count: 1,
+  since: '2026-01-02T03:00:05.000Z',
+  firing: true,
+  resolved_at: null,
+  acknowledged: null,
+  muted_until: null,
+  link: '/#/',
+};
+const ALERTS: Alert[] = [
+  ALERT,
+  { ...ALERT, id: 16, acknowledged: { at: ALERT.since, by: 'on call' } },
+  { ...ALERT, id: 15, muted_until: '2026-01-02T05:00:00.000Z' },
+];
+const VIEW: View = { address: 'http://127.0.0.1:8080', overview: OVERVIEW, alerts: ALERTS, error: undefined };
 
 describe('a frame', () => {
   it('shows all statistics', () => {
     expect(frame(VIEW, 100, 40, plain).join('\n')).toBe(`dawatch   http://127.0.0.1:8080   2026-01-02T03:04:05.000Z
+
+alerts         1 firing   1 acknowledged   1 muted
+               4 min   The upstream b is not responding
 
 submissions    tracking 12   pending 3   failing 1   finalized 48,211   failed 0   unknown 0
                rejected 0   expired 0   cancelled 0
@@ -94,7 +115,8 @@ oldest open    14 min   failing   a\\u001b[2J   default
       fixed_5s_polls_per_submission: null,
     };
     const overview = { ...rest, last_hour: empty, per_minute: [], oldest_open: [], upstreams: [], workers: 4 };
-    const text = frame({ ...VIEW, overview }, 100, 40, plain).join('\n');
+    const text = frame({ ...VIEW, overview, alerts: [] }, 100, 40, plain).join('\n');
+    expect(text).toContain('alerts         none firing');
     expect(text.match(/not known/g)).toHaveLength(3);
     expect(text).toContain('2 readers   4 workers');
   });
@@ -113,7 +135,7 @@ oldest open    14 min   failing   a\\u001b[2J   default
   it('keeps the last overview while the server is unavailable', () => {
     const lines = frame({ ...VIEW, error: 'no answer' }, 100, 40, plain);
     expect(lines[1]).toBe('disconnected: no answer; retrying');
-    expect(lines[2]).toContain('submissions');
+    expect(lines[2]).toContain('alerts');
     expect(frame({ ...VIEW, overview: undefined, error: 'no answer' }, 100, 40, plain)).toHaveLength(2);
   });
 
@@ -126,6 +148,7 @@ oldest open    14 min   failing   a\\u001b[2J   default
       '<yellow failing 1>',
       '<red refuses the key>',
       '<red 2 dead letters>',
+      '<red 1 firing>',
     ])
       expect(text).toContain(part);
   });
@@ -148,9 +171,11 @@ describe('dawatch top', () => {
     'takes over the terminal, continues once the server is back, and restores the terminal',
     async () => {
       let isAway = false;
-      const { url } = await serve((request, response) =>
-        isAway ? request.socket.destroy() : response.end(JSON.stringify(OVERVIEW)),
-      );
+      const { url } = await serve((request, response) => {
+        const isList = request.url?.startsWith('/v1/alerts');
+        if (isAway) request.socket.destroy();
+        else response.end(JSON.stringify(isList ? { alerts: ALERTS, next_cursor: null } : OVERVIEW));
+      });
       const command = `stty cols 80 rows 24; "${process.execPath}" "${MAIN}" top --interval 250ms; echo "ended with $?"`;
       const env = {
         PATH: process.env.PATH,

@@ -191,7 +191,7 @@ describe('exits with 2 for', () => {
     ['contradictory changes', ['update', 'callbacks', '--enable', '--disable'], 'contradict each other'],
     ['an address for the callbacks', ['update', 'callbacks', '--url', URL], 'no address of their own'],
     ['deleting the callbacks', ['delete', 'callbacks'], 'only disabled'],
-    ['a test of the callbacks', ['test', 'callbacks'], 'no address of its own'],
+    ['a test of the callbacks', ['test', 'callbacks'], 'give the address to test with --url'],
     ['no id', ['show'], "missing required argument 'id'"],
     ['an invalid id', ['show', '../../v1/audit'], 'the id of a webhook'],
     ['no time', ['replay', 'callbacks'], "required option '--since <time>'"],

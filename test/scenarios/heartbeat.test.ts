@@ -1,0 +1,47 @@
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { reading, scrape } from '../support/app/metrics.ts';
+import { openApp } from '../support/app/running-app.ts';
+import { openReceiver, type ScriptedResponse } from '../support/servers/receiver.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const UNTIL = { timeout: 15_000, interval: 10 };
+
+/** A server whose heartbeat calls a receiver with these responses every 20 ms. */
+async function open(...script: ScriptedResponse[]) {
+  const receiver = await openReceiver(script);
+  const lines: string[] = [];
+  const app = await openApp({
+    database: join(tempFolder(), 'ledger.db'),
+    heartbeat: { url: `${receiver.url}/ping/SECRET`, every_s: 0.02 },
+    onLog: (line) => lines.push(line),
+  });
+  onTestFinished(() => app.close());
+  const logged = () => lines.flatMap((line) => /heartbeat\.\w+/.exec(line)?.[0] ?? []);
+  return { app, receiver, lines, logged };
+}
+
+describe('the heartbeat of a server', () => {
+  it('calls the address with GET while it runs, and not after its stop', async () => {
+    const { app, receiver, logged } = await open({});
+    await vi.waitUntil(() => receiver.requests.length >= 3, UNTIL);
+    expect(receiver.requests[0]).toMatchObject({ method: 'GET', path: '/ping/SECRET', body: '' });
+    expect(receiver.requests[0]?.headers['user-agent']).toMatch(/^dawatch\//);
+    expect(reading((await scrape(app.url)).text, 'dawatch_heartbeats_total', { result: 'sent' })).toBeGreaterThan(1);
+    await app.close();
+    const { length } = receiver.requests;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(receiver.requests).toHaveLength(length);
+    expect(logged()).toEqual([]);
+  });
+
+  it('reports the first of several failures, and the end of them, without the address', async () => {
+    const failure = { status: 500 };
+    const { app, receiver, lines, logged } = await open({}, failure, failure, failure, {});
+    await vi.waitUntil(() => logged().length === 2, UNTIL);
+    expect(logged()).toEqual(['heartbeat.failed', 'heartbeat.resumed']);
+    expect(receiver.requests.length).toBeGreaterThanOrEqual(5);
+    expect(reading((await scrape(app.url)).text, 'dawatch_heartbeats_total', { result: 'failed' })).toBe(3);
+    expect(lines.join()).not.toContain('SECRET');
+  });
+});
