@@ -31,13 +31,15 @@ export async function checkErased(file: string, target: ErasureTarget): Promise<
   const path = guarded(file, () => existingLedgerPath(file));
   const value = personalValueOf(target);
   const rows = rowsWith(path, value, target);
+  const pattern =
+    target.kind === 'metadata' ? new RegExp(`${value.bytes.source}|${indexed(target)}`, 'g') : value.bytes;
   // The connection is closed: closing a file that SQLite has open in the same process would release its locks.
   const files = [];
   for (const searched of [path, `${path}-wal`].filter((name) => existsSync(name)))
     files.push({
       file: searched,
       bytes: statSync(searched).size,
-      occurrences: await countOccurrences(searched, value.bytes),
+      occurrences: await countOccurrences(searched, pattern),
     });
   return { rows, files, otherFiles: copiesBeside(path) };
 }
@@ -64,6 +66,8 @@ function rowsWith(path: string, value: PersonalValue, target: ErasureTarget): Er
       for (const { text } of texts) if (has(String(text))) rows += 1;
       if (rows > 0) found.push({ table, column, rows });
     }
+    const entries = target.kind === 'metadata' ? countEntries(database, target) : 0;
+    if (entries > 0) found.push({ table: 'submission_metadata', column: 'value', rows: entries });
     const groups = target.kind === 'metadata' ? countGroups(database, value) : 0;
     if (groups > 0) found.push({ table: 'report_rows', column: 'value', rows: groups });
     const lookups = target.kind === 'email' ? countPerson(database, target.email) : 0;
@@ -78,6 +82,29 @@ function countGroups(database: LedgerDatabase, value: PersonalValue): number {
   let count = 0;
   for (const group of metadataGroups(database)) if (value.isGroup(group.key, group.value)) count += 1;
   return count;
+}
+
+type MetadataTarget = Extract<ErasureTarget, { kind: 'metadata' }>;
+
+function countEntries(database: LedgerDatabase, { key, value }: MetadataTarget): number {
+  return database.value<number>`SELECT count(*) FROM submission_metadata WHERE key = ${key} AND value = ${value}` ?? 0;
+}
+
+/**
+ * Returns a pattern of the bytes, read as Latin-1, of a row of submission_metadata: the types of its three columns, then the key
+ * and the value. The types of texts contain their lengths, and those of integers are below 10.
+ */
+function indexed({ key, value }: MetadataTarget): string {
+  const texts = [key, value].map((text) => Buffer.from(text));
+  const header = texts.flatMap(({ length }) => varint(2 * length + 13));
+  const hex = (bytes: Iterable<number>) =>
+    [...bytes].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('');
+  return `${hex(header)}[\\x00-\\x09]${hex(Buffer.concat(texts))}`;
+}
+
+/** Returns an integer below 2^14 as SQLite stores it: 7 bits per byte, the high bit set in all bytes but the last. */
+function varint(value: number): number[] {
+  return value < 0x80 ? [value] : [0x80 | (value >> 7), value & 0x7f];
 }
 
 const TEXT_COLUMNS = `

@@ -162,6 +162,33 @@ describe('an erasure by metadata', () => {
     expect(isErased(await checkErased(ledger.file, CUSTOMER))).toBe(true);
   });
 
+  it.each([
+    ['customer', '8831'],
+    ['k'.repeat(128), 'ü'.repeat(128)],
+  ])(
+    'is not proven while the index of searches has the entry, in a row or in unused space (%#)',
+    async (key, value) => {
+      const ledger = openLedger();
+      const target = { kind: 'metadata', key, value } as const;
+      const raw = rawConnection(ledger.file);
+      const add = raw.prepare('INSERT INTO submission_metadata (key, value, submission) VALUES (?, ?, 4711)');
+      for (const others of [`${value}0`.slice(-value.length), 'other']) add.run(key, others);
+      raw.pragma('wal_checkpoint(TRUNCATE)');
+      expect(isErased(await checkErased(ledger.file, target))).toBe(true);
+      add.run(key, value);
+      raw.pragma('wal_checkpoint(TRUNCATE)');
+      const { rows, files } = await checkErased(ledger.file, target);
+      expect(rows).toEqual([{ table: 'submission_metadata', column: 'value', rows: 1 }]);
+      expect(files.map(({ occurrences }) => occurrences)).toEqual([1, 0]);
+      raw.pragma('secure_delete = OFF');
+      raw.exec('DELETE FROM submission_metadata');
+      raw.pragma('wal_checkpoint(TRUNCATE)');
+      const deleted = await checkErased(ledger.file, target);
+      expect(deleted.rows).toEqual([]);
+      expect(isErased(deleted)).toBe(false);
+    },
+  );
+
   it('names what it can not remove: the filter of a webhook', async () => {
     const ledger = openFilled();
     const secret = { secret: 'whsec_y', publicKey: null };
