@@ -25,6 +25,7 @@ const FOREIGN = [
   'certificate-identity',
   'certificate-oidc-issuer',
   'cpu-prof',
+  'default-non-nullable',
   'from',
   'from-literal',
   'global',
