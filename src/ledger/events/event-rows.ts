@@ -27,8 +27,18 @@ export type EventRow =
   | (Head & { type: AlertEventType | TestEventType; submissionId: null; envelope: null });
 
 /**
+ * The version of the first change of an option after the row `h` of the history. Without its limit, an event would read all later
+ * changes, each with two sets of metadata. The condition on `changes` comes first, because few rows have any.
+ */
+const firstChangeOf = (option: keyof ReturnType<typeof optionsBefore>) => `
+  (SELECT version FROM history
+   WHERE submission = h.submission AND version > h.version AND changes IS NOT NULL
+     AND iif(json_valid(changes), changes, NULL) ->> '$.${option}' IS NOT NULL
+   ORDER BY version LIMIT 1)`;
+
+/**
  * Columns and joins of an event `o` with its subject as of the event: rows of the history never change, and `laterChanges`
- * has the options before each later change, one JSON text per line. A callback is sent to the current URL.
+ * has the first later change of each option that events show, one JSON text per line. A callback is sent to the current URL.
  */
 export const EVENT_COLUMNS = `
   o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail,
@@ -38,7 +48,8 @@ export const EVENT_COLUMNS = `
   p.status AS previousStatus, p.upstream_state AS previousState, p.error AS previousError,
   p.answer AS previousEnvelope,
   (SELECT group_concat(changes, char(10) ORDER BY version) FROM history
-   WHERE submission = h.submission AND version > h.version AND changes IS NOT NULL) AS laterChanges`;
+   WHERE submission = h.submission
+     AND version IN (${(['trackedAt', 'deadlineAt', 'metadata'] as const).map(firstChangeOf).join(', ')})) AS laterChanges`;
 export const EVENT_JOINS = `
   LEFT JOIN submissions s ON s.id = o.submission
   LEFT JOIN history h ON h.seq = o.history_seq
