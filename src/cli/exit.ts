@@ -84,6 +84,7 @@ const NOT_FOUND_ADVICE: Record<string, string | undefined> = {
   status: '`dawatch status` lists the newest; `dawatch track` adds one',
   wait: '`dawatch track` adds it, with --wait it also waits',
   cancel: '`dawatch status` lists the newest',
+  update: '`dawatch status` lists the newest; `dawatch track` adds one',
   webhooks: '`dawatch webhooks list` lists the webhooks',
   deliveries: '`dawatch deliveries list` lists the deliveries',
 };

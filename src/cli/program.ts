@@ -15,6 +15,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   count: async () => (await import('./commands/submissions/list.ts')).addCount,
   lookup: async () => (await import('./commands/submissions/lookup.ts')).addLookup,
   wait: async () => (await import('./commands/submissions/wait.ts')).addWait,
+  update: async () => (await import('./commands/submissions/update.ts')).addUpdateSubmissions,
   cancel: async () => (await import('./commands/submissions/cancel.ts')).addCancel,
   pacing: async () => (await import('./commands/operate/pacing.ts')).addPacing,
   tail: async () => (await import('./commands/submissions/tail.ts')).addTail,

@@ -5,7 +5,7 @@ import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
 import { AlertRequests } from './notifications/alerts.ts';
 import { ChannelRequests } from './notifications/channels.ts';
 import type { Overview, Report, ReportQuery } from './overview.ts';
-import { queryOf, SearchRequests, type SendRequest, type SubmissionQuery } from './request.ts';
+import { queryOf, SearchRequests, type SendRequest, type SubmissionQuery, toJson } from './request.ts';
 import {
   type AuditEntry,
   type AuditPage,
@@ -15,6 +15,7 @@ import {
   type Submission,
   type SubmissionFilter,
   type SubmissionPage,
+  type SubmissionPatch,
   type SubmissionWithHistory,
   type Tracked,
   type TrackItem,
@@ -177,6 +178,11 @@ export class DawatchClient {
     }, options);
   }
 
+  /** Changes options of a submission; absent ones stay. Throws ApiError with status 409 for time limits of an ended submission. */
+  update(submissionId: string, patch: SubmissionPatch): Promise<Submission> {
+    return this.#request<Submission>('PATCH', pathOf(submissionId), { body: patch });
+  }
+
   /** Stops tracking. A final submission is not changed. */
   cancel(submissionId: string): Promise<Submission> {
     return this.#request<Submission>('DELETE', pathOf(submissionId));
@@ -280,17 +286,6 @@ export class DawatchClient {
       if (!isTimeout) init.signal?.throwIfAborted();
       throw new ConnectionError(`no response from ${this.#url}`, { cause: error });
     }
-  }
-}
-
-/** Throws TypeError for values that JSON cannot represent: cycles and excessive nesting. */
-function toJson(body: unknown): string {
-  try {
-    return JSON.stringify(body);
-  } catch (cause) {
-    throw new TypeError('the request cannot be serialized as JSON: it is cyclic or nested too deeply', {
-      cause,
-    });
   }
 }
 

@@ -1,5 +1,5 @@
+import type { DawatchEvent } from './notifications/event-shapes.ts';
 import { queryOf, type SendRequest } from './request.ts';
-import type { DawatchEvent } from './shapes.ts';
 
 /** The delivery of one event to one destination. Times are ISO 8601 in UTC. */
 export type Delivery = {

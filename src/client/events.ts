@@ -1,8 +1,8 @@
 import { pause, retryDelayMs } from './backoff.ts';
 import { ConnectionError, isTransient } from './errors.ts';
-import type { DawatchEvent, FeedGap } from './shapes.ts';
+import type { DawatchEvent, FeedGap } from './notifications/event-shapes.ts';
+import type { MetadataFilter } from './shapes.ts';
 import { bytesOf, parseSse } from './sse.ts';
-import type { MetadataFilter } from './webhooks.ts';
 
 /** An event with its sequence number. Pass the number as `after` to resume after the event. */
 export type FeedEvent = DawatchEvent & { seq: number };

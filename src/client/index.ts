@@ -6,34 +6,38 @@ export { ApiError, ConnectionError } from './errors.ts';
 export type { EventOptions, FeedEvent } from './events.ts';
 export type { Alert, AlertPage, AlertQuery, Mute, MutePage, NewMute } from './notifications/alerts.ts';
 export type { Channel } from './notifications/channels.ts';
+export type {
+  AlertEvent,
+  DawatchEvent,
+  EventSubmission,
+  FeedGap,
+  SubmissionEvent,
+  UpstreamEvent,
+} from './notifications/event-shapes.ts';
 export type { ChannelTestEvent, TestEvent } from './notifications/test-events.ts';
 export type { Distribution, Overview, Report, ReportPercentiles, ReportQuery, ReportSums } from './overview.ts';
 export type { SubmissionQuery } from './request.ts';
 export {
-  type AlertEvent,
   type AuditEntry,
   type AuditPage,
-  type DawatchEvent,
   type Erased,
-  type EventSubmission,
-  type FeedGap,
   type FoundSubmissions,
   type HistoryEntry,
   isFinal,
+  type MetadataFilter,
   type OptionChanges,
   type PollingCost,
   type Submission,
-  type SubmissionEvent,
   type SubmissionFilter,
   type SubmissionPage,
+  type SubmissionPatch,
   type SubmissionStatus,
   type SubmissionWithHistory,
   type Tracked,
   type TrackItem,
   type TrackOptionName,
   type TrackOptions,
-  type UpstreamEvent,
   type UpstreamPacing,
   type User,
 } from './shapes.ts';
-export type { MetadataFilter, NewWebhook, Webhook, WebhookPage, WebhookPatch, WebhookWithSecret } from './webhooks.ts';
+export type { NewWebhook, Webhook, WebhookPage, WebhookPatch, WebhookWithSecret } from './webhooks.ts';

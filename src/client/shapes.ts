@@ -1,5 +1,3 @@
-import type { ChannelTestEvent, TestEvent } from './notifications/test-events.ts';
-
 /** Status of a submission. All but `tracking`, `pending` and `failing` are final. */
 export type SubmissionStatus =
   | 'tracking'
@@ -37,6 +35,18 @@ export type Submission = {
   deadline_at: string;
   /** Number of polls. */
   polls: number;
+  /** Time of the newest response to a poll; null: it has not been polled since it is tracked. */
+  last_polled_at: string | null;
+  /** Earliest time of the next poll; null: none is planned, as for a final submission. */
+  next_poll_at: string | null;
+  /** Since when the upstream has responded "not found"; null: it found it, or has not responded. */
+  not_found_since: string | null;
+  /** Seconds for which "not found" means "not yet". */
+  unknown_grace_s: number;
+  /** Seconds after which the open submission is reported as stuck. */
+  stuck_after_s: number;
+  /** Receiver of its events. Roles other than admin see only scheme, host and port. */
+  callback_url: string | null;
   metadata: Record<string, unknown> | null;
   /** Present only if the ledger is damaged: names of unreadable fields, whose values are null or approximate. */
   unreadable?: string[] | undefined;
@@ -132,6 +142,17 @@ export type TrackOptions = {
 /** A submission with options of its own. */
 export type TrackItem = { submission_id: string } & TrackOptions;
 
+/** New options of a submission. Absent fields are unchanged; null removes. */
+export type SubmissionPatch = {
+  /** Time limit for finality, ISO 8601. */
+  deadline?: string;
+  unknown_grace_s?: number;
+  stuck_after_s?: number;
+  /** Replaces the whole object. */
+  metadata?: Record<string, unknown> | null;
+  callback_url?: string | null;
+};
+
 /** A user as returned by the upstream. */
 export type User = Record<string, unknown>;
 
@@ -220,74 +241,5 @@ export type UpstreamPacing = {
   } | null;
 };
 
-/** A submission at the time of an event; `deadline_at` without extensions. */
-export type EventSubmission = Omit<Submission, 'polls'>;
-
-/** A change of a submission. */
-export type SubmissionEvent = {
-  /** Stable, for deduplication. */
-  id: string;
-  type: `submission.${'finalized' | 'failing' | 'recovered' | 'failed' | 'unknown' | 'rejected' | 'expired' | 'cancelled' | 'retracked' | 'stuck' | 'corrected'}`;
-  timestamp: string;
-  data: {
-    /** Sequence number over all events; the larger number is newer. */
-    sequence: number;
-    submission: EventSubmission;
-    previous_status: SubmissionStatus;
-    previous_upstream_state: string | null;
-    previous_error: string | null;
-    previous_data: Record<string, unknown> | null;
-    /** As in Submission. */
-    unreadable?: string[] | undefined;
-    /** True: upstream data was omitted or shortened to limit the size of the event. `href` has all of it. */
-    cut: boolean;
-    /** Path of the submission on the server. */
-    href: string;
-  };
-};
-
-/** A change of an upstream. */
-export type UpstreamEvent = {
-  id: string;
-  type: `upstream.${'down' | 'up' | 'unauthorized'}`;
-  timestamp: string;
-  data: { sequence: number; upstream: string };
-};
-
-/** An alert for operators: a condition begins, persists or ends. */
-export type AlertEvent = {
-  id: string;
-  type: `alert.${'raised' | 'reminder' | 'resolved'}`;
-  timestamp: string;
-  data: {
-    sequence: number;
-    alert: {
-      rule:
-        | 'stuck'
-        | 'failures'
-        | 'upstream_down'
-        | 'credentials_refused'
-        | 'backlog'
-        | 'dead_letters'
-        | 'webhook_disabled'
-        | 'wal_size'
-        | 'error_budget';
-      subject: string;
-      summary: string;
-      count: number | null;
-      since: string;
-      /** For `alerts.get`; absent in events of older servers. */
-      id?: number | undefined;
-      /** Address of the dashboard page about it; absent without `server.public_url`. */
-      link?: string | undefined;
-      /** Present only in the live feed: recorded while the alert was muted, and sent to no destination. */
-      muted?: true | undefined;
-    };
-  };
-};
-
-/** Sent only by the live feed: events after `after` up to `through` may be missing. */
-export type FeedGap = { id: string; type: 'feed.gap'; data: { after: number; through: number } };
-
-/** An event of webhooks and the live feed. Ignore unknown types, which a newer server may send. */
-export type DawatchEvent = SubmissionEvent | UpstreamEvent | AlertEvent | TestEvent | ChannelTestEvent;
+/** Metadata entries that a submission must have with exactly these values. */
+export type MetadataFilter = Record<string, string | number | boolean | null>;

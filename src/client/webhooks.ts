@@ -1,8 +1,6 @@
 import type { Delivery } from './deliveries.ts';
 import { queryOf, type SendRequest } from './request.ts';
-
-/** Metadata entries that a submission must have with exactly these values. */
-export type MetadataFilter = Record<string, string | number | boolean | null>;
+import type { MetadataFilter } from './shapes.ts';
 
 /** A webhook endpoint. Times are ISO 8601 in UTC. */
 export type Webhook = {

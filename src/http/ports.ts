@@ -13,7 +13,7 @@ import { CONFIGURED_CREDENTIALS, type Submission } from '../domain/submission.ts
 import type { TrackBody } from '../domain/track-request.ts';
 import type { RedisHealth } from '../engines/bullmq/redis-link.ts';
 import type { Outbox } from '../ledger/events/outbox.ts';
-import type { TrackResult } from '../watch/ports.ts';
+import type { TrackResult, UpdateResult } from '../watch/ports.ts';
 import type { Watcher } from '../watch/watcher.ts';
 
 /** A server whose handlers get the types of their zod schemas. */
@@ -33,6 +33,8 @@ export type TrackRequestResult =
   | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
   | { kind: 'conflict'; field: string; submission: Submission }
   | { kind: 'invalid'; field: string; reason: string };
+/** Undefined: the id was never tracked. */
+export type UpdateRequestResult = UpdateResult | { kind: 'invalid'; field: string; reason: string } | undefined;
 
 /** All events in commit order, for the live feed. */
 export type EventLog = Pick<Outbox, 'newestSeq' | 'missingThrough' | 'after' | 'onAppended'>;

@@ -1,13 +1,15 @@
 import type { Config } from '../config/schema.ts';
 import { StartError } from '../config/start-error.ts';
+import type { Actor } from '../domain/audit/actions.ts';
 import type { Clock } from '../domain/clock.ts';
 import { type TrackBody, type TrackRequests, toTrackRequests } from '../domain/track-request.ts';
+import { toOptionsPatch, type UpdateBody } from '../domain/tracking/update-request.ts';
 import type { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
 import type { TrackResult } from '../watch/ports.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { isOwnToken } from './access/credentials.ts';
-import type { TrackCall, TrackRequestResult } from './ports.ts';
+import type { TrackCall, TrackRequestResult, UpdateRequestResult } from './ports.ts';
 
 export type Tracker = ReturnType<typeof trackerOf>;
 
@@ -33,6 +35,10 @@ export function trackerOf(deps: {
     track(body: TrackBody, credential: number | null = null): TrackRequestResult {
       const parsed = requestsOf({ body, credential });
       return parsed.kind === 'invalid' ? parsed : located(parsed, watcher.track(parsed.requests));
+    },
+    update(submissionId: string, body: UpdateBody, actor: Actor): UpdateRequestResult {
+      const parsed = toOptionsPatch(body, { now: clock.now(), refusalOf });
+      return parsed.kind === 'invalid' ? parsed : watcher.update(submissionId, parsed.patch, actor);
     },
     /** Tracks each request for itself, all in one commit. */
     trackBatch(calls: readonly TrackCall[]): TrackRequestResult[] {

@@ -3,11 +3,13 @@ import type { Observation } from '../domain/classify.ts';
 import { callbackDestination, channelDestination } from '../domain/notifications/delivery.ts';
 import { CALLBACKS_ID } from '../domain/notifications/webhook.ts';
 import type { Submission, TrackRequest } from '../domain/submission.ts';
+import type { OptionsPatch } from '../domain/tracking/option-changes.ts';
 import type { TransitionContext } from '../domain/transition.ts';
 import type { PauseRecord } from '../watch/outage-clock.ts';
 import type {
   RecordedObservation,
   TrackResult,
+  UpdateResult,
   UpstreamChange,
   UpstreamRecord,
   WatcherLedger,
@@ -146,6 +148,21 @@ export class Ledger implements WatcherLedger {
         return cancelled?.submission;
       }),
     );
+  }
+
+  update(submissionId: string, patch: OptionsPatch, now: number, actor?: Actor): UpdateResult | undefined {
+    return this.#db.transaction(() => {
+      const result = this.#store.update(submissionId, patch, now);
+      if (actor && result?.kind === 'updated' && result.changed.length > 0) {
+        const detail = result.changed.join(', ');
+        this.audit.append(actor, now, {
+          action: 'submissions.update',
+          subject: result.submission.submissionId,
+          detail,
+        });
+      }
+      return result;
+    });
   }
 
   record(

@@ -73,9 +73,9 @@ export class Scheduler {
     return this.#entries.get(submissionId)?.openAt ?? NEVER;
   }
 
-  /** Whether the upstream has returned this scheduled submission before. */
-  hasSeen(submissionId: string): boolean {
-    return this.#entries.get(submissionId)?.seen ?? false;
+  /** Returns whether the upstream has returned a scheduled submission before, and when it is polled next (see Candidate). */
+  find(submissionId: string): Pick<Entry, 'seen' | 'dueAt'> | undefined {
+    return this.#entries.get(submissionId);
   }
 
   /** Whether the submission is finalized and waits for its recheck. An earlier poll would replace the recheck. */

@@ -2,6 +2,7 @@ import type { Actor } from '../domain/audit/actions.ts';
 import type { Observation } from '../domain/classify.ts';
 import type { UpstreamEventType } from '../domain/notifications/events.ts';
 import type { Status, Submission, TrackOption, TrackRequest } from '../domain/submission.ts';
+import type { OptionsPatch } from '../domain/tracking/option-changes.ts';
 import type { TransitionContext, TransitionResult } from '../domain/transition.ts';
 import type { BreakerState } from '../domain/upstream-health.ts';
 import type { Watched } from '../pacing/entry.ts';
@@ -44,6 +45,14 @@ export type TrackResult =
   /** The request at `index` begins to track a submission whose deadline is not after the beginning. Nothing was stored. */
   | { kind: 'late'; index: number };
 
+export type UpdateResult =
+  /** `changed`: the options that were different before. */
+  | { kind: 'updated'; submission: Submission; changed: TrackOption[] }
+  /** The submission has ended, so that its time limits cannot change. */
+  | { kind: 'final'; submission: Submission }
+  /** The new deadline has passed. */
+  | { kind: 'late' };
+
 /** The recorded state of an upstream. Times are epoch milliseconds. */
 export type UpstreamRecord = PauseRecord & {
   state: BreakerState;
@@ -78,6 +87,8 @@ export type WatcherLedger = {
    * audited.
    */
   cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[];
+  /** Undefined: the id was never tracked. Nothing changes unless the result is `updated`. With an actor, a change is audited. */
+  update(submissionId: string, patch: OptionsPatch, now: number, actor?: Actor): UpdateResult | undefined;
   /**
    * Ignores submissions that are not tracked. An observation that is older than the recorded one changes nothing. `openUntil`: for
    * observations that found a submission final, the latest time at which it cannot have been final.

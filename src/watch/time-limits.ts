@@ -39,7 +39,7 @@ export class TimeLimits {
   /** Adds observations before any of them is recorded: together they decide whether "not found" is trusted. */
   observe(observations: readonly Observation[]): void {
     for (const observation of observations)
-      this.#evidence.observe(observation, this.#scheduler.hasSeen(observation.submissionId));
+      this.#evidence.observe(observation, this.#scheduler.find(observation.submissionId)?.seen ?? false);
   }
 
   /** `blockedUntil`: when the ledger becomes writable after a failed write; nothing is polled before. */

@@ -1,6 +1,7 @@
 import type { Actor } from '../domain/audit/actions.ts';
 import type { Clock } from '../domain/clock.ts';
 import { isFinal, type Submission, type TrackRequest } from '../domain/submission.ts';
+import type { OptionsPatch } from '../domain/tracking/option-changes.ts';
 import { extendedDeadline } from '../domain/transition.ts';
 import type { BreakerState } from '../domain/upstream-health.ts';
 import type { Outlook, PolicyFactory } from '../pacing/policy.ts';
@@ -9,7 +10,13 @@ import { Scheduler, type SchedulerSettings } from '../pacing/scheduler.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import type { OnDemandResult, ReservationResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';
-import { LedgerUnavailableError, type PollEngine, type TrackResult, type WatcherLedger } from './ports.ts';
+import {
+  LedgerUnavailableError,
+  type PollEngine,
+  type TrackResult,
+  type UpdateResult,
+  type WatcherLedger,
+} from './ports.ts';
 
 export type WatcherSettings = {
   /** By upstream. */
@@ -144,6 +151,16 @@ export class Watcher {
     return submissions;
   }
 
+  /**
+   * Changes options of a submission; undefined: the id was never tracked. With an actor, a change is audited. Throws if the
+   * ledger cannot be written.
+   */
+  update(submissionId: string, patch: OptionsPatch, actor?: Actor): UpdateResult | undefined {
+    // A step of the clock does not count for the new deadline.
+    for (const loop of this.#loops.values()) loop.now();
+    return this.#writing(() => this.#ledger.update(submissionId, patch, this.#clock.now(), actor));
+  }
+
   /** Polls one submission on demand; see PollLoop.pollOnDemand. */
   pollOnDemand(upstream: string, submissionId: string, client = ''): Promise<OnDemandResult> {
     const loop = this.#loops.get(upstream);
@@ -196,6 +213,11 @@ export class Watcher {
   deadlineAt(submission: Submission): number {
     const loop = this.#loops.get(submission.upstream);
     return loop && !isFinal(submission.status) ? extendedDeadline(submission, loop.outageMs()) : submission.deadlineAt;
+  }
+
+  /** Returns when a submission is polled next, at the earliest; null: it is not polled. */
+  nextPollAt({ submissionId, upstream, watched }: Submission): number | null {
+    return (watched && this.#loops.get(upstream)?.scheduler.find(submissionId)?.dueAt) || null;
   }
 
   health(): { ledgerWritable: boolean; upstreams: UpstreamHealth[] } {

@@ -40,6 +40,20 @@ it('rejects metadata nested too deeply: the server reports the limit, and values
   await expect(client().get('deep')).rejects.toMatchObject({ status: 404 });
 });
 
+it('tracks an ended submission again, and changes its options', async () => {
+  const { submissions } = await client().track(['again'], { upstream: 'other', metadata: { order: 1 } });
+  expect(submissions[0]).toMatchObject({ last_polled_at: null, not_found_since: null });
+  await client().cancel('again');
+  await expect(client().update('again', { stuck_after_s: 5 })).rejects.toMatchObject({ status: 409 });
+  expect(await client().track(['again'], { upstream: 'other' })).toMatchObject({ already_final: 1, retracked: 0 });
+  const again = await client().track(['again'], { upstream: 'other', retrack: true });
+  expect(again).toMatchObject({ already_final: 0, retracked: 1 });
+  const updated = await client().update('again', { stuck_after_s: 5, metadata: null });
+  expect(updated).toMatchObject({ status: 'tracking', stuck_after_s: 5, metadata: null });
+  const { history } = await client().get('again');
+  expect(history.at(-1)?.changes).toMatchObject({ metadata: { from: { order: 1 }, to: null } });
+});
+
 it('returns the overview and the pacing of each upstream', async () => {
   const overview = await client().overview();
   expect(overview.upstreams.map(({ name }) => name)).toEqual(['default', 'other']);

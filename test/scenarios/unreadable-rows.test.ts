@@ -157,7 +157,7 @@ describe('unreadable rows', () => {
     const { json, url } = await openDamaged();
     const ids = DAMAGES.map(([id]) => id);
     const tracked = JSON.parse((await post(url, { submission_ids: ids })).text);
-    expect(tracked).toMatchObject({ accepted: 0, already_tracked: ids.length });
+    expect(tracked).toMatchObject({ accepted: 0, already_final: ids.length });
     for (const [id, fields] of DAMAGES) {
       expect(await json(`/v1/submissions/${id}/wait?timeout_s=0`)).toMatchObject({ unreadable: fields });
       const { status, text } = await call(url, `/v1/submissions/${id}`, { method: 'DELETE' });

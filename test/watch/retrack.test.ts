@@ -59,6 +59,25 @@ test('the late result of a poll from before the retrack does not end the submiss
   expect(world.statuses('a')).toEqual(['tracking', 'cancelled', 'tracking', 'finalized']);
 });
 
+test('the next poll of an open submission is known, and that of a final one is not', async () => {
+  let current: UpstreamResponse = response(404, { error: 'not found' });
+  const world = openWatcher({ respond: () => current });
+  world.track(['a']);
+  expect([world.get('a').polledAt, world.get('a').notFoundSince]).toEqual([null, null]);
+  expect(world.monitor.nextPollAt(world.get('a'))).toBeGreaterThanOrEqual(world.clock.now());
+  await world.clock.advance(5 * MINUTE_MS);
+  const first = world.polls[0]?.at;
+  expect(world.get('a').notFoundSince).toBe(first);
+  const nextAt = world.monitor.nextPollAt(world.get('a')) ?? 0;
+  const polls = world.polls.length;
+  await world.clock.advance(nextAt - world.clock.now() - 1);
+  expect(world.polls).toHaveLength(polls);
+  current = finalized;
+  await world.clock.advance(2);
+  expect(world.get('a')).toMatchObject({ status: 'finalized', polledAt: nextAt, notFoundSince: null });
+  expect(world.monitor.nextPollAt(world.get('a'))).toBeNull();
+});
+
 test('outages before the retrack do not extend its time limits', async () => {
   let current: UpstreamResponse = pending;
   const world = openWatcher({ respond: () => current });

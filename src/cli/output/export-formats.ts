@@ -29,14 +29,23 @@ const COLUMNS = [
   'metadata',
   'data',
   'unreadable',
+  'last_polled_at',
+  'not_found_since',
+  'unknown_grace_s',
+  'stuck_after_s',
+  'callback_url',
 ] as const;
 
-/** ndjson: the response of `GET /v1/submissions/{id}`, with the history. csv: one line per submission, for spreadsheets. */
+/** ndjson: the response of `GET /v1/submissions/{id}` without `next_poll_at`. csv: one line per submission, for spreadsheets. */
 export const EXPORT_FORMATS: Record<'ndjson' | 'csv', ExportFormat> = {
   ndjson: {
     head: '',
     line({ submission, deadlineAt, history: entries }, { onUnreadable }) {
-      const body = { ...toSubmissionBody(submission, deadlineAt), history: entries.map(toHistoryBody) };
+      const { callbackUrl } = submission;
+      const body = {
+        ...toSubmissionBody(submission, { deadlineAt, callbackUrl }),
+        history: entries.map(toHistoryBody),
+      };
       if (body.unreadable || body.history.some(({ unreadable }) => unreadable)) onUnreadable();
       return `${toJson(body)}\n`;
     },
@@ -48,7 +57,8 @@ function toRow(
   { submission, deadlineAt, changedAt }: ExportedSubmission,
   { isTerminal, onUnreadable }: LineOptions,
 ): string {
-  const { data, metadata, unreadable, ...body } = toSubmissionBody(submission, deadlineAt);
+  const { callbackUrl } = submission;
+  const { data, metadata, unreadable, ...body } = toSubmissionBody(submission, { deadlineAt, callbackUrl });
   if (unreadable) onUnreadable();
   const cells: Record<(typeof COLUMNS)[number], string | number | null> = {
     ...body,

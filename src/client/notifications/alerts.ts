@@ -1,5 +1,5 @@
 import { queryOf, type SendRequest } from '../request.ts';
-import type { AlertEvent } from '../shapes.ts';
+import type { AlertEvent } from './event-shapes.ts';
 
 /** A condition that operators are notified of. Times are ISO 8601 in UTC. */
 export type Alert = {

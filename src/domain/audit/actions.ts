@@ -29,6 +29,7 @@ export const AUDIT_ACTIONS = {
   'mutes.create': 'alerts were muted, or a maintenance window was planned; subject: the id of the mute',
   'mutes.delete': 'a mute was ended or cancelled; subject: its id',
   'deliveries.replay': 'deliveries were sent again; subject: the delivery or the destination',
+  'submissions.update': 'options of a submission were changed; subject: its id; detail: their names',
   'submissions.cancel': 'a submission was cancelled; subject: its id',
   'submissions.export': 'submissions were exported by a command',
   'audit.export': 'the audit was exported',

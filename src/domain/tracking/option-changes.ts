@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { isObject, isSameJson, MAX_NESTING } from '../json.ts';
 import { readStored } from '../stored.ts';
-import type { OptionChanges, Submission, TrackOption, TrackRequest } from '../submission.ts';
+import {
+  type OptionChanges,
+  type Submission,
+  TRACK_OPTIONS,
+  type TrackOption,
+  type TrackRequest,
+} from '../submission.ts';
+import { extendedDeadline } from '../transition.ts';
 
 /** A value before and after a change. */
 const pair = <T extends z.ZodType>(value: T) => z.tuple([value, value]).optional();
@@ -18,17 +25,64 @@ const changesSchema: z.ZodType<OptionChanges> = z.object({
   callbackOrigin: pair(z.string().nullable()),
 });
 
+/** New values of options. Times are epoch milliseconds; durations begin when tracking does. */
+export type OptionsPatch = {
+  deadlineAt?: number;
+  unknownGraceMs?: number;
+  stuckAfterMs?: number;
+  metadata?: Record<string, unknown> | null;
+  callbackUrl?: string | null;
+};
+
+/** The options that only an open submission can change. */
+export const TIME_LIMITS = ['deadlineAt', 'unknownGraceMs', 'stuckAfterMs'] as const satisfies (keyof OptionsPatch)[];
+
+/** Returns the submission with the new options. `outageMs`: the reading of the upstream's outage clock. */
+export function withOptions(
+  before: Submission,
+  patch: OptionsPatch,
+  { now, outageMs }: { now: number; outageMs: number },
+): Submission {
+  const { deadlineAt, unknownGraceMs, stuckAfterMs, ...others } = patch;
+  const after = { ...before, ...others };
+  if (unknownGraceMs !== undefined) after.graceEndsAt = before.trackedAt + unknownGraceMs;
+  if (stuckAfterMs !== undefined) {
+    after.stuckAt = before.trackedAt + stuckAfterMs;
+    // Reported again at the new time if that has not passed.
+    after.stuck &&= now >= after.stuckAt + outageMs - before.outageMsBefore;
+  }
+  // Only later outages extend the new deadline.
+  if (deadlineAt !== undefined && deadlineAt !== extendedDeadline(before, outageMs))
+    return { ...after, deadlineAt, deadlineOutageMsBefore: outageMs };
+  return after;
+}
+
 /** Returns the options that differ between two states of a submission; null if there is none. */
 export function changesBetween(before: Submission, after: Submission): OptionChanges | null {
   const [old, now] = [timesOf(before), timesOf(after)];
   const changes: OptionChanges = {};
   for (const name of Object.keys(old) as (keyof typeof old)[])
     if (old[name] !== now[name]) changes[name] = [old[name], now[name]];
+  // A new deadline may be the one of the beginning, without the extension by outages.
+  if (before.deadlineOutageMsBefore !== after.deadlineOutageMsBefore)
+    changes.deadlineAt = [before.deadlineAt, after.deadlineAt];
   if (!isSameJson(before.metadata, after.metadata)) changes.metadata = [before.metadata, after.metadata];
   // The path may have changed while the origin is the same.
   if (before.callbackUrl !== after.callbackUrl)
     changes.callbackOrigin = [originOf(before.callbackUrl), originOf(after.callbackUrl)];
   return Object.keys(changes).length === 0 ? null : changes;
+}
+
+/** Returns the names of changed options. */
+export function changedOptions(changes: OptionChanges): TrackOption[] {
+  const changed: Record<TrackOption, unknown> = {
+    deadline: changes.deadlineAt,
+    unknown_grace_s: changes.unknownGraceMs,
+    stuck_after_s: changes.stuckAfterMs,
+    metadata: changes.metadata,
+    callback_url: changes.callbackOrigin,
+  };
+  return TRACK_OPTIONS.filter((option) => changed[option] !== undefined);
 }
 
 /** Metadata are in a pair of the changes. */
@@ -76,12 +130,16 @@ export function limitsFrom({ deadlineAt, graceEndsAt, stuckAt, requestedAt }: Tr
 }
 
 /** Returns the durations of the time limits that are counted from the beginning of tracking, in milliseconds. */
-function durationsOf({ trackedAt, graceEndsAt, stuckAt }: Pick<Submission, 'trackedAt' | 'graceEndsAt' | 'stuckAt'>) {
+export function durationsOf({
+  trackedAt,
+  graceEndsAt,
+  stuckAt,
+}: Pick<Submission, 'trackedAt' | 'graceEndsAt' | 'stuckAt'>) {
   return { unknownGraceMs: graceEndsAt - trackedAt, stuckAfterMs: stuckAt - trackedAt };
 }
 
 /** Returns scheme, host and port of a URL; null if there is none or it is invalid. */
-function originOf(url: string | null): string | null {
+export function originOf(url: string | null): string | null {
   return url === null ? null : (URL.parse(url)?.origin ?? null);
 }
 

@@ -11,6 +11,7 @@ import {
   withUnreadableData,
 } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
+import { durationsOf } from '../../domain/tracking/option-changes.ts';
 import { nextCursorSchema } from '../query.ts';
 
 export const SUBMISSION_EXAMPLE = {
@@ -24,6 +25,12 @@ export const SUBMISSION_EXAMPLE = {
   finalized_at: '2026-01-02T03:05:11.456Z',
   deadline_at: '2026-01-03T03:04:05.123Z',
   polls: 11,
+  last_polled_at: '2026-01-02T03:05:11.456Z',
+  next_poll_at: null,
+  not_found_since: null,
+  unknown_grace_s: 900,
+  stuck_after_s: 600,
+  callback_url: null,
   metadata: { order: 4711 },
 } as const;
 const HISTORY_EXAMPLE = [
@@ -50,6 +57,28 @@ export const submissionSchema = z
     ...submissionFields,
     deadline_at: timeSchema.describe('Extended by the duration of upstream outages'),
     polls: z.int().describe('Requests sent for this submission'),
+    last_polled_at: timeSchema
+      .nullable()
+      .describe('Time of the newest response to a poll, since it is tracked; null: it has not been polled yet'),
+    next_poll_at: timeSchema
+      .nullable()
+      .describe(
+        'The next poll is sent at this time at the earliest; null: none is planned, as for a final submission. While a poll is ' +
+          'in flight, the end of the time in which its response is awaited',
+      ),
+    not_found_since: timeSchema
+      .nullable()
+      .describe(
+        'Since when the upstream has responded that it has no such submission; null: it found it, or has not responded',
+      ),
+    unknown_grace_s: z.number().describe('Seconds for which "not found" means "not yet"'),
+    stuck_after_s: z.number().describe('Seconds after which the open submission is reported as stuck'),
+    callback_url: z
+      .string()
+      .nullable()
+      .describe(
+        'Receives the events; roles other than admin see only scheme, host and port, because the rest may be secret',
+      ),
   })
   .describe('A tracked submission')
   .meta({ id: 'Submission', examples: [SUBMISSION_EXAMPLE] });
@@ -129,8 +158,23 @@ export const submissionListSchema = z
   .describe('A page of submissions')
   .meta({ id: 'SubmissionPage', examples: [{ submissions: [SUBMISSION_EXAMPLE], next_cursor: 'czEuNDcxMQ' }] });
 
-export function toSubmissionBody(submission: Submission, deadlineAt: number): SubmissionBody {
-  return { ...toSubmissionFields(submission), deadline_at: iso(nearestTime(deadlineAt)), polls: submission.polls };
+/** `callbackUrl`: what the reader may see of it. The plan of polls is known to the running server only. */
+export function toSubmissionBody(
+  submission: Submission,
+  { deadlineAt, callbackUrl }: { deadlineAt: number; callbackUrl: string | null },
+): Omit<SubmissionBody, 'next_poll_at'> {
+  const { polls, polledAt, notFoundSince } = submission;
+  const { unknownGraceMs, stuckAfterMs } = durationsOf(submission);
+  return {
+    ...toSubmissionFields(submission),
+    deadline_at: toTime(deadlineAt),
+    polls,
+    last_polled_at: polledAt === null ? null : toTime(polledAt),
+    not_found_since: notFoundSince === null ? null : toTime(notFoundSince),
+    unknown_grace_s: toSeconds(unknownGraceMs),
+    stuck_after_s: toSeconds(stuckAfterMs),
+    callback_url: callbackUrl,
+  };
 }
 
 export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntrySchema> {
@@ -165,5 +209,5 @@ function fromTo<T, Shown>([from, to]: readonly [T, T], show: (value: T) => Shown
   return { from: show(from), to: show(to) };
 }
 
-const toTime = (ms: number) => iso(nearestTime(ms));
+export const toTime = (ms: number) => iso(nearestTime(ms));
 const toSeconds = (ms: number) => ms / 1_000;

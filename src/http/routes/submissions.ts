@@ -1,8 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
-import { canonicalId, Status, type Submission } from '../../domain/submission.ts';
+import { canonicalId, canRetrack, Status, type Submission } from '../../domain/submission.ts';
 import { submissionIdSchema, trackBodySchema } from '../../domain/track-request.ts';
+import { originOf } from '../../domain/tracking/option-changes.ts';
+import { updateBodySchema } from '../../domain/tracking/update-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { countEffects, type TrackEffect, type TrackedSubmission } from '../../watch/ports.ts';
 import type { Watcher } from '../../watch/watcher.ts';
@@ -14,12 +16,14 @@ import { clientOf, credentialNumber, type TrackCall, type TrackRequestResult, ty
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import { wholeNumber } from '../query.ts';
 import { isDebugLogged, logOf } from '../request-log.ts';
+import type { Tracker } from '../services.ts';
 import { registerSubmissionSearch } from './search/submission-search.ts';
 import {
   submissionSchema,
   submissionWithHistorySchema,
   toHistoryBody,
   toSubmissionBody,
+  toTime,
   trackedSchema,
 } from './submission-body.ts';
 
@@ -60,6 +64,15 @@ const OPERATIONS = operations('submissions', {
     querystring: z.strictObject({ timeout_s: wholeNumber({ min: 0, max: MAX_WAIT_S }).default('30') }),
     response: { 200: submissionSchema, ...problemResponses(404) },
   },
+  updateSubmission: {
+    summary: 'Change options of a submission',
+    description:
+      'The history records the values before and after. Nothing is sent to subscribers: the next event shows the new values. A new ' +
+      'deadline is extended only by later outages. The time limits of a submission that has ended cannot change: 409.',
+    params,
+    body: updateBodySchema,
+    response: { 200: submissionSchema, ...problemResponses(404, 409, 413, 415, 507) },
+  },
   cancelSubmission: {
     summary: 'Stop tracking a submission',
     description: 'The submission becomes cancelled. A final submission is unchanged.',
@@ -74,13 +87,21 @@ export function registerSubmissions(
     ledger: Ledger;
     watcher: Watcher;
     admission: Admission<TrackCall, TrackRequestResult>;
+    tracker: Pick<Tracker, 'update'>;
     onUnreadable: ReportUnreadable;
   },
 ): void {
   const { ledger, watcher, admission } = deps;
   const reported = unreadableReporter(deps.onUnreadable, 'submission');
-  const body = (submission: Submission) =>
-    reported(submission.submissionId, toSubmissionBody(submission, watcher.deadlineAt(submission)));
+  const body = (submission: Submission, { caller }: Pick<FastifyRequest, 'caller'>) => {
+    const { submissionId, callbackUrl: url } = submission;
+    const callbackUrl = url === null || caller?.role === 'admin' ? url : originOf(url);
+    const nextPollAt = watcher.nextPollAt(submission);
+    return reported(submissionId, {
+      ...toSubmissionBody(submission, { deadlineAt: watcher.deadlineAt(submission), callbackUrl }),
+      next_poll_at: nextPollAt === null ? null : toTime(nextPollAt),
+    });
+  };
   const read = batchReads((ids: readonly string[]) => ledger.submissions.getWithHistory(ids));
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort());
@@ -113,7 +134,7 @@ export function registerSubmissions(
           logTracked(request, counts, result.submissions);
           reply.code(202);
           const submissions = result.submissions.map(({ submission, notApplied }) => {
-            return { ...body(submission), ...(notApplied.length > 0 && { not_applied: notApplied }) };
+            return { ...body(submission, request), ...(notApplied.length > 0 && { not_applied: notApplied }) };
           });
           return { ...counts, submissions };
         }
@@ -130,7 +151,7 @@ export function registerSubmissions(
     const found = await read(id);
     if (!found) return notTracked(reply, id);
     return sendWithEtag(request, reply, {
-      ...body(found.submission),
+      ...body(found.submission, request),
       history: found.history.map((entry) => reported(found.submission.submissionId, toHistoryBody(entry))),
     });
   });
@@ -143,9 +164,36 @@ export function registerSubmissions(
       const signal = AbortSignal.any([closing.signal, goneSignal(reply)]);
       await watcher.waitUntilFinal(() => ledger.submissions.get(id), Number(request.query.timeout_s) * 1_000, signal);
       const submission = ledger.submissions.get(id);
-      return submission ? reply.send(body(submission)) : notTracked(reply, id);
+      return submission ? reply.send(body(submission, request)) : notTracked(reply, id);
     },
   );
+
+  app.patch('/v1/submissions/:id', { schema: OPERATIONS.updateSubmission }, async (request, reply) => {
+    const { id } = request.params;
+    const result = deps.tracker.update(id, request.body, actorOf(request));
+    switch (result?.kind) {
+      case undefined:
+        return notTracked(reply, id);
+      case 'invalid':
+        return sendInvalidField(reply, result.field, result.reason);
+      case 'late':
+        return sendInvalidField(reply, 'deadline', 'the deadline is not in the future');
+      case 'final': {
+        const { submissionId, status } = result.submission;
+        const retrack = canRetrack(status) ? '; POST /v1/submissions with "retrack": true tracks it again' : '';
+        const detail = `${submissionId} is ${status}: only metadata and callback_url can change${retrack}`;
+        return sendProblem(reply, { status: 409, detail });
+      }
+      case 'updated': {
+        const { submission, changed } = result;
+        const fields = { submission_id: submission.submissionId, options: changed.join(', ') };
+        if (changed.length > 0) logOf(request).info(fields, 'submission.updated');
+        return reply.send(body(submission, request));
+      }
+      default:
+        return result satisfies never;
+    }
+  });
 
   app.delete('/v1/submissions/:id', { schema: OPERATIONS.cancelSubmission }, async (request, reply) => {
     const { id } = request.params;
@@ -155,7 +203,7 @@ export function registerSubmissions(
         { submission_id: submission.submissionId, status: submission.status },
         'submission.cancelled',
       );
-    return submission ? reply.send(body(submission)) : notTracked(reply, id);
+    return submission ? reply.send(body(submission, request)) : notTracked(reply, id);
   });
 }
 

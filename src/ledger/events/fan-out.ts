@@ -130,6 +130,24 @@ export class FanOut {
     return count;
   }
 
+  /**
+   * Moves the waiting and dead deliveries of an event to another destination; null discards them. Must be called inside a
+   * transaction.
+   */
+  move(event: number, from: string, to: string | null, at: number): void {
+    if (to === null) {
+      this.#db.run`
+        UPDATE deliveries
+        SET state = 'discarded', dead_reason = NULL, next_at = NULL, ended_at = coalesce(ended_at, ${at})
+        WHERE event = ${event} AND destination = ${from} AND state IN ('waiting', 'dead')`;
+      return;
+    }
+    const { changes } = this.#db.run`
+      UPDATE deliveries SET destination = ${to}
+      WHERE event = ${event} AND destination = ${from} AND state IN ('waiting', 'dead')`;
+    if (changes > 0) this.notifyWaiting(to);
+  }
+
   /** Notes that the destination has a new delivery. Must be called inside a transaction. */
   notifyWaiting(destination: string): void {
     this.#waiting.add(destination);

@@ -71,6 +71,15 @@ export class Outbox {
     this.#fanOut.add({ seq, type, at, submissionId, metadata, callbackUrl });
   }
 
+  /** Directs the undelivered callbacks of a submission to its new URL; null discards them. Must be called inside a transaction. */
+  moveCallbacks({ id, callbackUrl }: Pick<SubmissionRow, 'id' | 'callbackUrl'>, to: string | null, at: number): void {
+    if (callbackUrl === null) return;
+    const events = this.#db.values<number>`SELECT seq FROM outbox WHERE submission = ${id}`;
+    const from = callbackDestination(callbackUrl);
+    if (to !== null && callbackDestination(to) === from) return;
+    for (const seq of events) this.#fanOut.move(seq, from, to === null ? null : callbackDestination(to), at);
+  }
+
   /** Must be called inside a transaction. */
   addUpstreamEvent(type: UpstreamEventType, upstream: string, at: number): void {
     this.#fanOut.add({ seq: this.#add({ type, at, upstream }), type, at });

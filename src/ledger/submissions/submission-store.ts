@@ -1,6 +1,14 @@
 import type { Observation } from '../../domain/classify.ts';
 import { canRetrack, isFinal, Status, type Submission, type TrackRequest } from '../../domain/submission.ts';
-import { limitsFrom, unappliedOptions } from '../../domain/tracking/option-changes.ts';
+import {
+  changedOptions,
+  changesBetween,
+  limitsFrom,
+  type OptionsPatch,
+  TIME_LIMITS,
+  unappliedOptions,
+  withOptions,
+} from '../../domain/tracking/option-changes.ts';
 import {
   contextWithoutLimits,
   type TransitionContext,
@@ -8,7 +16,7 @@ import {
   transition,
 } from '../../domain/transition.ts';
 import { isSeen } from '../../domain/upstream-health.ts';
-import type { RecordedObservation, TrackedSubmission, TrackResult } from '../../watch/ports.ts';
+import type { RecordedObservation, TrackedSubmission, TrackResult, UpdateResult } from '../../watch/ports.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { SubmissionQueries } from './submission-queries.ts';
 import { type SubmissionRow, toSubmission } from './submission-rows.ts';
@@ -85,6 +93,22 @@ export class SubmissionStore {
     };
     const submission = this.#writer.applyRequest({ row, before }, after, { at: now, event });
     return { submission, effect: 'retracked', notApplied: [] };
+  }
+
+  /** Changes options of a submission; undefined if it was never tracked. */
+  update(submissionId: string, patch: OptionsPatch, now: number): UpdateResult | undefined {
+    const row = this.#queries.findRow(submissionId);
+    if (!row) return undefined;
+    const before = toSubmission(row);
+    if (isFinal(before.status) && TIME_LIMITS.some((name) => patch[name] !== undefined))
+      return { kind: 'final', submission: before };
+    if (patch.deadlineAt !== undefined && patch.deadlineAt <= now) return { kind: 'late' };
+    const outageMs = this.#upstreams.outageMs(before.upstream, now);
+    const after = withOptions(before, patch, { now, outageMs });
+    const changes = changesBetween(before, after);
+    if (changes === null) return { kind: 'updated', submission: before, changed: [] };
+    const submission = this.#writer.applyRequest({ row, before }, after, { at: now, event: null });
+    return { kind: 'updated', submission, changed: changedOptions(changes) };
   }
 
   /** Returns the submission after the cancellation, and whether that changed it; undefined if it was never tracked. */

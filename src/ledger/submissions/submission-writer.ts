@@ -131,6 +131,7 @@ export class SubmissionWriter {
       at,
       changes: changesBetween(before, after),
     });
+    if (callbackUrl !== row.callbackUrl) this.#outbox.moveCallbacks(row, callbackUrl, at);
     if (event) this.#outbox.addSubmissionEvent(event, { ...row, version, metadata, callbackUrl }, at);
     return written;
   }

@@ -6,6 +6,7 @@ export const LOG_FIELDS = {
   advice: 'how to resolve the problem',
   already_tracked: 'number of submissions that were open already',
   already_final: 'number of submissions that had ended already',
+  options: 'names of the changed options',
   retracked: 'number of ended submissions that are tracked again',
   attempt: 'number of the attempt, starting at 1',
   block_hash: 'block hash as returned by the upstream',

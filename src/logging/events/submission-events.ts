@@ -38,6 +38,7 @@ export const SUBMISSION_EVENTS = {
     'track the id: `dawatch track <submission_id>`',
   ),
   'submission.cancelled': info('a client cancelled the submission', ['request_id', 'submission_id', 'status']),
+  'submission.updated': info('a client changed options of the submission', ['request_id', 'submission_id', 'options']),
   'submission.finalized': info('the submission is final', SUBMISSION),
   'submission.corrected': info(
     'the data of the submission changed after finality',

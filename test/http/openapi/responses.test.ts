@@ -100,6 +100,9 @@ const info = (id: string, more = '') => admin(INFO, { path: `/v1/get_submission_
 const submit = () => lookups().sandbox.model.submit('some data', Date.now());
 const track = (id: string, more = {}) => admin('POST /v1/submissions', { body: { submission_id: id, ...more } });
 
+const PATCH = 'PATCH /v1/submissions/{id}';
+const patch = (id: string, more = {}) => admin(PATCH, { path: pathOf(id), body: { metadata: null }, ...more });
+
 /** Routes that require more than their example, in this order, because some depend on the result of earlier ones. */
 const CASES: [string, number, () => Promise<HttpResponse>][] = [
   ['POST /v1/submissions', 202, () => track('documented', { metadata: { a: [1, null] } })],
@@ -127,7 +130,12 @@ const CASES: [string, number, () => Promise<HttpResponse>][] = [
     404,
     () => admin('GET /v1/submissions/{id}/wait', { path: `${pathOf('never')}/wait` }),
   ],
+  [PATCH, 200, () => patch('documented')],
+  [PATCH, 404, () => patch('never')],
+  [PATCH, 413, () => patch('documented', { body: 'x'.repeat(8 * 1024 * 1024 + 1) })],
+  [PATCH, 415, () => patch('documented', { body: 'x', headers: { 'content-type': 'text/plain' } })],
   ['DELETE /v1/submissions/{id}', 200, () => admin('DELETE /v1/submissions/{id}', { path: pathOf('documented') })],
+  [PATCH, 409, () => patch('documented', { body: { stuck_after_s: 5 } })],
   ['DELETE /v1/submissions/{id}', 404, () => admin('DELETE /v1/submissions/{id}', { path: pathOf('never') })],
   [INFO, 200, () => info(submit())],
   [INFO, 404, () => info(ID)],

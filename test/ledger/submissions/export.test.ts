@@ -123,7 +123,7 @@ describe('its formats', () => {
 
   it('csv: a header, and lines with as many cells', () => {
     const { head } = EXPORT_FORMATS.csv;
-    expect(head).toMatch(/^submission_id,upstream,status,.*,data,unreadable\r\n$/);
+    expect(head).toMatch(/^submission_id,upstream,status,.*,data,unreadable,.*,callback_url\r\n$/);
     const open = line('csv', 2);
     expect(open).toMatch(/^s2,default,tracking,,,1970-01-01T00:00:00.010Z,,1970-01-01T00:00:00.010Z,/);
     expect(open.split(',')).toHaveLength(head.split(',').length);

@@ -50,6 +50,12 @@ function paragraph(submission: SubmissionWithHistory): string {
     ['finalized', submission.finalized_at],
     ['deadline', submission.deadline_at],
     ['requests', submission.polls],
+    ['last poll', submission.last_polled_at ?? 'none yet'],
+    ['next poll', submission.next_poll_at],
+    ['not found since', submission.not_found_since],
+    ['grace (s)', submission.unknown_grace_s],
+    ['stuck after (s)', submission.stuck_after_s],
+    ['callback', submission.callback_url],
     ['metadata', submission.metadata && JSON.stringify(submission.metadata)],
     ['unreadable', submission.unreadable?.join(', ')],
   ];

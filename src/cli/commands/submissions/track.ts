@@ -1,11 +1,11 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import type { TrackOptions } from '../../../client/index.ts';
-import { DEEP_METADATA_REASON, isTooDeep } from '../../../domain/json.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { awaitFinal } from '../../await-final.ts';
 import { type ConnectOptions, connect, withServer } from '../../connect.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { parseDuration } from '../../input/duration.ts';
+import { parseObject } from '../../input/json-object.ts';
 import { readSubmissions } from '../../input/submission-lines.ts';
 import { toJson } from '../../output/json.ts';
 import { plural } from '../../output/table.ts';
@@ -95,20 +95,4 @@ function toTrackOptions({ upstream, deadline, metadata, retrack }: Options): Tra
     ...(metadata !== undefined && { metadata }),
     ...(retrack !== undefined && { retrack }),
   };
-}
-
-function parseObject(text: string): Record<string, unknown> {
-  const value = parsed(text);
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new InvalidArgumentError('Expected a JSON object.');
-  if (isTooDeep(value)) throw new InvalidArgumentError(`${DEEP_METADATA_REASON}.`);
-  return { ...value };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

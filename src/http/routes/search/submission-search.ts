@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { canonicalId, type Submission } from '../../../domain/submission.ts';
 import { submissionIdSchema } from '../../../domain/track-request.ts';
@@ -70,22 +70,24 @@ const OPERATIONS = operations('submissions', {
   },
 });
 
-/** Lists, counts and looks up submissions. `shown`: returns the body of a submission. */
+/** Lists, counts and looks up submissions. `shown`: returns the body of a submission for the caller of a request. */
 export function registerSubmissionSearch(
   app: TypedServer,
-  { ledger, shown }: { ledger: Ledger; shown: (submission: Submission) => SubmissionBody },
+  deps: { ledger: Ledger; shown: (submission: Submission, request: Pick<FastifyRequest, 'caller'>) => SubmissionBody },
 ): void {
-  const { search, submissions } = ledger;
+  const { search, submissions } = deps.ledger;
+  const shownTo = (request: FastifyRequest) => (submission: Submission) => deps.shown(submission, request);
   const isUnknown = (upstream: string | undefined) => upstream !== undefined && !search.hasUpstream(upstream);
 
   app.get(
     '/v1/submissions',
     { config: { isExpensive: true }, schema: OPERATIONS.listSubmissions },
-    async ({ query }, reply) => {
+    async (request, reply) => {
+      const { query } = request;
       if (isUnknown(query.upstream)) return unknownUpstream(reply, query.upstream);
       const filter = submissionFilterOf(query);
       const page = search.list({ ...filter, limit: Number(query.limit), after: positionOf(query) });
-      return { submissions: page.submissions.map(shown), next_cursor: cursorOf(filter, page.next) };
+      return { submissions: page.submissions.map(shownTo(request)), next_cursor: cursorOf(filter, page.next) };
     },
   );
 
@@ -104,10 +106,12 @@ export function registerSubmissionSearch(
   app.post(
     '/v1/submissions/lookup',
     { bodyLimit: LOOKUP_BODY_BYTES, config: { isExpensive: true }, schema: OPERATIONS.lookupSubmissions },
-    async ({ body: { submission_ids } }) => {
+    async (request) => {
+      const { submission_ids } = request.body;
       const ids = [...new Map(submission_ids.map((id) => [canonicalId(id), id])).values()];
       const found = submissions.lookup(ids);
-      return { submissions: found.submissions.map(shown), not_found: found.notFound, remaining: found.remaining };
+      const shown = found.submissions.map(shownTo(request));
+      return { submissions: shown, not_found: found.notFound, remaining: found.remaining };
     },
   );
 }
