@@ -144,8 +144,11 @@ export class Maintenance {
   }
 
   *#endedBefore(position: EndPosition): Generator<void> {
-    const { ledger, clock } = this.#deps;
-    const minAge = { endedAt: Math.min(position.endedAt, clock.now() - MIN_AGE_MS), id: 0 };
+    const { ledger, clock, reports } = this.#deps;
+    // If those that ended in time were deleted before they are judged, the others alone would spend the error budget.
+    const judgedAfterMs = [...reports.objectives.values()].map(({ withinMs }) => withinMs + INTERVAL_MS);
+    const minAgeMs = Math.max(MIN_AGE_MS, ...judgedAfterMs);
+    const minAge = { endedAt: Math.min(position.endedAt, clock.now() - minAgeMs), id: 0 };
     const before = position.endedAt < minAge.endedAt ? position : minAge;
     const first = { endedAt: Number.MIN_SAFE_INTEGER, id: 0 };
     yield* this.#prune('submissions', first, (after) =>
