@@ -96,7 +96,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     .code(problem.status)
     .type('application/problem+json')
     .serializer((body: unknown) => JSON.stringify(body))
-    .send(withErrorMember(reply, problemBody(problem, reply.request.id)));
+    .send(withRouteMembers(reply, problemBody(problem, reply.request.id)));
 }
 
 /** Reports one field of the body as invalid. */
@@ -114,11 +114,24 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** A route of the upstream's own interface: its clients read the `error` member of a failure. */
     hasErrorMember?: boolean;
+    /** A route that submits data: each of its failures has the member `submitted`. */
+    submitsData?: boolean;
+  }
+  interface FastifyRequest {
+    /** Whether the upstream may have received the data of this request. */
+    isDataSent?: boolean;
   }
 }
 
-function withErrorMember(reply: FastifyReply, body: z.output<typeof problemSchema>): z.output<typeof problemSchema> {
-  return reply.request.routeOptions.config?.hasErrorMember ? { ...body, error: body.detail } : body;
+/** Adds the members that the route promises. */
+function withRouteMembers(reply: FastifyReply, body: z.output<typeof problemSchema>): z.output<typeof problemSchema> {
+  const { routeOptions, isDataSent } = reply.request;
+  const { hasErrorMember, submitsData } = routeOptions.config ?? {};
+  return {
+    ...(submitsData && { submitted: isDataSent ? 'unclear' : 'no' }),
+    ...body,
+    ...(hasErrorMember && { error: body.detail }),
+  };
 }
 
 /** Turns every error into a problem document. The text of a 5xx goes to the log only. */

@@ -46,7 +46,7 @@ const upstreamSchema = z.strictObject({
       .describe(
         'Forward POST /v1/submit_data and /v1/submit_raw_data to this upstream, and track the returned id before the client receives it',
       ),
-    max_bytes: count(4 * 1024 * 1024, 1, 32 * 1024 * 1024).describe('Maximum size of the submitted data in bytes'),
+    max_bytes: count(4 * 1024 * 1024, 1, 16 * 1024 * 1024).describe('Maximum size of the submitted data in bytes'),
   }).describe('Submitting data through dawatch'),
   timeout_s: seconds(10, 0.001).describe('Seconds for a complete request, from connecting to the last byte'),
   budget: section({

@@ -71,7 +71,7 @@ export async function registerSubmit(app: TypedServer, deps: SubmitDeps): Promis
         path,
         {
           bodyLimit,
-          config: { hasErrorMember: true },
+          config: { hasErrorMember: true, submitsData: true },
           onRequest: (request, reply, done) => admission.beforeBody(request, reply, done),
           preParsing: (request, reply, body, done) => admission.whileBody(request, reply, body, done),
           schema: SCHEMAS[path],
@@ -103,6 +103,7 @@ async function submit(
     // A client that has disconnected would not learn the id.
     if (reply.raw.destroyed || request.raw.socket.destroyed)
       return refused(reply, 408, 'the client disconnected: nothing was submitted');
+    request.isDataSent = true;
     const forwarded = { path, query: forwardedQuery(request.url), headers: forwardedHeaders(request.headers), body };
     result = await target.submitter.submit(forwarded);
   } finally {
@@ -137,7 +138,8 @@ function track(
   { submissionId, upstream, credential }: { submissionId: string; upstream: string; credential: number | null },
 ): { status: 500 | 507; reason: string; error?: unknown } | undefined {
   try {
-    const tracked = tracker.track({ submission_id: submissionId, upstream }, credential);
+    // The upstream has just accepted this id, so an earlier end of its tracking no longer holds.
+    const tracked = tracker.track({ submission_id: submissionId, upstream, retrack: true }, credential);
     if (tracked.kind === 'tracked') return undefined;
     const reason = tracked.kind === 'invalid' ? tracked.reason : `it is tracked at ${tracked.submission.upstream}`;
     return { status: 500, reason };

@@ -9,7 +9,7 @@ type Deps = Parameters<typeof registerSubmit>[1];
 const ID = '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325';
 
 /** The route with an upstream that accepts everything, and the given tracking. */
-async function respondWith(track: () => unknown, { isWritable = true } = {}) {
+async function respondWith(track: () => unknown, { isWritable = true, release = () => undefined as unknown } = {}) {
   const lines: string[] = [];
   let submits = 0;
   const server = fastify({ logger: { level: 'error', stream: { write: (line: string) => lines.push(line) } } });
@@ -33,7 +33,7 @@ async function respondWith(track: () => unknown, { isWritable = true } = {}) {
       watcher: {
         health: () => ({ ledgerWritable: isWritable }),
         reserve: async () => ({ kind: 'reserved' }),
-        release: () => undefined,
+        release,
       },
       admission: { beforeBody: pass, whileBody: pass },
     } as never as Deps,
@@ -60,6 +60,14 @@ it.each([
   expect(problem).toMatchObject({ submitted: 'yes', submission_id: ID, error: problem.detail });
   expect(problem.detail).toContain(`accepted the data as ${ID}, but it is not tracked: ${reason}`);
   expect(logged).toContain(ID);
+});
+
+it('reports `unclear` if an unexpected error occurs after the data was sent', async () => {
+  const release = () => {
+    throw new Error('a defect');
+  };
+  const { status, problem } = await respondWith(() => undefined, { release });
+  expect([status, problem.submitted, problem.error]).toEqual([500, 'unclear', problem.detail]);
 });
 
 it('submits nothing while the ledger cannot be written', async () => {

@@ -147,6 +147,27 @@ it.each([
   expect(JSON.parse((await call(url, '/v1/submissions')).text).submissions).toEqual([]);
 });
 
+it('tracks the id again if its tracking had ended', async () => {
+  const target = await serveSubmits(200, `{"submission_id":"${ID}"}`);
+  const { url } = await openBehind(target.url);
+  const status = async () => JSON.parse((await call(url, pathOf(ID))).text).status;
+  await submitTo(url);
+  await call(url, pathOf(ID), { method: 'DELETE' });
+  expect(await status()).toBe('cancelled');
+  expect((await submitTo(url)).status).toBe(200);
+  expect(await status()).toBe('tracking');
+});
+
+it('forwards data of the largest size that can be set', async () => {
+  const max_bytes = 16 * 1024 * 1024;
+  const target = await serveSubmits(200, `{"submission_id":"${ID}"}`);
+  const { url } = await openBehind(target.url, { submit: { enabled: true, max_bytes }, timeout_s: 5 });
+  acceptedId(await submitTo(url, Buffer.alloc(max_bytes), '/v1/submit_raw_data'));
+  expect(target.bodies[0]).toHaveLength(max_bytes);
+  const problem = problemOf(await submitTo(url, Buffer.alloc(max_bytes + 1), '/v1/submit_raw_data'));
+  expect(problem).toMatchObject({ status: 413, submitted: 'no' });
+});
+
 describe('after an unclear response, reports that, submits nothing again and tracks nothing:', () => {
   it.each<
     [
@@ -211,6 +232,16 @@ describe('reports that nothing was submitted:', () => {
       'transfer-encoding': 'chunked',
     });
     expect(chunked.status).toBe(413);
+  });
+
+  it.each([
+    [401, { 'x-api-key': 'wrong-key-of-this-test' }, ''],
+    [415, { 'content-encoding': 'gzip' }, ''],
+    [415, { 'content-type': 'nonsense' }, ''],
+    [400, {}, '?upstream=default&upstream=default'],
+  ])('it is refused with %i before it reaches the handler: %j%s', async (status, headers, query) => {
+    const problem = problemOf(await submit({}, `/v1/submit_data${query}`, headers));
+    expect(problem).toMatchObject({ status, submitted: 'no', error: problem.detail });
   });
 
   it('the upstream is not configured', async () => {
