@@ -14,7 +14,7 @@ import { iso } from '../../../domain/timestamps.ts';
 import type { CredentialRecord } from '../../../ledger/access/credentials.ts';
 import { REPORT_UNITS } from '../../../ledger/stats/report-rows.ts';
 import type { DurationHistogram } from '../../../stats/duration-histogram.ts';
-import type { Report, ReportLine } from './build-report.ts';
+import { inTurns, type Report, type ReportLine } from './build-report.ts';
 import { groupingSchema, intervalSchema, type ReportQuery } from './report-query.ts';
 
 const count = z.int();
@@ -171,7 +171,8 @@ export const reportSchema = z
   });
 export type ReportBody = z.output<typeof reportSchema>;
 
-export function toReportBody(
+/** Returns the body of a response. Other work runs between its parts. */
+export async function toReportBody(
   { lines, total }: Report,
   context: {
     query: ReportQuery;
@@ -180,7 +181,7 @@ export function toReportBody(
     credentials: readonly CredentialRecord[];
     objectives: readonly ObjectiveStatus[];
   },
-): ReportBody {
+): Promise<ReportBody> {
   const { query, metadataKey, countedUntil, objectives } = context;
   const names = new Map(context.credentials.map(({ id, name }) => [String(id), name]));
   names.set(String(CONFIGURED_CREDENTIALS.service), 'DAWATCH_API_KEY');
@@ -203,7 +204,7 @@ export function toReportBody(
     group_by: query.groupBy,
     metadata_key: metadataKey,
     counted_until: iso(countedUntil),
-    rows: lines.map(rowOf),
+    rows: await inTurns(lines, rowOf),
     total: toSums(total),
     objectives: objectives.map(toObjectiveBody),
   };

@@ -32,8 +32,20 @@ const COLUMNS: readonly (readonly [name: string, of: (row: Row) => Cell])[] = [
   ['objective_bad', ({ objective }) => objective?.bad ?? null],
 ];
 
-/** Returns the rows of a report as CSV with a header line. `isTerminal`: also escapes control characters. */
-export function toReportCsv({ rows }: Pick<ReportBody, 'rows'>, options: { isTerminal?: boolean } = {}): string {
-  const lines = [COLUMNS.map(([name]) => name), ...rows.map((row) => COLUMNS.map(([, of]) => of(row)))];
-  return lines.map((cells) => toCsvLine(cells, options)).join('');
+type Options = { isTerminal?: boolean };
+
+/** The header line. */
+export const CSV_HEADER = toCsvLine(COLUMNS.map(([name]) => name));
+
+/** Returns a row of a report as a line of CSV. `isTerminal`: also escapes control characters. */
+export function toCsvRow(row: Row, options: Options = {}): string {
+  return toCsvLine(
+    COLUMNS.map(([, of]) => of(row)),
+    options,
+  );
+}
+
+/** Returns the rows of a report as CSV with a header line. */
+export function toReportCsv({ rows }: Pick<ReportBody, 'rows'>, options: Options = {}): string {
+  return [CSV_HEADER, ...rows.map((row) => toCsvRow(row, options))].join('');
 }

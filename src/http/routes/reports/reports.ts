@@ -5,9 +5,9 @@ import type { Objective } from '../../../domain/reports/objective.ts';
 import type { Ledger } from '../../../ledger/ledger.ts';
 import type { TypedServer } from '../../ports.ts';
 import { operations, sendProblem } from '../../problems.ts';
-import { buildReport } from './build-report.ts';
+import { buildReport, inTurns } from './build-report.ts';
 import { reportSchema, toReportBody } from './report-body.ts';
-import { toReportCsv } from './report-csv.ts';
+import { CSV_HEADER, toCsvRow } from './report-csv.ts';
 import { reportQuerySchema, toReportQuery } from './report-query.ts';
 
 const csvSchema = z
@@ -61,7 +61,7 @@ export function registerReports(
       return sendProblem(reply, { status: 403, detail });
     }
     const countedUntil = ledger.reports.countedUntil() ?? now;
-    const body = toReportBody(await buildReport(ledger, query, { metadataKey, objectives }), {
+    const body = await toReportBody(await buildReport(ledger, query, { metadataKey, objectives }), {
       query,
       metadataKey,
       countedUntil: Math.min(countedUntil, now),
@@ -69,11 +69,12 @@ export function registerReports(
       objectives: ledger.objectives.status(objectives, now),
     });
     if (!wantsCsv(request, request.query.format)) return body;
+    const lines = await inTurns(body.rows, (row) => toCsvRow(row));
     return reply
       .type('text/csv; charset=utf-8')
       .header('content-disposition', `attachment; filename="dawatch-${body.from}-${body.to}.csv"`)
       .serializer((text: unknown) => text as string)
-      .send(toReportCsv(body) as never);
+      .send([CSV_HEADER, ...lines].join('') as never);
   });
 }
 
