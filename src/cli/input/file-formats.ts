@@ -5,8 +5,8 @@ import { unescapeFormulas } from '../../domain/reports/csv.ts';
 type Fields = { fields: Record<string, unknown> } | { problem: string };
 
 export type FileFormat = {
-  /** Whether the text ends within a quoted cell, so that the next line belongs to it. */
-  isIncomplete: (text: string) => boolean;
+  /** Whether a quoted cell begins or ends in the line without doing both, so that lines belong together. */
+  togglesQuote: (line: string) => boolean;
   fieldsOf: (text: string) => Fields;
 };
 
@@ -30,7 +30,7 @@ export function formatOf(first: string): { format: FileFormat; isHeader: boolean
 
 /** One id per line. */
 const IDS: FileFormat = {
-  isIncomplete: () => false,
+  togglesQuote: () => false,
   fieldsOf(text) {
     // A file in CSV without a header would otherwise be taken for ids.
     if (text.includes(','))
@@ -42,7 +42,7 @@ const IDS: FileFormat = {
 
 /** One JSON object per line. */
 const NDJSON: FileFormat = {
-  isIncomplete: () => false,
+  togglesQuote: () => false,
   fieldsOf(text) {
     const value = parsed(text);
     return isObject(value)
@@ -71,7 +71,7 @@ function csvFormat(
     }
     return { fields };
   };
-  return { format: { isIncomplete: (text) => text.split('"').length % 2 === 0, fieldsOf }, isHeader: true };
+  return { format: { togglesQuote: (line) => line.split('"').length % 2 === 0, fieldsOf }, isHeader: true };
 }
 
 /** Returns the value of a cell. Text that is not of the column's type stays text, which the validation refuses. */

@@ -53,24 +53,22 @@ async function readFrom(lines: AsyncIterable<string>, given: Collected): Promise
   let format: FileFormat | undefined;
   let number = 0;
   /** The first lines of a text of several lines. */
-  let open: { from: string; text: string } | undefined;
+  let open: { from: string; lines: string[]; chars: number } | undefined;
   for await (const line of lines) {
     number += 1;
     if (!open && isIgnored(line)) continue;
-    const from = open?.from ?? `line ${number}`;
-    const text = open ? `${open.text}\n${line}` : line;
-    open = undefined;
+    const { from, lines: before, chars } = open ?? { from: `line ${number}`, lines: [], chars: 0 };
     if (!format) {
-      const found = formatOf(text);
+      const found = formatOf(line);
       if ('problem' in found) return given.refuse(from, found.problem);
       format = found.format;
       if (found.isHeader) continue;
     }
-    if (format.isIncomplete(text) && text.length <= MAX_RECORD_CHARS) {
-      open = { from, text };
-      continue;
-    }
-    const read = format.fieldsOf(text);
+    const isOpen = format.togglesQuote(line) !== (open !== undefined);
+    before.push(line);
+    open = isOpen && chars <= MAX_RECORD_CHARS ? { from, lines: before, chars: chars + line.length + 1 } : undefined;
+    if (open) continue;
+    const read = format.fieldsOf(before.join('\n'));
     if ('problem' in read) given.refuse(from, read.problem);
     else given.add(from, read.fields);
     if (given.isWrong) return;

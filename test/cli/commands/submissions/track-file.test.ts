@@ -150,6 +150,11 @@ describe('tracks nothing, exits with 2 and names the line, if the file has', () 
     ['a number that is none', 'submission_id,stuck_after_s\ngood-1,1h\n', 'line 2: stuck_after_s: must be a number'],
     ['a quote within a cell', 'submission_id,upstream\ngood-1,a"b"\n', 'line 2: has a quote within a cell'],
     ['an open quote', 'submission_id,upstream\ngood-1,"a\nb\n', 'line 2: has a quote that is not closed'],
+    [
+      'an open quote before very many lines',
+      `submission_id,upstream\ngood-1,"a${'\n'.repeat(300_000)}`,
+      'line 2: has a quote that is not closed',
+    ],
   ])('%s', async (_, input, message) => {
     const { code, stdout, stderr } = await track(input);
     expect([code, stdout]).toEqual([2, '']);
