@@ -37,6 +37,12 @@ export function isTooDeep(value: unknown): boolean {
   return false;
 }
 
+/** Returns whether JSON can express all numbers of a value with at most MAX_NESTING levels. JSON.parse reads 1e999 as Infinity. */
+export function hasFiniteNumbers(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  return !isContainer(value) || Object.values(value as object).every(hasFiniteNumbers);
+}
+
 function isContainer(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DEEP_METADATA_REASON, isSameJson, isTooDeep } from './json.ts';
+import { DEEP_METADATA_REASON, hasFiniteNumbers, isSameJson, isTooDeep } from './json.ts';
 import {
   canonicalId,
   REACHABLE_ID_PATTERN,
@@ -43,6 +43,7 @@ export const optionFields = {
   metadata: z
     .record(z.string(), z.unknown())
     .refine((metadata) => !isTooDeep(metadata), { error: DEEP_METADATA_REASON, abort: true })
+    .refine(hasFiniteNumbers, 'metadata has a number that is too large')
     .refine(fits, `metadata takes at most ${MAX_METADATA_BYTES} bytes of JSON`)
     .describe('Any object; returned with the submission and in its events'),
   callback_url: z

@@ -46,6 +46,7 @@ describe('tracking refuses', () => {
     ['metadata of 4,097 bytes', { submission_id: id, metadata: { a: 'x'.repeat(4_097 - 8) } }, '/metadata'],
     ['metadata of 4,097 bytes in UTF-8', { submission_id: id, metadata: { a: 'é'.repeat(2_045) } }, '/metadata'],
     ['metadata of 65 levels', `{"submission_id":"${id}","metadata":${nested(65)}}`, '/metadata'],
+    ['an infinite number in metadata', `{"submission_id":"${id}","metadata":{"a":[1e999]}}`, '/metadata'],
     ['metadata of 2,030 levels', `{"submission_id":"${id}","metadata":{"a":${lists(2_029)}}}`, '/metadata'],
     ['a list', [{ submission_id: id }], '/'],
     ['null', 'null', '/'],
