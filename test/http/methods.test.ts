@@ -7,6 +7,11 @@ import { tempFolder } from '../support/temp-folder.ts';
 
 const app = useApp({ adminToken: ADMIN_TOKEN });
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'TRACE'];
+/** Paths whose last part can also be an id. */
+const ALSO_AN_ID: Record<string, string> = {
+  '/v1/deliveries/replay': '/v1/deliveries/{id}',
+  '/v1/submissions/lookup': '/v1/submissions/{id}',
+};
 
 /** Every path with its methods in the OpenAPI document. */
 async function documentedPaths(): Promise<Map<string, string[]>> {
@@ -22,10 +27,11 @@ async function documentedPaths(): Promise<Map<string, string[]>> {
 
 describe('a method that a path does not support', () => {
   it('is refused with 405 and Allow, at every path, with and without a credential', async () => {
-    for (const [path, methods] of await documentedPaths()) {
+    const paths = await documentedPaths();
+    for (const [path, methods] of paths) {
       const others = METHODS.filter((method) => !methods.includes(method));
       // A static path can also match a path with a parameter.
-      const also = path === '/v1/deliveries/replay' ? ['GET'] : [];
+      const also = paths.get(ALSO_AN_ID[path] ?? '') ?? [];
       for (const method of others.filter((one) => !also.includes(one)))
         for (const headers of [{}, { 'x-api-key': [] }]) {
           const response = await call(app.url, path.replace('{id}', '1'), { method, headers });
@@ -35,7 +41,9 @@ describe('a method that a path does not support', () => {
           expect(detail).toBe(`${path.replace('{id}', '1')} does not support ${method}, only ${allowed.join(', ')}`);
           const head = methods.includes('GET') && path !== '/v1/events' ? ['HEAD'] : [];
           expect(allowed.toSorted(), path).toEqual(
-            [...new Set([...methods, ...also, ...head, ...(also.length > 0 ? ['HEAD'] : []), 'OPTIONS'])].toSorted(),
+            [
+              ...new Set([...methods, ...also, ...head, ...(also.includes('GET') ? ['HEAD'] : []), 'OPTIONS']),
+            ].toSorted(),
           );
         }
     }
@@ -79,7 +87,7 @@ describe('OPTIONS', () => {
         headers: { 'x-api-key': [] },
       });
       expect([response.status, response.text], path).toEqual([204, '']);
-      expect(response.headers.allow, path).toMatch(/^(?:GET|POST)\b.*, OPTIONS$/);
+      expect(response.headers.allow, path).toMatch(/^(?:GET|POST|DELETE)\b.*, OPTIONS$/);
     }
   });
 
