@@ -1,3 +1,4 @@
+import { isSameJson } from '../../domain/json.ts';
 import { SubmissionEventType as Event, type SubmissionEventType } from '../../domain/notifications/events.ts';
 import { isFinal, type OptionChanges, Status, type Submission, type TrackRequest } from '../../domain/submission.ts';
 import { changesBetween, limitsFrom } from '../../domain/tracking/option-changes.ts';
@@ -113,7 +114,9 @@ export class SubmissionWriter {
     { at, event }: { at: number; event: SubmissionEventType | null },
   ): Submission {
     const version = before.version + 1;
-    const metadata = after.metadata && JSON.stringify(after.metadata);
+    // Unchanged metadata keep their text, which may be damaged.
+    const isSame = isSameJson(before.metadata, after.metadata);
+    const metadata = isSame ? row.metadata : after.metadata && JSON.stringify(after.metadata);
     const { status, callbackUrl } = after;
     this.#db.run`
       UPDATE submissions

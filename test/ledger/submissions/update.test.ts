@@ -17,6 +17,15 @@ const eventsOf = (ledger: Ledger) =>
   ledger.outbox.after(0, 100).map((event) => ('unreadable' in event ? event : toEventBody(event)));
 
 describe('an update', () => {
+  it('of another option keeps the text of damaged metadata', () => {
+    const ledger = openTracked();
+    const raw = rawConnection(ledger.file);
+    const damaged = '{"order":1,';
+    raw.prepare('UPDATE submissions SET metadata = ?').run(damaged);
+    ledger.update('s', { callbackUrl: 'https://new.example/' }, 300);
+    expect(raw.prepare('SELECT metadata FROM submissions').pluck().get()).toBe(damaged);
+  });
+
   it('changes the named options, and the history records their values', () => {
     const ledger = openTracked();
     ledger.record([observation('pending', 200, 's')], context());
