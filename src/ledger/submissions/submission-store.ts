@@ -139,9 +139,8 @@ export class SubmissionStore {
     // A time of the newest poll that lies in the future was written by a clock that was ahead, and is ignored.
     const isOvertaken = row.polledAt !== null && at < row.polledAt && row.polledAt <= context.now;
     // The poll was sent before the submission was tracked again. What the upstream returned is still true.
-    const sentAt = at - observation.durationMs;
-    const isOutdated =
-      sentAt < row.trackedAt && row.trackedAt <= context.now && row.version > 1 && !isSeen(observation);
+    const beganAt = row.version > 1 && !isSeen(observation) ? this.#trackedAgainAt(row) : null;
+    const isOutdated = beganAt !== null && at - observation.durationMs < beganAt && beganAt <= context.now;
     const isStale = isOvertaken || isOutdated;
     const before = toSubmission(row);
     const result = isStale ? unchanged(before) : transition(before, observation, context);
@@ -149,6 +148,13 @@ export class SubmissionStore {
     const lagMs = openUntil === undefined ? null : Math.max(0, Math.round(at - Math.max(row.trackedAt, openUntil)));
     const submission = this.#writer.applyTransition({ row, before }, result, { at, polls: 1, polledAt, lagMs });
     return { observation, result, previousStatus: row.status, submission };
+  }
+
+  /** Returns when an ended submission was tracked again the last time; null: never. `tracked_at` may be earlier. */
+  #trackedAgainAt({ id }: SubmissionRow): number | null {
+    const at = this.#db.value<number | null>`
+      SELECT max(at) FROM history WHERE submission = ${id} AND status = 'tracking' AND previous_status <> 'tracking'`;
+    return at ?? null;
   }
 
   /** Returns one page of the submissions that the scheduler of an upstream is rebuilt from, and where the next begins. */

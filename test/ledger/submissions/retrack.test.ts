@@ -208,6 +208,13 @@ describe('a poll that was sent before the retrack', () => {
     },
   );
 
+  it('changes nothing either if the request names an earlier beginning', () => {
+    const ledger = openExpired();
+    ledger.track([trackRequest('s', { ...RETRACK, trackedAt: 50 })], 10_000);
+    ledger.record([late('rejected')], context());
+    expect(ledger.submissions.get('s')?.status).toBe('tracking');
+  });
+
   it('and found the submission is as good as a later one', () => {
     const ledger = openExpired();
     ledger.track([trackRequest('s', RETRACK)], 10_000);
