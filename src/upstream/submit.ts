@@ -12,7 +12,10 @@ export type SubmitRequest = { path: SubmitPath; query: string; headers: Record<s
 
 type HttpResponse = Extract<UpstreamResponse, { kind: 'response' }> & { contentType: string | null };
 
-/** Whether the upstream has accepted the data. `detail` is for logs and clients, without credentials. */
+/**
+ * Whether the upstream has accepted the data. `detail` is for logs and clients, without credentials. `quote` is the beginning of
+ * the response, which may repeat the data: for the client only.
+ */
 export type SubmitResult =
   | { kind: 'accepted'; submissionId: string; response: HttpResponse }
   /** The upstream refuses the request: it has accepted nothing. */
@@ -22,7 +25,7 @@ export type SubmitResult =
   /** Nothing was sent. */
   | { kind: 'not_sent'; detail: string }
   /** The data was sent, and nothing shows whether the upstream has accepted it. */
-  | { kind: 'unclear'; isTimeout: boolean; detail: string };
+  | { kind: 'unclear'; isTimeout: boolean; detail: string; quote: string };
 
 const MAX_QUOTED_CHARS = 300;
 /** A proxy gave up waiting for the client or for the service. */
@@ -52,7 +55,7 @@ export class UpstreamSubmitter {
     });
     if (response.kind === 'response') return classifySubmit({ ...response, contentType });
     if (!wasSent) return { kind: 'not_sent', detail: response.detail };
-    return { kind: 'unclear', isTimeout: response.reason === 'timeout', detail: response.detail };
+    return { kind: 'unclear', isTimeout: response.reason === 'timeout', detail: response.detail, quote: '' };
   }
 
   /** Closes immediately; calls in flight return failures. */
@@ -66,7 +69,8 @@ function classifySubmit(response: HttpResponse): SubmitResult {
   const unclear = (what: string): SubmitResult => ({
     kind: 'unclear',
     isTimeout: false,
-    detail: `HTTP ${httpStatus}${what}${body.trim() === '' ? '' : `: ${body.slice(0, MAX_QUOTED_CHARS)}`}`,
+    detail: `HTTP ${httpStatus}${what}`,
+    quote: body.trim() === '' ? '' : `: ${body.slice(0, MAX_QUOTED_CHARS)}`,
   });
   if (httpStatus === 401 || httpStatus === 403) return { kind: 'unauthorized' };
   if (httpStatus >= 400 && httpStatus < 500 && httpStatus !== REQUEST_TIMEOUT) return { kind: 'refused', response };

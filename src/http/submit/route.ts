@@ -170,7 +170,9 @@ function sendNotAccepted(
       return refused(reply, 502, 'the upstream can not be reached: nothing was submitted');
     case 'unclear': {
       logOf(request).warn({ upstream, reason: result.detail }, 'submit.unclear');
-      const what = result.isTimeout ? 'the upstream did not respond in time' : `no usable response (${result.detail})`;
+      const what = result.isTimeout
+        ? 'the upstream did not respond in time'
+        : `no usable response (${result.detail}${result.quote})`;
       const detail = `${what}: it is unclear whether the upstream has accepted the data, and it was not submitted again`;
       return sendProblem(reply, { status: result.isTimeout ? 504 : 502, detail, submitted: 'unclear' });
     }

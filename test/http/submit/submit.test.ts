@@ -31,11 +31,12 @@ async function exchange(url: string, bytes: string): Promise<string> {
 }
 
 /** The app in front of an upstream that the test controls. */
-async function openBehind(url: string, upstreamSettings = {}) {
+async function openBehind(url: string, upstreamSettings = {}, settings = {}) {
   const behind = await openApp({
     database: join(tempFolder(), 'ledger.db'),
     upstreamUrl: url,
     upstream: { ...upstream, ...upstreamSettings },
+    ...settings,
   });
   onTestFinished(() => behind.close());
   return behind;
@@ -196,6 +197,15 @@ describe('after an unclear response, reports that, submits nothing again and tra
   });
 
   const trackedCount = async () => JSON.parse((await call(app.url, '/v1/overview')).text).submissions.total;
+});
+
+it('logs no part of the data, even if an unclear response repeats it', async () => {
+  const logged: string[] = [];
+  const target = await serveSubmits(500, 'cannot store secret-data');
+  const { url } = await openBehind(target.url, {}, { logLevel: 'debug', onLog: (line: string) => logged.push(line) });
+  expect(problemOf(await submitTo(url, 'secret-data')).detail).toContain('HTTP 500: cannot store secret-data');
+  await vi.waitFor(() => expect(logged.join('')).toContain('"reason":"HTTP 500"'));
+  expect(logged.join('')).not.toContain('secret-data');
 });
 
 describe('reports that nothing was submitted:', () => {
