@@ -27,8 +27,10 @@ VOLUME /data
 ENV DAWATCH_CONFIG=/app/config/docker.yaml
 # The home directory is read-only, and the container has no other user. Without a writable /tmp there is no compile cache.
 ENV XDG_CACHE_HOME=/tmp
+# A migration of a large ledger needs temporary files, for which a read-only container has no other folder.
+ENV SQLITE_TMPDIR=/data
 EXPOSE 8080
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
+HEALTHCHECK --interval=10s --timeout=3s --start-period=600s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.DAWATCH_PORT || 8080) + '/readyz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "--max-semi-space-size=16", "src/cli/main.js", "serve"]

@@ -54,6 +54,13 @@ describe('docker-compose.yml', () => {
     ]);
   });
 
+  it('lets the server write temporary files of a migration to the volume of the ledger, as its container is read-only', () => {
+    const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
+    const folder = /^ENV SQLITE_TMPDIR=(\S+)$/m.exec(dockerfile)?.[1];
+    const mounts = (service('server').volumes ?? []).map((mount) => mount.split(':')[1]);
+    expect(mounts).toContain(folder);
+  });
+
   it('gives the server and the workers the same settings file', () => {
     const mount = './config/docker.yaml:/app/config/docker.yaml:ro';
     for (const name of ['server', 'worker']) expect(service(name).volumes).toContain(mount);
