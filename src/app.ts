@@ -15,6 +15,7 @@ import type { Log } from './logging/logger.ts';
 import { learnedPacing } from './pacing/policy/policy.ts';
 import type { PolicyFactory } from './pacing/policy.ts';
 import type { SchedulerSettings } from './pacing/scheduler.ts';
+import type { TracerSettings } from './platform/tracing/tracer.ts';
 import { VERSION } from './platform/version.ts';
 import { withTimeout } from './platform/with-timeout.ts';
 import { CachedLookup } from './watch/cached-lookup.ts';
@@ -27,6 +28,7 @@ import { startLiveStats } from './wiring/live-stats.ts';
 import { startNotifications } from './wiring/notifications.ts';
 import { auditReload, SettingsReload, type SettingsSource } from './wiring/reload.ts';
 import type { startScaling as StartScaling } from './wiring/scaling.ts';
+import { startTracing } from './wiring/start-tracing.ts';
 import {
   budgetOf,
   createClient,
@@ -49,6 +51,8 @@ export type App = {
 
 export type AppDeps = {
   config: Config;
+  /** Default: tracing is off. */
+  tracing?: TracerSettings | undefined;
   /** Default: the settings never change. */
   settings?: SettingsSource;
   log: Log;
@@ -88,6 +92,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const credentialsIn = (settings: Config) => credentialsOf(settings.auth, ledger.credentials, () => clock.now());
     let credentials = credentialsIn(config);
 
+    const traces = await startTracing(deps.tracing, { ledger, clock, log, version: VERSION });
+    opened.push(() => traces?.tracer.close(leftMs()));
     const notifications = await startNotifications({
       config,
       ledger,
@@ -98,6 +104,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       version: VERSION,
       counters,
       onUnreadable,
+      trace: traces?.delivery,
     });
     opened.push(() => notifications.stop(leftMs()));
     const maintenance = startMaintenance({ config, ledger, clock, log });
@@ -125,6 +132,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     });
     const addToLookup = { recorded: ({ observation }: RecordedObservation) => lookup.add(observation) };
     const listeners = [logMonitor(log), addToLookup, stats.listener, deps.listener ?? {}];
+    if (traces) listeners.push(traces.listener);
     const watcher = new Watcher({
       settings: watcherSettings(config, upstreams, deps.policy ?? learnedPacing),
       ledger,
@@ -141,8 +149,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
     warnOfOrphans(ledger, watcher, log);
 
     const { refusalOf, publicUrl, channels } = notifications;
-    const tracker = trackerOf({ config, watcher, clock, refusalOf });
-    const intake = scaling?.startIntake(tracker.track);
+    const tracker = trackerOf({ config, watcher, clock, refusalOf, isTraced: traces !== undefined });
+    const intake = scaling?.startIntake(traces ? traces.intake(tracker.track) : tracker.track);
     opened.push(() => intake?.close(leftMs()));
 
     const users = usersOf(config, userPool);
@@ -178,6 +186,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       ledger,
       watcher,
       tracker,
+      tracer: traces?.tracer,
       lookup,
       users,
       submitters,

@@ -133,6 +133,8 @@ export type TrackOptions = {
   metadata?: Record<string, unknown>;
   /** Receiver of the events of these submissions. They are signed with the secret of the webhook `callbacks`. */
   callback_url?: string;
+  /** The trace context of the caller, as in W3C Trace Context. Used if the server exports traces. */
+  traceparent?: string;
   /** Tracks ids again that ended as failed, unknown, rejected, expired or cancelled. */
   retrack?: boolean;
   /** For an import: since when another system has tracked it, ISO 8601. Not in the future. */

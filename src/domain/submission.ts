@@ -89,13 +89,15 @@ export type TrackRequest = {
   trackedAt?: number;
   /** The id of the client's credential, or one of CONFIGURED_CREDENTIALS. null or absent: the request did not come over HTTP. */
   credential?: number | null;
+  /** Of the sampled span of its intake, stored beside the submission. */
+  traceparent?: string | undefined;
 };
 
 /** The numbers of credentials in the settings, where those in the ledger have their ids. */
 export const CONFIGURED_CREDENTIALS = { service: 0, admin: -1 } as const;
 
 /** A submission in the ledger. Times are epoch milliseconds. */
-export type Submission = Omit<TrackRequest, 'requestedAt' | 'retrack' | 'named' | 'credential'> & {
+export type Submission = Omit<TrackRequest, 'requestedAt' | 'retrack' | 'named' | 'credential' | 'traceparent'> & {
   status: Status;
   /** When tracking began, the last time if it was tracked again. */
   trackedAt: number;

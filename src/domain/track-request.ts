@@ -8,6 +8,7 @@ import {
   type TrackRequest,
   UNREACHABLE_ID_REASON,
 } from './submission.ts';
+import { parseTraceparent } from './tracking/tracing.ts';
 
 export const MAX_IDS_PER_REQUEST = 10_000;
 const MAX_METADATA_BYTES = 4_096;
@@ -98,6 +99,13 @@ export const trackBodySchema = z
         `Up to ${MAX_IDS_PER_REQUEST} submissions, each with its own options; all are tracked or none. The options beside this list apply to each submission that has no such option of its own`,
       ),
     ...trackFields,
+    traceparent: z
+      .string()
+      .refine((text) => parseTraceparent(text) !== undefined, 'must be a traceparent as in W3C Trace Context')
+      .optional()
+      .describe(
+        'The trace context of the caller, for jobs and for clients that cannot send the header of this name. Used only if tracing is on',
+      ),
   })
   .refine(hasOneForm, { error: 'exactly one of submission_id, submission_ids and submissions is required' })
   .refine(fitsForAll, {
@@ -152,7 +160,7 @@ export type TrackRequests =
     }
   | Invalid;
 
-type Options = Omit<TrackItem, 'submission_id'>;
+type Options = Omit<TrackItem, 'submission_id'> & { traceparent?: string | undefined };
 
 /** Converts a valid body to complete requests, one per distinct canonical id. */
 export function toTrackRequests(body: TrackBody, context: TrackContext): TrackRequests {
@@ -220,6 +228,7 @@ function toRequestOptions(options: Options, context: TrackContext): Omit<TrackRe
     named: TRACK_OPTIONS.filter((option) => options[option] !== undefined),
     credential: context.credential,
     ...(trackedAt === undefined ? { requestedAt: now } : { trackedAt }),
+    traceparent: options.traceparent,
   };
 }
 

@@ -4,6 +4,7 @@ import { objectivesOf } from '../config/objectives.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
+import type { Tracer } from '../domain/tracking/tracing.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { CachedLookup } from '../watch/cached-lookup.ts';
 import type { Watcher } from '../watch/watcher.ts';
@@ -59,6 +60,8 @@ export type HttpDeps = {
   ledger: Ledger;
   watcher: Watcher;
   tracker: Tracker;
+  /** Undefined: tracing is off. */
+  tracer?: Tracer | undefined;
   lookup: CachedLookup;
   users: Users;
   submitters: Submitters;

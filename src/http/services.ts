@@ -20,6 +20,7 @@ export function trackerOf(deps: {
   clock: Clock;
   /** Returns why a callback URL is not allowed, or undefined. */
   refusalOf: (url: string) => string | undefined;
+  isTraced: boolean;
 }) {
   const { config, watcher, clock, refusalOf } = deps;
   const defaults = {
@@ -28,8 +29,11 @@ export function trackerOf(deps: {
     stuckAfterMs: config.submissions.stuck_after_s * 1_000,
   };
   const hasUpstream = (name: string) => watcher.hasUpstream(name);
+  // Without tracing, a trace context would be stored for nothing.
+  const storable = (body: TrackBody) =>
+    deps.isTraced || body.traceparent === undefined ? body : { ...body, traceparent: undefined };
   const requestsOf = ({ body, credential }: TrackCall) =>
-    toTrackRequests(body, { now: clock.now(), defaults, hasUpstream, refusalOf, credential });
+    toTrackRequests(storable(body), { now: clock.now(), defaults, hasUpstream, refusalOf, credential });
   return {
     /** `credential`: the number of the credential; null for a request that did not come over HTTP. */
     track(body: TrackBody, credential: number | null = null): TrackRequestResult {

@@ -15,6 +15,7 @@ import type { Channel } from '../notify/channels/channel.ts';
 import { createSecret } from '../notify/channels/signing.ts';
 import { createWebhookChannel } from '../notify/channels/webhook.ts';
 import { checkWebhookUrl } from '../notify/channels/webhook-url.ts';
+import type { TraceDelivery } from '../notify/dispatch/attempt.ts';
 import { Dispatcher } from '../notify/dispatch/dispatcher.ts';
 import { createAddressGuard } from '../notify/transport/address-guard.ts';
 import { createHttpPost } from '../notify/transport/http-post.ts';
@@ -34,8 +35,10 @@ export async function startNotifications(deps: {
   version: string;
   counters: Counters;
   onUnreadable: ReportUnreadable;
+  /** Undefined: tracing is off. */
+  trace: TraceDelivery | undefined;
 }) {
-  const { config, ledger, clock, random, log, version, counters, onUnreadable } = deps;
+  const { config, ledger, clock, random, log, version, counters, onUnreadable, trace } = deps;
   const { webhooks, deliveries } = ledger;
   const now = () => clock.now();
   const onFailed = (error: unknown) => log.error({ err: error }, 'dispatcher.failed');
@@ -81,6 +84,7 @@ export async function startNotifications(deps: {
     },
     onFailed,
     onUnreadable,
+    trace,
   });
   const { check_s, remind_after_s, failures, failures_window_s, backlog, wal_mib } = config.alerts;
   const watch = new AlertWatch({

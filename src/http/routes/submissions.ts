@@ -2,8 +2,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { canonicalId, canRetrack, Status, type Submission } from '../../domain/submission.ts';
-import { submissionIdSchema, trackBodySchema } from '../../domain/track-request.ts';
+import { submissionIdSchema, type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
 import { originOf } from '../../domain/tracking/option-changes.ts';
+import type { Tracer } from '../../domain/tracking/tracing.ts';
 import { updateBodySchema } from '../../domain/tracking/update-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { countEffects, type TrackEffect, type TrackedSubmission } from '../../watch/ports.ts';
@@ -89,9 +90,10 @@ export function registerSubmissions(
     admission: Admission<TrackCall, TrackRequestResult>;
     tracker: Pick<Tracker, 'update'>;
     onUnreadable: ReportUnreadable;
+    tracer?: Tracer | undefined;
   },
 ): void {
-  const { ledger, watcher, admission } = deps;
+  const { ledger, watcher, admission, tracer } = deps;
   const reported = unreadableReporter(deps.onUnreadable, 'submission');
   const body = (submission: Submission, { caller }: Pick<FastifyRequest, 'caller'>) => {
     const { submissionId, callbackUrl: url } = submission;
@@ -117,8 +119,10 @@ export function registerSubmissions(
     async (request, reply) => {
       const { body: tracked } = request;
       const ids = (tracked.submissions ?? tracked.submission_ids)?.length ?? 1;
-      const call = { body: tracked, credential: credentialNumber(request.caller) };
-      const result = await admission.take(call, ids, clientOf(request.caller)).finally(request.bodyDone);
+      const credential = credentialNumber(request.caller);
+      const take = (body: TrackBody) =>
+        admission.take({ body, credential }, ids, clientOf(request.caller)).finally(request.bodyDone);
+      const result = await (tracer ? traceIntake(tracer, { request, ids, take }) : take(tracked));
       if (!result) return admission.shed('tracking', request, reply);
       switch (result.kind) {
         case 'invalid':
@@ -205,6 +209,38 @@ export function registerSubmissions(
       );
     return submission ? reply.send(body(submission, request)) : notTracked(reply, id);
   });
+}
+
+/** Tracks the body within a span, whose context is stored with the submissions. */
+async function traceIntake(
+  tracer: Tracer,
+  given: {
+    request: Pick<FastifyRequest, 'headers'> & { body: TrackBody };
+    ids: number;
+    take: (body: TrackBody) => Promise<TrackRequestResult | undefined>;
+  },
+): Promise<TrackRequestResult | undefined> {
+  const { body, headers } = given.request;
+  const { traceparent = headers.traceparent } = body;
+  const span = tracer.start({
+    name: 'POST /v1/submissions',
+    kind: 'server',
+    parent: traceparent === undefined ? undefined : String(traceparent),
+    attributes: {
+      'http.request.method': 'POST',
+      'http.route': '/v1/submissions',
+      'dawatch.submissions': given.ids,
+      'dawatch.submission_id': body.submission_id,
+    },
+  });
+  let error: string | undefined = 'the ledger could not be written';
+  try {
+    const result = await given.take({ ...body, traceparent: span.traceparent });
+    error = result?.kind === 'tracked' ? undefined : (result?.kind ?? 'refused because of overload');
+    return result;
+  } finally {
+    span.end({ error });
+  }
 }
 
 function logTracked(

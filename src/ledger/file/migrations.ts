@@ -1,15 +1,13 @@
 import { FINAL_STATUSES, STATUSES } from '../../domain/submission.ts';
 import { ALERT_MIGRATION } from '../deliveries/alert-migration.ts';
 import { UUID_GLOB } from '../submissions/submission-rows.ts';
+import { TRACES } from '../submissions/trace-migration.ts';
 import { REPORTS } from './report-migration.ts';
 import { SEARCH_MIGRATION } from './search-migration.ts';
 
 const list = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
 
-/**
- * The migrations, oldest first. Each runs once, in a transaction of its own, and `user_version` is the number of those that ran.
- * A released migration never changes. Times are epoch milliseconds.
- */
+/** Oldest first. Each runs once, in its own transaction; `user_version` counts those that ran. A released one never changes. */
 export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE meta (
@@ -296,4 +294,5 @@ export const MIGRATIONS: readonly string[] = [
   REPORTS,
   SEARCH_MIGRATION,
   ALERT_MIGRATION,
+  TRACES,
 ];

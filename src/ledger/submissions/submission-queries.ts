@@ -36,6 +36,13 @@ export class SubmissionQueries {
     return row && toSubmission(row);
   }
 
+  /** Returns the `traceparent` stored with a submission; undefined if there is none. */
+  traceparentOf(submissionId: string): string | undefined {
+    return this.#db.value<string>`
+      SELECT traceparent FROM submission_traces
+      WHERE submission = (SELECT id FROM submissions WHERE submission_id = ${submissionId})`;
+  }
+
   /** Returns each submission with its history, oldest change first, all as of one moment; undefined for unknown ids. */
   getWithHistory(
     submissionIds: readonly string[],

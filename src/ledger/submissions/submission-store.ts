@@ -92,6 +92,7 @@ export class SubmissionStore {
       ...(named.includes('callback_url') && { callbackUrl: request.callbackUrl }),
     };
     const submission = this.#writer.applyRequest({ row, before }, after, { at: now, event });
+    this.#writer.writeTrace(row.id, request.traceparent);
     return { submission, effect: 'retracked', notApplied: [] };
   }
 

@@ -25,7 +25,7 @@ export class SubmissionWriter {
    * `outageMs`: the reading of the upstream's outage clock, in milliseconds.
    */
   insert(request: TrackRequest, { now, outageMs }: { now: number; outageMs: number }): Submission | undefined {
-    const { submissionId, upstream, metadata, callbackUrl, trackedAt = now, credential = null } = request;
+    const { submissionId, upstream, metadata, callbackUrl, trackedAt = now, credential = null, traceparent } = request;
     const { deadlineAt, graceEndsAt, stuckAt } = limitsFrom(request, now);
     const { changes, lastInsertRowid } = this.#db.run`
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
@@ -34,6 +34,7 @@ export class SubmissionWriter {
               ${outageMs}, ${metadata && JSON.stringify(metadata)}, ${callbackUrl}, ${credential})
       ON CONFLICT (submission_id) DO NOTHING`;
     if (changes === 0) return undefined;
+    if (traceparent !== undefined) this.writeTrace(Number(lastInsertRowid), traceparent);
     const submission: Submission = {
       submissionId,
       upstream,
@@ -62,6 +63,14 @@ export class SubmissionWriter {
     this.#counts.moved(null, submission.status);
     this.#insertHistory(Number(lastInsertRowid), submission, { previousStatus: null, at: now });
     return submission;
+  }
+
+  /** Replaces the stored trace context of a submission; undefined: it has none any more. */
+  writeTrace(submission: number, traceparent: string | undefined): void {
+    if (traceparent === undefined) this.#db.run`DELETE FROM submission_traces WHERE submission = ${submission}`;
+    else
+      this.#db.run`
+        INSERT OR REPLACE INTO submission_traces (submission, traceparent) VALUES (${submission}, ${traceparent})`;
   }
 
   /**

@@ -28,6 +28,16 @@ export const HTTP_EVENTS = {
     ['request_id', 'reason', 'address', 'method', 'route'],
     'find the client by `address`. If the address is your proxy, set `server.trusted_proxies`. `dawatch_authentication_failures_total` counts all failures',
   ),
+  'tracing.disabled': warn(
+    'a variable of OpenTelemetry is invalid or not supported at the start. The server runs without traces',
+    ['variable', 'reason'],
+    'correct the variable and restart, or set `OTEL_TRACES_EXPORTER=none`',
+  ),
+  'tracing.dropped': warn(
+    'spans were dropped: the receiver of traces refused them, or was away for too long. Tracking, polls and deliveries continue',
+    ['spans', 'reason'],
+    '`reason` names the cause: check `OTEL_EXPORTER_OTLP_ENDPOINT`, its headers and the receiver',
+  ),
   'http.shed': warn(
     'a request was refused with 503 because of overload. `reason` is `tracking` (ids waiting for the ledger) or `held_open`',
     ['request_id', 'reason', 'waiting_ids'],

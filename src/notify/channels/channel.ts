@@ -7,6 +7,8 @@ export type Outgoing = {
   json: string;
   /** For callbacks: the `callback_url` of the submission. */
   callbackUrl: string | null;
+  /** Of the span of this attempt; absent: it is not traced. */
+  traceparent?: string | undefined;
 };
 
 /** The result of one attempt. Failures are returned and not thrown, because a failing receiver is expected. */

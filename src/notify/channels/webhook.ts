@@ -37,8 +37,9 @@ export function createWebhookChannel({ post, endpoint, refusalOf, now }: Webhook
       const refusal = endpoint.url === null ? refusalOf(url) : ownRefusal;
       if (refusal !== undefined) return failed(refusal);
       if (!sign) return failed('the webhook has no valid secret to sign with');
-      const { event, json: body } = outgoing;
-      const headers = sign({ id: event.id, timestampS: Math.floor(now() / 1_000), body });
+      const { event, json: body, traceparent } = outgoing;
+      const signed = sign({ id: event.id, timestampS: Math.floor(now() / 1_000), body });
+      const headers = traceparent === undefined ? signed : { ...signed, traceparent };
       return toSendResult(await post({ url, body, headers, secrets: redactable(endpoint.secrets), signal }));
     },
     async close() {},

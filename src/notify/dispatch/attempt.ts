@@ -2,10 +2,14 @@ import type { Clock } from '../../domain/clock.ts';
 import type { DueDelivery } from '../../domain/notifications/delivery.ts';
 import { toEventJson } from '../../domain/notifications/event-body.ts';
 import type { ReportUnreadable } from '../../domain/stored.ts';
+import type { Span } from '../../domain/tracking/tracing.ts';
 import { type Channel, failed, type SendResult } from '../channels/channel.ts';
 
 /** Upper bound for a channel that does not enforce its own, shorter timeouts. */
 const SEND_LIMIT_MS = 150_000;
+
+/** Begins the span of an attempt; undefined if no traced submission is concerned. Never throws. */
+export type TraceDelivery = (destination: string, deliveries: readonly DueDelivery[]) => Span | undefined;
 
 /** The result of those deliveries of an attempt that were sent as one message. */
 export type SentPart = { deliveries: readonly DueDelivery[]; result: SendResult };
@@ -18,10 +22,19 @@ export type SentPart = { deliveries: readonly DueDelivery[]; result: SendResult 
 export async function send(
   channel: Channel,
   deliveries: readonly DueDelivery[],
-  deps: { clock: Clock; stop: AbortSignal; onFailed: (error: unknown) => void; onUnreadable: ReportUnreadable },
+  deps: {
+    destination: string;
+    clock: Clock;
+    stop: AbortSignal;
+    onFailed: (error: unknown) => void;
+    onUnreadable: ReportUnreadable;
+    /** Undefined: tracing is off. */
+    trace?: TraceDelivery | undefined;
+  },
 ): Promise<{ sent: SentPart[]; at: number }> {
   const { clock, stop, onFailed, onUnreadable } = deps;
   const at = clock.now();
+  const span = deps.trace?.(deps.destination, deliveries);
   const limit = new AbortController();
   const abort = () => limit.abort();
   const cancelLimit = clock.after(SEND_LIMIT_MS, abort);
@@ -34,6 +47,7 @@ export async function send(
         event,
         json: toEventJson(event, onUnreadable),
         callbackUrl,
+        traceparent: span?.traceparent,
       }));
       const result = await Promise.race([channel.send(batch, limit.signal), resultOnAbort(limit.signal)]);
       return [{ deliveries: all, result }];
@@ -46,11 +60,22 @@ export async function send(
     }
   };
   try {
-    return { sent: await sendAll(deliveries), at };
+    const sent = await sendAll(deliveries);
+    span?.end(endOf(sent));
+    return { sent, at };
   } finally {
     cancelLimit();
     stop.removeEventListener('abort', abort);
   }
+}
+
+function endOf(sent: readonly SentPart[]): Parameters<Span['end']>[0] {
+  const failure = sent.map(({ result }) => result).find(({ kind }) => kind === 'failed');
+  const httpStatus = (failure ?? sent[0]?.result)?.httpStatus ?? undefined;
+  return {
+    error: failure?.kind === 'failed' ? failure.error : undefined,
+    attributes: { 'http.response.status_code': httpStatus },
+  };
 }
 
 const UNDELIVERABLE: SendResult = {

@@ -5,7 +5,7 @@ import type { ReportUnreadable } from '../../domain/stored.ts';
 import type { Deliveries } from '../../ledger/deliveries/deliveries.ts';
 import { DueQueue } from '../../pacing/due-queue.ts';
 import { type Channel, failed } from '../channels/channel.ts';
-import { type SentPart, send, toMessages } from './attempt.ts';
+import { type SentPart, send, type TraceDelivery, toMessages } from './attempt.ts';
 import { AttemptSlots } from './attempt-slots.ts';
 import { DestinationQueue, PRIORITIES } from './destination-queue.ts';
 import { type AttemptReport, resultsOf } from './result.ts';
@@ -30,6 +30,8 @@ type DispatcherDeps = {
   /** The ledger could not be read or written; the dispatcher retries. */
   onFailed: (error: unknown) => void;
   onUnreadable: ReportUnreadable;
+  /** Undefined: tracing is off. */
+  trace?: TraceDelivery | undefined;
 };
 
 const RETRY_MS = 1_000;
@@ -233,7 +235,11 @@ export class Dispatcher {
   #attempt(queue: DestinationQueue, channel: Channel, deliveries: readonly DueDelivery[]): Promise<void> {
     const release = this.#slots.acquire(queue.priority, () => this.#wake());
     queue.started(deliveries.map(({ id }) => id));
-    const attempt = send(channel, deliveries, { ...this.#deps, stop: this.#abort.signal })
+    const attempt = send(channel, deliveries, {
+      ...this.#deps,
+      destination: queue.destination,
+      stop: this.#abort.signal,
+    })
       .then(({ sent, at }) => this.#onSent(queue, { channel, sent, at }))
       .catch((error) => this.#deps.onFailed(error))
       .finally(() => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../bench/support/random.ts';
 import type { DueDelivery } from '../../../src/domain/notifications/delivery.ts';
 import type { NewWebhook } from '../../../src/domain/notifications/webhook.ts';
-import { isFinal } from '../../../src/domain/submission.ts';
+import { isFinal, type TrackRequest } from '../../../src/domain/submission.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation, VERDICTS, type VerdictName } from '../../support/ledger/domain.ts';
 import { historyOf } from '../../support/ledger/histories.ts';
@@ -33,8 +33,8 @@ const idsOf = (ledger: Ledger) =>
     .toSorted();
 
 /** Adds submissions tracked at 0 and final at `at`, one millisecond apart. */
-function finalize(ledger: Ledger, count: number, at = 0, prefix = 's'): void {
-  const requests = trackRequests(count, prefix);
+function finalize(ledger: Ledger, count: number, at = 0, prefix = 's', more: Partial<TrackRequest> = {}): void {
+  const requests = trackRequests(count, prefix).map((request) => ({ ...request, ...more }));
   ledger.track(requests, 0);
   ledger.record(
     requests.map(({ submissionId }, index) => observation('finalized', at + index, submissionId)),
@@ -71,10 +71,11 @@ describe('by age', () => {
   it('deletes old final submissions with their data, and nothing else', async () => {
     const ledger = openLedger();
     addHook(ledger);
-    finalize(ledger, 50);
+    const traced = { traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` };
+    finalize(ledger, 50, 0, 's', traced);
     ledger.track(trackRequests(3, 'open'), 0);
     ledger.record([observation('error', 1, 'open0')], context());
-    finalize(ledger, 2, 10 * HOUR_MS, 'later');
+    finalize(ledger, 2, 10 * HOUR_MS, 'later', traced);
     settle(ledger, () => 'delivered');
     expect(ledger.stats.submissionsByStatus()).toMatchObject({ finalized: 52 });
     const { clock, pruned, errors } = openMaintenance(ledger, { submissionsMs: 8 * HOUR_MS }, 7 * HOUR_MS);
@@ -91,7 +92,8 @@ describe('by age', () => {
       'submission.finalized',
     ]);
     expect(ledger.deliveries.list({ limit: 1_000 }).deliveries).toHaveLength(3);
-    expect(rawConnection(ledger.file).prepare('SELECT count(*) FROM attempts').pluck().get()).toBe(3);
+    const rowsOf = (table: string) => rawConnection(ledger.file).prepare(`SELECT count(*) FROM ${table}`).pluck().get();
+    expect([rowsOf('attempts'), rowsOf('submission_traces')]).toEqual([3, 2]);
     expect(integrityOf(ledger.file)).toBe('ok');
     expect(errors).toEqual([]);
   });

@@ -50,6 +50,7 @@ type AppSetting = {
   onNewKey?: (key: string) => void;
   onLog?: (line: string) => void;
   policy?: AppDeps['policy'];
+  tracing?: AppDeps['tracing'];
   lagPrice?: number;
   reports?: Config['reports'];
   slo?: Config['slo'];
@@ -119,6 +120,7 @@ export function openApp(setting: AppSetting): Promise<App> {
     ),
     clock: setting.clock ?? systemClock,
     random: () => 0.5,
+    tracing: setting.tracing,
     onNewKey: setting.onNewKey ?? (() => undefined),
     policy: setting.policy ?? impatient,
   });

@@ -31,6 +31,7 @@ const REVERTS: Record<number, string> = {
       rule TEXT NOT NULL, subject TEXT NOT NULL, summary TEXT NOT NULL, count INTEGER, since INTEGER NOT NULL,
       told_at INTEGER NOT NULL, PRIMARY KEY (rule, subject)
     ) STRICT, WITHOUT ROWID`,
+  14: 'DROP TABLE submission_traces',
 };
 
 /** Turns a ledger into one of an earlier schema. */

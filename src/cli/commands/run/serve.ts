@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { loadConfig, secretsOf } from '../../../config/load.ts';
+import { tracingSettings } from '../../../config/tracing.ts';
 import { systemClock } from '../../../platform/system-clock.ts';
 import { settingsSource } from '../../input/settings-file.ts';
 import { catchHangups, untilStopped } from '../../input/signals.ts';
@@ -29,7 +30,15 @@ SIGHUP or \`dawatch reload\` applies changed settings. SIGTERM or SIGINT stops t
       const { config } = loaded;
       const log = createLog(config.log, process.stdout, { secrets: secretsOf(loaded.settings) });
       const settings = settingsSource(loaded, 'server', log);
-      const app = await startApp({ config, settings, log, clock: systemClock, random: Math.random, onNewKey: showKey });
+      const app = await startApp({
+        config,
+        settings,
+        tracing: tracingSettings(process.env, (problem) => log.warn(problem, 'tracing.disabled')),
+        log,
+        clock: systemClock,
+        random: Math.random,
+        onNewKey: showKey,
+      });
       onHangup(() => app.reload(BY_SIGNAL));
       await untilStopped();
       await app.close();
