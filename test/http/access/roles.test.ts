@@ -20,6 +20,7 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
   'POST /v1/submissions/lookup': { access: SUBMISSIONS, body: { submission_ids: ['of-the-matrix'] } },
   'GET /v1/submissions/{id}': { access: SUBMISSIONS },
   'GET /v1/submissions/{id}/wait': { access: SUBMISSIONS, query: '?timeout_s=0' },
+  'PATCH /v1/submissions/{id}': { access: SUBMISSIONS, body: { stuck_after_s: 600 } },
   'DELETE /v1/submissions/{id}': { access: SUBMISSIONS },
   'GET /v1/get_submission_info': { access: SUBMISSIONS, query: '?submission_id=00000000-0000-4000-8000-000000000000' },
   // An invalid parameter, because an accepted stream would not end.
