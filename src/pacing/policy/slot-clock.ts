@@ -14,6 +14,11 @@ const USUAL_SLOTS_MS = [20_000, 12_000, 6_000];
 const PRIOR_COST = { usual: 5, second: 8, tenth: 14, other: 20 };
 /** Factors by which a period may be too short, if few slots have had an event. */
 const MULTIPLES = [2, 3, 4, 5];
+/**
+ * Effective numbers of the newest events that can show that there is another period, and none. A submission that its first
+ * poll finds final has an interval longer than a slot, which shows nothing.
+ */
+const LEAST_COUNT = { other: 3, lost: 8 };
 /** Mean resultant length of events that have a period. */
 const LEAST_LENGTH = 0.6;
 /** Range of the periods that are searched (ms), and as shares of the median age of final submissions. */
@@ -30,10 +35,10 @@ type Range = { shortestMs: number; longestMs: number };
 export type SlotClockState = { periodMs: number; originMs: number };
 
 /**
- * The fit of events to a period. `length`: mean resultant length, 0 to 1; `evidence`: log-likelihood ratio (nats) of events
- * with this period to events without one; `at`: a time of the mean phase, epoch ms.
+ * The fit of events to a period. `length`: mean resultant length, 0 to 1; `count`: effective number of events; `evidence`:
+ * log-likelihood ratio (nats) of events with this period to events without one; `at`: a time of the mean phase, epoch ms.
  */
-type Fit = { periodMs: number; length: number; evidence: number; at: number };
+type Fit = { periodMs: number; length: number; count: number; evidence: number; at: number };
 
 /**
  * Estimates the slot time and phase of a chain: the period with which groups of submissions become final, from a
@@ -97,12 +102,12 @@ export class SlotClock {
   /** Replaces or drops the period if the newest events do not fit it. Returns whether it did. */
   #replace(periodMs: number, range: Range): boolean {
     const newest = this.#events.slice(-NEWEST);
-    const { length } = fitOf(newest, periodMs);
-    if (newest.length < SEARCH_EVERY || length >= 0.55) return false;
+    const { length, count } = fitOf(newest, periodMs);
+    if (newest.length < SEARCH_EVERY || length >= 0.55 || count < LEAST_COUNT.other) return false;
     const found = search(newest, range);
     const isBetter = found !== null && fitOf(newest, found.periodMs).length > length + 0.25;
-    const isLost =
-      this.#events.length >= PHASE_EVENTS && fitOf(this.#events.slice(-PHASE_EVENTS), periodMs).length < 0.25;
+    const lately = fitOf(this.#events.slice(-PHASE_EVENTS), periodMs);
+    const isLost = lately.count >= LEAST_COUNT.lost && lately.length < 0.25;
     if (!isBetter && !isLost) return false;
     this.#truncate(NEWEST);
     this.#adopt(isBetter ? found : null);
@@ -218,13 +223,13 @@ function weightOf(share: number): number {
 }
 
 /** Returns the mean resultant length and the evidence of events with these weighted sums. */
-function strengthOf(x: number, y: number, sum: number, squares: number): Pick<Fit, 'length' | 'evidence'> {
+function strengthOf(x: number, y: number, sum: number, squares: number): Pick<Fit, 'length' | 'count' | 'evidence'> {
   const length = Math.min(0.999, Math.hypot(x, y) / sum);
   // Approximates the von Mises likelihood at its maximum: n r² for small r, and n log(1 / spread) for r near 1.
   // The effective sample size; events whose intervals are all nearly as wide as the period are hardly evidence.
   const count = Math.min(sum ** 2 / squares, 4 * sum);
   const evidence = count * 0.5 * (length ** 2 - Math.log(1 - length ** 2));
-  return { length, evidence };
+  return { length, count, evidence };
 }
 
 /** Returns the most credible fit near a period. */

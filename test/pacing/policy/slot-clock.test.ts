@@ -50,3 +50,19 @@ it('the slot clock does not take finality in every second slot for a longer slot
   }
   expect(clock.state?.periodMs).toBe(20_000);
 });
+
+it('the slot clock keeps its period while the intervals of all events are longer than a slot', () => {
+  const random = seededRandom(4);
+  const clock = new SlotClock();
+  const eventAt = (slot: number) => START_MS + (slot + 0.1 * random()) * 20_000;
+  for (let slot = 0; slot < 64; slot++) {
+    const at = eventAt(slot);
+    clock.learn({ after: at - 1_000, by: at }, 30_000);
+  }
+  // The first poll of each submission finds it final, 20 to 40 s after it was tracked.
+  for (let slot = 64; slot < 264; slot++) {
+    const by = eventAt(slot);
+    clock.learn({ after: by - 20_000 * (1 + random()), by }, 30_000);
+    expect(clock.state?.periodMs).toBe(20_000);
+  }
+});
