@@ -28,7 +28,8 @@ const WIDTHS_S = Float64Array.from(
 export class AgeDistribution {
   #histogram: Histogram;
   readonly #price: number;
-  readonly #schedules = new Map<number, Int32Array>();
+  /** By number of dependents. `cdf`: probability of being final by the end of each cell. */
+  readonly #schedules = new Map<number, { next: Int32Array; cdf: Float64Array }>();
   #observed: number;
   #scheduledAt = 0;
 
@@ -64,16 +65,18 @@ export class AgeDistribution {
       this.#scheduledAt = this.#observed;
       this.#schedules.clear();
     }
+    const price = this.#price * dependents;
     let schedule = this.#schedules.get(dependents);
     if (!schedule) {
-      const belief = this.#histogram.smoothed(SPREAD.share, SPREAD.reach, 1);
-      const price = this.#price * dependents;
-      schedule = checkingSchedule({ cdf: belief.cdf(), widths: WIDTHS_S, from: 0, price, endLag: 0 });
+      const cdf = this.#histogram.smoothed(SPREAD.share, SPREAD.reach, 1).cdf();
+      schedule = { cdf, next: checkingSchedule({ cdf, widths: WIDTHS_S, from: 0, price, endLag: 0 }) };
       this.#schedules.set(dependents, schedule);
     }
-    const next = schedule[cellOf(ageMs)] as number;
+    const cell = cellOf(ageMs);
+    const next = schedule.next[cell] as number;
     // At least 1 % later, because polls within one cell would otherwise repeat without delay.
-    return Math.max(EDGES_MS[next < 0 ? AGE_CELLS : next] as number, ageMs * 1.01 + 50);
+    const scheduledMs = Math.max(EDGES_MS[next < 0 ? AGE_CELLS : next] as number, ageMs * 1.01 + 50);
+    return Math.min(scheduledMs, ageMs + intervalMs(schedule.cdf, cell, price));
   }
 
   get medianMs(): number {
@@ -87,6 +90,18 @@ export class AgeDistribution {
     const points = cdf.slice(0, end).map((probability, i) => ({ afterMs: EDGES_MS[i + 1] as number, probability }));
     return [{ afterMs: 0, probability: 0 }, ...points];
   }
+}
+
+/**
+ * Returns the optimum interval of polls within a cell, in which the hazard is constant: sqrt(2 / (hazard x price)). Infinity
+ * if the cell is shorter, because the schedule covers that.
+ */
+function intervalMs(cdf: Float64Array, cell: number, price: number): number {
+  const widthS = WIDTHS_S[cell] as number;
+  const before = cdf[cell - 1] ?? 0;
+  const hazardPerS = ((cdf[cell] as number) - before) / (1 - before) / widthS;
+  const intervalS = Math.sqrt(2 / (hazardPerS * price));
+  return intervalS < widthS ? 1_000 * intervalS : Number.POSITIVE_INFINITY;
 }
 
 function cellOf(ageMs: number): number {

@@ -22,6 +22,8 @@ const TOGETHER = { slots: 1 / 3, ms: 2_000 };
 /** A submission that its first poll finds final within this time counts as final at tracking. */
 const ALREADY_FINAL_MS = 1_000;
 const LONGEST_LAG_MS = 60_000;
+/** Share of the unsent submissions that depend on the finality of those that were sent. */
+const UNSENT_SHARE = 0.25;
 
 /**
  * A final submission. `isExact`: it became final in the slot of `foundAt`, else in that slot or an earlier one after
@@ -40,6 +42,11 @@ export class FinalityModel {
   readonly #groups = new FinalityGroups();
   readonly #recent: Final[] = [];
   #clock = new SlotClock();
+  /** Order of the newest submission that was found final. */
+  #newestFinal = 0;
+  /** When the newest block was found to have several submissions; those up to the order `#swept` were polled since. */
+  #sharedAt = NEVER;
+  #swept = 0;
   ages: AgeDistribution;
   /** Null while no slot time is known. */
   slots: SlotModel | null = null;
@@ -110,12 +117,14 @@ export class FinalityModel {
     at: number,
   ): { lagMs: number; isNews: boolean; isOther: boolean } {
     const { queue, slots } = this;
+    this.#newestFinal = Math.max(this.#newestFinal, item.order);
     const cohort = queue.line.cohortOf(item);
     const queuedAt = queue.queuedAt(item);
     const event = { after: Math.max(item.openAt, queuedAt), by: at };
     const known = this.#groups.find(block, event, slots ? slots.periodMs * TOGETHER.slots : TOGETHER.ms);
     if (known) this.#groups.addMember(known, event);
     const group = known ?? this.#groups.begin(block, { after: Math.max(event.after, cohort?.openAt ?? NEVER), by: at });
+    if (block !== null && group.members === 2) [this.#sharedAt, this.#swept] = [at, 0];
     const lagMs = known && slots ? at - known.foundAt : this.#lagMs(item, cohort, event.after, at);
     const isNews =
       slots !== null &&
@@ -134,7 +143,8 @@ export class FinalityModel {
       isOther = this.#learnWait(final, weight);
     }
     if (slots) queue.catchUp(item, at);
-    queue.remove(item, group.foundAt);
+    // Its group was found earlier, but a poll may have found this member open after that.
+    queue.remove(item, Math.max(item.openAt, group.foundAt));
     if (!known && this.#clock.learn(group, this.ages.medianMs, queue.senders !== null)) {
       this.#beginSlots();
       isOther = true;
@@ -143,18 +153,40 @@ export class FinalityModel {
   }
 
   /**
+   * While no slot time is known: the submission that has waited longest is polled on behalf of those behind it. A
+   * submission that is open although a later one is final is excluded: its lateness is no evidence about the others.
+   */
+  get head(): Candidate | undefined {
+    const { line } = this.queue;
+    return this.slots ? undefined : (line.firstAfter(this.#newestFinal) ?? line.first);
+  }
+
+  /**
+   * While no slot time is known: the first submission that was not polled since a later one was found in a block of
+   * several. It is probably final.
+   */
+  get missed(): Candidate | undefined {
+    if (this.slots) return undefined;
+    const { line } = this.queue;
+    let item = line.firstAfter(this.#swept);
+    for (; item && item.openAt >= this.#sharedAt; item = line.firstAfter(this.#swept)) this.#swept = item.order;
+    return item && item.order < this.#newestFinal ? item : undefined;
+  }
+
+  /**
    * Returns the expected number of submissions that are found final with a member of this cohort in a slot: in the current
-   * slot also those of other cohorts, in proportion to the probability that they have the same event.
+   * slot also those of other cohorts, in proportion to the probability that they have the same event. Serial senders send
+   * the next submissions when these are final, so that a search in the wrong slot delays those, too: they count in part.
    */
   dependents(cohort: Cohort, slot: number, now: number): number {
     const { slots, queue } = this;
-    if (slot !== slots?.slotAt(now)) return cohort.size;
+    const { cohorts, size } = queue.line;
+    const unsent = queue.senders === null ? 0 : size - cohorts.reduce((sum, other) => sum + other.size, 0);
+    const waiting = UNSENT_SHARE * unsent;
+    if (slot !== slots?.slotAt(now)) return cohort.size + waiting;
     const within = (of: Cohort) => slots.prospect({ start: of, openAt: of.openAt }, slot).within;
     const own = within(cohort);
-    return queue.line.cohorts.reduce(
-      (sum, other) => sum + (other.size && other.size * Math.min(own, within(other))),
-      0,
-    );
+    return cohorts.reduce((sum, other) => sum + (other.size && other.size * Math.min(own, within(other))), waiting);
   }
 
   #lagMs(item: Candidate, cohort: Cohort | null, after: number, at: number): number {

@@ -58,8 +58,6 @@ class LearnedPacing implements PacingPolicy {
   #current: Candidate | null = null;
   /** The poll in flight whose response is awaited before others are polled for the same event. */
   #probe: { item: Candidate; sentAt: number } | null = null;
-  /** Order of the newest submission that was found final. */
-  #newestFinal = 0;
 
   constructor({ lagPrice }: LearnedPacingSettings, { reschedule, random }: Parameters<PolicyFactory>[0]) {
     this.#price = lagPrice;
@@ -186,7 +184,6 @@ class LearnedPacing implements PacingPolicy {
   }
 
   #final(item: Candidate, block: number | null, at: number, now: number): void {
-    this.#newestFinal = Math.max(this.#newestFinal, item.order);
     const { lagMs, isNews, isOther } = this.#model.observeFinal(item, block, at);
     this.#cost.final(lagMs);
     if (isOther) {
@@ -198,18 +195,8 @@ class LearnedPacing implements PacingPolicy {
     this.#rescheduleHead(now);
   }
 
-  /**
-   * While no slot time is known, the submission that has waited longest is polled on behalf of those behind it. A
-   * submission that is open although a later one is final is excluded: its lateness is no evidence about the others.
-   */
   #rescheduleHead(now: number): void {
-    const head = this.#head;
-    if (head) this.#pollEarlier(head, now);
-  }
-
-  get #head(): Candidate | undefined {
-    const { slots, queue } = this.#model;
-    return slots ? undefined : (queue.line.firstAfter(this.#newestFinal) ?? queue.line.first);
+    for (const item of [this.#model.missed, this.#model.head]) if (item) this.#pollEarlier(item, now);
   }
 
   /** Assigns the submissions that have begun to wait for finality to cohorts. */
@@ -282,7 +269,8 @@ class LearnedPacing implements PacingPolicy {
   #ageAt(item: Candidate): number {
     const { ages, queue } = this.#model;
     const queuedAt = queue.queuedAt(item);
-    const isHead = item === this.#head;
+    if (item === this.#model.missed) return NEVER;
+    const isHead = item === this.#model.head;
     const maxDependents = ages.observed < LEARNING ? queue.line.size : MAX_DEPENDENTS;
     const dependents = isHead ? rounded(Math.min(maxDependents, queue.line.size)) : 1;
     return queuedAt + ages.nextAgeMs(Math.max(0, item.openAt - queuedAt), dependents);

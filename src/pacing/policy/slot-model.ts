@@ -34,7 +34,9 @@ export class SlotModel {
   #eventCdf: Float64Array | null = null;
   /** Probability that there was no event, for each of the last slots. */
   readonly #none = new Map<number, number>();
+  /** Results of `#plan` and `prospect` for the present evidence. */
   readonly #plans = new Map<string, number>();
+  readonly #prospects = new Map<string, Prospect>();
   /**
    * Shiryaev-Roberts statistic (Shiryaev, Theory Probab. Appl. 8, 1963) of the hypothesis that submissions become final in
    * earlier slots than before: polls then find all of them final, at the first attempt, which teaches nothing else.
@@ -104,7 +106,7 @@ export class SlotModel {
     this.#current = this.#events.slot(slot);
     this.#unobserved = this.#events.slot(Number.NEGATIVE_INFINITY);
     this.#eventCdf = null;
-    this.#plans.clear();
+    this.#discardResults();
     return true;
   }
 
@@ -144,11 +146,21 @@ export class SlotModel {
     const hazards = this.#waits.hazards(start.zone);
     const events = waiting.map((p, k) => p * (hazards[k] as number) + (isExact ? 0 : (unseen[k] as number)));
     this.#waits.learn(this.#clock.position(beganAt), events, weight);
-    this.#plans.clear();
+    this.#discardResults();
   }
 
   /** Returns the state of a submission at the start of a slot. */
   prospect(waiting: Waiting, slot: number): Prospect {
+    const { start, openAt } = waiting;
+    const key = `${start.slot} ${start.zone} ${openAt} ${slot}`;
+    const known = this.#prospects.get(key);
+    if (known) return known;
+    const prospect = this.#prospectOf(waiting, slot);
+    this.#prospects.set(key, prospect);
+    return prospect;
+  }
+
+  #prospectOf(waiting: Waiting, slot: number): Prospect {
     const hazards = this.#waits.hazards(waiting.start.zone);
     const wait = this.#wait(waiting, slot);
     const open = sum(wait.waiting);
@@ -226,10 +238,16 @@ export class SlotModel {
     const { within } = this.prospect(waiting, last);
     const [ifNone, ifEvent] = found === null ? [1, 1 - within] : [found, within + found];
     this.#none.set(last, (none * ifNone) / Math.max(1e-9, none * ifNone + (1 - none) * ifEvent));
+    this.#prospects.clear();
+  }
+
+  #discardResults(): void {
+    this.#plans.clear();
+    this.#prospects.clear();
   }
 
   #observe(observation: SlotObservation): void {
-    if (this.#current.observe(observation)) this.#plans.clear();
+    if (this.#current.observe(observation)) this.#discardResults();
   }
 
   #wait({ start, openAt }: Waiting, slot: number): Wait {

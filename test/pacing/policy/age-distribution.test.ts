@@ -15,3 +15,13 @@ it('the age distribution finds quartiles from intervals of a fifth of the age', 
   expect(ages.medianMs / 80_000).toBeGreaterThan(0.85);
   expect(ages.medianMs / 80_000).toBeLessThan(1.15);
 });
+
+it('the more submissions depend on a poll, the sooner it is due, even within one cell of the distribution', () => {
+  const ages = new AgeDistribution(1);
+  for (let i = 0; i < 50; i++) ages.learn(400_000 + 5_000 * i, 405_000 + 5_000 * i);
+  const afterMs = (dependents: number) => ages.nextAgeMs(500_000, dependents) - 500_000;
+  expect(afterMs(1)).toBeGreaterThan(5_000);
+  expect(afterMs(16)).toBeLessThan(afterMs(1));
+  // A cell is 35 s long at this age.
+  expect(afterMs(64)).toBeLessThan(4_000);
+});

@@ -74,3 +74,15 @@ it('during a stall, one submission is polled at a time on behalf of all', () => 
   expect(times.length).toBeGreaterThan(50);
   expect(mostAtOnce).toBeLessThanOrEqual(4);
 });
+
+describe('while no slot time is known', () => {
+  it('a queue behind serial senders is followed closely, however old its submissions are', () => {
+    const lags = lagsOf({ world: 'usual', senders: 3 }, bursts(50), 9);
+    expect(lags.filter((lag) => lag > 10)).toHaveLength(0);
+  });
+
+  it('the end of a stall is found for all submissions soon, in whatever order they are polled', () => {
+    const lags = lagsOf({ world: 'rough' }, { kind: 'poisson', perS: 0.2, submissions: 60 }, 8);
+    expect(lags.filter((lag) => lag > 30)).toHaveLength(0);
+  });
+});
