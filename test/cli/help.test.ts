@@ -15,6 +15,7 @@ const COMMANDS = [
   'count',
   'lookup',
   'wait',
+  'update',
   'cancel',
   'pacing',
   'tail',
@@ -67,7 +68,7 @@ describe('--help', () => {
     for (const entry of stdout.split(/\n(?= {2}\S)/).map((text) => text.replaceAll(/\s+/g, ' '))) {
       expect(entry).not.toMatch(/default: (?:\[\]|"\d+")/);
       if (/^ --[a-z-]+ <duration>/.test(entry))
-        expect(entry).toMatch(/\(default: (?:\d+(?:ms|s|m|h|d)|no limit|what the server is set to)\)/);
+        expect(entry).toMatch(/\(default: (?:\d+(?:ms|s|m|h|d)|no limit|unchanged|what the server is set to)\)/);
     }
   });
 });

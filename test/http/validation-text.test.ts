@@ -195,7 +195,7 @@ describe('the reasons of invalid requests are clear', () => {
     ],
     ['GET', '/v1/submissions?limit=many', undefined, 'limit', 'must be a whole number from 1 to 1000, not "many"'],
     ['GET', '/v1/submissions?limit=1&limit=2', undefined, 'limit', 'must be given once'],
-    ['GET', '/v1/submissions?status=done', undefined, 'status', 'must be one of "tracking"'],
+    ['GET', '/v1/submissions?status=done', undefined, 'status', 'must be one or more of tracking'],
     ['GET', '/v1/submissions?offset=1', undefined, '', 'there is no parameter "offset"'],
     ['GET', '/v1/get_submission_info', undefined, 'submission_id', 'is missing: it must be a string'],
   ])('%s %s with %j reports "%s": %s', async (method, path, body, pointer, expected) => {

@@ -24,13 +24,21 @@ export function addUpdateSubmissions(program: Command): void {
   withServer(program.command('update'))
     .description('Change options of submissions. The time limits of a submission that has ended cannot be changed.')
     .argument('<ids...>', 'submission ids')
-    .option('--deadline <duration>', 'new time limit for finality, from now on: 90s, 10m, 24h, 7d', parseDuration)
     .option(
-      '--unknown-grace <duration>',
-      'how long "not found" means "not yet", since tracking began; at least 120s apply',
+      '--deadline <duration>',
+      'new time limit for finality, from now on: 90s, 10m, 24h, 7d (default: unchanged)',
       parseDuration,
     )
-    .option('--stuck-after <duration>', 'when it is reported as stuck, since tracking began', parseDuration)
+    .option(
+      '--unknown-grace <duration>',
+      'how long "not found" means "not yet", since tracking began; at least 120s apply (default: unchanged)',
+      parseDuration,
+    )
+    .option(
+      '--stuck-after <duration>',
+      'when it is reported as stuck, since tracking began (default: unchanged)',
+      parseDuration,
+    )
     .option('--metadata <json>', 'JSON object that replaces the metadata; none removes it', parseMetadata)
     .option('--callback-url <url>', 'URL that receives the events; none stops sending them')
     .option('--json', 'print one JSON line per submission')

@@ -108,7 +108,7 @@ function parsedObject(text: string): unknown {
 /** Returns why a filter is not allowed; undefined if it is. */
 function metadataRefusal(fields: unknown): string | undefined {
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
-    return 'must be metadata.<name>=<value>, or an object as JSON like {"order":4711}';
+    return 'must be written as metadata.order=4711, or be an object as JSON like {"order":4711}';
   const entries = Object.entries(fields);
   if (entries.length === 0 || entries.length > MAX_METADATA) return `must have 1 to ${MAX_METADATA} names`;
   for (const [name, value] of entries) {
