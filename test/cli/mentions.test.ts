@@ -17,7 +17,6 @@ const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docker-compose.ym
 
 /** Options of Node, npm, Docker, Redis, git, Helm, kubectl, cosign and other programs. */
 const FOREIGN = [
-  'default-non-nullable',
   'appendfsync',
   'appendonly',
   'atomic',

@@ -113,7 +113,10 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
 
     it('is required again once the token is refused', async () => {
       const page = await browser.open(`${app.url}/#/submissions`);
+      const loaded = page.waitForResponse('**/v1/submissions?*');
       await signIn(page, API_KEY);
+      // Its first request must not be the refused one.
+      await loaded;
       await page.route('**/v1/submissions?*', (route) => route.fulfill({ status: 401, body: '{}' }));
       await page.getByRole('button', { name: 'Refresh' }).click();
       await page.getByText('no longer accepts the token').waitFor();

@@ -209,9 +209,9 @@ export class SlotsToWait {
     const isAsGood = (cut: number) => (entropies[(cut + PHASES) % PHASES] as number) < least + AS_GOOD;
     while (last - first < PHASES - 1 && isAsGood(last + 1)) last++;
     while (last - first < PHASES - 1 && isAsGood(first - 1)) first--;
-    // While nothing is known, every cut is equally good.
-    const isPlateau = last - first < PHASES - 1;
-    const cut = isKept ? this.#cut : isPlateau ? Math.round((first + last) / 2) : best;
+    // While nothing is known, every cut is equally good, and only the prior decides.
+    const isKnown = last - first < PHASES - 1;
+    const cut = isKept ? this.#cut : isKnown ? Math.round((first + last) / 2) : best;
     this.#edge = { first: Math.min(first, cut - EDGE), end: Math.max(last, cut + EDGE) };
     this.#cut = (cut + PHASES) % PHASES;
   }
