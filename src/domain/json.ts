@@ -47,8 +47,8 @@ function isContainer(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }
 
-/** Integers of fewer digits are exact. */
-const LONG_INTEGER = /\d{16}/;
+/** Integers of fewer digits are exact. Digits within a string, such as those of fees, need no reviver. */
+const LONG_INTEGER = /(?:^|[:,[\s])-?\d{16}/;
 
 /**
  * Parses JSON. An integer that is too large for a JavaScript number becomes the string of its digits. Returns undefined if
