@@ -9,6 +9,8 @@ import { queryOf, SearchRequests, type SendRequest, type SubmissionQuery, toJson
 import {
   type AuditEntry,
   type AuditPage,
+  type AuditQuery,
+  type AuditVerification,
   type Erased,
   type FoundSubmissions,
   isFinal,
@@ -42,8 +44,8 @@ const MAX_OUTAGE_MS = 60_000;
 
 /** Timeout of a request without a long poll. */
 const CALL_TIMEOUT_MS = 60_000;
-/** Timeout of an erasure, which reads the whole ledger. */
-const ERASURE_TIMEOUT_MS = 600_000;
+/** Timeout of requests that read the whole ledger or audit. */
+const LONG_TIMEOUT_MS = 600_000;
 
 /** Added to the duration of a long poll. */
 const RESPONSE_MARGIN_MS = 5_000;
@@ -223,15 +225,19 @@ export class DawatchClient {
     return this.#requestWithToken('POST', '/v1/reload');
   }
 
-  /** Returns a page of the audit of changes and user lookups, newest first. Needs the role admin. */
-  audit(query: { limit?: number; cursor?: string } = {}): Promise<AuditPage> {
+  /** Returns a page of the audit, newest first. With conditions it may be short although more follow. Needs the role admin. */
+  audit(query: AuditQuery = {}): Promise<AuditPage> {
     return this.#requestWithToken('GET', `/v1/audit${queryOf(query)}`);
   }
 
-  /**
-   * Yields all entries of the audit, oldest first. Needs the role admin. The export is audited itself. Throws ConnectionError if
-   * the response ends early.
-   */
+  /** Checks every hash of the audit. `expect_head`: the hash of an entry that must occur. Needs the role admin. */
+  verifyAudit(query: { expect_head?: string } = {}): Promise<AuditVerification> {
+    return this.#requestWithToken('GET', `/v1/audit/verify${queryOf(query)}`, undefined, {
+      timeoutMs: LONG_TIMEOUT_MS,
+    });
+  }
+
+  /** Yields all entries of the audit, oldest first. Needs the role admin. Audited. Throws ConnectionError if the response ends early. */
   async *exportAudit(signal?: AbortSignal): AsyncGenerator<AuditEntry, void, undefined> {
     const headers = { accept: 'application/x-ndjson', ...this.#bearer() };
     const response = await this.#fetch('GET', '/v1/audit?format=ndjson', { headers, signal: signal ?? null });
@@ -241,12 +247,9 @@ export class DawatchClient {
     for await (const line of linesOf(bytesOf(response))) if (line !== '') yield JSON.parse(line) as AuditEntry;
   }
 
-  /**
-   * Erases the data of a person: everything with an e-mail address, or the metadata of submissions with one entry. Needs the role
-   * admin.
-   */
+  /** Erases the data of a person, found by an e-mail address or an entry of metadata. Needs the role admin. */
   erase(person: { email: string } | { metadata: Record<string, string | number | boolean> }): Promise<Erased> {
-    return this.#requestWithToken('POST', '/v1/erasures', person, { timeoutMs: ERASURE_TIMEOUT_MS });
+    return this.#requestWithToken('POST', '/v1/erasures', person, { timeoutMs: LONG_TIMEOUT_MS });
   }
 
   #bearer(): Record<string, string> {

@@ -55,6 +55,14 @@ export type DeliveryQuery = {
   cursor?: string;
 };
 
+/** `since`, `until`: times of the events, ISO 8601. `event_types`: exact types, or wildcards such as `submission.*`. */
+export type ReplayRequest = { destination: string; since: string } & Partial<{
+  until: string;
+  event_types: readonly string[];
+  submission_id: string;
+  dry_run: boolean;
+}>;
+
 /** Deliveries of events and their results. Needs the role admin. Methods throw ApiError or ConnectionError. */
 export class DeliveryRequests {
   readonly #send: SendRequest;
@@ -80,8 +88,8 @@ export class DeliveryRequests {
     return this.#send('POST', `/v1/deliveries/${id}/replay`);
   }
 
-  /** Sends all dead letters of a destination again whose event is not older than `since` (ISO 8601). */
-  replayDead(dead: { destination: string; since: string }): Promise<{ replayed: number }> {
+  /** Sends the dead letters and missed events of a destination again, or with `dry_run` only counts them. */
+  replayDead(dead: ReplayRequest): Promise<{ replayed: number }> {
     return this.#send('POST', '/v1/deliveries/replay', dead);
   }
 }

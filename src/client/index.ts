@@ -1,7 +1,14 @@
 /** The package `@dawatch/client`: needs only what Node 20.3, Bun and browsers have in common. `@dawatch/client/webhook` needs Node's crypto. */
 
 export { DawatchClient, type DawatchClientOptions } from './client.ts';
-export type { Delivery, DeliveryAttempt, DeliveryDetails, DeliveryPage, DeliveryQuery } from './deliveries.ts';
+export type {
+  Delivery,
+  DeliveryAttempt,
+  DeliveryDetails,
+  DeliveryPage,
+  DeliveryQuery,
+  ReplayRequest,
+} from './deliveries.ts';
 export { ApiError, ConnectionError } from './errors.ts';
 export type { EventOptions, FeedEvent } from './events.ts';
 export type { Alert, AlertPage, AlertQuery, Mute, MutePage, NewMute } from './notifications/alerts.ts';
@@ -20,6 +27,8 @@ export type { SubmissionQuery } from './request.ts';
 export {
   type AuditEntry,
   type AuditPage,
+  type AuditQuery,
+  type AuditVerification,
   type Erased,
   type FoundSubmissions,
   type HistoryEntry,

@@ -192,6 +192,7 @@ export type Erased = {
     submissions: number;
     history: number;
     events: number;
+    alerts: number;
     attempts: number;
     report_rows: number;
     audit_persons: number;
@@ -207,6 +208,29 @@ export type AuditPage = {
   head: { seq: number; hash: string } | null;
   entries: AuditEntry[];
   next_cursor: string | null;
+};
+
+/** Conditions that all apply. `action`: one or several. `since`, `until`: ISO 8601. `limit`: 1 to 1,000, default 100. */
+export type AuditQuery = {
+  caller?: string;
+  action?: string | readonly string[];
+  subject?: string;
+  since?: string;
+  until?: string;
+  limit?: number;
+  cursor?: string;
+};
+
+/** The result of checking the audit. `entries`: if it is not intact, those before the first wrong one. */
+export type AuditVerification = {
+  intact: boolean;
+  entries: number;
+  /** The hash of the newest entry; null if the audit is not intact. */
+  head: string | null;
+  erased_persons: number | null;
+  /** The first wrong entry; null if the audit is intact, or if no single entry is wrong. */
+  seq: number | null;
+  reason: string | null;
 };
 
 /** Requests per submission, and mean seconds between finality and its detection. */

@@ -10,6 +10,9 @@ export type Channel = {
   address: string;
   /** It receives the events that match at least one of them. */
   routes: { types: string[]; metadata: Record<string, unknown> | null }[];
+  /** When an attempt last succeeded and last failed; null: never. */
+  last_success_at: string | null;
+  last_failure_at: string | null;
   deliveries: { waiting: number; dead: number };
 };
 

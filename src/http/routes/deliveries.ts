@@ -107,9 +107,10 @@ const OPERATIONS = operations('notifications', {
     summary: 'Replay the dead letters of a destination',
     description:
       'Replays dead letters of events since a time: those of a webhook, a channel, the callbacks to one origin or, with ' +
-      'webhook:callbacks, all callbacks. Includes events that a webhook missed while it was disabled.',
+      'webhook:callbacks, all callbacks. Includes events that a webhook missed while it was disabled. With `dry_run` it only counts ' +
+      'them, and is not audited.',
     body: replaySchema,
-    response: { 202: replayedSchema, ...replayProblems },
+    response: { 200: replayedSchema, 202: replayedSchema, ...replayProblems },
   },
 });
 
@@ -167,19 +168,33 @@ export function registerDeliveries(
   });
 
   app.post('/v1/deliveries/replay', { schema: OPERATIONS.replayDeadLetters }, async (request, reply) => {
-    const { destination, since } = request.body;
+    const { destination, dry_run: isDryRun, event_types: types, submission_id: submissionId, ...times } = request.body;
+    const since = Date.parse(times.since);
     const now = clock.now();
     const parsed = parseDestination(destination);
     if (parsed.kind === 'webhook' && !webhooks.get(parsed.webhookId, now))
       return sendProblem(reply, { status: 404, detail: `there is no webhook ${parsed.webhookId}` });
-    const replay = () => deliveries.replayDead(destination, Date.parse(since), now);
-    const replayed = audit.change(actorOf(request), now, replay, (count) =>
+    const only = {
+      until: times.until === undefined ? undefined : Date.parse(times.until),
+      eventTypes: types && typesCovered(types),
+      submissionId,
+    };
+    const conditions = [
+      `since ${times.since}`,
+      ...(times.until === undefined ? [] : [`until ${times.until}`]),
+      ...(types ? [`types ${types.join(' ')}`] : []),
+      ...(submissionId === undefined ? [] : [`submission ${submissionId}`]),
+    ].join(', ');
+    const replay = () => deliveries.replayDead(destination, since, now, only);
+    const entryOf = (count: number | undefined) =>
       count === undefined
         ? undefined
-        : { action: 'deliveries.replay', subject: destination, detail: `${count} since ${since}` },
-    );
+        : ({ action: 'deliveries.replay', subject: destination, detail: `${count} ${conditions}` } as const);
+    const replayed = isDryRun
+      ? deliveries.countDead(destination, since, only)
+      : audit.change(actorOf(request), now, replay, entryOf);
     if (replayed === undefined) return conflict(reply, `${destination} is disabled or not configured`);
-    return reply.code(202).send({ replayed });
+    return reply.code(isDryRun ? 200 : 202).send({ replayed });
   });
 }
 

@@ -13,10 +13,12 @@ import {
   toUnreadableRow,
   type UnreadableEvent,
 } from '../../domain/notifications/event-body.ts';
+import { eventTypeSchema, MAX_TYPES } from '../../domain/notifications/subscription.ts';
 import type { ReportUnreadable } from '../../domain/stored.ts';
 import { timeSchema, unreadableSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
-import { integer, nextCursorSchema } from '../query.ts';
+import { submissionIdSchema } from '../../domain/track-request.ts';
+import { checkRange, integer, nextCursorSchema } from '../query.ts';
 
 export const deliveryIdSchema = z
   .string()
@@ -37,21 +39,39 @@ export const eventIdSchema = z
   .describe('Only deliveries of this event')
   .meta({ examples: ['evt_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11'] });
 
+const moment = z.iso.datetime({ offset: true, error: 'must be a time like 2026-01-02T03:04:05Z' });
+
 export const replaySchema = z
   .strictObject({
     destination: destinationSchema,
-    since: z.iso
-      .datetime({ offset: true, error: 'must be a time like 2026-01-02T03:04:05Z' })
-      .describe('Only events from this time on'),
+    since: moment.describe('Only events from this time on'),
+    until: moment.optional().describe('Only events before this time'),
+    event_types: z
+      .array(eventTypeSchema)
+      .min(1)
+      .max(MAX_TYPES)
+      .optional()
+      .describe('Only events of these types: exact types, or wildcards like submission.*'),
+    submission_id: submissionIdSchema.optional().describe('Only events about this submission'),
+    dry_run: z.boolean().default(false).describe('Only count: nothing is sent'),
   })
+  .superRefine(({ since, until }, context) =>
+    checkRange(context, {
+      since: Date.parse(since),
+      until: until === undefined ? until : Date.parse(until),
+      name: 'until',
+    }),
+  )
   .meta({
     id: 'ReplayRequest',
     examples: [{ destination: 'webhook:wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11', since: '2026-01-02T03:04:05Z' }],
   });
 
 export const replayedSchema = z
-  .object({ replayed: z.int().describe('Number of dead letters that were scheduled again') })
-  .describe('The dead letters are scheduled again')
+  .object({
+    replayed: z.int().describe('Number of deliveries that were scheduled again; with `dry_run`, that would be'),
+  })
+  .describe('The dead letters and missed events are scheduled again, or counted')
   .meta({ id: 'ReplayedDeliveries', examples: [{ replayed: 12 }] });
 
 const EXAMPLE = {

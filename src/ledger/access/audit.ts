@@ -1,5 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Actor, AuditAction, AuditResult } from '../../domain/audit/actions.ts';
+import { findBounded } from '../file/bounded-search.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
 import { type AuditedPerson, CHAIN_START, entryHash, personDigest, type StoredEntry } from './audit-chain.ts';
@@ -18,6 +19,16 @@ export type AuditedLookup = AuditedAction & {
   email?: string | null;
   /** The token of a forwarded caller. A short hash of it is added to the name of the actor. */
   bearer?: string | undefined;
+};
+
+/** Conditions that all apply. Times are epoch milliseconds; `since` includes its time, `until` excludes it. */
+export type AuditFilter = {
+  caller?: string | undefined;
+  /** At least one. */
+  actions?: readonly AuditAction[] | undefined;
+  subject?: string | undefined;
+  since?: number | undefined;
+  until?: number | undefined;
 };
 
 /** Distinguishes unknown secrets, but is too short to identify a secret elsewhere. */
@@ -91,12 +102,22 @@ export class AuditTrail {
     return this.#db.row`SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`;
   }
 
-  /** Returns entries, newest first, and the position to continue `before`; null at the end. */
-  list(query: { limit: number; before?: number | undefined }): { entries: StoredEntry[]; nextBefore: number | null } {
-    const { limit, before = Number.MAX_SAFE_INTEGER } = query;
-    const rows = this.#db.iterate<StoredEntry>(NEWEST, before, limit + 1);
-    const { page, hasMore } = takePage(rows, limit);
-    return { entries: page, nextBefore: hasMore ? (page.at(-1)?.seq ?? null) : null };
+  /**
+   * Returns entries, newest first, and the position to continue `before`; null at the end. A page examines a bounded number of
+   * entries: it may have fewer than `limit`, even none, although more follow.
+   */
+  list(query: AuditFilter & { limit: number; before?: number | undefined }): {
+    entries: StoredEntry[];
+    nextBefore: number | null;
+  } {
+    const { limit, before = Number.MAX_SAFE_INTEGER, caller = null, actions, subject = null, ...times } = query;
+    const { since = Number.MIN_SAFE_INTEGER, until = Number.MAX_SAFE_INTEGER } = times;
+    const parameters = { p0: before, caller, actions: actions ? JSON.stringify(actions) : null, subject, since, until };
+    return this.#db.snapshot(() => {
+      const { found, next } = findBounded(this.#db, { ...SEARCH, parameters }, limit);
+      const entries = found.flatMap(({ id }) => this.#db.row<StoredEntry>(BY_SEQ, id) ?? []);
+      return { entries, nextBefore: next === null ? null : Number(next[0]) };
+    });
   }
 
   /** Returns up to `limit` entries after that position, oldest first; none at the end. */
@@ -155,8 +176,24 @@ export const SELECT_ENTRY = `
          a.detail, a.person_digest AS personDigest, p.salt, p.email_hash AS emailHash, p.email_masked AS emailMasked,
          a.hash
   FROM audit a LEFT JOIN audit_persons p ON p.seq = a.seq`;
-const NEWEST = `${SELECT_ENTRY} WHERE a.seq < ? ORDER BY a.seq DESC LIMIT ?`;
+const BY_SEQ = `${SELECT_ENTRY} WHERE a.seq = +?`;
 const OLDEST = `${SELECT_ENTRY} WHERE a.seq > ? ORDER BY a.seq LIMIT ?`;
+
+/** Some 10 ms of the event loop. */
+const MAX_EXAMINED = 10_000;
+
+const SEARCH = {
+  table: 'audit a',
+  id: 'a.seq',
+  match: `(@caller IS NULL OR a.caller = @caller)
+    AND (@actions IS NULL OR a.action IN (SELECT value FROM json_each(@actions)))
+    AND (@subject IS NULL OR a.subject = @subject) AND a.at >= @since AND a.at < @until`,
+  order: { keys: ['a.seq'], direction: 'DESC', behind: 'a.seq < @p0' },
+  sources: [
+    { ranges: [], size: Number.POSITIVE_INFINITY, walk: [{ from: 'audit a WHERE a.seq < +@p0', keys: ['a.seq'] }] },
+  ],
+  maxExamined: MAX_EXAMINED,
+} as const;
 
 function normalOf(email: string): string {
   return email.trim().toLowerCase();

@@ -7,6 +7,7 @@ import {
 } from '../../domain/notifications/delivery.ts';
 import type { FanOut } from '../events/fan-out.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
+import type { ChannelResults } from './channel-results.ts';
 import type { Webhooks } from './webhooks.ts';
 
 /** How soon a delivery is sent to the new address of its webhook. */
@@ -17,8 +18,10 @@ export class AttemptResults {
   readonly #db: LedgerDatabase;
   readonly #fanOut: FanOut;
   readonly #webhooks: Webhooks;
+  readonly #channels: ChannelResults;
 
-  constructor(database: LedgerDatabase, fanOut: FanOut, webhooks: Webhooks) {
+  constructor(database: LedgerDatabase, fanOut: FanOut, webhooks: Webhooks, channels: ChannelResults) {
+    this.#channels = channels;
     this.#db = database;
     this.#fanOut = fanOut;
     this.#webhooks = webhooks;
@@ -55,6 +58,8 @@ export class AttemptResults {
       this.#fanOut.notifyDead({ destination, reason, count: 1 });
     }
     // An event that cannot be sent is no failure of the receiver.
+    if (parsed.kind === 'channel' && !isUndeliverable)
+      this.#channels.record(parsed.name, { isSuccess: next.kind === 'delivered', at: endedAt });
     if (webhookId === undefined || isMoved || isUndeliverable) return;
     if (next.kind === 'delivered') this.#webhooks.succeeded(webhookId);
     else if (next.kind === 'gone') this.#webhooks.disable(webhookId, 'gone', endedAt);

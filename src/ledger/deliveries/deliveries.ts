@@ -11,7 +11,14 @@ import type { FanOut } from '../events/fan-out.ts';
 import { findBounded, type Position } from '../file/bounded-search.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { AttemptResults } from './attempt-results.ts';
-import { type DeliveryFilter, deliverySearchOf, matches } from './delivery-filter.ts';
+import { ChannelResults } from './channel-results.ts';
+import {
+  type DeliveryFilter,
+  deliveryCondition,
+  deliverySearchOf,
+  matches,
+  type ReplayConditions,
+} from './delivery-filter.ts';
 import { type DueRow, SELECT_DELIVERY, toAttempt, toDelivery, toDueDelivery } from './delivery-rows.ts';
 import type { Webhooks } from './webhooks.ts';
 
@@ -23,11 +30,14 @@ export class Deliveries {
   readonly #db: LedgerDatabase;
   readonly #fanOut: FanOut;
   readonly #results: AttemptResults;
+  /** The latest success and failure of each channel. */
+  readonly channelResults: ChannelResults;
 
   constructor(database: LedgerDatabase, fanOut: FanOut, webhooks: Webhooks) {
     this.#db = database;
     this.#fanOut = fanOut;
-    this.#results = new AttemptResults(database, fanOut, webhooks);
+    this.channelResults = new ChannelResults(database);
+    this.#results = new AttemptResults(database, fanOut, webhooks, this.channelResults);
   }
 
   /** Calls `listener` after every commit with the destinations that have new deliveries. Returns a function that removes it. */
@@ -145,17 +155,25 @@ export class Deliveries {
 
   /**
    * Sends the dead letters of a destination again that were created at `since` or later, and the events that it missed since then
-   * while it was disabled. Returns their number; undefined if the destination is unknown or disabled.
+   * while it was disabled; `only` those that match. Returns their number; undefined if the destination is unknown or disabled.
    */
-  replayDead(destination: string, since: number, now: number): number | undefined {
+  replayDead(destination: string, since: number, now: number, only: ReplayConditions = {}): number | undefined {
     return this.#db.transaction(() => {
       if (!this.#fanOut.isEnabled(destination)) return undefined;
-      const replayed = this.#db.values<string>(
-        `${REPLAY} WHERE ${matches(destination)} AND state = 'dead' AND created_at >= @since RETURNING destination`,
-        { destination, since, now },
-      );
+      const { where, parameters } = deadLetters(destination, since, only);
+      const replayed = this.#db.values<string>(`${REPLAY} ${where} RETURNING destination`, { ...parameters, now });
       for (const each of replayed) this.#fanOut.notifyWaiting(each);
-      return replayed.length + this.#fanOut.addMissed(destination, since, now);
+      return replayed.length + this.#fanOut.addMissed(destination, since, now, only);
+    });
+  }
+
+  /** Returns what `replayDead` would return, and changes nothing. */
+  countDead(destination: string, since: number, only: ReplayConditions = {}): number | undefined {
+    return this.#db.snapshot(() => {
+      if (!this.#fanOut.isEnabled(destination)) return undefined;
+      const { where, parameters } = deadLetters(destination, since, only);
+      const dead = this.#db.value<number>(`SELECT count(*) FROM deliveries AS d ${where}`, parameters) ?? 0;
+      return dead + this.#fanOut.countMissed(destination, since, only);
     });
   }
 
@@ -183,8 +201,15 @@ const EVENT_OF = `
   SELECT ${EVENT_COLUMNS} FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS} WHERE d.id = ?`;
 
 const REPLAY = `
-  UPDATE deliveries
+  UPDATE deliveries AS d
   SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL, replayed_at = @now`;
+
+/** Returns the condition for the dead letters. What precedes `match` lets SQLite use an index. */
+function deadLetters(destination: string, since: number, only: ReplayConditions) {
+  const { match, parameters } = deliveryCondition({ ...only, destination, since, states: ['dead'] });
+  const where = `WHERE ${matches(destination)} AND state = 'dead' AND created_at >= @since AND (${match})`;
+  return { where, parameters };
+}
 
 /** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id. */
 const BY_ID = `${SELECT_DELIVERY} WHERE d.id = +?`;

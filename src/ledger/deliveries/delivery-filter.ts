@@ -17,6 +17,9 @@ export type DeliveryFilter = {
   until?: number | undefined;
 };
 
+/** Conditions of a replay in addition to its destination and start. */
+export type ReplayConditions = Pick<DeliveryFilter, 'submissionId' | 'eventTypes' | 'until'>;
+
 /** newest: the last created first. time: the latest event first. They differ for events that were replayed late. */
 export type DeliveryOrder = 'newest' | 'time';
 
@@ -30,8 +33,9 @@ const MAX_EXAMINED = 5_000;
 
 /** `after`: the position behind which the search continues. */
 export function deliverySearchOf(filter: DeliveryFilter, after: Position | undefined): Search {
-  const { destination = null, states, submissionId, eventId = null, eventTypes, since = FIRST, until = LAST } = filter;
+  const { destination = null, states, submissionId, eventId = null, until = LAST } = filter;
   const order = deliveryOrderOf(filter);
+  const { match, parameters } = deliveryCondition(filter);
   const [p0 = null, p1 = null] = after ?? { newest: [LAST], time: [until, -1] }[order];
   const sources: Source[] = [
     ...(submissionId === undefined ? [] : [OF_SUBMISSION]),
@@ -43,18 +47,25 @@ export function deliverySearchOf(filter: DeliveryFilter, after: Position | undef
   return {
     table: 'deliveries d',
     id: 'd.id',
-    match: matchOf(destination),
+    match,
     order: ORDERS[order],
     sources,
     maxExamined: MAX_EXAMINED,
-    parameters: {
-      ...{ p0, p1, destination, eventId, since, until },
-      submissionId: submissionId ?? null,
-      canonicalId: submissionId === undefined ? null : canonicalId(submissionId),
-      states: states ? JSON.stringify(states) : null,
-      eventTypes: eventTypes ? JSON.stringify(eventTypes) : null,
-    },
+    parameters: { ...parameters, p0, p1 },
   };
+}
+
+/** Returns a SQL condition for the row `d` of deliveries, and its parameters. */
+export function deliveryCondition(filter: DeliveryFilter): { match: string; parameters: Record<string, unknown> } {
+  const { destination = null, states, submissionId, eventId = null, eventTypes, since = FIRST, until = LAST } = filter;
+  const parameters = {
+    ...{ destination, eventId, since, until },
+    submissionId: submissionId ?? null,
+    canonicalId: submissionId === undefined ? null : canonicalId(submissionId),
+    states: states ? JSON.stringify(states) : null,
+    eventTypes: eventTypes ? JSON.stringify(eventTypes) : null,
+  };
+  return { match: matchOf(destination), parameters };
 }
 
 const CALLBACKS = webhookDestination(CALLBACKS_ID);

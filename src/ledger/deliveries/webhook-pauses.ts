@@ -15,7 +15,7 @@ const PAGE_EVENTS = 1_000;
 
 /**
  * The times in which webhooks were disabled. Events of such a time have no deliveries: one row records between which events it
- * was, however many there are. Every method must be called inside a transaction.
+ * was, however many there are. Methods that write must be called inside a transaction.
  */
 export class WebhookPauses {
   readonly #db: LedgerDatabase;
@@ -60,7 +60,7 @@ export class WebhookPauses {
       }
       if (remove) this.#db.run`UPDATE webhook_pauses SET through = ${first - 1} WHERE id = ${id}`;
     }
-    this.#removeEmpty(webhookId);
+    if (remove) this.#removeEmpty(webhookId);
   }
 
   /** A webhook does not miss the tests of others, and not the events of muted alerts. */

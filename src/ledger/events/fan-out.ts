@@ -8,6 +8,8 @@ import {
 import { createMatcher, type Subscription } from '../../domain/notifications/subscription.ts';
 import { CALLBACKS_ID } from '../../domain/notifications/webhook.ts';
 import { type ReportUnreadable, readStoredObject } from '../../domain/stored.ts';
+import { canonicalId } from '../../domain/submission.ts';
+import type { ReplayConditions } from '../deliveries/delivery-filter.ts';
 import { type MissedEvent, WebhookPauses } from '../deliveries/webhook-pauses.ts';
 import { readSubscription } from '../deliveries/webhook-rows.ts';
 import { CommittedChanges, type LedgerDatabase } from '../file/ledger-database.ts';
@@ -105,29 +107,57 @@ export class FanOut {
   }
 
   /**
-   * Adds deliveries of the events since `since` that a webhook, or one origin of the callbacks, missed while it was disabled.
-   * Returns their number. Must be called inside a transaction.
+   * Adds deliveries of the events since `since` that a webhook, or one origin of the callbacks, missed while it was disabled; `only`
+   * those that match. Returns their number. Must be called inside a transaction.
    */
-  addMissed(destination: string, since: number, now: number): number {
+  addMissed(destination: string, since: number, now: number, only: ReplayConditions = {}): number {
+    // The other events of the pause are still missed.
+    const isAll = Object.values(only).every((condition) => condition === undefined);
+    const remove = isAll && parseDestination(destination).kind === 'webhook';
+    let count = 0;
+    this.#visitMissed(destination, { since, only, remove }, (event, target) => {
+      this.#db.run`
+        INSERT INTO deliveries (event, destination, state, next_at, created_at, replayed_at)
+        VALUES (${event.seq}, ${target}, 'waiting', ${now}, ${event.at}, ${now})`;
+      count += 1;
+      this.notifyWaiting(target);
+    });
+    return count;
+  }
+
+  /** Returns the number of deliveries that `addMissed` would add. */
+  countMissed(destination: string, since: number, only: ReplayConditions = {}): number {
+    let count = 0;
+    this.#visitMissed(destination, { since, only, remove: false }, () => {
+      count += 1;
+    });
+    return count;
+  }
+
+  /** Calls `visit` with each missed event that has no delivery, and its destination. `remove`: see WebhookPauses. */
+  #visitMissed(
+    destination: string,
+    { since, only, remove }: { since: number; only: ReplayConditions; remove: boolean },
+    visit: (event: MissedEvent, target: string) => void,
+  ): void {
     const parsed = parseDestination(destination);
-    if (parsed.kind === 'channel') return 0;
+    if (parsed.kind === 'channel') return;
+    const { eventTypes, until = Number.MAX_SAFE_INTEGER } = only;
+    const submissionId = only.submissionId && canonicalId(only.submissionId);
     const isCallback = parsed.kind === 'callback' || destination === CALLBACKS;
     const webhookId = parsed.kind === 'callback' ? CALLBACKS_ID : parsed.webhookId;
     const route = this.#currentWebhooks().find((one) => one.destination === webhookDestination(webhookId));
-    let count = 0;
-    const visit = (event: MissedEvent) => {
-      if (!route?.matches(event)) return;
+    const visitMatching = (event: MissedEvent) => {
+      if (!route?.matches(event) || event.at >= until) return;
+      if (eventTypes && !eventTypes.includes(event.type)) return;
+      if (submissionId !== undefined && ![only.submissionId, submissionId].includes(event.submissionId ?? '')) return;
       const target = isCallback ? this.#callbackOf(event) : destination;
       if (target === undefined || (parsed.kind === 'callback' && target !== destination)) return;
-      const { changes } = this.#db.run`
-        INSERT INTO deliveries (event, destination, state, next_at, created_at, replayed_at)
-        SELECT ${event.seq}, ${target}, 'waiting', ${now}, ${event.at}, ${now}
-        WHERE NOT EXISTS (SELECT 1 FROM deliveries WHERE event = ${event.seq} AND destination = ${target})`;
-      count += changes;
-      if (changes > 0) this.notifyWaiting(target);
+      const isKnown = this.#db
+        .row`SELECT 1 AS found FROM deliveries WHERE event = ${event.seq} AND destination = ${target}`;
+      if (!isKnown) visit(event, target);
     };
-    this.pauses.replay(webhookId, since, visit, { remove: parsed.kind === 'webhook' });
-    return count;
+    this.pauses.replay(webhookId, since, visitMatching, { remove });
   }
 
   /**

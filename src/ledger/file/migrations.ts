@@ -1,5 +1,6 @@
 import { FINAL_STATUSES, STATUSES } from '../../domain/submission.ts';
 import { ALERT_MIGRATION } from '../deliveries/alert-migration.ts';
+import { CHANNEL_MIGRATION } from '../deliveries/channel-migration.ts';
 import { UUID_GLOB } from '../submissions/submission-rows.ts';
 import { TRACES } from '../submissions/trace-migration.ts';
 import { REPORTS } from './report-migration.ts';
@@ -295,4 +296,5 @@ export const MIGRATIONS: readonly string[] = [
   SEARCH_MIGRATION,
   ALERT_MIGRATION,
   TRACES,
+  CHANNEL_MIGRATION,
 ];

@@ -15,6 +15,8 @@ export type ErasedRows = {
   /** The value was replaced in them. */
   history: number;
   events: number;
+  /** The value was replaced in the summaries of alerts and the reasons of mutes. */
+  alerts: number;
   /** Their responses were removed, because a receiver may have quoted the event. */
   attempts: number;
   /** The value was a group of reports; they were added to the other values. */
@@ -59,7 +61,15 @@ export class Erasure {
     const value = personalValueOf(target);
     const subject = target.kind === 'email' ? 'email' : `metadata ${target.key}`;
     const entry = { action: 'data.erase', subject } as const;
-    const erased: ErasedRows = { submissions: 0, history: 0, events: 0, attempts: 0, report_rows: 0, audit_persons: 0 };
+    const erased: ErasedRows = {
+      submissions: 0,
+      history: 0,
+      events: 0,
+      alerts: 0,
+      attempts: 0,
+      report_rows: 0,
+      audit_persons: 0,
+    };
     this.#audit.append(actor, now(), { ...entry, result: 'started' });
     const before = this.#pragma('secure_delete') === FAST ? 'FAST' : this.#pragma('secure_delete');
     this.#setPragma('secure_delete = ON');
@@ -69,6 +79,8 @@ export class Erasure {
       if (target.kind === 'email') {
         erased.history += yield* this.#redact('history', 'seq', ['upstream_state', 'error', 'answer'], value);
         erased.events += yield* this.#redact('outbox', 'seq', ['detail'], value);
+        erased.alerts += yield* this.#redact('alerts', 'id', ['summary'], value);
+        erased.alerts += yield* this.#redact('mutes', 'id', ['reason'], value);
         erased.attempts += yield* this.#redact('attempts', 'id', ['error', 'response'], value);
       }
       this.#db.transaction(() => {
@@ -139,7 +151,7 @@ export class Erasure {
     return attempts.length;
   }
 
-  /** Replaces the value in columns of rows that are otherwise never changed. Returns the number of rows. */
+  /** Replaces the value in columns of a table. Returns the number of rows. */
   *#redact(table: string, key: string, columns: readonly string[], value: PersonalValue): Generator<void, number> {
     let count = 0;
     const sql = `SELECT ${key} AS position, ${columns.join(', ')} FROM ${table} WHERE ${key} > ? ORDER BY ${key}`;
@@ -171,7 +183,7 @@ export class Erasure {
     while (this.#db.transaction(step));
   }
 
-  /** Replaces a row by a copy with other values, because triggers refuse updates of these tables. References to it stay valid. */
+  /** Replaces a row by a copy with other values, because triggers refuse updates of most of these tables. References to it stay valid. */
   #rewrite(table: string, key: string, position: number, changes: Readonly<Record<string, string>>): void {
     const columns = this.#db.values<string>(`SELECT name FROM pragma_table_info('${table}')`);
     const copied = columns.map((column) => (column in changes ? `@${column}` : column));

@@ -1,8 +1,10 @@
 import { expect, it } from 'vitest';
+import { DawatchClient } from '../../../src/client/index.ts';
 import { AUDIT_ACTIONS, type AuditAction } from '../../../src/domain/audit/actions.ts';
 import { checkAudit } from '../../../src/ledger/access/audit-check.ts';
 import { call } from '../../support/app/http-calls.ts';
 import { type Lookups, openLookups } from '../../support/app/lookups.ts';
+import { rawConnection } from '../../support/ledger/ledger-file.ts';
 import { deadAddress } from '../../support/servers/upstream-server.ts';
 
 type Entry = { action: AuditAction; subject: string | null; detail: string | null; caller: string; result: string };
@@ -92,6 +94,26 @@ it('the export has all entries, oldest first, is audited, and can be asked for w
   expect(await checkAudit(`${lookups.folder}/ledger.db`, head.hash)).toMatchObject({ kind: 'intact', entries: 5 });
 });
 
+it('is checked over HTTP, as by the command', async () => {
+  const lookups = await openUnpolled();
+  const client = new DawatchClient({ url: lookups.url, apiKey: lookups.tokens.admin });
+  await client.track(['s1', 's2']);
+  for (const id of ['s1', 's2']) await send(lookups, 'DELETE', `/v1/submissions/${id}`);
+  const { head } = await client.audit({ limit: 1 });
+  const intact = { intact: true, entries: 2, head: head?.hash, erased_persons: 0, seq: null, reason: null };
+  expect(await client.verifyAudit({ expect_head: head?.hash ?? '' })).toEqual(intact);
+  const missing = { intact: false, entries: 2, head: null, erased_persons: null, seq: null };
+  expect(await client.verifyAudit({ expect_head: 'f'.repeat(64) })).toMatchObject(missing);
+  const db = rawConnection(`${lookups.folder}/ledger.db`);
+  db.exec("DROP TRIGGER audit_is_append_only; UPDATE audit SET caller = 'x' WHERE seq = 2");
+  expect(await client.verifyAudit()).toMatchObject({ intact: false, entries: 1, seq: 2, reason: expect.any(String) });
+  const refused = await lookups.get('/v1/audit/verify?expect_head=abc', lookups.tokens.admin);
+  expect([refused.status, JSON.parse(refused.text).errors]).toEqual([
+    400,
+    [expect.objectContaining({ pointer: 'expect_head' })],
+  ]);
+});
+
 it('a HEAD request for the export exports nothing', async () => {
   const lookups = await openLookups();
   const headers = { 'x-api-key': [], authorization: `Bearer ${lookups.tokens.admin}` };
@@ -100,12 +122,15 @@ it('a HEAD request for the export exports nothing', async () => {
   expect(await entriesOf(lookups)).toEqual([]);
 });
 
-it.each(['format=csv', 'format=ndjson&limit=5', 'format=ndjson&cursor=czEuNDcxMQ'])('refuses ?%s', async (query) => {
-  const lookups = await openLookups();
-  const response = await lookups.get(`/v1/audit?${query}`, lookups.tokens.admin);
-  expect([response.status, JSON.parse(response.text).errors]).toEqual([400, expect.any(Array)]);
-  expect(await entriesOf(lookups)).toEqual([]);
-});
+it.each(['format=csv', 'format=ndjson&limit=5', 'format=ndjson&cursor=czEuNDcxMQ', 'format=ndjson&caller=a'])(
+  'refuses ?%s',
+  async (query) => {
+    const lookups = await openLookups();
+    const response = await lookups.get(`/v1/audit?${query}`, lookups.tokens.admin);
+    expect([response.status, JSON.parse(response.text).errors]).toEqual([400, expect.any(Array)]);
+    expect(await entriesOf(lookups)).toEqual([]);
+  },
+);
 
 it('a refused sign-in has an entry soon, with the address of the client and without the credential', async () => {
   const lookups = await openLookups({ trustedProxies: ['loopback'] });

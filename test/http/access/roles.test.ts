@@ -35,6 +35,7 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
   'GET /user/get_user': { access: ['user', 'admin'], query: '?name=User%201&email=user1%40example.com' },
   'GET /admin/get_all_users': { access: ['admin'], query: '?limit=1' },
   'GET /v1/audit': { access: ['admin'] },
+  'GET /v1/audit/verify': { access: ['admin'] },
   'POST /v1/erasures': { access: ['admin'], body: { email: 'nobody@example.com' } },
   'POST /v1/reload': { access: ['admin'] },
   'POST /v1/webhooks': { access: ['admin'], body: { url: 'https://example.com/' } },

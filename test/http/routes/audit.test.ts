@@ -194,13 +194,32 @@ describe('GET /v1/audit', () => {
     });
   });
 
-  it.each(['limit=0', 'limit=1001', 'limit=x', 'cursor=x', 'limit=1&limit=2', 'email=a@b.c'])(
-    'refuses ?%s',
-    async (query) => {
-      const lookups = await openLookups();
-      const response = await lookups.get(`/v1/audit?${query}`, lookups.tokens.admin);
-      expect(response.status).toBe(400);
-      problemOf(response);
-    },
-  );
+  it('shows only the rows that match every condition', async () => {
+    const lookups = await openLookups();
+    const { tokens } = lookups;
+    await lookups.get(userPath(), tokens.user);
+    await lookups.get(LISTING, tokens.admin);
+    await lookups.get(LISTING, tokens.user);
+    const seqs = async (query: string) => {
+      const { entries } = JSON.parse((await lookups.get(`/v1/audit?${query}`, tokens.admin)).text);
+      return entries.map(({ seq }: { seq: number }) => seq);
+    };
+    expect(await seqs('caller=the%20user')).toEqual([3, 1]);
+    expect(await seqs('action=users.list,users.get&caller=the%20admin')).toEqual([2]);
+    expect(await seqs('action=users.get&action=tokens.create')).toEqual([1]);
+    expect(await seqs('subject=none')).toEqual([]);
+    expect(await seqs('since=2020-01-01T00:00:00Z&until=2100-01-01T00:00:00%2B02:00')).toEqual([3, 2, 1]);
+    expect(await seqs('until=2020-01-01T00:00:00Z')).toEqual([]);
+  });
+
+  it.each([
+    ...['limit=0', 'limit=1001', 'limit=x', 'cursor=x', 'limit=1&limit=2', 'email=a@b.c'],
+    ...['action=users.gone', 'caller=', 'caller=a&caller=b', `subject=${'x'.repeat(501)}`, 'since=yesterday'],
+    'since=2026-01-02T00:00:00Z&until=2026-01-02T00:00:00Z',
+  ])('refuses ?%s', async (query) => {
+    const lookups = await openLookups();
+    const response = await lookups.get(`/v1/audit?${query}`, lookups.tokens.admin);
+    expect(response.status).toBe(400);
+    problemOf(response);
+  });
 });

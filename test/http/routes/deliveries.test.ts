@@ -111,6 +111,37 @@ describe('replaying all', () => {
     expect(JSON.parse((await replayAll(destination)).text)).toEqual({ replayed: 0 });
   });
 
+  it('is limited by more conditions, and counted without sending anything', async () => {
+    const { webhook, receiver, deliveries } = await deliver(
+      ['some-1', 'some-2'],
+      [{ status: 500 }, { status: 500 }, {}],
+    );
+    for (const { id } of deliveries) await app.tried(id);
+    await disable(webhook);
+    await app.cancelled(['some-3'], { metadata: { of: 'some-1' } });
+    await disable(webhook, true);
+    const send = async (only: object) => {
+      const body = { destination: `webhook:${webhook}`, since: LONG_AGO, ...only };
+      const { status, text } = await admin('POST', '/v1/deliveries/replay', body);
+      return [status, JSON.parse(text).replayed];
+    };
+    const entries = async () => JSON.parse((await admin('GET', '/v1/audit?action=deliveries.replay')).text).entries;
+    const before = (await entries()).length;
+    expect(await send({ dry_run: true })).toEqual([200, 3]);
+    expect(await send({ dry_run: true, event_types: ['upstream.*'] })).toEqual([200, 0]);
+    expect(await send({ dry_run: true, until: '2020-01-02T00:00:00Z' })).toEqual([200, 0]);
+    expect(await send({ dry_run: true, submission_id: 'some-3', event_types: ['*'] })).toEqual([200, 1]);
+    expect([receiver.requests.length, (await entries()).length]).toEqual([2, before]);
+    expect(await send({ submission_id: 'some-3' })).toEqual([202, 1]);
+    expect(await send({ submission_id: 'some-3' })).toEqual([202, 0]);
+    expect(await send({ until: FAR_AWAY, event_types: ['submission.*'] })).toEqual([202, 2]);
+    expect(await send({ dry_run: true })).toEqual([200, 0]);
+    expect((await entries())[0].detail).toBe(`2 since ${LONG_AGO}, until ${FAR_AWAY}, types submission.*`);
+    await vi.waitFor(() => expect(receiver.requests).toHaveLength(5), { timeout: 15_000 });
+    await disable(webhook);
+    expect(await send({ dry_run: true })).toEqual([409, undefined]);
+  });
+
   it('accepts the callbacks of one origin', async () => {
     const receiver = await openReceiver();
     await disable('callbacks');
@@ -224,7 +255,13 @@ describe('refuses', () => {
     ['a day', { destination: 'channel:ops', since: LONG_AGO.slice(0, 10) }, '/since'],
     ['the 30th of February', { destination: 'channel:ops', since: '2026-02-30T00:00:00Z' }, '/since'],
     ['milliseconds', { destination: 'channel:ops', since: 1_760_000_000_000 }, '/since'],
-    ['an unknown field', { destination: 'channel:ops', since: LONG_AGO, until: LONG_AGO }, '/'],
+    ['an empty range', { destination: 'channel:ops', since: LONG_AGO, until: LONG_AGO }, '/until'],
+    ['until a day', { destination: 'channel:ops', since: LONG_AGO, until: FAR_AWAY.slice(0, 10) }, '/until'],
+    ['no event type', { destination: 'channel:ops', since: LONG_AGO, event_types: [] }, '/event_types'],
+    ['an unknown event type', { destination: 'channel:ops', since: LONG_AGO, event_types: ['x'] }, '/event_types/0'],
+    ['an invalid submission', { destination: 'channel:ops', since: LONG_AGO, submission_id: '' }, '/submission_id'],
+    ['a dry run in words', { destination: 'channel:ops', since: LONG_AGO, dry_run: 'yes' }, '/dry_run'],
+    ['an unknown field', { destination: 'channel:ops', since: LONG_AGO, state: 'dead' }, '/'],
     ['null', 'null', '/'],
   ])('to replay %s', async (_, body, pointer) => {
     const response = await admin('POST', '/v1/deliveries/replay', body);

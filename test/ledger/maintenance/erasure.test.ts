@@ -50,6 +50,12 @@ function openFilled() {
   );
   for (const { id } of deliveries) insert.run(id, null, 'thank you, Ada');
   insert.run(deliveries[0]?.id, `refused for <${EMAIL}>`, null);
+  rawConnection(ledger.file).exec(
+    `INSERT INTO alerts (rule, subject, summary, since) VALUES ('stuck', 'default', 'Refused for ${EMAIL}', 1)`,
+  );
+  const about = { rule: 'stuck', subject: 'default' } as const;
+  ledger.mutes.add({ ...about, from: 1, until: 100, reason: 'Ask Ada@Example.com, the owner' }, 'the admin', 1);
+  ledger.mutes.add({ ...about, from: 1, until: 100, reason: 'Ask dada@example.com' }, 'the admin', 1);
   ledger.audit.append(ACTOR, 5, { action: 'users.get', result: 'found', email: EMAIL });
   ledger.audit.append(ACTOR, 6, { action: 'users.get', result: 'found', email: 'dada@example.com' });
   return ledger;
@@ -62,7 +68,7 @@ describe('an erasure by e-mail', () => {
     const ledger = openFilled();
     const events = ledger.outbox.after(0, 100).length;
     expect(erase(ledger, ADA)).toEqual({
-      erased: { submissions: 2, history: 1, events: 0, attempts: 2, report_rows: 1, audit_persons: 1 },
+      erased: { submissions: 2, history: 1, events: 0, alerts: 2, attempts: 2, report_rows: 1, audit_persons: 1 },
       logTruncated: true,
     });
     for (const id of ['byEmail', 'nested']) expect(metadataOf(ledger, id)).toBeNull();
@@ -77,6 +83,10 @@ describe('an erasure by e-mail', () => {
       .deliveries.flatMap(({ id }) => ledger.deliveries.get(id)?.attempts ?? [])
       .map(({ error, response }) => error ?? response);
     expect(attempts.toSorted()).toEqual(['[erased]', 'refused for <[erased]>', 'thank you, Ada', 'thank you, Ada']);
+    const { mutes } = ledger.mutes.list({ limit: 10, now: 9 });
+    expect(mutes.map(({ reason }) => reason)).toEqual(['Ask dada@example.com', 'Ask [erased], the owner']);
+    const { alerts } = ledger.alerts.list({ state: 'all', limit: 10, now: 9 });
+    expect(alerts.map(({ summary }) => summary)).toEqual(['Refused for [erased]']);
     expect(ledger.outbox.after(0, 100)).toHaveLength(events);
     expect(integrityOf(ledger.file)).toBe('ok');
     ledger.record([observation('finalized', 40, 'nested')], context());
@@ -93,7 +103,7 @@ describe('an erasure by e-mail', () => {
         action: 'data.erase',
         result: 'done',
         subject: 'email',
-        detail: 'submissions 2, history 1, events 0, attempts 2, report_rows 1, audit_persons 1',
+        detail: 'submissions 2, history 1, events 0, alerts 2, attempts 2, report_rows 1, audit_persons 1',
       },
       { action: 'data.erase', result: 'started', subject: 'email', detail: null },
       { action: 'users.get', emailMasked: 'd…@example.com' },
@@ -123,8 +133,10 @@ describe('an erasure by e-mail', () => {
     const ledger = openFilled();
     const before = await checkErased(ledger.file, ADA);
     expect(before.rows).toEqual([
+      { table: 'alerts', column: 'summary', rows: 1 },
       { table: 'attempts', column: 'error', rows: 1 },
       { table: 'history', column: 'answer', rows: 1 },
+      { table: 'mutes', column: 'reason', rows: 1 },
       { table: 'report_rows', column: 'value', rows: 1 },
       { table: 'submission_metadata', column: 'value', rows: 1 },
       { table: 'submissions', column: 'metadata', rows: 2 },
@@ -151,6 +163,7 @@ describe('an erasure by metadata', () => {
       submissions: 1,
       history: 0,
       events: 0,
+      alerts: 0,
       attempts: 1,
       report_rows: 1,
       audit_persons: 0,

@@ -32,6 +32,7 @@ const REVERTS: Record<number, string> = {
       told_at INTEGER NOT NULL, PRIMARY KEY (rule, subject)
     ) STRICT, WITHOUT ROWID`,
   14: 'DROP TABLE submission_traces',
+  15: 'DROP TABLE channel_results',
 };
 
 /** Turns a ledger into one of an earlier schema. */

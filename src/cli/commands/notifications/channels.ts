@@ -23,14 +23,15 @@ function addList(channels: Command): void {
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .action(async (options: Options) => {
       const all = await requestAsAdmin(options, (client) => client.channels.list());
-      const rows = all.channels.map(({ name, type, address, routes, deliveries: { waiting, dead } }) => {
+      const rows = all.channels.map(({ name, type, address, routes, deliveries: { waiting, dead }, ...channel }) => {
         const events = routes.map(({ types, metadata }) =>
           [types.join(','), ...(metadata ? [JSON.stringify(metadata)] : [])].join(' '),
         );
-        const cells = [name, type, address, events.join('; ') || 'none', String(waiting), String(dead)];
+        const times = [channel.last_success_at, channel.last_failure_at].map((at) => at ?? 'never');
+        const cells = [name, type, address, events.join('; ') || 'none', String(waiting), String(dead), ...times];
         return cells.map((text) => escapeText(text, MAX_CHARS));
       });
-      const head = ['name', 'type', 'address', 'events', 'waiting', 'dead'];
+      const head = ['name', 'type', 'address', 'events', 'waiting', 'dead', 'last success', 'last failure'];
       process.stdout.write(options.json ? `${toJson(all)}\n` : table([head, ...rows]));
     });
 }

@@ -1,30 +1,43 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { type Command, InvalidArgumentError } from 'commander';
-import type { AuditEntry } from '../../../client/index.ts';
+import type { AuditEntry, AuditPage, AuditQuery, DawatchClient } from '../../../client/index.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { type ChainCheck, checkChain, type StoredEntry } from '../../../ledger/access/audit-chain.ts';
 import { checkAudit } from '../../../ledger/access/audit-check.ts';
 import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
+import { collectTypes } from '../../input/event-filter.ts';
 import { parseCount } from '../../input/numbers.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
+import { parseSince } from '../../input/since.ts';
 import { toFile, toStdout } from '../../output/export-target.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
 const COLUMNS = ['at', 'caller', 'token', 'address', 'action', 'result', 'subject', 'email', 'detail'];
 
+type Conditions = { caller?: string; action?: string[]; subject?: string; since?: string; until?: string };
+type ListOptions = ConnectOptions & Conditions & { limit: number; json?: boolean };
+
 export function addAudit(program: Command): void {
   const audit = withAdmin(program.command('audit'))
     .description(
       'Show the audit of changes and user lookups, newest first. E-mail addresses are masked. Entries are chained by hashes.',
     )
+    .option('--caller <name>', 'only entries of this caller')
+    .option('--action <actions>', 'only these actions, separated by commas or repeated', collectTypes)
+    .option('--subject <subject>', 'only entries about this subject')
+    .option('--since <time>', 'only entries since this time: 2h (ago), or a time in ISO 8601', parseSince)
+    .option('--until <time>', 'only entries before this time', parseSince)
     .option('--limit <count>', 'maximum number of entries, 1 to 1000', parseCount, 20)
     .option('--json', 'print JSON, as returned by the HTTP interface')
-    .addHelpText('after', '\nExample:\n  dawatch audit --limit 100')
-    .action(async ({ limit, ...options }: ConnectOptions & { limit: number; json?: boolean }) => {
-      const page = await requestAsAdmin(options, (client) => client.audit({ limit }));
+    .addHelpText(
+      'after',
+      '\nExamples:\n  dawatch audit --limit 100\n  dawatch audit --action webhooks.create,webhooks.rotate --since 24h',
+    )
+    .action(async (options: ListOptions) => {
+      const page = await requestAsAdmin(options, (client) => readPages(client, options));
       const rows = page.entries.map(({ at, caller, credential_id, address, action, result, ...entry }) =>
         [
           ...[at, caller, String(credential_id ?? '-'), address ?? '-', action, result],
@@ -36,6 +49,20 @@ export function addAudit(program: Command): void {
   addHead(audit);
   addExport(audit);
   addVerify(audit);
+}
+
+/** Reads pages until there are `limit` entries, because a page may be short. The server checks the limit. */
+async function readPages(client: DawatchClient, options: ListOptions): Promise<AuditPage> {
+  const { caller, action, subject, since, until, limit } = options;
+  const given = Object.entries({ caller, action, subject, since, until }).filter(([, value]) => value !== undefined);
+  const query: AuditQuery = Object.fromEntries(given);
+  const page = await client.audit({ ...query, limit });
+  while (page.next_cursor !== null && page.entries.length < limit) {
+    const next = await client.audit({ ...query, limit: limit - page.entries.length, cursor: page.next_cursor });
+    page.entries.push(...next.entries);
+    page.next_cursor = next.next_cursor;
+  }
+  return page;
 }
 
 function addHead(audit: Command): void {

@@ -25,6 +25,15 @@ type ListOptions = Options & {
   limit: number;
 };
 
+type ReplayOptions = ConnectOptions & {
+  destination?: string;
+  since?: string;
+  until?: string;
+  type?: string[];
+  submission?: string;
+  dryRun?: boolean;
+};
+
 const parseNumber = numberFrom('dawatch deliveries list');
 
 const COLUMNS = ['id', 'created', 'event', 'submission', 'destination', 'attempts', 'state'];
@@ -106,23 +115,34 @@ function addReplay(deliveries: Command): void {
     .argument('[ids...]', 'numbers of deliveries, from `dawatch deliveries list`', collectNumbers)
     .option('--destination <destination>', `all dead letters of this destination: ${DESTINATIONS}`)
     .option('--since <time>', 'with --destination: events since this time; 2h (ago), or a time in ISO 8601', parseSince)
+    .option('--until <time>', 'with --destination: only events before this time', parseSince)
+    .option('--type <types>', 'with --destination: only these event types', collectTypes)
+    .option('--submission <id>', 'with --destination: only events about this submission')
+    .option('--dry-run', 'with --destination: only count')
     .addHelpText(
       'after',
-      '\nExamples:\n  dawatch deliveries replay 4711 4712\n  dawatch deliveries replay --destination channel:ops --since 24h',
+      '\nExamples:\n  dawatch deliveries replay 4711 4712\n  dawatch deliveries replay --destination channel:ops --since 24h --dry-run',
     )
-    .action(async (given: number[] | undefined, options: ConnectOptions & { destination?: string; since?: string }) => {
+    .action(async (given: number[] | undefined, options: ReplayOptions) => {
       const ids = given ?? [];
-      const { destination, since } = options;
-      if (ids.length > 0 === (destination !== undefined) || (destination === undefined) !== (since === undefined))
+      const { destination, since, until, type: event_types, submission: submission_id, dryRun: dry_run } = options;
+      const only = Object.entries({ until, event_types, submission_id, dry_run }).filter(
+        ([, value]) => value !== undefined,
+      );
+      if (
+        ids.length > 0 === (destination !== undefined) ||
+        (destination === undefined) !== (since === undefined) ||
+        (destination === undefined && only.length > 0)
+      )
         throw new CommandError('give either numbers, or both --destination and --since', ExitCode.usage);
       for (const id of ids) {
         const delivery = await requestAsAdmin(options, (client) => client.deliveries.replay(id));
         process.stdout.write(`replayed ${delivery.id}  ${escapeText(delivery.destination)}\n`);
       }
       if (destination === undefined || since === undefined) return;
-      const dead = { destination, since };
+      const dead = { destination, since, ...Object.fromEntries(only) };
       const { replayed } = await requestAsAdmin(options, (client) => client.deliveries.replayDead(dead));
-      process.stdout.write(`replayed ${replayed}\n`);
+      process.stdout.write(`${dry_run ? 'would replay' : 'replayed'} ${replayed}\n`);
     });
 }
 

@@ -2,6 +2,9 @@ import { z } from 'zod';
 import type { Clock } from '../../../domain/clock.ts';
 import { channelDestination } from '../../../domain/notifications/delivery.ts';
 import { CALLBACKS_ID } from '../../../domain/notifications/webhook.ts';
+import { timeSchema } from '../../../domain/submission-body.ts';
+import { iso } from '../../../domain/timestamps.ts';
+import type { ChannelResult } from '../../../ledger/deliveries/channel-results.ts';
 import type { Ledger } from '../../../ledger/ledger.ts';
 import { actorOf } from '../../access/access.ts';
 import type { ChannelDescription, TypedServer } from '../../ports.ts';
@@ -21,6 +24,8 @@ const channelSchema = z
         }),
       )
       .describe('It receives the events that match at least one of them; empty: none'),
+    last_success_at: timeSchema.nullable().describe('When an attempt last succeeded; null: never'),
+    last_failure_at: timeSchema.nullable().describe('When an attempt last failed; null: never'),
     deliveries: z.object({
       waiting: z.int().describe('Deliveries that wait for an attempt'),
       dead: z.int().describe('Dead letters, which can be replayed'),
@@ -42,6 +47,8 @@ const channelListSchema = z
             type: 'slack',
             address: 'https://hooks.slack.com/********',
             routes: [{ types: ['alert.*'], metadata: null }],
+            last_success_at: '2026-01-02T03:04:05.123Z',
+            last_failure_at: null,
             deliveries: { waiting: 0, dead: 0 },
           },
         ],
@@ -107,6 +114,7 @@ export function registerChannels(
       channels: channels().map((channel) => ({
         ...channel,
         routes: channel.routes.map(({ types, metadata }) => ({ types: [...types], metadata })),
+        ...timesOf(ledger.deliveries.channelResults.get(channel.name)),
         deliveries: counts.get(channelDestination(channel.name)) ?? { waiting: 0, dead: 0 },
       })),
     };
@@ -133,4 +141,9 @@ export function registerChannels(
     if (deliveryId !== undefined) return reply.code(202).send(accepted(deliveryId));
     return sendProblem(reply, { status: 409, detail: 'the webhook callbacks is disabled' });
   });
+}
+
+function timesOf({ lastSuccessAt, lastFailureAt }: ChannelResult) {
+  const timeOf = (at: number | null) => (at === null ? null : iso(at));
+  return { last_success_at: timeOf(lastSuccessAt), last_failure_at: timeOf(lastFailureAt) };
 }

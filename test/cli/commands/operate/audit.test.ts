@@ -26,6 +26,13 @@ it('head, export and verify show that the audit is as it was written, and name t
   expect([code, head]).toEqual([0, expect.stringMatching(/^[0-9a-f]{64}$/)]);
   expect(JSON.parse(String((await run('head', '--json'))[1]))).toEqual({ seq: 3, hash: head });
 
+  const listed = async (...args: string[]) => JSON.parse(String((await run('--json', ...args))[1])).entries.length;
+  const both = ['--action', 'users.get,users.list', '--since', '1h'];
+  expect(await listed(...both, '--caller', 'the user', '--limit', '2')).toBe(2);
+  expect(await listed('--until', '1h')).toBe(0);
+  expect(await listed('--subject', '4711')).toBe(0);
+  expect(await run('--action', 'users.gone')).toEqual([2, '', expect.stringContaining('must be one or more of')]);
+
   const file = join(tempFolder(), 'audit.ndjson');
   expect(await run('export', '--output', file)).toEqual([0, `4 entries → ${file}\n`, '']);
   expect(await run('verify', '--expect-head', head)).toEqual([

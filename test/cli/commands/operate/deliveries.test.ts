@@ -107,7 +107,11 @@ describe('replay', () => {
     const { receiver, webhook } = await failed(['dead-1', 'dead-2']);
     await app.admin('PATCH', `/v1/webhooks/${webhook}`, { enabled: false });
     await app.admin('PATCH', `/v1/webhooks/${webhook}`, { enabled: true });
-    const { code, stdout } = await run(['replay', '--destination', `webhook:${webhook}`, '--since', '10m']);
+    const dead = ['replay', '--destination', `webhook:${webhook}`, '--since', '10m'];
+    expect((await run([...dead, '--dry-run'])).stdout).toBe('would replay 2\n');
+    const some = ['--submission', 'dead-1', '--type', 'submission.*'];
+    expect((await run([...dead, '--dry-run', ...some])).stdout).toBe('would replay 1\n');
+    const { code, stdout } = await run(dead);
     expect([code, stdout]).toEqual([0, 'replayed 2\n']);
     await vi.waitFor(() => expect(receiver.requests).toHaveLength(4), { timeout: 15_000 });
   });
@@ -118,6 +122,8 @@ describe('exits with 2 for', () => {
     ['nothing to replay', ['replay'], 'give either numbers, or both --destination and --since'],
     ['both ways at once', ['replay', '1', '--destination', 'channel:a', '--since', '1h'], 'give either numbers'],
     ['a destination without a time', ['replay', '--destination', 'channel:a'], 'give either numbers'],
+    ['a condition without a destination', ['replay', '1', '--type', 'submission.*'], 'give either numbers'],
+    ['an empty range', ['replay', '--destination', 'channel:a', '--since', '1h', '--until', '2h'], 'must be after'],
     ['a time without a destination', ['replay', '1', '--since', '1h'], 'give either numbers'],
     ['an invalid destination', ['replay', '--destination', 'ops', '--since', '1h'], 'webhook:<id>, channel:<name>'],
     ['an invalid number', ['replay', '1', 'two'], 'a number from `dawatch deliveries list`'],

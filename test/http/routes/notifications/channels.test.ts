@@ -54,6 +54,8 @@ describe('channels', () => {
             type: 'slack',
             address: 'http://127.0.0.1:1/********',
             routes: [{ types: ['alert.*'], metadata: null }],
+            last_success_at: null,
+            last_failure_at: null,
             deliveries: { waiting: 0, dead: 0 },
           },
           {
@@ -61,12 +63,33 @@ describe('channels', () => {
             type: 'email',
             address: 'smtp://********@127.0.0.1:1, to ops@example.com',
             routes: [],
+            last_success_at: null,
+            last_failure_at: null,
             deliveries: { waiting: 0, dead: 0 },
           },
         ],
       },
     ]);
     expect(text).not.toMatch(/SECRET|T0|user/);
+  });
+
+  it('show when each last succeeded and failed', async () => {
+    const receiver = await openReceiver([{}, { status: 500 }]);
+    const send = await openWithChannels(receiver.url);
+    const times = async () => {
+      const { channels } = JSON.parse((await send('GET', '/v1/channels')).text);
+      return channels.map((one: Record<string, string | null>) => [one.last_success_at, one.last_failure_at]);
+    };
+    const end = async () => {
+      const { id } = acceptedOf(await send('POST', '/v1/channels/ops/test'));
+      const { attempts } = await tried(send, id);
+      return new Date(Date.parse(attempts[0].at) + attempts[0].duration_ms).toISOString();
+    };
+    const [succeeded, failed] = [await end(), await end()];
+    expect(await times()).toEqual([
+      [succeeded, failed],
+      [null, null],
+    ]);
   });
 
   it('are tested regardless of their routes, at once, with a link', async () => {

@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import { AUDIT_ACTIONS, AUDIT_RESULTS } from '../../../domain/audit/actions.ts';
+import { nearestTime } from '../../../domain/stored.ts';
+import type { ChainCheck, StoredEntry } from '../../../ledger/access/audit-chain.ts';
+import { nextCursorSchema } from '../../query.ts';
+
+export const hashSchema = z.string().regex(/^[0-9a-f]{64}$/, 'must be the 64 hexadecimal digits of a hash');
+
+const entrySchema = z
+  .object({
+    seq: z.int(),
+    at: z.iso.datetime().describe('ISO 8601, UTC'),
+    caller: z
+      .string()
+      .describe(
+        'Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it; for a command, "cli:" and the user of the system; SIGHUP for a signal; dawatch for the server itself',
+      ),
+    credential_id: z
+      .int()
+      .nullable()
+      .describe('Id of the credential in `dawatch token list`; null for a configured credential and a forwarded token'),
+    address: z
+      .string()
+      .nullable()
+      .describe(
+        'Address of the client, see `server.trusted_proxies`; null if there was no request, or it was not recorded',
+      ),
+    action: z.string().describe(
+      Object.entries(AUDIT_ACTIONS)
+        .map(([action, text]) => `${action}: ${text}`)
+        .join('. '),
+    ),
+    result: z
+      .string()
+      .describe(
+        `${AUDIT_RESULTS.join(', ')}. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; reloaded: changed settings were applied; started: of an erasure, whose end has an entry of its own; done: the change is stored`,
+      ),
+    subject: z.string().nullable().describe('What was changed, see `action`'),
+    detail: z
+      .string()
+      .nullable()
+      .describe(
+        'The limit, the names of the changed settings or fields, the changed alert or mute, or the reason of a refusal or failure',
+      ),
+    email_hash: z
+      .string()
+      .nullable()
+      .describe(
+        'Keyed hash of the requested address; equal addresses have equal hashes. The key is in the ledger, so this protects listings and exports, not that file',
+      ),
+    email_masked: z.string().nullable(),
+    email_salt: z.string().nullable().describe('With email_hash and email_masked, the input of email_digest'),
+    email_digest: z
+      .string()
+      .nullable()
+      .describe('Covered by `hash`; stays when the three fields before it are erased, and then reveals nothing'),
+    hash: z
+      .string()
+      .nullable()
+      .describe('SHA-256 of the hash before it and of this entry; null only if something else wrote the entry'),
+  })
+  .describe('An entry of the audit')
+  .meta({ id: 'AuditEntry' });
+
+const EXAMPLE = {
+  seq: 1,
+  at: '2026-01-02T03:04:05.123Z',
+  caller: 'support desk',
+  credential_id: 3,
+  address: '192.0.2.1',
+  action: 'users.get',
+  result: 'found',
+  subject: null,
+  detail: null,
+  email_hash: '5d41402abc4b2a76b9719d911017c5925d41402abc4b2a76b9719d911017c592',
+  email_masked: 'a…@example.com',
+  email_salt: '1f0e6c2b1f0e6c2b1f0e6c2b1f0e6c2b1f0e6c2b1f0e6c2b1f0e6c2b1f0e6c2b',
+  email_digest: '9c1185a5c5e9fc54612808977ee8f548b2258d319c1185a5c5e9fc54612808ab',
+  hash: 'b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9',
+};
+
+export const auditSchema = z
+  .object({
+    head: z
+      .object({ seq: z.int(), hash: hashSchema })
+      .nullable()
+      .describe('The newest entry, whose hash commits to all entries. Note it elsewhere; null: there is no entry'),
+    entries: z.array(entrySchema).describe('Newest first'),
+    next_cursor: nextCursorSchema,
+  })
+  .describe('A page of the audit')
+  .meta({
+    id: 'AuditPage',
+    examples: [{ head: { seq: EXAMPLE.seq, hash: EXAMPLE.hash }, entries: [EXAMPLE], next_cursor: null }],
+  });
+
+export const verificationSchema = z
+  .object({
+    intact: z.boolean(),
+    entries: z.int().describe('Number of entries; if it is not intact, of those before the first wrong one'),
+    head: hashSchema.nullable().describe('The hash of the newest entry; null if it is not intact'),
+    erased_persons: z.int().nullable().describe('Number of entries whose person was erased; null if it is not intact'),
+    seq: z.int().nullable().describe('The first wrong entry; null if it is intact, or if no single entry is wrong'),
+    reason: z.string().nullable().describe('What is wrong; null if it is intact'),
+  })
+  .describe('The result of checking every hash of the audit')
+  .meta({
+    id: 'AuditVerification',
+    examples: [{ intact: true, entries: 1, head: EXAMPLE.hash, erased_persons: 0, seq: null, reason: null }],
+  });
+
+export function toEntryBody(entry: StoredEntry): z.output<typeof entrySchema> {
+  const { seq, at, caller, credentialId, address, action, result, subject, detail, hash } = entry;
+  return {
+    seq,
+    at: new Date(nearestTime(at)).toISOString(),
+    caller,
+    credential_id: credentialId,
+    address,
+    action,
+    result,
+    subject,
+    detail,
+    email_hash: entry.emailHash,
+    email_masked: entry.emailMasked,
+    email_salt: entry.salt,
+    email_digest: entry.personDigest,
+    hash,
+  };
+}
+
+export function toVerificationBody(check: ChainCheck): z.output<typeof verificationSchema> {
+  if (check.kind === 'broken')
+    return {
+      intact: false,
+      entries: check.entries,
+      head: null,
+      erased_persons: null,
+      seq: check.seq,
+      reason: check.reason,
+    };
+  const { entries, head, erasedPersons } = check;
+  return { intact: true, entries, head, erased_persons: erasedPersons, seq: null, reason: null };
+}
