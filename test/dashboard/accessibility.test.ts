@@ -130,11 +130,13 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () 
       await page.getByText(message).first().waitFor();
       await check(name);
     };
-    page.on('dialog', (dialog) => dialog.accept());
     await goTo(page, `webhooks/${working}`);
     await act('a webhook that is tested', 'Send test event', /carries the test/);
     await act('a webhook that is replayed', 'Replay', /is left to be replayed|wait to be sent/);
-    await act('a webhook that is disabled', 'Disable', /no longer receives events/);
+    await act('a dialog', 'Disable', /Disable it\?/);
+    await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click();
+    await page.getByText('no longer receives events').first().waitFor();
+    await check('a webhook that is disabled');
     await act('a webhook that is enabled', 'Enable', /receives events again/);
     await visit('deliveries', () => page.getByRole('row').filter({ hasText: id }).first().waitFor());
     await act('a delivery that is open', 'attempts', /Request body/);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { duration, percent, wholeDuration } from '../../src/dashboard/page/parts/format.js';
+import { absoluteTime, duration, percent, relativeTime, wholeDuration } from '../../src/dashboard/page/parts/format.js';
 import { hrefTo, parseRoute } from '../../src/dashboard/page/router.js';
 
 it.each([
@@ -14,6 +14,23 @@ it.each([
   [273_600, '3 d 4 h'],
 ])('%d s is written as %s', (s, written) => {
   expect(duration(s)).toBe(written);
+});
+
+it.each([
+  [0, 'now'],
+  [-999, 'now'],
+  [-1_000, '1 s ago'],
+  [-59_999, '59 s ago'],
+  [-60_000, '1 min ago'],
+  [7_200_000, 'in 2 h'],
+  [-86_400_000 * 400, '400 d ago'],
+])('a time %d ms from now is written as %s', (ms, written) => {
+  const now = Date.UTC(2026, 0, 2, 3, 4, 5);
+  expect(relativeTime(new Date(now + ms).toISOString(), now)).toBe(written);
+});
+
+it('an absolute time has milliseconds and the zone of the reader', () => {
+  expect(absoluteTime('2026-01-02T03:04:05.123Z')).toMatch(/^\d Jan 2026, \d\d:\d\d:05\.123 \S+/);
 });
 
 it('a share is shown as 0 or 100 % only if it is exact', () => {

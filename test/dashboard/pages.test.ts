@@ -330,8 +330,8 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await page.getByRole('button', { name: 'Send test event' }).click();
       await page.getByRole('row').filter({ hasText: 'webhook.test' }).getByText('delivered').waitFor();
       expect(receiver.requests).toHaveLength(1);
-      page.once('dialog', (dialog) => void dialog.accept());
       await page.getByRole('button', { name: 'Disable' }).click();
+      await page.getByRole('dialog', { name: 'Disable?' }).getByRole('button', { name: 'Disable' }).click();
       await page.getByText('by an operator').waitFor();
       await page.getByRole('button', { name: 'Enable' }).click();
       await page.getByText('The webhook receives events again').first().waitFor();

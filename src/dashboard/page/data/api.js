@@ -1,12 +1,27 @@
 /** The server rejected the request with a problem document, or would reject it. */
 export class ApiError extends Error {
-  /** @param {{ status: number, detail: string, retryAfterS?: number | undefined }} problem */
-  constructor({ status, detail, retryAfterS }) {
+  /** @param {{ status: number, detail: string, retryAfterS?: number | undefined, errors?: readonly FieldError[] }} problem */
+  constructor({ status, detail, retryAfterS, errors = [] }) {
     super(detail);
     this.name = 'ApiError';
     this.status = status;
     this.retryAfterS = retryAfterS;
+    this.errors = errors;
   }
+
+  /** The errors by field: the name of a parameter, or of a member of the body. @returns {Map<string, string>} */
+  get byField() {
+    return new Map(this.errors.map(({ pointer, detail }) => [pointer.split('/').find(Boolean) ?? '', detail]));
+  }
+}
+
+/** @typedef {{ pointer: string, detail: string }} FieldError `pointer`: as in a problem document */
+
+/** What to show about an error of a request. @param {unknown} error */
+export function messageOf(error) {
+  if (!(error instanceof Error)) return String(error);
+  const retryAfterS = error instanceof ApiError && !/try again/i.test(error.message) ? error.retryAfterS : undefined;
+  return retryAfterS === undefined ? error.message : `${error.message} Try again in ${retryAfterS} s.`;
 }
 
 /** No response, or a response that is not from dawatch. The message is shown to the user. */
@@ -111,7 +126,8 @@ async function errorOf(response) {
   const problem = await response.json().catch(() => ({}));
   const detail = typeof problem?.detail === 'string' ? problem.detail : `The server returned HTTP ${response.status}.`;
   const retryAfter = response.headers.get('retry-after');
-  return new ApiError({ status: response.status, detail, retryAfterS: retryAfter ? Number(retryAfter) : undefined });
+  const errors = Array.isArray(problem?.errors) ? problem.errors : [];
+  return new ApiError({ status: response.status, detail, retryAfterS: Number(retryAfter) || undefined, errors });
 }
 
 /**

@@ -1,6 +1,14 @@
 const counts = new Intl.NumberFormat('en');
-const times = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
-const dates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium' });
+const moments = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  year: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  fractionalSecondDigits: 3,
+  timeZoneName: 'short',
+});
 const minutes = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
 
 /** @param {number} value */
@@ -51,11 +59,25 @@ export function between(from, until) {
   return duration(Math.max(0, Date.parse(until) - Date.parse(from)) / 1_000);
 }
 
-/** The time of day; of another day the date too. @param {string} at ISO 8601 */
-export function timeOf(at) {
-  const date = new Date(at);
-  const isToday = date.toDateString() === new Date().toDateString();
-  return isToday ? times.format(date) : `${dates.format(date)} ${times.format(date)}`;
+/** The time with its zone: "2 Jan 2026, 03:04:05.123 UTC". @param {string} at ISO 8601 */
+export function absoluteTime(at) {
+  return moments.format(new Date(at));
+}
+
+const UNITS = /** @type {const} */ ([
+  ['d', 86_400],
+  ['h', 3_600],
+  ['min', 60],
+  ['s', 1],
+]);
+
+/** "12 s ago", "in 3 min", "2 h ago"; "now" within a second. @param {string} at ISO 8601 @param {number} now Epoch milliseconds. */
+export function relativeTime(at, now) {
+  const s = (Date.parse(at) - now) / 1_000;
+  const [unit, size] = UNITS.find(([, size]) => Math.abs(s) >= size) ?? ['', 0];
+  if (size === 0) return 'now';
+  const amount = `${Math.floor(Math.abs(s) / size)} ${unit}`;
+  return s < 0 ? `${amount} ago` : `in ${amount}`;
 }
 
 /** @param {number} ms */

@@ -1,8 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
-import { ApiError, Unreachable } from '../data/api.js';
+import { ApiError, messageOf, Unreachable } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
-import { timeOf } from './format.js';
+import { ConfirmDialog } from './confirm-dialog.js';
+import { absoluteTime, relativeTime } from './format.js';
 import { html } from './html.js';
+import { useTicking } from './ticking.js';
 
 /** Shown only after a delay, so that fast responses do not flicker. */
 export function Loading() {
@@ -17,7 +19,7 @@ export function Loading() {
 /** @param {{ error: Error, retry?: () => void }} props */
 export function Failure({ error, retry }) {
   return html`<div class="state failure" role="alert">
-    <p><strong>${titleOf(error)}</strong> ${error.message}</p>
+    <p><strong>${titleOf(error)}</strong> ${messageOf(error)}</p>
     ${retry && html`<button type="button" onClick=${retry}>Try again</button>`}
   </div>`;
 }
@@ -44,9 +46,24 @@ export function Loadable({ loaded, children }) {
   ${data === undefined ? !error && html`<${Loading} />` : children(data)}`;
 }
 
-/** @param {{ at: string | null }} props */
+/** A relative time that stays current. Hovering shows the absolute time with its zone; focus or a tap shows it in place. @param {{ at: string | null }} props */
 export function Time({ at }) {
-  return at === null ? html`<span class="muted">–</span>` : html`<time datetime=${at} title=${at}>${timeOf(at)}</time>`;
+  return at === null ? html`<span class="muted">–</span>` : html`<${Moment} at=${at} />`;
+}
+
+/** @param {{ at: string }} props */
+function Moment({ at }) {
+  const [isFocused, setIsFocused] = useState(false);
+  const relative = useTicking((now) => relativeTime(at, now));
+  const absolute = absoluteTime(at);
+  return html`<time
+    datetime=${at}
+    title=${absolute}
+    tabindex="0"
+    onFocus=${() => setIsFocused(true)}
+    onBlur=${() => setIsFocused(false)}
+    >${isFocused ? absolute : relative}</time
+  >`;
 }
 
 /** @param {{ state: string, label?: string }} props */
@@ -62,22 +79,25 @@ export function Command({ children }) {
 /**
  * A button that sends a request to the server and shows its result.
  * @param {{ label: string, name?: string, confirm?: string, act: () => Promise<string> }} props `name`: the item that the
- *   button acts on, for its accessible name; `act`: returns the message to show afterwards.
+ *   button acts on, for its accessible name; `confirm`: what a dialog explains before; `act`: returns the message to show afterwards.
  */
 export function Action({ label, name, confirm, act }) {
   const { announce } = useDashboard();
   const [isBusy, setIsBusy] = useState(false);
   const [said, setSaid] = useState(/** @type {{ text: string, isError: boolean } | undefined} */ (undefined));
-  const run = async () => {
-    if (confirm !== undefined && !window.confirm(confirm)) return;
-    setIsBusy(true);
+  const [isAsking, setIsAsking] = useState(false);
+  const perform = async () => {
     setSaid(undefined);
+    const text = await act();
+    setSaid({ text, isError: false });
+    announce(text);
+  };
+  const run = async () => {
+    setIsBusy(true);
     try {
-      const text = await act();
-      setSaid({ text, isError: false });
-      announce(text);
+      await perform();
     } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
+      const text = messageOf(error);
       setSaid({ text, isError: true });
       announce(`${label}: ${text}`);
     } finally {
@@ -85,8 +105,12 @@ export function Action({ label, name, confirm, act }) {
     }
   };
   return html`<span class="action">
-    <button type="button" aria-label=${name} aria-busy=${isBusy} disabled=${isBusy} onClick=${run}>${label}</button>
+    <button type="button" aria-label=${name} aria-busy=${isBusy} disabled=${isBusy} onClick=${confirm === undefined ? run : () => setIsAsking(true)}>${label}</button>
     ${said && html`<span class=${said.isError ? 'said wrong' : 'said'}>${said.text}</span>`}
+    ${
+      isAsking &&
+      html`<${ConfirmDialog} title=${`${name ?? label}?`} confirm=${label} act=${perform} onClose=${() => setIsAsking(false)}><p>${confirm}</p><//>`
+    }
   </span>`;
 }
 

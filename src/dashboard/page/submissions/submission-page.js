@@ -3,6 +3,7 @@ import { ApiError, withQuery } from '../data/api.js';
 import { useDashboard, useFeed } from '../data/context.js';
 import { useLoad, useWhileVisible } from '../data/use-load.js';
 import { DeliveryTable } from '../notifications/delivery-table.js';
+import { CopyButton } from '../parts/copy-button.js';
 import { between, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
@@ -38,7 +39,7 @@ export function SubmissionPage({ id }) {
   if (loaded.error instanceof ApiError && loaded.error.status === 404)
     return html`<h1 tabindex="-1" class="id">${id}</h1>
       <${Empty} title="This submission is not tracked."><${TrackHint} id=${id} /><//>`;
-  return html`<h1 tabindex="-1" class="id">${shownId}</h1>
+  return html`<div class="title"><h1 tabindex="-1" class="id">${shownId}</h1><${CopyButton} text=${shownId} name="the id" /></div>
     <${Loadable} loaded=${loaded}>${(/** @type {any} */ one) => html`<${Details} one=${one} />`}<//>
     ${maySeeNotifications(session) && html`<${Deliveries} id=${id} version=${`${loaded.data?.history.length} ${news}`} />`}`;
 }

@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { post } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { useApp } from '../support/app/running-app.ts';
+
+const app = useApp({ adminToken: ADMIN_TOKEN });
+const browser = useBrowser();
+let page: Page;
+
+describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: 30_000 }, () => {
+  beforeAll(async () => {
+    page = await browser.openForAll(app.url);
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await signIn(page, ADMIN_TOKEN);
+  });
+  const text = () => page.evaluate<string>('navigator.clipboard.readText()');
+  const openSubmission = async (page: Page) => {
+    const id = randomUUID();
+    await post(app.url, { submission_id: id });
+    await goTo(page, `submissions/${id}`);
+    await page.getByText('Requests').waitFor();
+    return id;
+  };
+
+  it('copy: puts the text on the clipboard, also where the browser offers no access to it', async () => {
+    const first = await openSubmission(page);
+    await page.getByRole('button', { name: 'Copy the id' }).click();
+    await page.getByText('Copied', { exact: true }).waitFor();
+    expect(await text()).toBe(first);
+    const second = await openSubmission(page);
+    await page.evaluate(
+      "const { clipboard } = navigator; Object.defineProperty(navigator, 'clipboard', { get: () => undefined, configurable: true })",
+    );
+    await page.getByRole('button', { name: 'Copy the id' }).click();
+    await page.getByText('Copied', { exact: true }).waitFor();
+    expect(await page.evaluate('document.activeElement.ariaLabel'), 'the focus stays').toBe('Copy the id');
+    await page.evaluate('delete navigator.clipboard');
+    expect(await text()).toBe(second);
+  });
+
+  it('dialogs: do nothing until they are confirmed, show an error, and give the focus back', async () => {
+    await goTo(page, 'webhooks/callbacks');
+    const button = page.getByRole('main').getByRole('button', { name: 'Disable', exact: true }).first();
+    const dialog = page.getByRole('dialog', { name: 'Disable?' });
+    await button.click();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    expect(await page.evaluate('document.activeElement.innerText')).toBe('Disable');
+
+    await button.click();
+    const problem = { status: 500, json: { detail: 'the log has the reason' } };
+    await page.route('**/v1/webhooks/*', (route) => route.fulfill(problem));
+    await dialog.getByRole('button', { name: 'Disable' }).click();
+    await dialog.getByRole('alert').getByText('the log has the reason').waitFor();
+    await page.unroute('**/v1/webhooks/*');
+    await dialog.getByRole('button', { name: 'Back' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await page.getByText('enabled', { exact: true }).waitFor();
+
+    await button.click();
+    await dialog.getByRole('button', { name: 'Disable' }).click();
+    await page.getByText('by an operator').waitFor();
+    expect(await dialog.count()).toBe(0);
+  });
+
+  it('times: are relative, stay current, and show the absolute time with its zone on hover and focus', async () => {
+    const page = await browser.open(app.url);
+    await page.clock.install();
+    await signIn(page, ADMIN_TOKEN);
+    await openSubmission(page);
+    const time = page.getByRole('main').locator('time').first();
+    await page.clock.fastForward(125_000);
+    await expect.poll(() => time.textContent()).toBe('2 min ago');
+    await page.clock.fastForward(3_600_000);
+    await expect.poll(() => time.textContent()).toBe('1 h ago');
+    const absolute = /^\d{1,2} \w+ \d{4}, \d\d:\d\d:\d\d\.\d{3} \S+$/;
+    expect(await time.getAttribute('title')).toMatch(absolute);
+    await time.focus();
+    await expect.poll(() => time.textContent()).toMatch(absolute);
+    await time.blur();
+    await expect.poll(() => time.textContent()).toBe('1 h ago');
+  });
+});
