@@ -136,7 +136,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
         .getByRole('link', { name: id })
         .waitFor();
       await page.getByRole('link', { name: `${before + 1} finalized` }).waitFor();
-      await expect.poll(() => page.getByRole('row', { name: /default up/ }).count()).toBe(1);
+      await expect.poll(() => page.getByRole('row', { name: /default .*up/ }).count()).toBe(1);
     });
 
     it('describes its plots in words and as tables', async () => {

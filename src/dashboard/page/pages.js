@@ -9,13 +9,13 @@ import { SubmissionPage } from './submissions/submission-page.js';
 import { SubmissionsPage } from './submissions/submissions-page.js';
 import { UsersPage } from './users/users-page.js';
 
-/** Pages by their name in the URL, in navigation order. `All`: the list; `One`: the page of a single item. */
+/** Pages by their name in the URL, in navigation order. `key`: opens it after `g`; `All`: the list; `One`: the page of a single item. */
 export const PAGES = {
-  overview: { title: 'Overview', may: maySeeSubmissions, All: OverviewPage },
-  submissions: { title: 'Submissions', may: maySeeSubmissions, All: SubmissionsPage, One: SubmissionPage },
-  pacing: { title: 'Pacing', may: maySeeSubmissions, All: PacingPage },
-  reports: { title: 'Reports', may: maySeeSubmissions, All: ReportsPage },
-  webhooks: { title: 'Webhooks', may: maySeeNotifications, All: WebhooksPage, One: WebhookPage },
-  deliveries: { title: 'Deliveries', may: maySeeNotifications, All: DeliveriesPage },
-  users: { title: 'Users', may: mayLookUpUsers, All: UsersPage },
+  overview: { title: 'Overview', key: 'o', may: maySeeSubmissions, All: OverviewPage },
+  submissions: { title: 'Submissions', key: 's', may: maySeeSubmissions, All: SubmissionsPage, One: SubmissionPage },
+  pacing: { title: 'Pacing', key: 'p', may: maySeeSubmissions, All: PacingPage },
+  reports: { title: 'Reports', key: 'r', may: maySeeSubmissions, All: ReportsPage },
+  webhooks: { title: 'Webhooks', key: 'w', may: maySeeNotifications, All: WebhooksPage, One: WebhookPage },
+  deliveries: { title: 'Deliveries', key: 'd', may: maySeeNotifications, All: DeliveriesPage },
+  users: { title: 'Users', key: 'u', may: mayLookUpUsers, All: UsersPage },
 };

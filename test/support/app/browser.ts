@@ -57,7 +57,10 @@ export function useBrowser() {
 export async function signIn(page: Page, token: string): Promise<void> {
   await page.getByLabel('Token', { exact: true }).fill(token);
   await page.keyboard.press('Enter');
-  await page.getByRole('button', { name: 'Sign out' }).waitFor();
+  await page
+    .getByRole('navigation', { name: 'Pages' })
+    .or(page.getByRole('button', { name: 'Menu' }))
+    .waitFor();
 }
 
 /** Opens another page of the dashboard without a reload. */

@@ -1,5 +1,12 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 
+const REFRESH = 'dawatch-refresh';
+
+/** Reloads everything that the page shows. */
+export function refreshAll() {
+  window.dispatchEvent(new Event(REFRESH));
+}
+
 /**
  * @template T
  * @typedef {{ data: T | undefined, error: Error | undefined, isLoading: boolean, reload: () => void, refresh: () => void, setData: (change: (data: T) => T) => void }} Loaded
@@ -53,6 +60,10 @@ export function useLoad(load, of, version) {
     reload();
     return () => running.current?.abort();
   }, [of, version]);
+  useEffect(() => {
+    window.addEventListener(REFRESH, refresh);
+    return () => window.removeEventListener(REFRESH, refresh);
+  }, []);
 
   const setData = useCallback((/** @type {(data: T) => T} */ change) => {
     setState((before) => (before.data === undefined ? before : { ...before, data: change(before.data) }));

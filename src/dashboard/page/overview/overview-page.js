@@ -27,8 +27,6 @@ export function OverviewPage() {
         <div class="columns">
           <${RequestStats} lastHour=${overview.last_hour} />
           <${DeliveryStats} deliveries=${overview.deliveries} />
-        </div>
-        <div class="columns">
           <${Upstreams} upstreams=${overview.upstreams} readers=${overview.readers} workers=${overview.workers} />
           <${LatestEvents} />
         </div>

@@ -1,10 +1,13 @@
 import { useState } from 'preact/hooks';
 import { html } from './html.js';
 
-/** @typedef {{ title: any, cell: (row: any) => any, class?: string }} Column `class`: of the title and of every cell */
+/**
+ * @typedef {{ title: any, cell: (row: any) => any, class?: string }} Column
+ *   `class`: of the title and of every cell; "secondary": shown only where there is much space
+ */
 
 /**
- * A table that scrolls by itself in a narrow window. The cells of the first column are the headers of their rows.
+ * A table that becomes a list of named values in a narrow place. The cells of the first column are the headers of their rows.
  * @typedef {{ caption: any, label?: string, columns: readonly Column[], rows: readonly any[], isBusy?: boolean, isShort?: boolean, hidesCaption?: boolean }} Props
  * @param {Props} props `label`: the name of its region, if it is not the caption; `isShort`: it scrolls vertically, too
  */
@@ -26,7 +29,10 @@ export function Table({ caption, label = caption, columns, rows, isBusy, isShort
 function Row({ columns: [first, ...others], row }) {
   return html`<tr>
     <th scope="row" class=${first?.class}>${first?.cell(row)}</th>
-    ${others.map(({ cell, class: name }, index) => html`<td key=${index} class=${name}>${cell(row)}</td>`)}
+    ${others.map(
+      ({ title, cell, class: name }, index) =>
+        html`<td key=${index} class=${name} data-title=${typeof title === 'string' ? title : undefined}>${cell(row)}</td>`,
+    )}
   </tr>`;
 }
 

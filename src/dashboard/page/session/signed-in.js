@@ -3,6 +3,9 @@ import { AlertBanner } from '../alerts/alert-banner.js';
 import { Api } from '../data/api.js';
 import { DashboardContext, useDashboard, useFeedState } from '../data/context.js';
 import { Feed } from '../data/feed.js';
+import { Header } from '../frame/header.js';
+import { firstFocus, shortcutsOf, useShortcutSetting, useShortcuts } from '../frame/shortcuts.js';
+import { ShortcutsDialog } from '../frame/shortcuts-dialog.js';
 import { PAGES } from '../pages.js';
 import { html } from '../parts/html.js';
 import { Empty } from '../parts/parts.js';
@@ -11,7 +14,7 @@ import { maySeeSubmissions } from './access.js';
 
 /** @typedef {{ token: string, session: import('../data/context.js').Session, signOut: (reason?: string) => void }} Props */
 
-/** The frame of every page: navigation, session, state of the live feed. @param {Props} props */
+/** The frame of every page. @param {Props} props */
 export function SignedIn({ token, session, signOut }) {
   const [announce, announcements] = useAnnouncer();
   const dashboard = useMemo(() => {
@@ -34,26 +37,24 @@ export function SignedIn({ token, session, signOut }) {
     isLater.current = true;
   }, []);
 
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const [areKeysOn, setAreKeysOn] = useShortcutSetting();
+  const showShortcuts = () => dialog.current?.showModal();
+  const shortcuts = shortcutsOf(allowed, showShortcuts);
+  useShortcuts(shortcuts, areKeysOn);
+
+  const place = `${page}/${route.id ?? ''}`;
   return html`<${DashboardContext.Provider} value=${dashboard}>
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
-    <header class="top">
-      <a class="brand" href=${hrefTo('overview')}>dawatch</a>
-      <nav aria-label="Pages">
-        <ul>
-          ${allowed.map(
-            ([name, { title }]) => html`<li key=${name}>
-              <a href=${hrefTo(name)} aria-current=${name === page ? 'page' : undefined}>${title}</a>
-            </li>`,
-          )}
-        </ul>
-      </nav>
-      ${hasFeed && html`<${Connection} />`}
-      <span class="who" title="Credential of this session">${session.name} <span class="muted">(${session.role})</span></span>
-      <button type="button" onClick=${() => signOut()}>Sign out</button>
-    </header>
-    ${hasFeed && html`<${Disconnected} />`}
-    ${hasFeed && html`<${AlertBanner} />`}
-    <${Main} key=${`${page}/${route.id ?? ''}`} page=${page} route=${route} session=${session} isLater=${isLater.current} />
+    <div class="frame">
+      <${Header} pages=${allowed} page=${page} place=${place} signOut=${() => signOut()} showShortcuts=${showShortcuts} />
+      <div class="content">
+        ${hasFeed && html`<${Disconnected} />`}
+        ${hasFeed && html`<${AlertBanner} />`}
+        <${Main} key=${place} page=${page} route=${route} session=${session} isLater=${isLater.current} />
+      </div>
+    </div>
+    <${ShortcutsDialog} dialog=${dialog} shortcuts=${shortcuts} isOn=${areKeysOn} setIsOn=${setAreKeysOn} />
     ${announcements}
   <//>`;
 }
@@ -69,7 +70,7 @@ function Main({ page, route, session, isLater }) {
   const View = shown?.may(session) ? (route.id === undefined ? shown.All : shown.One) : undefined;
   useEffect(() => {
     document.title = `${View ? (route.id ?? shown?.title) : 'Not found'} · dawatch`;
-    if (isLater) main.current?.querySelector('h1')?.focus();
+    if (isLater && main.current) firstFocus(main.current)?.focus();
   }, []);
   return html`<main id="main" ref=${main} tabindex="-1">
     ${
@@ -85,14 +86,6 @@ function Main({ page, route, session, isLater }) {
 function skip(event) {
   event.preventDefault();
   document.getElementById('main')?.focus();
-}
-
-const LABELS = { connecting: 'Connecting…', live: 'Live', lost: 'Disconnected' };
-
-/** State of the live feed. */
-function Connection() {
-  const state = useFeedState();
-  return html`<span class="connection ${state.kind}">${LABELS[state.kind]}</span>`;
 }
 
 /** Banner that is shown while the live feed is disconnected. */

@@ -19,9 +19,9 @@ const COLUMNS = [
   {
     title: 'Time to finality',
     cell: ({ tracked_at, finalized_at }) => (finalized_at === null ? '' : between(tracked_at, finalized_at)),
-    class: 'number',
+    class: 'number secondary',
   },
-  { title: 'Requests', cell: ({ polls }) => polls, class: 'number' },
+  { title: 'Requests', cell: ({ polls }) => polls, class: 'number secondary' },
 ];
 
 /** @param {{ submissions: readonly any[], caption: string, isLoading: boolean }} props */

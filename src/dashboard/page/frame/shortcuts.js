@@ -1,0 +1,115 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { refreshAll } from '../data/use-load.js';
+import { hrefTo } from '../router.js';
+
+/** The keys of a sequence follow each other within this time. */
+const SEQUENCE_MS = 1_500;
+const STORED = 'dawatch.shortcuts';
+const NOT_HERE = 'input, textarea, select, [contenteditable]';
+const ROW_TARGET = 'main tbody th[scope="row"] :is(a, button)';
+
+/** @typedef {{ keys: string, title: string, run?: () => void }} Shortcut `keys`: pressed one after another; without `run`, the browser acts */
+
+/**
+ * Every shortcut of the dashboard.
+ * @param {readonly [name: string, page: { title: string, key?: string }][]} pages those of this session
+ * @param {() => void} showList
+ * @returns {readonly Shortcut[]}
+ */
+export function shortcutsOf(pages, showList) {
+  return [
+    { keys: '?', title: 'Show this list', run: showList },
+    ...(pages.some(([name]) => name === 'submissions') ? [{ keys: '/', title: 'Search', run: search }] : []),
+    { keys: 'r', title: 'Refresh the page', run: refreshAll },
+    { keys: 'j', title: 'Next row', run: () => moveToRow(1) },
+    { keys: 'k', title: 'Previous row', run: () => moveToRow(-1) },
+    { keys: 'Enter', title: 'Open the row' },
+    ...pages.flatMap(([name, { title, key }]) =>
+      key === undefined
+        ? []
+        : [{ keys: `g ${key}`, title: `Go to ${title}`, run: () => location.assign(hrefTo(name)) }],
+    ),
+  ];
+}
+
+/**
+ * Runs shortcuts when their keys are pressed, except in fields, in dialogs, and with modifiers.
+ * @param {readonly Shortcut[]} shortcuts @param {boolean} isOn
+ */
+export function useShortcuts(shortcuts, isOn) {
+  const newest = useRef(shortcuts);
+  newest.current = shortcuts;
+  useEffect(() => {
+    if (!isOn) return undefined;
+    let previous = { key: '', at: 0 };
+    const press = (/** @type {KeyboardEvent} */ event) => {
+      if (isForPage(event)) return;
+      // With Caps Lock it is a capital letter.
+      const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+      const isSequence = previous.key !== '' && event.timeStamp - previous.at < SEQUENCE_MS;
+      const keys = isSequence ? `${previous.key} ${key}` : key;
+      const run = newest.current.find((shortcut) => shortcut.keys === keys)?.run;
+      const isFirst = !isSequence && newest.current.some((shortcut) => shortcut.keys.startsWith(`${key} `));
+      previous = { key: isFirst ? key : '', at: event.timeStamp };
+      if (!run) return;
+      event.preventDefault();
+      run();
+    };
+    document.addEventListener('keydown', press);
+    return () => document.removeEventListener('keydown', press);
+  }, [isOn]);
+}
+
+/** Whether shortcuts are on, which this browser remembers. @returns {[boolean, (isOn: boolean) => void]} */
+export function useShortcutSetting() {
+  const [isOn, setIsOn] = useState(() => localStorage.getItem(STORED) !== 'off');
+  const change = (/** @type {boolean} */ wanted) => {
+    localStorage.setItem(STORED, wanted ? 'on' : 'off');
+    setIsOn(wanted);
+  };
+  return [isOn, change];
+}
+
+/** @param {KeyboardEvent} event */
+function isForPage(event) {
+  const { target, key, defaultPrevented, ctrlKey, altKey, metaKey, shiftKey, isComposing } = event;
+  if (defaultPrevented || ctrlKey || altKey || metaKey || isComposing || key === 'Shift') return true;
+  if (shiftKey && /^[a-z]$/i.test(key)) return true;
+  return (
+    (target instanceof Element && target.closest(NOT_HERE) !== null) || document.querySelector('dialog[open]') !== null
+  );
+}
+
+/** Whether the next page is opened for its search field. */
+let isSearching = false;
+
+/** Moves the focus to the search field of the page, or opens the list of submissions for it. */
+function search() {
+  const field = searchFieldIn(document);
+  if (field) return field.select();
+  isSearching = true;
+  location.assign(hrefTo('submissions'));
+}
+
+/** Returns the element of a new page that gets the focus: its title, or its search field after `/`. @param {ParentNode} page */
+export function firstFocus(page) {
+  const field = isSearching ? searchFieldIn(page) : null;
+  isSearching = false;
+  return field ?? page.querySelector('h1');
+}
+
+/** @param {ParentNode} page @returns {HTMLInputElement | null} */
+function searchFieldIn(page) {
+  return page.querySelector('input[type="search"]');
+}
+
+/** Moves the focus to the first link or button of another row. @param {1 | -1} step */
+function moveToRow(step) {
+  const targets = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(ROW_TARGET));
+  const rows = [
+    ...new Map([...targets].toReversed().map((target) => [target.closest('tr'), target])).values(),
+  ].toReversed();
+  const now = rows.findIndex((target) => target.closest('tr')?.contains(document.activeElement));
+  const next = now < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, now + step));
+  rows[next]?.focus();
+}

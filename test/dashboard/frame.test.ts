@@ -1,0 +1,206 @@
+import { randomUUID } from 'node:crypto';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { call, post } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { useApp } from '../support/app/running-app.ts';
+import { fillReports, REPORT_SETTINGS } from '../support/ledger/report-ledger.ts';
+
+const app = useApp({
+  fill: fillReports,
+  ...REPORT_SETTINGS,
+  adminToken: ADMIN_TOKEN,
+  webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+});
+const browser = useBrowser();
+const PHONE = { width: 390, height: 844 };
+const LAPTOP = { width: 1_280, height: 800 };
+const LONG_ID = 'order-'.repeat(21);
+
+let signedIn: Page | undefined;
+/** Opens a page as an admin, in one tab for all tests. */
+async function open(path = '', viewport = LAPTOP): Promise<Page> {
+  if (!signedIn) {
+    signedIn = await browser.openForAll(app.url);
+    await signIn(signedIn, ADMIN_TOKEN);
+  }
+  await signedIn.setViewportSize(viewport);
+  // The heading of a page gets the focus when it opens.
+  const heading = signedIn.locator('h1:focus');
+  await goTo(signedIn, 'nowhere');
+  await heading.getByText('Not found').waitFor();
+  await goTo(signedIn, path);
+  await heading.and(signedIn.locator(':not(:text("Not found"))')).waitFor();
+  return signedIn;
+}
+
+/** Creates submissions with long ids and texts, and a webhook with a failing delivery. Returns the id of the webhook. */
+async function fill(): Promise<string> {
+  const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
+  const body = { url: `http://127.0.0.1:80/${'hooks/'.repeat(30)}`, description: 'Orders of the shop in Berlin' };
+  const { text } = await call(app.url, '/v1/webhooks', { method: 'POST', headers, body });
+  await post(app.url, { submission_ids: [LONG_ID, randomUUID()], metadata: { [LONG_ID]: LONG_ID } });
+  await call(app.url, `/v1/submissions/${LONG_ID}`, { method: 'DELETE' });
+  return String((JSON.parse(text) as { id: string }).id);
+}
+
+/** Opens every page of the navigation, and those of single items. */
+async function visitAll(page: Page, webhookId: string, check: (path: string) => Promise<void>): Promise<void> {
+  const links = await page.evaluate<string[]>(
+    `[...document.querySelectorAll('nav[aria-label="Pages"] a')].map((link) => link.getAttribute('href').slice(2))`,
+  );
+  expect(links.length).toBeGreaterThan(6);
+  for (const path of [...links, `submissions/${LONG_ID}`, `webhooks/${webhookId}`]) {
+    await goTo(page, path);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.locator('main > *:not(h1):not(p)').first().waitFor();
+    await page.waitForFunction(`document.querySelector('main .state[role="status"]') === null`);
+    await check(path);
+  }
+}
+
+/** Returns what exceeds the window, or scrolls sideways in it. */
+const tooWide = (page: Page) =>
+  page.evaluate<string[]>(`[...document.querySelectorAll('html, .wide, section, dialog')]
+    .filter((one) => one.scrollWidth > one.clientWidth + 1)
+    .map((one) => one.tagName + ' ' + (one.getAttribute('aria-label') ?? one.id))`);
+
+/** Returns the controls in the window that a finger misses: lower than 44 px, or outside of the window. */
+const missed = (page: Page) =>
+  page.evaluate<
+    string[]
+  >(`[...document.querySelectorAll('button, select, input:not([type="checkbox"], [type="radio"]), nav a')]
+    .filter((one) => one.checkVisibility())
+    .map((one) => [one.innerText || one.outerHTML, one.getBoundingClientRect()])
+    .filter(([, { height, left, right }]) => height < 43.5 || left < 0 || right > innerWidth)
+    .map(([text, { height }]) => text + ' is ' + height + ' px high')`);
+
+describe.skipIf(SKIPPED)('the layout', { timeout: 60_000 }, () => {
+  let webhookId = '';
+  beforeAll(async () => {
+    webhookId = await fill();
+  });
+
+  it('fits a phone: nothing scrolls sideways on any page, and every control is large enough for a finger', async () => {
+    const page = await open('', PHONE);
+    await visitAll(page, webhookId, async (path) => {
+      expect(await tooWide(page), path).toEqual([]);
+      expect(await missed(page), path).toEqual([]);
+    });
+  });
+
+  it('fits a tablet', async () => {
+    const page = await open('', { width: 768, height: 1_024 });
+    await visitAll(page, webhookId, async (path) => expect((await tooWide(page))[0] ?? '', path).not.toBe('HTML '));
+  });
+
+  it('shows the state and the actions of each row on a phone', async () => {
+    const page = await open('deliveries', PHONE);
+    const row = page.getByRole('row').filter({ hasText: LONG_ID }).first();
+    for (const part of [row.getByText('waiting', { exact: true }), row.getByRole('button', { name: 'Try now' })]) {
+      const box = await part.boundingBox();
+      expect(box?.x).toBeGreaterThanOrEqual(0);
+      expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(PHONE.width);
+    }
+  });
+
+  it('has a menu on a phone, which closes with a navigation and with Escape', async () => {
+    const page = await open('', PHONE);
+    const menu = page.getByRole('button', { name: 'Menu' });
+    const links = page.getByRole('navigation', { name: 'Pages' }).getByRole('link');
+    expect(await links.count()).toBe(0);
+    await menu.click();
+    expect(await missed(page)).toEqual([]);
+    await links.getByText('Submissions').click();
+    await page.getByRole('heading', { name: 'Submissions' }).waitFor();
+    await expect.poll(() => links.count()).toBe(0);
+    await menu.press('Enter');
+    await page.getByRole('button', { name: 'Sign out' }).waitFor();
+    await page.keyboard.press('Escape');
+    await expect.poll(() => links.count()).toBe(0);
+  });
+
+  it('uses the whole width of a large screen', async () => {
+    const page = await open('submissions', { width: 1_920, height: 1_080 });
+    const table = await page.getByRole('main').getByRole('table').boundingBox();
+    expect(table?.width).toBeGreaterThan(1_600);
+    await page.getByRole('columnheader', { name: 'Requests' }).waitFor();
+    await goTo(page, '');
+    const [requests, events] = [
+      await page.getByRole('region', { name: 'Requests per submission' }).boundingBox(),
+      await page.getByRole('region', { name: 'Latest events' }).boundingBox(),
+    ];
+    expect(events?.y, 'beside each other').toBe(requests?.y);
+  });
+});
+
+describe.skipIf(SKIPPED)('keyboard shortcuts', { timeout: 60_000 }, () => {
+  it('are listed under ?, with one for each page', async () => {
+    const page = await open();
+    const pages = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents();
+    await page.keyboard.press('?');
+    const dialog = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+    const listed = await dialog.getByRole('definition').allTextContents();
+    expect(listed.filter((title) => title.startsWith('Go to '))).toEqual(pages.map((title) => `Go to ${title}`));
+    const keys = await dialog.getByRole('term').allTextContents();
+    expect(new Set(keys).size).toBe(listed.length);
+    await page.keyboard.press('j');
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+  });
+
+  it('open pages, move through rows, open one, refresh, and search from everywhere', async () => {
+    await post(app.url, { submission_ids: ['row-1', 'row-2', 'row-3'] });
+    const page = await open();
+    await page.keyboard.type('gs');
+    const focused = () => page.evaluate('document.activeElement.innerText');
+    await page.getByRole('link', { name: 'row-3' }).waitFor();
+    await expect.poll(focused).toBe('Submissions');
+    await page.keyboard.type('jjjk');
+    await expect.poll(focused).toBe('row-2');
+    const reloaded = page.waitForResponse('**/v1/submissions?*');
+    await page.keyboard.press('r');
+    await reloaded;
+    await expect.poll(focused).toBe('row-2');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'row-2' }).waitFor();
+    await expect.poll(focused).toBe('row-2');
+    await page.keyboard.press('/');
+    await expect.poll(() => page.evaluate('document.activeElement.type')).toBe('search');
+    expect(page.url()).toMatch(/#\/submissions$/);
+  });
+
+  it('leave fields, modifiers and other keys alone', async () => {
+    const page = await open('submissions');
+    await page.getByRole('searchbox').click();
+    await page.keyboard.type('gs?/jr');
+    expect(await page.getByRole('searchbox').inputValue()).toBe('gs?/jr');
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    await page.getByRole('heading', { name: 'Submissions' }).focus();
+    await page.keyboard.press('Alt+g');
+    await page.keyboard.press('o');
+    await page.keyboard.type('gxo');
+    expect(await page.getByRole('heading', { name: 'Submissions' }).count()).toBe(1);
+  });
+
+  it('can be turned off, which the browser remembers', async () => {
+    const page = await open();
+    const button = page.getByRole('button', { name: 'Keyboard shortcuts' });
+    await button.click();
+    await page.getByLabel('Shortcuts are on').uncheck();
+    await page.getByRole('button', { name: 'Close' }).click();
+    await expect.poll(() => button.evaluate('document.activeElement.innerText')).toBe('Keyboard shortcuts');
+    await page.reload();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.keyboard.type('?gs');
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    expect(await page.getByRole('heading', { name: 'Overview' }).count()).toBe(1);
+    await button.click();
+    await page.getByLabel('Shortcuts are on').check();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('?');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+  });
+});
