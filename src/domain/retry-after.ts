@@ -1,3 +1,6 @@
+/** What a response tells about when the next request may be sent; `throttled`: the upstream refuses more requests for now. */
+export type PauseRequest = { kind: 'throttled' | 'unavailable'; retryAfterMs: number | null };
+
 /** Upper limit of a Retry-After header. */
 export const MAX_RETRY_AFTER_MS = 3_600_000;
 

@@ -40,6 +40,14 @@ export function addRequestLog(app: FastifyInstance): void {
   });
 }
 
+/** Aborts when the client disconnects, or has received the response. */
+export function goneSignal(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  if (reply.raw.destroyed || reply.request.raw.socket.destroyed) gone.abort();
+  reply.raw.once('close', () => gone.abort());
+  return gone.signal;
+}
+
 function logResponse(request: FastifyRequest, reply: FastifyReply): void {
   const submissionId = submissionIdOf(request);
   logOf(request).debug(

@@ -30,8 +30,13 @@ export class Entry implements Paced, Due, Candidate {
     this.seen = seen;
     this.#at = allocateTimes();
     this.#times = times;
-    this.#times[this.#at + TRACKED] = trackedAt;
     this.dueAt = trackedAt;
+    this.restart(trackedAt);
+  }
+
+  /** The submission is tracked anew. An entry in flight keeps its lease. */
+  restart(trackedAt: number): void {
+    this.#times[this.#at + TRACKED] = trackedAt;
     this.openAt = NEVER;
   }
 

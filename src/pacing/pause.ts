@@ -1,4 +1,5 @@
 import type { Observation } from '../domain/classify.ts';
+import type { PauseRequest } from '../domain/retry-after.ts';
 
 /** After a 429 without a usable Retry-After: 1 s, 2 s, 4 s … up to this. */
 const MAX_PAUSE_MS = 60_000;
@@ -17,7 +18,7 @@ export class Pause {
     this.#extend(until);
   }
 
-  observe(observation: Observation, now: number): void {
+  observe(observation: Observation | PauseRequest, now: number): void {
     if (observation.kind === 'throttled') {
       if (observation.retryAfterMs !== null) this.#extend(now + observation.retryAfterMs);
       // Responses to requests that were sent before the pause do not extend it, unless they contain a time.

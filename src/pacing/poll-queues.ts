@@ -10,6 +10,8 @@ export class PollQueues {
   readonly #waiting = new DueQueue<Entry>();
   readonly #backlog: Backlog;
   readonly #leased = new DueQueue<Entry>();
+  /** The times by which some entries are polled, whenever else they would be due. */
+  readonly #pollBy = new WeakMap<Entry, number>();
 
   /** `rate` compares the due polls while the request budget does not allow all of them. */
   constructor(rate: (entry: Entry, now: number) => Rating) {
@@ -58,8 +60,24 @@ export class PollQueues {
   /** Adds an entry that is in no queue, or moves one that is not in flight. */
   schedule(entry: Entry, dueAt: number): void {
     this.remove(entry);
-    entry.dueAt = dueAt;
+    entry.dueAt = Math.min(dueAt, this.#pollBy.get(entry) ?? dueAt);
     this.#waiting.add(entry);
+  }
+
+  /** Moves an entry, unless it is in flight. */
+  reschedule(entry: Entry, dueAt: number): void {
+    if (!this.isInFlight(entry)) this.schedule(entry, dueAt);
+  }
+
+  /** Makes an entry due at `at` at the latest. This ends with the first poll from then on. */
+  pollBy(entry: Entry, at: number): void {
+    this.#pollBy.set(entry, at);
+    this.reschedule(entry, entry.dueAt);
+  }
+
+  /** Whether the time has come by which the entry is polled. */
+  mustPoll(entry: Entry, now: number): boolean {
+    return (this.#pollBy.get(entry) ?? Number.POSITIVE_INFINITY) <= now;
   }
 
   /** Removes an entry that is not in flight. */
@@ -68,9 +86,10 @@ export class PollQueues {
   }
 
   /** Moves an entry into flight. */
-  lease(entry: Entry, expiresAt: number): void {
+  lease(entry: Entry, now: number, leaseMs: number): void {
+    if (this.mustPoll(entry, now)) this.#pollBy.delete(entry);
     if (!this.#backlog.take(entry)) this.remove(entry);
-    entry.dueAt = expiresAt;
+    entry.dueAt = now + leaseMs;
     this.#leased.add(entry);
   }
 

@@ -31,7 +31,7 @@ export class Scheduler {
   constructor(deps: { settings: SchedulerSettings; policy: PolicyFactory; random: () => number }) {
     this.#settings = deps.settings;
     this.#policy = deps.policy({
-      reschedule: (item, dueAt) => this.#reschedule(item as Entry, dueAt),
+      reschedule: (item, dueAt) => this.#queues.reschedule(item as Entry, dueAt),
       random: deps.random,
     });
     this.limits = new UpstreamLimits(deps.settings, deps.random);
@@ -86,29 +86,32 @@ export class Scheduler {
 
   add(item: Paced, now: number): void {
     const known = this.#entries.get(item.submissionId);
-    if (known) this.#retain(known, now);
+    if (known) this.#retain(known, item.trackedAt, now);
     else this.#register(this.#createEntry(item), null, now);
   }
 
   /** Schedules a submission that an earlier process polled. */
   resume(item: Watched, now: number): void {
-    const known = this.#entries.get(item.submissionId);
-    if (known) {
-      this.#retain(known, now);
-      return;
-    }
     // If the clock was ahead before, stored times may be in the future.
+    const trackedAt = Math.min(item.trackedAt, now);
     const polledAt = item.polledAt === null ? null : Math.min(item.polledAt, now);
-    const entry = this.#createEntry({ ...item, trackedAt: Math.min(item.trackedAt, now) });
-    if (item.finalizedAt === null) {
-      this.#register(entry, polledAt, now);
-    } else {
+    const known = this.#entries.get(item.submissionId);
+    const entry = known ?? this.#createEntry({ ...item, trackedAt });
+    if (known) this.#retain(known, trackedAt, now);
+    else if (item.finalizedAt === null) this.#register(entry, polledAt, now);
+    else {
       const { recheckMs } = this.#settings;
       const from = polledAt ?? now;
       const leftMs = Math.min(recheckMs, Math.max(0, item.finalizedAt + recheckMs - from));
       this.#unregistered.add(entry);
       this.#queues.schedule(entry, from + leftMs);
     }
+  }
+
+  /** Polls a submission once more by `at`, whatever the policy decides. */
+  pollBy(submissionId: string, at: number): void {
+    const entry = this.#entries.get(submissionId);
+    if (entry) this.#queues.pollBy(entry, at);
   }
 
   /** Stops polling a submission. A poll in flight counts for the concurrency until it completes or its lease expires. */
@@ -204,9 +207,10 @@ export class Scheduler {
   }
 
   /** Schedules a submission whose entry would be deleted when the poll in flight completes. */
-  #retain(known: Entry, now: number): void {
+  #retain(known: Entry, trackedAt: number, now: number): void {
     if (!this.#toDelete.delete(known)) return;
     this.#unregistered.delete(known);
+    known.restart(trackedAt);
     this.#policy.register(known, { polledAt: null }, now);
   }
 
@@ -218,11 +222,6 @@ export class Scheduler {
     if (this.#unregistered.has(entry)) return;
     this.#policy.unregister(entry, now);
     this.#unregistered.add(entry);
-  }
-
-  /** Changes the poll time of an entry that is not in flight. */
-  #reschedule(entry: Entry, dueAt: number): void {
-    if (!this.#queues.isInFlight(entry)) this.#queues.schedule(entry, dueAt);
   }
 
   /**
@@ -238,7 +237,8 @@ export class Scheduler {
     for (;;) {
       const entry = this.#queues.due(available, now);
       if (!entry) return undefined;
-      const at = this.#unregistered.has(entry) ? now : this.#policy.confirm(entry, now);
+      const isFixed = this.#unregistered.has(entry) || this.#queues.mustPoll(entry, now);
+      const at = isFixed ? now : this.#policy.confirm(entry, now);
       if (at <= now + 1) return entry;
       this.#queues.schedule(entry, at);
     }
@@ -281,7 +281,7 @@ export class Scheduler {
   }
 
   #send(entry: Entry, now: number): void {
-    this.#queues.lease(entry, now + this.#settings.leaseMs);
+    this.#queues.lease(entry, now, this.#settings.leaseMs);
     this.limits.send(now);
   }
 

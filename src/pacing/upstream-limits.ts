@@ -1,4 +1,5 @@
 import type { Observation } from '../domain/classify.ts';
+import type { PauseRequest } from '../domain/retry-after.ts';
 import { type BreakerState, healthOf } from '../domain/upstream-health.ts';
 import { type BreakerSettings, CircuitBreaker } from './circuit-breaker.ts';
 import { Pause } from './pause.ts';
@@ -50,6 +51,12 @@ export class UpstreamLimits {
   send(now: number): void {
     this.budget.send();
     if (this.breaker.isOpen) this.breaker.probing(now);
+  }
+
+  /** Ends a request other than a poll, for which the budget was charged. `pause`: what its response tells about the next one. */
+  complete(pause: PauseRequest | undefined, now: number): void {
+    this.budget.complete(now);
+    if (pause) this.pause.observe(pause, now);
   }
 
   /** Learns from a response. Returns the new state of the circuit breaker if it changed, otherwise null. */

@@ -1,7 +1,8 @@
 import Pool from 'undici/lib/dispatcher/pool.js';
 import type { UpstreamResponse } from '../domain/classify.ts';
 import { redactorOf } from '../domain/redaction.ts';
-import { upstreamCall } from './call.ts';
+import { type ResponseHeaders, upstreamCall } from './call.ts';
+import { type Content, contentOf } from './content.ts';
 
 export type UpstreamPoolOptions = {
   /** Base URL; its path is used as a prefix. */
@@ -58,18 +59,22 @@ export class UpstreamPool {
     });
   }
 
-  /**
-   * Never rejects. `wasSent`: false if the upstream cannot have received any of the request. `contentType`: of the response.
-   */
+  /** Never rejects. `wasSent`: false if the upstream cannot have received any of the request. */
   post({ path, headers, body }: { path: string; headers: Record<string, string>; body: Buffer }) {
     const { timeoutMs, now } = this.#options;
     const request = { method: 'POST', path: `${this.#prefix}${path}`, headers, body } as const;
-    type Posted = { response: UpstreamResponse; contentType: string | null; wasSent: boolean };
+    type Posted = { response: UpstreamResponse; content: Content; wasSent: boolean };
     return new Promise<Posted>((resolve) => {
       let wasSent = false;
-      let contentType: string | null = null;
-      const onEnd = (response: UpstreamResponse) =>
-        resolve({ response: this.#redact(headers, response), contentType, wasSent });
+      const onEnd = (
+        received: UpstreamResponse,
+        bytes: Buffer = Buffer.alloc(0),
+        receivedHeaders: ResponseHeaders = {},
+      ) => {
+        const { text, ...content } = contentOf(bytes, receivedHeaders, this.#redactorFor(headers));
+        const response = received.kind === 'response' ? { ...received, body: text } : this.#redact(headers, received);
+        resolve({ response, content, wasSent });
+      };
       const call = upstreamCall({ timeoutMs, maxBytes: MAX_BODY_BYTES, now, onEnd });
       this.#pool.dispatch(request, {
         ...call,
@@ -77,24 +82,24 @@ export class UpstreamPool {
           wasSent = true;
           call.onRequestStart?.(controller, context);
         },
-        onResponseStart(controller, status, received, message) {
-          contentType = [received['content-type']].flat()[0] ?? null;
-          call.onResponseStart?.(controller, status, received, message);
-        },
       });
     });
   }
 
   /** Removes the credentials of the request from its response, which is stored, shown and sent to others. */
   #redact(headers: UpstreamRequest['headers'], response: UpstreamResponse): UpstreamResponse {
-    let redact = this.#redactors.get(headers);
-    if (!redact) {
-      redact = redactorOf(credentialsIn(headers));
-      this.#redactors.set(headers, redact);
-    }
+    const redact = this.#redactorFor(headers);
     return response.kind === 'failure'
       ? { ...response, detail: redact(response.detail) }
       : { ...response, body: redact(response.body) };
+  }
+
+  #redactorFor(headers: UpstreamRequest['headers']): (text: string) => string {
+    const known = this.#redactors.get(headers);
+    if (known) return known;
+    const redact = redactorOf(credentialsIn(headers));
+    this.#redactors.set(headers, redact);
+    return redact;
   }
 
   /** Closes immediately; calls in flight return failures. */

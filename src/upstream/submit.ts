@@ -1,6 +1,8 @@
 import type { UpstreamResponse } from '../domain/classify.ts';
 import { isObject, parseJson } from '../domain/json.ts';
+import { type PauseRequest, retryAfterMs } from '../domain/retry-after.ts';
 import { REACHABLE_ID_PATTERN, SUBMISSION_ID_PATTERN } from '../domain/submission.ts';
+import type { Content } from './content.ts';
 import type { UpstreamPool } from './pool.ts';
 
 /** The two endpoints that accept data. */
@@ -10,16 +12,18 @@ export type SubmitPath = (typeof SUBMIT_PATHS)[number];
 /** Data of a client, forwarded unchanged. `query`: with its question mark, or empty. */
 export type SubmitRequest = { path: SubmitPath; query: string; headers: Record<string, string>; body: Buffer };
 
-type HttpResponse = Extract<UpstreamResponse, { kind: 'response' }> & { contentType: string | null };
+type HttpResponse = Extract<UpstreamResponse, { kind: 'response' }>;
+/** The upstream's own response, to be returned to the client. */
+export type SubmitResponse = Content & { httpStatus: number };
 
 /**
  * Whether the upstream has accepted the data. `detail` is for logs and clients, without credentials. `quote` is the beginning of
  * the response, which may repeat the data: for the client only.
  */
 export type SubmitResult =
-  | { kind: 'accepted'; submissionId: string; response: HttpResponse }
+  | { kind: 'accepted'; submissionId: string; response: SubmitResponse }
   /** The upstream refuses the request: it has accepted nothing. */
-  | { kind: 'refused'; response: HttpResponse }
+  | { kind: 'refused'; response: SubmitResponse }
   /** The upstream refuses the credentials of this server. */
   | { kind: 'unauthorized' }
   /** Nothing was sent. */
@@ -30,6 +34,7 @@ export type SubmitResult =
 const MAX_QUOTED_CHARS = 300;
 /** A proxy gave up waiting for the client or for the service. */
 const REQUEST_TIMEOUT = 408;
+const TOO_MANY_REQUESTS = 429;
 
 /** Submits data to one upstream, once. Never rejects and never repeats a request. */
 export class UpstreamSubmitter {
@@ -46,14 +51,16 @@ export class UpstreamSubmitter {
     this.#apiKey = apiKey;
   }
 
-  async submit({ path, query, headers, body }: SubmitRequest): Promise<SubmitResult> {
+  /** `pause`: what the response tells about the next request; undefined: nothing. */
+  async submit(request: SubmitRequest): Promise<SubmitResult & { pause?: PauseRequest | undefined }> {
+    const { path, query, headers, body } = request;
     const key = this.#apiKey === undefined ? {} : { 'x-api-key': this.#apiKey };
-    const { response, contentType, wasSent } = await this.#pool.post({
+    const { response, content, wasSent } = await this.#pool.post({
       path: `${path}${query}`,
       headers: { accept: 'application/json', ...headers, ...key },
       body,
     });
-    if (response.kind === 'response') return classifySubmit({ ...response, contentType });
+    if (response.kind === 'response') return { ...classifySubmit(response, content), pause: pauseIn(response) };
     if (!wasSent) return { kind: 'not_sent', detail: response.detail };
     return { kind: 'unclear', isTimeout: response.reason === 'timeout', detail: response.detail, quote: '' };
   }
@@ -64,8 +71,15 @@ export class UpstreamSubmitter {
   }
 }
 
-function classifySubmit(response: HttpResponse): SubmitResult {
-  const { httpStatus, body } = response;
+function pauseIn(response: HttpResponse): PauseRequest | undefined {
+  const { httpStatus } = response;
+  const waitMs = retryAfterMs(response);
+  if (httpStatus === TOO_MANY_REQUESTS) return { kind: 'throttled', retryAfterMs: waitMs };
+  return httpStatus >= 500 && waitMs !== null ? { kind: 'unavailable', retryAfterMs: waitMs } : undefined;
+}
+
+function classifySubmit({ httpStatus, body }: HttpResponse, content: Content): SubmitResult {
+  const response = { ...content, httpStatus };
   const unclear = (what: string): SubmitResult => ({
     kind: 'unclear',
     isTimeout: false,

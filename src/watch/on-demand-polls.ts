@@ -13,8 +13,8 @@ export type OnDemandRefusal = { kind: 'failed'; reason: OnDemandFailure; retryAf
 
 export type OnDemandResult = { kind: 'observed'; observation: Observation } | OnDemandRefusal;
 
-/** `reserved`: one request other than a poll may be sent now; the budget has been charged for it. */
-export type ReservationResult = { kind: 'reserved' } | OnDemandRefusal;
+/** `reserved`: one request other than a poll may be sent now; the budget has been charged for it. `cancelled`: by its signal. */
+export type ReservationResult = { kind: 'reserved' } | { kind: 'cancelled' } | OnDemandRefusal;
 
 type OnDemandPoll = {
   result: Promise<OnDemandResult | ReservationResult>;
@@ -75,11 +75,13 @@ export class OnDemandPolls {
     return this.next?.startsWith(RESERVATION) ?? false;
   }
 
-  /** Adds a reservation, which fails if it still waits after `queueMs`. */
-  reserve(queueMs: number, client: string): Promise<ReservationResult> {
+  /** Adds a reservation, which fails if it still waits after `queueMs`, and is cancelled if the signal aborts before its turn. */
+  reserve(queueMs: number, client: string, signal?: AbortSignal): Promise<ReservationResult> {
+    if (signal?.aborted) return Promise.resolve({ kind: 'cancelled' });
     this.#reservations += 1;
-    const limits = { queueMs, responseMs: 0 };
-    return this.#begin(`${RESERVATION}${this.#reservations}`, limits, client) as Promise<ReservationResult>;
+    const key = `${RESERVATION}${this.#reservations}`;
+    signal?.addEventListener('abort', () => this.#open.get(key)?.complete({ kind: 'cancelled' }), { once: true });
+    return this.#begin(key, { queueMs, responseMs: 0 }, client) as Promise<ReservationResult>;
   }
 
   /** Completes the next reservation, after the budget was charged. */

@@ -1,5 +1,6 @@
 import type { Observation } from '../domain/classify.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { PauseRequest } from '../domain/retry-after.ts';
 import type { Paced } from '../pacing/entry.ts';
 import type { Scheduler } from '../pacing/scheduler.ts';
 import type { WatcherListener } from './listeners.ts';
@@ -167,6 +168,12 @@ export class PollLoop {
     else if (isRetracked) this.#retracked.push(item);
   }
 
+  /** Polls a submission once more by `at`, because its deadline passes with a poll. */
+  pollBy(submissionId: string, at: number): void {
+    this.#deps.scheduler.pollBy(submissionId, at);
+    this.wake();
+  }
+
   /**
    * Polls one submission on demand, tracked or not, within the request budget. Callers that request the same submission
    * share one poll. Clients take turns for the budget. The result of a tracked submission is committed before the promise
@@ -186,16 +193,18 @@ export class PollLoop {
    * Waits until the request budget has room for one request other than a poll, and charges it. Fails at once while the circuit
    * breaker is open. `release` must be called when a reserved request has completed.
    */
-  reserve(client: string): Promise<ReservationResult> {
+  reserve(client: string, signal?: AbortSignal): Promise<ReservationResult> {
     const refusal = this.#refuseToQueue(client, { mayProbe: false });
     if (refusal) return Promise.resolve(refusal);
-    const result = this.#onDemand.reserve(ON_DEMAND_WAIT_MS, client);
+    const result = this.#onDemand.reserve(ON_DEMAND_WAIT_MS, client, signal);
     this.wake();
     return result;
   }
 
-  release(): void {
-    this.#deps.scheduler.limits.budget.complete(this.now());
+  /** `pause`: what the response tells about the next request. */
+  release(pause: PauseRequest | undefined): void {
+    this.#deps.scheduler.limits.complete(pause, this.now());
+    this.#committer.writeJournal();
     this.wake();
   }
 

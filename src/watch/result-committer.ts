@@ -67,16 +67,21 @@ export class ResultCommitter {
     const observations = this.#arrived;
     if (observations.length === 0) return;
     this.#arrived = [];
-    const { limits, journal, now, listener, onCommitted } = this.#deps;
+    const { limits, listener, onCommitted } = this.#deps;
     limits.observe(observations);
     const recorded = this.#record(observations);
+    this.writeJournal();
+    for (const entry of recorded) listener.recorded(entry);
+    onCommitted(observations, recorded);
+  }
+
+  /** Writes the outages and pauses that the ledger does not have yet. */
+  writeJournal(): void {
     try {
-      journal.write(now());
+      this.#deps.journal.write(this.#deps.now());
     } catch (error) {
       this.writeFailed(error);
     }
-    for (const entry of recorded) listener.recorded(entry);
-    onCommitted(observations, recorded);
   }
 
   /** Stops polling for a while if the ledger cannot be written, and reschedules the submissions of dropped observations. */

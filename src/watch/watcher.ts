@@ -1,5 +1,6 @@
 import type { Actor } from '../domain/audit/actions.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { PauseRequest } from '../domain/retry-after.ts';
 import { isFinal, type Submission, type TrackRequest } from '../domain/submission.ts';
 import type { OptionsPatch } from '../domain/tracking/option-changes.ts';
 import { extendedDeadline } from '../domain/transition.ts';
@@ -158,7 +159,12 @@ export class Watcher {
   update(submissionId: string, patch: OptionsPatch, actor?: Actor): UpdateResult | undefined {
     // A step of the clock does not count for the new deadline.
     for (const loop of this.#loops.values()) loop.now();
-    return this.#writing(() => this.#ledger.update(submissionId, patch, this.#clock.now(), actor));
+    const result = this.#writing(() => this.#ledger.update(submissionId, patch, this.#clock.now(), actor));
+    if (result?.kind === 'updated' && result.changed.includes('deadline')) {
+      const { submission } = result;
+      this.#loops.get(submission.upstream)?.pollBy(submission.submissionId, submission.deadlineAt);
+    }
+    return result;
   }
 
   /** Polls one submission on demand; see PollLoop.pollOnDemand. */
@@ -171,15 +177,18 @@ export class Watcher {
 
   /**
    * Waits until one request other than a poll may be sent to an upstream within its request budget; see PollLoop.reserve. After
-   * `reserved`, `release` must be called when that request has completed.
+   * `reserved`, `release` must be called when that request has completed. `signal`: ends the wait.
    */
-  reserve(upstream: string, client = ''): Promise<ReservationResult> {
+  reserve(upstream: string, client = '', signal?: AbortSignal): Promise<ReservationResult> {
     const loop = this.#loops.get(upstream);
-    return loop ? loop.reserve(client) : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
+    return loop
+      ? loop.reserve(client, signal)
+      : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
   }
 
-  release(upstream: string): void {
-    this.#loops.get(upstream)?.release();
+  /** `pause`: what the response to the request tells about the next one. */
+  release(upstream: string, pause?: PauseRequest): void {
+    this.#loops.get(upstream)?.release(pause);
   }
 
   /**

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { observation } from '../support/ledger/domain.ts';
 import {
+  byAge,
   createScheduler,
   DELAY_MS,
   drain,
@@ -191,6 +192,20 @@ describe('a removal', () => {
     scheduler.observe(observation('pending', 1, 'a'), true, 1);
     expect(scheduler).toMatchObject({ size: 1, inFlight: 0 });
     expect(drain(scheduler, LEASE_MS)).toEqual(['b']);
+  });
+
+  it('of a submission in flight that is tracked again leaves nothing of its earlier age', () => {
+    const scheduler = createScheduler({ policy: byAge });
+    scheduler.add(paced('a'), 0);
+    scheduler.next(0);
+    scheduler.observe(observation('pending', 0, 'a'), true, 0);
+    const later = 10 * 60_000;
+    expect(scheduler.next(later)).toEqual(['a']);
+    scheduler.remove('a', later);
+    scheduler.add(paced('a', { dueAt: later }), later);
+    scheduler.observe(observation('pending', later + 100, 'a'), true, later + 100);
+    // The interval grows with the age, from 2 s to 30 s.
+    expect(scheduler.wakeAt() - later).toBeLessThan(3_000);
   });
 
   it('is implied by a result that ends the watch', () => {

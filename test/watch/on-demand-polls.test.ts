@@ -109,6 +109,38 @@ test('reserved requests and polls share the budget, and neither starves', async 
   expect(sent.length + failed.length).toBe(100);
 });
 
+test('a wait for the budget that is cancelled uses none of it', async () => {
+  const world = openWatcher({
+    respond: () => pending,
+    scheduler: { budget: { requests: 2, perMs: MINUTE_MS, concurrency: 1 } },
+  });
+  expect((await world.monitor.reserve('default')).kind).toBe('reserved');
+  const gone = new AbortController();
+  const waiting = world.monitor.reserve('default', 'a', gone.signal);
+  gone.abort();
+  expect((await waiting).kind).toBe('cancelled');
+  expect((await world.monitor.reserve('default', 'a', gone.signal)).kind).toBe('cancelled');
+  world.monitor.release('default');
+  expect(world.monitor.pacing()[0]?.budget.used).toBe(1);
+  expect((await world.monitor.reserve('default', 'b')).kind).toBe('reserved');
+});
+
+test('the pause that a reserved request met applies to all requests, and extends time limits', async () => {
+  const world = openWatcher({ respond: () => pending });
+  world.track(['a']);
+  await world.clock.advance(1_000);
+  const deadlineAt = world.monitor.deadlineAt(world.get('a'));
+  await world.monitor.reserve('default');
+  world.monitor.release('default', { kind: 'throttled', retryAfterMs: 5 * MINUTE_MS });
+  const polls = world.polls.length;
+  expect(await world.monitor.reserve('default')).toMatchObject({ kind: 'failed', reason: 'budget_exhausted' });
+  await world.clock.advance(5 * MINUTE_MS - 1);
+  expect(world.polls).toHaveLength(polls);
+  await world.clock.advance(MINUTE_MS);
+  expect(world.polls.length).toBeGreaterThan(polls);
+  expect(world.monitor.deadlineAt(world.get('a')) - deadlineAt).toBe(5 * MINUTE_MS);
+});
+
 test('a reserved request counts until it is released', async () => {
   const world = openWatcher({
     respond: () => pending,

@@ -59,6 +59,21 @@ test('the late result of a poll from before the retrack does not end the submiss
   expect(world.statuses('a')).toEqual(['tracking', 'cancelled', 'tracking', 'finalized']);
 });
 
+test('an earlier deadline takes effect when it passes, however rarely the submission is polled', async () => {
+  const world = openWatcher({ respond: () => pending });
+  world.track(['a', 'b']);
+  await world.clock.advance(20 * MINUTE_MS);
+  const deadlineAt = world.clock.now() + 90_000;
+  for (const id of ['a', 'b'])
+    expect(world.monitor.update(id, { deadlineAt: id === 'a' ? deadlineAt : deadlineAt + 1_000 })?.kind).toBe(
+      'updated',
+    );
+  await world.clock.advance(90_000);
+  expect(['a', 'b'].map((id) => world.get(id).status)).toEqual(['expired', 'pending']);
+  await world.clock.advance(1_000);
+  expect(world.get('b').status).toBe('expired');
+});
+
 test('the next poll of an open submission is known, and that of a final one is not', async () => {
   let current: UpstreamResponse = response(404, { error: 'not found' });
   const world = openWatcher({ respond: () => current });

@@ -28,7 +28,8 @@ async function openTraced(endpoint?: string, env: Record<string, string> = {}) {
   const database = join(tempFolder(), 'ledger.db');
   const tracing = tracingSettings({ ...env, ...(endpoint && { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }) }, fail);
   const webhooks = { allow: ['127.0.0.0/8'], allow_http: true };
-  const app = await openApp({ database, upstreamUrl: sandbox.url, webhooks, tracing });
+  const upstream = { submit: { enabled: true, max_bytes: 1_000 } };
+  const app = await openApp({ database, upstreamUrl: sandbox.url, upstream, webhooks, tracing });
   onTestFinished(async () => {
     await app.close();
     await sandbox.close();
@@ -90,6 +91,33 @@ it('links the spans of polls, commits and deliveries with the trace of the calle
     'http.response.status_code': '204',
   });
   expect(app.delivered[0]?.traceparent).toBe(`00-${delivery?.traceId}-${delivery?.spanId}-01`);
+});
+
+it('links the spans of submitted data with the trace of the caller', async () => {
+  const receiver = await openTraceReceiver();
+  const app = await openTraced(receiver.url);
+  const submitted = await call(app.url, '/v1/submit_data', {
+    method: 'POST',
+    headers: { traceparent: CALLER },
+    body: { data: 'some data' },
+  });
+  const { submission_id } = JSON.parse(submitted.text);
+  const status = async () => JSON.parse((await call(app.url, pathOf(submission_id))).text).status;
+  await vi.waitFor(async () => expect(await status()).toBe('finalized'), { timeout: 15_000, interval: 20 });
+  expect((await call(app.url, '/v1/submit_data?upstream=moon', { method: 'POST', body: {} })).status).toBe(400);
+  const [stored] = app.stored();
+  await app.close();
+  const [intake, refused] = receiver.named('POST /v1/submit_data');
+  expect(intake).toMatchObject({ traceId: TRACE_ID, parentSpanId: 'b7ad6b7169203331', kind: 2 });
+  expect(intake?.status).toEqual({});
+  expect(intake?.attributes).toMatchObject({
+    'dawatch.submission_id': submission_id,
+    'http.response.status_code': '200',
+  });
+  expect(refused?.status).toMatchObject({ message: 'HTTP 400' });
+  expect(stored).toBe(`00-${TRACE_ID}-${intake?.spanId}-01`);
+  for (const poll of receiver.named('poll'))
+    expect(poll.links).toEqual([{ traceId: TRACE_ID, spanId: intake?.spanId }]);
 });
 
 it('begins a trace for a caller without one, also if its traceparent is invalid', async () => {

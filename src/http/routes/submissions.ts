@@ -16,8 +16,9 @@ import { batchReads } from '../load/request-batcher.ts';
 import { clientOf, credentialNumber, type TrackCall, type TrackRequestResult, type TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import { wholeNumber } from '../query.ts';
-import { isDebugLogged, logOf } from '../request-log.ts';
+import { goneSignal, isDebugLogged, logOf } from '../request-log.ts';
 import type { Tracker } from '../services.ts';
+import { traceIntake } from '../trace-intake.ts';
 import { registerSubmissionSearch } from './search/submission-search.ts';
 import {
   submissionSchema,
@@ -122,7 +123,12 @@ export function registerSubmissions(
       const credential = credentialNumber(request.caller);
       const take = (body: TrackBody) =>
         admission.take({ body, credential }, ids, clientOf(request.caller)).finally(request.bodyDone);
-      const result = await (tracer ? traceIntake(tracer, { request, ids, take }) : take(tracked));
+      const result = await traceIntake(tracer, request, {
+        parent: tracked.traceparent,
+        attributes: { 'dawatch.submissions': ids, 'dawatch.submission_id': tracked.submission_id },
+        run: (traceparent) => take(tracer ? { ...tracked, traceparent } : tracked),
+        describe: (taken) => (taken?.kind === 'tracked' ? {} : { error: taken?.kind ?? 'refused because of overload' }),
+      });
       if (!result) return admission.shed('tracking', request, reply);
       switch (result.kind) {
         case 'invalid':
@@ -211,38 +217,6 @@ export function registerSubmissions(
   });
 }
 
-/** Tracks the body within a span, whose context is stored with the submissions. */
-async function traceIntake(
-  tracer: Tracer,
-  given: {
-    request: Pick<FastifyRequest, 'headers'> & { body: TrackBody };
-    ids: number;
-    take: (body: TrackBody) => Promise<TrackRequestResult | undefined>;
-  },
-): Promise<TrackRequestResult | undefined> {
-  const { body, headers } = given.request;
-  const { traceparent = headers.traceparent } = body;
-  const span = tracer.start({
-    name: 'POST /v1/submissions',
-    kind: 'server',
-    parent: traceparent === undefined ? undefined : String(traceparent),
-    attributes: {
-      'http.request.method': 'POST',
-      'http.route': '/v1/submissions',
-      'dawatch.submissions': given.ids,
-      'dawatch.submission_id': body.submission_id,
-    },
-  });
-  let error: string | undefined = 'the ledger could not be written';
-  try {
-    const result = await given.take({ ...body, traceparent: span.traceparent });
-    error = result?.kind === 'tracked' ? undefined : (result?.kind ?? 'refused because of overload');
-    return result;
-  } finally {
-    span.end({ error });
-  }
-}
-
 function logTracked(
   request: FastifyRequest,
   counts: Record<TrackEffect, number>,
@@ -256,11 +230,4 @@ function logTracked(
 
 function notTracked(reply: FastifyReply, submissionId: string): FastifyReply {
   return sendProblem(reply, { status: 404, detail: `${canonicalId(submissionId)} was never tracked here` });
-}
-
-/** Aborts when the client disconnects. */
-function goneSignal(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController();
-  reply.raw.once('close', () => gone.abort());
-  return gone.signal;
 }

@@ -1,14 +1,23 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import type { PauseRequest } from '../../domain/retry-after.ts';
+import type { Tracer } from '../../domain/tracking/tracing.ts';
 import { LedgerError } from '../../ledger/file/errors.ts';
-import { SUBMIT_PATHS, type SubmitPath, type SubmitResult, type UpstreamSubmitter } from '../../upstream/submit.ts';
+import {
+  SUBMIT_PATHS,
+  type SubmitPath,
+  type SubmitResponse,
+  type SubmitResult,
+  type UpstreamSubmitter,
+} from '../../upstream/submit.ts';
 import type { OnDemandFailure } from '../../watch/on-demand-polls.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import type { Admission } from '../load/admission.ts';
 import { clientOf, credentialNumber, type TrackCall, type TrackRequestResult, type TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
-import { logOf } from '../request-log.ts';
+import { goneSignal, logOf } from '../request-log.ts';
 import type { Tracker } from '../services.ts';
+import { traceIntake } from '../trace-intake.ts';
 import { forwardedHeaders, forwardedQuery } from './forwarding.ts';
 
 /** The upstreams that data may be submitted to, by name. */
@@ -19,6 +28,7 @@ type SubmitDeps = {
   tracker: Tracker;
   watcher: Watcher;
   admission: Admission<TrackCall, TrackRequestResult>;
+  tracer?: Tracer | undefined;
 };
 
 const DESCRIPTION =
@@ -76,17 +86,38 @@ export async function registerSubmit(app: TypedServer, deps: SubmitDeps): Promis
           preParsing: (request, reply, body, done) => admission.whileBody(request, reply, body, done),
           schema: SCHEMAS[path],
         },
-        (request, reply) => submit(deps, path, request, reply).finally(request.bodyDone) as never,
+        (request, reply) => {
+          const tracked: Tracked = {};
+          const submitted = traceIntake(deps.tracer, request, {
+            attributes: { 'dawatch.submissions': 1 },
+            run: (traceparent) => submit(deps, { path, request, reply, tracked, traceparent }),
+            describe: () => ({
+              error: reply.statusCode < 400 ? undefined : `HTTP ${reply.statusCode}`,
+              attributes: {
+                'http.response.status_code': reply.statusCode,
+                'dawatch.submission_id': tracked.submissionId,
+              },
+            }),
+          });
+          return submitted.finally(request.bodyDone) as never;
+        },
       );
   });
 }
 
-async function submit(
-  { submitters, tracker, watcher }: SubmitDeps,
-  path: SubmitPath,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
+/** The submission of a request, once it is tracked. */
+type Tracked = { submissionId?: string };
+
+type Submit = {
+  path: SubmitPath;
+  request: FastifyRequest;
+  reply: FastifyReply;
+  tracked: Tracked;
+  traceparent: string | undefined;
+};
+
+async function submit({ submitters, tracker, watcher }: SubmitDeps, call: Submit): Promise<FastifyReply> {
+  const { path, request, reply, tracked, traceparent } = call;
   const { upstream = 'default' } = request.query as { upstream?: string };
   const target = submitters.get(upstream);
   if (!target) return refused(reply, 400, `query upstream: no data can be submitted to ${JSON.stringify(upstream)}`);
@@ -95,31 +126,31 @@ async function submit(
     return refused(reply, 413, `the body must have at most ${target.maxBytes} bytes for the upstream ${upstream}`);
   if (!watcher.health().ledgerWritable)
     return refused(reply, 503, 'the ledger is unavailable: nothing was submitted', LEDGER_RETRY_MS);
-  const reserved = await watcher.reserve(upstream, clientOf(request.caller));
+  // A client that has disconnected would not learn the id.
+  const reserved = await watcher.reserve(upstream, clientOf(request.caller), goneSignal(reply));
   if (reserved.kind === 'failed')
     return refused(reply, 503, `${NOT_RESERVED[reserved.reason]}: nothing was submitted`, reserved.retryAfterMs);
-  let result: SubmitResult;
+  if (reserved.kind === 'cancelled') return refused(reply, 408, 'the client disconnected: nothing was submitted');
+  let result: SubmitResult & { pause?: PauseRequest | undefined } = { kind: 'not_sent', detail: '' };
   try {
-    // A client that has disconnected would not learn the id.
-    if (reply.raw.destroyed || request.raw.socket.destroyed)
-      return refused(reply, 408, 'the client disconnected: nothing was submitted');
     request.isDataSent = true;
     const forwarded = { path, query: forwardedQuery(request.url), headers: forwardedHeaders(request.headers), body };
     result = await target.submitter.submit(forwarded);
   } finally {
-    watcher.release(upstream);
+    watcher.release(upstream, result.pause);
   }
   if (result.kind !== 'accepted') return sendNotAccepted(request, reply, upstream, result);
 
   // From here on the data is submitted, whether the client is still connected or not.
   const { submissionId, response } = result;
-  const failure = track(tracker, { submissionId, upstream, credential: credentialNumber(request.caller) });
+  const failure = track(tracker, { submissionId, upstream, traceparent }, credentialNumber(request.caller));
   if (failure) {
     const { status, reason, error } = failure;
     logOf(request).error({ submission_id: submissionId, upstream, reason, err: error }, 'submit.not_tracked');
     const detail = `the upstream has accepted the data as ${submissionId}, but it is not tracked: ${reason}. Track this id; do not submit the data again`;
     return sendProblem(reply, { status, detail, submitted: 'yes', submissionId });
   }
+  tracked.submissionId = submissionId;
   logOf(request).debug({ submission_id: submissionId, upstream }, 'submit.accepted');
   return sendUnchanged(reply, response);
 }
@@ -135,11 +166,13 @@ const NOT_RESERVED: Record<OnDemandFailure, string> = {
 /** Commits the tracking. Returns why it failed; undefined: it is committed. */
 function track(
   tracker: Tracker,
-  { submissionId, upstream, credential }: { submissionId: string; upstream: string; credential: number | null },
+  submission: { submissionId: string; upstream: string; traceparent: string | undefined },
+  credential: number | null,
 ): { status: 500 | 507; reason: string; error?: unknown } | undefined {
   try {
     // The upstream has just accepted this id, so an earlier end of its tracking no longer holds.
-    const tracked = tracker.track({ submission_id: submissionId, upstream, retrack: true }, credential);
+    const { submissionId: submission_id, ...options } = submission;
+    const tracked = tracker.track({ submission_id, ...options, retrack: true }, credential);
     if (tracked.kind === 'tracked') return undefined;
     const reason = tracked.kind === 'invalid' ? tracked.reason : `it is tracked at ${tracked.submission.upstream}`;
     return { status: 500, reason };
@@ -181,14 +214,6 @@ function sendNotAccepted(
   }
 }
 
-function sendUnchanged(
-  reply: FastifyReply,
-  { httpStatus, contentType, retryAfter, body }: Extract<SubmitResult, { response: unknown }>['response'],
-): FastifyReply {
-  if (retryAfter !== null) reply.header('retry-after', retryAfter);
-  return reply
-    .code(httpStatus)
-    .type(contentType ?? 'text/plain; charset=utf-8')
-    .serializer((text: string) => text)
-    .send(body);
+function sendUnchanged(reply: FastifyReply, { httpStatus, headers, body }: SubmitResponse): FastifyReply {
+  return reply.code(httpStatus).type('text/plain; charset=utf-8').headers(headers).send(body);
 }

@@ -17,7 +17,7 @@ async function respondWith(track: () => unknown, { isWritable = true, release = 
   server.setValidatorCompiler(compileValidator as never);
   server.setSerializerCompiler(() => (body) => JSON.stringify(body));
   registerProblems(server);
-  const response = { kind: 'response', httpStatus: 200, body: '{}', contentType: null, retryAfter: null, date: null };
+  const response = { httpStatus: 200, body: Buffer.from('{}'), headers: {} };
   const submitter = {
     submit: async () => {
       submits += 1;

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { call, detailsOf, type HttpResponse, pathOf, problemOf } from '../../support/app/http-calls.ts';
 import { API_KEY, openApp, useApp, useAppWithSandbox } from '../../support/app/running-app.ts';
@@ -43,7 +44,7 @@ async function openBehind(url: string, upstreamSettings = {}, settings = {}) {
 }
 
 /** An upstream that responds to a submit, and finds nothing. */
-async function serveSubmits(status: number, body: string, headers: Record<string, string> = {}) {
+async function serveSubmits(status: number, body: string | Buffer, headers: Record<string, string> = {}) {
   const bodies: Buffer[] = [];
   const served = await serve((request, response) => {
     const chunks: Buffer[] = [];
@@ -146,6 +147,61 @@ it.each([
   expect(response.headers).toMatchObject(headers);
   expect(target.submits()).toHaveLength(1);
   expect(JSON.parse((await call(url, '/v1/submissions')).text).submissions).toEqual([]);
+});
+
+/** Submits over a raw connection, and returns the head of the response and the bytes of its body. */
+async function submitRaw(url: string) {
+  const head = `POST /v1/submit_raw_data HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\nconnection: close\r\n`;
+  const response = await exchange(url, `${head}content-length: 3\r\n\r\nabc`);
+  const at = response.indexOf('\r\n\r\n');
+  return { head: response.slice(0, at), body: Buffer.from(response.slice(at + 4), 'latin1') };
+}
+
+describe('returns the bytes of the upstream with the headers that describe them:', () => {
+  it.each<[string, number, Buffer, Record<string, string>]>([
+    [
+      'text that is not UTF-8',
+      422,
+      Buffer.from('zu gro\xdf', 'latin1'),
+      { 'content-type': 'text/plain; charset=latin1' },
+    ],
+    ['a compressed refusal', 400, gzipSync('{"error":"too large"}'), { 'content-encoding': 'gzip' }],
+    ['a compressed acceptance', 200, brotliCompressSync(`{"submission_id":"${ID}"}`), { 'content-encoding': 'br' }],
+    [
+      'what is not encoded as stated',
+      400,
+      Buffer.from('plain'),
+      { 'content-encoding': 'gzip', 'content-language': 'en' },
+    ],
+  ])('%s', async (_, status, body, headers) => {
+    const target = await serveSubmits(status, body, headers);
+    const { url } = await openBehind(target.url);
+    const response = await submitRaw(url);
+    expect(response.head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    for (const [name, value] of Object.entries(headers))
+      expect(response.head.toLowerCase()).toContain(`${name}: ${value}`);
+    expect(response.body).toEqual(body);
+    expect((await call(url, pathOf(ID))).status).toBe(status === 200 ? 200 : 404);
+  });
+
+  it('except credentials of this server, also in compressed ones', async () => {
+    const target = await serveSubmits(400, gzipSync('wrong key sandbox-key'), { 'content-encoding': 'gzip' });
+    const { url } = await openBehind(target.url);
+    const { head, body } = await submitRaw(url);
+    expect(head).not.toContain('content-encoding');
+    expect(String(body)).toBe('wrong key [redacted]');
+  });
+});
+
+it('sends nothing to an upstream that has asked for a pause, until it is over', async () => {
+  const target = await serveSubmits(429, 'Too many requests', { 'retry-after': '60' });
+  const { url } = await openBehind(target.url);
+  expect((await submitTo(url)).status).toBe(429);
+  await call(url, '/v1/submissions', { method: 'POST', body: { submission_id: 'open' } });
+  const response = await submitTo(url);
+  expect(problemOf(response)).toMatchObject({ status: 503, submitted: 'no' });
+  expect(Number(response.headers['retry-after'])).toBeGreaterThan(50);
+  expect(target.requests).toHaveLength(1);
 });
 
 it('tracks the id again if its tracking had ended', async () => {
@@ -280,6 +336,33 @@ it('tracks the submission of a client that disconnects after the upstream has re
   await once(socket, 'close');
   released.resolve();
   await vi.waitFor(async () => expect((await call(url, pathOf(ID))).status).toBe(200), 5_000);
+});
+
+it('spends no request budget on a client that disconnects while its data waits', async () => {
+  const released = Promise.withResolvers<void>();
+  const received = Promise.withResolvers<void>();
+  const target = await serve((request, response) => {
+    if (request.method === 'GET') {
+      response.writeHead(404).end('{"error":"not found"}');
+      return;
+    }
+    received.resolve();
+    void released.promise.then(() => response.end(`{"submission_id":"${ID}"}`));
+  });
+  const { url } = await openBehind(target.url, { timeout_s: 5, budget: { requests: 2, per_s: 600, concurrency: 1 } });
+  const first = submitTo(url);
+  await received.promise;
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.write(`POST /v1/submit_raw_data HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-length: 3\r\n\r\nabc`);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  socket.destroy();
+  await once(socket, 'close');
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  released.resolve();
+  acceptedId(await first);
+  // The rest of the budget is for the poll of the first submission.
+  await vi.waitFor(() => expect(target.requests.map(({ method }) => method)).toEqual(['POST', 'GET']), 5_000);
 });
 
 it('never sends the body of a client that disconnects before its end', async () => {
