@@ -1,11 +1,11 @@
 import { pause, retryDelayMs } from './backoff.ts';
 import { DeliveryRequests } from './deliveries.ts';
-import { ConnectionError, isTransient, notDawatchError, toApiError } from './errors.ts';
+import { bodyOf, ConnectionError, isTransient, notDawatchError, toApiError } from './errors.ts';
 import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
 import { AlertRequests } from './notifications/alerts.ts';
 import { ChannelRequests } from './notifications/channels.ts';
 import type { Overview, Report, ReportQuery } from './overview.ts';
-import { queryOf, SearchRequests, type SendRequest, type SubmissionQuery, toJson } from './request.ts';
+import { pathOf, queryOf, SearchRequests, type SendRequest, type SubmissionQuery, toJson } from './request.ts';
 import {
   type AuditEntry,
   type AuditPage,
@@ -16,6 +16,7 @@ import {
   isFinal,
   type Submission,
   type SubmissionFilter,
+  type SubmissionIfChanged,
   type SubmissionPage,
   type SubmissionPatch,
   type SubmissionWithHistory,
@@ -97,6 +98,16 @@ export class DawatchClient {
   /** Returns a submission with its history. */
   get(submissionId: string): Promise<SubmissionWithHistory> {
     return this.#request<SubmissionWithHistory>('GET', pathOf(submissionId));
+  }
+
+  /** Returns a submission with its history, unless it still has this `etag`, which an earlier call returned. */
+  async getIfChanged(submissionId: string, etag?: string | null): Promise<SubmissionIfChanged> {
+    const headers = { ...this.#headers, ...(etag && { 'if-none-match': etag }) };
+    const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
+    const response = await this.#fetch('GET', pathOf(submissionId), { headers, signal });
+    if (etag && response.status === 304) return { changed: false, etag };
+    const submission = await bodyOf<SubmissionWithHistory>(response, this.#url);
+    return { changed: true, submission, etag: response.headers.get('etag') };
   }
 
   /**
@@ -273,12 +284,8 @@ export class DawatchClient {
       ...(body !== undefined && { body: toJson(body) }),
       signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]),
     });
-    if (!response.ok) throw await toApiError(response, this.#url);
     if (response.status === 204) return undefined as T;
-    const result: unknown = await response.json().catch(() => undefined);
-    signal?.throwIfAborted();
-    if (typeof result !== 'object' || result === null) throw notDawatchError(response, this.#url);
-    return result as T;
+    return bodyOf<T>(response, this.#url, signal);
   }
 
   async #fetch(method: string, path: string, init: RequestInit): Promise<Response> {
@@ -290,8 +297,4 @@ export class DawatchClient {
       throw new ConnectionError(`no response from ${this.#url}`, { cause: error });
     }
   }
-}
-
-function pathOf(submissionId: string): string {
-  return `/v1/submissions/${encodeURIComponent(submissionId)}`;
 }

@@ -33,6 +33,15 @@ export function isTransient(error: unknown): error is ApiError | ConnectionError
   return error instanceof ApiError && (error.status === 408 || error.status === 429 || error.status >= 500);
 }
 
+/** Returns the body of a response. Throws ApiError or ConnectionError, or the reason of the signal. */
+export async function bodyOf<T>(response: Response, url: string, signal?: AbortSignal): Promise<T> {
+  if (!response.ok) throw await toApiError(response, url);
+  const result: unknown = await response.json().catch(() => undefined);
+  signal?.throwIfAborted();
+  if (typeof result !== 'object' || result === null) throw notDawatchError(response, url);
+  return result as T;
+}
+
 /** Returns the error of an unsuccessful response. Throws ConnectionError if the response is not one of dawatch. */
 export async function toApiError(response: Response, url: string): Promise<ApiError> {
   const problem: unknown = await response.json().catch(() => undefined);

@@ -38,6 +38,7 @@ export {
   type PollingCost,
   type Submission,
   type SubmissionFilter,
+  type SubmissionIfChanged,
   type SubmissionPage,
   type SubmissionPatch,
   type SubmissionStatus,

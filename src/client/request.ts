@@ -10,6 +10,10 @@ export function queryOf(query: object): string {
   return parameters.size === 0 ? '' : `?${parameters}`;
 }
 
+export function pathOf(submissionId: string): string {
+  return `/v1/submissions/${encodeURIComponent(submissionId)}`;
+}
+
 /** The largest `limit` of a list. */
 const MAX_PAGE = 1_000;
 

@@ -81,6 +81,11 @@ export type HistoryEntry = {
 /** `history`: one entry per change, oldest first. */
 export type SubmissionWithHistory = Submission & { history: HistoryEntry[] };
 
+/** `etag`: of the state of the submission; null if a proxy has removed it. */
+export type SubmissionIfChanged =
+  | { changed: true; submission: SubmissionWithHistory; etag: string | null }
+  | { changed: false; etag: string };
+
 /** Conditions that all apply. Times are ISO 8601; `since` includes its time, `until` excludes it. */
 export type SubmissionFilter = {
   status?: SubmissionStatus | readonly SubmissionStatus[] | undefined;

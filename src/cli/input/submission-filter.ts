@@ -3,20 +3,30 @@ import type { SubmissionFilter } from '../../client/index.ts';
 import { STATUSES, type Status } from '../../domain/submission.ts';
 import { parseSince } from './since.ts';
 
-/** The values of the options that `withFilter` adds. */
-export type FilterOptions = {
+/** The values of the options that `withConditions` adds. */
+export type Conditions = {
   status?: Status[];
   upstream?: string;
   metadata?: Record<string, string>;
-  since?: string;
-  until?: string;
   endedSince?: string;
   endedUntil?: string;
   prefix?: string;
 };
 
-/** Adds the options that select submissions. */
+/** The values of the options that `withFilter` adds. */
+export type FilterOptions = Conditions & { since?: string; until?: string };
+
+/** Adds the options that select submissions over HTTP. */
 export function withFilter(command: Command): Command {
+  return withConditions(
+    command
+      .option('--since <time>', 'only submissions tracked since: 2h (ago), or a time in ISO 8601', parseSince)
+      .option('--until <time>', 'only submissions tracked before this time', parseSince),
+  );
+}
+
+/** Adds the options that select submissions, except by the time of tracking. */
+export function withConditions(command: Command): Command {
   return command
     .addOption(
       new Option('--status <statuses>', 'only these statuses, separated by commas or repeated')
@@ -25,8 +35,6 @@ export function withFilter(command: Command): Command {
     )
     .option('--upstream <name>', 'only submissions of this upstream')
     .option('--metadata <name=value>', 'only submissions with this metadata; repeated: with all of them', collectTexts)
-    .option('--since <time>', 'only submissions tracked since: 2h (ago), or a time in ISO 8601', parseSince)
-    .option('--until <time>', 'only submissions tracked before this time', parseSince)
     .option('--ended-since <time>', 'only submissions that became final since this time', parseSince)
     .option('--ended-until <time>', 'only submissions that became final before this time', parseSince)
     .option('--prefix <prefix>', 'only ids with this prefix; UUIDs in any case');
@@ -40,7 +48,7 @@ export function toFilter(options: FilterOptions): SubmissionFilter {
   };
 }
 
-export function collectStatuses(text: string, before: Status[] = []): Status[] {
+function collectStatuses(text: string, before: Status[] = []): Status[] {
   const names = text.split(',').map((name) => name.trim());
   for (const name of names)
     if (!(STATUSES as readonly string[]).includes(name))

@@ -1,11 +1,12 @@
 import Database from 'better-sqlite3';
 import { nearestTime } from '../../domain/stored.ts';
-import { type HistoryEntry, isFinal, type Status, type Submission } from '../../domain/submission.ts';
+import { type HistoryEntry, isFinal, type Submission } from '../../domain/submission.ts';
 import { extendedDeadline } from '../../domain/transition.ts';
 import { guarded } from '../file/errors.ts';
 import { LedgerDatabase } from '../file/ledger-database.ts';
 import { existingLedgerPath } from '../file/open.ts';
 import { assertLedger } from '../file/schema.ts';
+import { matchOf, type SubmissionFilter } from './search-sources.ts';
 import {
   HISTORY,
   type HistoryRow,
@@ -20,8 +21,8 @@ export type ExportQuery = {
   /** Only submissions whose last change was at `since` or later and before `until`; epoch milliseconds. */
   since: number;
   until: number;
-  /** Undefined: all statuses. */
-  statuses?: readonly Status[] | undefined;
+  /** Undefined: all submissions. */
+  filter?: SubmissionFilter | undefined;
   now: number;
 };
 
@@ -58,22 +59,29 @@ export class LedgerExport {
     this.#db.connection.close();
   }
 
+  /** Returns whether there are, or have been, submissions of this upstream. */
+  hasUpstream(name: string): boolean {
+    return this.#db.value`SELECT 1 FROM upstreams WHERE name = ${name}` !== undefined;
+  }
+
   /** Returns the number of submissions, which is the last `position` of `read`. */
   count(): number {
     return Number(this.#db.value('SELECT count(*) FROM submissions'));
   }
 
   /** `position`: the number of submissions examined so far. */
-  *read({ since, until, statuses, now }: ExportQuery): Generator<ExportedSubmission & { position: number }> {
-    const wanted = statuses && new Set(statuses);
+  *read({ since, until, filter = {}, now }: ExportQuery): Generator<ExportedSubmission & { position: number }> {
+    const { match, parameters } = matchOf(filter);
     const outages = this.#outages(now);
     let position = 0;
-    for (const { changedAt, ...row } of this.#db.iterate<SubmissionRow & { changedAt: number }>(
-      `SELECT ${SUBMISSION_COLUMNS}, h.at AS changedAt
+    type Row = SubmissionRow & { changedAt: number; isMatch: number | null };
+    for (const { changedAt, isMatch, ...row } of this.#db.iterate<Row>(
+      `SELECT ${SUBMISSION_COLUMNS}, h.at AS changedAt, (${match}) AS isMatch
        FROM submissions s CROSS JOIN history h ON h.submission = s.id AND h.version = s.version ORDER BY s.id`,
+      parameters,
     )) {
       position += 1;
-      if (changedAt < since || changedAt >= until || wanted?.has(row.status) === false) continue;
+      if (changedAt < since || changedAt >= until || !isMatch) continue;
       const submission = toSubmission(row);
       const outageMs = outages.get(row.upstream) ?? submission.outageMsBefore;
       const deadlineAt = isFinal(row.status) ? submission.deadlineAt : extendedDeadline(submission, outageMs);

@@ -17,9 +17,6 @@ export type SubmissionFilter = {
   prefix?: string | undefined;
 };
 
-/** The part of the metadata in the table submission_metadata, which its triggers fill. */
-export const SEARCHABLE = { names: 32, nameBytes: 128, valueBytes: 256 };
-
 /** newest: the last accepted first. tracked, ended: the latest of that time first. id: by id, the smallest first. */
 export type SubmissionOrder = 'newest' | 'tracked' | 'ended' | 'id';
 
@@ -36,16 +33,17 @@ export function searchOf(
   after: Position | undefined,
   countOf: (statuses: readonly Status[]) => number,
 ): Omit<Search, 'maxExamined'> {
-  const { upstream = null, trackedSince = FIRST, trackedUntil = LAST, endedSince = FIRST, endedUntil = LAST } = filter;
+  const { trackedUntil = LAST, endedUntil = LAST } = filter;
   const order = orderOf(filter);
   const begin = { newest: [LAST], tracked: [trackedUntil, -1], ended: [endedUntil, -1], id: [''] }[order];
   const [p0 = null, p1 = null] = after ?? begin;
   const statuses = filter.statuses && [...new Set(filter.statuses)];
+  const own = matchOf(filter);
   const ranges = prefixRanges(filter.prefix, order === 'id' ? String(p0) : '');
   return {
     table: 'submissions s',
     id: 's.id',
-    match: MATCH,
+    match: own.match,
     order: ORDERS[order],
     sources: [
       ...metadataSources(filter, order),
@@ -56,14 +54,28 @@ export function searchOf(
       ...(order === 'newest' ? [ALL] : []),
     ],
     parameters: {
-      ...{ p0, p1, upstream, trackedSince, trackedUntil, endedSince, endedUntil },
-      hasEnded: hasEnded(filter) ? 1 : 0,
-      statuses: statuses ? JSON.stringify(statuses) : null,
-      metadata: filter.metadata ? JSON.stringify(filter.metadata) : null,
+      ...{ p0, p1 },
+      ...own.parameters,
       ...numbered('status', statuses ?? []),
       ...numbered('name', Object.keys(filter.metadata ?? {})),
       ...numbered('value', Object.values(filter.metadata ?? {})),
-      ...Object.assign({ start0: null, end0: null, start1: null, end1: null }, ...ranges),
+      ...Object.assign({}, ...ranges),
+    },
+  };
+}
+
+/** Returns the condition for a submission `s`, and its parameters. */
+export function matchOf(filter: SubmissionFilter): { match: string; parameters: Record<string, unknown> } {
+  const { upstream = null, trackedSince = FIRST, trackedUntil = LAST, endedSince = FIRST, endedUntil = LAST } = filter;
+  const { statuses, metadata, prefix } = filter;
+  return {
+    match: MATCH,
+    parameters: {
+      ...{ upstream, trackedSince, trackedUntil, endedSince, endedUntil },
+      hasEnded: hasEnded(filter) ? 1 : 0,
+      statuses: statuses ? JSON.stringify(statuses) : null,
+      metadata: metadata ? JSON.stringify(metadata) : null,
+      ...Object.assign({ start0: null, end0: null, start1: null, end1: null }, ...prefixRanges(prefix, '')),
     },
   };
 }

@@ -46,11 +46,25 @@ describe('an export', () => {
     ['changes since a time', { since: 30 }, ['s0', 's1']],
     ['changes before a time', { until: 30 }, ['s2']],
     ['between two', { since: 30, until: 40 }, ['s1']],
-    ['submissions with one status', { statuses: ['tracking'] }, ['s2']],
-    ['submissions with one of two statuses', { statuses: ['finalized', 'tracking'], since: 11 }, ['s0', 's1']],
+    ['submissions with one status', { filter: { statuses: ['tracking'] } }, ['s2']],
+    [
+      'submissions with one of two statuses',
+      { filter: { statuses: ['finalized', 'tracking'] }, since: 11 },
+      ['s0', 's1'],
+    ],
+    ['submissions of one upstream', { filter: { upstream: 'other' } }, []],
+    ['submissions that ended in a period', { filter: { endedSince: 31, endedUntil: 41 } }, ['s0']],
+    ['submissions tracked in a period', { filter: { trackedSince: 10, trackedUntil: 11, prefix: 's2' } }, ['s2']],
     ['of nothing', { since: 41 }, []],
   ])('%s', (_name, query, expected) => {
     expect(ids(read(sample(), query))).toEqual(expected);
+  });
+
+  it('of submissions with these metadata', () => {
+    const ledger = openLedger();
+    const order = (id: string, value: unknown) => trackRequest(id, { metadata: { order: value, shop: 'berlin' } });
+    ledger.track([order('a', 1), order('b', '1'), order('c', 2)], 10);
+    expect(ids(read(ledger, { filter: { metadata: { order: '1', shop: 'berlin' } } }))).toEqual(['a', 'b']);
   });
 
   it('is as of one moment during writes', () => {

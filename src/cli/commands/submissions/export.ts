@@ -1,38 +1,44 @@
 import { type Command, Option } from 'commander';
-import type { Status } from '../../../domain/submission.ts';
+import { unsearchable } from '../../../domain/tracking/searchable.ts';
 import { appendBeside } from '../../../ledger/access/audit-check.ts';
 import { type ExportedSubmission, LedgerExport } from '../../../ledger/submissions/export.ts';
+import type { SubmissionFilter } from '../../../ledger/submissions/search-sources.ts';
 import { commandActor } from '../../actor.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
 import { parseSince } from '../../input/since.ts';
-import { collectStatuses } from '../../input/submission-filter.ts';
+import { type Conditions, withConditions } from '../../input/submission-filter.ts';
 import { EXPORT_FORMATS } from '../../output/export-formats.ts';
 import { type ExportTarget, toFile, toStdout } from '../../output/export-target.ts';
 import { createProgress } from '../../output/progress.ts';
 import { plural } from '../../output/table.ts';
 
-type Options = SettingsOptions & {
-  since?: string;
-  until?: string;
-  status?: Status[];
-  format: keyof typeof EXPORT_FORMATS;
-  output?: string;
-};
+type Options = SettingsOptions &
+  Conditions & {
+    since?: string;
+    until?: string;
+    trackedSince?: string;
+    trackedUntil?: string;
+    format: keyof typeof EXPORT_FORMATS;
+    output?: string;
+  };
 
 const WRITE_CHARS = 64 * 1024;
 const NO_PROGRESS = { advance: () => undefined, stop: () => undefined };
 
 export function addExport(program: Command): void {
-  withSettings(program.command('export'))
-    .description('Export a consistent snapshot of the submissions. The server can keep running.')
+  withSettings(withConditions(program.command('export')))
+    .description(
+      'Export a consistent snapshot of the submissions that meet all conditions. The server can keep running.',
+    )
     .option(
       '--since <time>',
       'only submissions whose last change is at or after this time: 24h (ago), or a time in ISO 8601',
       parseSince,
     )
     .option('--until <time>', 'only submissions whose last change is before this time', parseSince)
-    .option('--status <statuses>', 'only these statuses, separated by commas or repeated', collectStatuses)
+    .option('--tracked-since <time>', 'only submissions tracked at or after this time', parseSince)
+    .option('--tracked-until <time>', 'only submissions tracked before this time', parseSince)
     .addOption(
       new Option('--format <format>', 'ndjson: one submission with its history per line; csv: for spreadsheets')
         .choices(Object.keys(EXPORT_FORMATS))
@@ -46,14 +52,19 @@ The ledger cannot reuse space while an export runs, so do not keep an export wai
 
 Examples:
   dawatch export --since 24h | jq -r 'select(.status == "failed") | .submission_id'
+  dawatch export --metadata shop=berlin --ended-since 7d --format csv
   dawatch export --since 2026-01-01T00:00:00Z --until 2026-02-01T00:00:00Z --format csv --output january.csv`,
     )
     .action(async (options: Options) => {
-      const { since, until } = timesOf(options);
+      const changed = rangeOf(options, 'since', 'until');
+      const filter = filterOf(options);
       const ledger = ledgerOf(options);
       const source = new LedgerExport(ledger);
       try {
-        const query = { since, until, statuses: options.status, now: Date.now() };
+        const { upstream } = filter;
+        if (upstream !== undefined && !source.hasUpstream(upstream))
+          throw new CommandError(`no upstream is named ${JSON.stringify(upstream)}`, ExitCode.usage);
+        const query = { since: FIRST, until: LAST, ...changed, filter, now: Date.now() };
         if (
           !appendBeside(ledger, commandActor(), query.now, { action: 'submissions.export', detail: detailOf(options) })
         )
@@ -85,19 +96,59 @@ Examples:
     });
 }
 
-function detailOf({ since, until, status }: Options): string | null {
-  const filters = [since && `since ${since}`, until && `until ${until}`, status?.join(' ')];
+const [FIRST, LAST] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
+
+/** Describes the conditions for the audit, which must not name values of the metadata: they may identify a person. */
+function detailOf(options: Options): string | null {
+  const { status, upstream, metadata, prefix } = options;
+  const times = (['since', 'until', 'trackedSince', 'trackedUntil', 'endedSince', 'endedUntil'] as const).map(
+    (name) => options[name] && `${wordsOf(name)} ${options[name]}`,
+  );
+  const names = metadata && `metadata ${Object.keys(metadata).join(' ')}`;
+  const filters = [
+    ...times,
+    status?.join(' '),
+    upstream && `upstream ${upstream}`,
+    names,
+    prefix && `prefix ${prefix}`,
+  ];
   return filters.filter(Boolean).join(', ') || null;
 }
 
-function timesOf({ since, until }: Options): { since: number; until: number } {
-  const times = {
-    since: since === undefined ? Number.MIN_SAFE_INTEGER : Date.parse(since),
-    until: until === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(until),
-  };
-  if (times.since >= times.until)
-    throw new CommandError(`--since ${since} is not before --until ${until}`, ExitCode.usage);
-  return times;
+function filterOf(options: Options): SubmissionFilter {
+  const { status: statuses, upstream, metadata, prefix } = options;
+  const tracked = rangeOf(options, 'trackedSince', 'trackedUntil');
+  const ended = rangeOf(options, 'endedSince', 'endedUntil');
+  const reasons = Object.entries(metadata ?? {}).map(([name, value]) => unsearchable(name, value));
+  const reason = reasons.find((one) => one !== undefined);
+  if (reason !== undefined) throw new CommandError(`--metadata ${reason}`, ExitCode.usage);
+  return { statuses, upstream, metadata, prefix, ...tracked, ...ended };
+}
+
+type TimeOption = 'since' | 'until' | 'trackedSince' | 'trackedUntil' | 'endedSince' | 'endedUntil';
+
+/** Returns the given of two times in epoch milliseconds. */
+function rangeOf<Since extends TimeOption, Until extends TimeOption>(
+  options: Options,
+  sinceName: Since,
+  untilName: Until,
+): { [Name in Since | Until]?: number } {
+  const [since, until] = [options[sinceName], options[untilName]];
+  const range = {
+    ...(since !== undefined && { [sinceName]: Date.parse(since) }),
+    ...(until !== undefined && { [untilName]: Date.parse(until) }),
+  } as { [Name in Since | Until]?: number };
+  if (since !== undefined && until !== undefined && Date.parse(since) >= Date.parse(until))
+    throw new CommandError(
+      `--${wordsOf(sinceName)} ${since} is not before --${wordsOf(untilName)} ${until}`,
+      ExitCode.usage,
+    );
+  return range;
+}
+
+/** Returns "tracked-since" for trackedSince. */
+function wordsOf(name: TimeOption): string {
+  return name.replace(/[A-Z]/, (letter) => `-${letter.toLowerCase()}`);
 }
 
 /** Writes all submissions and returns their number. Abandons the target on an error. */

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { STATUSES } from '../../../domain/submission.ts';
 import { submissionIdSchema } from '../../../domain/track-request.ts';
+import { SEARCHABLE, unsearchable } from '../../../domain/tracking/searchable.ts';
 import type { Position } from '../../../ledger/file/bounded-search.ts';
-import { orderOf, SEARCHABLE, type SubmissionFilter } from '../../../ledger/submissions/search-sources.ts';
+import { orderOf, type SubmissionFilter } from '../../../ledger/submissions/search-sources.ts';
 import {
   CURSOR_REFUSAL,
   checkRange,
@@ -113,12 +114,10 @@ function metadataRefusal(fields: unknown): string | undefined {
   if (entries.length === 0 || entries.length > MAX_METADATA) return `must have 1 to ${MAX_METADATA} names`;
   for (const [name, value] of entries) {
     const shown = JSON.stringify(name.slice(0, 40));
-    if (name === '' || Buffer.byteLength(name) > SEARCHABLE.nameBytes)
-      return `${shown}: a name must have 1 to ${SEARCHABLE.nameBytes} bytes`;
     if (Array.isArray(value)) return `${shown} must be given once, as one value`;
     if (typeof value === 'object' && value !== null) return `${shown} must be a string, a number, true, false or null`;
-    if (Buffer.byteLength(toText(value)) > SEARCHABLE.valueBytes)
-      return `${shown}: a value must have at most ${SEARCHABLE.valueBytes} bytes`;
+    const reason = unsearchable(name, toText(value));
+    if (reason !== undefined) return reason;
   }
   return undefined;
 }
