@@ -7,6 +7,7 @@ import {
   burnRate,
   type ObjectiveStatus,
 } from '../../../domain/reports/objective.ts';
+import type { ReportLine, ReportQuery, ReportSums } from '../../../domain/reports/report.ts';
 import type { FinalStatus } from '../../../domain/reports/roll-up.ts';
 import { CONFIGURED_CREDENTIALS, FINAL_STATUSES } from '../../../domain/submission.ts';
 import { timeSchema } from '../../../domain/submission-body.ts';
@@ -14,8 +15,7 @@ import { iso } from '../../../domain/timestamps.ts';
 import type { CredentialRecord } from '../../../ledger/access/credentials.ts';
 import { REPORT_UNITS } from '../../../ledger/stats/report-rows.ts';
 import type { DurationHistogram } from '../../../stats/duration-histogram.ts';
-import { inTurns, type Report, type ReportLine } from './build-report.ts';
-import { groupingSchema, intervalSchema, type ReportQuery } from './report-query.ts';
+import { groupingSchema, intervalSchema } from './report-query.ts';
 
 const count = z.int();
 const seconds = z.number().describe('Seconds, exact to 5 %');
@@ -171,24 +171,41 @@ export const reportSchema = z
   });
 export type ReportBody = z.output<typeof reportSchema>;
 
-/** Returns the body of a response. Other work runs between its parts. */
-export async function toReportBody(
-  { lines, total }: Report,
+/** Returns the body of a response without its rows. */
+export function toReportFrame(
+  total: ReportSums,
   context: {
     query: ReportQuery;
     metadataKey: string | null;
     countedUntil: number;
-    credentials: readonly CredentialRecord[];
     objectives: readonly ObjectiveStatus[];
   },
-): Promise<ReportBody> {
+): { before: Omit<ReportBody, 'rows' | 'total' | 'objectives'>; after: Pick<ReportBody, 'total' | 'objectives'> } {
   const { query, metadataKey, countedUntil, objectives } = context;
-  const names = new Map(context.credentials.map(({ id, name }) => [String(id), name]));
+  return {
+    before: {
+      from: dayOf(query.from),
+      to: dayOf(query.until - REPORT_UNITS.day),
+      interval: query.interval,
+      group_by: query.groupBy,
+      metadata_key: metadataKey,
+      counted_until: iso(countedUntil),
+    },
+    after: { total: toSums(total), objectives: objectives.map(toObjectiveBody) },
+  };
+}
+
+/** Returns a function that converts a line to a row of the body. */
+export function rowWriter(
+  { groupBy }: ReportQuery,
+  credentials: readonly CredentialRecord[],
+): (line: ReportLine) => ReportBody['rows'][number] {
+  const names = new Map(credentials.map(({ id, name }) => [String(id), name]));
   names.set(String(CONFIGURED_CREDENTIALS.service), 'DAWATCH_API_KEY');
   names.set(String(CONFIGURED_CREDENTIALS.admin), 'DAWATCH_ADMIN_TOKEN');
-  const rowOf = ({ start, group, ...line }: ReportLine) => {
+  return ({ start, group, ...line }) => {
     const value = group.kind === 'value' ? group.value : null;
-    const isCredential = query.groupBy === 'credential' && value !== null;
+    const isCredential = groupBy === 'credential' && value !== null;
     return {
       start: iso(start),
       group: isCredential ? (names.get(value) ?? value) : value,
@@ -197,20 +214,9 @@ export async function toReportBody(
       ...toSums(line),
     };
   };
-  return {
-    from: dayOf(query.from),
-    to: dayOf(query.until - REPORT_UNITS.day),
-    interval: query.interval,
-    group_by: query.groupBy,
-    metadata_key: metadataKey,
-    counted_until: iso(countedUntil),
-    rows: await inTurns(lines, rowOf),
-    total: toSums(total),
-    objectives: objectives.map(toObjectiveBody),
-  };
 }
 
-function toSums({ sums: { ended, timeToFinality, lag, ...others }, counts }: Report['total']) {
+function toSums({ sums: { ended, timeToFinality, lag, ...others }, counts }: ReportSums) {
   return {
     submissions: ended,
     corrected: others.corrected,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ReportQuery } from '../../../domain/reports/report.ts';
 import { REPORT_UNITS } from '../../../ledger/stats/report-rows.ts';
 
 const DAY_MS = REPORT_UNITS.day;
@@ -47,15 +48,6 @@ export const reportQuerySchema = z.strictObject({
   format: formatSchema.optional().describe('Default: by the Accept header, else json'),
 });
 type ReportParameters = z.output<typeof reportQuerySchema>;
-
-/** Times are epoch milliseconds. */
-export type ReportQuery = {
-  from: number;
-  until: number;
-  interval: z.output<typeof intervalSchema>;
-  groupBy: z.output<typeof groupingSchema>;
-  upstream: string | undefined;
-};
 
 /** Returns the query of valid parameters, or the invalid parameter and the reason. */
 export function toReportQuery(

@@ -1,12 +1,14 @@
+import { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../../domain/clock.ts';
 import type { Objective } from '../../../domain/reports/objective.ts';
 import type { Ledger } from '../../../ledger/ledger.ts';
+import { buildReport } from '../../../ledger/stats/build-report.ts';
 import type { TypedServer } from '../../ports.ts';
 import { operations, sendProblem } from '../../problems.ts';
-import { buildReport, inTurns } from './build-report.ts';
-import { reportSchema, toReportBody } from './report-body.ts';
+import { reportSchema, rowWriter, toReportFrame } from './report-body.ts';
 import { CSV_HEADER, toCsvRow } from './report-csv.ts';
 import { reportQuerySchema, toReportQuery } from './report-query.ts';
 
@@ -61,21 +63,64 @@ export function registerReports(
       return sendProblem(reply, { status: 403, detail });
     }
     const countedUntil = ledger.reports.countedUntil() ?? now;
-    const body = await toReportBody(await buildReport(ledger, query, { metadataKey, objectives }), {
+    const table = await inTurns(buildReport(ledger, query, { metadataKey, objectives }));
+    const { before, after } = toReportFrame(table.total, {
       query,
       metadataKey,
       countedUntil: Math.min(countedUntil, now),
-      credentials: query.groupBy === 'credential' ? ledger.credentials.list() : [],
       objectives: ledger.objectives.status(objectives, now),
     });
-    if (!wantsCsv(request, request.query.format)) return body;
-    const lines = await inTurns(body.rows, (row) => toCsvRow(row));
-    return reply
-      .type('text/csv; charset=utf-8')
-      .header('content-disposition', `attachment; filename="dawatch-${body.from}-${body.to}.csv"`)
-      .serializer((text: unknown) => text as string)
-      .send([CSV_HEADER, ...lines].join('') as never);
+    const rowOf = rowWriter(query, query.groupBy === 'credential' ? ledger.credentials.list() : []);
+    if (wantsCsv(request, request.query.format)) {
+      reply.header('content-disposition', `attachment; filename="dawatch-${before.from}-${before.to}.csv"`);
+      const lines = textOf(CSV_HEADER, table.lines(), (line) => toCsvRow(rowOf(line)));
+      return reply.type('text/csv; charset=utf-8').send(Readable.from(lines) as never);
+    }
+    const [head, tail] = [JSON.stringify(before).slice(0, -1), JSON.stringify(after).slice(1)];
+    let comma = '';
+    const rows = textOf(
+      `${head},"rows":[`,
+      table.lines(),
+      (line) => {
+        const text = `${comma}${JSON.stringify(rowOf(line))}`;
+        comma = ',';
+        return text;
+      },
+      `],${tail}`,
+    );
+    return reply.type('application/json; charset=utf-8').send(Readable.from(rows) as never);
   });
+}
+
+/** Runs the steps of `work`, and other work between them. */
+async function inTurns<Result>(work: Generator<void, Result>): Promise<Result> {
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+    await setImmediate();
+  }
+}
+
+/** A report of all days may have 40,000 lines per upstream. */
+const LINES_PER_TURN = 250;
+
+/** Yields the text of the lines between `head` and `tail` in parts, and lets other work run between them. */
+export async function* textOf<Line>(
+  head: string,
+  lines: Iterable<Line>,
+  write: (line: Line) => string,
+  tail = '',
+): AsyncGenerator<string, void> {
+  let [text, count] = [head, 0];
+  for (const line of lines) {
+    text += write(line);
+    count += 1;
+    if (count % LINES_PER_TURN > 0) continue;
+    yield text;
+    text = '';
+    await setImmediate();
+  }
+  yield `${text}${tail}`;
 }
 
 function wantsCsv({ headers }: FastifyRequest, format: 'json' | 'csv' | undefined): boolean {

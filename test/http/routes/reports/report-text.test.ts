@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { inTurns } from '../../../../src/http/routes/reports/build-report.ts';
+import { textOf } from '../../../../src/http/routes/reports/reports.ts';
 
 it('a report with many lines leaves the event loop to other work between parts of them', async () => {
   let turns = 0;
@@ -8,10 +8,16 @@ it('a report with many lines leaves the event loop to other work between parts o
     pending = setImmediate(count);
   };
   let pending = setImmediate(count);
+  const seenAt: number[] = [];
   const items = Array.from({ length: 2_600 }, (_, index) => index);
-  const seenAt = await inTurns(items, (item) => [item, turns] as const);
+  const write = (item: number) => {
+    seenAt.push(turns);
+    return `${item} `;
+  };
+  let text = '';
+  for await (const part of textOf('head ', items, write, 'tail')) text += part;
   clearImmediate(pending);
-  expect(seenAt.map(([item]) => item)).toEqual(items);
-  const perTurn = Map.groupBy(seenAt, ([, turn]) => turn);
+  expect(text).toBe(`head ${items.join(' ')} tail`);
+  const perTurn = Map.groupBy(seenAt, (turn) => turn);
   expect(Math.max(...[...perTurn.values()].map(({ length }) => length))).toBeLessThanOrEqual(500);
 });
