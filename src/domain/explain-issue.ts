@@ -53,7 +53,8 @@ export function shownOf(input: unknown): string {
   return typeof input === 'string' && input.length <= MAX_SHOWN_CHARS ? `, not ${JSON.stringify(input)}` : '';
 }
 
-function typeReason(expected: string, input: unknown): string {
+/** Returns the message for a value of a type that is not allowed; undefined is a missing value. */
+export function typeReason(expected: string, input: unknown): string {
   const noun = NOUNS[expected] ?? 'of another kind';
   return input === undefined ? `is missing: it must be ${noun}` : `must be ${noun}, not ${nounOf(input)}`;
 }

@@ -43,6 +43,12 @@ export function hasFiniteNumbers(value: unknown): boolean {
   return !isContainer(value) || Object.values(value as object).every(hasFiniteNumbers);
 }
 
+/** Returns whether an object in a value with at most MAX_NESTING levels has the name __proto__, which the server refuses. */
+export function hasPrototypeName(value: unknown): boolean {
+  if (!isContainer(value)) return false;
+  return Object.hasOwn(value as object, '__proto__') || Object.values(value as object).some(hasPrototypeName);
+}
+
 function isContainer(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }

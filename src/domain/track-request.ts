@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { DEEP_METADATA_REASON, hasFiniteNumbers, isSameJson, isTooDeep } from './json.ts';
+import { typeReason } from './explain-issue.ts';
+import { DEEP_METADATA_REASON, hasFiniteNumbers, hasPrototypeName, isObject, isSameJson, isTooDeep } from './json.ts';
 import {
   canonicalId,
   REACHABLE_ID_PATTERN,
@@ -41,12 +42,14 @@ export const optionFields = {
     'Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply',
   ),
   stuck_after_s: secondsSchema.describe('Seconds after which an open submission is reported as stuck'),
-  metadata: z
-    .record(z.string(), z.unknown())
-    .refine((metadata) => !isTooDeep(metadata), { error: DEEP_METADATA_REASON, abort: true })
-    .refine(hasFiniteNumbers, 'metadata has a number that is too large')
-    .refine(fits, `metadata takes at most ${MAX_METADATA_BYTES} bytes of JSON`)
-    .describe('Any object; returned with the submission and in its events'),
+  // A record would leave out the name __proto__.
+  metadata: (z.unknown() as z.ZodType<Record<string, unknown>>)
+    .superRefine((given, context) => {
+      const message = metadataRefusal(given);
+      if (message !== undefined) context.addIssue({ code: 'custom', message, continue: false });
+    })
+    .describe('Any object; returned with the submission and in its events')
+    .meta({ type: 'object', additionalProperties: {} }),
   callback_url: z
     .string()
     .max(MAX_CALLBACK_URL_CHARS)
@@ -270,8 +273,14 @@ function fitsForAll({ submission_ids, submissions, metadata }: MetadataSource): 
   return bytes <= MAX_TOTAL_METADATA_BYTES;
 }
 
-function fits(metadata: unknown): boolean {
-  return bytesOf(metadata) <= MAX_METADATA_BYTES;
+/** Returns why metadata cannot be stored; undefined if they can. */
+function metadataRefusal(given: unknown): string | undefined {
+  if (!isObject(given)) return typeReason('object', given);
+  if (isTooDeep(given)) return DEEP_METADATA_REASON;
+  if (hasPrototypeName(given)) return 'metadata must not have the name __proto__';
+  if (!hasFiniteNumbers(given)) return 'metadata has a number that is too large';
+  if (bytesOf(given) > MAX_METADATA_BYTES) return `metadata takes at most ${MAX_METADATA_BYTES} bytes of JSON`;
+  return undefined;
 }
 
 function bytesOf(value: unknown): number {

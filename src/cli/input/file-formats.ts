@@ -64,12 +64,11 @@ function csvFormat(
     if (!cells) return { problem: 'has a quote within a cell without quotes' };
     if (cells.length !== columns.length)
       return { problem: `has ${cells.length} cells, and the header has ${columns.length}` };
-    const fields: Record<string, unknown> = {};
-    for (const [index, name] of columns.entries()) {
+    const fields = columns.flatMap((name, index): [string, unknown][] => {
       const cell = isEscaped ? unescapeFormulas(cells[index] ?? '') : (cells[index] ?? '').trim();
-      if (cell !== '') fields[name] = cellValue(name, cell);
-    }
-    return { fields };
+      return cell === '' ? [] : [[name, cellValue(name, cell)]];
+    });
+    return { fields: Object.fromEntries(fields) };
   };
   return { format: { togglesQuote: (line) => line.split('"').length % 2 === 0, fieldsOf }, isHeader: true };
 }

@@ -86,6 +86,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     ['an invalid deadline', { submission_id: 'a', deadline: 'soon' }, /deadline/],
     ['an unknown field', { submission_id: 'a', colour: 'red' }, /colour/],
     ['metadata nested too deeply', { submission_id: 'a', metadata: JSON.parse(nested(65)) }, /at most 64 levels/],
+    ['metadata with the name __proto__', JSON.parse('{"submission_id":"a","metadata":{"__proto__":1}}'), /__proto__/],
     ['metadata nested without end', { submission_id: 'a', metadata: JSON.parse(nested(2_000)) }, /at most 64 levels/],
     ['metadata far above the limit', { submission_id: 'a', metadata: { x: 'x'.repeat(5_000) } }, /metadata/],
     [

@@ -132,6 +132,18 @@ describe('tracks nothing, exits with 2 and names the line, if the file has', () 
     ['an unknown field', `${good}\n{"submission_id":"a","dedline":1}\n`, 'line 2: there is no field "dedline"'],
     ['a value of another type', `${good}\n{"submission_id":"a","metadata":7}\n`, 'line 2: metadata: must be an object'],
     [
+      'the name __proto__',
+      `${good}\n{"submission_id":"a","metadata":{"__proto__":1}}\n`,
+      'line 2: metadata: metadata must',
+    ],
+    [
+      'that name inside',
+      `{"submission_id":"a","metadata":{"b":[{"__proto__":1}]}}\n`,
+      'line 1: metadata: metadata must',
+    ],
+    ['that name as a field', `{"submission_id":"a","__proto__":1}\n`, 'line 1: there is no field "__proto__"'],
+    ['that name as a column', 'submission_id,__proto__\ngood-1,x\n', 'line 2: there is no field "__proto__"'],
+    [
       'tracked_at in the future',
       `${good}\n{"submission_id":"a","tracked_at":"2100-01-01T00:00:00Z"}`,
       'line 2: tracked_at',
