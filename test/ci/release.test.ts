@@ -3,11 +3,13 @@ import { appendFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from '
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { MIGRATIONS } from '../../src/ledger/file/migrations.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const CHART = 'deploy/helm/dawatch/Chart.yaml';
 const FILES = ['package.json', 'src/client/package.json', 'package-lock.json', CHART];
+const EARLIER = 'test/ledger/file/earlier';
 const CHANGELOG = `# Changelog
 
 Format.
@@ -24,13 +26,17 @@ Format.
 `;
 
 /** A clone of a repository with the manifests of this one and a short changelog, on the branch main. */
-function cloned({ changelog = CHANGELOG } = {}) {
+function cloned({ changelog = CHANGELOG, hasDump = true } = {}) {
   const origin = join(tempFolder(), 'origin');
   for (const file of FILES) {
     mkdirSync(dirname(join(origin, file)), { recursive: true });
     cpSync(join(ROOT, file), join(origin, file));
   }
   writeFileSync(join(origin, 'CHANGELOG.md'), changelog);
+  if (hasDump) {
+    mkdirSync(join(origin, EARLIER), { recursive: true });
+    writeFileSync(join(origin, EARLIER, `schema-${MIGRATIONS.length}.sql`), '');
+  }
   git(origin, 'init', '--quiet', '--initial-branch=main');
   git(origin, 'add', '--all');
   git(origin, 'commit', '--quiet', '-m', 'Begin');
@@ -122,6 +128,10 @@ describe('npm run release', () => {
     const clone = cloned();
     prepare(clone);
     expectRefusal(clone, version, reason);
+  });
+
+  it('refuses a schema without the dump of a ledger, with which later versions are tested', () => {
+    expectRefusal(cloned({ hasDump: false }), '1.2.3', /schema-\d+\.sql is missing/);
   });
 
   it.each([
