@@ -51,6 +51,23 @@ describe.skipIf(SKIPPED)('the pacing page', { timeout: 30_000 }, () => {
     await page.getByText('every 20.0 s, 3 % empty').first().waitFor();
   });
 
+  it('opens the submissions that are still open at an age', async () => {
+    await post(app.url, { submission_id: 'young' });
+    const page = await open();
+    const plot = page.getByRole('slider', { name: 'Finality at default' });
+    await plot.focus();
+    await page.keyboard.press('Home');
+    await expect.poll(() => plot.getAttribute('aria-valuetext')).toBe('after 0.00 s, 0 % final');
+    await page.keyboard.press('Enter');
+    await page.getByRole('main').getByRole('link', { name: 'young' }).waitFor();
+    const { searchParams } = new URL(page.url().replace('#/', ''));
+    expect(Object.fromEntries(searchParams)).toEqual({
+      upstream: 'default',
+      status: 'tracking,pending,failing',
+      tracked_until: expect.stringMatching(/Z$/),
+    });
+  });
+
   it('states that nothing is learned, and which submission is polled next', async () => {
     await post(app.url, { submission_id: 'a' });
     const page = await open((now) => ({

@@ -147,6 +147,10 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await page.getByText('As a table: Finalizations per minute').click();
       const rows = page.getByRole('table', { name: /Finalizations per minute/ }).getByRole('row');
       await expect.poll(() => rows.count()).toBe(61);
+      await rows.getByRole('link').first().click();
+      await page.getByRole('heading', { name: 'Submissions' }).waitFor();
+      const { status, ended_since, ended_until } = Object.fromEntries(new URLSearchParams(page.url().split('?')[1]));
+      expect([status, Date.parse(ended_until ?? '') - Date.parse(ended_since ?? '')]).toEqual(['finalized', 60_000]);
     });
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { everyRow, periodOf } from '../../src/dashboard/page/reports/periods.js';
 import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
-import { fillReports, REPORT_SETTINGS } from '../support/ledger/report-ledger.ts';
+import { DAY_MS, fillReports, REPORT_SETTINGS } from '../support/ledger/report-ledger.ts';
 
 const app = useApp({ fill: fillReports, ...REPORT_SETTINGS });
 const browser = useBrowser();
@@ -23,6 +23,32 @@ describe.skipIf(SKIPPED)('the reports page', { timeout: 30_000 }, () => {
     const rows = page.getByRole('region', { name: 'Ended' }).getByRole('row');
     await expect.poll(() => rows.count()).toBe(91);
     expect((await rows.allInnerTexts())[1]).toMatch(/\t2\t1$/);
+    const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+    const iso = (ms: number) => new Date(ms).toISOString();
+    const opened = async (from: number, until: number, status?: string) => {
+      await page.getByRole('heading', { name: 'Submissions', exact: true }).waitFor();
+      expect(Object.fromEntries(new URLSearchParams(page.url().split('?')[1]))).toEqual({
+        upstream: 'default',
+        ended_since: iso(from),
+        ended_until: iso(until),
+        ...(status && { status }),
+      });
+      await page.goBack();
+      await page.getByRole('heading', { name: 'Submissions of default' }).waitFor();
+    };
+    await rows.getByRole('link').first().click();
+    await opened(today, today + DAY_MS);
+    const plot = page.getByRole('slider', { name: 'Time to finality' }).locator('.u-over');
+    const box = await plot.boundingBox();
+    await plot.click({ position: { x: (box?.width ?? 0) - 1, y: 20 } });
+    await opened(today, today + DAY_MS, 'finalized');
+    const ended = page.getByRole('slider', { name: 'Ended' });
+    await ended.press('ArrowLeft');
+    await expect.poll(() => ended.getAttribute('aria-valuetext')).toMatch(/, finalized 1, others 0$/);
+    await ended.press('Enter');
+    await opened(today - DAY_MS, today);
+    await page.getByRole('region', { name: 'Totals' }).getByRole('link', { name: '3' }).click();
+    await opened(today - 89 * DAY_MS, today + DAY_MS, 'finalized');
     await page.getByLabel('Period').selectOption('Day');
     await page.getByText('2 finalized, 1 ended otherwise.').waitFor();
     await page.locator('.u-legend').first().getByText('hour').waitFor();

@@ -9,7 +9,11 @@ import { SubmissionPage } from './submissions/submission-page.js';
 import { SubmissionsPage } from './submissions/submissions-page.js';
 import { UsersPage } from './users/users-page.js';
 
-/** Pages by their name in the URL, in navigation order. `key`: opens it after `g`; `All`: the list; `One`: the page of a single item. */
+/**
+ * Pages by their name in the URL, in navigation order. `key`: a letter of its own, which opens it after `g`; `All`: the list; `One`: the
+ * page of a single item.
+ * @satisfies {Record<string, { title: string, key: string, may: (session: any) => boolean, All: any, One?: any }>}
+ */
 export const PAGES = {
   overview: { title: 'Overview', key: 'o', may: maySeeSubmissions, All: OverviewPage },
   submissions: { title: 'Submissions', key: 's', may: maySeeSubmissions, All: SubmissionsPage, One: SubmissionPage },

@@ -12,7 +12,7 @@ const ROW_TARGET = 'main tbody th[scope="row"] :is(a, button)';
 
 /**
  * Every shortcut of the dashboard.
- * @param {readonly [name: string, page: { title: string, key?: string }][]} pages those of this session
+ * @param {readonly [name: string, page: { title: string, key: string }][]} pages those of this session
  * @param {() => void} showList
  * @returns {readonly Shortcut[]}
  */
@@ -24,11 +24,9 @@ export function shortcutsOf(pages, showList) {
     { keys: 'j', title: 'Next row', run: () => moveToRow(1) },
     { keys: 'k', title: 'Previous row', run: () => moveToRow(-1) },
     { keys: 'Enter', title: 'Open the row' },
-    ...pages.flatMap(([name, { title, key }]) =>
-      key === undefined
-        ? []
-        : [{ keys: `g ${key}`, title: `Go to ${title}`, run: () => location.assign(hrefTo(name)) }],
-    ),
+    ...pages.map(([name, { title, key }]) => {
+      return { keys: `g ${key}`, title: `Go to ${title}`, run: () => location.assign(hrefTo(name)) };
+    }),
   ];
 }
 

@@ -1,12 +1,20 @@
 import { count, duration } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Plot } from '../parts/plot.js';
+import { endedBetween } from '../submissions/submission-table.js';
+
+const MINUTE_MS = 60_000;
 
 /** The last hour, minute by minute. @param {{ minutes: readonly any[], lastHour: any }} props */
 export function Plots({ minutes, lastHour }) {
   const at = minutes.map((minute) => Date.parse(minute.at) / 1_000);
   const valuesOf = (/** @type {string} */ name) => minutes.map((minute) => minute[name]);
   const perMinute = valuesOf('finalized');
+  const hrefOf = (/** @type {number} */ index) => {
+    const { finalized, at } = minutes[index] ?? { finalized: 0 };
+    const start = Date.parse(at);
+    return finalized === 0 ? undefined : endedBetween(start, start + MINUTE_MS, { status: 'finalized' });
+  };
   return html`<section aria-labelledby="plots">
     <h2 id="plots">The last hour</h2>
     <div class="plots">
@@ -17,6 +25,7 @@ export function Plots({ minutes, lastHour }) {
         series=${[{ label: 'finalized', values: perMinute, color: '--plot-1', isBars: true }]}
         format=${count}
         unit=""
+        hrefOf=${hrefOf}
       />
       <${Plot}
         title="Time to finality"
@@ -25,6 +34,7 @@ export function Plots({ minutes, lastHour }) {
         series=${quantiles(valuesOf, 'time_to_finality')}
         format=${duration}
         unit=" s"
+        hrefOf=${hrefOf}
       />
       <${Plot}
         title="Detection lag"
@@ -33,6 +43,7 @@ export function Plots({ minutes, lastHour }) {
         series=${quantiles(valuesOf, 'detection_lag')}
         format=${duration}
         unit=" s"
+        hrefOf=${hrefOf}
       />
     </div>
   </section>`;

@@ -89,7 +89,12 @@ const STATES = { closed: 'up', down: 'down', unauthorized: 'key refused' };
 const UPSTREAM_COLUMNS = [
   { title: 'Upstream', cell: ({ name }) => name },
   { title: 'State', cell: ({ state }) => html`<${Badge} state=${state} label=${STATES[state] ?? state} />` },
-  { title: 'Tracked', cell: ({ tracked }) => count(tracked), class: 'number' },
+  {
+    title: 'Tracked',
+    cell: ({ name, tracked }) =>
+      html`<a href=${hrefTo('submissions', undefined, { upstream: name, status: OPEN_STATUSES.join() })}>${count(tracked)}</a>`,
+    class: 'number',
+  },
   { title: 'In flight', cell: ({ in_flight }) => count(in_flight), class: 'number' },
   {
     title: 'Budget used',

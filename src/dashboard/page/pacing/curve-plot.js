@@ -2,16 +2,33 @@ import { duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { AXIS, css, PlotCanvas } from '../parts/plot-canvas.js';
 import { PlotTable } from '../parts/table.js';
+import { hrefTo } from '../router.js';
+import { OPEN_STATUSES } from '../submissions/submission-table.js';
 import { plotData, probabilityAt, quantileMs } from './curve.js';
 
 const HEIGHT_PX = 260;
 const QUANTILES = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
 const MOST_POLLS = 5;
 
-/** The probability that a submission is final by its time since tracking, with its polls. @param {{ upstream: any }} props */
-export function CurvePlot({ upstream }) {
+/**
+ * The probability that a submission is final by its time since tracking, with its polls. A point opens the submissions that are
+ * still open at that age.
+ * @param {{ upstream: any, now: number }} props
+ */
+export function CurvePlot({ upstream, now }) {
   const { curve, polls_ms: pollsMs, upstream: name } = upstream;
   const { at, final, polls } = plotData(curve, pollsMs);
+  const hrefOf = (/** @type {number} */ ageMs) =>
+    hrefTo('submissions', undefined, {
+      upstream: name,
+      status: OPEN_STATUSES.join(),
+      tracked_until: new Date(Math.max(0, now - ageMs)).toISOString(),
+    });
+  const links = {
+    label: `Finality at ${name}`,
+    textOf: (/** @type {number} */ index) => `after ${duration(at[index] ?? 0)}, ${percent(final[index] ?? 0)} final`,
+    hrefOf: (/** @type {number} */ index) => hrefOf((at[index] ?? 0) * 1_000),
+  };
   return html`<figure class="plot">
     <figcaption>
       <strong>Finality of a submission tracked now</strong>
@@ -20,9 +37,9 @@ export function CurvePlot({ upstream }) {
     ${
       at.length === 0
         ? html`<p class="state muted">No curve yet.</p>`
-        : html`<${PlotCanvas} data=${[at, final, polls]} height=${HEIGHT_PX} options=${OPTIONS} />`
+        : html`<${PlotCanvas} data=${[at, final, polls]} height=${HEIGHT_PX} options=${OPTIONS} links=${links} />`
     }
-    <${AsTable} name=${name} curve=${curve} pollsMs=${pollsMs} />
+    <${AsTable} name=${name} curve=${curve} pollsMs=${pollsMs} hrefOf=${hrefOf} />
   </figure>`;
 }
 
@@ -88,15 +105,14 @@ function axisText(s) {
   return s < 120 ? `${Number(s.toFixed(2))} s` : duration(s);
 }
 
-/** @type {readonly import('../parts/table.js').Column[]} */
-const COLUMNS = [
-  { title: 'After', cell: ({ ms }) => duration(ms / 1_000) },
-  { title: 'Probability final', cell: ({ share }) => percent(share), class: 'number' },
-  { title: 'Poll', cell: ({ isPoll }) => (isPoll ? 'poll' : '') },
-];
-
-/** @param {{ name: string, curve: import('./curve.js').Curve, pollsMs: readonly number[] }} props */
-function AsTable({ name, curve, pollsMs }) {
+/** @param {{ name: string, curve: import('./curve.js').Curve, pollsMs: readonly number[], hrefOf: (ageMs: number) => string }} props */
+function AsTable({ name, curve, pollsMs, hrefOf }) {
+  /** @type {readonly import('../parts/table.js').Column[]} */
+  const columns = [
+    { title: 'After', cell: ({ ms }) => html`<a href=${hrefOf(ms)}>${duration(ms / 1_000)}</a>` },
+    { title: 'Probability final', cell: ({ share }) => percent(share), class: 'number' },
+    { title: 'Poll', cell: ({ isPoll }) => (isPoll ? 'poll' : '') },
+  ];
   const title = `Finality and polls of ${name}`;
   const rows = [
     ...QUANTILES.flatMap((share) => {
@@ -105,5 +121,5 @@ function AsTable({ name, curve, pollsMs }) {
     }),
     ...pollsMs.map((ms) => ({ ms, share: probabilityAt(curve, ms), isPoll: true })),
   ].toSorted((a, b) => a.ms - b.ms);
-  return html`<${PlotTable} label=${title} caption=${`${title}, by time since tracking`} columns=${COLUMNS} rows=${rows} />`;
+  return html`<${PlotTable} label=${title} caption=${`${title}, by time since tracking`} columns=${columns} rows=${rows} />`;
 }

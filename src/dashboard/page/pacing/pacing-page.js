@@ -4,6 +4,7 @@ import { count, decimal, duration, percent } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
+import { hrefTo } from '../router.js';
 import { CurvePlot } from './curve-plot.js';
 
 const EVERY_MS = 5_000;
@@ -45,7 +46,7 @@ function Upstream({ upstream, now }) {
   return html`<section aria-labelledby=${id}>
     <h2 id=${id}>${name} ${state !== 'closed' && html`<${Badge} state=${state} />`}</h2>
     <div class="columns">
-      <${CurvePlot} upstream=${upstream} />
+      <${CurvePlot} upstream=${upstream} now=${now} />
       <div>
         <${Costs} name=${name} cost=${upstream.cost} price=${price} />
         <${Facts}
@@ -62,7 +63,7 @@ function Upstream({ upstream, now }) {
             [
               'Next poll',
               next &&
-                `${next.at === null ? 'after the next response' : `in ${untilText(next.at, now)}`}: ${REASONS[next.reason] ?? next.reason}`,
+                html`<a href=${hrefTo('submissions', next.submission_id)}>${next.at === null ? 'after the next response' : `in ${untilText(next.at, now)}`}</a>: ${REASONS[next.reason] ?? next.reason}`,
             ],
           ]}
         />

@@ -11,8 +11,9 @@ const HEIGHT_PX = 150;
  * @typedef {{ title: string, name: (at: number) => string, mark: (at: number) => string, empty: string, isUtc?: boolean }} Times
  *   `name`, `mark`: of epoch milliseconds; `empty`: shown instead of a plot without data
  * @typedef {{ label: string, values: readonly (number | null)[], color: string, isBars?: boolean }} Series
- * @typedef {{ title: string, summary: string, at: readonly number[], series: readonly Series[], format: (value: number) => string, unit: string, times?: Times }} Props
- *   `at`: seconds since the epoch; `color`: the name of a CSS property; `unit`: of the values, on the axis
+ * @typedef {{ title: string, summary: string, at: readonly number[], series: readonly Series[], format: (value: number) => string, unit: string, times?: Times, hrefOf: (index: number) => string | undefined }} Props
+ *   `at`: seconds since the epoch; `color`: the name of a CSS property; `unit`: of the values, on the axis;
+ *   `hrefOf`: the address of the submissions behind the values of a time, undefined if there are none
  */
 
 /** @type {Times} */
@@ -22,16 +23,26 @@ const MINUTES = { title: 'Minute', name: minuteOf, mark: minuteOf, empty: 'No da
 const utcDate = (at) => uPlot.tzDate(new Date(at * 1_000), 'Etc/UTC');
 
 /** A plot with a summary in words and, on demand, a table. @param {Props} props */
-export function Plot({ title, summary, at, series, format, unit, times = MINUTES }) {
+export function Plot({ title, summary, at, series, format, unit, times = MINUTES, hrefOf }) {
   const isEmpty = series.every(({ values }) => values.every((value) => value === null || value === 0));
+  const textOf = (/** @type {number} */ index) =>
+    [
+      times.name((at[index] ?? 0) * 1_000),
+      ...series.map(({ label, values }) => `${label} ${formatted(values[index] ?? null, format)}`),
+    ].join(', ');
   return html`<figure class="plot">
     <figcaption><strong>${title}</strong><span class="muted">${summary}</span></figcaption>
     ${
       isEmpty
         ? html`<p class="state muted">${times.empty}</p>`
-        : html`<${PlotCanvas} data=${[at, ...series.map(({ values }) => values)]} height=${HEIGHT_PX} options=${optionsOf({ series, format, unit, times })} />`
+        : html`<${PlotCanvas}
+            data=${[at, ...series.map(({ values }) => values)]}
+            height=${HEIGHT_PX}
+            options=${optionsOf({ series, format, unit, times })}
+            links=${{ label: title, textOf, hrefOf }}
+          />`
     }
-    <${AsTable} title=${title} at=${at} series=${series} format=${format} times=${times} />
+    <${AsTable} title=${title} at=${at} series=${series} format=${format} times=${times} hrefOf=${hrefOf} />
   </figure>`;
 }
 
@@ -67,9 +78,16 @@ function optionsOf({ series, format, unit, times }) {
 const bars = uPlot.paths.bars?.({ size: [0.7, 24] });
 
 /** @param {Omit<Props, 'summary' | 'unit'> & { times: Times }} props */
-function AsTable({ title, at, series, format, times }) {
+function AsTable({ title, at, series, format, times, hrefOf }) {
   const columns = [
-    { title: times.title, cell: (/** @type {number} */ index) => times.name((at[index] ?? 0) * 1_000) },
+    {
+      title: times.title,
+      cell: (/** @type {number} */ index) => {
+        const name = times.name((at[index] ?? 0) * 1_000);
+        const href = hrefOf(index);
+        return href === undefined ? name : html`<a href=${href}>${name}</a>`;
+      },
+    },
     ...series.map(({ label, values }) => ({
       title: label,
       cell: (/** @type {number} */ index) => formatted(values[index] ?? null, format),

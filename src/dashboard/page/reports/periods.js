@@ -1,6 +1,6 @@
 import { utcDayOf, utcMinuteOf } from '../parts/format.js';
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 /** Days for which the server keeps hours. */
 const HOURLY_DAYS = 8;
@@ -38,13 +38,18 @@ function dayText(ms) {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
+/** @param {string} interval */
+export function stepMsOf(interval) {
+  return interval === 'hour' ? HOUR_MS : DAY_MS;
+}
+
 /**
  * The rows of a report with one for each hour or day up to now; undefined where nothing ended.
  * @param {{ from: string, to: string, interval: string, counted_until: string, rows: readonly any[] }} report
  * @returns {{ at: number[], rows: (any | undefined)[] }} `at`: seconds since the epoch
  */
 export function everyRow({ from, to, interval, counted_until, rows }) {
-  const stepMs = interval === 'hour' ? HOUR_MS : DAY_MS;
+  const stepMs = stepMsOf(interval);
   const byStart = new Map(rows.map((row) => [Date.parse(row.start), row]));
   const end = Math.min(Date.parse(to) + DAY_MS, Date.parse(counted_until) + 1);
   const at = [];

@@ -6,9 +6,9 @@ import { html } from '../parts/html.js';
 import { Facts, Loadable, Time } from '../parts/parts.js';
 import { Plot } from '../parts/plot.js';
 import { hrefTo } from '../router.js';
-import { FINAL_STATUSES } from '../submissions/submission-table.js';
+import { endedBetween, FINAL_STATUSES } from '../submissions/submission-table.js';
 import { Objective } from './objective.js';
-import { everyRow, PERIODS, periodOf, timesOf } from './periods.js';
+import { DAY_MS, everyRow, PERIODS, periodOf, stepMsOf, timesOf } from './periods.js';
 
 const EVERY_MS = 60_000;
 
@@ -45,7 +45,7 @@ function Report({ upstream, names, query }) {
       ${(/** @type {any} */ report) => html`
         <${Charts} key=${`${report.from} ${report.to} ${report.interval}`} report=${report} upstream=${upstream} />
         <div class="columns">
-          <${Totals} total=${report.total} />
+          <${Totals} report=${report} upstream=${upstream} />
           ${report.objectives
             .filter((/** @type {any} */ one) => one.upstream === upstream)
             .map(
@@ -93,6 +93,14 @@ function Charts({ report, upstream }) {
       color,
     }));
   const { total } = report;
+  const stepMs = stepMsOf(report.interval);
+  const linkTo = (/** @type {number} */ index, /** @type {string} */ status) => {
+    const start = (at[index] ?? 0) * 1_000;
+    return endedBetween(start, start + stepMs, { upstream, status });
+  };
+  const endedOf = (/** @type {number} */ index) => (rows[index] ? linkTo(index, '') : undefined);
+  const finalizedOf = (/** @type {number} */ index) =>
+    rows[index]?.submissions.finalized ? linkTo(index, 'finalized') : undefined;
   return html`<section aria-labelledby="report-plots">
     <h2 id="report-plots">Submissions of ${upstream}</h2>
     <div class="plots">
@@ -112,6 +120,7 @@ function Charts({ report, upstream }) {
         format=${count}
         unit=""
         times=${times}
+        hrefOf=${endedOf}
       />
       <${Plot}
         title="Time to finality"
@@ -121,6 +130,7 @@ function Charts({ report, upstream }) {
         format=${duration}
         unit=" s"
         times=${times}
+        hrefOf=${finalizedOf}
       />
       <${Plot}
         title="Detection lag, at most"
@@ -130,6 +140,7 @@ function Charts({ report, upstream }) {
         format=${duration}
         unit=" s"
         times=${times}
+        hrefOf=${finalizedOf}
       />
     </div>
   </section>`;
@@ -146,14 +157,20 @@ function summaryOf(spread) {
   return `p50 ${duration(spread.p50)}, p90 ${duration(spread.p90)}, p99 ${duration(spread.p99)}.`;
 }
 
-/** @param {{ total: any }} props */
-function Totals({ total }) {
+/** @param {{ report: any, upstream: string }} props */
+function Totals({ report, upstream }) {
+  const { total, from, to } = report;
   const ended = Object.values(total.submissions).reduce((/** @type {number} */ sum, number) => sum + Number(number), 0);
+  const linked = (/** @type {string} */ status) => {
+    const number = total.submissions[status] ?? 0;
+    if (number === 0) return '0';
+    return html`<a href=${endedBetween(Date.parse(from), Date.parse(to) + DAY_MS, { upstream, status })}>${count(number)}</a>`;
+  };
   return html`<section aria-labelledby="report-totals">
     <h2 id="report-totals">Totals</h2>
     <${Facts}
       of=${[
-        ...FINAL_STATUSES.map((status) => [status, count(total.submissions[status] ?? 0)]),
+        ...FINAL_STATUSES.map((status) => [status, linked(status)]),
         ['corrected', count(total.corrected)],
         ['Requests', count(total.requests)],
         ['Requests per submission', ended === 0 ? null : decimal(total.requests / ended, 2)],

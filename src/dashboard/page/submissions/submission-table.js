@@ -39,6 +39,18 @@ export const OPEN_STATUSES = ['tracking', 'pending', 'failing'];
 export const FINAL_STATUSES = ['finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'];
 export const STATUSES = [...OPEN_STATUSES, ...FINAL_STATUSES];
 
+/**
+ * The address of the list of submissions that ended in a period.
+ * @param {number} since @param {number} until epoch milliseconds, excluded @param {{ status?: string, upstream?: string }} filter
+ */
+export function endedBetween(since, until, filter) {
+  return hrefTo('submissions', undefined, {
+    ...filter,
+    ended_since: new Date(since).toISOString(),
+    ended_until: new Date(until).toISOString(),
+  });
+}
+
 /** Commands that track a submission. @param {{ id?: string }} props */
 export function TrackHint({ id = '<submission id>' }) {
   return html`<p>Track a submission from a terminal:</p>
