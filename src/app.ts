@@ -161,7 +161,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       async prepare(next) {
         const changed = usableUpstreams(next);
         refuseOwnBearer(next);
-        if (!next.auth.api_key && !next.auth.admin_token && !ledger.credentials.isAnyValid())
+        if (!next.auth.api_key && !next.auth.admin_token && !ledger.credentials.isAnyKept())
           throw new StartError('no credential would be left: set DAWATCH_API_KEY, or run `dawatch token create`');
         const applyRouting = await notifications.prepare(next);
         return () => {

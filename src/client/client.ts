@@ -32,7 +32,7 @@ import { WebhookRequests } from './webhooks.ts';
 export type DawatchClientOptions = {
   /** Base address of the server, such as http://127.0.0.1:8080. */
   url: string;
-  /** Credential for submissions and events, with the role service or admin. */
+  /** Credential for submissions and events, with the role service or admin, or operator for reading. */
   apiKey?: string;
   /** Bearer token for users, webhooks and deliveries. Default: `apiKey`. */
   token?: string;
@@ -63,7 +63,7 @@ export class DawatchClient {
   readonly webhooks: WebhookRequests;
   /** Deliveries of events and their results. Needs the role admin. */
   readonly deliveries: DeliveryRequests;
-  /** Alerts and mutes. Reading needs the role service or admin, changes need admin. */
+  /** Alerts and mutes. Reading needs the role service, operator or admin, changes need admin. */
   readonly alerts: AlertRequests;
   /** Channels of the settings. Needs the role admin. */
   readonly channels: ChannelRequests;

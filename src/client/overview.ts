@@ -58,7 +58,7 @@ export type ReportQuery = {
   to?: string;
   /** Default: day. Hours are kept for 8 days. */
   interval?: 'hour' | 'day' | 'total';
-  /** Default: upstream. `credential` needs the role admin. */
+  /** Default: upstream. `credential` needs the role operator or admin. */
   group_by?: 'none' | 'upstream' | 'credential' | 'metadata';
   /** Only submissions of this upstream. */
   upstream?: string;

@@ -7,6 +7,7 @@ import type {
 } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { ReloadResult } from '../config/reload.ts';
+import type { Rights } from '../domain/access/scopes.ts';
 import type { Actor } from '../domain/audit/actions.ts';
 import type { Subscription } from '../domain/notifications/subscription.ts';
 import { CONFIGURED_CREDENTIALS, type Submission } from '../domain/submission.ts';
@@ -39,14 +40,11 @@ export type UpdateRequestResult = UpdateResult | { kind: 'invalid'; field: strin
 /** All events in commit order, for the live feed. */
 export type EventLog = Pick<Outbox, 'newestSeq' | 'missingThrough' | 'after' | 'onAppended'>;
 
-/** service: submissions. user: lookups of single users. admin: everything. */
-export const ROLES = ['service', 'user', 'admin'] as const;
-export type Role = (typeof ROLES)[number];
-
-export type Caller = {
+export type Caller = Rights & {
   /** null for a configured credential. */
   id: number | null;
-  role: Role;
+  /** null: the caller belongs to no tenant. */
+  tenant: string | null;
   /** For the audit. */
   name: string;
 };
@@ -62,7 +60,7 @@ export function credentialNumber(caller: Caller | undefined): number | null {
   return caller.id ?? CONFIGURED_CREDENTIALS[caller.role === 'admin' ? 'admin' : 'service'];
 }
 
-/** Returns the owner of a secret by its SHA-256; undefined if it is unknown or revoked. */
+/** Returns the owner of a secret by its SHA-256; undefined if it is unknown, expired or revoked. */
 export type Credentials = (hash: Buffer) => Caller | undefined;
 
 /** `redis`: undefined without Redis. */

@@ -40,7 +40,7 @@ const problemResponse = {
 export const PROBLEMS = {
   400: ['invalid-request', 'The request is not valid'],
   401: ['unauthenticated', 'A valid credential is required'],
-  403: ['forbidden', 'Not allowed for this role'],
+  403: ['forbidden', 'Not allowed for this credential'],
   404: ['not-found', 'Not found'],
   405: ['method-not-allowed', 'Method not allowed'],
   408: ['timeout', 'The request took too long'],

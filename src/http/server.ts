@@ -8,7 +8,7 @@ import type { Tracer } from '../domain/tracking/tracing.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { CachedLookup } from '../watch/cached-lookup.ts';
 import type { Watcher } from '../watch/watcher.ts';
-import { preferBearer, requireRole } from './access/access.ts';
+import { preferBearer, requireScope } from './access/access.ts';
 import { clientAddressReader } from './access/client-address.ts';
 import { addCors } from './access/cors.ts';
 import { CredentialLock } from './access/credential-lock.ts';
@@ -176,7 +176,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerDashboard(open);
   });
   await app.register(async (guarded) => {
-    guarded.addHook('onRequest', requireRole(authenticator, ['service', 'admin']));
+    guarded.addHook('onRequest', requireScope(authenticator));
     admission.boundHeldOpen(guarded);
     registerSubmissions(guarded, { ...deps, admission });
     registerSubmissionInfo(guarded, deps);
@@ -191,7 +191,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));
   await app.register(async (guarded) => {
     preferBearer(guarded);
-    guarded.addHook('onRequest', requireRole(authenticator, ['admin']));
+    guarded.addHook('onRequest', requireScope(authenticator));
     registerAudit(guarded, deps);
     registerErasures(guarded, deps);
     registerWebhooks(guarded, deps);

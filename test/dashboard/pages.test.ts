@@ -2,6 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { sha256 } from '../../src/http/access/access.ts';
+import { makeToken } from '../../src/http/access/credentials.ts';
+import { CredentialStore } from '../../src/ledger/access/credentials.ts';
+import { openBeside } from '../../src/ledger/file/open.ts';
 import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, openLookups, SECOND, UPSTREAM_BEARER } from '../support/app/lookups.ts';
@@ -29,6 +33,14 @@ async function open(path = ''): Promise<Page> {
   }
   await goTo(signedIn, path);
   return signedIn;
+}
+
+function operatorToken(): string {
+  const token = makeToken('operator');
+  const { database, close } = openBeside({ file: app.database, now: 0 });
+  new CredentialStore(database).add({ hash: sha256(token), role: 'operator', name: 'on call' }, 0);
+  close();
+  return token;
 }
 
 /** Creates a webhook whose receiver sends this response. */
@@ -86,6 +98,14 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await expect
         .poll(() => names(admin))
         .toEqual(['Overview', 'Submissions', 'Pacing', 'Reports', 'Webhooks', 'Deliveries', 'Users']);
+      const operator = await browser.open(app.url);
+      await signIn(operator, operatorToken());
+      await expect
+        .poll(() => names(operator))
+        .toEqual(['Overview', 'Submissions', 'Pacing', 'Reports', 'Webhooks', 'Deliveries']);
+      await goTo(operator, 'webhooks/callbacks');
+      await operator.getByText('the callback_url of each submission').waitFor();
+      expect(await main(operator).getByRole('button', { name: /Disable|Replay/ }).count()).toBe(0);
       const service = await browser.open(app.url);
       await signIn(service, API_KEY);
       await expect.poll(() => names(service)).toEqual(['Overview', 'Submissions', 'Pacing', 'Reports']);

@@ -429,6 +429,6 @@ describe('dawatch reload', () => {
     const { code, stderr } = await cli(['reload'], { env });
     expect([code, stderr]).toEqual([2, expect.stringContaining('a restart is needed to change database')]);
     const wrong = await cli(['reload'], { env: { ...env, DAWATCH_ADMIN_TOKEN: 'another-service-key' } });
-    expect([wrong.code, wrong.stderr]).toEqual([5, expect.stringContaining('needs the role admin')]);
+    expect([wrong.code, wrong.stderr]).toEqual([5, expect.stringContaining('needs the scope admin')]);
   });
 });

@@ -1,17 +1,20 @@
 import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Scope } from '../../domain/access/scopes.ts';
 import type { Actor } from '../../domain/audit/actions.ts';
-import type { Caller, Role } from '../ports.ts';
+import type { Caller } from '../ports.ts';
 import { sendProblem } from '../problems.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by `requireRole` when it accepts a request. */
+    /** Set by `requireScope` when it accepts a request. */
     caller?: Caller;
     /** Result of the lookup of the credential. */
     identity?: Identity;
   }
   interface FastifyContextConfig {
+    /** A credential needs one of these scopes. Absent: admin. */
+    scopes?: readonly Scope[];
     /** If a request has both credentials, this route uses the bearer. Other routes use the x-api-key. */
     prefersBearer?: boolean;
     /** The credential of this route is a bearer of the upstream. */
@@ -83,21 +86,18 @@ function passwordOf(request: FastifyRequest, authorization: string): PresentedCr
 }
 
 /**
- * Returns a request hook that accepts credentials of the given roles. The response does not reveal whether a refused secret
- * was ever valid. `challenge` replaces the WWW-Authenticate header for a bearer.
+ * Returns a request hook that accepts credentials with one of the scopes of the route. The response does not reveal whether a
+ * refused secret was ever valid. `challenge` replaces the WWW-Authenticate header for a bearer.
  */
-export function requireRole(authenticator: Authenticator, roles: readonly Role[], challenge?: string) {
+export function requireScope(authenticator: Authenticator, challenge?: string) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const identity = authenticator.identify(request);
     if (identity.kind === 'locked') {
       sendLocked(reply, identity.retryAfterMs);
     } else if (identity.kind !== 'known') {
       sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer', challenge);
-    } else if (!roles.includes(identity.caller.role)) {
-      sendProblem(reply, {
-        status: 403,
-        detail: `this needs the role ${roles.join(' or ')}, yours is ${identity.caller.role}`,
-      });
+    } else if (!mayCall(request, identity.caller)) {
+      sendProblem(reply, { status: 403, detail: missingScope(scopesOf(request), identity.caller) });
     } else {
       request.caller = identity.caller;
       done();
@@ -105,9 +105,26 @@ export function requireRole(authenticator: Authenticator, roles: readonly Role[]
   };
 }
 
-/** Returns the caller of a request, for the audit. Must follow `requireRole`. */
+/** Whether a caller has a scope of the requested route. */
+export function mayCall(request: FastifyRequest, { scopes }: Caller): boolean {
+  return scopesOf(request).some((scope) => scopes.has(scope));
+}
+
+const ADMIN = ['admin'] as const;
+
+function scopesOf(request: FastifyRequest): readonly Scope[] {
+  return request.routeOptions.config?.scopes ?? ADMIN;
+}
+
+/** Returns why a request without a scope was refused. */
+export function missingScope(needed: readonly Scope[], { role, scopes }: Caller): string {
+  const owner = role === null ? 'this credential' : `the role ${role}`;
+  return `this needs the scope ${needed.join(' or ')}; ${owner} has ${[...scopes].join(', ')}`;
+}
+
+/** Returns the caller of a request, for the audit. Must follow `requireScope`. */
 export function actorOf({ caller, clientAddress }: FastifyRequest): Actor {
-  if (!caller) throw new Error('requireRole sets the caller');
+  if (!caller) throw new Error('requireScope sets the caller');
   return { name: caller.name, credentialId: caller.id, address: clientAddress };
 }
 

@@ -39,8 +39,8 @@ const OPERATIONS = operations('events', {
     description:
       'Resumes after the event in Last-Event-ID or `after` (the header has precedence), otherwise starts with the next ' +
       'event. No event is skipped or repeated; `feed.gap` reports pruned ones. A reader that reads nothing between two ' +
-      'heartbeats although data is waiting is disconnected and can resume. A revoked credential ends the stream at the ' +
-      'next heartbeat.',
+      'heartbeats although data is waiting is disconnected and can resume. A stream ends at ' +
+      'the next heartbeat after its credential has expired or was revoked.',
     headers: z.looseObject({
       'last-event-id': seqSchema.optional().describe('The `id` of the last received event'),
     }),
@@ -67,7 +67,7 @@ export function registerEvents(
     {
       // A HEAD request would open a stream without a reader.
       exposeHeadRoute: false,
-      config: { staysOpen: true },
+      config: { staysOpen: true, scopes: ['submissions:read'] },
       schema: OPERATIONS.readEvents,
     },
     (request, reply) => {
@@ -98,7 +98,7 @@ export function registerEvents(
       // Without chunks a write is one piece instead of three for each reader (row feed). The connection's end ends the body.
       reply.raw.removeHeader('transfer-encoding');
       const { identity } = request;
-      const mayRead = () => identity?.kind === 'known' && credentials(identity.hash) !== undefined;
+      const mayRead = () => identity?.kind === 'known' && credentials(identity.hash)?.scopes.has('submissions:read') === true;
       reply.send(feed.open({ position, filter, response: reply.raw, mayRead }) as never);
     },
   );

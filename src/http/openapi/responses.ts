@@ -5,7 +5,7 @@ import { PROBLEMS, type ProblemStatus, problemBody } from '../problems.ts';
 const EXAMPLES: Partial<Record<ProblemStatus, string>> = {
   400: 'query limit: must be a whole number from 1 to 1000, not "many"',
   401: 'send a valid credential as x-api-key or Authorization: Bearer',
-  403: 'this needs the role admin, yours is user',
+  403: 'this needs the scope admin; the role user has users:read',
   404: '6df2c1ce was never tracked here',
   409: '6df2c1ce is already tracked at the upstream other; nothing was accepted',
   413: 'the body must have at most 65536 bytes',

@@ -44,6 +44,9 @@ import {
 } from './delivery-body.ts';
 import { webhookIdSchema } from './webhook-body.ts';
 
+const READ = { scopes: ['operations:read', 'webhooks:write'] } as const;
+const WRITE = { scopes: ['webhooks:write'] } as const;
+
 const params = z.strictObject({ id: deliveryIdSchema });
 const replayProblems = problemResponses(404, 409, 507);
 
@@ -124,7 +127,7 @@ export function registerDeliveries(
   const reported = unreadableReporter(deps.onUnreadable, 'delivery');
   const shown = (delivery: Delivery) => reported(String(delivery.id), toDeliveryBody(delivery));
 
-  app.get('/v1/deliveries', { config: { isExpensive: true }, schema: OPERATIONS.listDeliveries }, async ({ query }) => {
+  app.get('/v1/deliveries', { config: { ...READ, isExpensive: true }, schema: OPERATIONS.listDeliveries }, async ({ query }) => {
     const { webhook_id, event_type } = query;
     const { deliveries: page, next } = deliveries.list({
       destination: webhook_id === undefined ? query.destination : webhookDestination(webhook_id),
@@ -140,12 +143,12 @@ export function registerDeliveries(
     return { deliveries: page.map(shown), next_cursor: cursorOf(query, next) };
   });
 
-  app.get('/v1/deliveries/:id', { schema: OPERATIONS.getDelivery }, async ({ params: { id } }, reply) => {
+  app.get('/v1/deliveries/:id', { config: READ, schema: OPERATIONS.getDelivery }, async ({ params: { id } }, reply) => {
     const found = deliveries.get(Number(id));
     return found ? reply.send(toDeliveryDetails(found, deps.onUnreadable)) : unknown(reply, id);
   });
 
-  app.post('/v1/deliveries/:id/replay', { schema: OPERATIONS.replayDelivery }, async (request, reply) => {
+  app.post('/v1/deliveries/:id/replay', { config: WRITE, schema: OPERATIONS.replayDelivery }, async (request, reply) => {
     const { id } = request.params;
     const now = clock.now();
     const entry = { action: 'deliveries.replay', subject: id } as const;
@@ -167,7 +170,7 @@ export function registerDeliveries(
     }
   });
 
-  app.post('/v1/deliveries/replay', { schema: OPERATIONS.replayDeadLetters }, async (request, reply) => {
+  app.post('/v1/deliveries/replay', { config: WRITE, schema: OPERATIONS.replayDeadLetters }, async (request, reply) => {
     const { destination, dry_run: isDryRun, event_types: types, submission_id: submissionId, ...times } = request.body;
     const since = Date.parse(times.since);
     const now = clock.now();

@@ -43,8 +43,8 @@ const readinessSchema = z
       z.string(),
       z.object({
         state: upstreamStateSchema,
-        tracked: z.int().optional().describe('Submissions being polled; admins only'),
-        in_flight: z.int().optional().describe('Requests in flight; admins only'),
+        tracked: z.int().optional().describe('Submissions being polled; operators only'),
+        in_flight: z.int().optional().describe('Requests in flight; operators only'),
       }),
     ),
     redis: z
@@ -53,12 +53,12 @@ const readinessSchema = z
         reason: redisReason
           .nullable()
           .optional()
-          .describe('Why it is away; refused: it refuses the password or a write. Admins only'),
-        workers: z.array(workerSchema).optional().describe('Live workers; without any, this server polls. Admins only'),
+          .describe('Why it is away; refused: it refuses the password or a write. Operators only'),
+        workers: z.array(workerSchema).optional().describe('Live workers; without any, this server polls. Operators only'),
         refused_workers: z
           .int()
           .optional()
-          .describe('Workers that get no jobs; see `worker.refused` in the log. Admins only'),
+          .describe('Workers that get no jobs; see `worker.refused` in the log. Operators only'),
       })
       .optional()
       .describe('Present if Redis is configured'),
@@ -80,7 +80,7 @@ const OPERATIONS = operations('operations', {
   getReadiness: {
     summary: 'Whether submissions can be accepted',
     description:
-      'Needs no credential and returns the names and states of components. The role admin also gets counts, reasons and workers.',
+      'Needs no credential and returns the names and states of components. The roles operator and admin also get counts, reasons and workers.',
     security: [],
     response: { 200: readinessSchema, 503: readinessSchema },
   },
@@ -94,15 +94,15 @@ export function registerHealth(
 
   app.get('/readyz', { config: { prefersBearer: true }, schema: OPERATIONS.getReadiness }, async (request, reply) => {
     const health = deps.health();
-    const body = readinessOf(health, { isDetailed: isAdmin(request) });
+    const body = readinessOf(health, { isDetailed: isOperator(request) });
     return reply.code(health.ledgerWritable ? 200 : 503).send(body);
   });
 
   /** Returns false if the ledger cannot be read: no credential is known then, and the states matter more. */
-  function isAdmin(request: FastifyRequest): boolean {
+  function isOperator(request: FastifyRequest): boolean {
     try {
       const identity = deps.authenticator.identify(request);
-      return identity.kind === 'known' && identity.caller.role === 'admin';
+      return identity.kind === 'known' && identity.caller.scopes.has('operations:read');
     } catch (error) {
       logOf(request).error({ err: error }, 'http.failed');
       return false;
@@ -110,7 +110,7 @@ export function registerHealth(
   }
 }
 
-/** The route is open, so names of hosts, counts and reasons are included for admins only. */
+/** The route is open, so names of hosts, counts and reasons are included for operators only. */
 function readinessOf(
   { ledgerWritable, upstreams, redis }: Readiness,
   { isDetailed }: { isDetailed: boolean },

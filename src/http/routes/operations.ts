@@ -1,27 +1,38 @@
 import { z } from 'zod';
-import { type Authenticator, actorOf, requireRole } from '../access/access.ts';
-import { type Caller, type Reload, ROLES, type TypedServer } from '../ports.ts';
+import { ROLES, SCOPES } from '../../domain/access/scopes.ts';
+import { type Authenticator, actorOf, requireScope } from '../access/access.ts';
+import type { Caller, Reload, TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendProblem } from '../problems.ts';
 import type { Users } from '../services.ts';
 
 const roleSchema = z
   .enum(ROLES)
-  .describe('service: submissions; user: lookups of single users; admin: everything')
+  .describe('service: submissions; user: lookups of single users; operator: reads what operators watch; admin: everything')
   .meta({ id: 'Role' });
+
+const scopeSchema = z.enum(SCOPES).describe('What a credential may do; admin includes all').meta({ id: 'Scope' });
 
 const usersBearer = z
   .enum(['dawatch', 'upstream'])
   .describe("The token that user lookups require: one of dawatch, or the upstream's own, which is forwarded")
   .meta({ id: 'UsersBearer' });
 
+const EXAMPLE = {
+  role: 'service',
+  scopes: ['submissions:read', 'submissions:write'],
+  name: 'billing',
+  users_bearer: 'dawatch',
+};
+
 const whoamiSchema = z
   .object({
-    role: roleSchema,
+    role: roleSchema.nullable().describe('null: the credential has scopes of its own'),
+    scopes: z.array(scopeSchema).describe('Everything that the credential may do'),
     name: z.string().describe('Name of the credential, as in the audit'),
     users_bearer: usersBearer,
   })
   .describe('The credential of this request')
-  .meta({ id: 'Whoami', examples: [{ role: 'service', name: 'billing', users_bearer: 'dawatch' }] });
+  .meta({ id: 'Whoami', examples: [EXAMPLE] });
 
 const reloadSchema = z
   .object({ changes: z.array(z.string()).describe('Names of the settings that changed, sorted; empty: none') })
@@ -30,7 +41,7 @@ const reloadSchema = z
 
 const OPERATIONS = operations('operations', {
   getWhoami: {
-    summary: 'Get the role and name of the credential',
+    summary: 'Get the role, scopes and name of the credential',
     querystring: z.strictObject({}),
     response: { 200: whoamiSchema },
   },
@@ -47,10 +58,10 @@ export function registerWhoami(
   app: TypedServer,
   { authenticator, users }: { authenticator: Authenticator; users: Users },
 ): void {
-  const schema = OPERATIONS.getWhoami;
-  app.get('/v1/whoami', { onRequest: requireRole(authenticator, ROLES), schema }, async (request, reply) => {
-    const { role, name } = callerOf(request);
-    return reply.send({ role, name, users_bearer: users.forwards ? 'upstream' : 'dawatch' });
+  const options = { config: { scopes: SCOPES }, onRequest: requireScope(authenticator), schema: OPERATIONS.getWhoami };
+  app.get('/v1/whoami', options, async (request, reply) => {
+    const { role, scopes, name } = callerOf(request);
+    return reply.send({ role, scopes: [...scopes], name, users_bearer: users.forwards ? 'upstream' : 'dawatch' });
   });
 }
 
@@ -63,6 +74,6 @@ export function registerReload(app: TypedServer, { reload }: { reload: Reload })
 }
 
 function callerOf({ caller }: { caller?: Caller }): Caller {
-  if (!caller) throw new Error('requireRole sets the caller');
+  if (!caller) throw new Error('requireScope sets the caller');
   return caller;
 }

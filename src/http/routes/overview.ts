@@ -167,7 +167,7 @@ export function registerOverview(
   },
 ): void {
   const { ledger, watcher, hour, clock, health, readers } = deps;
-  app.get('/v1/overview', { schema: OPERATIONS.getOverview }, async () => {
+  app.get('/v1/overview', { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.getOverview }, async () => {
     const now = clock.now();
     const { submissions, oldestOpen, deliveries } = ledger.stats.counts(OLDEST_OPEN);
     return {

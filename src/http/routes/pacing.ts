@@ -151,7 +151,7 @@ const OPERATIONS = operations('operations', {
 });
 
 export function registerPacing(app: TypedServer, { watcher, clock }: { watcher: Watcher; clock: Clock }): void {
-  app.get('/v1/pacing', { schema: OPERATIONS.getPacing }, async () => ({
+  app.get('/v1/pacing', { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.getPacing }, async () => ({
     at: iso(clock.now()),
     upstreams: watcher.pacing().map(toPacingBody),
   }));

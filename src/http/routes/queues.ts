@@ -5,7 +5,7 @@ import type { Queue } from 'bullmq';
 import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../../domain/clock.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import { type Authenticator, actorOf, requireRole } from '../access/access.ts';
+import { type Authenticator, actorOf, requireScope } from '../access/access.ts';
 import type { Readiness } from '../ports.ts';
 import { sendProblem } from '../problems.ts';
 
@@ -48,7 +48,7 @@ export async function registerQueues(
   app.addHook('onRoute', (route) => {
     route.config = { ...route.config, prefersBearer: true, acceptsBasic: true };
   });
-  app.addHook('onRequest', requireRole(authenticator, ['admin'], 'Basic realm="dawatch", charset="UTF-8"'));
+  app.addHook('onRequest', requireScope(authenticator, 'Basic realm="dawatch", charset="UTF-8"'));
   app.addHook('onRequest', async (request, reply) => {
     reply.header('content-security-policy', BOARD_CSP);
     // Browsers attach the password of Basic to requests of any page.

@@ -77,7 +77,7 @@ export const submissionSchema = z
       .string()
       .nullable()
       .describe(
-        'Receives the events; roles other than admin see only scheme, host and port, because the rest may be secret',
+        'Receives the events; credentials without the scope admin see only scheme, host and port, because the rest may be secret',
       ),
   })
   .describe('A tracked submission')

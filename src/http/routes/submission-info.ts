@@ -71,7 +71,7 @@ export function registerSubmissionInfo(
 ): void {
   app.get(
     '/v1/get_submission_info',
-    { config: { hasErrorMember: true }, schema: OPERATIONS.getSubmissionInfo },
+    { config: { hasErrorMember: true, scopes: ['submissions:read'] }, schema: OPERATIONS.getSubmissionInfo },
     async ({ query, caller }, reply) => {
       const { submission_id, upstream = 'default' } = query;
       if (!deps.watcher.hasUpstream(upstream))

@@ -34,6 +34,9 @@ const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
 /** Below the 300 s after which common HTTP clients time out. */
 const MAX_WAIT_S = 240;
 
+const READ = { scopes: ['submissions:read'] } as const;
+const WRITE = { scopes: ['submissions:write'] } as const;
+
 const params = z.object({ id: submissionIdSchema });
 const OPERATIONS = operations('submissions', {
   trackSubmissions: {
@@ -98,7 +101,7 @@ export function registerSubmissions(
   const reported = unreadableReporter(deps.onUnreadable, 'submission');
   const body = (submission: Submission, { caller }: Pick<FastifyRequest, 'caller'>) => {
     const { submissionId, callbackUrl: url } = submission;
-    const callbackUrl = url === null || caller?.role === 'admin' ? url : originOf(url);
+    const callbackUrl = url === null || caller?.scopes.has('admin') ? url : originOf(url);
     const nextPollAt = watcher.nextPollAt(submission);
     return reported(submissionId, {
       ...toSubmissionBody(submission, { deadlineAt: watcher.deadlineAt(submission), callbackUrl }),
@@ -113,6 +116,7 @@ export function registerSubmissions(
     '/v1/submissions',
     {
       bodyLimit: BODY_LIMIT_BYTES,
+      config: WRITE,
       onRequest: (request, reply, done) => admission.beforeBody(request, reply, done),
       preParsing: (request, reply, body, done) => admission.whileBody(request, reply, body, done),
       schema: OPERATIONS.trackSubmissions,
@@ -156,7 +160,7 @@ export function registerSubmissions(
 
   registerSubmissionSearch(app, { ledger, shown: body });
 
-  app.get('/v1/submissions/:id', { schema: OPERATIONS.getSubmission }, async (request, reply) => {
+  app.get('/v1/submissions/:id', { config: READ, schema: OPERATIONS.getSubmission }, async (request, reply) => {
     const { id } = request.params;
     const found = await read(id);
     if (!found) return notTracked(reply, id);
@@ -168,7 +172,7 @@ export function registerSubmissions(
 
   app.get(
     '/v1/submissions/:id/wait',
-    { config: { staysOpen: true }, schema: OPERATIONS.waitForSubmission },
+    { config: { ...READ, staysOpen: true }, schema: OPERATIONS.waitForSubmission },
     async (request, reply) => {
       const { id } = request.params;
       const signal = AbortSignal.any([closing.signal, goneSignal(reply)]);
@@ -178,7 +182,7 @@ export function registerSubmissions(
     },
   );
 
-  app.patch('/v1/submissions/:id', { schema: OPERATIONS.updateSubmission }, async (request, reply) => {
+  app.patch('/v1/submissions/:id', { config: WRITE, schema: OPERATIONS.updateSubmission }, async (request, reply) => {
     const { id } = request.params;
     const result = deps.tracker.update(id, request.body, actorOf(request));
     switch (result?.kind) {
@@ -205,7 +209,7 @@ export function registerSubmissions(
     }
   });
 
-  app.delete('/v1/submissions/:id', { schema: OPERATIONS.cancelSubmission }, async (request, reply) => {
+  app.delete('/v1/submissions/:id', { config: WRITE, schema: OPERATIONS.cancelSubmission }, async (request, reply) => {
     const { id } = request.params;
     const [submission] = watcher.cancel([id], actorOf(request));
     if (submission?.status === Status.cancelled)

@@ -4,9 +4,9 @@ import { z } from 'zod';
 import type { AuditAction } from '../../domain/audit/actions.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import { type Authenticator, requireRole, sendLocked, sendUnauthenticated } from '../access/access.ts';
+import { type Authenticator, mayCall, requireScope, sendLocked, sendUnauthenticated } from '../access/access.ts';
 import { isOwnToken } from '../access/credentials.ts';
-import type { Caller, Credentials, Role } from '../ports.ts';
+import type { Caller, Credentials } from '../ports.ts';
 import type { Users } from '../services.ts';
 
 export type LookupAccess = {
@@ -30,10 +30,10 @@ export const emailSchema = z
 /** Returns the request hooks of a lookup. Refusals of known callers are audited as well. */
 export function lookupAccess(
   deps: LookupAccess,
-  route: { action: AuditAction; roles: readonly Role[] },
+  action: AuditAction,
 ): (onRequestHookHandler | onRequestAsyncHookHandler)[] {
-  if (deps.users.forwards) return [requireUpstreamToken(deps, route.action)];
-  return [auditWrongRole(deps, route), requireRole(deps.authenticator, route.roles)];
+  if (deps.users.forwards) return [requireUpstreamToken(deps, action)];
+  return [auditMissingScope(deps, action), requireScope(deps.authenticator)];
 }
 
 /** Audits a refusal. Runs before the response is sent, so that a failed write prevents the response. */
@@ -48,12 +48,12 @@ function auditRefusal(
   deps.ledger.audit.append(actor, deps.clock.now(), { action, result: 'refused', detail, email });
 }
 
-function auditWrongRole(deps: LookupAccess, { action, roles }: { action: AuditAction; roles: readonly Role[] }) {
+function auditMissingScope(deps: LookupAccess, action: AuditAction) {
   return async (request: FastifyRequest): Promise<void> => {
     const identity = deps.authenticator.identify(request);
-    if (identity.kind !== 'known' || roles.includes(identity.caller.role)) return;
+    if (identity.kind !== 'known' || mayCall(request, identity.caller)) return;
     const { caller } = identity;
-    auditRefusal(deps, request, { caller, action, detail: `the role ${caller.role}` });
+    auditRefusal(deps, request, { caller, action, detail: caller.role === null ? 'its scopes' : `the role ${caller.role}` });
   };
 }
 

@@ -55,8 +55,8 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
     app.get(
       path,
       {
-        config,
-        onRequest: lookupAccess(deps, { action: 'users.get', roles: ['user', 'admin'] }),
+        config: { ...config, scopes: ['users:read'] },
+        onRequest: lookupAccess(deps, 'users.get'),
         schema: {
           operationId,
           summary: 'Get a user',
@@ -83,7 +83,7 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
     '/admin/get_all_users',
     {
       config,
-      onRequest: lookupAccess(deps, { action: 'users.list', roles: ['admin'] }),
+      onRequest: lookupAccess(deps, 'users.list'),
       schema: {
         operationId: 'getAllUsers',
         summary: 'List users',

@@ -108,7 +108,12 @@ const SECRET_EXAMPLE = { ...EXAMPLE, secret: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMU
 export const webhookSchema = z
   .object({
     id: z.string(),
-    url: z.string().nullable().describe('null for callbacks, whose addresses come with the submissions'),
+    url: z
+      .string()
+      .nullable()
+      .describe(
+        'null for callbacks, whose addresses come with the submissions; credentials without the scope webhooks:write see only scheme, host and port, because the rest may be secret',
+      ),
     types: z.array(z.string()),
     metadata: z.record(z.string(), z.unknown()).nullable(),
     description: z.string(),

@@ -1,8 +1,9 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { CALLBACKS_ID, type Webhook } from '../../domain/notifications/webhook.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
+import { originOf } from '../../domain/tracking/option-changes.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { checkSecret, createSecret } from '../../notify/channels/signing.ts';
 import { actorOf } from '../access/access.ts';
@@ -21,6 +22,9 @@ import {
   webhookSchema,
   webhookWithSecretSchema,
 } from './webhook-body.ts';
+
+const READ = { scopes: ['operations:read', 'webhooks:write'] } as const;
+const WRITE = { scopes: ['webhooks:write'] } as const;
 
 const params = z.strictObject({ id: webhookIdSchema });
 
@@ -85,9 +89,13 @@ export function registerWebhooks(
   const { audit, webhooks } = ledger;
   const now = () => clock.now();
   const reported = unreadableReporter(deps.onUnreadable, 'webhook');
-  const shown = (webhook: Webhook) => reported(webhook.id, toWebhookBody(webhook));
+  // The rest of the address may be secret, and is of use only to callers who may change it.
+  const shown = ({ url, ...webhook }: Webhook, { caller }: Pick<FastifyRequest, 'caller'>) => {
+    const shownUrl = url === null || caller?.scopes.has('webhooks:write') ? url : originOf(url);
+    return reported(webhook.id, toWebhookBody({ ...webhook, url: shownUrl }));
+  };
 
-  app.post('/v1/webhooks', { schema: OPERATIONS.createWebhook }, async (request, reply) => {
+  app.post('/v1/webhooks', { config: WRITE, schema: OPERATIONS.createWebhook }, async (request, reply) => {
     const { secret, ...webhook } = request.body;
     const refused = invalidField(refusalOf, { url: webhook.url, secret, signature: webhook.signature });
     if (refused) return sendInvalidField(reply, ...refused);
@@ -100,17 +108,18 @@ export function registerWebhooks(
     return reply.code(201).header('location', `/v1/webhooks/${made.id}`).send(toWebhookWithSecret(made, created));
   });
 
-  app.get('/v1/webhooks', { config: { isExpensive: true }, schema: OPERATIONS.listWebhooks }, async ({ query }) => {
-    const page = webhooks.list({ ...pageOf(query), now: now() });
-    return { webhooks: page.webhooks.map(shown), next_cursor: nextCursor(page.nextBefore) };
+  app.get('/v1/webhooks', { config: { ...READ, isExpensive: true }, schema: OPERATIONS.listWebhooks }, async (request) => {
+    const page = webhooks.list({ ...pageOf(request.query), now: now() });
+    return { webhooks: page.webhooks.map((webhook) => shown(webhook, request)), next_cursor: nextCursor(page.nextBefore) };
   });
 
-  app.get('/v1/webhooks/:id', { schema: OPERATIONS.getWebhook }, async ({ params: { id } }, reply) => {
+  app.get('/v1/webhooks/:id', { config: READ, schema: OPERATIONS.getWebhook }, async (request, reply) => {
+    const { id } = request.params;
     const webhook = webhooks.get(id, now());
-    return webhook ? reply.send(shown(webhook)) : unknown(reply, id);
+    return webhook ? reply.send(shown(webhook, request)) : unknown(reply, id);
   });
 
-  app.patch('/v1/webhooks/:id', { schema: OPERATIONS.updateWebhook }, async (request, reply) => {
+  app.patch('/v1/webhooks/:id', { config: WRITE, schema: OPERATIONS.updateWebhook }, async (request, reply) => {
     const { body } = request;
     const { id } = request.params;
     if (id === CALLBACKS_ID && body.url !== undefined)
@@ -125,10 +134,10 @@ export function registerWebhooks(
     } as const;
     const update = () => webhooks.update(id, patch, now());
     const webhook = audit.change(actorOf(request), now(), update, (updated) => updated && entry);
-    return webhook ? reply.send(shown(webhook)) : unknown(reply, id);
+    return webhook ? reply.send(shown(webhook, request)) : unknown(reply, id);
   });
 
-  app.delete('/v1/webhooks/:id', { schema: OPERATIONS.deleteWebhook }, async (request, reply) => {
+  app.delete('/v1/webhooks/:id', { config: WRITE, schema: OPERATIONS.deleteWebhook }, async (request, reply) => {
     const { id } = request.params;
     if (id === CALLBACKS_ID) return conflict(reply, `${CALLBACKS_ID} can't be deleted, only disabled`);
     const entry = { action: 'webhooks.delete', subject: id } as const;
@@ -137,7 +146,7 @@ export function registerWebhooks(
     return isDeleted ? reply.code(204).send(null) : unknown(reply, id);
   });
 
-  app.post('/v1/webhooks/:id/rotate', { schema: OPERATIONS.rotateWebhookSecret }, async (request, reply) => {
+  app.post('/v1/webhooks/:id/rotate', { config: WRITE, schema: OPERATIONS.rotateWebhookSecret }, async (request, reply) => {
     const { id } = request.params;
     const { keep_old_s, secret } = request.body;
     const webhook = webhooks.get(id, now());
@@ -151,7 +160,7 @@ export function registerWebhooks(
     return rotated ? reply.send(toWebhookWithSecret(rotated, created)) : unknown(reply, id);
   });
 
-  app.post('/v1/webhooks/:id/test', { schema: OPERATIONS.testWebhook }, async (request, reply) => {
+  app.post('/v1/webhooks/:id/test', { config: WRITE, schema: OPERATIONS.testWebhook }, async (request, reply) => {
     const { id } = request.params;
     const webhook = webhooks.get(id, now());
     if (!webhook) return unknown(reply, id);

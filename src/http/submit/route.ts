@@ -81,7 +81,7 @@ export async function registerSubmit(app: TypedServer, deps: SubmitDeps): Promis
         path,
         {
           bodyLimit,
-          config: { hasErrorMember: true, submitsData: true },
+          config: { hasErrorMember: true, submitsData: true, scopes: ['submissions:write'] },
           onRequest: (request, reply, done) => admission.beforeBody(request, reply, done),
           preParsing: (request, reply, body, done) => admission.whileBody(request, reply, body, done),
           schema: SCHEMAS[path],

@@ -1,15 +1,31 @@
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 
+/** `role` and `scopes`: see `toStoredRights`; scopes default to those of the role. `expiresAt`: epoch milliseconds; default: never. */
+export type NewCredential = {
+  hash: Buffer;
+  role: string;
+  scopes?: string | null;
+  name: string;
+  expiresAt?: number | null;
+};
+
 /** A credential without its secret. Times are epoch milliseconds. */
 export type CredentialRecord = {
   id: number;
   role: string;
+  scopes: string | null;
+  /** null: it belongs to no tenant. */
+  tenant: string | null;
   name: string;
   createdAt: number;
-  /** With a resolution of one minute. */
+  /** Of the current secret, with a resolution of one minute. */
   lastUsedAt: number | null;
+  expiresAt: number | null;
   revokedAt: number | null;
 };
+
+/** A valid credential. `lastUsedAt` is that of the secret with this hash. */
+export type FoundCredential = CredentialRecord & { hash: Buffer; isReplaced: boolean };
 
 /** The last use is recorded at most this often, because every write waits for the disk. */
 const LAST_USED_STEP_MS = 60_000;
@@ -22,18 +38,19 @@ export class CredentialStore {
     this.#db = database;
   }
 
-  add(credential: { hash: Buffer; role: string; name: string }, now: number): CredentialRecord {
+  add(credential: NewCredential, now: number): CredentialRecord {
     // Outside a transaction, a statement that is read by one row reports no error of its commit.
     return this.#db.transaction(
       () =>
         this.#db.row<CredentialRecord>(
-          `INSERT INTO credentials (hash, role, name, created_at) VALUES (@hash, @role, @name, @now) RETURNING ${COLUMNS}`,
-          { ...credential, now },
+          `INSERT INTO credentials (hash, role, scopes, name, created_at, expires_at)
+           VALUES (@hash, @role, @scopes, @name, @now, @expiresAt) RETURNING ${COLUMNS}`,
+          { scopes: null, expiresAt: null, ...credential, now },
         ) as CredentialRecord,
     );
   }
 
-  /** Returns all credentials, oldest first, including revoked ones. */
+  /** Returns all credentials, oldest first, including expired and revoked ones. */
   list(): CredentialRecord[] {
     return this.#db.rows(`SELECT ${COLUMNS} FROM credentials ORDER BY id`);
   }
@@ -45,19 +62,38 @@ export class CredentialStore {
     );
   }
 
-  /** Returns the valid credential with this hash. */
-  find(hash: Buffer): CredentialRecord | undefined {
-    return this.#db.row(`SELECT ${COLUMNS} FROM credentials WHERE hash = ? AND revoked_at IS NULL`, hash);
+  /** Returns the valid credential whose secret has this hash, also one that a rotation has replaced and that is still accepted. */
+  find(hash: Buffer, now: number): FoundCredential | undefined {
+    const current = this.#db.row<CredentialRecord>(
+      `SELECT ${COLUMNS} FROM credentials WHERE hash = ? AND ${IS_VALID}`,
+      hash,
+      now,
+    );
+    if (current) return { ...current, hash, isReplaced: false };
+    const replaced = this.#db.row<CredentialRecord>(FIND_REPLACED, hash, now, now);
+    return replaced && { ...replaced, hash, isReplaced: true };
   }
 
-  isAnyValid(): boolean {
+  /** Whether any credential is not revoked. Expired ones count: an expiry must not prevent the next start. */
+  isAnyKept(): boolean {
     return this.#db.row('SELECT 1 FROM credentials WHERE revoked_at IS NULL LIMIT 1') !== undefined;
   }
 
-  used({ id, lastUsedAt }: CredentialRecord, now: number): void {
+  /** Records the use of a secret. */
+  used({ id, hash, lastUsedAt, isReplaced }: FoundCredential, now: number): void {
     if (lastUsedAt !== null && now - lastUsedAt < LAST_USED_STEP_MS) return;
-    this.#db.run`UPDATE credentials SET last_used_at = max(coalesce(last_used_at, 0), ${now}) WHERE id = ${id}`;
+    if (isReplaced)
+      this.#db.run`
+        UPDATE credential_secrets SET last_used_at = max(coalesce(last_used_at, 0), ${now}) WHERE hash = ${hash}`;
+    else this.#db.run`UPDATE credentials SET last_used_at = max(coalesce(last_used_at, 0), ${now}) WHERE id = ${id}`;
   }
 }
 
-const COLUMNS = 'id, role, name, created_at AS createdAt, last_used_at AS lastUsedAt, revoked_at AS revokedAt';
+const COLUMNS =
+  'id, role, scopes, tenant, name, created_at AS createdAt, last_used_at AS lastUsedAt, expires_at AS expiresAt, revoked_at AS revokedAt';
+const IS_VALID = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)';
+const FIND_REPLACED = `
+  SELECT id, role, scopes, tenant, name, created_at AS createdAt, s.last_used_at AS lastUsedAt, expires_at AS expiresAt,
+         revoked_at AS revokedAt
+  FROM credential_secrets s JOIN credentials c ON c.id = s.credential
+  WHERE s.hash = ? AND s.valid_until > ? AND ${IS_VALID}`;

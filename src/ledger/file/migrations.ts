@@ -1,4 +1,5 @@
 import { FINAL_STATUSES, STATUSES } from '../../domain/submission.ts';
+import { CREDENTIALS } from '../access/credential-migration.ts';
 import { ALERT_MIGRATION } from '../deliveries/alert-migration.ts';
 import { CHANNEL_MIGRATION } from '../deliveries/channel-migration.ts';
 import { UUID_GLOB } from '../submissions/submission-rows.ts';
@@ -297,4 +298,5 @@ export const MIGRATIONS: readonly string[] = [
   ALERT_MIGRATION,
   TRACES,
   CHANNEL_MIGRATION,
+  CREDENTIALS,
 ];

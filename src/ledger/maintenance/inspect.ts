@@ -60,7 +60,7 @@ function inspectCurrent(database: LedgerDatabase, schema: number, now: number): 
   return {
     kind: 'current',
     schema,
-    hasCredential: new CredentialStore(database).isAnyValid(),
+    hasCredential: new CredentialStore(database).isAnyKept(),
     webhooks: new Webhooks(database, new FanOut(database)).list({ limit: MAX_WEBHOOKS, now }).webhooks,
     deadLetters: new Map(deadLetters.map(({ destination, count }) => [destination, count])),
   };

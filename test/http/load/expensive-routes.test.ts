@@ -1,5 +1,6 @@
 import { fastify } from 'fastify';
 import { expect, it, onTestFinished } from 'vitest';
+import { rightsOfRole } from '../../../src/domain/access/scopes.ts';
 import { serializeExpensiveRoutes } from '../../../src/http/load/expensive-routes.ts';
 
 /** Records which request was served in which iteration of the event loop. */
@@ -20,7 +21,7 @@ async function openServer() {
   app.addHook('onRequest', (request, reply, done) => {
     if (request.url.endsWith('gone')) reply.raw.destroy();
     const { client } = request.query as { client?: string };
-    if (client) request.caller = { id: null, role: 'service', name: client };
+    if (client) request.caller = { id: null, ...rightsOfRole('service'), tenant: null, name: client };
     done();
   });
   serializeExpensiveRoutes(app);

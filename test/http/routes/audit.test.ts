@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fastify } from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { rightsOfRole } from '../../../src/domain/access/scopes.ts';
 import { registerProblems } from '../../../src/http/problems.ts';
 import { registerUsers } from '../../../src/http/routes/users.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
@@ -142,7 +143,7 @@ describe('a lookup that cannot be audited has no result:', () => {
       ledger,
       clock: Date,
       authenticator: {
-        identify: () => ({ kind: 'known', hash: Buffer.alloc(32), caller: { id: null, role, name: 'x'.repeat(500) } }),
+        identify: () => ({ kind: 'known', hash: Buffer.alloc(32), caller: { id: null, ...rightsOfRole(role), tenant: null, name: 'x'.repeat(500) } }),
       },
       credentials: () => undefined,
     });

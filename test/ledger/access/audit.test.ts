@@ -21,10 +21,10 @@ describe('a change and its entry', () => {
       throw new Error('the entry can not be made');
     };
     expect(() => ledger.audit.change(ACTOR, 2, revoke, fail)).toThrow('the entry');
-    expect(ledger.credentials.find(TOKEN.hash)).toBeDefined();
+    expect(ledger.credentials.find(TOKEN.hash, 3)).toBeDefined();
     expect(actionsOf(ledger)).toEqual([]);
     expect(ledger.audit.change(ACTOR, 2, revoke, (revoked) => (revoked ? REVOKE : undefined))).toBe(true);
-    expect(ledger.credentials.find(TOKEN.hash)).toBeUndefined();
+    expect(ledger.credentials.find(TOKEN.hash, 3)).toBeUndefined();
     expect(ledger.audit.list({ limit: 1 }).entries).toMatchObject([
       { seq: 1, at: 2, caller: 'the admin', address: '192.0.2.1', ...REVOKE, result: 'done', detail: null },
     ]);

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import type { Config, UpstreamConfig } from '../../../src/config/schema.ts';
+import { ROLES, type Role, rightsOfScopes, SCOPES, toStoredRights } from '../../../src/domain/access/scopes.ts';
 import { sha256 } from '../../../src/http/access/access.ts';
 import { makeToken } from '../../../src/http/access/credentials.ts';
-import type { Role } from '../../../src/http/ports.ts';
 import { Ledger } from '../../../src/ledger/ledger.ts';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
@@ -42,7 +42,7 @@ type AuditRow = {
 
 export type Lookups = Awaited<ReturnType<typeof startLookups>>;
 
-/** The real app over a sandbox, with a token of each role; closed when the test ends. */
+/** The real app over a sandbox, with a token of each role and scope; closed when the test ends. */
 export async function openLookups(setting: Setting = {}): Promise<Lookups> {
   const lookups = await startLookups(setting);
   onTestFinished(() => lookups.end());
@@ -65,13 +65,18 @@ export function useLookups(setting: Setting = {}): () => Lookups {
 async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, ...setting }: Setting) {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
   const database = join(folder, 'ledger.db');
-  const tokens = { service: makeToken('service'), user: makeToken('user'), admin: makeToken('admin') };
-  const revoked = { service: makeToken('service'), user: makeToken('user'), admin: makeToken('admin') };
+  const tokens = tokensOf(ROLES, makeToken);
+  const revoked = tokensOf(ROLES, makeToken);
+  const scopeTokens = tokensOf(SCOPES, () => makeToken(null));
   const ledger = new Ledger({ file: database, now: 0 });
   for (const [role, token] of Object.entries(tokens))
     ledger.credentials.add({ hash: sha256(token), role, name: `the ${role}` }, 0);
   for (const [role, token] of Object.entries(revoked))
     ledger.credentials.revoke(ledger.credentials.add({ hash: sha256(token), role, name: `once the ${role}` }, 0).id, 1);
+  for (const scope of SCOPES) {
+    const rights = toStoredRights(rightsOfScopes([scope]));
+    ledger.credentials.add({ hash: sha256(scopeTokens[scope]), ...rights, name: `only ${scope}` }, 0);
+  }
   ledger.close();
 
   const sandbox = await startSandbox({ options });
@@ -105,6 +110,8 @@ async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, .
     sandbox,
     tokens,
     revoked,
+    /** Tokens with this scope only. */
+    scopeTokens,
     logs: () => logs,
     /** Sends a request with this bearer, or without any. */
     get: (path: string, token?: string): Promise<HttpResponse> =>
@@ -126,6 +133,10 @@ async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, .
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+function tokensOf<Key extends string>(keys: readonly Key[], tokenOf: (key: Key) => string): Record<Key, string> {
+  return Object.fromEntries(keys.map((key) => [key, tokenOf(key)])) as Record<Key, string>;
 }
 
 export function userPath({ name, email } = SECOND, spelling = '/users/get_user'): string {

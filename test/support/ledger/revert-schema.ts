@@ -33,6 +33,8 @@ const REVERTS: Record<number, string> = {
     ) STRICT, WITHOUT ROWID`,
   14: 'DROP TABLE submission_traces',
   15: 'DROP TABLE channel_results',
+  16: `DROP TABLE credential_secrets; ALTER TABLE credentials DROP COLUMN scopes;
+    ALTER TABLE credentials DROP COLUMN tenant; ALTER TABLE credentials DROP COLUMN expires_at`,
 };
 
 /** Turns a ledger into one of an earlier schema. */

@@ -3,7 +3,7 @@ import { useDashboard, useFeed } from '../data/context.js';
 import { useLoad, useThrottled, useWhileVisible } from '../data/use-load.js';
 import { html } from '../parts/html.js';
 import { Action, Time } from '../parts/parts.js';
-import { mayAcknowledge } from '../session/access.js';
+import { isAdmin } from '../session/access.js';
 
 /** Acknowledgements and mutes by others are no events, so they are loaded at this interval. */
 const REFRESH_MS = 30_000;
@@ -87,7 +87,7 @@ function Row({ alert, onChanged }) {
     ${acknowledged && html`<span class="muted">acknowledged by ${acknowledged.by}</span>`}
     ${muted_until !== null && html`<span class="muted">muted until <${Time} at=${muted_until} /></span>`}
     ${
-      mayAcknowledge(session) &&
+      isAdmin(session) &&
       html`<${Action}
         label=${acknowledged ? 'Withdraw acknowledgement' : 'Acknowledge'}
         name=${`${acknowledged ? 'Withdraw acknowledgement of' : 'Acknowledge'}: ${summary}`}

@@ -2,7 +2,8 @@ import { createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 
 /**
- * @typedef {{ role: 'service' | 'user' | 'admin', name: string, users_bearer: 'dawatch' | 'upstream' }} Session
+ * @typedef {'submissions:read' | 'submissions:write' | 'users:read' | 'webhooks:write' | 'operations:read' | 'admin'} Scope
+ * @typedef {{ role: string | null, scopes: readonly Scope[], name: string, users_bearer: 'dawatch' | 'upstream' }} Session
  * @typedef {{
  *   api: import('./api.js').Api,
  *   feed: import('./feed.js').Feed,

@@ -29,7 +29,7 @@ export function Header({ pages, page, place, signOut, showShortcuts }) {
         </ul>
       </nav>
       <div class="session">
-        <span class="who" title="Credential of this session">${session.name} <span class="muted">(${session.role})</span></span>
+        <span class="who" title="Credential of this session">${session.name} <span class="muted">(${session.role ?? session.scopes.join(', ')})</span></span>
         <button type="button" onClick=${showShortcuts}>Keyboard shortcuts</button>
         <button type="button" onClick=${signOut}>Sign out</button>
       </div>

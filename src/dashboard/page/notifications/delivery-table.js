@@ -4,6 +4,7 @@ import { useLoad } from '../data/use-load.js';
 import { html } from '../parts/html.js';
 import { Action, Badge, Command, Loadable, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
+import { mayChangeNotifications } from '../session/access.js';
 
 /** @type {Record<string, string>} */
 const REASONS = {
@@ -18,7 +19,9 @@ const REASONS = {
  * @param {{ deliveries: readonly any[], caption: string, hidden?: readonly string[], onReplayed: () => void }} props
  *   `hidden`: the columns that would have the same value in every row
  */
-export function DeliveryTable({ deliveries, caption, hidden = [], onReplayed }) {
+export function DeliveryTable({ deliveries, caption, hidden: hiddenHere = [], onReplayed }) {
+  const { session } = useDashboard();
+  const hidden = mayChangeNotifications(session) ? hiddenHere : [...hiddenHere, 'action'];
   return html`<div class="wide" tabindex="0" role="region" aria-label=${caption}>
     <table>
       <caption>${caption}</caption>
@@ -31,7 +34,7 @@ export function DeliveryTable({ deliveries, caption, hidden = [], onReplayed }) 
           <th scope="col">State</th>
           <th scope="col" class="number secondary">Attempts</th>
           <th scope="col">Ended or next attempt</th>
-          <th scope="col">Action</th>
+          ${!hidden.includes('action') && html`<th scope="col">Action</th>`}
         </tr>
       </thead>
       <tbody>
@@ -64,13 +67,16 @@ function Row({ one, hidden, onReplayed }) {
       <td data-title="State"><${Badge} state=${one.state} />${reason && html` <span class="muted">${reason}</span>`}</td>
       <td class="number secondary">${one.attempts_made}</td>
       <td data-title=${isWaiting ? 'Next attempt' : 'Ended'}>${isWaiting && html`<span class="muted">next </span>`}<${Time} at=${isWaiting ? one.next_at : one.ended_at} /></td>
-      <td>
-        ${
-          one.state === 'discarded'
-            ? html`<span class="muted">–</span>`
-            : html`<${Action} label=${isWaiting ? 'Try now' : 'Replay'} name=${`${isWaiting ? 'Try now' : 'Replay'}: delivery ${one.id}`} act=${replay} />`
-        }
-      </td>
+      ${
+        !hidden.includes('action') &&
+        html`<td>
+          ${
+            one.state === 'discarded'
+              ? html`<span class="muted">–</span>`
+              : html`<${Action} label=${isWaiting ? 'Try now' : 'Replay'} name=${`${isWaiting ? 'Try now' : 'Replay'}: delivery ${one.id}`} act=${replay} />`
+          }
+        </td>`
+      }
     </tr>
     ${isOpen && html`<tr><td colspan=${8 - hidden.length}><${Attempts} id=${one.id} version=${`${one.state} ${one.attempts_made}`} /></td></tr>`}`;
 }

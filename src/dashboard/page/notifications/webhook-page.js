@@ -6,6 +6,7 @@ import { count, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Action, Empty, Facts, Loadable, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
+import { mayChangeNotifications } from '../session/access.js';
 import { DeliveryLog } from './delivery-log.js';
 import { WebhookState } from './webhooks-page.js';
 
@@ -33,7 +34,7 @@ export function WebhookPage({ id, query }) {
 
 /** @param {{ webhook: any, setWebhook: (change: (webhook: any) => any) => void, onSent: () => void }} props */
 function Details({ webhook, setWebhook, onSent }) {
-  const { api } = useDashboard();
+  const { api, session } = useDashboard();
   const { id, enabled } = webhook;
   const test = async () => {
     const { id: delivery } = await api.post(`v1/webhooks/${id}/test`);
@@ -59,11 +60,14 @@ function Details({ webhook, setWebhook, onSent }) {
   ];
   return html`<section aria-label="Summary">
     <${Facts} of=${facts} />
-    <div class="actions">
-      ${webhook.url !== null && enabled && html`<${Action} label="Send test event" act=${test} />`}
-      <${Action} key="toggle" label=${enabled ? 'Disable' : 'Enable'} confirm=${enabled ? disabling : undefined} act=${toggle} />
-      ${enabled && html`<${ReplayDead} destination=${`webhook:${id}`} onReplayed=${onSent} />`}
-    </div>
+    ${
+      mayChangeNotifications(session) &&
+      html`<div class="actions">
+        ${webhook.url !== null && enabled && html`<${Action} label="Send test event" act=${test} />`}
+        <${Action} key="toggle" label=${enabled ? 'Disable' : 'Enable'} confirm=${enabled ? disabling : undefined} act=${toggle} />
+        ${enabled && html`<${ReplayDead} destination=${`webhook:${id}`} onReplayed=${onSent} />`}
+      </div>`
+    }
   </section>`;
 }
 

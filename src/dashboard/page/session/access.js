@@ -1,26 +1,36 @@
 /** @typedef {import('../data/context.js').Session} Session */
 
 /** @param {Session} session */
-export function maySeeSubmissions({ role }) {
-  return role !== 'user';
+export function maySeeSubmissions({ scopes }) {
+  return scopes.includes('submissions:read');
 }
 
 /** @param {Session} session */
-export function maySeeNotifications({ role }) {
-  return role === 'admin';
+export function mayChangeSubmissions({ scopes }) {
+  return scopes.includes('submissions:write');
+}
+
+/** @param {Session} session */
+export function maySeeNotifications({ scopes }) {
+  return scopes.includes('operations:read') || scopes.includes('webhooks:write');
+}
+
+/** Webhooks and replays. @param {Session} session */
+export function mayChangeNotifications({ scopes }) {
+  return scopes.includes('webhooks:write');
 }
 
 /** With forwarded upstream tokens, the upstream decides about access. @param {Session} session */
-export function mayLookUpUsers({ role, users_bearer }) {
-  return users_bearer === 'upstream' || role !== 'service';
+export function mayLookUpUsers({ scopes, users_bearer }) {
+  return users_bearer === 'upstream' || scopes.includes('users:read');
 }
 
 /** @param {Session} session */
-export function mayListUsers({ role, users_bearer }) {
-  return users_bearer === 'upstream' || role === 'admin';
+export function mayListUsers({ users_bearer, ...session }) {
+  return users_bearer === 'upstream' || isAdmin(session);
 }
 
-/** @param {Session} session */
-export function mayAcknowledge({ role }) {
-  return role === 'admin';
+/** @param {Pick<Session, 'scopes'>} session */
+export function isAdmin({ scopes }) {
+  return scopes.includes('admin');
 }

@@ -43,8 +43,8 @@ export function SignIn({ reason, onSignedIn }) {
       <p id="token-error" class="wrong" role="alert">${error}</p>
       <button class="primary" disabled=${isBusy}>${isBusy ? 'Signing in…' : 'Sign in'}</button>
       <p id="token-hint" class="muted">
-        It stays in this tab and is forgotten when the tab is closed. A service token shows submissions, an admin token
-        everything.
+        It stays in this tab and is forgotten when the tab is closed. A service token shows submissions, an operator token
+        everything but users, an admin token everything.
       </p>
     </form>
     <details>

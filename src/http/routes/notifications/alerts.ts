@@ -11,6 +11,8 @@ import { operations, problemResponses, sendProblem } from '../../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../../query.ts';
 import { alertIdSchema, alertListSchema, alertSchema, alertStateSchema, toAlertBody } from './alert-body.ts';
 
+const READ = { scopes: ['submissions:read'] } as const;
+
 const params = z.strictObject({ id: alertIdSchema });
 
 const OPERATIONS = operations('alerts', {
@@ -48,12 +50,12 @@ type AlertDeps = { ledger: Ledger; clock: Clock; publicUrl: () => string | undef
 export function registerAlerts(app: TypedServer, { ledger, clock, publicUrl }: AlertDeps): void {
   const shown = (alert: MutedAlert) => toAlertBody(alert, publicUrl());
 
-  app.get('/v1/alerts', { schema: OPERATIONS.listAlerts }, async ({ query }) => {
+  app.get('/v1/alerts', { config: READ, schema: OPERATIONS.listAlerts }, async ({ query }) => {
     const page = ledger.alerts.list({ state: query.state, ...pageOf(query), now: clock.now() });
     return { alerts: page.alerts.map(shown), next_cursor: nextCursor(page.nextBefore) };
   });
 
-  app.get('/v1/alerts/:id', { schema: OPERATIONS.getAlert }, async ({ params: { id } }, reply) => {
+  app.get('/v1/alerts/:id', { config: READ, schema: OPERATIONS.getAlert }, async ({ params: { id } }, reply) => {
     const alert = ledger.alerts.get(Number(id), clock.now());
     return alert ? reply.send(shown(alert)) : unknown(reply, id);
   });

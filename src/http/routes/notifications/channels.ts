@@ -108,7 +108,7 @@ export function registerChannels(
     return toDeliveryBody(made.delivery);
   };
 
-  app.get('/v1/channels', { config: { isExpensive: true }, schema: OPERATIONS.listChannels }, async () => {
+  app.get('/v1/channels', { config: { isExpensive: true, scopes: ['operations:read'] }, schema: OPERATIONS.listChannels }, async () => {
     const counts = ledger.deliveries.countsByChannel();
     return {
       channels: channels().map((channel) => ({
@@ -130,7 +130,7 @@ export function registerChannels(
     return sendProblem(reply, { status: 404, detail: `there is no channel ${name} in the settings` });
   });
 
-  app.post('/v1/callbacks/test', { schema: OPERATIONS.testCallback }, async (request, reply) => {
+  app.post('/v1/callbacks/test', { config: { scopes: ['webhooks:write'] }, schema: OPERATIONS.testCallback }, async (request, reply) => {
     const { url } = request.body;
     const refused = refusalOf(url);
     if (refused !== undefined) return sendInvalidField(reply, 'url', refused);

@@ -56,7 +56,7 @@ export function registerMutes(app: TypedServer, { ledger, clock }: { ledger: Led
     return sendProblem(reply, { status: 409, detail });
   });
 
-  app.get('/v1/mutes', { schema: OPERATIONS.listMutes }, async ({ query }) => {
+  app.get('/v1/mutes', { config: { scopes: ['operations:read'] }, schema: OPERATIONS.listMutes }, async ({ query }) => {
     const now = clock.now();
     const page = mutes.list({ ...pageOf(query), now });
     return { mutes: page.mutes.map((mute) => toMuteBody(mute, now)), next_cursor: nextCursor(page.nextBefore) };

@@ -37,7 +37,7 @@ export const reportQuerySchema = z.strictObject({
   group_by: groupingSchema
     .default('upstream')
     .describe(
-      'One row per period and upstream, credential (needs the role admin), value of `reports.metadata_key`, or one for all',
+      'One row per period and upstream, credential (needs the scope operations:read), value of `reports.metadata_key`, or one for all',
     ),
   upstream: z
     .string()

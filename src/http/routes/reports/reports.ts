@@ -45,7 +45,7 @@ export function registerReports(
   },
 ): void {
   const { ledger, clock, metadataKey, objectives } = deps;
-  app.get('/v1/reports', { config: { isExpensive: true }, schema: OPERATIONS.getReport }, async (request, reply) => {
+  app.get('/v1/reports', { config: { isExpensive: true, scopes: ['submissions:read'] }, schema: OPERATIONS.getReport }, async (request, reply) => {
     const now = clock.now();
     const parsed = toReportQuery(request.query, now);
     const refuse = (parameter: string, reason: string) =>
@@ -58,8 +58,8 @@ export function registerReports(
     const { query } = parsed;
     if (query.groupBy === 'metadata' && metadataKey === null)
       return refuse('group_by', 'metadata needs the setting reports.metadata_key');
-    if (query.groupBy === 'credential' && request.caller?.role !== 'admin') {
-      const detail = `group_by=credential needs the role admin, yours is ${request.caller?.role}`;
+    if (query.groupBy === 'credential' && !request.caller?.scopes.has('operations:read')) {
+      const detail = 'group_by=credential needs the scope operations:read';
       return sendProblem(reply, { status: 403, detail });
     }
     const countedUntil = ledger.reports.countedUntil() ?? now;

@@ -81,7 +81,7 @@ export function registerSubmissionSearch(
 
   app.get(
     '/v1/submissions',
-    { config: { isExpensive: true }, schema: OPERATIONS.listSubmissions },
+    { config: { isExpensive: true, scopes: ['submissions:read'] }, schema: OPERATIONS.listSubmissions },
     async (request, reply) => {
       const { query } = request;
       if (isUnknown(query.upstream)) return unknownUpstream(reply, query.upstream);
@@ -94,7 +94,7 @@ export function registerSubmissionSearch(
   // Every path below /v1/submissions is an id.
   app.get(
     '/v1/submission_count',
-    { config: { isExpensive: true }, schema: OPERATIONS.countSubmissions },
+    { config: { isExpensive: true, scopes: ['submissions:read'] }, schema: OPERATIONS.countSubmissions },
     async ({ query }, reply) => {
       if (isUnknown(query.upstream)) return unknownUpstream(reply, query.upstream);
       const filter = submissionFilterOf(query);
@@ -105,7 +105,7 @@ export function registerSubmissionSearch(
 
   app.post(
     '/v1/submissions/lookup',
-    { bodyLimit: LOOKUP_BODY_BYTES, config: { isExpensive: true }, schema: OPERATIONS.lookupSubmissions },
+    { bodyLimit: LOOKUP_BODY_BYTES, config: { isExpensive: true, scopes: ['submissions:read'] }, schema: OPERATIONS.lookupSubmissions },
     async (request) => {
       const { submission_ids } = request.body;
       const ids = [...new Map(submission_ids.map((id) => [canonicalId(id), id])).values()];

@@ -59,7 +59,7 @@ it('groups by credential for admins, with the names of the credentials', async (
     [null, null, 0],
   ]);
   const refused = problemOf(await call(app.url, '/v1/reports?group_by=credential'));
-  expect(refused).toMatchObject({ status: 403, detail: 'group_by=credential needs the role admin, yours is service' });
+  expect(refused).toMatchObject({ status: 403, detail: 'group_by=credential needs the scope operations:read' });
 });
 
 it('groups by the configured metadata key', async () => {
