@@ -105,7 +105,11 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
         .toEqual(['Overview', 'Submissions', 'Pacing', 'Reports', 'Webhooks', 'Deliveries']);
       await goTo(operator, 'webhooks/callbacks');
       await operator.getByText('the callback_url of each submission').waitFor();
-      expect(await main(operator).getByRole('button', { name: /Disable|Replay/ }).count()).toBe(0);
+      expect(
+        await main(operator)
+          .getByRole('button', { name: /Disable|Replay/ })
+          .count(),
+      ).toBe(0);
       const service = await browser.open(app.url);
       await signIn(service, API_KEY);
       await expect.poll(() => names(service)).toEqual(['Overview', 'Submissions', 'Pacing', 'Reports']);

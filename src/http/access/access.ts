@@ -117,7 +117,7 @@ function scopesOf(request: FastifyRequest): readonly Scope[] {
 }
 
 /** Returns why a request without a scope was refused. */
-export function missingScope(needed: readonly Scope[], { role, scopes }: Caller): string {
+function missingScope(needed: readonly Scope[], { role, scopes }: Caller): string {
   const owner = role === null ? 'this credential' : `the role ${role}`;
   return `this needs the scope ${needed.join(' or ')}; ${owner} has ${[...scopes].join(', ')}`;
 }

@@ -3,7 +3,12 @@ import type { Config } from '../../config/schema.ts';
 import { fromStoredRights, ROLES, type Role, rightsOfRole } from '../../domain/access/scopes.ts';
 import { type Actor, SERVER } from '../../domain/audit/actions.ts';
 import type { AuditTrail } from '../../ledger/access/audit.ts';
-import type { CredentialRecord, CredentialStore, FoundCredential, NewCredential } from '../../ledger/access/credentials.ts';
+import type {
+  CredentialRecord,
+  CredentialStore,
+  FoundCredential,
+  NewCredential,
+} from '../../ledger/access/credentials.ts';
 import { LedgerError } from '../../ledger/file/errors.ts';
 import { isLoopback } from '../../platform/addresses.ts';
 import type { Caller, Credentials } from '../ports.ts';

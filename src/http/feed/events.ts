@@ -98,7 +98,8 @@ export function registerEvents(
       // Without chunks a write is one piece instead of three for each reader (row feed). The connection's end ends the body.
       reply.raw.removeHeader('transfer-encoding');
       const { identity } = request;
-      const mayRead = () => identity?.kind === 'known' && credentials(identity.hash)?.scopes.has('submissions:read') === true;
+      const mayRead = () =>
+        identity?.kind === 'known' && credentials(identity.hash)?.scopes.has('submissions:read') === true;
       reply.send(feed.open({ position, filter, response: reply.raw, mayRead }) as never);
     },
   );

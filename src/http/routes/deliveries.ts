@@ -127,48 +127,56 @@ export function registerDeliveries(
   const reported = unreadableReporter(deps.onUnreadable, 'delivery');
   const shown = (delivery: Delivery) => reported(String(delivery.id), toDeliveryBody(delivery));
 
-  app.get('/v1/deliveries', { config: { ...READ, isExpensive: true }, schema: OPERATIONS.listDeliveries }, async ({ query }) => {
-    const { webhook_id, event_type } = query;
-    const { deliveries: page, next } = deliveries.list({
-      destination: webhook_id === undefined ? query.destination : webhookDestination(webhook_id),
-      states: query.state,
-      submissionId: query.submission_id,
-      eventId: query.event_id,
-      eventTypes: event_type && typesCovered(event_type),
-      since: query.since,
-      until: query.until,
-      limit: Number(query.limit),
-      after: positionOf(query),
-    });
-    return { deliveries: page.map(shown), next_cursor: cursorOf(query, next) };
-  });
+  app.get(
+    '/v1/deliveries',
+    { config: { ...READ, isExpensive: true }, schema: OPERATIONS.listDeliveries },
+    async ({ query }) => {
+      const { webhook_id, event_type } = query;
+      const { deliveries: page, next } = deliveries.list({
+        destination: webhook_id === undefined ? query.destination : webhookDestination(webhook_id),
+        states: query.state,
+        submissionId: query.submission_id,
+        eventId: query.event_id,
+        eventTypes: event_type && typesCovered(event_type),
+        since: query.since,
+        until: query.until,
+        limit: Number(query.limit),
+        after: positionOf(query),
+      });
+      return { deliveries: page.map(shown), next_cursor: cursorOf(query, next) };
+    },
+  );
 
   app.get('/v1/deliveries/:id', { config: READ, schema: OPERATIONS.getDelivery }, async ({ params: { id } }, reply) => {
     const found = deliveries.get(Number(id));
     return found ? reply.send(toDeliveryDetails(found, deps.onUnreadable)) : unknown(reply, id);
   });
 
-  app.post('/v1/deliveries/:id/replay', { config: WRITE, schema: OPERATIONS.replayDelivery }, async (request, reply) => {
-    const { id } = request.params;
-    const now = clock.now();
-    const entry = { action: 'deliveries.replay', subject: id } as const;
-    const replay = () => deliveries.replay(Number(id), now);
-    const result = audit.change(actorOf(request), now, replay, (made) => (made === 'waiting' ? entry : undefined));
-    switch (result) {
-      case 'unknown':
-        return unknown(reply, id);
-      case 'disabled':
-        return conflict(reply, 'its destination is disabled or no longer configured');
-      case 'discarded':
-        return conflict(reply, 'its webhook was deleted');
-      case 'waiting': {
-        const found = deliveries.get(Number(id));
-        return found ? reply.code(202).send(shown(found.delivery)) : unknown(reply, id);
+  app.post(
+    '/v1/deliveries/:id/replay',
+    { config: WRITE, schema: OPERATIONS.replayDelivery },
+    async (request, reply) => {
+      const { id } = request.params;
+      const now = clock.now();
+      const entry = { action: 'deliveries.replay', subject: id } as const;
+      const replay = () => deliveries.replay(Number(id), now);
+      const result = audit.change(actorOf(request), now, replay, (made) => (made === 'waiting' ? entry : undefined));
+      switch (result) {
+        case 'unknown':
+          return unknown(reply, id);
+        case 'disabled':
+          return conflict(reply, 'its destination is disabled or no longer configured');
+        case 'discarded':
+          return conflict(reply, 'its webhook was deleted');
+        case 'waiting': {
+          const found = deliveries.get(Number(id));
+          return found ? reply.code(202).send(shown(found.delivery)) : unknown(reply, id);
+        }
+        default:
+          return result satisfies never;
       }
-      default:
-        return result satisfies never;
-    }
-  });
+    },
+  );
 
   app.post('/v1/deliveries/replay', { config: WRITE, schema: OPERATIONS.replayDeadLetters }, async (request, reply) => {
     const { destination, dry_run: isDryRun, event_types: types, submission_id: submissionId, ...times } = request.body;

@@ -54,7 +54,10 @@ const readinessSchema = z
           .nullable()
           .optional()
           .describe('Why it is away; refused: it refuses the password or a write. Operators only'),
-        workers: z.array(workerSchema).optional().describe('Live workers; without any, this server polls. Operators only'),
+        workers: z
+          .array(workerSchema)
+          .optional()
+          .describe('Live workers; without any, this server polls. Operators only'),
         refused_workers: z
           .int()
           .optional()

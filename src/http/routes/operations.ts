@@ -7,7 +7,9 @@ import type { Users } from '../services.ts';
 
 const roleSchema = z
   .enum(ROLES)
-  .describe('service: submissions; user: lookups of single users; operator: reads what operators watch; admin: everything')
+  .describe(
+    'service: submissions; user: lookups of single users; operator: reads what operators watch; admin: everything',
+  )
   .meta({ id: 'Role' });
 
 const scopeSchema = z.enum(SCOPES).describe('What a credential may do; admin includes all').meta({ id: 'Scope' });

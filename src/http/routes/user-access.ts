@@ -53,7 +53,11 @@ function auditMissingScope(deps: LookupAccess, action: AuditAction) {
     const identity = deps.authenticator.identify(request);
     if (identity.kind !== 'known' || mayCall(request, identity.caller)) return;
     const { caller } = identity;
-    auditRefusal(deps, request, { caller, action, detail: caller.role === null ? 'its scopes' : `the role ${caller.role}` });
+    auditRefusal(deps, request, {
+      caller,
+      action,
+      detail: caller.role === null ? 'its scopes' : `the role ${caller.role}`,
+    });
   };
 }
 

@@ -108,10 +108,17 @@ export function registerWebhooks(
     return reply.code(201).header('location', `/v1/webhooks/${made.id}`).send(toWebhookWithSecret(made, created));
   });
 
-  app.get('/v1/webhooks', { config: { ...READ, isExpensive: true }, schema: OPERATIONS.listWebhooks }, async (request) => {
-    const page = webhooks.list({ ...pageOf(request.query), now: now() });
-    return { webhooks: page.webhooks.map((webhook) => shown(webhook, request)), next_cursor: nextCursor(page.nextBefore) };
-  });
+  app.get(
+    '/v1/webhooks',
+    { config: { ...READ, isExpensive: true }, schema: OPERATIONS.listWebhooks },
+    async (request) => {
+      const page = webhooks.list({ ...pageOf(request.query), now: now() });
+      return {
+        webhooks: page.webhooks.map((webhook) => shown(webhook, request)),
+        next_cursor: nextCursor(page.nextBefore),
+      };
+    },
+  );
 
   app.get('/v1/webhooks/:id', { config: READ, schema: OPERATIONS.getWebhook }, async (request, reply) => {
     const { id } = request.params;
@@ -146,19 +153,23 @@ export function registerWebhooks(
     return isDeleted ? reply.code(204).send(null) : unknown(reply, id);
   });
 
-  app.post('/v1/webhooks/:id/rotate', { config: WRITE, schema: OPERATIONS.rotateWebhookSecret }, async (request, reply) => {
-    const { id } = request.params;
-    const { keep_old_s, secret } = request.body;
-    const webhook = webhooks.get(id, now());
-    if (!webhook) return unknown(reply, id);
-    const refused = invalidField(refusalOf, { secret, signature: webhook.signature });
-    if (refused) return sendInvalidField(reply, ...refused);
-    const created = createSecret(webhook.signature, secret);
-    const rotate = () => webhooks.rotate(id, created, { oldUntil: now() + keep_old_s * 1_000, now: now() });
-    const entry = { action: 'webhooks.rotate', subject: id, detail: `keep_old_s ${keep_old_s}` } as const;
-    const rotated = audit.change(actorOf(request), now(), rotate, (changed) => changed && entry);
-    return rotated ? reply.send(toWebhookWithSecret(rotated, created)) : unknown(reply, id);
-  });
+  app.post(
+    '/v1/webhooks/:id/rotate',
+    { config: WRITE, schema: OPERATIONS.rotateWebhookSecret },
+    async (request, reply) => {
+      const { id } = request.params;
+      const { keep_old_s, secret } = request.body;
+      const webhook = webhooks.get(id, now());
+      if (!webhook) return unknown(reply, id);
+      const refused = invalidField(refusalOf, { secret, signature: webhook.signature });
+      if (refused) return sendInvalidField(reply, ...refused);
+      const created = createSecret(webhook.signature, secret);
+      const rotate = () => webhooks.rotate(id, created, { oldUntil: now() + keep_old_s * 1_000, now: now() });
+      const entry = { action: 'webhooks.rotate', subject: id, detail: `keep_old_s ${keep_old_s}` } as const;
+      const rotated = audit.change(actorOf(request), now(), rotate, (changed) => changed && entry);
+      return rotated ? reply.send(toWebhookWithSecret(rotated, created)) : unknown(reply, id);
+    },
+  );
 
   app.post('/v1/webhooks/:id/test', { config: WRITE, schema: OPERATIONS.testWebhook }, async (request, reply) => {
     const { id } = request.params;

@@ -1,4 +1,5 @@
 import { FINAL_STATUSES, STATUSES } from '../../domain/submission.ts';
+import { AUDIT_CHAIN } from '../access/audit-migration.ts';
 import { CREDENTIALS } from '../access/credential-migration.ts';
 import { ALERT_MIGRATION } from '../deliveries/alert-migration.ts';
 import { CHANNEL_MIGRATION } from '../deliveries/channel-migration.ts';
@@ -255,30 +256,7 @@ export const MIGRATIONS: readonly string[] = [
   UPDATE OR IGNORE submissions SET submission_id = lower(submission_id)
     WHERE submission_id <> lower(submission_id) AND submission_id GLOB '${UUID_GLOB}';
   `,
-  `
-  -- What identifies the person that an entry of the audit is about can be erased: the entry has only its salted digest.
-  CREATE TABLE audit_persons (
-    seq INTEGER PRIMARY KEY REFERENCES audit (seq),
-    salt TEXT NOT NULL,
-    email_hash TEXT NOT NULL,
-    email_masked TEXT NOT NULL
-  ) STRICT;
-  INSERT INTO audit_persons
-    SELECT seq, lower(hex(randomblob(32))), email_hash, email_masked FROM audit
-    WHERE email_hash IS NOT NULL AND email_masked IS NOT NULL;
-  CREATE TRIGGER audit_persons_never_change BEFORE UPDATE ON audit_persons
-    BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
-  ALTER TABLE audit DROP COLUMN email_hash;
-  ALTER TABLE audit DROP COLUMN email_masked;
-
-  -- hash covers the hash of the entry before it. The first start fills it in earlier entries, which are then fixed, too.
-  ALTER TABLE audit ADD COLUMN subject TEXT;
-  ALTER TABLE audit ADD COLUMN person_digest TEXT;
-  ALTER TABLE audit ADD COLUMN hash TEXT;
-  DROP TRIGGER audit_is_append_only;
-  CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit WHEN OLD.hash IS NOT NULL
-    BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
-  `,
+  AUDIT_CHAIN,
   `
   -- Since when the upstream has not found a submission, and the reading of the outage clock when its deadline was last changed.
   ALTER TABLE submissions ADD COLUMN not_found_since INTEGER;

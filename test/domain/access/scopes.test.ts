@@ -9,9 +9,12 @@ import {
 } from '../../../src/domain/access/scopes.ts';
 
 describe('rights', () => {
-  it.each([...ROLES.map(rightsOfRole), ...SCOPES.map((scope) => rightsOfScopes([scope]))])('are stored: %o', (rights) => {
-    expect(fromStoredRights(toStoredRights(rights))).toEqual(rights);
-  });
+  it.each([...ROLES.map(rightsOfRole), ...SCOPES.map((scope) => rightsOfScopes([scope]))])(
+    'are stored: %o',
+    (rights) => {
+      expect(fromStoredRights(toStoredRights(rights))).toEqual(rights);
+    },
+  );
 
   it('of scopes are the same in any order, and with repetitions', () => {
     const rights = rightsOfScopes(['submissions:read', 'webhooks:write']);

@@ -30,7 +30,10 @@ const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }>
   'DELETE /v1/submissions/{id}': { access: WRITE_SUBMISSIONS },
   'POST /v1/submit_data': { access: WRITE_SUBMISSIONS, body: { data: 'abc' } },
   'POST /v1/submit_raw_data': { access: WRITE_SUBMISSIONS, body: { data: 'abc' } },
-  'GET /v1/get_submission_info': { access: READ_SUBMISSIONS, query: '?submission_id=00000000-0000-4000-8000-000000000000' },
+  'GET /v1/get_submission_info': {
+    access: READ_SUBMISSIONS,
+    query: '?submission_id=00000000-0000-4000-8000-000000000000',
+  },
   // An invalid parameter, because an accepted stream would not end.
   'GET /v1/events': { access: READ_SUBMISSIONS, query: '?after=x' },
   'GET /v1/pacing': { access: READ_SUBMISSIONS },

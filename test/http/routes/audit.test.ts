@@ -102,7 +102,7 @@ describe('every lookup leaves a row', () => {
     const requested = { name: 'Secretive Person', email: 'secretive.person@example.com' };
     for (const token of Object.values(lookups.tokens)) await lookups.get(userPath(requested), token);
     await lookups.get(LISTING, lookups.tokens.admin);
-    expect(lookups.audit()).toHaveLength(4);
+    expect(lookups.audit()).toHaveLength(5);
     const files = readdirSync(lookups.folder).map((name) => readFileSync(join(lookups.folder, name), 'latin1'));
     const bytes = files.join('');
     expect(bytes).toContain('s…@example.com'.replace('…', Buffer.from('…').toString('latin1')));
@@ -143,7 +143,11 @@ describe('a lookup that cannot be audited has no result:', () => {
       ledger,
       clock: Date,
       authenticator: {
-        identify: () => ({ kind: 'known', hash: Buffer.alloc(32), caller: { id: null, ...rightsOfRole(role), tenant: null, name: 'x'.repeat(500) } }),
+        identify: () => ({
+          kind: 'known',
+          hash: Buffer.alloc(32),
+          caller: { id: null, ...rightsOfRole(role), tenant: null, name: 'x'.repeat(500) },
+        }),
       },
       credentials: () => undefined,
     });

@@ -149,7 +149,8 @@ describe.each(SCHEMAS)('a ledger of schema %i', (schema) => {
     const { credentials, audit } = contentOf(file);
     expect([credentials.length, audit.length]).toEqual([1, 1]);
     const ledger = openLedger({ file });
-    for (const { hash, ...credential } of credentials) expect(ledger.credentials.find(hash, 0)).toMatchObject(credential);
+    for (const { hash, ...credential } of credentials)
+      expect(ledger.credentials.find(hash, 0)).toMatchObject(credential);
     const { entries } = ledger.audit.list({ limit: 100 });
     expect(entries).toMatchObject(audit);
     expect(await checkAudit(file)).toEqual({ kind: 'intact', entries: 1, head: entries[0]?.hash, erasedPersons: 0 });

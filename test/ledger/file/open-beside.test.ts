@@ -43,7 +43,7 @@ describe('a command beside a server', () => {
     expect(server.credentials.find(CREDENTIAL.hash, 6)).toMatchObject({ id, name: 'billing' });
     server.credentials.revoke(id, 6);
     expect(command.list()).toMatchObject([{ id, revokedAt: 6 }]);
-    expect(command.find(CREDENTIAL.hash)).toBeUndefined();
+    expect(command.find(CREDENTIAL.hash, 6)).toBeUndefined();
   });
 
   it('does not prevent a server from starting', () => {

@@ -1,8 +1,9 @@
 import { type Command, Option } from 'commander';
+import { ROLES, type Role } from '../../../domain/access/scopes.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { sha256 } from '../../../http/access/access.ts';
 import { makeToken, storeToken } from '../../../http/access/credentials.ts';
-import { ROLES, type Role } from '../../../http/ports.ts';
+
 import { AuditTrail } from '../../../ledger/access/audit.ts';
 import { type CredentialRecord, CredentialStore } from '../../../ledger/access/credentials.ts';
 import { openBeside } from '../../../ledger/file/open.ts';

@@ -108,17 +108,21 @@ export function registerChannels(
     return toDeliveryBody(made.delivery);
   };
 
-  app.get('/v1/channels', { config: { isExpensive: true, scopes: ['operations:read'] }, schema: OPERATIONS.listChannels }, async () => {
-    const counts = ledger.deliveries.countsByChannel();
-    return {
-      channels: channels().map((channel) => ({
-        ...channel,
-        routes: channel.routes.map(({ types, metadata }) => ({ types: [...types], metadata })),
-        ...timesOf(ledger.deliveries.channelResults.get(channel.name)),
-        deliveries: counts.get(channelDestination(channel.name)) ?? { waiting: 0, dead: 0 },
-      })),
-    };
-  });
+  app.get(
+    '/v1/channels',
+    { config: { isExpensive: true, scopes: ['operations:read'] }, schema: OPERATIONS.listChannels },
+    async () => {
+      const counts = ledger.deliveries.countsByChannel();
+      return {
+        channels: channels().map((channel) => ({
+          ...channel,
+          routes: channel.routes.map(({ types, metadata }) => ({ types: [...types], metadata })),
+          ...timesOf(ledger.deliveries.channelResults.get(channel.name)),
+          deliveries: counts.get(channelDestination(channel.name)) ?? { waiting: 0, dead: 0 },
+        })),
+      };
+    },
+  );
 
   app.post('/v1/channels/:name/test', { schema: OPERATIONS.testChannel }, async (request, reply) => {
     const { name } = request.params;
@@ -130,17 +134,23 @@ export function registerChannels(
     return sendProblem(reply, { status: 404, detail: `there is no channel ${name} in the settings` });
   });
 
-  app.post('/v1/callbacks/test', { config: { scopes: ['webhooks:write'] }, schema: OPERATIONS.testCallback }, async (request, reply) => {
-    const { url } = request.body;
-    const refused = refusalOf(url);
-    if (refused !== undefined) return sendInvalidField(reply, 'url', refused);
-    const now = clock.now();
-    const entry = { action: 'webhooks.test', subject: CALLBACKS_ID } as const;
-    const test = () => ledger.testCallback(url, now);
-    const deliveryId = ledger.audit.change(actorOf(request), now, test, (id) => (id === undefined ? undefined : entry));
-    if (deliveryId !== undefined) return reply.code(202).send(accepted(deliveryId));
-    return sendProblem(reply, { status: 409, detail: 'the webhook callbacks is disabled' });
-  });
+  app.post(
+    '/v1/callbacks/test',
+    { config: { scopes: ['webhooks:write'] }, schema: OPERATIONS.testCallback },
+    async (request, reply) => {
+      const { url } = request.body;
+      const refused = refusalOf(url);
+      if (refused !== undefined) return sendInvalidField(reply, 'url', refused);
+      const now = clock.now();
+      const entry = { action: 'webhooks.test', subject: CALLBACKS_ID } as const;
+      const test = () => ledger.testCallback(url, now);
+      const deliveryId = ledger.audit.change(actorOf(request), now, test, (id) =>
+        id === undefined ? undefined : entry,
+      );
+      if (deliveryId !== undefined) return reply.code(202).send(accepted(deliveryId));
+      return sendProblem(reply, { status: 409, detail: 'the webhook callbacks is disabled' });
+    },
+  );
 }
 
 function timesOf({ lastSuccessAt, lastFailureAt }: ChannelResult) {

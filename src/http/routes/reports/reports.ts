@@ -45,7 +45,8 @@ export function registerReports(
   },
 ): void {
   const { ledger, clock, metadataKey, objectives } = deps;
-  app.get('/v1/reports', { config: { isExpensive: true, scopes: ['submissions:read'] }, schema: OPERATIONS.getReport }, async (request, reply) => {
+  const config = { isExpensive: true, scopes: ['submissions:read'] } as const;
+  app.get('/v1/reports', { config, schema: OPERATIONS.getReport }, async (request, reply) => {
     const now = clock.now();
     const parsed = toReportQuery(request.query, now);
     const refuse = (parameter: string, reason: string) =>

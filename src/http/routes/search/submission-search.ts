@@ -105,7 +105,11 @@ export function registerSubmissionSearch(
 
   app.post(
     '/v1/submissions/lookup',
-    { bodyLimit: LOOKUP_BODY_BYTES, config: { isExpensive: true, scopes: ['submissions:read'] }, schema: OPERATIONS.lookupSubmissions },
+    {
+      bodyLimit: LOOKUP_BODY_BYTES,
+      config: { isExpensive: true, scopes: ['submissions:read'] },
+      schema: OPERATIONS.lookupSubmissions,
+    },
     async (request) => {
       const { submission_ids } = request.body;
       const ids = [...new Map(submission_ids.map((id) => [canonicalId(id), id])).values()];

@@ -131,7 +131,11 @@ describe('exits with 2 for', () => {
   const missing = () => join(tempFolder(), 'missing.db');
 
   it.each([
-    ['an unknown role', ['create', '--role', 'root', '--name', 'x'], 'Allowed choices are service, user, operator, admin'],
+    [
+      'an unknown role',
+      ['create', '--role', 'root', '--name', 'x'],
+      'Allowed choices are service, user, operator, admin',
+    ],
     ['no role', ['create', '--name', 'x'], "'--role <role>' not specified"],
     ['no name', ['create', '--role', 'user'], "'--name <name>' not specified"],
     ['an empty name', ['create', '--role', 'user', '--name', ''], '1 to 64 printable characters'],

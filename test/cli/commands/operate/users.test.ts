@@ -71,7 +71,10 @@ describe('users list', () => {
 
   it('exits with 5 if the role is not sufficient', async () => {
     const { code, stderr } = await run(['users', 'list', '--limit', '3'], 'user');
-    expect([code, stderr]).toEqual([5, expect.stringContaining('this needs the scope admin; the role user has users:read')]);
+    expect([code, stderr]).toEqual([
+      5,
+      expect.stringContaining('this needs the scope admin; the role user has users:read'),
+    ]);
   });
 });
 
