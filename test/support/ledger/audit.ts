@@ -10,6 +10,7 @@ type HistoryRow = {
   upstream_state: string | null;
   error: string | null;
   response: string | null;
+  changes: string | null;
 };
 
 const MAX_SHOWN = 20;
@@ -44,7 +45,7 @@ export function auditLedger(file: string, acknowledged: Iterable<string>): Map<s
 function auditHistories(db: Database.Database, rows: readonly Row[]): void {
   const history = db
     .prepare(`
-      SELECT s.submission_id, h.version, h.status, h.previous_status, h.upstream_state, h.error, h.answer AS response
+      SELECT s.submission_id, h.version, h.status, h.previous_status, h.upstream_state, h.error, h.answer AS response, h.changes
       FROM history h JOIN submissions s ON s.id = h.submission ORDER BY s.id, h.version`)
     .all() as HistoryRow[];
   const last = new Map<string, HistoryRow>();
@@ -67,6 +68,6 @@ function auditHistories(db: Database.Database, rows: readonly Row[]): void {
   expect(wrong.slice(0, MAX_SHOWN)).toEqual([]);
 }
 
-function responseKey({ status, upstream_state, error, response }: HistoryRow): string {
-  return JSON.stringify([status, upstream_state, error, response]);
+function responseKey({ status, upstream_state, error, response, changes }: HistoryRow): string {
+  return JSON.stringify([status, upstream_state, error, response, changes]);
 }

@@ -1,0 +1,262 @@
+// Records every change of files below a folder, in order, for the simulation of a power loss (storage-log.ts reads the record).
+// Loaded by LD_PRELOAD into each process that uses the folder. POWER_LOSS_FOLDER: the folder, absolute. POWER_LOSS_LOG: the file
+// of the record, outside of the folder. A lock makes the order of the record the order of the changes, for all processes.
+// Memory-mapped files are not recorded: of a ledger, only the shared index of its WAL is mapped, and SQLite rebuilds it.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { OPENED = 1, WRITTEN, TRUNCATED, SYNCED, RENAMED, UNLINKED, LINKED };
+
+// Numbers in the byte order of the machine, then `pathBytes` and `dataBytes` of content.
+struct record {
+  uint32_t kind;
+  uint32_t pathBytes;
+  uint64_t inode;
+  uint64_t offset;
+  uint64_t dataBytes;
+};
+
+#define REAL(name) ((__typeof__(&name))real(#name))
+#define MAX_FDS 65536
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int log_fd = -1;
+static const char *folder;
+static size_t folder_bytes;
+static uint64_t inodes[MAX_FDS]; // Of open files below the folder; 0: another file.
+
+static void *real(const char *name) {
+  void *found = dlsym(RTLD_NEXT, name);
+  if (!found) abort();
+  return found;
+}
+
+static long system_call(long number, ...) {
+  static long (*call)(long, ...);
+  if (!call) call = real("syscall");
+  va_list arguments;
+  va_start(arguments, number);
+  long a = va_arg(arguments, long), b = va_arg(arguments, long), c = va_arg(arguments, long),
+       d = va_arg(arguments, long), e = va_arg(arguments, long), f = va_arg(arguments, long);
+  va_end(arguments);
+  return call(number, a, b, c, d, e, f);
+}
+
+__attribute__((constructor)) static void start(void) {
+  const char *file = getenv("POWER_LOSS_LOG");
+  folder = getenv("POWER_LOSS_FOLDER");
+  if (!file || !folder) return;
+  folder_bytes = strlen(folder);
+  log_fd = (int)system_call(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (log_fd < 0) abort();
+}
+
+static void lock(void) {
+  pthread_mutex_lock(&mutex);
+  if (log_fd >= 0) flock(log_fd, LOCK_EX);
+}
+
+static void unlock(void) {
+  int saved = errno;
+  if (log_fd >= 0) flock(log_fd, LOCK_UN);
+  pthread_mutex_unlock(&mutex);
+  errno = saved;
+}
+
+static int is_below(const char *path) {
+  return log_fd >= 0 && path && strncmp(path, folder, folder_bytes) == 0 &&
+         (path[folder_bytes] == '/' || path[folder_bytes] == 0);
+}
+
+static uint64_t inode_of(int fd) { return log_fd >= 0 && fd >= 0 && fd < MAX_FDS ? inodes[fd] : 0; }
+
+// A record that is written in part would make the test wrong, so the process ends.
+static void append(uint32_t kind, uint64_t inode, const char *path, uint64_t offset, const void *data, size_t bytes) {
+  int saved = errno;
+  struct record head = {kind, path ? (uint32_t)strlen(path) : 0, inode, offset, bytes};
+  struct iovec parts[] = {{&head, sizeof head}, {(void *)path, head.pathBytes}, {(void *)data, bytes}};
+  ssize_t expected = (ssize_t)(sizeof head + head.pathBytes + bytes);
+  if (system_call(SYS_writev, log_fd, parts, 3) != expected) abort();
+  errno = saved;
+}
+
+static int opened(int fd, const char *path, int flags) {
+  if (fd < 0 || fd >= MAX_FDS) return fd;
+  inodes[fd] = 0;
+  if (!is_below(path)) return fd;
+  struct stat found;
+  if (fstat(fd, &found) != 0) abort();
+  inodes[fd] = found.st_ino;
+  append(OPENED, found.st_ino, path, S_ISDIR(found.st_mode) ? 1 : 0, NULL, 0);
+  if (flags & O_TRUNC) append(TRUNCATED, found.st_ino, NULL, 0, NULL, 0);
+  return fd;
+}
+
+static mode_t mode_of(int flags, va_list arguments) {
+  return flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
+}
+
+#define DEFINE_OPEN(name)                                  \
+  int name(const char *path, int flags, ...) {             \
+    va_list arguments;                                     \
+    va_start(arguments, flags);                            \
+    mode_t mode = mode_of(flags, arguments);               \
+    va_end(arguments);                                     \
+    lock();                                                \
+    int fd = opened(REAL(name)(path, flags, mode), path, flags); \
+    unlock();                                              \
+    return fd;                                             \
+  }
+DEFINE_OPEN(open)
+DEFINE_OPEN(open64)
+
+int close(int fd) {
+  // Not after the call: then another thread may have got the number for its file.
+  if (fd >= 0 && fd < MAX_FDS) inodes[fd] = 0;
+  return REAL(close)(fd);
+}
+
+static void written(int fd, const void *data, ssize_t bytes, off_t offset) {
+  if (bytes > 0) append(WRITTEN, inode_of(fd), NULL, (uint64_t)offset, data, (size_t)bytes);
+}
+
+ssize_t write(int fd, const void *data, size_t bytes) {
+  if (!inode_of(fd)) return REAL(write)(fd, data, bytes);
+  lock();
+  ssize_t done = REAL(write)(fd, data, bytes);
+  written(fd, data, done, lseek(fd, 0, SEEK_CUR) - done);
+  unlock();
+  return done;
+}
+
+#define DEFINE_PWRITE(name)                                               \
+  ssize_t name(int fd, const void *data, size_t bytes, off_t offset) {    \
+    if (!inode_of(fd)) return REAL(name)(fd, data, bytes, offset);        \
+    lock();                                                               \
+    ssize_t done = REAL(name)(fd, data, bytes, offset);                   \
+    written(fd, data, done, offset);                                      \
+    unlock();                                                             \
+    return done;                                                          \
+  }
+DEFINE_PWRITE(pwrite)
+DEFINE_PWRITE(pwrite64)
+
+#define DEFINE_TRUNCATE(name)                                     \
+  int name(int fd, off_t bytes) {                                 \
+    if (!inode_of(fd)) return REAL(name)(fd, bytes);              \
+    lock();                                                       \
+    int result = REAL(name)(fd, bytes);                           \
+    if (result == 0) append(TRUNCATED, inode_of(fd), NULL, (uint64_t)bytes, NULL, 0); \
+    unlock();                                                     \
+    return result;                                                \
+  }
+DEFINE_TRUNCATE(ftruncate)
+DEFINE_TRUNCATE(ftruncate64)
+
+#define DEFINE_SYNC(name)                                               \
+  int name(int fd) {                                                    \
+    if (!inode_of(fd)) return REAL(name)(fd);                           \
+    lock();                                                             \
+    int result = REAL(name)(fd);                                        \
+    if (result == 0) append(SYNCED, inode_of(fd), NULL, 0, NULL, 0);    \
+    unlock();                                                           \
+    return result;                                                      \
+  }
+DEFINE_SYNC(fsync)
+DEFINE_SYNC(fdatasync)
+
+// Both paths are in one record, as its path and its data.
+#define DEFINE_TWO_PATHS(name, kind)                                                          \
+  int name(const char *from, const char *to) {                                                \
+    lock();                                                                                   \
+    int result = REAL(name)(from, to);                                                        \
+    if (result == 0 && is_below(from)) append(kind, 0, from, 0, to, strlen(to));              \
+    unlock();                                                                                 \
+    return result;                                                                            \
+  }
+DEFINE_TWO_PATHS(rename, RENAMED)
+DEFINE_TWO_PATHS(link, LINKED)
+
+int unlink(const char *path) {
+  lock();
+  int result = REAL(unlink)(path);
+  if (result == 0 && is_below(path)) append(UNLINKED, 0, path, 0, NULL, 0);
+  unlock();
+  return result;
+}
+
+// Node removes folders by paths relative to an open folder.
+int unlinkat(int fd, const char *path, int flags) {
+  char absolute[PATH_MAX * 2] = "", link_name[64];
+  if (path[0] == '/') snprintf(absolute, sizeof absolute, "%s", path);
+  else {
+    snprintf(link_name, sizeof link_name, "/proc/self/fd/%d", fd);
+    ssize_t bytes = fd == AT_FDCWD ? -1 : readlink(link_name, absolute, PATH_MAX);
+    if (bytes > 0) snprintf(absolute + bytes, sizeof absolute - (size_t)bytes, "/%s", path);
+  }
+  lock();
+  int result = REAL(unlinkat)(fd, path, flags);
+  if (result == 0 && is_below(absolute)) append(UNLINKED, 0, absolute, 0, NULL, 0);
+  unlock();
+  return result;
+}
+
+int remove(const char *path) {
+  lock();
+  int result = REAL(remove)(path);
+  if (result == 0 && is_below(path)) append(UNLINKED, 0, path, 0, NULL, 0);
+  unlock();
+  return result;
+}
+
+// Records what was copied to a file, read back from it.
+static void copied(int fd, off_t offset, ssize_t bytes) {
+  if (bytes <= 0) return;
+  char name[64], *data = malloc((size_t)bytes);
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  int again = (int)system_call(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC);
+  if (!data || again < 0 || pread(again, data, (size_t)bytes, offset) != bytes) abort();
+  written(fd, data, bytes, offset);
+  free(data);
+  REAL(close)(again);
+}
+
+ssize_t sendfile64(int to, int from, off_t *offset, size_t bytes) {
+  if (!inode_of(to)) return REAL(sendfile64)(to, from, offset, bytes);
+  lock();
+  ssize_t done = REAL(sendfile64)(to, from, offset, bytes);
+  copied(to, lseek(to, 0, SEEK_CUR) - done, done);
+  unlock();
+  return done;
+}
+
+// libuv calls copy_file_range by its number.
+long syscall(long number, ...) {
+  va_list arguments;
+  va_start(arguments, number);
+  long a = va_arg(arguments, long), b = va_arg(arguments, long), c = va_arg(arguments, long),
+       d = va_arg(arguments, long), e = va_arg(arguments, long), f = va_arg(arguments, long);
+  va_end(arguments);
+  if (number != SYS_copy_file_range || !inode_of((int)c)) return system_call(number, a, b, c, d, e, f);
+  lock();
+  off_t offset = d ? *(off_t *)d : lseek((int)c, 0, SEEK_CUR);
+  long done = system_call(number, a, b, c, d, e, f);
+  copied((int)c, offset, done);
+  unlock();
+  return done;
+}
