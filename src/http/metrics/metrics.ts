@@ -39,7 +39,7 @@ export function createMetrics({ version }: { version: string }) {
       setGauges(values);
       setPacingGauges(upstreams);
       setObjectiveGauges(objectives);
-      return { contentType: registry.contentType, text: await registry.metrics() };
+      return { contentType: registry.contentType, text: withoutEmptyLag(await registry.metrics()) };
     },
     /** Returns every metric family. */
     describe() {
@@ -50,4 +50,13 @@ export function createMetrics({ version }: { version: string }) {
       });
     },
   };
+}
+
+const LAG = 'nodejs_eventloop_lag_(?:min|max|mean|stddev|p50|p90|p99)_seconds';
+const EMPTY_LAG = /^nodejs_eventloop_lag_mean_seconds NaN$/im;
+const LAG_SAMPLES = new RegExp(`^${LAG} .*\n`, 'gm');
+
+/** Removes statistics of no delays: at the first scrape and right after another one, nothing was measured yet. */
+function withoutEmptyLag(text: string): string {
+  return EMPTY_LAG.test(text) ? text.replace(LAG_SAMPLES, '') : text;
 }

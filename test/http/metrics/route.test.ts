@@ -33,6 +33,16 @@ it('is the text format of Prometheus: each family has a help, a type, and sample
   }
 });
 
+it('has no sample that is not a number, and no delay of the event loop that was not measured', async () => {
+  const fresh = await openApp({ database: join(tempFolder(), 'dawatch.db') });
+  onTestFinished(() => fresh.close());
+  for (let count = 0; count < 3; count++) {
+    const { text } = await scrape(fresh.url);
+    expect(text).not.toMatch(/ NaN$/im);
+    expect(reading(text, 'nodejs_eventloop_lag_min_seconds') ?? 0).toBeLessThan(3_600);
+  }
+});
+
 it('measures a submission from its tracking to its finality', async () => {
   const before = await text();
   await finalize();
