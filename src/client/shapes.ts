@@ -100,10 +100,15 @@ export type SubmissionFilter = {
   ended_until?: string | undefined;
   /** The beginning of the ids; of UUIDs in any case. */
   prefix?: string | undefined;
+  /** A part of the ids, or of values of the metadata at any depth, in any case; up to 128 characters. Has no index. */
+  search?: string | undefined;
 };
 
-/** `next_cursor`: null on the last page. Other pages may have fewer submissions than requested, even none. */
-export type SubmissionPage = { submissions: Submission[]; next_cursor: string | null };
+/**
+ * `next_cursor`: null on the last page. Other pages may have fewer submissions than requested, even none. `examined_to`: the time
+ * up to which the page examined, in the order of the list; null on the last page and in the order of ids.
+ */
+export type SubmissionPage = { submissions: Submission[]; next_cursor: string | null; examined_to: string | null };
 
 /** Options of a tracking request. */
 export type TrackOptionName = 'deadline' | 'unknown_grace_s' | 'stuck_after_s' | 'metadata' | 'callback_url';

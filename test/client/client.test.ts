@@ -89,6 +89,8 @@ it('lists all, counts and looks up submissions by conditions', async () => {
   const ended_since = new Date(Date.now() - 60_000).toISOString();
   expect(await client().count({ ...filter, status: ['cancelled', 'expired'], ended_since })).toBe(1);
   expect(await client().count({ ...filter, tracked_until: ended_since })).toBe(0);
+  expect(await client().count({ ...filter, search: 'H-1' })).toBe(5);
+  expect((await client().list({ search: 'ch-1', limit: 2 })).examined_to).toMatch(/Z$/);
   const found = await client().lookup(['search-0003', 'never-tracked', 'search-0001']);
   expect(found.submissions.map((one) => one.submission_id)).toEqual(['search-0003', 'search-0001']);
   expect(found.not_found).toEqual(['never-tracked']);

@@ -16,7 +16,7 @@ it('finds submissions by id prefix, page by page', async () => {
 });
 
 it('finds nothing for an unknown prefix', async () => {
-  expect(await list('prefix=nobody')).toEqual({ submissions: [], next_cursor: null });
+  expect(await list('prefix=nobody')).toEqual({ submissions: [], next_cursor: null, examined_to: null });
 });
 
 it('pages through ids of every length', async () => {

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { SubmissionFilter } from '../../client/index.ts';
 import { STATUSES, type Status } from '../../domain/submission.ts';
+import { MAX_SEARCH_CHARS } from '../../domain/tracking/text-search.ts';
 import { parseSince } from './since.ts';
 
 /** The values of the options that `withConditions` adds. */
@@ -11,6 +12,7 @@ export type Conditions = {
   endedSince?: string;
   endedUntil?: string;
   prefix?: string;
+  search?: string;
 };
 
 /** The values of the options that `withFilter` adds. */
@@ -37,13 +39,14 @@ export function withConditions(command: Command): Command {
     .option('--metadata <name=value>', 'only submissions with this metadata; repeated: with all of them', collectTexts)
     .option('--ended-since <time>', 'only submissions that became final since this time', parseSince)
     .option('--ended-until <time>', 'only submissions that became final before this time', parseSince)
-    .option('--prefix <prefix>', 'only ids with this prefix; UUIDs in any case');
+    .option('--prefix <prefix>', 'only ids with this prefix; UUIDs in any case')
+    .option('--search <text>', 'only those with this text in the id or in a value of the metadata, in any case', parseSearch);
 }
 
 export function toFilter(options: FilterOptions): SubmissionFilter {
-  const { status, upstream, metadata, since, until, endedSince, endedUntil, prefix } = options;
+  const { status, upstream, metadata, since, until, endedSince, endedUntil, prefix, search } = options;
   return {
-    ...{ status, upstream, metadata, prefix },
+    ...{ status, upstream, metadata, prefix, search },
     ...{ tracked_since: since, tracked_until: until, ended_since: endedSince, ended_until: endedUntil },
   };
 }
@@ -56,6 +59,12 @@ function collectStatuses(text: string, before: Status[] = []): Status[] {
         `${JSON.stringify(name)} is not a status. Expected one of ${STATUSES.join(', ')}.`,
       );
   return [...before, ...(names as Status[])];
+}
+
+function parseSearch(text: string): string {
+  if (text === '' || text.length > MAX_SEARCH_CHARS)
+    throw new InvalidArgumentError(`Expected 1 to ${MAX_SEARCH_CHARS} characters.`);
+  return text;
 }
 
 /** Collects repeated `name=value` options. The server compares values as text. */

@@ -28,6 +28,8 @@ export type Search = {
   parameters: Readonly<Record<string, unknown>>;
   /** The number of rows that a page examines. It bounds the time of the page, whatever the page contains. */
   maxExamined: number;
+  /** A further condition, which SQL does not express. A page ends once it has examined `maxBytes` of its rows. */
+  inspection?: { inspect: (id: number) => { isMatch: boolean; bytes: number }; maxBytes: number };
 };
 
 export type Found = { id: number; position: Position };
@@ -65,39 +67,54 @@ type Row = Record<string, number | string> & { id: number; isMatch: number | nul
 
 function walkIndex(
   db: LedgerDatabase,
-  { id, match, order, parameters, maxExamined }: Search,
+  search: Search,
   walk: NonNullable<Source['walk']>,
   limit: number,
 ): { found: Found[]; next: Position | null } {
+  const { id, match, order, parameters, maxExamined } = search;
   const all = walk.map(({ from, keys }) => `SELECT ${id} AS id, ${named(keys)}, (${match}) AS isMatch FROM ${from}`);
   const sql = `${all.join(' UNION ALL ')} ORDER BY ${sorting(order)} LIMIT @rows`;
-  const found: Found[] = [];
-  let examined = 0;
-  let position: Position | undefined;
-  for (const row of db.iterate<Row>(sql, { ...parameters, rows: maxExamined })) {
-    examined += 1;
-    position = positionOf(row, order);
-    if (!row.isMatch) continue;
-    if (found.length === limit) return { found, next: found.at(-1)?.position ?? null };
-    found.push({ id: row.id, position });
-  }
-  return { found, next: examined === maxExamined && position ? position : null };
+  return take(db.iterate<Row>(sql, { ...parameters, rows: maxExamined }), search, limit);
 }
 
 function gather(
   db: LedgerDatabase,
-  { table, id, match, order, parameters, maxExamined }: Search,
+  search: Search,
   ranges: Source['ranges'],
   limit: number,
 ): { found: Found[]; next: Position | null } {
+  const { table, id, match, order, parameters, maxExamined, inspection } = search;
   const all = ranges.map((range) => `SELECT ${range.id} AS id FROM ${range.from}`).join(' UNION ALL ');
-  const rows = db.rows<Row>(
-    `SELECT ${id} AS id, ${named(order.keys)} FROM (${all}) gathered CROSS JOIN ${table} ON ${id} = gathered.id
+  const rows = db.iterate<Row>(
+    `SELECT ${id} AS id, ${named(order.keys)}, 1 AS isMatch
+     FROM (${all}) gathered CROSS JOIN ${table} ON ${id} = gathered.id
      WHERE (${order.behind}) AND (${match}) ORDER BY ${sorting(order)} LIMIT @rows`,
-    { ...parameters, rows: Math.min(limit, maxExamined) + 1 },
+    { ...parameters, rows: (inspection ? maxExamined : Math.min(limit, maxExamined)) + 1 },
   );
-  const found = rows.slice(0, limit).map((row) => ({ id: row.id, position: positionOf(row, order) }));
-  return { found, next: rows.length > limit ? (found.at(-1)?.position ?? null) : null };
+  return take(rows, { ...search, maxExamined: Number.POSITIVE_INFINITY }, limit);
+}
+
+/** Takes matching rows until there are `limit`, or until the bounds of the search. */
+function take(
+  rows: Iterable<Row>,
+  { order, maxExamined, inspection }: Search,
+  limit: number,
+): { found: Found[]; next: Position | null } {
+  const found: Found[] = [];
+  let [examined, bytes] = [0, 0];
+  let position: Position | null = null;
+  for (const row of rows) {
+    if (inspection && bytes >= inspection.maxBytes) return { found, next: position };
+    examined += 1;
+    position = positionOf(row, order);
+    if (!row.isMatch) continue;
+    const inspected = inspection?.inspect(row.id);
+    bytes += inspected?.bytes ?? 0;
+    if (inspected?.isMatch === false) continue;
+    if (found.length === limit) return { found, next: found.at(-1)?.position ?? null };
+    found.push({ id: row.id, position });
+  }
+  return { found, next: examined === maxExamined ? position : null };
 }
 
 function named(keys: readonly string[]): string {

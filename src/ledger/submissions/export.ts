@@ -1,6 +1,7 @@
 import Database from 'better-sqlite3';
 import { nearestTime } from '../../domain/stored.ts';
 import { type HistoryEntry, isFinal, type Submission } from '../../domain/submission.ts';
+import { textMatcher } from '../../domain/tracking/text-search.ts';
 import { extendedDeadline } from '../../domain/transition.ts';
 import { guarded } from '../file/errors.ts';
 import { LedgerDatabase } from '../file/ledger-database.ts';
@@ -72,6 +73,7 @@ export class LedgerExport {
   /** `position`: the number of submissions examined so far. */
   *read({ since, until, filter = {}, now }: ExportQuery): Generator<ExportedSubmission & { position: number }> {
     const { match, parameters } = matchOf(filter);
+    const hasText = filter.search === undefined ? () => true : textMatcher(filter.search);
     const outages = this.#outages(now);
     let position = 0;
     type Row = SubmissionRow & { changedAt: number; isMatch: number | null };
@@ -82,6 +84,7 @@ export class LedgerExport {
     )) {
       position += 1;
       if (changedAt < since || changedAt >= until || !isMatch) continue;
+      if (!hasText(row.submissionId, row.metadata)) continue;
       const submission = toSubmission(row);
       const outageMs = outages.get(row.upstream) ?? submission.outageMsBefore;
       const deadlineAt = isFinal(row.status) ? submission.deadlineAt : extendedDeadline(submission, outageMs);

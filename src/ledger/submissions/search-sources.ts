@@ -15,6 +15,8 @@ export type SubmissionFilter = {
   endedUntil?: number | undefined;
   /** Only ids with this prefix; of UUIDs in any case. */
   prefix?: string | undefined;
+  /** Only those whose id, or a value of whose metadata, contains this text in upper or lower case. */
+  search?: string | undefined;
 };
 
 /** newest: the last accepted first. tracked, ended: the latest of that time first. id: by id, the smallest first. */
@@ -27,12 +29,12 @@ export function orderOf(filter: SubmissionFilter): SubmissionOrder {
   return hasTracked(filter) ? 'tracked' : 'newest';
 }
 
-/** `after`: the position behind which the search continues. `countOf`: returns the number of submissions in the statuses. */
+/** All conditions but `search`, which has no index. `after`: the position behind which the search continues. `countOf`: returns the number of submissions in the statuses. */
 export function searchOf(
   filter: SubmissionFilter,
   after: Position | undefined,
   countOf: (statuses: readonly Status[]) => number,
-): Omit<Search, 'maxExamined'> {
+): Omit<Search, 'maxExamined' | 'inspection'> {
   const { trackedUntil = LAST, endedUntil = LAST } = filter;
   const order = orderOf(filter);
   const begin = { newest: [LAST], tracked: [trackedUntil, -1], ended: [endedUntil, -1], id: [''] }[order];
@@ -64,7 +66,7 @@ export function searchOf(
   };
 }
 
-/** Returns the condition for a submission `s`, and its parameters. */
+/** Returns the condition for a submission `s`, without `search`, and its parameters. */
 export function matchOf(filter: SubmissionFilter): { match: string; parameters: Record<string, unknown> } {
   const { upstream = null, trackedSince = FIRST, trackedUntil = LAST, endedSince = FIRST, endedUntil = LAST } = filter;
   const { statuses, metadata, prefix } = filter;

@@ -1,13 +1,16 @@
 import { STATUSES, type Status, type Submission } from '../../domain/submission.ts';
-import { findBounded, type Position } from '../file/bounded-search.ts';
+import { textMatcher } from '../../domain/tracking/text-search.ts';
+import { findBounded, type Position, type Search } from '../file/bounded-search.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
-import { type SubmissionFilter, searchOf } from './search-sources.ts';
+import { orderOf, type SubmissionFilter, searchOf } from './search-sources.ts';
 import type { StatusCounts } from './status-counts.ts';
 import { SELECT_SUBMISSION, type SubmissionRow, toSubmission } from './submission-rows.ts';
 
 /** Some 20 ms of the event loop if the rows are not cached (row search). */
 const MAX_EXAMINED = 5_000;
+/** The ids and metadata that a page searches for a text. Large metadata would take longer than the rows. */
+const MAX_INSPECTED_BYTES = 512 * 1_024;
 
 /**
  * Lists and counts submissions. A page takes a bounded time, however many submissions there are: it may end before `limit`
@@ -22,15 +25,20 @@ export class SubmissionSearch {
     this.#counts = counts;
   }
 
-  /** Returns a page in the order of `orderOf(query)`. `after`: `next` of the previous page; null at the end. */
+  /**
+   * Returns a page in the order of `orderOf(query)`. `after`: `next` of the previous page; null at the end. `examinedTo`: the time
+   * in that order up to which the page examined; null at the end, and in the order of ids.
+   */
   list(query: SubmissionFilter & { limit: number; after?: Position | null | undefined }): {
     submissions: Submission[];
     next: Position | null;
+    examinedTo: number | null;
   } {
     return this.#db.snapshot(() => {
-      const { found, next } = this.#find(query, query.after, query.limit);
-      const { page, hasMore } = takePage(this.#read(found), query.limit);
-      return { submissions: page.map(toSubmission), next: hasMore ? (found[page.length - 1]?.position ?? null) : next };
+      const found = this.#find(query, query.after, query.limit);
+      const { page, hasMore } = takePage(this.#read(found.found), query.limit);
+      const next = hasMore ? (found.found[page.length - 1]?.position ?? null) : found.next;
+      return { submissions: page.map(toSubmission), next, examinedTo: next && this.#timeOf(query, next) };
     });
   }
 
@@ -52,8 +60,29 @@ export class SubmissionSearch {
 
   #find(filter: SubmissionFilter, after: Position | null | undefined, limit: number) {
     const countOf = (statuses: readonly Status[]) => this.#countOf(statuses);
-    const search = searchOf(filter, after ?? undefined, countOf);
-    return findBounded(this.#db, { ...search, maxExamined: MAX_EXAMINED }, limit);
+    const search: Search = { ...searchOf(filter, after ?? undefined, countOf), maxExamined: MAX_EXAMINED };
+    if (filter.search !== undefined) search.inspection = this.#inspectionFor(filter.search);
+    return findBounded(this.#db, search, limit);
+  }
+
+  #inspectionFor(text: string): NonNullable<Search['inspection']> {
+    const isMatch = textMatcher(text);
+    const inspect = (id: number) => {
+      const { submissionId, metadata } = this.#db.row<TextRow>(TEXT_BY_ROW, id) ?? NO_TEXT;
+      return { isMatch: isMatch(submissionId, metadata), bytes: submissionId.length + (metadata?.length ?? 0) };
+    };
+    return { inspect, maxBytes: MAX_INSPECTED_BYTES };
+  }
+
+  #timeOf(filter: SubmissionFilter, [first = 0]: Position): number | null {
+    switch (orderOf(filter)) {
+      case 'newest':
+        return this.#db.value<number>`SELECT tracked_at FROM submissions WHERE id = ${first}` ?? null;
+      case 'id':
+        return null;
+      default:
+        return Number(first);
+    }
   }
 
   *#read(found: readonly { id: number }[]): Generator<SubmissionRow> {
@@ -68,6 +97,10 @@ export class SubmissionSearch {
     return [...new Set(statuses)].reduce((sum, status) => sum + counts[status], 0);
   }
 }
+
+type TextRow = { submissionId: string; metadata: string | null };
+const NO_TEXT: TextRow = { submissionId: '', metadata: null };
+const TEXT_BY_ROW = 'SELECT submission_id AS submissionId, metadata FROM submissions WHERE id = +?';
 
 /** `+?`: see FIND in submission-queries.ts. */
 const BY_ROW = `${SELECT_SUBMISSION} WHERE s.id = +?`;

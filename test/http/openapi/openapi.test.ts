@@ -92,8 +92,8 @@ it('describes the five kinds of events for receivers', () => {
 });
 
 const CONDITIONS = [
-  ...['cursor', 'ended_since', 'ended_until', 'metadata', 'prefix', 'status', 'tracked_since', 'tracked_until'],
-  'upstream',
+  ...['cursor', 'ended_since', 'ended_until', 'metadata', 'prefix', 'search', 'status', 'tracked_since'],
+  ...['tracked_until', 'upstream'],
 ];
 
 it.each([

@@ -63,6 +63,35 @@ it('the pages contain every matching row once and in order, whatever the bounds'
   );
 });
 
+it('a condition outside of SQL applies in the same way, within its own bound', () => {
+  const sizes = fc.integer({ min: 1, max: 12 });
+  fc.assert(
+    fc.property(rowsOf, sizes, sizes, sizes, (rows, limit, maxExamined, maxBytes) => {
+      const db = tableOf(rows);
+      const found: number[] = [];
+      for (let after: Position | null = [1_000, 0]; after !== null; ) {
+        let bytes = 0;
+        const inspect = (id: number) => {
+          expect(bytes).toBeLessThan(maxBytes);
+          bytes += 2;
+          return { isMatch: id % 2 === 0, bytes: 2 };
+        };
+        const bounded: Search = { ...search('red', maxExamined, after), inspection: { inspect, maxBytes } };
+        const page: ReturnType<typeof findBounded> = findBounded(db, bounded, limit);
+        expect(page.found.length).toBeLessThanOrEqual(limit);
+        found.push(...page.found.map(({ id }) => id));
+        after = page.next;
+      }
+      const expected = rows
+        .map((row, index) => ({ ...row, id: index + 1 }))
+        .filter(({ color, isGood, id }) => color === 'red' && isGood === 1 && id % 2 === 0)
+        .toSorted((a, b) => b.at - a.at || b.id - a.id);
+      expect(found).toEqual(expected.map(({ id }) => id));
+    }),
+    { numRuns: 200 },
+  );
+});
+
 it('a page ends early, even without a row, once it has examined its number of rows', () => {
   const rows = Array.from({ length: 20 }, (_, at) => ({ at, color: 'red', isGood: at === 0 ? 1 : 0 }));
   const db = tableOf(rows);

@@ -54,6 +54,7 @@ describe('an export', () => {
     ],
     ['submissions of one upstream', { filter: { upstream: 'other' } }, []],
     ['submissions that ended in a period', { filter: { endedSince: 31, endedUntil: 41 } }, ['s0']],
+    ['submissions with a text', { filter: { search: 'S2' } }, ['s2']],
     ['submissions tracked in a period', { filter: { trackedSince: 10, trackedUntil: 11, prefix: 's2' } }, ['s2']],
     ['of nothing', { since: 41 }, []],
   ])('%s', (_name, query, expected) => {

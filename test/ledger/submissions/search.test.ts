@@ -66,6 +66,14 @@ function variedLedger(): { ledger: Ledger; all: (Submission & { endedAt: number 
   return { ledger, all };
 }
 
+/** The values of this ledger have one level, but for `more`, whose value is a digit. */
+function containsText({ submissionId, metadata }: Submission, text: string): boolean {
+  const { more, ...values } = (metadata ?? {}) as Record<string, unknown>;
+  return [submissionId, more ? '1' : '', ...Object.values(values)].some((one) =>
+    String(one).toLowerCase().includes(text.toLowerCase()),
+  );
+}
+
 const time = fc.option(fc.integer({ min: 0, max: 180 }), { nil: undefined });
 const filters: fc.Arbitrary<SubmissionFilter> = fc.record(
   {
@@ -87,6 +95,7 @@ const filters: fc.Arbitrary<SubmissionFilter> = fc.record(
     endedSince: time,
     endedUntil: time,
     prefix: fc.constantFrom('a', 'ab', 'AB', 'b', 'c3', 'z'),
+    search: fc.constantFrom('A', 'B2', '3', 'X', 'order'),
   },
   { requiredKeys: [] },
 );
@@ -110,7 +119,8 @@ describe('a search', () => {
             within(one.trackedAt, trackedSince, trackedUntil) &&
             ((endedSince ?? endedUntil) === undefined || within(one.endedAt, endedSince, endedUntil)) &&
             // A prefix of a UUID in upper case also finds the canonical one; no id of this ledger is a UUID.
-            one.submissionId.startsWith(prefix),
+            one.submissionId.startsWith(prefix) &&
+            containsText(one, filter.search ?? ''),
         )
         .toSorted((a, b) =>
           order === 'id' ? (a.submissionId < b.submissionId ? -1 : 1) : key(b) - key(a) || b.index - a.index,
@@ -140,6 +150,23 @@ describe('a search', () => {
     // Thousands of submissions that were tracked at the same time.
     expect(listed(ledger, { trackedSince: 1, upstream: 'default' })).toHaveLength(21_000);
     expect(listed(ledger, { prefix: 's2', upstream: 'rare' })).toEqual([]);
+  });
+
+  it('for a text ends a page early among large metadata, says how far it got, and leads to every match', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('oldest-match')], 7);
+    const large = { note: 'x'.repeat(4_000) };
+    ledger.track(
+      trackRequests(300).map((request) => ({ ...request, metadata: large })),
+      8,
+    );
+    for (const filter of [{ search: 'MATCH' }, { search: 'match', trackedUntil: 9 }]) {
+      const first = ledger.search.list({ ...filter, limit: 10 });
+      expect(first).toMatchObject({ submissions: [], next: expect.any(Array), examinedTo: 8 });
+      expect(listed(ledger, filter)).toEqual(['oldest-match']);
+      expect(counted(ledger, filter)).toBe(1);
+    }
+    expect(counted(ledger, { search: 'xx' })).toBe(300);
   });
 
   it('of one condition with an index is complete at once, wherever the matches are', () => {

@@ -100,7 +100,7 @@ const [FIRST, LAST] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
 
 /** Describes the conditions for the audit, which must not name values of the metadata: they may identify a person. */
 function detailOf(options: Options): string | null {
-  const { status, upstream, metadata, prefix } = options;
+  const { status, upstream, metadata, prefix, search } = options;
   const times = (['since', 'until', 'trackedSince', 'trackedUntil', 'endedSince', 'endedUntil'] as const).map(
     (name) => options[name] && `${wordsOf(name)} ${options[name]}`,
   );
@@ -111,18 +111,19 @@ function detailOf(options: Options): string | null {
     upstream && `upstream ${upstream}`,
     names,
     prefix && `prefix ${prefix}`,
+    search && 'a text',
   ];
   return filters.filter(Boolean).join(', ') || null;
 }
 
 function filterOf(options: Options): SubmissionFilter {
-  const { status: statuses, upstream, metadata, prefix } = options;
+  const { status: statuses, upstream, metadata, prefix, search } = options;
   const tracked = rangeOf(options, 'trackedSince', 'trackedUntil');
   const ended = rangeOf(options, 'endedSince', 'endedUntil');
   const reasons = Object.entries(metadata ?? {}).map(([name, value]) => unsearchable(name, value));
   const reason = reasons.find((one) => one !== undefined);
   if (reason !== undefined) throw new CommandError(`--metadata ${reason}`, ExitCode.usage);
-  return { statuses, upstream, metadata, prefix, ...tracked, ...ended };
+  return { statuses, upstream, metadata, prefix, search, ...tracked, ...ended };
 }
 
 type TimeOption = 'since' | 'until' | 'trackedSince' | 'trackedUntil' | 'endedSince' | 'endedUntil';

@@ -27,7 +27,8 @@ The newest is the one that was accepted last. With --since or --until the list i
 
 Examples:
   dawatch list --status failed,expired --since 24h
-  dawatch list --metadata order=4711 --metadata shop=berlin --json`,
+  dawatch list --metadata order=4711 --metadata shop=berlin --json
+  dawatch list --search 4711 --since 7d`,
     )
     .action(async (options: ConnectOptions & FilterOptions & { limit: number; cursor?: string; json?: boolean }) => {
       const { limit, cursor } = options;
@@ -74,8 +75,8 @@ async function readPages(
     const rest = Math.min(limit - submissions.length, MAX_PAGE);
     const page = await client.list({ ...filter, limit: rest, cursor });
     submissions.push(...page.submissions);
-    const { next_cursor } = page;
-    if (next_cursor === null || submissions.length >= limit) return { submissions, next_cursor };
+    const { next_cursor, examined_to } = page;
+    if (next_cursor === null || submissions.length >= limit) return { submissions, next_cursor, examined_to };
     cursor = next_cursor;
   }
 }

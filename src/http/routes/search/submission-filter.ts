@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { STATUSES } from '../../../domain/submission.ts';
 import { submissionIdSchema } from '../../../domain/track-request.ts';
 import { SEARCHABLE, unsearchable } from '../../../domain/tracking/searchable.ts';
+import { MAX_SEARCH_CHARS } from '../../../domain/tracking/text-search.ts';
 import type { Position } from '../../../ledger/file/bounded-search.ts';
 import { orderOf, type SubmissionFilter } from '../../../ledger/submissions/search-sources.ts';
 import {
@@ -51,6 +52,15 @@ const parameters = {
   ended_since: timeParameter.optional().describe('Only submissions that became final at this time or later'),
   ended_until: timeParameter.optional().describe('Only submissions that became final before this time'),
   prefix: submissionIdSchema.optional().describe('Only ids with this prefix; UUIDs in any case'),
+  search: z
+    .string()
+    .min(1)
+    .max(MAX_SEARCH_CHARS)
+    .optional()
+    .describe(
+      'Only submissions whose id, or a value of whose metadata at any depth, contains this text in upper or lower case. There ' +
+        'is no index of it: a page examines at most 5,000 of the submissions that meet the other conditions',
+    ),
   cursor: cursorText(MAX_CURSOR_CHARS).optional(),
 };
 
@@ -77,6 +87,7 @@ export function submissionFilterOf(query: Query): SubmissionFilter {
     endedSince: query.ended_since,
     endedUntil: query.ended_until,
     prefix: query.prefix,
+    search: query.search,
   };
 }
 

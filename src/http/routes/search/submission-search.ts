@@ -6,7 +6,13 @@ import type { Ledger } from '../../../ledger/ledger.ts';
 import type { TypedServer } from '../../ports.ts';
 import { operations, sendProblem } from '../../problems.ts';
 import { nextCursorSchema } from '../../query.ts';
-import { SUBMISSION_EXAMPLE, type SubmissionBody, submissionListSchema, submissionSchema } from '../submission-body.ts';
+import {
+  SUBMISSION_EXAMPLE,
+  type SubmissionBody,
+  submissionListSchema,
+  submissionSchema,
+  toTime,
+} from '../submission-body.ts';
 import { countQuerySchema, cursorOf, listQuerySchema, positionOf, submissionFilterOf } from './submission-filter.ts';
 
 const MAX_LOOKUP_IDS = 1_000;
@@ -87,7 +93,11 @@ export function registerSubmissionSearch(
       if (isUnknown(query.upstream)) return unknownUpstream(reply, query.upstream);
       const filter = submissionFilterOf(query);
       const page = search.list({ ...filter, limit: Number(query.limit), after: positionOf(query) });
-      return { submissions: page.submissions.map(shownTo(request)), next_cursor: cursorOf(filter, page.next) };
+      return {
+        submissions: page.submissions.map(shownTo(request)),
+        next_cursor: cursorOf(filter, page.next),
+        examined_to: page.examinedTo === null ? null : toTime(page.examinedTo),
+      };
     },
   );
 

@@ -44,6 +44,10 @@ describe('list', () => {
     ],
     [['--until', '1h'], []],
     [
+      ['--search', 'A=B', '--status', 'tracking'],
+      ['a3', 'a1'],
+    ],
+    [
       ['--ended-since', '1h', '--ended-until', '2100-01-01T00:00:00Z'],
       ['b1', 'a2'],
     ],
@@ -68,6 +72,7 @@ describe('list', () => {
     [['--since', 'yesterday'], /duration like 2h/],
     [['--upstream', 'nowhere'], /no upstream is named "nowhere"/],
     [['--since', '1h', '--until', '2h'], /must be after the start/],
+    [['--search', 'x'.repeat(129)], /search.*128/s],
     [['--cursor', 'x'], /not a cursor/],
     [['--limit', '0'], /at least 1/],
   ])('refuses %j', async (args, message) => {

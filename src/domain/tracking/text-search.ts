@@ -1,0 +1,22 @@
+import { readStored } from '../stored.ts';
+
+/** The longest text of a search. */
+export const MAX_SEARCH_CHARS = 128;
+
+/**
+ * Returns a function that returns whether an id, or a value of the metadata at any depth, contains the text in upper or lower
+ * case. `metadata`: as stored. Compares in upper case, which unlike lower case does not depend on the letters around.
+ */
+export function textMatcher(text: string): (submissionId: string, metadata: string | null) => boolean {
+  const wanted = text.toUpperCase();
+  // A value that contains the text also does so in JSON, which is examined without parsing it.
+  const wantedInJson = JSON.stringify(text).slice(1, -1).toUpperCase();
+  const contains = (value: unknown): boolean => {
+    if (typeof value === 'object' && value !== null) return Object.values(value).some(contains);
+    return (typeof value === 'string' ? value : JSON.stringify(value)).toUpperCase().includes(wanted);
+  };
+  const isInMetadata = (json: string) =>
+    json.toUpperCase().includes(wantedInJson) && contains(readStored(json)?.value ?? '');
+  return (submissionId, metadata) =>
+    submissionId.toUpperCase().includes(wanted) || (metadata !== null && isInMetadata(metadata));
+}
