@@ -113,8 +113,8 @@ async function measurePages(page: Page): Promise<void> {
     overview: ['#/', '.counts strong'],
     'the list': ['#/submissions', 'tbody tr'],
     'those that are finalized': ['#/submissions?status=finalized', 'tbody tr'],
-    'search by the beginning of an id': [`#/submissions?q=${one.slice(0, 4)}`, 'tbody tr'],
-    'a common beginning': [`#/submissions?q=${one.slice(0, 1)}`, 'tbody tr'],
+    'search by the beginning of an id': [`#/submissions?prefix=${one.slice(0, 4)}`, 'tbody tr'],
+    'a common beginning': [`#/submissions?prefix=${one.slice(0, 1)}`, 'tbody tr'],
     'one submission': [`#/submissions/${one}`, '.timeline li'],
   };
   for (const [name, [hash, selector]] of Object.entries(pages)) {

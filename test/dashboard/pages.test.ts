@@ -189,29 +189,30 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await page.getByRole('link', { name: 'Previous page' }).click();
       await rowOf(page, 'many-119').waitFor();
 
-      await page.getByRole('searchbox').fill('many-01');
-      await page.getByRole('table', { name: 'begin with many-01' }).waitFor();
+      await goTo(page, 'submissions');
+      await page.getByRole('textbox', { name: 'ID prefix' }).fill('many-01');
+      await page.getByRole('table', { name: /ID prefix many-01$/ }).waitFor();
       await expect.poll(() => main(page).getByRole('row').count()).toBe(11);
-      await page.getByRole('searchbox').fill('many-017');
-      await page.getByRole('table', { name: 'begin with many-017' }).waitFor();
+      await page.getByRole('textbox', { name: 'ID prefix' }).fill('many-017');
+      await page.getByRole('table', { name: /ID prefix many-017$/ }).waitFor();
       await page.getByRole('link', { name: 'many-017' }).click();
       await page.getByRole('heading', { name: 'many-017' }).waitFor();
 
       await goTo(page, 'submissions');
-      await page.getByLabel('Status').selectOption('cancelled');
-      await page.getByText('No submission is cancelled').waitFor();
+      await page.getByLabel('expired').check();
+      await page.getByText('No submission matches status expired').waitFor();
     });
 
     it('suggests what to do if nothing is found, and explains an invalid search', async () => {
       await track({ submission_id: randomUUID() });
-      const page = await open('submissions?q=nobody');
-      await page.getByText('No tracked id begins with nobody').waitFor();
+      const page = await open('submissions?prefix=nobody');
+      await page.getByText('No submission matches ID prefix nobody').waitFor();
       await page.getByText('npx dawatch track').waitFor();
       await goTo(page, 'submissions');
       await main(page).getByRole('table').waitFor();
-      await page.getByRole('searchbox').fill('not an id');
+      await page.getByRole('textbox', { name: 'ID prefix' }).fill('not an id');
       await page.getByRole('alert').getByText('prefix').waitFor();
-      expect(await main(page).getByRole('table').count(), 'no rows without a request').toBe(0);
+      expect(await main(page).getByRole('table').count(), 'no rows of another search').toBe(0);
     });
 
     it('updates a row in place when the submission becomes final', async () => {

@@ -40,7 +40,11 @@ export function withConditions(command: Command): Command {
     .option('--ended-since <time>', 'only submissions that became final since this time', parseSince)
     .option('--ended-until <time>', 'only submissions that became final before this time', parseSince)
     .option('--prefix <prefix>', 'only ids with this prefix; UUIDs in any case')
-    .option('--search <text>', 'only those with this text in the id or in a value of the metadata, in any case', parseSearch);
+    .option(
+      '--search <text>',
+      'only those with this text in the id or in a value of the metadata, in any case',
+      parseSearch,
+    );
 }
 
 export function toFilter(options: FilterOptions): SubmissionFilter {

@@ -9,6 +9,8 @@ import { SELECT_SUBMISSION, type SubmissionRow, toSubmission } from './submissio
 
 /** Some 20 ms of the event loop if the rows are not cached (row search). */
 const MAX_EXAMINED = 5_000;
+/** The same for a search for a text, which reads each row twice. */
+const MAX_INSPECTED = 2_500;
 /** The ids and metadata that a page searches for a text. Large metadata would take longer than the rows. */
 const MAX_INSPECTED_BYTES = 512 * 1_024;
 
@@ -60,9 +62,10 @@ export class SubmissionSearch {
 
   #find(filter: SubmissionFilter, after: Position | null | undefined, limit: number) {
     const countOf = (statuses: readonly Status[]) => this.#countOf(statuses);
-    const search: Search = { ...searchOf(filter, after ?? undefined, countOf), maxExamined: MAX_EXAMINED };
-    if (filter.search !== undefined) search.inspection = this.#inspectionFor(filter.search);
-    return findBounded(this.#db, search, limit);
+    const search = searchOf(filter, after ?? undefined, countOf);
+    if (filter.search === undefined) return findBounded(this.#db, { ...search, maxExamined: MAX_EXAMINED }, limit);
+    const inspection = this.#inspectionFor(filter.search);
+    return findBounded(this.#db, { ...search, inspection, maxExamined: MAX_INSPECTED }, limit);
   }
 
   #inspectionFor(text: string): NonNullable<Search['inspection']> {

@@ -4,8 +4,11 @@ import { html } from './html.js';
 
 const SHOWN_MS = 2_000;
 
-/** A button that copies a text to the clipboard. `name`: what it copies, such as "the id". @param {{ text: string, name: string }} props */
-export function CopyButton({ text, name }) {
+/**
+ * A button that copies a text to the clipboard. `name`: what it copies, such as "the id"; `label`: shown beside the symbol, if it needs one.
+ * @param {{ text: string, name: string, label?: string }} props
+ */
+export function CopyButton({ text, name, label }) {
   const { announce } = useDashboard();
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const [result, setResult] = useState('');
@@ -25,6 +28,7 @@ export function CopyButton({ text, name }) {
         <rect x="5.5" y="5.5" width="8" height="8" rx="1.5" />
         <path d="M10.5 3.5v-1h-8v8h1" />
       </svg>
+      ${label && ` ${label}`}
     </button>
     ${result && html`<span class="muted" aria-hidden="true">${result}</span>`}
   </span>`;

@@ -3,9 +3,9 @@ import { html } from './html.js';
 
 /**
  * Cursors only lead forward, so the previous page is known only for pages that were opened from it.
- * @param {{ cursor: string, next: string | null, to: (cursor: string | undefined) => string }} props
+ * @param {{ cursor: string, next: string | null, to: (cursor: string | undefined) => string, nextLabel?: string | undefined }} props
  */
-export function Pager({ cursor, next, to }) {
+export function Pager({ cursor, next, to, nextLabel = 'Next page' }) {
   const before = useRef(/** @type {Map<string, string>} */ (new Map()));
   // While a page loads, `next` is still that of the previous page.
   if (next !== null && !before.current.has(next)) before.current.set(next, cursor);
@@ -14,6 +14,6 @@ export function Pager({ cursor, next, to }) {
   return html`<nav class="pager" aria-label="Pages of the list">
     ${cursor !== '' && html`<a href=${to(undefined)}>First page</a>`}
     ${cursor !== '' && previous !== undefined && html`<a href=${to(previous)}>Previous page</a>`}
-    ${next !== null && html`<a href=${to(next)}>Next page</a>`}
+    ${next !== null && html`<a href=${to(next)}>${nextLabel}</a>`}
   </nav>`;
 }

@@ -6,6 +6,11 @@ export function maySeeSubmissions({ scopes }) {
 }
 
 /** @param {Session} session */
+export function mayChangeSubmissions({ scopes }) {
+  return scopes.includes('submissions:write');
+}
+
+/** @param {Session} session */
 export function maySeeNotifications({ scopes }) {
   return scopes.includes('operations:read') || scopes.includes('webhooks:write');
 }

@@ -4,11 +4,15 @@ import { useDashboard, useFeed } from '../data/context.js';
 import { useLoad, useWhileVisible } from '../data/use-load.js';
 import { DeliveryTable } from '../notifications/delivery-table.js';
 import { CopyButton } from '../parts/copy-button.js';
-import { between, text } from '../parts/format.js';
+import { between, text, wholeDuration } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
-import { maySeeNotifications } from '../session/access.js';
+import { hrefTo } from '../router.js';
+import { mayChangeSubmissions, maySeeNotifications } from '../session/access.js';
+import { pathOf } from './changes.js';
+import { SubmissionActions } from './submission-actions.js';
 import { FINAL_STATUSES, TrackHint } from './submission-table.js';
+import { Timeline } from './timeline.js';
 
 const DELIVERIES = 100;
 const REFRESH_MS = 2_000;
@@ -16,7 +20,7 @@ const REFRESH_MS = 2_000;
 /** One submission, from its tracking on. @param {{ id: string }} props */
 export function SubmissionPage({ id }) {
   const { api, session, announce } = useDashboard();
-  const loaded = useLoad((signal) => api.get(`v1/submissions/${encodeURIComponent(id)}`, { signal }), id);
+  const loaded = useLoad((signal) => api.get(pathOf(id), { signal }), id);
   // The URL may contain the UUID in upper case.
   const shownId = loaded.data?.submission_id ?? id;
   // Not every event is a change; "stuck" is not.
@@ -39,8 +43,17 @@ export function SubmissionPage({ id }) {
   if (loaded.error instanceof ApiError && loaded.error.status === 404)
     return html`<h1 tabindex="-1" class="id">${id}</h1>
       <${Empty} title="This submission is not tracked."><${TrackHint} id=${id} /><//>`;
-  return html`<div class="title"><h1 tabindex="-1" class="id">${shownId}</h1><${CopyButton} text=${shownId} name="the id" /></div>
-    <${Loadable} loaded=${loaded}>${(/** @type {any} */ one) => html`<${Details} one=${one} />`}<//>
+  return html`<div class="title">
+      <h1 tabindex="-1" class="id">${shownId}</h1>
+      <${CopyButton} text=${shownId} name="the id" />
+      <${CopyButton} text=${new URL(hrefTo('submissions', shownId), document.baseURI).href} name="the link to this page" label="Link" />
+    </div>
+    <${Loadable} loaded=${loaded}>
+      ${(/** @type {any} */ one) => html`
+        ${mayChangeSubmissions(session) && html`<${SubmissionActions} one=${one} onChanged=${loaded.reload} />`}
+        <${Details} one=${one} />
+      `}
+    <//>
     ${maySeeNotifications(session) && html`<${Deliveries} id=${id} version=${`${loaded.data?.history.length} ${news}`} />`}`;
 }
 
@@ -55,8 +68,14 @@ function Details({ one }) {
     ['Tracked', html`<${Time} at=${one.tracked_at} />`],
     ['Final', html`<${Time} at=${final} />`],
     ['Time to finality', final === null ? null : between(one.tracked_at, final)],
-    ['Deadline', html`<${Time} at=${one.deadline_at} />`],
     ['Requests', String(one.polls)],
+    ['Last response', one.last_polled_at === null ? 'not polled yet' : html`<${Time} at=${one.last_polled_at} />`],
+    ['Next poll', html`<${Time} at=${one.next_poll_at} />`],
+    ['Not found since', html`<${Time} at=${one.not_found_since} />`],
+    ['Deadline', html`<${Time} at=${one.deadline_at} />`],
+    ['Not-found grace', wholeDuration(one.unknown_grace_s)],
+    ['Stuck after', wholeDuration(one.stuck_after_s)],
+    ['Callback URL', one.callback_url && html`<${Copied} value=${one.callback_url} name="the callback URL" />`],
     ...(one.unreadable ? [['Unreadable fields', one.unreadable.join(', ')]] : []),
   ];
   return html`<section aria-label="Summary"><${Facts} of=${facts} /></section>
@@ -72,14 +91,22 @@ function Details({ one }) {
     </div>`;
 }
 
+/** @param {{ value: unknown, name: string }} props */
+function Copied({ value, name }) {
+  return html`<span class="value">${text(value)}</span> <${CopyButton} text=${text(value)} name=${name} />`;
+}
+
 /** @param {{ id: string, title: string, values: Record<string, unknown> | null, nothing: string }} props */
 function Values({ id, title, values, nothing }) {
   return html`<section aria-labelledby=${id}>
-    <h2 id=${id}>${title}</h2>
+    <div class="title">
+      <h2 id=${id}>${title}</h2>
+      ${values !== null && html`<${CopyButton} text=${JSON.stringify(values, null, 2)} name=${`${title} as JSON`} label="JSON" />`}
+    </div>
     ${
       values === null
         ? html`<p class="muted">${nothing}</p>`
-        : html`<${Facts} of=${Object.entries(values).map(([name, value]) => [name, html`<span class="value">${text(value)}</span>`])} />`
+        : html`<${Facts} of=${Object.entries(values).map(([name, value]) => [name, value === null ? null : html`<${Copied} value=${value} name=${name} />`])} />`
     }
   </section>`;
 }
@@ -106,40 +133,4 @@ function Deliveries({ id, version }) {
               ${next_cursor !== null && html`<p class="muted">These are the newest ${DELIVERIES}; there are more.</p>`}`}
     <//>
   </section>`;
-}
-
-/** Every change, oldest first. @param {{ entries: readonly any[] }} props */
-function Timeline({ entries }) {
-  const begin = entries[0]?.at ?? '';
-  return html`<ol class="timeline">
-    ${entries.map((entry, index) => html`<${Entry} key=${entry.seq} entry=${entry} before=${entries[index - 1]} begin=${begin} />`)}
-  </ol>`;
-}
-
-/** @param {{ entry: any, before: any, begin: string }} props */
-function Entry({ entry, before, begin }) {
-  const changes = changedIn(before?.data ?? {}, entry.data ?? {});
-  return html`<li class=${entry.status}>
-    <p>
-      <${Badge} state=${entry.status} />
-      ${entry.previous_status === entry.status && html` <span class="muted">data changed</span>`}
-    </p>
-    <p class="muted"><${Time} at=${entry.at} />${before && ` · ${between(begin, entry.at)} after it was tracked`}</p>
-    ${entry.upstream_state && entry.upstream_state !== before?.upstream_state && html`<p>The upstream says ${entry.upstream_state}</p>`}
-    ${entry.error && html`<p class="wrong">${entry.error}</p>`}
-    ${
-      changes.length > 0 &&
-      html`<details>
-        <summary>${changes.length === 1 ? '1 field of its data' : `${changes.length} fields of its data`}</summary>
-        <dl class="changes">
-          ${changes.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd class="value">${text(value)}</dd></div>`)}
-        </dl>
-      </details>`
-    }
-  </li>`;
-}
-
-/** Fields that were added or changed. @param {Record<string, unknown>} before @param {Record<string, unknown>} now */
-function changedIn(before, now) {
-  return Object.entries(now).filter(([name, value]) => value !== null && text(before[name]) !== text(value));
 }

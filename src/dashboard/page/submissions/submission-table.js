@@ -24,9 +24,42 @@ const COLUMNS = [
   { title: 'Requests', cell: ({ polls }) => polls, class: 'number secondary' },
 ];
 
-/** @param {{ submissions: readonly any[], caption: string, isLoading: boolean }} props */
-export function SubmissionTable({ submissions, caption, isLoading }) {
-  return html`<${Table} caption=${caption} columns=${COLUMNS} rows=${submissions} isBusy=${isLoading} />`;
+/**
+ * @param {{ submissions: readonly any[], caption: string, isLoading: boolean, selected: ReadonlySet<string> | undefined, select: (ids: ReadonlySet<string>) => void }} props
+ *   `selected`: the ids of the selected rows; undefined: rows cannot be selected
+ */
+export function SubmissionTable({ submissions, caption, isLoading, selected, select }) {
+  const columns = selected ? [selectableColumn(submissions, selected, select), ...COLUMNS.slice(1)] : COLUMNS;
+  return html`<${Table} caption=${caption} columns=${columns} rows=${submissions} isBusy=${isLoading} />`;
+}
+
+/** @param {readonly any[]} submissions @param {ReadonlySet<string>} selected @param {(ids: ReadonlySet<string>) => void} select @returns {import('../parts/table.js').Column} */
+function selectableColumn(submissions, selected, select) {
+  const ids = submissions.map(({ submission_id }) => submission_id);
+  const isAll = ids.every((id) => selected.has(id));
+  return {
+    title: html`<input
+        type="checkbox"
+        aria-label="Select all on this page"
+        checked=${isAll}
+        indeterminate=${!isAll && selected.size > 0}
+        onChange=${() => select(new Set(isAll ? [] : ids))}
+      />
+      Submission`,
+    cell: (one) => html`<input
+        type="checkbox"
+        aria-label=${`Select ${one.submission_id}`}
+        checked=${selected.has(one.submission_id)}
+        onChange=${() => select(toggled(selected, one.submission_id))}
+      />
+      ${submissionLink(one)}`,
+  };
+}
+
+/** @param {ReadonlySet<string>} ids @param {string} id */
+function toggled(ids, id) {
+  const others = [...ids].filter((other) => other !== id);
+  return new Set(ids.has(id) ? others : [...others, id]);
 }
 
 /** @param {{ submission_id: string }} submission */
@@ -49,6 +82,11 @@ export function endedBetween(since, until, filter) {
     ended_since: new Date(since).toISOString(),
     ended_until: new Date(until).toISOString(),
   });
+}
+
+/** Whether a submission in this status can be tracked again. @param {string} status */
+export function canRetrack(status) {
+  return FINAL_STATUSES.includes(status) && status !== 'finalized';
 }
 
 /** Commands that track a submission. @param {{ id?: string }} props */

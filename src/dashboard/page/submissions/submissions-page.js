@@ -1,40 +1,106 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
-import { withQuery } from '../data/api.js';
+import { useEffect, useState } from 'preact/hooks';
+import { ApiError } from '../data/api.js';
 import { useDashboard, useFeed } from '../data/context.js';
 import { useLoad } from '../data/use-load.js';
 import { html } from '../parts/html.js';
 import { Pager } from '../parts/pager.js';
-import { Empty, Loadable } from '../parts/parts.js';
-import { hrefTo } from '../router.js';
-import { STATUSES, SubmissionTable, TrackHint } from './submission-table.js';
+import { Empty, Loadable, Time } from '../parts/parts.js';
+import { mayChangeSubmissions } from '../session/access.js';
+import { BulkActions } from './bulk-actions.js';
+import { Count } from './count.js';
+import { FilterForm } from './filter-form.js';
+import { describe, filterOf, hrefOf, queryOf, readQuery } from './filters.js';
+import { SubmissionTable, TrackHint } from './submission-table.js';
 
 const PER_PAGE = 50;
-const TYPING_MS = 300;
+/** A response examines a bounded number of submissions, so that a search for few may need many. */
+const MAX_REQUESTS = 20;
 
-/** The list of all submissions, of one status, or of one ID prefix. @param {{ query: URLSearchParams }} props */
+/** @typedef {import('./filters.js').Filters} Filters */
+
+/** The list of all submissions that match the filters in the URL. @param {{ query: URLSearchParams }} props */
 export function SubmissionsPage({ query }) {
-  const { api } = useDashboard();
-  const status = query.get('status') ?? '';
-  const prefix = query.get('q') ?? '';
-  const cursor = query.get('cursor') ?? '';
-  const path = withQuery('v1/submissions', { status: prefix ? '' : status, prefix, cursor, limit: PER_PAGE });
-  const loaded = useLoad((signal) => api.get(path, { signal }), path);
-  const to = (/** @type {string | undefined} */ place) =>
-    hrefTo('submissions', undefined, { status, q: prefix, cursor: place });
+  const { filters, cursor, unknown } = readQuery(query);
+  const hasAny = filters.length > 0 || unknown.length > 0;
+  if (unknown.length > 0)
+    return html`<h1 tabindex="-1">Submissions</h1>
+      <div class="state failure" role="alert">
+        <p><strong>Unknown filter in the address.</strong> There is no filter named ${unknown.join(', ')}.</p>
+        <a href=${hrefOf(filters)}>Show the list without it</a>
+      </div>`;
+  return html`<h1 tabindex="-1">Submissions</h1>
+    <${List} filters=${filters} cursor=${cursor} hasAny=${hasAny} />`;
+}
+
+/** @param {{ filters: Filters, cursor: string, hasAny: boolean }} props */
+function List({ filters, cursor, hasAny }) {
+  const { api, session } = useDashboard();
+  const href = hrefOf(filters, cursor);
+  const loaded = useLoad((signal) => loadPage(api, { filters, cursor, signal }), href);
+  const [reloads, setReloads] = useState(0);
+  const reload = () => {
+    loaded.reload();
+    setReloads(reloads + 1);
+  };
   useFeed(({ events, isWhole }) => {
-    if (!isWhole) loaded.reload();
+    if (!isWhole) reload();
     else if (events.some(({ data }) => data.submission)) loaded.setData((page) => withEvents(page, events));
   });
+  const [selected, setSelected] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
+  useEffect(() => setSelected(new Set()), [href]);
+  const maySelect = mayChangeSubmissions(session);
+  const errors = loaded.error instanceof ApiError ? loaded.error.byField : new Map();
+  const key = hrefOf(filters);
 
-  return html`<h1 tabindex="-1">Submissions</h1>
-    <${Filter} status=${status} prefix=${prefix} reload=${loaded.reload} />
+  return html`<${FilterForm} filters=${filters} hasAny=${hasAny} errors=${errors} reload=${reload} />
+    ${!loaded.error && html`<${Count} key=${key} filters=${filters} version=${reloads} />`}
+    ${
+      maySelect &&
+      html`<${BulkActions}
+        key=${href}
+        submissions=${(loaded.data?.submissions ?? []).filter((/** @type {any} */ one) => selected.has(one.submission_id))}
+        select=${(/** @type {readonly string[]} */ ids) => setSelected(new Set(ids))}
+        onDone=${reload}
+      />`
+    }
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ page) =>
-        page.submissions.length === 0
-          ? html`<${Nothing} status=${status} prefix=${prefix} cursor=${cursor} />`
-          : html`<${SubmissionTable} submissions=${page.submissions} isLoading=${loaded.isLoading} caption=${captionOf(status, prefix)} />
-              <${Pager} key=${`${status} ${prefix}`} cursor=${cursor} next=${page.next_cursor} to=${to} />`}
+      ${(/** @type {any} */ page) => html`
+        ${
+          page.submissions.length > 0
+            ? html`<${SubmissionTable}
+                submissions=${page.submissions}
+                isLoading=${loaded.isLoading}
+                caption=${captionOf(filters)}
+                selected=${maySelect ? selected : undefined}
+                select=${setSelected}
+              />`
+            : page.next_cursor === null && html`<${Nothing} filters=${filters} cursor=${cursor} />`
+        }
+        ${page.isPart && html`<p class="state muted">Searched ${page.examined_to === null ? 'a part of the ids' : html`back to <${Time} at=${page.examined_to} />`}: ${page.submissions.length} found so far.</p>`}
+        <${Pager}
+          key=${key}
+          cursor=${cursor}
+          next=${page.next_cursor}
+          to=${(/** @type {string | undefined} */ place) => hrefOf(filters, place)}
+          nextLabel=${page.isPart ? 'Continue the search' : undefined}
+        />
+      `}
     <//>`;
+}
+
+/** `isPart`: the page is short although more may follow. @param {import('../data/api.js').Api} api @param {{ filters: Filters, cursor: string, signal: AbortSignal }} of */
+async function loadPage(api, { filters, cursor, signal }) {
+  /** @type {any[]} */
+  const submissions = [];
+  for (let [place, requests] = [cursor, 1]; ; requests++) {
+    const query = queryOf(filters, place);
+    query.set('limit', String(PER_PAGE - submissions.length));
+    const page = await api.get(`v1/submissions?${query}`, { signal });
+    submissions.push(...page.submissions);
+    const isEnd = page.next_cursor === null || submissions.length >= PER_PAGE;
+    if (isEnd || requests === MAX_REQUESTS) return { ...page, submissions, isPart: !isEnd };
+    place = page.next_cursor;
+  }
 }
 
 /** Updates the displayed rows in place; rows never move while the user reads them. @param {any} page @param {readonly any[]} events */
@@ -46,71 +112,20 @@ function withEvents(page, events) {
   return { ...page, submissions };
 }
 
-/** @param {string} status @param {string} prefix */
-function captionOf(status, prefix) {
-  if (prefix) return `Submissions whose IDs begin with ${prefix}`;
-  return status ? `Submissions that are ${status}, newest first` : 'Submissions, newest first';
+/** @param {Filters} filters */
+function captionOf(filters) {
+  const has = (/** @type {string} */ start) => filters.some(([name]) => name.startsWith(start));
+  const order = has('prefix') ? 'by ID' : has('ended_') ? 'the latest end first' : 'newest first';
+  return `Submissions, ${order}${filters.length === 0 ? '' : `: ${describe(filters)}`}`;
 }
 
-/** @param {{ status: string, prefix: string, reload: () => void }} props */
-function Filter({ status, prefix, reload }) {
-  const [typed, setTyped] = useState(prefix);
-  const timer = useRef(/** @type {number | undefined} */ (undefined));
-  useEffect(() => setTyped(prefix), [prefix]);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  const search = (/** @type {string} */ text) => {
-    clearTimeout(timer.current);
-    const q = text.trim();
-    if (q !== prefix) location.replace(hrefTo('submissions', undefined, { q, status: q ? undefined : status }));
-  };
-  const type = (/** @type {string} */ text) => {
-    setTyped(text);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => search(text), TYPING_MS);
-  };
-  const submit = (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    search(typed);
-  };
-  return html`<form class="filter" role="search" onSubmit=${submit}>
-    <label>
-      <span>ID prefix</span>
-      <input
-        type="search"
-        value=${typed}
-        maxlength="128"
-        spellcheck="false"
-        autocomplete="off"
-        onInput=${(/** @type {any} */ event) => type(event.target.value)}
-      />
-    </label>
-    <label>
-      <span>Status</span>
-      <select
-        disabled=${typed.trim() !== ''}
-        title=${typed.trim() === '' ? undefined : 'A search by ID covers all statuses'}
-        onChange=${(/** @type {any} */ event) => {
-          location.hash = hrefTo('submissions', undefined, { status: event.target.value });
-        }}
-      >
-        <option value="" selected=${status === ''}>all</option>
-        ${STATUSES.map((name) => html`<option key=${name} value=${name} selected=${name === status}>${name}</option>`)}
-      </select>
-    </label>
-    <button type="button" onClick=${reload}>Refresh</button>
-  </form>`;
-}
-
-/** @param {{ status: string, prefix: string, cursor: string }} props */
-function Nothing({ status, prefix, cursor }) {
-  if (cursor)
-    return html`<${Empty} title="No more submissions."><p><a href=${hrefTo('submissions', undefined, { status, q: prefix })}>First page</a></p><//>`;
-  if (prefix)
-    return html`<${Empty} title=${`No tracked ID begins with ${prefix}.`}>
-      <p>The search compares the beginning of each ID and is case-sensitive.</p>
-      <${TrackHint} />
-    <//>`;
-  if (status)
-    return html`<${Empty} title=${`No submission is ${status}.`}><p><a href=${hrefTo('submissions')}>Show all</a></p><//>`;
-  return html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`;
+/** @param {{ filters: Filters, cursor: string }} props */
+function Nothing({ filters, cursor }) {
+  if (cursor) return html`<${Empty} title="No more submissions."><p><a href=${hrefOf(filters)}>First page</a></p><//>`;
+  if (filters.length === 0) return html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`;
+  return html`<${Empty} title=${`No submission matches ${describe(filters)}.`}>
+    <p><a href=${hrefOf([])}>Show all submissions</a></p>
+    ${filterOf(filters, 'prefix') && html`<p>The prefix is compared with the beginning of each ID and is case-sensitive.</p>`}
+    ${(filterOf(filters, 'prefix') || filterOf(filters, 'search')) && html`<${TrackHint} />`}
+  <//>`;
 }

@@ -59,7 +59,7 @@ const parameters = {
     .optional()
     .describe(
       'Only submissions whose id, or a value of whose metadata at any depth, contains this text in upper or lower case. There ' +
-        'is no index of it: a page examines at most 5,000 of the submissions that meet the other conditions',
+        'is no index of it: a page examines at most 2,500 of the submissions that meet the other conditions',
     ),
   cursor: cursorText(MAX_CURSOR_CHARS).optional(),
 };

@@ -1,0 +1,77 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { useDashboard } from '../data/context.js';
+import { ConfirmDialog } from '../parts/confirm-dialog.js';
+import { html } from '../parts/html.js';
+import { cancel, retrack } from './changes.js';
+import { OptionsForm } from './options-form.js';
+import { canRetrack, OPEN_STATUSES } from './submission-table.js';
+
+/** What a dialog explains before an action. */
+const QUESTIONS = {
+  cancel: {
+    title: 'Cancel this submission?',
+    label: 'Cancel tracking',
+    effect: 'Its tracking ends, and subscribers receive submission.cancelled. It can be tracked again later.',
+    act: cancel,
+  },
+  retrack: {
+    title: 'Track this submission again?',
+    label: 'Retrack',
+    effect:
+      'It is polled again with the default time limits, its history continues, and subscribers receive submission.retracked. Metadata and callback URL stay.',
+    act: retrack,
+  },
+};
+
+/** Cancel, retrack and change one submission. @param {{ one: any, onChanged: () => void }} props */
+export function SubmissionActions({ one, onChanged }) {
+  const { api, announce } = useDashboard();
+  const [asked, setAsked] = useState(/** @type {keyof typeof QUESTIONS | undefined} */ (undefined));
+  const [isEditing, setIsEditing] = useState(false);
+  const [said, setSaid] = useState('');
+  const message = useRef(/** @type {HTMLElement | null} */ (null));
+  const done = (/** @type {string} */ text) => {
+    setSaid(text);
+    announce(text);
+    onChanged();
+  };
+  const question = asked && QUESTIONS[asked];
+  // The button that had the focus disappears with the dialog, or once the new status is loaded.
+  const focusMessage = () => {
+    if (document.activeElement === document.body) message.current?.focus();
+  };
+  useEffect(() => {
+    if (said) focusMessage();
+  }, [said, one.status]);
+  const closed = () => {
+    setAsked(undefined);
+    focusMessage();
+  };
+  const ask = (/** @type {keyof typeof QUESTIONS} */ name) => {
+    setSaid('');
+    setAsked(name);
+  };
+  return html`<div class="actions">
+      ${OPEN_STATUSES.includes(one.status) && html`<button type="button" onClick=${() => ask('cancel')}>Cancel tracking</button>`}
+      ${canRetrack(one.status) && html`<button type="button" onClick=${() => ask('retrack')}>Retrack</button>`}
+      <button type="button" aria-expanded=${isEditing} onClick=${() => setIsEditing(!isEditing)}>Change options</button>
+      <span tabindex="-1" ref=${message}>${said}</span>
+    </div>
+    ${
+      question &&
+      html`<${ConfirmDialog} title=${question.title} confirm=${question.label} act=${async () => done(await question.act(api, one))} onClose=${closed}>
+        <p>${question.effect}</p>
+      <//>`
+    }
+    ${
+      isEditing &&
+      html`<${OptionsForm}
+        one=${one}
+        onSaved=${(/** @type {string} */ text) => {
+          setIsEditing(false);
+          done(text);
+        }}
+        onClose=${() => setIsEditing(false)}
+      />`
+    }`;
+}
