@@ -89,8 +89,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const first = ensureCredential({ auth, host: listening.host, ledger, now: clock.now() });
     if (first.kind === 'refused') throw new StartError(first.reason);
     if (first.kind === 'made') deps.onNewKey(first.key);
-    const credentialsIn = (settings: Config) => credentialsOf(settings.auth, ledger.credentials, () => clock.now());
-    let credentials = credentialsIn(config);
+    let credentials = credentialsOf(config.auth, ledger.credentials, clock);
 
     const traces = await startTracing(deps.tracing, { ledger, clock, log, version: VERSION });
     opened.push(() => traces?.tracer.close(leftMs()));
@@ -165,7 +164,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
           throw new StartError('no credential would be left: set DAWATCH_API_KEY, or run `dawatch token create`');
         const applyRouting = await notifications.prepare(next);
         return () => {
-          credentials = credentialsIn(next);
+          credentials = credentialsOf(next.auth, ledger.credentials, clock);
           users.useBearer(next.upstreams.default.bearer);
           applyRouting();
           for (const [name, upstream] of changed) {
@@ -190,7 +189,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
       lookup,
       users,
       submitters,
-      credentials: (hash) => credentials(hash),
+      credentials: (hash) => credentials.find(hash),
+      hasConfiguredAdmin: () => credentials.hasConfiguredAdmin,
       reload: (actor) => settings.reload(actor),
       refusalOf,
       publicUrl,

@@ -1,3 +1,4 @@
+import { CredentialRequests } from './access/credentials.ts';
 import { pause, retryDelayMs } from './backoff.ts';
 import { DeliveryRequests } from './deliveries.ts';
 import { bodyOf, ConnectionError, isTransient, notDawatchError, toApiError } from './errors.ts';
@@ -47,7 +48,6 @@ const MAX_OUTAGE_MS = 60_000;
 const CALL_TIMEOUT_MS = 60_000;
 /** Timeout of requests that read the whole ledger or audit. */
 const LONG_TIMEOUT_MS = 600_000;
-
 /** Added to the duration of a long poll. */
 const RESPONSE_MARGIN_MS = 5_000;
 
@@ -67,6 +67,8 @@ export class DawatchClient {
   readonly alerts: AlertRequests;
   /** Channels of the settings. Needs the role admin. */
   readonly channels: ChannelRequests;
+  /** Tokens of clients. Needs the role admin. */
+  readonly credentials: CredentialRequests;
 
   constructor(options: DawatchClientOptions) {
     this.#url = options.url.replace(/\/+$/, '');
@@ -80,6 +82,7 @@ export class DawatchClient {
     this.deliveries = new DeliveryRequests(send);
     this.alerts = new AlertRequests(send);
     this.channels = new ChannelRequests(send);
+    this.credentials = new CredentialRequests(send);
     this.#search = new SearchRequests((method, path, body) => this.#request(method, path, { body }));
   }
 
@@ -228,10 +231,7 @@ export class DawatchClient {
     return this.#requestWithToken<User[]>('GET', `/admin/get_all_users?limit=${limit}`);
   }
 
-  /**
-   * Reloads the settings of the server and returns the names of those that changed. Needs the role admin. Throws ApiError with
-   * status 409 if they are invalid or a change needs a restart; then nothing was applied.
-   */
+  /** Applies changed settings and returns their names. ApiError 409: invalid, or a restart is needed; nothing was applied. Needs the role admin. */
   reload(): Promise<{ changes: string[] }> {
     return this.#requestWithToken('POST', '/v1/reload');
   }

@@ -1,5 +1,14 @@
 /** The package `@dawatch/client`: needs only what Node 20.3, Bun and browsers have in common. `@dawatch/client/webhook` needs Node's crypto. */
 
+export type {
+  Credential,
+  CredentialPage,
+  CredentialPatch,
+  CredentialWithSecret,
+  NewCredential,
+  Role,
+  Scope,
+} from './access/credentials.ts';
 export { DawatchClient, type DawatchClientOptions } from './client.ts';
 export type {
   Delivery,

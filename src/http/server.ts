@@ -36,6 +36,7 @@ import { parseQuery } from './query.ts';
 import { addRequestLog, logOf, requestIdOf } from './request-log.ts';
 import { registerAudit } from './routes/audit/audit.ts';
 import { registerErasures } from './routes/audit/erasures.ts';
+import { registerCredentials } from './routes/credentials/credentials.ts';
 import { registerDeliveries } from './routes/deliveries.ts';
 import { registerHealth } from './routes/health.ts';
 import { registerAlertChanges, registerAlerts } from './routes/notifications/alerts.ts';
@@ -67,6 +68,8 @@ export type HttpDeps = {
   users: Users;
   submitters: Submitters;
   credentials: Credentials;
+  /** Whether the settings have a credential with the scope admin. */
+  hasConfiguredAdmin: () => boolean;
   /** Returns why a webhook URL is not allowed; undefined if it is. */
   refusalOf: (url: string) => string | undefined;
   /** The setting `server.public_url`. */
@@ -194,6 +197,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     guarded.addHook('onRequest', requireScope(authenticator));
     registerAudit(guarded, deps);
     registerErasures(guarded, deps);
+    registerCredentials(guarded, deps);
     registerWebhooks(guarded, deps);
     registerDeliveries(guarded, deps);
     registerAlertChanges(guarded, deps);

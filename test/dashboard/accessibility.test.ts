@@ -126,6 +126,28 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: 60_000 }, () 
     expectNothing();
   });
 
+  it('axe reports nothing on the page of tokens and its dialogs, in light and dark mode', async () => {
+    const page = await browser.open(app.url);
+    const { check, visit, expectNothing } = inspect(page);
+    await signIn(page, ADMIN_TOKEN);
+    await visit('tokens', async () => {
+      await page.getByLabel('Permissions').selectOption('scopes of its own');
+      await page.getByLabel('webhooks:write').check();
+    });
+    await page.getByLabel('Name of the client').fill('deploys');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('dialog').waitFor();
+    await check('a new token');
+    await page.getByRole('button', { name: 'It is saved' }).click();
+    for (const name of ['Rotate', 'Change', 'Revoke']) {
+      await page.getByRole('button', { name: `${name}: deploys` }).click();
+      await page.getByRole('dialog').waitFor();
+      await check(name);
+      await page.getByRole('button', { name: 'Back' }).click();
+    }
+    expectNothing();
+  });
+
   it('axe reports nothing during actions on webhooks and deliveries, in light and dark mode', async () => {
     const { id, working } = await fill();
     const page = await browser.open(app.url);

@@ -97,7 +97,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       const admin = await open();
       await expect
         .poll(() => names(admin))
-        .toEqual(['Overview', 'Submissions', 'Pacing', 'Reports', 'Webhooks', 'Deliveries', 'Users']);
+        .toEqual(['Overview', 'Submissions', 'Pacing', 'Reports', 'Webhooks', 'Deliveries', 'Users', 'Tokens']);
       const operator = await browser.open(app.url);
       await signIn(operator, operatorToken());
       await expect

@@ -4,9 +4,10 @@ import { WebhooksPage } from './notifications/webhooks-page.js';
 import { OverviewPage } from './overview/overview-page.js';
 import { PacingPage } from './pacing/pacing-page.js';
 import { ReportsPage } from './reports/reports-page.js';
-import { mayLookUpUsers, maySeeNotifications, maySeeSubmissions } from './session/access.js';
+import { isAdmin, mayLookUpUsers, maySeeNotifications, maySeeSubmissions } from './session/access.js';
 import { SubmissionPage } from './submissions/submission-page.js';
 import { SubmissionsPage } from './submissions/submissions-page.js';
+import { TokensPage } from './tokens/tokens-page.js';
 import { UsersPage } from './users/users-page.js';
 
 /**
@@ -22,4 +23,5 @@ export const PAGES = {
   webhooks: { title: 'Webhooks', key: 'w', may: maySeeNotifications, All: WebhooksPage, One: WebhookPage },
   deliveries: { title: 'Deliveries', key: 'd', may: maySeeNotifications, All: DeliveriesPage },
   users: { title: 'Users', key: 'u', may: mayLookUpUsers, All: UsersPage },
+  tokens: { title: 'Tokens', key: 't', may: isAdmin, All: TokensPage },
 };

@@ -17,6 +17,8 @@ export const AUDIT_ACTIONS = {
   'users.list': 'a list of users',
   'settings.reload': 'changed settings were applied or refused',
   'tokens.create': 'a token was created; subject: its id',
+  'tokens.update': 'the name or expiry of a token was changed; subject: its id',
+  'tokens.rotate': 'the secret of a token was replaced, and the new one shown; subject: its id',
   'tokens.revoke': 'a token was revoked; subject: its id',
   'webhooks.create': 'a webhook was created, and its secret shown; subject: its id',
   'webhooks.update': 'a webhook was changed; subject: its id',

@@ -1,14 +1,18 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Config } from '../../config/schema.ts';
-import { fromStoredRights, ROLES, type Role, rightsOfRole } from '../../domain/access/scopes.ts';
+import {
+  fromStoredRights,
+  type Rights,
+  ROLES,
+  type Role,
+  rightsOfRole,
+  toStoredRights,
+} from '../../domain/access/scopes.ts';
 import { type Actor, SERVER } from '../../domain/audit/actions.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { iso } from '../../domain/timestamps.ts';
 import type { AuditTrail } from '../../ledger/access/audit.ts';
-import type {
-  CredentialRecord,
-  CredentialStore,
-  FoundCredential,
-  NewCredential,
-} from '../../ledger/access/credentials.ts';
+import type { CredentialRecord, CredentialStore, FoundCredential } from '../../ledger/access/credentials.ts';
 import { LedgerError } from '../../ledger/file/errors.ts';
 import { isLoopback } from '../../platform/addresses.ts';
 import type { Caller, Credentials } from '../ports.ts';
@@ -33,22 +37,31 @@ export function hasTokenForm(secret: string): boolean {
   return isOwnToken(secret) && /^[a-z]+_[a-z]+_[\w-]{43}$/.test(secret);
 }
 
-/** Returns the lookup of configured and stored credentials. */
-export function credentialsOf(auth: Config['auth'], store: CredentialStore, now: () => number): Credentials {
+/** The lookup of configured and stored credentials. `hasConfiguredAdmin`: whether the settings have one with the scope admin. */
+export function credentialsOf(
+  auth: Config['auth'],
+  store: CredentialStore,
+  clock: Pick<Clock, 'now'>,
+): { find: Credentials; hasConfiguredAdmin: boolean } {
   const configured: { hash: Buffer; caller: Caller }[] = [];
   const add = (secret: string, role: Role, name: string) =>
     configured.push({ hash: sha256(secret), caller: { id: null, ...rightsOfRole(role), tenant: null, name } });
   if (auth.api_key !== undefined) add(auth.api_key, 'service', 'DAWATCH_API_KEY');
   if (auth.admin_token !== undefined) add(auth.admin_token, 'admin', 'DAWATCH_ADMIN_TOKEN');
-  return (hash) => {
-    // All are compared, so that the time does not reveal which one matched.
-    const known = configured.filter((one) => timingSafeEqual(one.hash, hash))[0];
-    if (known) return known.caller;
-    const found = store.find(hash, now());
-    const rights = found && fromStoredRights(found);
-    if (!rights) return undefined;
-    recordUse(store, found, now());
-    return { id: found.id, ...rights, tenant: found.tenant, name: found.name };
+  return {
+    find(hash) {
+      // All are compared, so that the time does not reveal which one matched.
+      const known = configured.filter((one) => timingSafeEqual(one.hash, hash))[0];
+      if (known) return known.caller;
+      const now = clock.now();
+      const found = store.find(hash, now);
+      const rights = found && fromStoredRights(found);
+      if (!rights) return undefined;
+      recordUse(store, found, now);
+      return { id: found.id, ...rights, tenant: found.tenant, name: found.name };
+    },
+    // A token that is also the api_key has the role service.
+    hasConfiguredAdmin: auth.admin_token !== undefined && auth.admin_token !== auth.api_key,
   };
 }
 
@@ -61,17 +74,25 @@ function recordUse(store: CredentialStore, found: FoundCredential, now: number):
   }
 }
 
-/** Stores a token with its audit entry. */
-export function storeToken(
-  { credentials, audit }: { credentials: CredentialStore; audit: AuditTrail },
-  { actor, token, now }: { actor: Actor; token: NewCredential; now: number },
-): CredentialRecord {
-  return audit.change(
-    actor,
-    now,
-    () => credentials.add(token, now),
-    ({ id }) => ({ action: 'tokens.create', subject: String(id), detail: token.role }),
-  );
+export type CredentialLedger = { credentials: CredentialStore; audit: AuditTrail };
+
+/** A stored credential and its new secret, which is stored only as a hash. */
+export type IssuedCredential = { record: CredentialRecord; secret: string };
+
+/** Stores a credential with its audit entry in one transaction. Throws LedgerError. */
+export function createCredential(
+  { credentials, audit }: CredentialLedger,
+  change: { actor: Actor; now: number; credential: { rights: Rights; name: string; expiresAt: number | null } },
+): IssuedCredential {
+  const { actor, now, credential } = change;
+  const { rights, name, expiresAt } = credential;
+  const secret = makeToken(rights.role);
+  const stored = toStoredRights(rights);
+  const expiry = expiresAt === null ? '' : `, expires ${iso(expiresAt)}`;
+  const add = () => credentials.add({ hash: sha256(secret), ...stored, name, expiresAt }, now);
+  const detail = `${stored.scopes ?? stored.role}${expiry}`;
+  const record = audit.change(actor, now, add, ({ id }) => ({ action: 'tokens.create', subject: String(id), detail }));
+  return { record, secret };
 }
 
 /**
@@ -81,7 +102,7 @@ export function storeToken(
 export function ensureCredential(deps: {
   auth: Config['auth'];
   host: string;
-  ledger: { credentials: CredentialStore; audit: AuditTrail };
+  ledger: CredentialLedger;
   now: number;
 }): { kind: 'there' } | { kind: 'made'; key: string } | { kind: 'refused'; reason: string } {
   const { auth, host, ledger, now } = deps;
@@ -91,7 +112,7 @@ export function ensureCredential(deps: {
     const how = 'set DAWATCH_API_KEY (at least 16 characters), or make a token with `dawatch token create`';
     return { kind: 'refused', reason: `refusing to listen on ${host} without a credential: ${how}` };
   }
-  const key = makeToken('service');
-  storeToken(ledger, { actor: SERVER, token: { hash: sha256(key), role: 'service', name: 'first start' }, now });
-  return { kind: 'made', key };
+  const credential = { rights: rightsOfRole('service'), name: 'first start', expiresAt: null };
+  const { secret } = createCredential(ledger, { actor: SERVER, credential, now });
+  return { kind: 'made', key: secret };
 }

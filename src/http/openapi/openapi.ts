@@ -19,6 +19,7 @@ const TAGS = [
   { name: 'events', description: 'The live feed of events' },
   { name: 'notifications', description: 'Webhooks, channels and deliveries' },
   { name: 'alerts', description: 'Firing alerts, acknowledgements, mutes and maintenance windows' },
+  { name: 'credentials', description: 'Tokens of clients: scopes, expiry, rotation' },
   { name: 'users', description: 'Audited lookups of users of the upstream' },
   { name: 'operations', description: 'For operators of dawatch' },
 ];

@@ -1,18 +1,10 @@
 import { z } from 'zod';
-import { ROLES, SCOPES } from '../../domain/access/scopes.ts';
+import { SCOPES } from '../../domain/access/scopes.ts';
 import { type Authenticator, actorOf, requireScope } from '../access/access.ts';
 import type { Caller, Reload, TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendProblem } from '../problems.ts';
 import type { Users } from '../services.ts';
-
-const roleSchema = z
-  .enum(ROLES)
-  .describe(
-    'service: submissions; user: lookups of single users; operator: reads what operators watch; admin: everything',
-  )
-  .meta({ id: 'Role' });
-
-const scopeSchema = z.enum(SCOPES).describe('What a credential may do; admin includes all').meta({ id: 'Scope' });
+import { roleSchema, scopeSchema } from './credentials/credential-body.ts';
 
 const usersBearer = z
   .enum(['dawatch', 'upstream'])

@@ -1,4 +1,5 @@
 import type { LedgerDatabase } from '../file/ledger-database.ts';
+import { takePage } from '../file/page.ts';
 
 /** `role` and `scopes`: see `toStoredRights`; scopes default to those of the role. `expiresAt`: epoch milliseconds; default: never. */
 export type NewCredential = {
@@ -23,6 +24,9 @@ export type CredentialRecord = {
   expiresAt: number | null;
   revokedAt: number | null;
 };
+
+/** A secret that a rotation has replaced and that is still accepted. Times are epoch milliseconds. */
+export type ReplacedSecret = { validUntil: number; lastUsedAt: number | null };
 
 /** A valid credential. `lastUsedAt` is that of the secret with this hash. */
 export type FoundCredential = CredentialRecord & { hash: Buffer; isReplaced: boolean };
@@ -55,11 +59,59 @@ export class CredentialStore {
     return this.#db.rows(`SELECT ${COLUMNS} FROM credentials ORDER BY id`);
   }
 
+  /** Returns a page, newest first, including expired and revoked ones, and the position to continue `before`; null at the end. */
+  page(query: { limit: number; before?: number | undefined }): {
+    credentials: CredentialRecord[];
+    nextBefore: number | null;
+  } {
+    const { limit, before = Number.MAX_SAFE_INTEGER } = query;
+    const rows = this.#db.iterate<CredentialRecord>(PAGE, before, limit + 1);
+    const { page, hasMore } = takePage(rows, limit);
+    return { credentials: page, nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null };
+  }
+
+  /** Returns a credential of any state. */
+  get(id: number): CredentialRecord | undefined {
+    return this.#db.row(`SELECT ${COLUMNS} FROM credentials WHERE id = ?`, id);
+  }
+
   /** Takes effect with the next request. Returns false if the credential is unknown or already revoked. */
   revoke(id: number, now: number): boolean {
-    return (
-      this.#db.run`UPDATE credentials SET revoked_at = ${now} WHERE id = ${id} AND revoked_at IS NULL`.changes === 1
-    );
+    return this.#db.transaction(() => {
+      const { changes } = this.#db.run`
+        UPDATE credentials SET revoked_at = ${now} WHERE id = ${id} AND revoked_at IS NULL`;
+      if (changes === 1) this.#db.run`DELETE FROM credential_secrets WHERE credential = ${id}`;
+      return changes === 1;
+    });
+  }
+
+  /** Changes the name and the expiry. An expired credential with a later expiry is valid again. */
+  update(id: number, { name, expiresAt }: { name: string; expiresAt: number | null }): void {
+    this.#db.run`UPDATE credentials SET name = ${name}, expires_at = ${expiresAt} WHERE id = ${id}`;
+  }
+
+  /** Replaces the secret. The replaced one is accepted until `oldUntil`, those of earlier rotations no longer than that. */
+  rotate(id: number, hash: Buffer, { oldUntil, now }: { oldUntil: number; now: number }): void {
+    this.#db.transaction(() => {
+      this.#db.run`
+        INSERT INTO credential_secrets (hash, credential, valid_until, last_used_at)
+        SELECT hash, id, ${oldUntil}, last_used_at FROM credentials WHERE id = ${id}`;
+      this.#db.run`UPDATE credential_secrets SET valid_until = min(valid_until, ${oldUntil}) WHERE credential = ${id}`;
+      this.#db.run`DELETE FROM credential_secrets WHERE credential = ${id} AND valid_until <= ${now}`;
+      this.#db.run`UPDATE credentials SET hash = ${hash}, last_used_at = NULL WHERE id = ${id}`;
+    });
+  }
+
+  /** Returns the replaced secrets that are still accepted, the newest first. */
+  replacedSecrets(id: number, now: number): ReplacedSecret[] {
+    return this.#db.rows`
+      SELECT valid_until AS validUntil, last_used_at AS lastUsedAt FROM credential_secrets
+      WHERE credential = ${id} AND valid_until > ${now} ORDER BY valid_until DESC`;
+  }
+
+  /** Whether a credential other than this one, of no tenant and with the scope admin, is valid after that time. */
+  isOtherAdminValid(id: number, after: number): boolean {
+    return this.#db.row(OTHER_ADMIN, id, after) !== undefined;
   }
 
   /** Returns the valid credential whose secret has this hash, also one that a rotation has replaced and that is still accepted. */
@@ -92,6 +144,10 @@ export class CredentialStore {
 const COLUMNS =
   'id, role, scopes, tenant, name, created_at AS createdAt, last_used_at AS lastUsedAt, expires_at AS expiresAt, revoked_at AS revokedAt';
 const IS_VALID = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)';
+const PAGE = `SELECT ${COLUMNS} FROM credentials WHERE id < ? ORDER BY id DESC LIMIT ?`;
+const OTHER_ADMIN = `
+  SELECT 1 FROM credentials
+  WHERE id <> ? AND tenant IS NULL AND (role = 'admin' OR ' ' || scopes || ' ' LIKE '% admin %') AND ${IS_VALID} LIMIT 1`;
 const FIND_REPLACED = `
   SELECT id, role, scopes, tenant, name, created_at AS createdAt, s.last_used_at AS lastUsedAt, expires_at AS expiresAt,
          revoked_at AS revokedAt

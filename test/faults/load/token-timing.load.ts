@@ -59,7 +59,7 @@ test('a locked address learns nothing from the response time to a right key', ()
 function credentials(auth: { api_key: string | undefined; admin_token: string | undefined }) {
   const ledger = new Ledger({ file: join(tempFolder(), 'ledger.db'), now: 0 });
   onTestFinished(() => ledger.close());
-  return credentialsOf(auth as Parameters<typeof credentialsOf>[0], ledger.credentials, () => 0);
+  return credentialsOf(auth as Parameters<typeof credentialsOf>[0], ledger.credentials, { now: () => 0 }).find;
 }
 
 function naive(one: string, other: string): boolean {

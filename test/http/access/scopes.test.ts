@@ -68,7 +68,7 @@ it('a token with scopes of its own has the form of a token of dawatch', () => {
 
 it('a stored credential with rights that this version does not know is not valid', () => {
   const { credentials: store } = openLedger();
-  const find = credentialsOf({ api_key: undefined, admin_token: undefined }, store, () => 1);
+  const { find } = credentialsOf({ api_key: undefined, admin_token: undefined }, store, { now: () => 1 });
   store.add({ hash: sha256('a'), ...toStoredRights(rightsOfScopes(['users:read'])), name: 'known' }, 0);
   store.add({ hash: sha256('b'), role: 'owner', name: 'newer role' }, 0);
   store.add({ hash: sha256('c'), role: 'scoped', scopes: 'users:read users:write', name: 'newer scope' }, 0);

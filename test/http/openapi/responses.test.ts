@@ -27,6 +27,8 @@ const ELSEWHERE = [
   'POST /v1/alerts/{id}/acknowledge 409',
   'DELETE /v1/alerts/{id}/acknowledge 409',
   'POST /v1/mutes 409',
+  // The settings of this server have an admin token: test/http/routes/credentials/credentials.test.ts.
+  'DELETE /v1/credentials/{id} 409',
 ];
 const isListed = (route: string, status: string) =>
   status in LISTED || ['GET /v1/events 200', `${OPEN_TO_ALL_ROLES} 403`, ...ELSEWHERE].includes(`${route} ${status}`);
@@ -267,18 +269,45 @@ const ALERTS: typeof CASES = [
   ],
 ];
 
+let credential = '';
+const onCredential = (method: string, path = '', body?: unknown, id = credential) =>
+  on(`${method} /v1/credentials/{id}${path}`, body, id);
+const CREDENTIALS: typeof CASES = [
+  [
+    'POST /v1/credentials',
+    201,
+    async () => {
+      const response = await admin('POST /v1/credentials');
+      credential = String(JSON.parse(response.text).id);
+      return response;
+    },
+  ],
+  ['GET /v1/credentials/{id}', 200, () => onCredential('GET')],
+  ['GET /v1/credentials/{id}', 404, () => onCredential('GET', '', undefined, '4711')],
+  ['PATCH /v1/credentials/{id}', 200, () => onCredential('PATCH', '', { name: 'documented' })],
+  ['PATCH /v1/credentials/{id}', 404, () => onCredential('PATCH', '', { name: 'x' }, '4711')],
+  ['POST /v1/credentials/{id}/rotate', 200, () => onCredential('POST', '/rotate', {})],
+  ['POST /v1/credentials/{id}/rotate', 404, () => onCredential('POST', '/rotate', {}, '4711')],
+  ['DELETE /v1/credentials/{id}', 204, () => onCredential('DELETE')],
+  ['DELETE /v1/credentials/{id}', 404, () => onCredential('DELETE', '', undefined, '4711')],
+  ['PATCH /v1/credentials/{id}', 409, () => onCredential('PATCH', '', { name: 'x' })],
+  ['POST /v1/credentials/{id}/rotate', 409, () => onCredential('POST', '/rotate', {})],
+];
+
 beforeAll(async () => {
   spec = await fetchDocument(lookups().url);
 });
 
 describe('a real response is as documented:', () => {
-  it.each([...CASES, ...NOTIFICATIONS, ...ALERTS])('%s with %i', async (route, status, request) => {
+  it.each([...CASES, ...NOTIFICATIONS, ...ALERTS, ...CREDENTIALS])('%s with %i', async (route, status, request) => {
     expectDocumented(route, status, await request());
   });
 });
 
 describe('on every route', () => {
-  const shown = new Set([...CASES, ...NOTIFICATIONS, ...ALERTS].map(([route, status]) => `${route} ${status}`));
+  const shown = new Set(
+    [...CASES, ...NOTIFICATIONS, ...ALERTS, ...CREDENTIALS].map(([route, status]) => `${route} ${status}`),
+  );
   const routes = (status: number) =>
     [...spec.operations].filter(([route, { responses }]) => {
       const isNew = responses[status] !== undefined && !shown.has(`${route} ${status}`);

@@ -1,31 +1,52 @@
-import { type Command, Option } from 'commander';
-import { ROLES, type Role } from '../../../domain/access/scopes.ts';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { nameProblem } from '../../../domain/access/credential.ts';
+import {
+  type Rights,
+  ROLES,
+  type Role,
+  rightsOfRole,
+  rightsOfScopes,
+  SCOPES,
+  type Scope,
+} from '../../../domain/access/scopes.ts';
 import { escapeText } from '../../../domain/text.ts';
-import { sha256 } from '../../../http/access/access.ts';
-import { makeToken, storeToken } from '../../../http/access/credentials.ts';
-
+import {
+  type CredentialRefusal,
+  DAY_S,
+  MAX_OVERLAP_S,
+  revokeCredential,
+  rotateCredential,
+  updateCredential,
+} from '../../../http/access/credential-changes.ts';
+import { type CredentialLedger, createCredential } from '../../../http/access/credentials.ts';
+import { toCredentialBody } from '../../../http/routes/credentials/credential-body.ts';
 import { AuditTrail } from '../../../ledger/access/audit.ts';
 import { type CredentialRecord, CredentialStore } from '../../../ledger/access/credentials.ts';
 import { openBeside } from '../../../ledger/file/open.ts';
 import { commandActor } from '../../actor.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
+import { durationOption } from '../../input/duration.ts';
 import { numberFrom } from '../../input/numbers.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
+import { parseAhead } from '../../input/since.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
-/** 1 to 64 printable characters; spaces only between them. */
-const NAME_PATTERN = /^(?! )[^\p{C}\p{Zl}\p{Zp}]{1,64}(?<! )$/u;
+/** Returns the expiry for the current time, both in epoch milliseconds; null: never. */
+type Expiry = (now: number) => number | null;
 
-/** Names that the audit uses for callers without a token in the ledger. */
-const RESERVED_NAME = /^(?:forwarded|DAWATCH_|cli:|SIGHUP$|dawatch$)/i;
+const NEVER = 'never';
 
 export function addToken(program: Command): void {
   const token = program
     .command('token')
-    .description('Create, list and revoke the tokens of clients. Works on the ledger, also while the server runs.');
+    .description(
+      'Create, list, rotate and revoke the tokens of clients. Works on the ledger, also while the server runs.',
+    );
   addCreate(token);
   addList(token);
+  addUpdate(token);
+  addRotate(token);
   addRevoke(token);
 }
 
@@ -33,71 +54,171 @@ function addCreate(token: Command): void {
   withSettings(token.command('create'))
     .description('Create a token and print it. It cannot be shown again, because only its hash is stored.')
     .addOption(
-      new Option('--role <role>', 'service: submissions; user: lookup of one user; admin: everything')
-        .choices(ROLES)
-        .makeOptionMandatory(),
+      new Option(
+        '--role <role>',
+        'service: submissions; user: lookup of one user; operator: reads what operators watch; admin: everything',
+      ).choices(ROLES),
     )
-    .requiredOption('--name <name>', 'name of the client, 1 to 64 characters; appears in the audit')
+    .option('--scopes <scopes>', `instead of a role, separated by commas: ${SCOPES.join(', ')}`, parseScopes)
+    .requiredOption('--name <name>', 'name of the client, 1 to 64 characters; appears in the audit', parseName)
+    .option('--expires <time>', 'when it expires: 90d (from now), or 2027-01-02T03:04:05Z (default: never)', parseAhead)
     .addHelpText('after', '\nExample:\n  DAWATCH_API_KEY=$(dawatch token create --role service --name billing)')
-    .action((options: SettingsOptions & { role: Role; name: string }) => {
-      const { role, name } = options;
-      if (!NAME_PATTERN.test(name))
-        throw new CommandError(
-          '--name must be 1 to 64 printable characters, with spaces only between them',
-          ExitCode.usage,
-        );
-      if (RESERVED_NAME.test(name))
-        throw new CommandError(
-          '--name must not begin with "forwarded", "DAWATCH_" or "cli:", or be "SIGHUP" or "dawatch"',
-          ExitCode.usage,
-        );
-      const secret = makeToken(role);
-      const token = { hash: sha256(secret), role, name };
-      const { id } = withLedger(options, (ledger) =>
-        storeToken(ledger, { actor: commandActor(), token, now: Date.now() }),
+    .action((options: SettingsOptions & { role?: Role; scopes?: Scope[]; name: string; expires?: Expiry }) => {
+      const { name, expires } = options;
+      const rights = rightsIn(options);
+      const now = Date.now();
+      const credential = { rights, name, expiresAt: expires ? futureTime(expires, now) : null };
+      const { record, secret } = withLedger(options, (ledger) =>
+        createCredential(ledger, { actor: commandActor(), now, credential }),
       );
-      process.stderr.write(`token ${id}, ${role}, "${name}": save it now, it cannot be shown again\n`);
-      process.stdout.write(`${secret}\n`);
+      const what = rights.role ?? [...rights.scopes].join(' ');
+      printSecret(record, secret, what);
     });
 }
 
 function addList(token: Command): void {
   withSettings(token.command('list'))
-    .description('List all tokens with role, name and last use, but not the tokens themselves.')
+    .description('List all tokens with role, name, last use and expiry, but not the tokens themselves.')
     .option('--json', 'print a JSON array')
     .addHelpText(
       'after',
       '\nCredentials set with DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN are not in the ledger and not listed.',
     )
     .action((options: SettingsOptions & { json?: boolean }) => {
-      const rows = withLedger(options, ({ credentials }) => credentials.list()).map(toRow);
+      const now = Date.now();
+      const rows = withLedger(options, ({ credentials }) =>
+        credentials
+          .list()
+          .map((record) => toCredentialBody(record, { replaced: credentials.replacedSecrets(record.id, now), now })),
+      );
       process.stdout.write(options.json ? `${toJson(rows, 2)}\n` : toTable(rows));
     });
 }
 
-function addRevoke(token: Command): void {
-  withSettings(token.command('revoke'))
-    .description('Revoke a token, so that requests with it are refused, also by a running server.')
-    .argument('<id>', 'number of the token, from `dawatch token list`', numberFrom('dawatch token list'))
-    .addHelpText('after', '\nExample:\n  dawatch token revoke 3')
-    .action((id: number, options: SettingsOptions) => {
-      withLedger(options, ({ credentials, audit }) => {
-        const now = Date.now();
-        const entry = { action: 'tokens.revoke', subject: String(id) } as const;
-        const revoke = () => credentials.revoke(id, now);
-        const isRevoked = audit.change(commandActor(), now, revoke, (revoked) => (revoked ? entry : undefined));
-        const known = credentials.list().find((record) => record.id === id);
-        if (!known)
-          throw new CommandError(`there is no token ${id}: \`dawatch token list\` shows them`, ExitCode.usage);
-        process.stderr.write(`token ${id}, "${escapeText(known.name)}", ${isRevoked ? 'is' : 'was already'} revoked\n`);
-      });
+function addUpdate(token: Command): void {
+  withForce(withId(token, 'update'))
+    .description('Change the name or the expiry of a token. A later expiry makes an expired token valid again.')
+    .option('--name <name>', 'name of the client, 1 to 64 characters', parseName)
+    .option(
+      '--expires <time>',
+      `when it expires: 90d (from now), 2027-01-02T03:04:05Z, or ${NEVER}`,
+      (text): Expiry => (text === NEVER ? () => null : parseAhead(text)),
+    )
+    .addHelpText('after', '\nExample:\n  dawatch token update 3 --expires 90d')
+    .action((id: number, options: SettingsOptions & Force & { name?: string; expires?: Expiry }) => {
+      const { name, expires, force: isLastAllowed = false } = options;
+      if (name === undefined && expires === undefined)
+        throw new CommandError('--name or --expires is required', ExitCode.usage);
+      const now = Date.now();
+      const patch = { name, expiresAt: expires && futureTime(expires, now) };
+      const result = withLedger(options, (ledger) =>
+        updateCredential(ledger, { actor: commandActor(), now, id, patch, isLastAllowed }),
+      );
+      if (result.kind !== 'updated') throw refused(id, result);
+      const { expiresAt } = result.record;
+      const expiry = expiresAt === null ? 'does not expire' : `expires at ${new Date(expiresAt).toISOString()}`;
+      process.stderr.write(`${titleOf(result.record)}, ${expiry}\n`);
     });
 }
 
-function withLedger<T>(
-  options: SettingsOptions,
-  work: (ledger: { credentials: CredentialStore; audit: AuditTrail }) => T,
-): T {
+function addRotate(token: Command): void {
+  const limits = { least: '0s', most: `${MAX_OVERLAP_S / DAY_S}d`, fallback: '24h' };
+  withId(token, 'rotate')
+    .description(
+      'Replace a token and print the new one, which cannot be shown again. Both are accepted for a while. Tokens of earlier rotations are accepted no longer than that.',
+    )
+    .addOption(durationOption('--overlap', 'how long the old token is accepted', limits))
+    .addHelpText('after', '\nExample:\n  DAWATCH_API_KEY=$(dawatch token rotate 3 --overlap 2h)')
+    .action((id: number, options: SettingsOptions & { overlap: number }) => {
+      const now = Date.now();
+      const overlapS = Math.ceil(options.overlap / 1_000);
+      const result = withLedger(options, (ledger) =>
+        rotateCredential(ledger, { actor: commandActor(), now, id, overlapS }),
+      );
+      if (result.kind !== 'rotated') throw refused(id, result);
+      const until = new Date(now + overlapS * 1_000).toISOString();
+      printSecret(
+        result.record,
+        result.secret,
+        overlapS === 0 ? 'the old one is refused' : `the old one until ${until}`,
+      );
+    });
+}
+
+function addRevoke(token: Command): void {
+  withForce(withId(token, 'revoke'))
+    .description('Revoke a token, so that requests with it are refused, also by a running server.')
+    .addHelpText('after', '\nExample:\n  dawatch token revoke 3')
+    .action((id: number, options: SettingsOptions & Force) => {
+      const change = { actor: commandActor(), now: Date.now(), id, isLastAllowed: options.force ?? false };
+      const result = withLedger(options, (ledger) => revokeCredential(ledger, change));
+      if (result.kind !== 'revoked') throw refused(id, result);
+      process.stderr.write(`${titleOf(result.record)}, ${result.wasRevoked ? 'was already' : 'is'} revoked\n`);
+    });
+}
+
+type Force = { force?: boolean };
+
+function withId(token: Command, name: string): Command {
+  return withSettings(token.command(name)).argument(
+    '<id>',
+    'number of the token, from `dawatch token list`',
+    numberFrom('dawatch token list'),
+  );
+}
+
+function withForce(command: Command): Command {
+  return command.option('--force', 'also if no other token of the ledger with the scope admin stays valid');
+}
+
+function rightsIn({ role, scopes }: { role?: Role; scopes?: Scope[] }): Rights {
+  if (role !== undefined && scopes === undefined) return rightsOfRole(role);
+  if (scopes !== undefined && role === undefined) return rightsOfScopes(scopes);
+  throw new CommandError('either --role or --scopes is required, and not both', ExitCode.usage);
+}
+
+function parseName(name: string): string {
+  const problem = nameProblem(name);
+  if (problem !== undefined) throw new CommandError(`--name ${problem}`, ExitCode.usage);
+  return name;
+}
+
+function parseScopes(text: string): Scope[] {
+  return text.split(',').map((name) => {
+    const scope = SCOPES.find((known) => known === name.trim());
+    if (!scope) throw new InvalidArgumentError(`Allowed scopes are ${SCOPES.join(', ')}.`);
+    return scope;
+  });
+}
+
+function futureTime(expires: Expiry, now: number): number | null {
+  const expiresAt = expires(now);
+  if (expiresAt !== null && expiresAt <= now) throw new CommandError('--expires must be in the future', ExitCode.usage);
+  return expiresAt;
+}
+
+function titleOf({ id, name }: CredentialRecord): string {
+  return `token ${id}, "${escapeText(name)}"`;
+}
+
+/** Prints the secret alone on stdout, so that a variable can take it. */
+function printSecret(record: CredentialRecord, secret: string, what: string): void {
+  const { id, name } = record;
+  process.stderr.write(`token ${id}, ${what}, "${escapeText(name)}": save it now, it cannot be shown again\n`);
+  process.stdout.write(`${secret}\n`);
+}
+
+function refused(id: number, { kind }: CredentialRefusal): CommandError {
+  const reasons = {
+    unknown: `there is no token ${id}: \`dawatch token list\` shows them`,
+    is_revoked: `token ${id} is revoked`,
+    has_expired: `token ${id} has expired: set a later expiry with \`dawatch token update ${id} --expires …\` first`,
+    last_admin: `token ${id} is the last one of the ledger with the scope admin that stays valid: create another one first, or use --force`,
+  };
+  return new CommandError(reasons[kind], ExitCode.usage);
+}
+
+function withLedger<T>(options: SettingsOptions, work: (ledger: CredentialLedger) => T): T {
   const file = ledgerOf(options);
   const { database, close } = openBeside({ file, now: Date.now() });
   try {
@@ -107,28 +228,23 @@ function withLedger<T>(
   }
 }
 
-type Row = ReturnType<typeof toRow>;
-
-function toRow(record: CredentialRecord) {
-  const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
-  return {
-    id: record.id,
-    role: record.role,
-    name: record.name,
-    created_at: new Date(record.createdAt).toISOString(),
-    last_used_at: iso(record.lastUsedAt),
-    revoked_at: iso(record.revokedAt),
-  };
-}
+type Row = ReturnType<typeof toCredentialBody>;
 
 function toTable(rows: readonly Row[]): string {
   const cells = rows.map((row) => [
     String(row.id),
-    row.role,
+    row.role ?? row.scopes.join(' '),
     escapeText(row.name),
     row.created_at,
-    row.last_used_at ?? 'never',
+    lastUseOf(row),
+    row.expires_at ?? 'never',
     row.revoked_at ?? '-',
   ]);
-  return table([['id', 'role', 'name', 'created', 'last used', 'revoked'], ...cells]);
+  return table([['id', 'role', 'name', 'created', 'last used', 'expires', 'revoked'], ...cells]);
+}
+
+/** Returns the time of the last use, and that of replaced tokens that are still accepted. */
+function lastUseOf({ last_used_at, replaced_secrets }: Row): string {
+  const uses = replaced_secrets.map((old) => `; replaced: ${old.last_used_at ?? 'never'}`);
+  return `${last_used_at ?? 'never'}${uses.join('')}`;
 }

@@ -9,7 +9,14 @@ import { cli, cliProcess } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 const app = useAppWithSandbox();
-type Listed = { id: number; role: string; name: string; last_used_at: string | null; revoked_at: string | null };
+type Listed = {
+  id: number;
+  role: string;
+  name: string;
+  last_used_at: string | null;
+  expires_at: string | null;
+  revoked_at: string | null;
+};
 
 const run = (database: string, args: string[], runs = cli) =>
   runs(['token', ...args], { env: { DAWATCH_DATABASE: database, DAWATCH_API_KEY: null } });
@@ -69,6 +76,36 @@ describe('beside a running server', () => {
     expect((await listed(app.database, 'worker')).last_used_at).toBe(first);
   });
 
+  it('a rotated token and its successor work until the end of the overlap, and the list shows the use of both', async () => {
+    const old = await create(app.database, 'service', 'rotating');
+    const { id } = await listed(app.database, 'rotating');
+    const { code, stdout, stderr } = await run(app.database, ['rotate', String(id), '--overlap', '2h']);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^dawatch_service_[\w-]{43}\n$/)]);
+    expect(stderr).toMatch(
+      new RegExp(`^token ${id}, the old one until \\S+, "rotating": save it now, it cannot be shown again\n$`),
+    );
+    expect((await request(app.url, old)).status).toBe(200);
+    expect((await run(app.database, ['list'])).stdout).toMatch(/rotating {2}\S+ {2}never; replaced: \d{4}-/);
+    const next = await run(app.database, ['rotate', String(id), '--overlap', '0s']);
+    expect(next.stderr).toContain('the old one is refused');
+    const statuses = [old, stdout.trim(), next.stdout.trim()].map(
+      async (token) => (await request(app.url, token)).status,
+    );
+    expect(await Promise.all(statuses)).toEqual([401, 401, 200]);
+  });
+
+  it('a token can have scopes of its own and an expiry, which can be changed', async () => {
+    const args = ['create', '--scopes', 'submissions:read, webhooks:write', '--name', 'scoped', '--expires', '90d'];
+    const { stdout, stderr } = await run(app.database, args);
+    expect(stderr).toContain('submissions:read webhooks:write, "scoped"');
+    expect((await request(app.url, stdout.trim())).status).toBe(200);
+    const { id, expires_at } = await listed(app.database, 'scoped');
+    expect(expires_at).toMatch(/^\d{4}-.*Z$/);
+    const changed = await run(app.database, ['update', String(id), '--expires', 'never', '--name', 'lasting']);
+    expect([changed.code, changed.stderr]).toEqual([0, `token ${id}, "lasting", does not expire\n`]);
+    expect(await listed(app.database, 'lasting')).toMatchObject({ id, expires_at: null });
+  });
+
   it('a token grants its role only', async () => {
     const user = await create(app.database, 'user', 'reader');
     expect((await request(app.url, user)).status).toBe(403);
@@ -111,9 +148,9 @@ describe('without a server', () => {
     ledger.credentials.revoke(2, 61_000);
     const { stdout } = await run(ledger.file, ['list']);
     expect(stdout.split('\n')).toEqual([
-      'id  role     name     created                   last used  revoked',
-      '1   service  billing  1970-01-01T00:00:00.000Z  never      -',
-      '2   admin    ops      1970-01-01T00:00:01.000Z  never      1970-01-01T00:01:01.000Z',
+      'id  role     name     created                   last used  expires  revoked',
+      '1   service  billing  1970-01-01T00:00:00.000Z  never      never    -',
+      '2   admin    ops      1970-01-01T00:00:01.000Z  never      never    1970-01-01T00:01:01.000Z',
       '',
     ]);
   });
@@ -124,6 +161,25 @@ describe('without a server', () => {
     await run(database, ['revoke', '1']);
     const again = await run(database, ['revoke', '1']);
     expect([again.code, again.stderr]).toEqual([0, 'token 1, "twice", was already revoked\n']);
+  });
+
+  it('revokes the last admin token, and lets it expire, only with --force', async () => {
+    const database = folder();
+    await create(database, 'admin', 'ops');
+    const advice =
+      'is the last one of the ledger with the scope admin that stays valid: create another one first, or use --force';
+    for (const args of [
+      ['revoke', '1'],
+      ['update', '1', '--expires', '1h'],
+    ]) {
+      const { code, stderr } = await run(database, args);
+      expect([code, stderr]).toEqual([2, `dawatch: token 1 ${advice}\n`]);
+    }
+    expect((await run(database, ['update', '1', '--expires', '1h', '--force'])).code).toBe(0);
+    expect((await listed(database, 'ops')).expires_at).toMatch(/^\d{4}-.*Z$/);
+    expect((await run(database, ['revoke', '1', '--force'])).code).toBe(0);
+    const { code, stderr } = await run(database, ['rotate', '1']);
+    expect([code, stderr]).toEqual([2, 'dawatch: token 1 is revoked\n']);
   });
 });
 
@@ -136,7 +192,30 @@ describe('exits with 2 for', () => {
       ['create', '--role', 'root', '--name', 'x'],
       'Allowed choices are service, user, operator, admin',
     ],
-    ['no role', ['create', '--name', 'x'], "'--role <role>' not specified"],
+    ['no role', ['create', '--name', 'x'], 'either --role or --scopes is required, and not both'],
+    [
+      'a role and scopes',
+      ['create', '--name', 'x', '--role', 'user', '--scopes', 'users:read'],
+      'either --role or --scopes is required, and not both',
+    ],
+    [
+      'an unknown scope',
+      ['create', '--name', 'x', '--scopes', 'users:read,users'],
+      'Allowed scopes are submissions:read',
+    ],
+    ['no scopes', ['create', '--name', 'x', '--scopes', ''], 'Allowed scopes are submissions:read'],
+    [
+      'an expiry in the past',
+      ['create', '--name', 'x', '--role', 'user', '--expires', '2020-01-02T03:04:05Z'],
+      '--expires must be in the future',
+    ],
+    [
+      'an expiry that is no time',
+      ['create', '--name', 'x', '--role', 'user', '--expires', 'soon'],
+      'Expected a duration',
+    ],
+    ['an update of nothing', ['update', '7'], '--name or --expires is required'],
+    ['an overlap above the maximum', ['rotate', '7', '--overlap', '31d'], 'Expected 0s to 30d'],
     ['no name', ['create', '--role', 'user'], "'--name <name>' not specified"],
     ['an empty name', ['create', '--role', 'user', '--name', ''], '1 to 64 printable characters'],
     ['a reserved name of dawatch', ['create', '--role', 'user', '--name', 'forwarded:1a2b3c4d'], 'must not begin with'],

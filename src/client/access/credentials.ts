@@ -1,0 +1,85 @@
+import { queryOf, type SendRequest } from '../request.ts';
+
+/** A set of scopes: submissions; lookups of single users; reading what operators watch; everything. */
+export type Role = 'service' | 'user' | 'operator' | 'admin';
+
+/** What a credential may do; admin includes all. */
+export type Scope =
+  | 'submissions:read'
+  | 'submissions:write'
+  | 'users:read'
+  | 'webhooks:write'
+  | 'operations:read'
+  | 'admin';
+
+/** A credential of the ledger, without its secret. Times are ISO 8601 in UTC. */
+export type Credential = {
+  id: number;
+  /** Of the client; appears in the audit. */
+  name: string;
+  /** null: it has scopes of its own. */
+  role: Role | null;
+  /** Everything that it may do. */
+  scopes: Scope[];
+  /** An expired credential is valid again if it gets a later expiry. */
+  state: 'valid' | 'expired' | 'revoked';
+  created_at: string;
+  /** null: it does not expire. */
+  expires_at: string | null;
+  /** Of the current secret, to the minute. */
+  last_used_at: string | null;
+  revoked_at: string | null;
+  /** Secrets that rotations have replaced and that are still accepted, newest first. */
+  replaced_secrets: { valid_until: string; last_used_at: string | null }[];
+};
+
+/** `secret`: the token; returned only once. */
+export type CredentialWithSecret = Credential & { secret: string };
+
+export type CredentialPage = { credentials: Credential[]; next_cursor: string | null };
+
+/** Has a role, or scopes of its own. */
+export type NewCredential = { name: string; expires_at?: string | null } & (
+  | { role: Role; scopes?: undefined }
+  | { scopes: readonly Scope[]; role?: undefined }
+);
+
+/** Absent fields are not changed. */
+export type CredentialPatch = { name?: string; expires_at?: string | null };
+
+/** Credentials of a dawatch server. Needs the role admin. Methods throw ApiError or ConnectionError. */
+export class CredentialRequests {
+  readonly #send: SendRequest;
+
+  constructor(send: SendRequest) {
+    this.#send = send;
+  }
+
+  create(credential: NewCredential): Promise<CredentialWithSecret> {
+    return this.#send('POST', '/v1/credentials', credential);
+  }
+
+  /** Returns a page, newest first. `limit`: 1 to 1,000, default 100. `cursor`: `next_cursor` of the previous page. */
+  list(query: { limit?: number; cursor?: string } = {}): Promise<CredentialPage> {
+    return this.#send('GET', `/v1/credentials${queryOf(query)}`);
+  }
+
+  get(id: number): Promise<Credential> {
+    return this.#send('GET', `/v1/credentials/${id}`);
+  }
+
+  /** Throws ApiError with status 409 if it is revoked, or if no other credential with the scope admin would stay valid. */
+  update(id: number, patch: CredentialPatch): Promise<Credential> {
+    return this.#send('PATCH', `/v1/credentials/${id}`, patch);
+  }
+
+  /** Replaces the secret. The old secret is accepted for `overlap_s` more seconds (default: one day; 0: not at all). */
+  rotate(id: number, options: { overlap_s?: number } = {}): Promise<CredentialWithSecret> {
+    return this.#send('POST', `/v1/credentials/${id}/rotate`, options);
+  }
+
+  /** Its requests are refused from then on. Throws ApiError with status 409 for the last valid one with the scope admin. */
+  async revoke(id: number): Promise<void> {
+    await this.#send('DELETE', `/v1/credentials/${id}`);
+  }
+}

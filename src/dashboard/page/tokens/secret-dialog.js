@@ -1,0 +1,24 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { CopyButton } from '../parts/copy-button.js';
+import { html } from '../parts/html.js';
+import { Command } from '../parts/parts.js';
+
+/** Shows a new token once. @param {{ issued: import('./tokens-page.js').Issued, onClose: () => void }} props */
+export function SecretDialog({ issued, onClose }) {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  useEffect(() => dialog.current?.showModal(), []);
+  return html`<dialog
+    ref=${dialog}
+    aria-labelledby="issued"
+    onClose=${onClose}
+    onCancel=${(/** @type {Event} */ event) => event.preventDefault()}
+  >
+    <h2 id="issued">Token of ${issued.name}</h2>
+    <p>Save it now. It cannot be shown again, because only its hash is stored.</p>
+    <${Command}>${issued.secret}<//>
+    <div class="actions">
+      <${CopyButton} text=${issued.secret} name="the token" />
+      <button type="button" class="primary" autofocus onClick=${() => dialog.current?.close()}>It is saved</button>
+    </div>
+  </dialog>`;
+}

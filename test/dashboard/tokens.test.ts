@@ -1,0 +1,134 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { call } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { API_KEY, useApp } from '../support/app/running-app.ts';
+
+type Credential = {
+  id: number;
+  secret: string;
+  name: string;
+  created_at: string;
+  expires_at: string | null;
+  replaced_secrets: { valid_until: string; last_used_at: string | null }[];
+};
+
+const app = useApp({ adminToken: ADMIN_TOKEN });
+const browser = useBrowser();
+const as = (token: string, method: string, path: string, body?: object) =>
+  call(app.url, path, {
+    method,
+    headers: { 'x-api-key': [], authorization: `Bearer ${token}` },
+    ...(body && { body }),
+  });
+const create = async (fields: object): Promise<Credential> =>
+  JSON.parse((await as(ADMIN_TOKEN, 'POST', '/v1/credentials', fields)).text);
+const shown = async (id: number): Promise<Credential> =>
+  JSON.parse((await as(ADMIN_TOKEN, 'GET', `/v1/credentials/${id}`)).text);
+const whoami = async (token: string) => {
+  const { status, text } = await as(token, 'GET', '/v1/whoami');
+  return { status, ...JSON.parse(text) };
+};
+const rowOf = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
+
+/** The token in the dialog that shows it, which is then closed. */
+async function takeSecret(page: Page, name: string): Promise<string> {
+  const dialog = page.getByRole('dialog', { name: `Token of ${name}` });
+  const secret = (await dialog.locator('code').textContent()) ?? '';
+  await dialog.getByRole('button', { name: 'It is saved' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  expect(await page.getByText(secret).count()).toBe(0);
+  return secret;
+}
+
+async function open(): Promise<Page> {
+  const page = await browser.open(`${app.url}/#/tokens`);
+  await signIn(page, ADMIN_TOKEN);
+  await page.getByRole('heading', { name: 'Tokens', exact: true }).waitFor();
+  return page;
+}
+
+describe.skipIf(SKIPPED)('the page of tokens', { timeout: 60_000 }, () => {
+  it('creates a token with a role and an expiry, and shows it once, with a button that copies it', async () => {
+    const page = await open();
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByLabel('Name of the client').fill('dashboards');
+    await page.getByLabel('Permissions').selectOption('operator');
+    await page.getByLabel('Expires').selectOption('in 90 days');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('button', { name: 'Copy the token' }).click();
+    await page.getByText('Copied', { exact: true }).waitFor();
+    const copied = await page.evaluate<string>('navigator.clipboard.readText()');
+    const secret = await takeSecret(page, 'dashboards');
+    expect(copied).toBe(secret);
+    expect(await whoami(secret)).toMatchObject({ status: 200, role: 'operator', name: 'dashboards' });
+    await rowOf(page, 'dashboards').getByText('operator').waitFor();
+    expect(await page.getByLabel('Name of the client').inputValue()).toBe('');
+  });
+
+  it('creates a token with scopes of its own, and explains why one cannot be created', async () => {
+    const page = await open();
+    await page.getByLabel('Name of the client').fill('deploys');
+    await page.getByLabel('Permissions').selectOption('scopes of its own');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('alert').getByText('must have at least one scope').waitFor();
+    await page.getByLabel('webhooks:write').check();
+    await page.getByLabel('submissions:read').check();
+    await page.getByRole('button', { name: 'Create' }).click();
+    const secret = await takeSecret(page, 'deploys');
+    expect(await whoami(secret)).toMatchObject({ role: null, scopes: ['submissions:read', 'webhooks:write'] });
+    await rowOf(page, 'deploys').getByText('submissions:read, webhooks:write').waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+  });
+
+  it('rotates a token with the chosen overlap, and shows the use of the old one', async () => {
+    const { id, secret: old } = await create({ name: 'rotated', role: 'service' });
+    await whoami(old);
+    const page = await open();
+    await page.getByRole('button', { name: 'Rotate: rotated' }).click();
+    await page.getByLabel('The old token is also accepted for').selectOption('an hour');
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+    const secret = await takeSecret(page, 'rotated');
+    await rowOf(page, 'rotated').getByText('old token: used').waitFor();
+    expect([(await whoami(old)).status, (await whoami(secret)).status]).toEqual([200, 200]);
+    const { created_at, replaced_secrets } = await shown(id);
+    const overlapMs = Date.parse(replaced_secrets[0]?.valid_until ?? '') - Date.parse(created_at);
+    expect([Math.floor(overlapMs / 3_600_000), replaced_secrets[0]?.last_used_at]).toEqual([1, expect.any(String)]);
+  });
+
+  it('changes the name and the expiry of a token', async () => {
+    const { id } = await create({ name: 'changing', role: 'user' });
+    const page = await open();
+    await page.getByRole('button', { name: 'Change: changing' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name of the client').fill('dawatch');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.getByRole('alert').getByText('must not begin with').waitFor();
+    await dialog.getByLabel('Name of the client').fill('changed');
+    await dialog.getByLabel('Expires').selectOption('in 30 days');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await rowOf(page, 'changed').waitFor();
+    expect(await shown(id)).toMatchObject({ name: 'changed', expires_at: expect.any(String) });
+  });
+
+  it('revokes a token after a confirmation', async () => {
+    const { secret } = await create({ name: 'leaving', role: 'service' });
+    const page = await open();
+    await page.getByRole('button', { name: 'Revoke: leaving' }).click();
+    await page.getByRole('dialog').getByText('is refused from then on').waitFor();
+    expect((await whoami(secret)).status).toBe(200);
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await rowOf(page, 'leaving').getByText('revoked', { exact: true }).waitFor();
+    expect((await whoami(secret)).status).toBe(401);
+    expect(await rowOf(page, 'leaving').getByRole('button').count()).toBe(0);
+  });
+
+  it('is for admins only', async () => {
+    const page = await browser.open(`${app.url}/#/tokens`);
+    await signIn(page, API_KEY);
+    await page.getByText('your token has no access').waitFor();
+    await goTo(page, '');
+    expect(await page.getByRole('link', { name: 'Tokens' }).count()).toBe(0);
+  });
+});
