@@ -85,8 +85,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const { counters } = metrics;
     const { ledger, onUnreadable } = openLedger({ config, clock, log, counters });
     opened.push(() => ledger.close());
-    const { auth, server: listening } = config;
-    const first = ensureCredential({ auth, host: listening.host, ledger, now: clock.now() });
+    const first = ensureCredential({ config, ledger, now: clock.now() });
     if (first.kind === 'refused') throw new StartError(first.reason);
     if (first.kind === 'made') deps.onNewKey(first.key);
     let credentials = credentialsOf(config.auth, ledger.credentials, clock);
@@ -160,7 +159,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       async prepare(next) {
         const changed = usableUpstreams(next);
         refuseOwnBearer(next);
-        if (!next.auth.api_key && !next.auth.admin_token && !ledger.credentials.isAnyKept())
+        if (!next.auth.api_key && !next.auth.admin_token && !next.oidc.issuer && !ledger.credentials.isAnyKept())
           throw new StartError('no credential would be left: set DAWATCH_API_KEY, or run `dawatch token create`');
         const applyRouting = await notifications.prepare(next);
         return () => {
@@ -181,6 +180,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
 
     const server = await buildServer({
       config,
+      settings: () => settings.config,
       clock,
       ledger,
       watcher,

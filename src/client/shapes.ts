@@ -177,6 +177,8 @@ export type AuditEntry = {
    * a command; SIGHUP for a signal; dawatch for the server itself.
    */
   caller: string;
+  /** E-mail address or subject of a person who signed in by OpenID Connect, until it is erased. */
+  caller_person: string | null;
   /** null: the credential is in the settings, or a forwarded token. */
   credential_id: number | null;
   /** Address of the client; null if there was no request, and for entries before it was recorded. */
@@ -206,6 +208,7 @@ export type Erased = {
     attempts: number;
     report_rows: number;
     audit_persons: number;
+    people: number;
   };
   /** false: a reader kept the write-ahead log, which has earlier rows. Repeat the erasure. */
   log_truncated: boolean;

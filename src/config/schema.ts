@@ -8,6 +8,7 @@ import {
   routesSection,
   webhooksSection,
 } from './sections/notifications.ts';
+import { oidcSection } from './sections/oidc.ts';
 import {
   breakerSection,
   facadeSection,
@@ -20,7 +21,7 @@ import {
   usersSection,
   workerSection,
 } from './sections/polling.ts';
-import { authSection, limitsSection, logSection, serverSection } from './sections/server.ts';
+import { authSection, limitsSection, logSection, serverSection, sessionsSection } from './sections/server.ts';
 
 export type { ChannelConfig } from './sections/notifications.ts';
 export type { UpstreamConfig } from './sections/polling.ts';
@@ -29,6 +30,8 @@ const settingsSchema = z.strictObject({
   server: serverSection,
   limits: limitsSection,
   auth: authSection,
+  sessions: sessionsSection,
+  oidc: oidcSection,
   database: z.string().min(1).default('data/dawatch.db').describe('Path of the ledger, a SQLite file'),
   log: logSection,
   upstreams: upstreamsSection,
@@ -51,10 +54,20 @@ const settingsSchema = z.strictObject({
 });
 
 /** All settings. The descriptions become docs/settings.md and the output of `dawatch config`. */
-export const configSchema = settingsSchema.superRefine(({ channels, routes, redis }, context) => {
+export const configSchema = settingsSchema.superRefine(({ channels, routes, redis, oidc, server }, context) => {
   const refuse = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
   if (redis.previous_secret !== undefined && redis.secret === undefined)
     refuse(['redis', 'previous_secret'], 'requires redis.secret');
+  if (oidc.issuer !== undefined) {
+    if (oidc.client_id === undefined) refuse(['oidc', 'client_id'], 'is required, because oidc.issuer is set');
+    if (server.public_url === undefined)
+      refuse(['server', 'public_url'], 'is required, because oidc.issuer is set: the provider redirects to it');
+    if (Object.values(oidc.roles).every((values) => values.length === 0))
+      refuse(
+        ['oidc', 'roles'],
+        'must give a role to at least one value of the claim; without a role nobody can sign in',
+      );
+  }
   if (Object.hasOwn(channels, 'queue'))
     refuse(['channels', 'queue'], 'must have another name: queue is reserved for the queue in Redis');
   for (const [index, route] of routes.entries())
@@ -78,6 +91,9 @@ export const ENVIRONMENT = {
   DAWATCH_LOG_LEVEL: 'log.level',
   DAWATCH_API_KEY: 'auth.api_key',
   DAWATCH_ADMIN_TOKEN: 'auth.admin_token',
+  DAWATCH_OIDC_ISSUER: 'oidc.issuer',
+  DAWATCH_OIDC_CLIENT_ID: 'oidc.client_id',
+  DAWATCH_OIDC_CLIENT_SECRET: 'oidc.client_secret',
   DAWATCH_REDIS_URL: 'redis.url',
   DAWATCH_PACING_LAG_PRICE: 'pacing.lag_price',
   DAWATCH_REDIS_SECRET: 'redis.secret',

@@ -6,10 +6,11 @@ import { settingName } from './settings.ts';
 import { weaknessOf } from './weak-secret.ts';
 
 /** Checks that clients can authenticate: without any credential, the server only listens on a loopback address. */
-export function checkCredentials({ auth, server }: Config, seen: LedgerInspection): Finding[] {
+export function checkCredentials({ auth, oidc, server }: Config, seen: LedgerInspection): Finding[] {
   const isSet = auth.api_key !== undefined || auth.admin_token !== undefined;
   if (isSet) return [ok('credentials', 'set'), ...checkStrength(auth)];
   if (seen.kind === 'current' && seen.hasCredential) return [ok('credentials', 'in the ledger')];
+  if (oidc.issuer !== undefined) return [ok('credentials', 'only those of the provider; clients need a token')];
   if (seen.kind === 'refused' || (seen.kind === 'older' && seen.found > 0)) return [];
   if (isLoopback(server.host))
     return [ok('credentials', 'none yet: the first start creates a service key and prints it')];

@@ -8,6 +8,7 @@ import { checkDisk } from './disk.ts';
 import type { Finding } from './finding.ts';
 import { checkLedger, checkLedgerIntegrity } from './ledger.ts';
 import { checkMachine } from './machine.ts';
+import { checkProvider } from './oidc.ts';
 import { checkCallbacks, checkChannel, checkHeartbeat, checkWebhook } from './receivers.ts';
 import { checkRedis } from './redis.ts';
 import { type Check, runChecks } from './run-checks.ts';
@@ -60,6 +61,7 @@ function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
     localCheck('node', () => checkMachine()),
     localCheck('settings', () => checkSettings(loaded, env)),
     localCheck('credentials', () => checkCredentials(config, seen)),
+    ...(config.oidc.issuer === undefined ? [] : [networkCheck('oidc', () => checkProvider(config, limitMs))]),
     ...Object.entries(config.upstreams).flatMap(([name, upstream]) => {
       const { url } = upstream;
       if (url === undefined) return [];

@@ -12,7 +12,7 @@ import { preferBearer, requireScope } from './access/access.ts';
 import { clientAddressReader } from './access/client-address.ts';
 import { addCors } from './access/cors.ts';
 import { CredentialLock } from './access/credential-lock.ts';
-import { reportFailedAuthentications } from './access/failed-authentications.ts';
+import { type AuthenticationFailure, reportFailedAuthentications } from './access/failed-authentications.ts';
 import { addLimits } from './access/limits.ts';
 import { RefusedSignIns } from './access/refused-sign-ins.ts';
 import { addSecurityHeaders } from './access/security-headers.ts';
@@ -52,12 +52,17 @@ import { registerSubmissions } from './routes/submissions.ts';
 import { registerUsers } from './routes/users.ts';
 import { registerWebhooks } from './routes/webhooks.ts';
 import type { Tracker, Users } from './services.ts';
+import { registerOidc } from './session/oidc-route.ts';
+import { registerSession } from './session/route.ts';
+import { Sessions } from './session/sessions.ts';
 import { registerDashboard } from './static-files.ts';
 import { registerSubmit, type Submitters } from './submit/route.ts';
 import { compileValidator } from './validation.ts';
 
 export type HttpDeps = {
   config: Config;
+  /** The settings in force, which a reload changes. */
+  settings: () => Config;
   clock: Clock;
   ledger: Ledger;
   watcher: Watcher;
@@ -151,14 +156,16 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   app.removeContentTypeParser('text/plain');
   registerProblems(app);
   addCors(app, server.cors_origins);
-  const authenticator = new CredentialLock(deps.credentials, limits.failed_authentications_per_minute);
+  const sessions = new Sessions({ ...deps, store: ledger.sessions });
+  const authenticator = new CredentialLock(deps.credentials, sessions, limits.failed_authentications_per_minute);
   await addLimits(app, { limits, lock: authenticator });
   const refused = new RefusedSignIns({ audit: ledger.audit, clock: deps.clock });
   app.addHook('onClose', async () => refused.close());
-  reportFailedAuthentications(app, (reason, address) => {
+  const onRefused = (reason: AuthenticationFailure, address: string) => {
     metrics.counters.authenticationFailed(reason);
     refused.add(reason, address);
-  });
+  };
+  reportFailedAuthentications(app, onRefused);
   handleUnroutedMethods(app);
   serializeExpensiveRoutes(app);
   limitUnreadResponses(app);
@@ -184,13 +191,17 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerSubmissions(guarded, { ...deps, admission });
     registerSubmissionInfo(guarded, deps);
     await registerSubmit(guarded, { ...deps, admission });
-    registerEvents(guarded, { ...deps, events: ledger.outbox, feed });
+    registerEvents(guarded, { ...deps, authenticator, events: ledger.outbox, feed });
     registerPacing(guarded, deps);
     registerOverview(guarded, { ...deps, readers });
     registerReports(guarded, { ...deps, objectives, metadataKey: reports.metadata_key ?? null });
     registerAlerts(guarded, deps);
   });
   await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
+  await app.register(async (open) => {
+    registerSession(open, { ...deps, authenticator, sessions });
+    registerOidc(open, { ...deps, onRefused: (address) => onRefused('oidc', address) });
+  });
   await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));
   await app.register(async (guarded) => {
     preferBearer(guarded);

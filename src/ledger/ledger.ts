@@ -16,6 +16,8 @@ import type {
 } from '../watch/ports.ts';
 import { AuditTrail } from './access/audit.ts';
 import { CredentialStore } from './access/credentials.ts';
+import { PeopleStore } from './access/people.ts';
+import { SessionStore } from './access/sessions.ts';
 import { Alerts } from './deliveries/alerts.ts';
 import { Deliveries } from './deliveries/deliveries.ts';
 import { Mutes } from './deliveries/mutes.ts';
@@ -48,6 +50,8 @@ export class Ledger implements WatcherLedger {
   readonly tightened: readonly string[];
   readonly credentials: CredentialStore;
   readonly audit: AuditTrail;
+  readonly sessions: SessionStore;
+  readonly people: PeopleStore;
   readonly submissions: SubmissionQueries;
   readonly search: SubmissionSearch;
   readonly fanOut: FanOut;
@@ -79,6 +83,8 @@ export class Ledger implements WatcherLedger {
     this.#close = close;
     this.credentials = new CredentialStore(database);
     this.audit = new AuditTrail(database);
+    this.sessions = new SessionStore(database, this.audit);
+    this.people = new PeopleStore(database, this.sessions);
     this.submissions = new SubmissionQueries(database);
     this.search = new SubmissionSearch(database, counts);
     this.fanOut = new FanOut(database);

@@ -46,6 +46,11 @@ export class SettingsReload {
     this.#config = deps.config;
   }
 
+  /** The settings in force. */
+  get config(): Config {
+    return this.#config;
+  }
+
   /** Rejects if the result cannot be recorded; then nothing was applied. */
   reload(actor: Actor): Promise<ReloadResult> {
     const result = this.#last.then(() => this.#reload(actor));

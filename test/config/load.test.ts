@@ -60,6 +60,7 @@ describe('the effective settings', () => {
         DAWATCH_UPSTREAM_URL: ['https://u.example/p', 'https://u.example/p'],
         DAWATCH_PUBLIC_URL: ['https://d.example/p', 'https://d.example/p'],
         DAWATCH_HEARTBEAT_URL: ['https://h.example/p', 'https://h.example/p'],
+        DAWATCH_OIDC_ISSUER: ['https://i.example/p', 'https://i.example/p'],
         DAWATCH_REDIS_URL: ['redis://r:1', 'redis://r:1'],
         DAWATCH_TRUSTED_PROXIES: ['loopback, 10.0.0.7,fd00::/8', ['loopback', '10.0.0.7', 'fd00::/8']],
         DAWATCH_WEBHOOK_ALLOW: ['10.0.0.0/8, fd00::/8', ['10.0.0.0/8', 'fd00::/8']],
@@ -68,7 +69,8 @@ describe('the effective settings', () => {
       } as Record<string, [string, unknown]>
     )[name] ?? ['a-value-that-is-long-enough-for-all', 'a-value-that-is-long-enough-for-all'];
     const beside = name === 'DAWATCH_REDIS_PREVIOUS_SECRET' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
-    const loaded = load('', { ...beside, [name]: text });
+    const provider = 'server: { public_url: "https://d.example" }\noidc: { client_id: a, roles: { admin: [a] } }';
+    const loaded = load(name === 'DAWATCH_OIDC_ISSUER' ? provider : '', { ...beside, [name]: text });
     const setting = loaded.settings.find((candidate) => candidate.path === path);
     expect(setting).toMatchObject({ source: name, value });
   });
@@ -129,6 +131,7 @@ describe('the effective settings', () => {
       'auth.admin_token',
       'auth.api_key',
       'heartbeat.url',
+      'oidc.client_secret',
       'redis.previous_secret',
       'redis.secret',
       'redis.url',

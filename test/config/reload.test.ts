@@ -98,11 +98,14 @@ describe('a change of settings', () => {
   });
 });
 
-it('a server reloads keys, budgets, channels, routes, the public address, the heartbeat and the log level, and nothing else', () => {
+it('a server reloads keys, budgets, channels, routes, the public address, the heartbeat, sessions, the provider and the log level, and nothing else', () => {
   const names = [...load().settings.map(({ path }) => path), 'channels.ops.url'].filter(isReloadable);
   expect(names.sort()).toEqual([
     ...['auth.admin_token', 'auth.api_key', 'channels.ops.url', 'heartbeat.every_s', 'heartbeat.url', 'log.level'],
-    ...['routes', 'server.public_url'],
+    ...['client_id', 'client_secret', 'issuer', 'name', 'role_claim'].map((name) => `oidc.${name}`),
+    ...['admin', 'operator', 'service', 'user'].map((role) => `oidc.roles.${role}`),
+    'oidc.scopes',
+    ...['routes', 'server.public_url', 'sessions.idle_s', 'sessions.max_s'],
     ...['upstreams.default.api_key', 'upstreams.default.bearer'],
     ...['concurrency', 'per_s', 'requests'].map((name) => `upstreams.default.budget.${name}`),
   ]);

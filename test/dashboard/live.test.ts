@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { App } from '../../src/app.ts';
@@ -124,18 +125,24 @@ describe.skipIf(SKIPPED)('the dashboard is live', { timeout: 60_000 }, () => {
 
   it('starts over if its position belongs to another ledger', async () => {
     const folder = tempFolder();
-    let running: App = await openApp({ database: join(folder, 'one.db') });
+    const [one, two] = [join(folder, 'one.db'), join(folder, 'two.db')];
+    let running: App = await openApp({ database: one });
     onTestFinished(() => running.close());
     const { url } = running;
     const id = randomUUID();
-    await post(url, { submission_id: id });
-    await cancel(url, id);
     const page = await browser.open(url);
     await signIn(page, API_KEY);
+    await running.close();
+    // The other ledger has the session, but not the events.
+    copyFileSync(one, two);
+    running = await openApp({ database: one, port: Number(new URL(url).port) });
+    await post(url, { submission_id: id });
+    await cancel(url, id);
     await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByRole('listitem').filter({ hasText: 'submission.cancelled' }).waitFor();
     await running.close();
     await page.getByText('Disconnected', { exact: true }).waitFor();
-    running = await openApp({ database: join(folder, 'two.db'), port: Number(new URL(url).port) });
+    running = await openApp({ database: two, port: Number(new URL(url).port) });
     await page.getByText('Live', { exact: true }).waitFor();
     await page.getByText('No submissions tracked yet').waitFor();
     await post(url, { submission_id: id });

@@ -17,6 +17,8 @@ export type Credential = {
   id: number;
   /** Of the client; appears in the audit. */
   name: string;
+  /** E-mail address or subject of the person who signs in by OpenID Connect with it; null: a client has its secret. */
+  person: string | null;
   /** null: it has scopes of its own. */
   role: Role | null;
   /** Everything that it may do. */

@@ -79,6 +79,13 @@ export const authSection = section({
   ),
 });
 
+export const sessionsSection = section({
+  idle_s: seconds(7_200, 60).describe(
+    'Seconds without a request after which a session of the dashboard ends. An open page sends requests while it is visible',
+  ),
+  max_s: seconds(43_200, 60).describe('Seconds after the sign-in when a session of the dashboard ends'),
+});
+
 export const logSection = section({
   level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info').describe('Lowest level written'),
   format: z

@@ -26,8 +26,10 @@ declare module 'fastify' {
 
 /** The result of looking up the credential of a request. */
 export type Identity =
-  | { kind: 'absent' | 'malformed' | 'unknown' }
-  | { kind: 'known'; hash: Buffer; caller: Caller }
+  /** cross_origin: the cookie of a session, which a page of another origin may have sent. */
+  | { kind: 'absent' | 'malformed' | 'unknown' | 'cross_origin' }
+  /** `hash`: of the credential. `session`: the hash of the cookie, if that identifies the request. */
+  | { kind: 'known'; hash: Buffer; caller: Caller; session?: Buffer }
   /** A bearer for the upstream. `wasAccepted`: the upstream has accepted it from this address before. */
   | { kind: 'forwarded'; secret: string; hash: Buffer; wasAccepted: boolean }
   /** Not looked up, because too many wrong credentials came from the address. */

@@ -6,8 +6,11 @@ import type { CredentialRecord, CredentialStore } from '../../ledger/access/cred
 import { sha256 } from './access.ts';
 import { type CredentialLedger, type IssuedCredential, makeToken } from './credentials.ts';
 
-/** Why a credential was not changed. last_admin: no other credential with the scope admin would be valid. */
-export type CredentialRefusal = { kind: 'unknown' | 'is_revoked' | 'has_expired' | 'last_admin' };
+/**
+ * Why a credential was not changed. last_admin: no other credential with the scope admin would be valid. person: it has no secret,
+ * and its name and role come from a provider.
+ */
+export type CredentialRefusal = { kind: 'unknown' | 'is_revoked' | 'has_expired' | 'last_admin' | 'person' };
 
 /** Limits and default of the time for which a rotated secret is still accepted. */
 export const DAY_S = 86_400;
@@ -24,6 +27,7 @@ export function rotateCredential(
   const rotate = () => {
     const found = credentials.get(id);
     if (!found) return { kind: 'unknown' } as const;
+    if (found.person !== null) return { kind: 'person' } as const;
     const state = credentialState(found, now);
     if (state !== 'valid') return { kind: state === 'revoked' ? 'is_revoked' : 'has_expired' } as const;
     const secret = makeToken(fromStoredRights(found)?.role ?? null);
@@ -65,6 +69,7 @@ export function updateCredential(
   const update = () => {
     const found = credentials.get(id);
     if (!found) return { kind: 'unknown' } as const;
+    if (found.person !== null) return { kind: 'person' } as const;
     if (found.revokedAt !== null) return { kind: 'is_revoked' } as const;
     const { name = found.name, expiresAt = found.expiresAt } = patch;
     const isShortened = expiresAt !== null && (found.expiresAt === null || expiresAt < found.expiresAt);
@@ -86,7 +91,7 @@ function isLastAdmin(
   record: CredentialRecord,
   { now, endsAt }: { now: number; endsAt: number },
 ): boolean {
-  const isAdmin = fromStoredRights(record)?.scopes.has('admin') && record.tenant === null;
+  const isAdmin = fromStoredRights(record)?.scopes.has('admin') && record.tenant === null && record.person === null;
   return (
     isAdmin === true && credentialState(record, now) === 'valid' && !credentials.isOtherAdminValid(record.id, endsAt)
   );

@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { LruMap } from 'toad-cache';
 import { networkOf } from '../../platform/addresses.ts';
-import type { Credentials } from '../ports.ts';
+import type { Caller, Credentials } from '../ports.ts';
+import type { Sessions } from '../session/sessions.ts';
 import { type Authenticator, credentialOf, type Identity, sha256 } from './access.ts';
 import { hasTokenForm } from './credentials.ts';
 import { FailureBucket } from './failure-bucket.ts';
@@ -16,16 +17,17 @@ type AuthenticationAttempt =
   | { kind: 'locked'; retryAfterMs: number };
 
 /**
- * Looks up credentials and limits how many wrong ones an address may try: after `maxFailures` different ones within a minute,
+ * Looks up credentials, or the session of a request without one, and limits how many wrong ones an address may try: after `maxFailures` different ones within a minute,
  * the address is locked for the rest of that minute. Repetitions of one wrong credential count once and lock only that
  * credential, so that a client with an outdated one does not lock its neighbors.
  *
  * A locked address gets 429 for every credential without a lookup, so that a correct guess looks like a wrong one. Exempt are
- * tokens of dawatch's own form, whose 256 random bits cannot be guessed, and credentials that the address has used
+ * sessions and tokens of dawatch's own form, whose 256 random bits cannot be guessed, and credentials that the address has used
  * successfully; for bearers of the upstream, these are the ones that the upstream has accepted.
  */
 export class CredentialLock implements Authenticator {
   readonly #credentials: Credentials;
+  readonly #sessions: Pick<Sessions, 'identify' | 'callerOf'>;
   readonly #addresses: FailureBucket;
   /** Failures by address and credential. */
   readonly #repeated: FailureBucket;
@@ -35,8 +37,9 @@ export class CredentialLock implements Authenticator {
   readonly #accepted = new LruMap<true>(MAX_USED);
 
   /** `maxFailures` 0 disables locking. */
-  constructor(credentials: Credentials, maxFailures: number) {
+  constructor(credentials: Credentials, sessions: Pick<Sessions, 'identify' | 'callerOf'>, maxFailures: number) {
     this.#credentials = credentials;
+    this.#sessions = sessions;
     const max = maxFailures > 0 ? maxFailures : Number.POSITIVE_INFINITY;
     this.#addresses = new FailureBucket({ max, windowMs: WINDOW_MS, maxKeys: MAX_FAILED });
     this.#repeated = new FailureBucket({ max, windowMs: WINDOW_MS, maxKeys: MAX_FAILED });
@@ -45,6 +48,13 @@ export class CredentialLock implements Authenticator {
   identify(request: FastifyRequest): Identity {
     request.identity ??= this.#identityOf(request);
     return request.identity;
+  }
+
+  /** Returns the caller of an earlier request; undefined if its credential or session has ended. Throws LedgerError. */
+  currentCaller(identity: Identity): Caller | undefined {
+    if (identity.kind !== 'known') return undefined;
+    const { session, hash } = identity;
+    return session ? this.#sessions.callerOf(session) : this.#credentials(hash);
   }
 
   /** Ends the attempt of a forwarded bearer. `none`: the upstream did not decide about it. */
@@ -59,7 +69,8 @@ export class CredentialLock implements Authenticator {
 
   #identityOf(request: FastifyRequest): Identity {
     const shown = credentialOf(request);
-    if (shown?.kind !== 'secret') return { kind: shown === undefined ? 'absent' : 'malformed' };
+    if (shown === undefined) return (acceptsSession(request) && this.#sessions.identify(request)) || { kind: 'absent' };
+    if (shown.kind === 'malformed') return shown;
     const { secret } = shown;
     const hash = sha256(secret);
     const address = networkOf(request.clientAddress);
@@ -106,6 +117,11 @@ export class CredentialLock implements Authenticator {
       endPair(failed);
     };
   }
+}
+
+/** A forwarded bearer and the board of the queues do not depend on the dashboard. */
+function acceptsSession({ routeOptions: { config } }: FastifyRequest): boolean {
+  return config?.forwardsBearer !== true && config?.acceptsBasic !== true;
 }
 
 function pairOf(address: string, hash: Buffer): string {

@@ -96,18 +96,19 @@ export function createCredential(
 }
 
 /**
- * Creates a service key if there is no credential at all, and returns it to be shown once. Refuses, with the reason, if the
- * server would listen on an address that is not loopback.
+ * Creates a service key if there is no credential at all and no provider at which people sign in, and returns it to be shown once.
+ * Refuses, with the reason, if the server would listen on an address that is not loopback.
  */
 export function ensureCredential(deps: {
-  auth: Config['auth'];
-  host: string;
+  config: Pick<Config, 'auth' | 'oidc' | 'server'>;
   ledger: CredentialLedger;
   now: number;
 }): { kind: 'there' } | { kind: 'made'; key: string } | { kind: 'refused'; reason: string } {
-  const { auth, host, ledger, now } = deps;
-  if (auth.api_key !== undefined || auth.admin_token !== undefined || ledger.credentials.isAnyKept())
-    return { kind: 'there' };
+  const { ledger, now } = deps;
+  const { auth, oidc, server } = deps.config;
+  const { host } = server;
+  const isConfigured = auth.api_key !== undefined || auth.admin_token !== undefined || oidc.issuer !== undefined;
+  if (isConfigured || ledger.credentials.isAnyKept()) return { kind: 'there' };
   if (!isLoopback(host)) {
     const how = 'set DAWATCH_API_KEY (at least 16 characters), or make a token with `dawatch token create`';
     return { kind: 'refused', reason: `refusing to listen on ${host} without a credential: ${how}` };

@@ -4,9 +4,18 @@ import type { Identity } from './access.ts';
 
 /**
  * absent: no credential where one is required. malformed, unknown: not a valid credential. locked: not looked up, because too
- * many wrong ones came from the address. refused: a bearer that the upstream refused or that was not forwarded.
+ * many wrong ones came from the address. refused: a bearer that the upstream refused or that was not forwarded. cross_origin: the
+ * cookie of a session, sent by a page of another origin. oidc: a sign-in at the provider that was refused.
  */
-export const AUTHENTICATION_FAILURES = ['absent', 'malformed', 'unknown', 'locked', 'refused'] as const;
+export const AUTHENTICATION_FAILURES = [
+  'absent',
+  'malformed',
+  'unknown',
+  'locked',
+  'refused',
+  'cross_origin',
+  'oidc',
+] as const;
 export type AuthenticationFailure = (typeof AUTHENTICATION_FAILURES)[number];
 
 /** Reports and logs every failed authentication, once per request, before the response is sent. */
@@ -40,6 +49,7 @@ function failureOf(identity: Identity, statusCode: number): AuthenticationFailur
       return identity.kind;
     case 'absent':
     case 'malformed':
+    case 'cross_origin':
       return statusCode === 401 ? identity.kind : undefined;
     case 'forwarded':
       return statusCode === 401 || statusCode === 403 ? 'refused' : undefined;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { submissionIdSchema } from '../../domain/track-request.ts';
-import type { Credentials, EventLog, TypedServer } from '../ports.ts';
+import type { CredentialLock } from '../access/credential-lock.ts';
+import type { EventLog, TypedServer } from '../ports.ts';
 import { operations, sendProblem } from '../problems.ts';
 import { integer } from '../query.ts';
 import type { EventFeed } from './event-feed.ts';
@@ -39,8 +40,8 @@ const OPERATIONS = operations('events', {
     description:
       'Resumes after the event in Last-Event-ID or `after` (the header has precedence), otherwise starts with the next ' +
       'event. No event is skipped or repeated; `feed.gap` reports pruned ones. A reader that reads nothing between two ' +
-      'heartbeats although data is waiting is disconnected and can resume. A stream ends at ' +
-      'the next heartbeat after its credential has expired or was revoked.',
+      'heartbeats although data is waiting is disconnected and can resume. A stream ends at the next heartbeat after its ' +
+      'credential has expired or was revoked, or its session has ended.',
     headers: z.looseObject({
       'last-event-id': seqSchema.optional().describe('The `id` of the last received event'),
     }),
@@ -57,9 +58,9 @@ const OPERATIONS = operations('events', {
 /** Registers the live feed: new events, and all events since a position. */
 export function registerEvents(
   app: TypedServer,
-  deps: { events: EventLog; feed: EventFeed; credentials: Credentials },
+  deps: { events: EventLog; feed: EventFeed; authenticator: CredentialLock },
 ): void {
-  const { events, feed, credentials } = deps;
+  const { events, feed, authenticator } = deps;
   app.addHook('preClose', async () => feed.close());
 
   app.get(
@@ -97,9 +98,8 @@ export function registerEvents(
       });
       // Without chunks a write is one piece instead of three for each reader (row feed). The connection's end ends the body.
       reply.raw.removeHeader('transfer-encoding');
-      const { identity } = request;
-      const mayRead = () =>
-        identity?.kind === 'known' && credentials(identity.hash)?.scopes.has('submissions:read') === true;
+      const identity = authenticator.identify(request);
+      const mayRead = () => authenticator.currentCaller(identity)?.scopes.has('submissions:read') === true;
       reply.send(feed.open({ position, filter, response: reply.raw, mayRead }) as never);
     },
   );

@@ -77,7 +77,7 @@ export function createCounters(registry: Registry) {
   );
   const authenticationFailures = counter(
     'authentication_failures_total',
-    'Requests with a credential that was absent where one is required, malformed, unknown or revoked, locked (not looked up after too many wrong ones from the address) or refused by the upstream',
+    'Requests with a credential that was absent where one is required, malformed, unknown or revoked, locked (not looked up after too many wrong ones from the address), refused by the upstream, the cookie of a session that a page of another origin sent, or a refused sign-in by OpenID Connect',
     ['reason'],
   );
   for (const reason of AUTHENTICATION_FAILURES) authenticationFailures.inc({ reason }, 0);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { SCOPES } from '../../domain/access/scopes.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
 import { type Authenticator, actorOf, requireScope } from '../access/access.ts';
 import type { Caller, Reload, TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendProblem } from '../problems.ts';
@@ -22,7 +23,11 @@ const whoamiSchema = z
   .object({
     role: roleSchema.nullable().describe('null: the credential has scopes of its own'),
     scopes: z.array(scopeSchema).describe('Everything that the credential may do'),
-    name: z.string().describe('Name of the credential, as in the audit'),
+    name: z
+      .string()
+      .describe(
+        'Name of the credential, as in the audit; of a person who signed in by OpenID Connect, the e-mail address or subject',
+      ),
     users_bearer: usersBearer,
   })
   .describe('The credential of this request')
@@ -50,11 +55,12 @@ const OPERATIONS = operations('operations', {
 
 export function registerWhoami(
   app: TypedServer,
-  { authenticator, users }: { authenticator: Authenticator; users: Users },
+  { authenticator, users, ledger }: { authenticator: Authenticator; users: Users; ledger: Pick<Ledger, 'people'> },
 ): void {
   const options = { config: { scopes: SCOPES }, onRequest: requireScope(authenticator), schema: OPERATIONS.getWhoami };
   app.get('/v1/whoami', options, async (request, reply) => {
-    const { role, scopes, name } = callerOf(request);
+    const { id, role, scopes, ...caller } = callerOf(request);
+    const name = (id === null ? undefined : ledger.people.nameOf(id)) ?? caller.name;
     return reply.send({ role, scopes: [...scopes], name, users_bearer: users.forwards ? 'upstream' : 'dawatch' });
   });
 }

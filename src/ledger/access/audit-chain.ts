@@ -38,9 +38,13 @@ export function personDigest({ salt, emailHash, emailMasked }: AuditedPerson): s
   return hash('sha256', `${salt}\n${JSON.stringify([emailHash, emailMasked])}`);
 }
 
-/** An entry as stored or exported. The fields of the person are null if it is about none, or if they were erased. */
+/**
+ * An entry as stored or exported. The fields of the person are null if it is about none, or if they were erased. `callerPerson`: the
+ * person who is the caller, from another table, so that the hash does not cover it.
+ */
 export type StoredEntry = ChainedEntry & { [Field in keyof AuditedPerson]: AuditedPerson[Field] | null } & {
   hash: string | null;
+  callerPerson?: string | null;
 };
 
 /** The result of checking a chain. `head`: the hash of its last entry. */

@@ -83,7 +83,7 @@ export class AuditTrail {
    * Makes a change and stores its entry in the same transaction. `entryOf` returns the entry for the result of `change`, or
    * undefined if nothing was changed.
    */
-  change<T>(actor: Actor, at: number, change: () => T, entryOf: (result: T) => AuditedAction | undefined): T {
+  change<T>(actor: Actor, at: number, change: () => T, entryOf: (result: T) => AuditedLookup | undefined): T {
     return this.#db.transaction(() => {
       const result = change();
       const entry = entryOf(result);
@@ -174,8 +174,8 @@ const EARLIER_AT_ONCE = 1_000;
 export const SELECT_ENTRY = `
   SELECT a.seq, a.at, a.caller, a.credential_id AS credentialId, a.address, a.action, a.outcome AS result, a.subject,
          a.detail, a.person_digest AS personDigest, p.salt, p.email_hash AS emailHash, p.email_masked AS emailMasked,
-         a.hash
-  FROM audit a LEFT JOIN audit_persons p ON p.seq = a.seq`;
+         a.hash, o.name AS callerPerson
+  FROM audit a LEFT JOIN audit_persons p ON p.seq = a.seq LEFT JOIN people o ON o.credential = a.credential_id`;
 const BY_SEQ = `${SELECT_ENTRY} WHERE a.seq = +?`;
 const OLDEST = `${SELECT_ENTRY} WHERE a.seq > ? ORDER BY a.seq LIMIT ?`;
 

@@ -18,6 +18,8 @@ export type CredentialRecord = {
   /** null: it belongs to no tenant. */
   tenant: string | null;
   name: string;
+  /** The person who signs in at a provider with it, by e-mail address or subject. It has no secret. */
+  person: string | null;
   createdAt: number;
   /** Of the current secret, with a resolution of one minute. */
   lastUsedAt: number | null;
@@ -48,7 +50,7 @@ export class CredentialStore {
       () =>
         this.#db.row<CredentialRecord>(
           `INSERT INTO credentials (hash, role, scopes, name, created_at, expires_at)
-           VALUES (@hash, @role, @scopes, @name, @now, @expiresAt) RETURNING ${COLUMNS}`,
+           VALUES (@hash, @role, @scopes, @name, @now, @expiresAt) RETURNING ${OWN_COLUMNS}, NULL AS person`,
           { scopes: null, expiresAt: null, ...credential, now },
         ) as CredentialRecord,
     );
@@ -126,9 +128,12 @@ export class CredentialStore {
     return replaced && { ...replaced, hash, isReplaced: true };
   }
 
-  /** Whether any credential is not revoked. Expired ones count: an expiry must not prevent the next start. */
+  /**
+   * Whether any credential is not revoked. Expired ones count: an expiry must not prevent the next start. Those of people do not:
+   * only a provider can authenticate them.
+   */
   isAnyKept(): boolean {
-    return this.#db.row('SELECT 1 FROM credentials WHERE revoked_at IS NULL LIMIT 1') !== undefined;
+    return this.#db.row(`SELECT 1 FROM credentials WHERE revoked_at IS NULL AND ${IS_SECRET} LIMIT 1`) !== undefined;
   }
 
   /** Records the use of a secret. */
@@ -141,15 +146,17 @@ export class CredentialStore {
   }
 }
 
-const COLUMNS =
+const OWN_COLUMNS =
   'id, role, scopes, tenant, name, created_at AS createdAt, last_used_at AS lastUsedAt, expires_at AS expiresAt, revoked_at AS revokedAt';
+const COLUMNS = `${OWN_COLUMNS}, (SELECT p.name FROM people p WHERE p.credential = credentials.id) AS person`;
+const IS_SECRET = 'NOT EXISTS (SELECT 1 FROM people WHERE credential = credentials.id)';
 const IS_VALID = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)';
 const PAGE = `SELECT ${COLUMNS} FROM credentials WHERE id < ? ORDER BY id DESC LIMIT ?`;
 const OTHER_ADMIN = `
   SELECT 1 FROM credentials
-  WHERE id <> ? AND tenant IS NULL AND (role = 'admin' OR ' ' || scopes || ' ' LIKE '% admin %') AND ${IS_VALID} LIMIT 1`;
+  WHERE id <> ? AND tenant IS NULL AND (role = 'admin' OR ' ' || scopes || ' ' LIKE '% admin %') AND ${IS_VALID} AND ${IS_SECRET} LIMIT 1`;
 const FIND_REPLACED = `
   SELECT id, role, scopes, tenant, name, created_at AS createdAt, s.last_used_at AS lastUsedAt, expires_at AS expiresAt,
-         revoked_at AS revokedAt
+         revoked_at AS revokedAt, NULL AS person
   FROM credential_secrets s JOIN credentials c ON c.id = s.credential
   WHERE s.hash = ? AND s.valid_until > ? AND ${IS_VALID}`;

@@ -1,6 +1,7 @@
 import { FINAL_STATUSES, STATUSES } from '../../domain/submission.ts';
 import { AUDIT_CHAIN } from '../access/audit-migration.ts';
 import { CREDENTIALS } from '../access/credential-migration.ts';
+import { SESSIONS } from '../access/session-migration.ts';
 import { ALERT_MIGRATION } from '../deliveries/alert-migration.ts';
 import { CHANNEL_MIGRATION } from '../deliveries/channel-migration.ts';
 import { UUID_GLOB } from '../submissions/submission-rows.ts';
@@ -277,4 +278,5 @@ export const MIGRATIONS: readonly string[] = [
   TRACES,
   CHANNEL_MIGRATION,
   CREDENTIALS,
+  SESSIONS,
 ];

@@ -23,6 +23,8 @@ export type ErasedRows = {
   report_rows: number;
   /** The hash and the masked address were deleted. */
   audit_persons: number;
+  /** Their names were deleted, their credentials revoked and their sessions ended. */
+  people: number;
 };
 
 export type ErasureResult = {
@@ -69,6 +71,7 @@ export class Erasure {
       attempts: 0,
       report_rows: 0,
       audit_persons: 0,
+      people: 0,
     };
     this.#audit.append(actor, now(), { ...entry, result: 'started' });
     const before = this.#pragma('secure_delete') === FAST ? 'FAST' : this.#pragma('secure_delete');
@@ -84,7 +87,10 @@ export class Erasure {
         erased.attempts += yield* this.#redact('attempts', 'id', ['error', 'response'], value);
       }
       this.#db.transaction(() => {
-        if (target.kind === 'email') erased.audit_persons = this.#audit.erasePerson(target.email);
+        if (target.kind === 'email') {
+          erased.audit_persons = this.#audit.erasePerson(target.email);
+          erased.people = this.#erasePeople(value, now());
+        }
         this.#audit.append(actor, now(), { ...entry, detail: erasureDetail(erased) });
       });
       yield* this.#releasePages();
@@ -109,6 +115,20 @@ export class Erasure {
       if (isAbout) erased.history += this.#eraseEarlier(id);
     });
     yield* this.#earlierMetadata(value, erased);
+  }
+
+  /** Deletes the people whose name or subject has the value. Their credentials stay, so that their ids are not used again. */
+  #erasePeople(value: PersonalValue, now: number): number {
+    type Row = { credential: number; name: string; subject: string };
+    const rows = this.#db.rows<Row>`SELECT credential, name, subject FROM people`;
+    const found = rows.filter(({ name, subject }) => value.isIn(name) || value.isIn(subject));
+    for (const { credential } of found) {
+      this.#db.run`
+        DELETE FROM sessions WHERE credential_hash = (SELECT hash FROM credentials WHERE id = ${credential})`;
+      this.#db.run`UPDATE credentials SET revoked_at = coalesce(revoked_at, ${now}) WHERE id = ${credential}`;
+      this.#db.run`DELETE FROM people WHERE credential = ${credential}`;
+    }
+    return found.length;
   }
 
   /** Removes all metadata that a submission had earlier from its history. Returns the number of rows. */

@@ -45,7 +45,8 @@ test('a hash with one wrong bit at its end takes the same time as one that is wr
 });
 
 test('a locked address learns nothing from the response time to a right key', () => {
-  const lock = new CredentialLock(credentials({ api_key: SECRET, admin_token: undefined }), 1);
+  const sessions = { identify: () => undefined, callerOf: () => undefined };
+  const lock = new CredentialLock(credentials({ api_key: SECRET, admin_token: undefined }), sessions, 1);
   const identify = (secret: string) =>
     lock.identify({
       clientAddress: '192.0.2.1',

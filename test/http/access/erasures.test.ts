@@ -20,7 +20,16 @@ describe('POST /v1/erasures', () => {
     await client.track(['c'], { metadata: { user: 'another@example.com' } });
     await lookups.get(userPath(), lookups.tokens.user);
     expect(await client.erase({ email: SECOND.email })).toEqual({
-      erased: { submissions: 2, history: 0, events: 0, alerts: 0, attempts: 0, report_rows: 0, audit_persons: 1 },
+      erased: {
+        submissions: 2,
+        history: 0,
+        events: 0,
+        alerts: 0,
+        attempts: 0,
+        report_rows: 0,
+        audit_persons: 1,
+        people: 0,
+      },
       log_truncated: true,
       not_covered: expect.arrayContaining([expect.stringContaining('backups')]),
     });

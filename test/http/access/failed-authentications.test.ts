@@ -38,7 +38,7 @@ const countsOf = async (url: string) => {
   const name = 'dawatch_authentication_failures_total';
   return Object.fromEntries(AUTHENTICATION_FAILURES.map((reason) => [reason, reading(text, name, { reason })]));
 };
-const NONE = { absent: 0, malformed: 0, unknown: 0, locked: 0, refused: 0 };
+const NONE = { absent: 0, malformed: 0, unknown: 0, locked: 0, refused: 0, cross_origin: 0, oidc: 0 };
 
 describe('a failed authentication is counted and logged with address and request id, without the credential:', () => {
   it.each(CASES)('%s at %o', async (reason, { path, status, headers, upstream }) => {

@@ -10,6 +10,7 @@ import { openBeside } from '../../../src/ledger/file/open.ts';
 import { type EventReader, readEvents } from '../../support/app/event-reader.ts';
 import { call, problemOf } from '../../support/app/http-calls.ts';
 import { API_KEY, openApp } from '../../support/app/running-app.ts';
+import { callWith, signInWith } from '../../support/app/sessions.ts';
 import { HeldClock } from '../../support/virtual-time/held-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
@@ -101,6 +102,17 @@ describe.each([
       expect(problemOf(await open(revoked.token)).status).toBe(401);
       expect(problemOf(await open('a-token-of-the-upstream')).status).toBe(401);
     });
+  });
+
+  it('ends with the first heartbeat after its session has signed out', async () => {
+    const { cookie } = await signInWith(app.url, addToken('service').token);
+    const reader = await readEvents(app.url, '', { 'x-api-key': [], cookie });
+    await beat();
+    await vi.waitFor(() => expect(reader.heartbeats()).toBe(1), { timeout: 5_000, interval: 5 });
+    await callWith(app.url, cookie, '/v1/session', { method: 'DELETE' });
+    await beat();
+    await reader.ended;
+    expect(reader.heartbeats()).toBe(1);
   });
 
   it('refuses a valid token in HTTP Basic, which only /queues accepts', async () => {

@@ -6,8 +6,15 @@ import { type Documented, fetchDocument } from '../../support/app/openapi-docume
 import { useApp } from '../../support/app/running-app.ts';
 
 /** Routes for people, which the document omits. */
-const HIDDEN = /^GET \/((docs|assets)(\/|$)|$)/;
-const OPEN = ['GET /livez', 'GET /readyz', 'GET /metrics', 'GET /openapi.json', 'GET /events.schema.json'];
+const HIDDEN = /^GET \/((docs|assets|v1\/session\/oidc)(\/|$)|$)/;
+const OPEN = [
+  'GET /livez',
+  'GET /readyz',
+  'GET /metrics',
+  'GET /openapi.json',
+  'GET /events.schema.json',
+  'GET /v1/session',
+];
 
 /** Every registered route of the app, recorded through a diagnostics channel of fastify. */
 const registered = new Set<string>();

@@ -18,7 +18,7 @@ const LISTED: Record<string, string> = {
   default: 'whatever else goes wrong: test/http/problems.test.ts',
 };
 /** The route that every role may use. */
-const OPEN_TO_ALL_ROLES = 'GET /v1/whoami';
+const OPEN_TO_ALL_ROLES = ['GET /v1/whoami', 'POST /v1/session', 'DELETE /v1/session'];
 /** Responses that are caused elsewhere. */
 const ELSEWHERE = [
   // The settings of this server never change: test/scenarios/reload.test.ts.
@@ -31,7 +31,8 @@ const ELSEWHERE = [
   'DELETE /v1/credentials/{id} 409',
 ];
 const isListed = (route: string, status: string) =>
-  status in LISTED || ['GET /v1/events 200', `${OPEN_TO_ALL_ROLES} 403`, ...ELSEWHERE].includes(`${route} ${status}`);
+  status in LISTED ||
+  ['GET /v1/events 200', ...OPEN_TO_ALL_ROLES.map((one) => `${one} 403`), ...ELSEWHERE].includes(`${route} ${status}`);
 
 /** Sends a request made of the document's own examples. */
 function exampleOf(route: string, operation: Operation) {
@@ -250,6 +251,7 @@ const ALERTS: typeof CASES = [
       return response;
     },
   ],
+  ['DELETE /v1/session', 204, () => admin('DELETE /v1/session')],
   ['DELETE /v1/mutes/{id}', 204, () => on('DELETE /v1/mutes/{id}', undefined, `${mute}`)],
   ['DELETE /v1/mutes/{id}', 404, () => on('DELETE /v1/mutes/{id}', undefined, '4711')],
   ['POST /v1/channels/{name}/test', 202, () => admin('POST /v1/channels/{name}/test')],
@@ -347,7 +349,7 @@ describe('on every route', () => {
       expectDocumented(route, 401, response);
       expect(response.headers['www-authenticate'], route).toMatch(/^Bearer/);
       expect(refusing).toContain(route);
-      if (route === OPEN_TO_ALL_ROLES) continue;
+      if (OPEN_TO_ALL_ROLES.includes(route)) continue;
       const others = await Promise.all([tokens.service, tokens.user].map((token) => refusalOf(route, token)));
       const refused = others.find((other) => other?.status === 403) ?? expect.fail(`${route} refuses no role`);
       expectDocumented(route, 403, refused);

@@ -68,7 +68,16 @@ describe('an erasure by e-mail', () => {
     const ledger = openFilled();
     const events = ledger.outbox.after(0, 100).length;
     expect(erase(ledger, ADA)).toEqual({
-      erased: { submissions: 2, history: 1, events: 0, alerts: 2, attempts: 2, report_rows: 1, audit_persons: 1 },
+      erased: {
+        submissions: 2,
+        history: 1,
+        events: 0,
+        alerts: 2,
+        attempts: 2,
+        report_rows: 1,
+        audit_persons: 1,
+        people: 0,
+      },
       logTruncated: true,
     });
     for (const id of ['byEmail', 'nested']) expect(metadataOf(ledger, id)).toBeNull();
@@ -103,7 +112,7 @@ describe('an erasure by e-mail', () => {
         action: 'data.erase',
         result: 'done',
         subject: 'email',
-        detail: 'submissions 2, history 1, events 0, alerts 2, attempts 2, report_rows 1, audit_persons 1',
+        detail: 'submissions 2, history 1, events 0, alerts 2, attempts 2, report_rows 1, audit_persons 1, people 0',
       },
       { action: 'data.erase', result: 'started', subject: 'email', detail: null },
       { action: 'users.get', emailMasked: 'd…@example.com' },
@@ -167,6 +176,7 @@ describe('an erasure by metadata', () => {
       attempts: 1,
       report_rows: 1,
       audit_persons: 0,
+      people: 0,
     });
     expect(metadataOf(ledger, 'byCustomer')).toBeNull();
     expect(metadataOf(ledger, 'other')).toEqual({ user: 'dada@example.com', customer: '88310' });

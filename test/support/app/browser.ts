@@ -9,6 +9,9 @@ export const SKIPPED =
     : undefined;
 if (SKIPPED !== undefined) console.warn(`tests of the dashboard are skipped: ${SKIPPED}`);
 
+/** `origins`: others to which pages may send requests. */
+type OpenOptions = BrowserContextOptions & { origins?: readonly string[] };
+
 /** One headless Chromium for a whole test file. A console error or a request to another host fails the test. */
 export function useBrowser() {
   let browser: Browser | undefined;
@@ -23,7 +26,7 @@ export function useBrowser() {
   });
   afterAll(() => browser?.close());
 
-  async function open(url: string, options: BrowserContextOptions): Promise<Page> {
+  async function open(url: string, { origins = [], ...options }: OpenOptions): Promise<Page> {
     if (!browser) throw new Error('it runs only within tests');
     const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
     const page = await context.newPage();
@@ -35,8 +38,8 @@ export function useBrowser() {
         complaints.push(message.text());
     });
     page.on('request', (request) => {
-      if (new URL(request.url()).origin !== new URL(url).origin && !request.url().startsWith('data:'))
-        complaints.push(request.url());
+      const { origin, protocol } = new URL(request.url());
+      if (![new URL(url).origin, ...origins].includes(origin) && protocol !== 'data:') complaints.push(request.url());
     });
     await page.goto(url);
     return page;
@@ -44,7 +47,7 @@ export function useBrowser() {
 
   return {
     /** A page with its own storage, closed when the test ends. */
-    async open(url: string, options: BrowserContextOptions = {}): Promise<Page> {
+    async open(url: string, options: OpenOptions = {}): Promise<Page> {
       const page = await open(url, options);
       ofTest.push(page.context());
       return page;

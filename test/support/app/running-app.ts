@@ -54,6 +54,7 @@ type AppSetting = {
   lagPrice?: number;
   reports?: Config['reports'];
   slo?: Config['slo'];
+  oidc?: Config['oidc'];
 };
 
 const TROUBLE = ['throttled', 'unavailable', 'unauthorized', 'rejected'];
@@ -107,6 +108,7 @@ export function openApp(setting: AppSetting): Promise<App> {
       redis: { ...config.redis, url: setting.redisUrl },
       reports: setting.reports ?? config.reports,
       slo: setting.slo ?? config.slo,
+      oidc: setting.oidc ?? config.oidc,
       alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
       upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: CLOSED_PORT_URL } }),
       // In a sandbox at speed 200, a second of lag costs 200 times as much.

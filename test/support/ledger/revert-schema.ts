@@ -35,6 +35,7 @@ const REVERTS: Record<number, string> = {
   15: 'DROP TABLE channel_results',
   16: `DROP TABLE credential_secrets; ALTER TABLE credentials DROP COLUMN scopes;
     ALTER TABLE credentials DROP COLUMN tenant; ALTER TABLE credentials DROP COLUMN expires_at`,
+  17: 'DROP TABLE people; DROP TABLE sessions',
 };
 
 /** Turns a ledger into one of an earlier schema. */

@@ -38,11 +38,12 @@ export function addAudit(program: Command): void {
     )
     .action(async (options: ListOptions) => {
       const page = await requestAsAdmin(options, (client) => readPages(client, options));
-      const rows = page.entries.map(({ at, caller, credential_id, address, action, result, ...entry }) =>
-        [
-          ...[at, caller, String(credential_id ?? '-'), address ?? '-', action, result],
-          ...[entry.subject ?? '-', entry.email_masked ?? '-', entry.detail ?? ''],
-        ].map((text) => escapeText(text)),
+      const rows = page.entries.map(
+        ({ at, caller, caller_person: person, credential_id, address, action, result, ...entry }) =>
+          [
+            ...[at, person ?? caller, String(credential_id ?? '-'), address ?? '-', action, result],
+            ...[entry.subject ?? '-', entry.email_masked ?? '-', entry.detail ?? ''],
+          ].map((text) => escapeText(text)),
       );
       process.stdout.write(options.json ? `${toJson(page)}\n` : table([COLUMNS, ...rows]));
     });

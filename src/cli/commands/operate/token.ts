@@ -213,6 +213,7 @@ function refused(id: number, { kind }: CredentialRefusal): CommandError {
     unknown: `there is no token ${id}: \`dawatch token list\` shows them`,
     is_revoked: `token ${id} is revoked`,
     has_expired: `token ${id} has expired: set a later expiry with \`dawatch token update ${id} --expires …\` first`,
+    person: `token ${id} belongs to a person who signs in at the provider: it can only be revoked`,
     last_admin: `token ${id} is the last one of the ledger with the scope admin that stays valid: create another one first, or use --force`,
   };
   return new CommandError(reasons[kind], ExitCode.usage);
@@ -234,7 +235,7 @@ function toTable(rows: readonly Row[]): string {
   const cells = rows.map((row) => [
     String(row.id),
     row.role ?? row.scopes.join(' '),
-    escapeText(row.name),
+    escapeText(row.person ?? row.name),
     row.created_at,
     lastUseOf(row),
     row.expires_at ?? 'never',

@@ -31,17 +31,25 @@ export class Unreachable extends Error {
 }
 
 const TIMEOUT_MS = 30_000;
+/** The server accepts a change with the session only with this header, which pages of other origins cannot send. */
+const MARK = { 'x-requested-with': 'dawatch' };
 const SILENT = 'The server does not respond. Check that it is running, then try again.';
 const FOREIGN =
   'The response is not from dawatch: a proxy may require sign-in or redirect elsewhere. Reload the page to see its response.';
 
-/** The HTTP API that every client uses. Methods throw ApiError or Unreachable. */
+/**
+ * The HTTP API that every client uses, with the session of this browser, whose cookie no script can read. Methods throw ApiError or
+ * Unreachable.
+ */
 export class Api {
   #token;
   #onRefused;
 
-  /** @param {{ token: string, onRefused?: () => void }} options `onRefused`: called when the server rejects the token. */
-  constructor({ token, onRefused = () => undefined }) {
+  /**
+   * @param {{ token?: string, onRefused?: () => void }} [options] `token`: is sent instead of the session, whatever it is;
+   *   `onRefused`: called when the server rejects the session
+   */
+  constructor({ token, onRefused = () => undefined } = {}) {
     this.#token = token;
     this.#onRefused = onRefused;
   }
@@ -92,12 +100,13 @@ export class Api {
   /** @param {string} method @param {string} path @param {RequestInit} init */
   async #fetch(method, path, init) {
     // Such a token is not a valid header value; fetch would reject without a usable reason.
-    if (!/^[\x21-\x7e]*$/.test(this.#token))
+    if (this.#token !== undefined && !/^[\x21-\x7e]*$/.test(this.#token))
       throw new ApiError({
         status: 400,
         detail: 'A token contains no spaces and only ASCII characters. Check that it was copied completely.',
       });
-    const headers = { ...init.headers, authorization: `Bearer ${this.#token}` };
+    const credential = this.#token === undefined ? MARK : { authorization: `Bearer ${this.#token}` };
+    const headers = { ...init.headers, ...credential };
     const response = await fetch(path, { ...init, method, headers, cache: 'no-store' }).catch(silent);
     if (response.ok) return response;
     if (response.status === 401) this.#onRefused();

@@ -1,16 +1,25 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { Api, ApiError } from '../data/api.js';
+import { Api, ApiError, withQuery } from '../data/api.js';
 import { html } from '../parts/html.js';
 import { Command } from '../parts/parts.js';
+import { parseRoute } from '../router.js';
 
-/** @param {{ reason: string | undefined, onSignedIn: (token: string, session: import('../data/context.js').Session) => void }} props */
-export function SignIn({ reason, onSignedIn }) {
+/** @typedef {import('../data/context.js').Session} Session */
+
+/**
+ * Sign-in at a provider of OpenID Connect. `url`: the page at which it begins.
+ * @typedef {{ name: string, url: string }} Provider
+ */
+
+/** @param {{ reason: string | undefined, provider: Provider | null, onSignedIn: (session: Session) => void }} props */
+export function SignIn({ reason, provider, onSignedIn }) {
   const [error, setError] = useState(reason);
   const [isBusy, setIsBusy] = useState(false);
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   useEffect(() => {
     document.title = 'Sign in · dawatch';
-    field.current?.focus();
+    // With a provider, most people have no token.
+    if (!provider) field.current?.focus();
   }, []);
 
   const submit = async (/** @type {SubmitEvent} */ event) => {
@@ -19,7 +28,7 @@ export function SignIn({ reason, onSignedIn }) {
     setIsBusy(true);
     setError(undefined);
     try {
-      onSignedIn(token, await fetchSession(token));
+      onSignedIn(await signIn(token));
     } catch (thrown) {
       setError(thrown instanceof Error ? thrown.message : String(thrown));
       setIsBusy(false);
@@ -29,6 +38,7 @@ export function SignIn({ reason, onSignedIn }) {
 
   return html`<main class="sign-in">
     <h1>dawatch</h1>
+    ${provider && html`<a class="provider" href=${withQuery(provider.url, { to: pageToReturn() })}>Sign in with ${provider.name}</a>`}
     <form onSubmit=${submit} novalidate>
       <label for="token">Token</label>
       <input
@@ -43,7 +53,7 @@ export function SignIn({ reason, onSignedIn }) {
       <p id="token-error" class="wrong" role="alert">${error}</p>
       <button class="primary" disabled=${isBusy}>${isBusy ? 'Signing in…' : 'Sign in'}</button>
       <p id="token-hint" class="muted">
-        It stays in this tab and is forgotten when the tab is closed. A service token shows submissions, an operator token
+        It is exchanged for a session of this browser and not stored. A service token shows submissions, an operator token
         everything but users, an admin token everything.
       </p>
     </form>
@@ -55,24 +65,14 @@ export function SignIn({ reason, onSignedIn }) {
   </main>`;
 }
 
-const KEY = 'dawatch.token';
-
-/** Stored for this tab until it is closed. */
-export const storedToken = {
-  get: () => sessionStorage.getItem(KEY),
-  /** @param {string} token */
-  set: (token) => sessionStorage.setItem(KEY, token),
-  clear: () => sessionStorage.removeItem(KEY),
-};
-
 /**
- * Returns the session of this token. Throws an error with a message for the user.
- * @param {string} token @returns {Promise<import('../data/context.js').Session>}
+ * Exchanges a token for a session. Throws an error with a message for the user.
+ * @param {string} token @returns {Promise<Session>}
  */
-export async function fetchSession(token) {
+async function signIn(token) {
   if (token === '') throw new Error('Enter a token.');
   try {
-    return await new Api({ token }).get('v1/whoami');
+    await new Api({ token }).post('v1/session');
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     if (error.status === 401) throw new Error('Unknown token: it may be mistyped, revoked, or of another server.');
@@ -80,4 +80,52 @@ export async function fetchSession(token) {
       throw new Error(`Too many wrong tokens came from here. Try again in ${error.retryAfterS ?? 60} s.`);
     throw new Error(error.message);
   }
+  const { session } = await fetchSession();
+  if (!session) throw new Error('This browser does not keep the cookie of the session. Allow cookies of this site.');
+  return session;
+}
+
+/** `session` undefined: not signed in. @returns {Promise<{ session: Session | undefined, provider: Provider | null }>} */
+export async function fetchSession() {
+  const api = new Api();
+  const { signed_in: isSignedIn, oidc } = await api.get('v1/session');
+  return { session: isSignedIn ? await api.get('v1/whoami') : undefined, provider: oidc };
+}
+
+/** Why a sign-in at the provider failed, by the reason in the address to which the server redirects. @type {Record<string, string>} */
+const FAILURES = {
+  unavailable: 'The provider cannot be reached at the moment. Try again later, or use a token.',
+  denied: 'The provider refused the sign-in.',
+  invalid:
+    'The response of the provider failed a check. Try again; if it fails again, show an administrator the log of dawatch.',
+  state: 'This sign-in was begun in another browser, took longer than ten minutes, or was already used. Try again.',
+  no_role: 'Your account has no role in dawatch. Ask an administrator for one.',
+  revoked: 'An administrator has revoked your access.',
+  ledger: 'dawatch cannot store the sign-in at the moment. Try again later.',
+};
+
+/** Returns a message for the user if a sign-in at the provider has just failed, and removes it from the address. */
+export function takeFailure() {
+  const { page, query } = parseRoute(location.hash);
+  if (page !== 'sign-in') return undefined;
+  history.replaceState(null, '', '#/');
+  const failed = query.get('failed') ?? '';
+  return Object.hasOwn(FAILURES, failed) ? FAILURES[failed] : undefined;
+}
+
+/** The page that opens after the sign-in. */
+function pageToReturn() {
+  return location.hash.replace(/^#\/?/, '');
+}
+
+/** Returns a message for the user if the session may still be open. @returns {Promise<string | undefined>} */
+export async function endSession() {
+  try {
+    await new Api().delete('v1/session');
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) return undefined;
+    const cause = error instanceof Error ? error.message : String(error);
+    return `You may still be signed in, because the session could not be ended: ${cause}`;
+  }
+  return undefined;
 }

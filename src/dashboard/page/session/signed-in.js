@@ -12,15 +12,20 @@ import { Empty } from '../parts/parts.js';
 import { hrefTo, useRoute } from '../router.js';
 import { maySeeSubmissions } from './access.js';
 
-/** @typedef {{ token: string, session: import('../data/context.js').Session, signOut: (reason?: string) => void }} Props */
+/** @typedef {{ session: import('../data/context.js').Session, signOut: () => void, onEnded: (reason: string) => void }} Props */
 
 /** The frame of every page. @param {Props} props */
-export function SignedIn({ token, session, signOut }) {
+export function SignedIn({ session, signOut, onEnded }) {
   const [announce, announcements] = useAnnouncer();
+  const isLeaving = useRef(false);
   const dashboard = useMemo(() => {
-    const api = new Api({ token, onRefused: () => signOut('The server no longer accepts the token. Sign in again.') });
+    const api = new Api({ onRefused: () => isLeaving.current || onEnded('The session has ended. Sign in again.') });
     return { api, session, announce, feed: new Feed(api) };
-  }, [token, session, announce, signOut]);
+  }, [session, announce, onEnded]);
+  const leave = () => {
+    isLeaving.current = true;
+    signOut();
+  };
   useEffect(() => {
     if (!maySeeSubmissions(session)) return undefined;
     dashboard.feed.start();
@@ -35,6 +40,9 @@ export function SignedIn({ token, session, signOut }) {
   const isLater = useRef(false);
   useEffect(() => {
     isLater.current = true;
+    return () => {
+      isLeaving.current = true;
+    };
   }, []);
 
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
@@ -47,7 +55,7 @@ export function SignedIn({ token, session, signOut }) {
   return html`<${DashboardContext.Provider} value=${dashboard}>
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <div class="frame">
-      <${Header} pages=${allowed} page=${page} place=${place} signOut=${() => signOut()} showShortcuts=${showShortcuts} />
+      <${Header} pages=${allowed} page=${page} place=${place} signOut=${leave} showShortcuts=${showShortcuts} />
       <div class="content">
         ${hasFeed && html`<${Disconnected} />`}
         ${hasFeed && html`<${AlertBanner} />`}
@@ -77,7 +85,7 @@ function Main({ page, route, session, isLater }) {
       View
         ? html`<${View} id=${route.id} query=${route.query} />`
         : html`<h1 tabindex="-1">Not found</h1>
-          <${Empty} title="This page does not exist or your token has no access to it."><p><a href=${hrefTo('overview')}>Overview</a></p><//>`
+          <${Empty} title="This page does not exist or you have no access to it."><p><a href=${hrefTo('overview')}>Overview</a></p><//>`
     }
   </main>`;
 }

@@ -50,7 +50,7 @@ const BADGES = { valid: 'enabled', expired: 'expired', revoked: 'disabled' };
 /** @param {() => void} onChanged @param {(token: Issued) => void} onIssued @returns {readonly import('../parts/table.js').Column[]} */
 function columnsOf(onChanged, onIssued) {
   return [
-    { title: 'Token', cell: ({ id, name }) => html`${name} <span class="muted">${id}</span>` },
+    { title: 'Token', cell: ({ id, name, person }) => html`${person ?? name} <span class="muted">${id}</span>` },
     { title: 'Permissions', cell: ({ role, scopes }) => role ?? scopes.join(', ') },
     { title: 'State', cell: ({ state }) => html`<${Badge} state=${BADGES[state] ?? state} label=${state} />` },
     { title: 'Created', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
@@ -89,8 +89,8 @@ function Actions({ token, onChanged, onIssued }) {
   };
   const consequence = `Every request with the token of ${token.name} is refused from then on. A revoked token cannot be restored.`;
   return html`<div class="action">
-    ${token.state === 'valid' && html`<${RotateToken} token=${token} onIssued=${onIssued} />`}
-    <${ChangeToken} token=${token} onChanged=${onChanged} />
+    ${token.state === 'valid' && token.person === null && html`<${RotateToken} token=${token} onIssued=${onIssued} />`}
+    ${token.person === null && html`<${ChangeToken} token=${token} onChanged=${onChanged} />`}
     <${Action} label="Revoke" name=${`Revoke: ${token.name}`} confirm=${consequence} act=${revoke} />
   </div>`;
 }

@@ -15,6 +15,12 @@ const entrySchema = z
       .describe(
         'Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it; for a command, "cli:" and the user of the system; SIGHUP for a signal; dawatch for the server itself',
       ),
+    caller_person: z
+      .string()
+      .nullable()
+      .describe(
+        'If the caller is a person who signed in by OpenID Connect, `person:` and the credential_id: the e-mail address or subject, until it is erased. Not covered by `hash`; the entry of the sign-in has the masked address',
+      ),
     credential_id: z
       .int()
       .nullable()
@@ -66,6 +72,7 @@ const EXAMPLE = {
   seq: 1,
   at: '2026-01-02T03:04:05.123Z',
   caller: 'support desk',
+  caller_person: null,
   credential_id: 3,
   address: '192.0.2.1',
   action: 'users.get',
@@ -115,6 +122,7 @@ export function toEntryBody(entry: StoredEntry): z.output<typeof entrySchema> {
     seq,
     at: new Date(nearestTime(at)).toISOString(),
     caller,
+    caller_person: entry.callerPerson ?? null,
     credential_id: credentialId,
     address,
     action,

@@ -35,6 +35,9 @@ const erasedSchema = z
       attempts: countSchema.describe('Responses of receivers were removed, or the address was replaced in them'),
       report_rows: countSchema.describe('Rows of reports for the value, which were added to the other values'),
       audit_persons: countSchema.describe('Lookups of the address: its hash and masked form were deleted'),
+      people: countSchema.describe(
+        'People who signed in with the address: their names were deleted, and their credentials revoked',
+      ),
     }),
     log_truncated: z
       .boolean()
@@ -48,7 +51,16 @@ const erasedSchema = z
     id: 'Erasure',
     examples: [
       {
-        erased: { submissions: 3, history: 0, events: 0, alerts: 0, attempts: 2, report_rows: 0, audit_persons: 1 },
+        erased: {
+          submissions: 3,
+          history: 0,
+          events: 0,
+          alerts: 0,
+          attempts: 2,
+          report_rows: 0,
+          audit_persons: 1,
+          people: 0,
+        },
         log_truncated: true,
         not_covered: NOT_COVERED,
       },

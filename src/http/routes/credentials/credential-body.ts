@@ -82,6 +82,7 @@ export const credentialRotationSchema = z
 const EXAMPLE = {
   id: 3,
   name: 'billing',
+  person: null,
   role: 'service',
   scopes: ['submissions:read', 'submissions:write'],
   state: 'valid',
@@ -104,6 +105,12 @@ export const credentialSchema = z
   .object({
     id: z.int(),
     name: z.string(),
+    person: z
+      .string()
+      .nullable()
+      .describe(
+        'E-mail address or subject of the person who signs in by OpenID Connect with it; null: a client has its secret',
+      ),
     role: roleSchema.nullable().describe('null: it has scopes of its own'),
     scopes: z.array(scopeSchema).describe('Everything that it may do'),
     state: stateSchema,
@@ -144,6 +151,7 @@ export function toCredentialBody(
   return {
     id: record.id,
     name: record.name,
+    person: record.person,
     role: rights?.role ?? null,
     scopes: [...(rights?.scopes ?? [])],
     state: credentialState(record, now),

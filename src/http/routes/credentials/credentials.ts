@@ -58,7 +58,7 @@ const OPERATIONS = operations('credentials', {
   rotateCredential: {
     summary: 'Replace the secret of a credential',
     description:
-      'Both secrets are accepted for a while, so that the client can switch. Secrets of earlier rotations are accepted no longer than that. The new secret is returned only in this response. 409 if the credential is expired or revoked. Audited.',
+      'Both secrets are accepted for a while, so that the client can switch. Secrets of earlier rotations are accepted no longer than that. The new secret is returned only in this response. 409 if the credential is expired or revoked, or belongs to a person. Audited.',
     params,
     body: credentialRotationSchema,
     response: { 200: credentialWithSecretSchema, ...problemResponses(404, 409, 507) },
@@ -164,6 +164,10 @@ function refuse(reply: FastifyReply, id: string, { kind }: CredentialRefusal): F
     }
     case 'last_admin': {
       const detail = `credential ${id} is the last one with the scope admin that stays valid: create another one first`;
+      return sendProblem(reply, { status: 409, detail });
+    }
+    case 'person': {
+      const detail = `credential ${id} belongs to a person who signs in at the provider: it can only be revoked`;
       return sendProblem(reply, { status: 409, detail });
     }
     default:

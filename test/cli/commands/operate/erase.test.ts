@@ -38,7 +38,7 @@ describe('erase', () => {
     const erased = await run(file, '--email', EMAIL);
     expect(erased).toMatchObject({ code: 0, stderr: '' });
     expect(erased.stdout).toMatch(
-      /^erased: submissions 1, history 0, events 0, alerts 0, attempts 0, report_rows 0, audit_persons 0\nnot found in \d+ bytes of .*\nnot found in 0 bytes of .*-wal\nnot covered: backups/,
+      /^erased: submissions 1, history 0, events 0, alerts 0, attempts 0, report_rows 0, audit_persons 0, people 0\nnot found in \d+ bytes of .*\nnot found in 0 bytes of .*-wal\nnot covered: backups/,
     );
     expect(submissions.get('a')).toMatchObject({ metadata: null, status: 'tracking' });
     expect((await run(file, '--email', EMAIL, '--check')).code).toBe(0);

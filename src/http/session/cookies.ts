@@ -1,0 +1,78 @@
+import { randomBytes } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import { webOriginOf } from './same-origin.ts';
+
+const SESSION_COOKIE = 'dawatch-session';
+/** Binds a sign-in at a provider to the browser that began it. */
+const BROWSER_COOKIE = 'dawatch-sign-in';
+
+/**
+ * The prefixes by which browsers bind a cookie to https, and with the first one also to the host and the path "/". A cookie with a
+ * prefix takes precedence, because another server of the domain may have set the one without.
+ */
+const PREFIXES = ['__Host-', '__Secure-', ''] as const;
+type Prefix = (typeof PREFIXES)[number];
+/** The form of every value: 256 random bits. */
+const VALUE = /^[\w-]{43}$/;
+
+export function makeCookieValue(): string {
+  return randomBytes(32).toString('base64url');
+}
+
+/** Returns the value of the session cookie; undefined without one; null if it is malformed or sent twice. */
+export function sessionCookieOf({ headers }: FastifyRequest): string | null | undefined {
+  return cookieIn(headers.cookie ?? '', SESSION_COOKIE);
+}
+
+/** Returns the value of the cookie that binds sign-ins to this browser; undefined without a valid one. */
+export function browserCookieOf({ headers }: FastifyRequest): string | undefined {
+  return cookieIn(headers.cookie ?? '', BROWSER_COOKIE) ?? undefined;
+}
+
+function cookieIn(header: string, cookie: string): string | null | undefined {
+  if (!header.includes(cookie)) return undefined;
+  const pairs = header.split(';').map((pair) => pair.trim());
+  for (const prefix of PREFIXES) {
+    const name = `${prefix}${cookie}=`;
+    const [value, ...others] = pairs.filter((pair) => pair.startsWith(name)).map((pair) => pair.slice(name.length));
+    if (value !== undefined) return others.length === 0 && VALUE.test(value) ? value : null;
+  }
+  return undefined;
+}
+
+/** Returns the Set-Cookie of the session. `base`: see `baseOf`. `value` undefined deletes the cookie. */
+export function sessionCookie(base: URL, value?: string): string {
+  return cookieText(SESSION_COOKIE, value ?? '', { base, ...(value === undefined && { maxAgeS: 0 }) });
+}
+
+/**
+ * Returns the address of the dashboard, which ends with a slash: `server.public_url` if the request comes from it. Another address
+ * has no path, as far as the server knows.
+ */
+export function baseOf({ headers }: FastifyRequest, publicUrl: string | undefined): URL {
+  const isPublic = publicUrl !== undefined && (headers.origin ?? webOriginOf(publicUrl)) === webOriginOf(publicUrl);
+  if (isPublic) return publicBase(publicUrl);
+  return new URL(headers.origin?.startsWith('https:') ? 'https://localhost/' : 'http://localhost/');
+}
+
+/** Returns the address of `server.public_url` with a slash at its end. */
+export function publicBase(publicUrl: string): URL {
+  return new URL(`${publicUrl.replace(/\/+$/, '')}/`);
+}
+
+/** The redirect of a provider comes from another site, so this cookie must be sent with it. */
+export function browserCookie(base: URL, value: string, maxAgeS: number): string {
+  return cookieText(BROWSER_COOKIE, value, { base, maxAgeS, sameSite: 'Lax' });
+}
+
+type Attributes = { base: URL; maxAgeS?: number; sameSite?: 'Strict' | 'Lax' };
+
+/** The prefix `__Host-` requires the path "/". Behind a path of a proxy there may be other servers of the same host. */
+function cookieText(name: string, value: string, { base, maxAgeS, sameSite = 'Strict' }: Attributes): string {
+  const isSecure = base.protocol === 'https:';
+  const prefix: Prefix = isSecure ? (base.pathname === '/' ? '__Host-' : '__Secure-') : '';
+  const parts = [`${prefix}${name}=${value}`, `Path=${base.pathname}`, 'HttpOnly', `SameSite=${sameSite}`];
+  if (isSecure) parts.push('Secure');
+  if (maxAgeS !== undefined) parts.push(`Max-Age=${maxAgeS}`);
+  return parts.join('; ');
+}

@@ -1,0 +1,29 @@
+import type { FastifyRequest } from 'fastify';
+
+/** Pages of other origins cannot send it, because CORS does not allow it. */
+const HEADER = 'x-requested-with';
+const VALUE = 'dawatch';
+const SAFE: readonly string[] = ['GET', 'HEAD'];
+
+/**
+ * Whether a cookie may authenticate the request: a page of this server sent it, not one of another origin of the same site.
+ * Browsers send Sec-Fetch-Site over https and to this machine only. Over http, SameSite protects the cookie, and Origin is
+ * compared if the browser sends it, as it does with every request that changes something.
+ */
+export function mayUseCookie(request: FastifyRequest, publicUrl: string | undefined): boolean {
+  const isMarked = request.headers[HEADER] === VALUE;
+  return (SAFE.includes(request.method) || isMarked) && isSameOrigin(request, publicUrl);
+}
+
+/** Whether the request is not one of a page of another origin. True for clients that are no browsers. */
+export function isSameOrigin({ headers }: FastifyRequest, publicUrl: string | undefined): boolean {
+  const { origin, host } = headers;
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined) return site === 'same-origin';
+  if (origin === undefined) return true;
+  return origin === webOriginOf(publicUrl) || URL.parse(origin)?.host === host?.toLowerCase();
+}
+
+export function webOriginOf(url: string | undefined): string | undefined {
+  return url === undefined ? undefined : URL.parse(url)?.origin;
+}

@@ -1,0 +1,206 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { sha256 } from '../../src/http/access/access.ts';
+import { makeToken } from '../../src/http/access/credentials.ts';
+import { CredentialStore } from '../../src/ledger/access/credentials.ts';
+import { openBeside } from '../../src/ledger/file/open.ts';
+import { SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { call } from '../support/app/http-calls.ts';
+import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { shiftedClock } from '../support/app/sessions.ts';
+import { openWithProvider } from '../support/servers/oidc-provider.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const browser = useBrowser();
+const form = (page: Page) => page.getByLabel('Token', { exact: true });
+const overview = (page: Page) => page.getByRole('heading', { name: 'Overview' });
+
+async function open() {
+  const database = join(tempFolder(), 'ledger.db');
+  const clock = shiftedClock();
+  const app = await openApp({ database, clock });
+  onTestFinished(() => app.close());
+  const withStore = <T>(work: (store: CredentialStore) => T): T => {
+    const { database: ledger, close } = openBeside({ file: database, now: 0 });
+    try {
+      return work(new CredentialStore(ledger));
+    } finally {
+      close();
+    }
+  };
+  return {
+    url: app.url,
+    clock,
+    token() {
+      const token = makeToken('service');
+      const { id } = withStore((store) => store.add({ hash: sha256(token), role: 'service', name: 'ada' }, 0));
+      return { token, revoke: () => withStore((store) => store.revoke(id, 1)) };
+    },
+  };
+}
+
+describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: 30_000 }, () => {
+  it('is shared by reloads and tabs, and signing out of one signs out of all', async () => {
+    const { url } = await open();
+    const page = await browser.open(url);
+    await signIn(page, API_KEY);
+    await page.reload();
+    await overview(page).waitFor();
+    const another = await page.context().newPage();
+    await another.goto(url);
+    await overview(another).waitFor();
+    await another.getByText('Live', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await form(page).waitFor();
+    await form(another).waitFor();
+    expect(await page.getByRole('alert').textContent()).toBe('');
+    await page.reload();
+    await form(page).waitFor();
+    expect(await page.context().cookies()).toEqual([]);
+    await signIn(page, API_KEY);
+    await overview(another).waitFor();
+  });
+
+  it('leaves the token nowhere that a script can read', async () => {
+    const { url, token } = await open();
+    const { token: secret } = token();
+    const page = await browser.open(url);
+    await signIn(page, secret);
+    const readable = await page.evaluate<string>(
+      'JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }, document.documentElement.outerHTML])',
+    );
+    expect(readable).not.toContain(secret);
+    expect(readable).not.toContain('dawatch-session=');
+    expect(await page.context().cookies()).toMatchObject([
+      { name: 'dawatch-session', httpOnly: true, sameSite: 'Strict', path: '/' },
+    ]);
+  });
+
+  it('leads back to the sign-in when it expires or its token is revoked', async () => {
+    const { url, clock, token } = await open();
+    const page = await browser.open(`${url}/#/submissions`);
+    // The page may notice it by itself.
+    const refresh = () =>
+      page
+        .getByRole('button', { name: 'Refresh' })
+        .click({ timeout: 2_000 })
+        .catch(() => undefined);
+    const { token: secret, revoke } = token();
+    await signIn(page, secret);
+    revoke();
+    await refresh();
+    await page.getByRole('alert').getByText('The session has ended').waitFor();
+    await signIn(page, API_KEY);
+    clock.advance(3 * 3_600_000);
+    await refresh();
+    await page.getByRole('alert').getByText('The session has ended').waitFor();
+  });
+
+  it('reports that a sign-out did not reach the server', async () => {
+    const { url } = await open();
+    const page = await browser.open(url);
+    await signIn(page, API_KEY);
+    await page.route('**/v1/session', (route) => route.abort());
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('alert').getByText('You may still be signed in').waitFor();
+  });
+
+  it('explains that the browser refuses its cookie', async () => {
+    const { url } = await open();
+    const page = await browser.open(url);
+    await page.route('**/v1/session', async (route) => {
+      const response = await route.fetch();
+      await page.context().clearCookies();
+      const { 'set-cookie': _, ...headers } = response.headers();
+      await route.fulfill({ response, headers });
+    });
+    await form(page).fill(API_KEY);
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').getByText('does not keep the cookie').waitFor();
+  });
+
+  it.each(['127.0.0.1', 'localhost'])('is of no use to a page of another origin at %s', async (host) => {
+    const { url } = await open();
+    const foreign = createServer((_, response) =>
+      response.setHeader('content-type', 'text/html').end('<title>x</title>'),
+    );
+    await new Promise<void>((resolve) => void foreign.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void foreign.close());
+    const page = await browser.open(url);
+    await signIn(page, API_KEY);
+    const statuses: number[] = [];
+    const attacker = await page.context().newPage();
+    attacker.on('response', (response) => void (response.url().startsWith(url) && statuses.push(response.status())));
+    await attacker.goto(`http://${host}:${(foreign.address() as AddressInfo).port}/`);
+    const send = (init: string) =>
+      attacker.evaluate<string>(`fetch('${url}/v1/submissions', ${init}).then((it) => it.type, () => 'failed')`);
+    const body = `method: 'POST', credentials: 'include', body: '{"submission_id":"stolen"}'`;
+    expect(await send(`{ mode: 'no-cors', ${body} }`)).toBe('failed');
+    expect(await send(`{ ${body}, headers: { 'content-type': 'application/json' } }`)).toBe('failed');
+    expect(await send(`{ ${body}, headers: { 'x-requested-with': 'dawatch' } }`)).toBe('failed');
+    expect(await send(`{ credentials: 'include' }`)).toBe('failed');
+    await attacker.evaluate(`(() => {
+      document.body.innerHTML = '<form method="post" enctype="text/plain" action="${url}/v1/submissions"><input name="a"></form>';
+      document.forms[0].submit();
+    })()`);
+    await attacker.waitForURL(`${url}/v1/submissions`);
+    expect(statuses.length).toBeGreaterThan(0);
+    expect(statuses.filter((status) => status < 400 && status !== 204)).toEqual([]);
+    expect((await call(url, '/v1/submissions/stolen')).status).toBe(404);
+  });
+});
+
+describe.skipIf(SKIPPED)('a sign-in at a provider of OpenID Connect', { timeout: 30_000 }, () => {
+  async function openProvider() {
+    const opened = await openWithProvider({ database: join(tempFolder(), 'ledger.db') });
+    const { url, provider } = opened;
+    const page = await browser.open(`${url}/#/submissions?status=failed`, { origins: [provider.url] });
+    const signInThere = () => page.getByRole('link', { name: 'Sign in with Example' }).click();
+    return { ...opened, page, signInThere };
+  }
+
+  it('leads back to the page that was open, survives a reload, and ends with signing out', async () => {
+    const { url, page, provider, signInThere } = await openProvider();
+    await signInThere();
+    await page.getByText('ada@example.com').waitFor();
+    await page.getByText('(operator)').waitFor();
+    expect(page.url()).toBe(`${url}/#/submissions?status=failed`);
+    await page.reload();
+    await page.getByText('ada@example.com').waitFor();
+    expect(await page.evaluate('document.cookie')).toBe('');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await form(page).waitFor();
+    provider.person = { sub: 'ada', email: 'ada@example.com', groups: ['admins'] };
+    await signInThere();
+    await page.getByText('(admin)').waitFor();
+  });
+
+  it('explains why it failed, and can be repeated', async () => {
+    const { page, provider, signInThere } = await openProvider();
+    const alert = page.getByRole('alert');
+    provider.person = { sub: 'ada', groups: ['<img src=x>'] };
+    await signInThere();
+    await alert.getByText('Your account has no role in dawatch').waitFor();
+    expect(new URL(page.url()).hash).toBe('#/');
+    provider.fault = (path, response) => path !== '' && Boolean(response.destroy());
+    await signInThere();
+    await page.waitForURL(/^chrome-error:/).catch(() => undefined);
+    provider.fault = undefined;
+    provider.person = { sub: 'grace', email: 'grace@example.com', groups: ['watchers'] };
+    await page.goBack();
+    await signInThere();
+    await page.getByText('grace@example.com').waitFor();
+  });
+
+  it('shows nothing of an address that somebody made up', async () => {
+    const { url, page } = await openProvider();
+    for (const failed of ['constructor', 'unknown', '']) {
+      await page.goto(`${url}/?${failed}#/sign-in?failed=${failed}&text=hostile`);
+      await form(page).waitFor();
+      expect(await page.getByRole('alert').textContent()).toBe('');
+    }
+  });
+});

@@ -1,0 +1,128 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import Provider, { type JWK } from 'oidc-provider';
+import { onTestFinished } from 'vitest';
+import type { Config } from '../../../src/config/schema.ts';
+import { openApp } from '../app/running-app.ts';
+import { deadAddress } from './upstream-server.ts';
+
+export const CLIENT = { id: 'dawatch', secret: 'a-client-secret-for-tests' };
+
+export type OidcProvider = {
+  url: string;
+  /** The claims of the person who signs in, without questions; `sub` names the person. undefined: the person refuses. */
+  person: (Record<string, unknown> & { sub: string }) | undefined;
+  /** Responds instead of the provider; undefined: the provider responds. */
+  fault: ((path: string, response: ServerResponse) => boolean) | undefined;
+  /** The paths of all requests. */
+  paths: string[];
+  close(): Promise<void>;
+};
+
+function makeKey(kid: string): JWK {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  return { ...privateKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' } as JWK;
+}
+
+const KEY = makeKey('the-key');
+
+/** A real provider whose sign-in page asks nothing. `redirectUri`: the only one that it accepts. */
+export async function openOidcProvider({
+  redirectUri,
+  port = 0,
+}: {
+  redirectUri: string;
+  port?: number;
+}): Promise<OidcProvider> {
+  let handle: (request: IncomingMessage, response: ServerResponse) => unknown;
+  const server = createServer((request, response) => {
+    const path = request.url?.split('?')[0] ?? '';
+    opened.paths.push(path);
+    if (opened.fault?.(path, response) !== true) void handle(request, response);
+  });
+  await new Promise<void>((resolve) => void server.listen(port, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const opened: OidcProvider = {
+    url,
+    person: { sub: 'ada', email: 'ada@example.com', email_verified: true, groups: ['watchers'] },
+    fault: undefined,
+    paths: [],
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => void server.close(resolve));
+    },
+  };
+  const provider = new Provider(url, {
+    clients: [{ client_id: CLIENT.id, client_secret: CLIENT.secret, redirect_uris: [redirectUri] }],
+    cookies: { keys: ['a-key-for-cookies'] },
+    jwks: { keys: [KEY] },
+    conformIdTokenClaims: false,
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups', 'realm_access'] },
+    findAccount: async (_, accountId) => ({ accountId, claims: async () => ({ ...opened.person, sub: accountId }) }),
+    features: { devInteractions: { enabled: false } },
+    interactions: { url: async (_, { uid }) => `/interaction/${uid}` },
+    ttl: { AccessToken: 60, AuthorizationCode: 60, Grant: 60, IdToken: 60, Interaction: 60, Session: 60 },
+    async loadExistingGrant(context) {
+      const { Grant } = context.oidc.provider;
+      const grant = new Grant({
+        clientId: context.oidc.client?.clientId ?? '',
+        accountId: context.oidc.session?.accountId ?? '',
+      });
+      grant.addOIDCScope('openid email profile');
+      await grant.save();
+      return grant;
+    },
+  });
+  const callback = provider.callback();
+  handle = (request, response) =>
+    request.url?.startsWith('/interaction/')
+      ? provider.interactionFinished(
+          request,
+          response,
+          opened.person ? { login: { accountId: opened.person.sub } } : { error: 'access_denied' },
+        )
+      : callback(request, response);
+  onTestFinished(() => opened.close());
+  return opened;
+}
+
+/** Responses of a provider that signs with a key other than the one that it publishes. */
+export function publishesAnotherKey(path: string, response: ServerResponse): boolean {
+  if (path !== '/jwks') return false;
+  const { kty, n, e, kid, use, alg } = makeKey('the-key') as Record<string, string>;
+  response.setHeader('content-type', 'application/json').end(JSON.stringify({ keys: [{ kty, n, e, kid, use, alg }] }));
+  return true;
+}
+
+type AppSetting = Parameters<typeof openApp>[0];
+
+/**
+ * The real app with a provider: the group "watchers" has the role operator, "admins" the role admin. Both are closed when the test
+ * ends. `oidc`: further settings.
+ */
+export async function openWithProvider(setting: Omit<AppSetting, 'oidc'> & { oidc?: Partial<Config['oidc']> }) {
+  const url = await deadAddress();
+  const provider = await openOidcProvider({ redirectUri: `${url}/v1/session/oidc/callback` });
+  const oidc: Config['oidc'] = {
+    issuer: provider.url,
+    client_id: CLIENT.id,
+    client_secret: CLIENT.secret,
+    name: 'Example',
+    scopes: ['openid', 'email', 'profile'],
+    role_claim: 'groups',
+    roles: { admin: ['admins'], operator: ['watchers'], service: [], user: ['lookups'] },
+    ...setting.oidc,
+  };
+  const open = () => openApp({ port: Number(new URL(url).port), publicUrl: url, ...setting, oidc });
+  let app = await open();
+  onTestFinished(() => app.close());
+  return {
+    url,
+    provider,
+    async restart() {
+      await app.close();
+      app = await open();
+    },
+  };
+}
