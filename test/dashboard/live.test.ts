@@ -107,8 +107,9 @@ describe.skipIf(SKIPPED)('the dashboard is live', { timeout: 60_000 }, () => {
     await page.getByText('Live', { exact: true }).waitFor();
     const row = page.getByRole('row').filter({ hasText: id });
     await row.getByText('tracking').waitFor();
-    // The page loads the list once more when the feed opens.
-    await page.waitForTimeout(1_000);
+    // The page loads the list and the alerts once more when the feed opens.
+    for (const path of ['/v1/submissions', '/v1/alerts'])
+      await expect.poll(() => requested.filter((one) => one === path).length).toBe(2);
     const before = requested.length;
     for (let beat = 0; beat < 3; beat++) {
       await vi.waitFor(() => expect(clock.held(heartbeatMs)).toBe(1), { timeout: 15_000, interval: 5 });

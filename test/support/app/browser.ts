@@ -1,4 +1,4 @@
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { findChromium, openChromium } from './chromium.ts';
 
@@ -9,52 +9,101 @@ export const SKIPPED =
     : undefined;
 if (SKIPPED !== undefined) console.warn(`tests of the dashboard are skipped: ${SKIPPED}`);
 
-/** `origins`: others to which pages may send requests. */
-type OpenOptions = BrowserContextOptions & { origins?: readonly string[] };
+const VIEWPORT = { width: 1_280, height: 720 };
+/** The events of a page that tests listen to. */
+const LISTENED = ['dialog', 'request', 'response'] as const;
+/** A file that starts within this time after another one uses the same browser. */
+const KEPT_MS = 3_000;
 
-/** One headless Chromium for a whole test file. A console error or a request to another host fails the test. */
+/** The browser of this process and its unused pages. A new page costs as much CPU as twenty navigations. */
+let browser: Promise<Browser> | undefined;
+let closing: NodeJS.Timeout | undefined;
+const idle: Page[] = [];
+/** What pages complained of since the previous test. */
+const complaints: string[] = [];
+/** Where pages may send requests. */
+const origins = new Set<string>();
+
+/** A headless Chromium for a test file. A console error or a request to another host fails the test. */
 export function useBrowser() {
-  let browser: Browser | undefined;
-  const complaints: string[] = [];
-  const ofTest: BrowserContext[] = [];
+  const ofTest: Page[] = [];
+  const ofFile: Page[] = [];
   beforeAll(async () => {
-    if (SKIPPED === undefined) browser = await openChromium();
+    if (SKIPPED !== undefined) return;
+    clearTimeout(closing);
+    origins.clear();
+    browser ??= openChromium();
+    await browser;
   });
   afterEach(async () => {
-    await Promise.all(ofTest.splice(0).map((context) => context.close()));
+    await release(ofTest.splice(0));
     expect(complaints.splice(0), 'what pages complained of').toEqual([]);
   });
-  afterAll(() => browser?.close());
-
-  async function open(url: string, { origins = [], ...options }: OpenOptions): Promise<Page> {
-    if (!browser) throw new Error('it runs only within tests');
-    const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
-    const page = await context.newPage();
-    page.setDefaultTimeout(10_000);
-    page.on('pageerror', (error) => complaints.push(String(error)));
-    page.on('console', (message) => {
-      // The browser also logs refused requests by itself.
-      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
-        complaints.push(message.text());
-    });
-    page.on('request', (request) => {
-      const { origin, protocol } = new URL(request.url());
-      if (![new URL(url).origin, ...origins].includes(origin) && protocol !== 'data:') complaints.push(request.url());
-    });
+  afterAll(async () => {
+    await release(ofFile.splice(0));
+    closing = setTimeout(close, KEPT_MS);
+  });
+  const open = async (url: string, pages: Page[]): Promise<Page> => {
+    const page = idle.pop() ?? (await create());
+    pages.push(page);
+    origins.add(new URL(url).origin);
     await page.goto(url);
     return page;
-  }
-
+  };
   return {
-    /** A page with its own storage, closed when the test ends. */
-    async open(url: string, options: OpenOptions = {}): Promise<Page> {
-      const page = await open(url, options);
-      ofTest.push(page.context());
-      return page;
+    /** A page without cookies and stored values, until the test ends. `others`: origins to which it may send requests, too. */
+    open(url: string, { origins: others = [] }: { origins?: readonly string[] } = {}): Promise<Page> {
+      for (const origin of others) origins.add(origin);
+      return open(url, ofTest);
     },
     /** One page for all tests of the file. */
-    openForAll: (url: string): Promise<Page> => open(url, {}),
+    openForAll: (url: string): Promise<Page> => open(url, ofFile),
   };
+}
+
+async function create(): Promise<Page> {
+  if (!browser) throw new Error('it runs only within tests');
+  const context = await (await browser).newContext({ reducedMotion: 'reduce', viewport: VIEWPORT });
+  const page = await context.newPage();
+  page.setDefaultTimeout(10_000);
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('console', (message) => {
+    // The browser also logs refused requests by itself.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      complaints.push(message.text());
+  });
+  context.on('request', (request) => {
+    const { protocol, origin } = new URL(request.url());
+    if (protocol.startsWith('http') && !origins.has(origin)) complaints.push(request.url());
+  });
+  return page;
+}
+
+async function release(pages: readonly Page[]): Promise<void> {
+  await Promise.all(pages.map((page) => empty(page).catch(() => page.context().close())));
+}
+
+/** Prepares a page for another test. Throws if it is closed or has an installed clock. */
+async function empty(page: Page): Promise<void> {
+  const context = page.context();
+  await Promise.all(context.pages().map((one) => one !== page && one.close()));
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  if (await page.evaluate('"__pwClock" in globalThis')) throw new Error('a clock can not be removed');
+  await page.evaluate('sessionStorage.clear(); localStorage.clear()');
+  await context.clearCookies();
+  await context.clearPermissions();
+  await page.goto('about:blank');
+  for (const event of LISTENED) page.removeAllListeners(event);
+  await page.emulateMedia({ colorScheme: null });
+  await page.setViewportSize(VIEWPORT);
+  idle.push(page);
+}
+
+async function close(): Promise<void> {
+  const closed = browser;
+  browser = undefined;
+  idle.length = 0;
+  await (await closed)?.close();
 }
 
 export async function signIn(page: Page, token: string): Promise<void> {
