@@ -1,5 +1,6 @@
 // npm run docs:screenshots: takes the screenshots of docs/dashboard.md from a real run of the sandbox, the server and a browser. The
-// clock of both servers runs twenty times faster, so that an hour of submissions takes three minutes.
+// clock of both servers runs twenty times faster, so that an hour of submissions takes three minutes. With `-- --all <folder>`, it takes
+// every page at every width, in light and dark mode, into another folder.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -20,13 +21,25 @@ import { seededRandom } from './support/random.ts';
 const SPEED = 20;
 const HOUR_MS = 3_600_000;
 const PER_S = 0.4;
-const VIEWPORT = { width: 1_120, height: 980 };
+const VIEWPORTS = [
+  { width: 390, height: 844 },
+  { width: 768, height: 1_024 },
+  { width: 1_920, height: 1_080 },
+] as const;
+const OVERVIEW = { width: 1_280, height: 960 };
+/** The pages in the documents, with their widths. */
+const PUBLISHED = ['overview-390', 'submission-768', 'deliveries-390', 'submissions-1920'];
 
-const target = process.argv[2] ?? '.';
+const isAll = process.argv.includes('--all');
+const target = process.argv.at(-1) ?? '.';
 mkdirSync(target, { recursive: true });
 const folder = mkdtempSync(join(tmpdir(), 'dawatch-screenshots-'));
 const clock = fastClock(Date.now() - HOUR_MS);
-const receiver = createServer((_request, response) => response.end()).listen(0, '127.0.0.1');
+// The receiver of the second webhook is out of service.
+const receiver = createServer(({ url }, response) => {
+  response.statusCode = url === '/shop' ? 503 : 200;
+  response.end();
+}).listen(0, '127.0.0.1');
 const sandbox = await startSandbox({
   options: { seed: 7, errorRate: 0.15, deadRate: 0.003, stragglerRate: 0.02 },
   now: clock.now,
@@ -51,11 +64,14 @@ const app = await startApp({
 const client = new DawatchClient({ url: app.url, apiKey: env.DAWATCH_ADMIN_TOKEN });
 const browser = await openChromium();
 try {
-  await client.webhooks.create({ url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/dawatch` });
+  const receiverUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+  await client.webhooks.create({ url: `${receiverUrl}/dawatch`, description: 'Orders' });
   const enough = new AbortController();
   const submitting = submit(enough.signal);
-  await setTimeout(HOUR_MS / SPEED);
-  const page = await browser.newPage({ viewport: VIEWPORT });
+  await setTimeout((HOUR_MS / SPEED) * 0.9);
+  await client.webhooks.create({ url: `${receiverUrl}/shop`, types: ['submission.failing', 'submission.failed'] });
+  await setTimeout((HOUR_MS / SPEED) * 0.1);
+  const page = await browser.newPage({ viewport: OVERVIEW });
   await page.goto(app.url);
   await page.getByLabel('Token', { exact: true }).fill(env.DAWATCH_ADMIN_TOKEN);
   await page.keyboard.press('Enter');
@@ -65,14 +81,10 @@ try {
   await picture(page, 'overview-light');
   await page.emulateMedia({ colorScheme: 'dark' });
   await picture(page, 'overview-dark');
-  await page.emulateMedia({ colorScheme: 'light' });
-  await page.goto(`${app.url}/#/submissions/${await findEventfulSubmission()}`);
-  await page
-    .getByText(/fields? of its data/)
-    .last()
-    .click();
-  await page.getByText('delivered').first().waitFor();
-  await picture(page, 'submission');
+  for (const colorScheme of isAll ? (['light', 'dark'] as const) : (['light'] as const)) {
+    await page.emulateMedia({ colorScheme });
+    for (const viewport of VIEWPORTS) await pictures(page, viewport, colorScheme);
+  }
   enough.abort();
   await submitting;
 } finally {
@@ -113,8 +125,42 @@ async function findEventfulSubmission(): Promise<string> {
   return best.id;
 }
 
+/** Takes every page of the navigation, one submission, one webhook, the menu and the shortcuts at one width. */
+async function pictures(page: Page, viewport: (typeof VIEWPORTS)[number], colorScheme: string): Promise<void> {
+  await page.setViewportSize(viewport);
+  const links = await page.evaluate<string[]>(
+    `[...document.querySelectorAll('nav[aria-label="Pages"] a')].map((link) => link.hash.slice(2))`,
+  );
+  const [webhook] = (await client.webhooks.list()).webhooks;
+  const paths: [name: string, path: string][] = [
+    ...links.map((path): [string, string] => [path === '' ? 'overview' : path, path]),
+    ['submission', `submissions/${await findEventfulSubmission()}`],
+    ['webhook', `webhooks/${webhook?.id}`],
+  ];
+  for (const [name, path] of paths) {
+    const fullName = `${name}-${viewport.width}${colorScheme === 'dark' ? '-dark' : ''}`;
+    if (!isAll && !PUBLISHED.includes(fullName)) continue;
+    await page.goto(`${app.url}/#/${path}`);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.locator('main > *:not(h1):not(p)').first().waitFor();
+    await picture(page, fullName);
+  }
+  if (!isAll) return;
+  await page
+    .getByRole('button', { name: 'Menu' })
+    .or(page.getByRole('button', { name: 'Keyboard shortcuts' }))
+    .click();
+  await picture(page, `menu-${viewport.width}-${colorScheme}`);
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('?');
+  await picture(page, `shortcuts-${viewport.width}-${colorScheme}`);
+  await page.keyboard.press('Escape');
+}
+
 async function picture(page: Page, name: string): Promise<void> {
-  await setTimeout(500);
+  // Relative times are those of the accelerated clock at the end of this wait.
+  await page.clock.setFixedTime(clock.now() + 1_500 * SPEED);
+  await setTimeout(1_500);
   // With the accelerated clock the browser appears slow, and the server sometimes closes its feed.
   await page.getByText('Live', { exact: true }).waitFor();
   await page.screenshot({ path: join(target, `${name}.png`) });

@@ -25,7 +25,7 @@ describe.skipIf(SKIPPED)('the reports page', { timeout: 30_000 }, () => {
     expect((await rows.allInnerTexts())[1]).toMatch(/\t2\t1$/);
     const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
     const iso = (ms: number) => new Date(ms).toISOString();
-    const opened = async (from: number, until: number, status?: string) => {
+    const opened = async (ids: string, from: number, until: number, status?: string) => {
       await page.getByRole('heading', { name: 'Submissions', exact: true }).waitFor();
       expect(Object.fromEntries(new URLSearchParams(page.url().split('?')[1]))).toEqual({
         upstream: 'default',
@@ -33,22 +33,24 @@ describe.skipIf(SKIPPED)('the reports page', { timeout: 30_000 }, () => {
         ended_until: iso(until),
         ...(status && { status }),
       });
+      const listed = page.getByRole('main').getByRole('row').getByRole('link');
+      await expect.poll(async () => (await listed.allInnerTexts()).toSorted().join('')).toBe(ids);
       await page.goBack();
       await page.getByRole('heading', { name: 'Submissions of default' }).waitFor();
     };
     await rows.getByRole('link').first().click();
-    await opened(today, today + DAY_MS);
+    await opened('abc', today, today + DAY_MS);
     const plot = page.getByRole('slider', { name: 'Time to finality' }).locator('.u-over');
     const box = await plot.boundingBox();
     await plot.click({ position: { x: (box?.width ?? 0) - 1, y: 20 } });
-    await opened(today, today + DAY_MS, 'finalized');
+    await opened('ab', today, today + DAY_MS, 'finalized');
     const ended = page.getByRole('slider', { name: 'Ended' });
     await ended.press('ArrowLeft');
     await expect.poll(() => ended.getAttribute('aria-valuetext')).toMatch(/, finalized 1, others 0$/);
     await ended.press('Enter');
-    await opened(today - DAY_MS, today);
+    await opened('y', today - DAY_MS, today);
     await page.getByRole('region', { name: 'Totals' }).getByRole('link', { name: '3' }).click();
-    await opened(today - 89 * DAY_MS, today + DAY_MS, 'finalized');
+    await opened('aby', today - 89 * DAY_MS, today + DAY_MS, 'finalized');
     await page.getByLabel('Period').selectOption('Day');
     await page.getByText('2 finalized, 1 ended otherwise.').waitFor();
     await page.locator('.u-legend').first().getByText('hour').waitFor();

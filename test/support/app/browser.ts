@@ -112,6 +112,7 @@ export async function signIn(page: Page, token: string): Promise<void> {
   await page
     .getByRole('navigation', { name: 'Pages' })
     .or(page.getByRole('button', { name: 'Menu' }))
+    .first()
     .waitFor();
 }
 
