@@ -75,3 +75,8 @@ export class PeopleStore {
 function personName(credential: number): string {
   return `person:${credential}`;
 }
+
+/** Returns SQL for the name of a caller to show: the stored one, or that of the person behind it until it is erased. */
+export function callerShown(column: string): string {
+  return `coalesce((SELECT p.name FROM people p WHERE 'person:' || p.credential = ${column}), ${column})`;
+}

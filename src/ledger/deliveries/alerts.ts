@@ -8,6 +8,7 @@ import {
   resolvedSummary,
 } from '../../domain/notifications/alert.ts';
 import { AlertEventType } from '../../domain/notifications/events.ts';
+import { callerShown } from '../access/people.ts';
 import type { Outbox } from '../events/outbox.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
@@ -189,7 +190,7 @@ export class Alerts {
 
 const SELECT = `
   SELECT id, rule, subject, summary, count, since, sent_at AS sentAt, acknowledged_at AS acknowledgedAt,
-         acknowledged_by AS acknowledgedBy, resolved_at AS resolvedAt
+         ${callerShown('acknowledged_by')} AS acknowledgedBy, resolved_at AS resolvedAt
   FROM alerts`;
 
 const CONDITIONS = { firing: 'resolved_at IS NULL', resolved: 'resolved_at IS NOT NULL', all: 'TRUE' };

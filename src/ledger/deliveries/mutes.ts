@@ -1,4 +1,5 @@
 import type { Mute, NewMute } from '../../domain/notifications/alert.ts';
+import { callerShown } from '../access/people.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
 
@@ -22,7 +23,7 @@ export class Mutes {
       const { lastInsertRowid } = this.#db.run`
         INSERT INTO mutes (rule, subject, starts_at, ends_at, reason, created_at, created_by)
         VALUES (${rule}, ${subject}, ${from}, ${until}, ${reason}, ${now}, ${by})`;
-      return { ...mute, id: Number(lastInsertRowid), createdAt: now, createdBy: by };
+      return this.#db.row<Mute>(`${SELECT} WHERE id = ?`, lastInsertRowid);
     });
   }
 
@@ -57,5 +58,6 @@ export class Mutes {
 }
 
 const SELECT = `
-  SELECT id, rule, subject, starts_at AS "from", ends_at AS until, reason, created_at AS createdAt, created_by AS createdBy
+  SELECT id, rule, subject, starts_at AS "from", ends_at AS until, reason, created_at AS createdAt,
+         ${callerShown('created_by')} AS createdBy
   FROM mutes`;

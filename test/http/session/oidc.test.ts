@@ -155,6 +155,13 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
       { action: 'webhooks.create', caller: 'person:1', caller_person: 'ada@example.com' },
       { action: 'sessions.create', caller: 'person:1', detail: 'oidc, admin', email_masked: 'a…@example.com' },
     ]);
+    const mute = { until: new Date(Date.now() + 3_600_000).toISOString() };
+    await callWith(server.url, cookie, '/v1/mutes', { method: 'POST', body: mute });
+    const creator = async () => {
+      const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+      return JSON.parse((await callWith(server.url, undefined, '/v1/mutes', { headers })).text).mutes[0].created_by;
+    };
+    expect(await creator()).toBe('ada@example.com');
     const erasure = {
       method: 'POST',
       body: { email: 'Ada@example.com' },
@@ -163,9 +170,29 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
     const { text } = await callWith(server.url, undefined, '/v1/erasures', erasure);
     expect(JSON.parse(text).erased).toMatchObject({ people: 1, audit_persons: 1 });
     expect(JSON.stringify(await audit())).not.toContain('example.com"');
+    expect(await creator()).toBe('person:1');
     expect(await server.status(cookie)).toBe(401);
     const again = await server.signIn();
     expect(await server.whoami(again.cookie)).toMatchObject({ name: 'ada@example.com' });
+  });
+
+  it('makes a credential that is listed and can be revoked, but neither rotated nor changed', async () => {
+    const server = await open();
+    const { cookie } = await server.signIn();
+    const asAdmin = (method: string, path = '', body?: object) =>
+      callWith(server.url, undefined, `/v1/credentials${path}`, {
+        method,
+        body,
+        headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+      });
+    expect(JSON.parse((await asAdmin('GET')).text).credentials).toMatchObject([
+      { id: 1, name: 'person:1', person: 'ada@example.com', role: 'operator', state: 'valid' },
+    ]);
+    expect((await asAdmin('POST', '/1/rotate', {})).status).toBe(409);
+    expect((await asAdmin('PATCH', '/1', { name: 'eve' })).status).toBe(409);
+    expect((await asAdmin('DELETE', '/1')).status).toBe(204);
+    expect(await server.status(cookie)).toBe(401);
+    expect((await server.signIn()).failed).toBe('revoked');
   });
 
   it('of two tabs of one browser works', async () => {

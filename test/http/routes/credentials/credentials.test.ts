@@ -62,6 +62,7 @@ describe('creating a credential', () => {
     expect(made).toEqual({
       id: made.id,
       name: 'deploys',
+      person: null,
       role: null,
       scopes: ['webhooks:write'],
       state: 'valid',
