@@ -1,4 +1,5 @@
-import { createServer } from 'node:http';
+import { createServer, request } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
@@ -12,9 +13,11 @@ import { call } from '../support/app/http-calls.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { shiftedClock } from '../support/app/sessions.ts';
 import { openWithProvider } from '../support/servers/oidc-provider.ts';
+import { selfSigned } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const browser = useBrowser();
+const CERTIFICATE = selfSigned();
 const form = (page: Page) => page.getByLabel('Token', { exact: true });
 const overview = (page: Page) => page.getByRole('heading', { name: 'Overview' });
 
@@ -99,6 +102,41 @@ describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: 30_000 }, () =
     await page.getByRole('alert').getByText('The session has ended').waitFor();
   });
 
+  it.skipIf(CERTIFICATE === undefined).each([
+    ['at its root', '/', '__Host-dawatch-session'],
+    ['below a path', '/watch/', '__Secure-dawatch-session'],
+  ])('works behind a proxy with https %s', async (_, path, name) => {
+    // Like a proxy that changes Host and removes its path.
+    const proxy = createTlsServer(CERTIFICATE ?? {}, (incoming, outgoing) => {
+      const { host: _host, ...headers } = incoming.headers;
+      const target = `${app.url}/${(incoming.url ?? '').slice(path.length)}`;
+      const forwarded = request(target, { method: incoming.method, headers }, (response) => {
+        outgoing.writeHead(response.statusCode ?? 502, response.headers);
+        response.pipe(outgoing).on('error', () => response.destroy());
+      });
+      incoming.pipe(forwarded).on('error', () => outgoing.destroy());
+      outgoing.on('close', () => forwarded.destroy());
+    });
+    await new Promise<void>((resolve) => void proxy.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      proxy.closeAllConnections();
+      proxy.close();
+    });
+    const url = `https://127.0.0.1:${(proxy.address() as AddressInfo).port}${path}`;
+    const app = await openApp({ database: join(tempFolder(), 'ledger.db'), publicUrl: url });
+    onTestFinished(() => app.close());
+    const page = await browser.open(url);
+    await signIn(page, API_KEY);
+    await page.getByText('Live', { exact: true }).waitFor();
+    expect(await page.context().cookies()).toMatchObject([
+      { name, path, secure: true, httpOnly: true, sameSite: 'Strict' },
+    ]);
+    await page.reload();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await form(page).waitFor();
+    expect(await page.context().cookies()).toEqual([]);
+  });
+
   it('reports that a sign-out did not reach the server', async () => {
     const { url } = await open();
     const page = await browser.open(url);
@@ -129,12 +167,13 @@ describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: 30_000 }, () =
     );
     await new Promise<void>((resolve) => void foreign.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void foreign.close());
-    const page = await browser.open(url);
+    const origin = `http://${host}:${(foreign.address() as AddressInfo).port}`;
+    const page = await browser.open(url, { origins: [origin] });
     await signIn(page, API_KEY);
     const statuses: number[] = [];
     const attacker = await page.context().newPage();
     attacker.on('response', (response) => void (response.url().startsWith(url) && statuses.push(response.status())));
-    await attacker.goto(`http://${host}:${(foreign.address() as AddressInfo).port}/`);
+    await attacker.goto(`${origin}/`);
     const send = (init: string) =>
       attacker.evaluate<string>(`fetch('${url}/v1/submissions', ${init}).then((it) => it.type, () => 'failed')`);
     const body = `method: 'POST', credentials: 'include', body: '{"submission_id":"stolen"}'`;
