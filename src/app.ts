@@ -8,27 +8,21 @@ import { createLocalEngine } from './engines/local.ts';
 import { credentialsOf, ensureCredential } from './http/access/credentials.ts';
 import { createMetrics } from './http/metrics/metrics.ts';
 import { buildServer } from './http/server.ts';
-import { refuseOwnBearer, trackerOf, usersOf } from './http/services.ts';
-import type { Ledger } from './ledger/ledger.ts';
-import { logMonitor } from './logging/listeners.ts';
+import { refuseOwnBearer, type Services, usersOf } from './http/services.ts';
 import type { Log } from './logging/logger.ts';
 import { learnedPacing } from './pacing/policy/policy.ts';
 import type { PolicyFactory } from './pacing/policy.ts';
-import type { SchedulerSettings } from './pacing/scheduler.ts';
 import type { TracerSettings } from './platform/tracing/tracer.ts';
 import { VERSION } from './platform/version.ts';
 import { withTimeout } from './platform/with-timeout.ts';
-import { CachedLookup } from './watch/cached-lookup.ts';
 import type { WatcherListener } from './watch/listeners.ts';
-import { ON_DEMAND_WAIT_MS } from './watch/poll-loop.ts';
-import type { RecordedObservation } from './watch/ports.ts';
-import { Watcher } from './watch/watcher.ts';
-import { openLedger, startMaintenance } from './wiring/ledger.ts';
-import { startLiveStats } from './wiring/live-stats.ts';
-import { startNotifications } from './wiring/notifications.ts';
+import { ON_DEMAND_WAIT_MS } from './watch/poll-turns.ts';
+import { openLedger } from './wiring/ledger.ts';
 import { auditReload, SettingsReload, type SettingsSource } from './wiring/reload.ts';
 import type { startScaling as StartScaling } from './wiring/scaling.ts';
+import { startServices } from './wiring/services.ts';
 import { startTracing } from './wiring/start-tracing.ts';
+import { Tenants } from './wiring/tenants.ts';
 import {
   budgetOf,
   createClient,
@@ -89,25 +83,11 @@ export async function startApp(deps: AppDeps): Promise<App> {
     if (first.kind === 'refused') throw new StartError(first.reason);
     if (first.kind === 'made') deps.onNewKey(first.key);
     let credentials = credentialsOf(config.auth, ledger.credentials, clock);
+    const tenants = new Tenants({ config, clock, log });
+    opened.push(() => tenants.close(leftMs));
 
-    const traces = await startTracing(deps.tracing, { ledger, clock, log, version: VERSION });
+    const traces = await startTracing(deps.tracing, { clock, log, version: VERSION });
     opened.push(() => traces?.tracer.close(leftMs()));
-    const notifications = await startNotifications({
-      config,
-      ledger,
-      upstreams: upstreams.map(([name]) => name),
-      clock,
-      random,
-      log,
-      version: VERSION,
-      counters,
-      onUnreadable,
-      trace: traces?.delivery,
-    });
-    opened.push(() => notifications.stop(leftMs()));
-    const maintenance = startMaintenance({ config, ledger, clock, log });
-    opened.push(() => maintenance.stop());
-
     const clients = new Map(upstreams.map(([name, upstream]) => [name, createClient(upstream, clock)]));
     opened.push(() => Promise.all([...clients.values()].map((client) => client.close())));
     const userPool = createUserPool(config.upstreams.default, clock);
@@ -118,38 +98,23 @@ export async function startApp(deps: AppDeps): Promise<App> {
       clock,
       sendPoll: (upstream, id) => upstreamClientFor(clients, upstream).getSubmissionInfo(id),
     });
-    const scaling = await startScaling({ config, upstreams, ledger, local, clock, log, counters });
+    const ledgers = [ledger, ...tenants.ledgers];
+    const scaling = await startScaling({ config, upstreams, ledgers, local, clock, log, counters });
     opened.push(() => scaling?.close());
 
-    const stats = startLiveStats({ ledger, clock, counters });
-    const lookup: CachedLookup = new CachedLookup({
-      get: (id) => ledger.submissions.get(id),
-      pollOnDemand: (upstream, id, client) => watcher.pollOnDemand(upstream, id, client),
-      now: () => clock.now(),
-      maxAgeMs: config.facade.max_age_s * 1_000,
-    });
-    const addToLookup = { recorded: ({ observation }: RecordedObservation) => lookup.add(observation) };
-    const listeners = [logMonitor(log), addToLookup, stats.listener, deps.listener ?? {}];
-    if (traces) listeners.push(traces.listener);
-    const watcher = new Watcher({
-      settings: watcherSettings(config, upstreams, deps.policy ?? learnedPacing),
-      ledger,
-      engine: stats.counting(scaling?.engine ?? local),
-      clock,
-      random,
-      listeners,
-    });
+    const engine = scaling?.engine ?? local;
+    const parts = { upstreams, engine, scaling, traces, clock, random, policy: deps.policy ?? learnedPacing };
+    const listeners = deps.listener ? [deps.listener] : [];
+    const own = { tenant: null, config, ledger, onUnreadable, log, metrics, listeners };
+    const { services, notifications, close } = await startServices(parts, own);
+    const { watcher } = services;
     let isStopping = false;
     opened.push(() => {
       isStopping = true;
-      return watcher.stop(leftMs());
+      return close(leftMs);
     });
-    warnOfOrphans(ledger, watcher, log);
-
-    const { refusalOf, publicUrl, channels } = notifications;
-    const tracker = trackerOf({ config, watcher, clock, refusalOf, isTraced: traces !== undefined });
-    const intake = scaling?.startIntake(traces ? traces.intake(tracker.track) : tracker.track);
-    opened.push(() => intake?.close(leftMs()));
+    await tenants.start(parts, watcher);
+    opened.push(() => tenants.close(leftMs));
 
     const users = usersOf(config, userPool);
     const settings = new SettingsReload({
@@ -162,10 +127,12 @@ export async function startApp(deps: AppDeps): Promise<App> {
         if (!next.auth.api_key && !next.auth.admin_token && !next.oidc.issuer && !ledger.credentials.isAnyKept())
           throw new StartError('no credential would be left: set DAWATCH_API_KEY, or run `dawatch token create`');
         const applyRouting = await notifications.prepare(next);
+        const applyTenants = await tenants.prepare(next);
         return () => {
           credentials = credentialsOf(next.auth, ledger.credentials, clock);
           users.useBearer(next.upstreams.default.bearer);
           applyRouting();
+          applyTenants();
           for (const [name, upstream] of changed) {
             clients.get(name)?.useApiKey(upstream.api_key);
             submitters.get(name)?.submitter.useApiKey(upstream.api_key);
@@ -179,27 +146,20 @@ export async function startApp(deps: AppDeps): Promise<App> {
     });
 
     const server = await buildServer({
+      ...services,
       config,
       settings: () => settings.config,
       clock,
-      ledger,
-      watcher,
-      tracker,
+      tenants,
       tracer: traces?.tracer,
-      lookup,
       users,
       submitters,
       credentials: (hash) => credentials.find(hash),
       hasConfiguredAdmin: () => credentials.hasConfiguredAdmin,
       reload: (actor) => settings.reload(actor),
-      refusalOf,
-      publicUrl,
-      channels,
       health: () => ({ ...watcher.health(), redis: scaling?.health() }),
-      hour: stats.hour,
       metrics,
       queues: scaling?.queues,
-      onUnreadable,
       log: log as unknown as FastifyBaseLogger,
       version: VERSION,
       responseDeadlineMs: responseDeadlineMs(config, upstreams),
@@ -217,8 +177,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
     // After listening, so that a server that cannot listen sends no polls.
     const startPolling = () => {
       watcher.start();
+      tenants.startPolling();
       // Stopped first, so that no heartbeat reports the stop of the watcher as a defect.
-      opened.push(notifications.startHeartbeat(() => defectOf({ ledger, watcher, clock })));
+      opened.push(notifications.startHeartbeat(() => defectOf(services, tenants, clock)));
     };
     if (scaling) void scaling.previousPollsEnded.then(() => isStopping || startPolling());
     else startPolling();
@@ -240,39 +201,25 @@ export async function startApp(deps: AppDeps): Promise<App> {
   }
 }
 
-function watcherSettings(
-  config: Config,
-  upstreams: [string, UsableUpstream][],
-  policy: NonNullable<AppDeps['policy']>,
-) {
-  const { pacing, breaker, submissions } = config;
-  const lagPrices = new Map(upstreams.map(([name, { lag_price }]) => [name, lag_price ?? pacing.lag_price]));
-  const schedulerSettingsOf = (upstream: UsableUpstream): SchedulerSettings => ({
-    budget: budgetOf(upstream),
-    breaker: {
-      failures: breaker.failures,
-      probeMs: breaker.probe_after_s * 1_000,
-      maxProbeMs: breaker.max_probe_s * 1_000,
-    },
-    leaseMs: leaseMsOf(upstream),
-    recheckMs: submissions.recheck_after_s * 1_000,
-  });
-  return {
-    schedulers: new Map(upstreams.map(([name, upstream]) => [name, schedulerSettingsOf(upstream)])),
-    policy: (upstream: string) => policy({ lagPrice: lagPrices.get(upstream) ?? pacing.lag_price }),
-    recheck: submissions.recheck_after_s > 0,
-  };
-}
-
-/** Returns why this server does not do its work; undefined: it writes the ledger, and polls every upstream when a poll is due. */
-function defectOf({ ledger, watcher, clock }: { ledger: Ledger; watcher: Watcher; clock: Clock }): string | undefined {
-  try {
-    ledger.probe(clock.now());
-  } catch {
-    return 'the ledger is not writable';
+/** Returns why this server does not do its work; undefined: it writes its ledgers, and polls every upstream when a poll is due. */
+function defectOf(services: Services, tenants: Tenants, clock: Clock): string | undefined {
+  const all = [
+    { of: '', services },
+    ...tenants.all.map(({ tenant }) => ({ of: ` of the tenant ${tenant.name}`, ...tenant })),
+  ];
+  for (const {
+    of,
+    services: { ledger, watcher },
+  } of all) {
+    try {
+      ledger.probe(clock.now());
+    } catch {
+      return `the ledger${of} is not writable`;
+    }
+    const upstreams = watcher.notPolling();
+    if (upstreams.length > 0) return `the poll loop of ${upstreams.join(', ')}${of} does not run`;
   }
-  const upstreams = watcher.notPolling();
-  return upstreams.length === 0 ? undefined : `the poll loop of ${upstreams.join(', ')} does not run`;
+  return undefined;
 }
 
 /** Exceeds everything a request may wait for: its body, the ledger, the request budget and the upstream. */
@@ -285,16 +232,10 @@ function responseDeadlineMs({ server, limits }: Config, upstreams: [string, Usab
 async function startScaling({
   config,
   ...deps
-}: { config: Config } & Omit<Parameters<typeof StartScaling>[0], 'redis'>) {
+}: { config: Config } & Omit<Parameters<typeof StartScaling>[0], 'redis' | 'tenants'>) {
   const { url } = config.redis;
   if (url === undefined) return undefined;
   // Loaded on demand: importing BullMQ would slow every start (row `start` of `npm run bench`).
   const { startScaling: start } = await import('./wiring/scaling.ts');
-  return start({ redis: { ...config.redis, url }, ...deps });
-}
-
-/** Logs a warning for submissions whose upstream is no longer configured: they are kept, and not polled. */
-function warnOfOrphans(ledger: Ledger, watcher: Watcher, log: Log): void {
-  for (const [upstream, submissions] of ledger.submissions.watchedCounts())
-    if (!watcher.hasUpstream(upstream)) log.warn({ upstream, submissions }, 'upstream.not_configured');
+  return start({ redis: { ...config.redis, url }, tenants: Object.keys(config.tenants), ...deps });
 }

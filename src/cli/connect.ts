@@ -10,11 +10,11 @@ import { withWaitIndicator } from './output/wait-indicator.ts';
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
 const ADMIN_ADVICE = 'create one with `dawatch token create --role admin --name …`';
 
-export type ConnectOptions = { server?: string };
+export type ConnectOptions = { server?: string; tenant?: string };
 
 /** Adds the options of a command that uses the service key. */
 export function withServer(command: Command): Command {
-  return withAddress(command).addHelpText(
+  return withTenant(withAddress(command)).addHelpText(
     'after',
     '\nThe key is read from DAWATCH_API_KEY. An argument would be visible to other users of the machine.',
   );
@@ -28,9 +28,16 @@ export function withAddress(command: Command): Command {
   );
 }
 
+function withTenant(command: Command): Command {
+  return command.option(
+    '--tenant <name>',
+    'act in this tenant; needs a token with the scope admin and without a tenant',
+  );
+}
+
 /** Adds the options of a command that needs the role admin. */
 export function withAdmin(command: Command): Command {
-  return withAddress(command).addHelpText('after', `\nThe token is read from ${ADMIN_VARIABLE}.`);
+  return withTenant(withAddress(command)).addHelpText('after', `\nThe token is read from ${ADMIN_VARIABLE}.`);
 }
 
 /** Runs requests with the admin token. Throws a CommandError without a token. */
@@ -53,7 +60,7 @@ export function connect(options: ConnectOptions): DawatchClient {
       'set DAWATCH_API_KEY to the service key that `dawatch serve` printed at its first start, or create one: `dawatch token create --role service --name …`',
       ExitCode.usage,
     );
-  return new DawatchClient({ url, apiKey });
+  return new DawatchClient({ url, apiKey, tenant: options.tenant });
 }
 
 /** Runs requests with the token in the first of `variables` that is set. Errors include `advice` on how to get a token. */
@@ -68,7 +75,7 @@ export async function requestWithToken<T>(
   const token = variable && tokenOf(variable);
   if (!token) throw new CommandError(`set ${variables.join(' or ')} to a token: ${advice}`, ExitCode.usage);
   try {
-    return await withWaitIndicator(url, request(new DawatchClient({ url, token })));
+    return await withWaitIndicator(url, request(new DawatchClient({ url, token, tenant: options.tenant })));
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403))
       throw new CommandError(

@@ -1,3 +1,6 @@
+import { isTransient } from './errors.ts';
+import { isFinal, type Submission } from './shapes.ts';
+
 /**
  * Returns the delay before the next attempt after consecutive failures:
  *
@@ -23,4 +26,35 @@ export function pause(delayMs: number, signal?: AbortSignal): Promise<void> {
     const timer = setTimeout(done, delayMs);
     signal?.addEventListener('abort', done);
   });
+}
+
+/** Duration of one long poll, below the usual proxy timeout of 60 s. */
+const LONG_POLL_S = 20;
+/** Tolerated outage of the server while waiting, for example during a restart. */
+const MAX_OUTAGE_MS = 60_000;
+
+/** Repeats `wait`, a long poll, until the submission is final or the time is over. Returns its current state. */
+export async function waitUntilFinal(
+  wait: (timeoutS: number) => Promise<Submission>,
+  { timeoutMs = Number.POSITIVE_INFINITY, signal }: { timeoutMs?: number; signal?: AbortSignal },
+): Promise<Submission> {
+  const endsAt = performance.now() + timeoutMs;
+  let respondedAt = performance.now();
+  for (let failures = 0; ; ) {
+    const sentAt = performance.now();
+    const leftMs = Math.max(0, endsAt - sentAt);
+    const waitS = Math.min(LONG_POLL_S, Math.ceil(leftMs / 1_000));
+    try {
+      const submission = await wait(waitS);
+      if (isFinal(submission.status) || leftMs === 0) return submission;
+      respondedAt = performance.now();
+      // A response before the end of the long poll is treated as a failure, so that the next request is delayed.
+      failures = respondedAt - sentAt < waitS * 500 ? 1 : 0;
+    } catch (error) {
+      if (signal?.aborted || !isTransient(error) || performance.now() - respondedAt > MAX_OUTAGE_MS) throw error;
+      if (leftMs === 0) throw error;
+      failures += 1;
+    }
+    if (failures > 0) await pause(Math.min(retryDelayMs(failures, Math.random), leftMs), signal);
+  }
 }

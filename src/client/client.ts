@@ -1,31 +1,30 @@
 import { CredentialRequests } from './access/credentials.ts';
-import { pause, retryDelayMs } from './backoff.ts';
+import { waitUntilFinal } from './backoff.ts';
 import { DeliveryRequests } from './deliveries.ts';
-import { bodyOf, ConnectionError, isTransient, notDawatchError, toApiError } from './errors.ts';
+import { bodyOf, ConnectionError, notDawatchError, toApiError } from './errors.ts';
 import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
 import { AlertRequests } from './notifications/alerts.ts';
 import { ChannelRequests } from './notifications/channels.ts';
-import type { Overview, Report, ReportQuery } from './overview.ts';
+import type { Overview, Report, ReportQuery, TenantState } from './overview.ts';
 import { pathOf, queryOf, SearchRequests, type SendRequest, type SubmissionQuery, toJson } from './request.ts';
-import {
-  type AuditEntry,
-  type AuditPage,
-  type AuditQuery,
-  type AuditVerification,
-  type Erased,
-  type FoundSubmissions,
-  isFinal,
-  type Submission,
-  type SubmissionFilter,
-  type SubmissionIfChanged,
-  type SubmissionPage,
-  type SubmissionPatch,
-  type SubmissionWithHistory,
-  type Tracked,
-  type TrackItem,
-  type TrackOptions,
-  type UpstreamPacing,
-  type User,
+import type {
+  AuditEntry,
+  AuditPage,
+  AuditQuery,
+  AuditVerification,
+  Erased,
+  FoundSubmissions,
+  Submission,
+  SubmissionFilter,
+  SubmissionIfChanged,
+  SubmissionPage,
+  SubmissionPatch,
+  SubmissionWithHistory,
+  Tracked,
+  TrackItem,
+  TrackOptions,
+  UpstreamPacing,
+  User,
 } from './shapes.ts';
 import { bytesOf, linesOf } from './sse.ts';
 import { WebhookRequests } from './webhooks.ts';
@@ -37,16 +36,12 @@ export type DawatchClientOptions = {
   apiKey?: string;
   /** Bearer token for users, webhooks and deliveries. Default: `apiKey`. */
   token?: string;
+  /** The tenant to act in, for an admin without a tenant. */
+  tenant?: string | undefined;
 };
 
-/** Duration of one long poll, below the usual proxy timeout of 60 s. */
-const LONG_POLL_S = 20;
-/** Tolerated outage of the server while waiting, for example during a restart. */
-const MAX_OUTAGE_MS = 60_000;
-
-/** Timeout of a request without a long poll. */
+/** Timeouts: of a request without a long poll, and of one that reads the whole ledger or audit. */
 const CALL_TIMEOUT_MS = 60_000;
-/** Timeout of requests that read the whole ledger or audit. */
 const LONG_TIMEOUT_MS = 600_000;
 /** Added to the duration of a long poll. */
 const RESPONSE_MARGIN_MS = 5_000;
@@ -58,6 +53,7 @@ export class DawatchClient {
   readonly #url: string;
   readonly #headers: Record<string, string>;
   readonly #token: string | undefined;
+  readonly #tenant: Record<string, string>;
   readonly #search: SearchRequests;
   /** Webhook endpoints. Needs the role admin. */
   readonly webhooks: WebhookRequests;
@@ -77,6 +73,7 @@ export class DawatchClient {
       accept: 'application/json',
     };
     this.#token = options.token ?? options.apiKey;
+    this.#tenant = options.tenant === undefined ? {} : { 'dawatch-tenant': options.tenant };
     const send: SendRequest = (method, path, body, signal) => this.#requestWithToken(method, path, body, { signal });
     this.webhooks = new WebhookRequests(send);
     this.deliveries = new DeliveryRequests(send);
@@ -150,30 +147,11 @@ export class DawatchClient {
    * Waits until the submission is final, at most `timeoutMs` (default: no limit), and returns its current state: check
    * `status`. Tolerates outages of the server up to a minute. Rejects with the signal's reason if the signal aborts.
    */
-  async waitUntilFinal(
+  waitUntilFinal(
     submissionId: string,
     options: { timeoutMs?: number; signal?: AbortSignal } = {},
   ): Promise<Submission> {
-    const { timeoutMs = Number.POSITIVE_INFINITY, signal } = options;
-    const endsAt = performance.now() + timeoutMs;
-    let respondedAt = performance.now();
-    for (let failures = 0; ; ) {
-      const sentAt = performance.now();
-      const leftMs = Math.max(0, endsAt - sentAt);
-      const waitS = Math.min(LONG_POLL_S, Math.ceil(leftMs / 1_000));
-      try {
-        const submission = await this.wait(submissionId, waitS, signal);
-        if (isFinal(submission.status) || leftMs === 0) return submission;
-        respondedAt = performance.now();
-        // A response before the end of the long poll is treated as a failure, so that the next request is delayed.
-        failures = respondedAt - sentAt < waitS * 500 ? 1 : 0;
-      } catch (error) {
-        if (signal?.aborted || !isTransient(error) || performance.now() - respondedAt > MAX_OUTAGE_MS) throw error;
-        if (leftMs === 0) throw error;
-        failures += 1;
-      }
-      if (failures > 0) await pause(Math.min(retryDelayMs(failures, Math.random), leftMs), signal);
-    }
+    return waitUntilFinal((timeoutS) => this.wait(submissionId, timeoutS, options.signal), options);
   }
 
   /**
@@ -236,6 +214,11 @@ export class DawatchClient {
     return this.#requestWithToken('POST', '/v1/reload');
   }
 
+  /** Returns the tenants of the server with their quotas and counts. Needs the scope operations:read, without a tenant. */
+  tenants(): Promise<{ tenants: TenantState[] }> {
+    return this.#requestWithToken('GET', '/v1/tenants');
+  }
+
   /** Returns a page of the audit, newest first. With conditions it may be short although more follow. Needs the role admin. */
   audit(query: AuditQuery = {}): Promise<AuditPage> {
     return this.#requestWithToken('GET', `/v1/audit${queryOf(query)}`);
@@ -290,7 +273,8 @@ export class DawatchClient {
 
   async #fetch(method: string, path: string, init: RequestInit): Promise<Response> {
     try {
-      return await fetch(`${this.#url}${path}`, { ...init, method, redirect: 'error' });
+      const headers = { ...(init.headers as Record<string, string>), ...this.#tenant };
+      return await fetch(`${this.#url}${path}`, { ...init, headers, method, redirect: 'error' });
     } catch (error) {
       const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';
       if (!isTimeout) init.signal?.throwIfAborted();

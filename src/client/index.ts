@@ -31,7 +31,15 @@ export type {
   UpstreamEvent,
 } from './notifications/event-shapes.ts';
 export type { ChannelTestEvent, TestEvent } from './notifications/test-events.ts';
-export type { Distribution, Overview, Report, ReportPercentiles, ReportQuery, ReportSums } from './overview.ts';
+export type {
+  Distribution,
+  Overview,
+  Report,
+  ReportPercentiles,
+  ReportQuery,
+  ReportSums,
+  TenantState,
+} from './overview.ts';
 export type { SubmissionQuery } from './request.ts';
 export {
   type AuditEntry,

@@ -22,9 +22,11 @@ import {
   workerSection,
 } from './sections/polling.ts';
 import { authSection, limitsSection, logSection, serverSection, sessionsSection } from './sections/server.ts';
+import { tenantsSection } from './sections/tenants.ts';
 
 export type { ChannelConfig } from './sections/notifications.ts';
 export type { UpstreamConfig } from './sections/polling.ts';
+export type { TenantConfig } from './sections/tenants.ts';
 
 const settingsSchema = z.strictObject({
   server: serverSection,
@@ -35,6 +37,7 @@ const settingsSchema = z.strictObject({
   database: z.string().min(1).default('data/dawatch.db').describe('Path of the ledger, a SQLite file'),
   log: logSection,
   upstreams: upstreamsSection,
+  tenants: tenantsSection,
   submissions: submissionsSection,
   redis: redisSection,
   worker: workerSection,
@@ -54,27 +57,34 @@ const settingsSchema = z.strictObject({
 });
 
 /** All settings. The descriptions become docs/settings.md and the output of `dawatch config`. */
-export const configSchema = settingsSchema.superRefine(({ channels, routes, redis, oidc, server }, context) => {
-  const refuse = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
-  if (redis.previous_secret !== undefined && redis.secret === undefined)
-    refuse(['redis', 'previous_secret'], 'requires redis.secret');
-  if (oidc.issuer !== undefined) {
-    if (oidc.client_id === undefined) refuse(['oidc', 'client_id'], 'is required, because oidc.issuer is set');
-    if (server.public_url === undefined)
-      refuse(['server', 'public_url'], 'is required, because oidc.issuer is set: the provider redirects to it');
-    if (Object.values(oidc.roles).every((values) => values.length === 0))
-      refuse(
-        ['oidc', 'roles'],
-        'must give a role to at least one value of the claim; without a role nobody can sign in',
-      );
-  }
-  if (Object.hasOwn(channels, 'queue'))
-    refuse(['channels', 'queue'], 'must have another name: queue is reserved for the queue in Redis');
-  for (const [index, route] of routes.entries())
-    for (const name of route.channels)
-      if (!Object.hasOwn(channels, name))
-        refuse(['routes', index, 'channels'], `must be names of channels; there is no channel ${JSON.stringify(name)}`);
-});
+export const configSchema = settingsSchema.superRefine(
+  ({ channels, routes, redis, oidc, server, tenants }, context) => {
+    const refuse = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
+    if (redis.previous_secret !== undefined && redis.secret === undefined)
+      refuse(['redis', 'previous_secret'], 'requires redis.secret');
+    if (oidc.issuer !== undefined) {
+      if (oidc.client_id === undefined) refuse(['oidc', 'client_id'], 'is required, because oidc.issuer is set');
+      if (server.public_url === undefined)
+        refuse(['server', 'public_url'], 'is required, because oidc.issuer is set: the provider redirects to it');
+      if (Object.values(oidc.roles).every((values) => values.length === 0))
+        refuse(
+          ['oidc', 'roles'],
+          'must give a role to at least one value of the claim; without a role nobody can sign in',
+        );
+    }
+    if (Object.hasOwn(tenants, 'default'))
+      refuse(['tenants', 'default'], 'must have another name: default is reserved for what belongs to no tenant');
+    if (Object.hasOwn(channels, 'queue'))
+      refuse(['channels', 'queue'], 'must have another name: queue is reserved for the queue in Redis');
+    for (const [index, route] of routes.entries())
+      for (const name of route.channels)
+        if (!Object.hasOwn(channels, name))
+          refuse(
+            ['routes', index, 'channels'],
+            `must be names of channels; there is no channel ${JSON.stringify(name)}`,
+          );
+  },
+);
 
 export type Config = z.output<typeof configSchema>;
 

@@ -1,6 +1,7 @@
 import { type LoadedConfig, type Setting, secretsOf } from '../config/load.ts';
 import { isSecret } from '../config/secret-files.ts';
 import { redactorOf } from '../domain/redaction.ts';
+import { tenantLedger } from '../ledger/file/files.ts';
 import { realPath } from '../ledger/file/open.ts';
 import { inspectLedger } from '../ledger/maintenance/inspect.ts';
 import { checkCredentials } from './credentials.ts';
@@ -54,6 +55,17 @@ function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
     run,
   });
   const localCheck = (name: string, run: () => Finding[]): Check => ({ name, limitMs, run });
+  const integrityCheck = (name: string, ledger: string): Check => ({
+    name,
+    limitMs: full ? FULL_LIMIT_MS : QUICK_LIMIT_MS,
+    run: (signal) => checkLedgerIntegrity(ledger, { full, signal }),
+  });
+  const tenantChecks = (tenant: string): Check[] => {
+    const own = tenantLedger(file, tenant);
+    const found = inspectLedger(own, now);
+    const check = localCheck(`tenant.${tenant}.ledger`, () => checkLedger(own, realPath(own), found));
+    return found.kind === 'missing' ? [check] : [check, integrityCheck(`tenant.${tenant}.integrity`, own)];
+  };
   const { url: redisUrl, secret } = config.redis;
   const { bearer, url: defaultUrl } = config.upstreams.default;
   const { url: heartbeatUrl } = config.heartbeat;
@@ -77,15 +89,8 @@ function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
         ]
       : []),
     localCheck('ledger', () => checkLedger(file, path, seen)),
-    ...(seen.kind === 'missing'
-      ? []
-      : [
-          {
-            name: 'ledger.integrity',
-            limitMs: full ? FULL_LIMIT_MS : QUICK_LIMIT_MS,
-            run: (signal: AbortSignal) => checkLedgerIntegrity(file, { full, signal }),
-          },
-        ]),
+    ...(seen.kind === 'missing' ? [] : [integrityCheck('ledger.integrity', file)]),
+    ...Object.keys(config.tenants).flatMap((name) => tenantChecks(name)),
     localCheck('disk', () => checkDisk(path)),
     ...(redisUrl === undefined ? [] : [networkCheck('redis', () => checkRedis({ url: redisUrl, secret }, limitMs))]),
     ...webhooks.map((webhook) =>

@@ -28,6 +28,8 @@ export type TypedServer = FastifyInstance<
 
 /** A request to track, and the number of its credential. */
 export type TrackCall = { body: TrackBody; credential: number | null };
+/** A call that waits for the ledger, and the tracker of its tenant. */
+export type QueuedCall = TrackCall & { tracker: { trackBatch(calls: readonly TrackCall[]): TrackRequestResult[] } };
 
 /** `field`: where the body has the cause, as a JSON pointer without its first slash. */
 export type TrackRequestResult =

@@ -3,11 +3,7 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { objectivesOf } from '../config/objectives.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { ReportUnreadable } from '../domain/stored.ts';
 import type { Tracer } from '../domain/tracking/tracing.ts';
-import type { Ledger } from '../ledger/ledger.ts';
-import type { CachedLookup } from '../watch/cached-lookup.ts';
-import type { Watcher } from '../watch/watcher.ts';
 import { preferBearer, requireScope } from './access/access.ts';
 import { clientAddressReader } from './access/client-address.ts';
 import { addCors } from './access/cors.ts';
@@ -16,7 +12,6 @@ import { type AuthenticationFailure, reportFailedAuthentications } from './acces
 import { addLimits } from './access/limits.ts';
 import { RefusedSignIns } from './access/refused-sign-ins.ts';
 import { addSecurityHeaders } from './access/security-headers.ts';
-import { EventFeed } from './feed/event-feed.ts';
 import { registerEvents } from './feed/events.ts';
 import { Admission } from './load/admission.ts';
 import { coalesceRequests, coalesceResponses } from './load/coalescing.ts';
@@ -26,14 +21,13 @@ import { enforceResponseDeadline } from './load/response-deadline.ts';
 import { dropStalledReaders, requestTimeouts, requireReceiveRate } from './load/slow-clients.ts';
 import { handleUnroutedMethods } from './methods.ts';
 import type { Metrics } from './metrics/metrics.ts';
-import type { RollingHour } from './metrics/rolling-hour.ts';
 import { countRequests, registerMetrics } from './metrics/route.ts';
 import { addDocumentation } from './openapi/documentation.ts';
-import type { ChannelDescription, Credentials, Readiness, Reload } from './ports.ts';
+import type { Credentials, QueuedCall, Readiness, Reload, TrackRequestResult } from './ports.ts';
 import { registerProblems, sendUnroutable } from './problems.ts';
 import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreadable } from './protocol.ts';
 import { parseQuery } from './query.ts';
-import { addRequestLog, logOf, requestIdOf } from './request-log.ts';
+import { addRequestLog, requestIdOf } from './request-log.ts';
 import { registerAudit } from './routes/audit/audit.ts';
 import { registerErasures } from './routes/audit/erasures.ts';
 import { registerCredentials } from './routes/credentials/credentials.ts';
@@ -49,44 +43,38 @@ import type { Queues } from './routes/queues.ts';
 import { registerReports } from './routes/reports/reports.ts';
 import { registerSubmissionInfo } from './routes/submission-info.ts';
 import { registerSubmissions } from './routes/submissions.ts';
+import { registerTenants } from './routes/tenants.ts';
 import { registerUsers } from './routes/users.ts';
 import { registerWebhooks } from './routes/webhooks.ts';
-import type { Tracker, Users } from './services.ts';
+import type { Services, Users } from './services.ts';
 import { registerOidc } from './session/oidc-route.ts';
 import { registerSession } from './session/route.ts';
 import { Sessions } from './session/sessions.ts';
 import { registerDashboard } from './static-files.ts';
 import { registerSubmit, type Submitters } from './submit/route.ts';
+import { selectTenant, type TenantDirectory } from './tenants/tenant.ts';
+import { TenantRoutes } from './tenants/tenant-routes.ts';
 import { compileValidator } from './validation.ts';
 
-export type HttpDeps = {
+/** The services are those of what belongs to no tenant. */
+export type HttpDeps = Services & {
   config: Config;
   /** The settings in force, which a reload changes. */
   settings: () => Config;
   clock: Clock;
-  ledger: Ledger;
-  watcher: Watcher;
-  tracker: Tracker;
+  tenants: TenantDirectory;
   /** Undefined: tracing is off. */
   tracer?: Tracer | undefined;
-  lookup: CachedLookup;
   users: Users;
   submitters: Submitters;
   credentials: Credentials;
   /** Whether the settings have a credential with the scope admin. */
   hasConfiguredAdmin: () => boolean;
-  /** Returns why a webhook URL is not allowed; undefined if it is. */
-  refusalOf: (url: string) => string | undefined;
-  /** The setting `server.public_url`. */
-  publicUrl: () => string | undefined;
-  channels: () => readonly ChannelDescription[];
   health: () => Readiness;
   reload: Reload;
-  hour: RollingHour;
   metrics: Metrics;
   /** Undefined without Redis. */
   queues?: Queues | undefined;
-  onUnreadable: ReportUnreadable;
   log: FastifyBaseLogger;
   version: string;
   /** Limit for a handler to respond; must exceed every handler's own time limits. */
@@ -112,7 +100,7 @@ const COMPILERS = {
 
 /** Builds the server. The caller starts and closes it. Hooks run in the order of the calls below. */
 export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
-  const { ledger, tracker, metrics } = deps;
+  const { ledger, metrics, tenants } = deps;
   const { server, limits, reports } = deps.config;
   const objectives = objectivesOf(deps.config);
   /** Limit for receiving a complete request, and for a client that reads nothing of its response. */
@@ -158,7 +146,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   addCors(app, server.cors_origins);
   const sessions = new Sessions({ ...deps, store: ledger.sessions });
   const authenticator = new CredentialLock(deps.credentials, sessions, limits.failed_authentications_per_minute);
-  await addLimits(app, { limits, lock: authenticator });
+  await addLimits(app, { limits, lock: authenticator, tenants });
   const refused = new RefusedSignIns({ audit: ledger.audit, clock: deps.clock });
   app.addHook('onClose', async () => refused.close());
   const onRefused = (reason: AuthenticationFailure, address: string) => {
@@ -171,31 +159,40 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   limitUnreadResponses(app);
   coalesceResponses(app);
 
-  const admission = new Admission({
-    processBatch: tracker.trackBatch,
+  app.addHook(
+    'preParsing',
+    selectTenant((name) => tenants.get(name)),
+  );
+  app.addHook('preClose', async () => tenants.endRequests());
+
+  const admission = new Admission<QueuedCall, TrackRequestResult>({
+    processBatch: (calls) => calls[0]?.tracker.trackBatch(calls) ?? [],
+    isOfBatch: (call, first) => call.tracker === first.tracker,
     maxWaitMs: limits.tracking_wait_s * 1_000,
     maxHeldOpen: limits.held_open,
     onShed: metrics.counters.shed,
   });
-  const feed = new EventFeed({ ...deps, events: ledger.outbox, log: logOf(app) });
-  const readers = () => feed.readers;
+  const routes = new TenantRoutes();
   addDocumentation(app, deps.version);
   await app.register(async (open) => {
     registerHealth(open, { ...deps, authenticator });
-    registerMetrics(open, { ...deps, objectives, readers, waitingIds: () => admission.waitingIds });
+    registerMetrics(open, { ...deps, objectives, waitingIds: () => admission.waitingIds });
     registerDashboard(open);
   });
   await app.register(async (guarded) => {
     guarded.addHook('onRequest', requireScope(authenticator));
     admission.boundHeldOpen(guarded);
-    registerSubmissions(guarded, { ...deps, admission });
-    registerSubmissionInfo(guarded, deps);
-    await registerSubmit(guarded, { ...deps, admission });
-    registerEvents(guarded, { ...deps, authenticator, events: ledger.outbox, feed });
-    registerPacing(guarded, deps);
-    registerOverview(guarded, { ...deps, readers });
-    registerReports(guarded, { ...deps, objectives, metadataKey: reports.metadata_key ?? null });
-    registerAlerts(guarded, deps);
+    await routes.register(guarded, deps, (scope, services) => {
+      const own = { ...deps, ...services };
+      registerSubmissions(scope, { ...own, admission });
+      registerSubmissionInfo(scope, own);
+      registerEvents(scope, { ...own, authenticator, events: own.ledger.outbox });
+      registerPacing(scope, own);
+      registerOverview(scope, { ...own, readers: () => own.feed.readers });
+      registerReports(scope, { ...own, objectives, metadataKey: reports.metadata_key ?? null });
+      registerAlerts(scope, own);
+      return registerSubmit(scope, { ...own, admission });
+    });
   });
   await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
   await app.register(async (open) => {
@@ -206,15 +203,21 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   await app.register(async (guarded) => {
     preferBearer(guarded);
     guarded.addHook('onRequest', requireScope(authenticator));
-    registerAudit(guarded, deps);
-    registerErasures(guarded, deps);
-    registerCredentials(guarded, deps);
-    registerWebhooks(guarded, deps);
-    registerDeliveries(guarded, deps);
-    registerAlertChanges(guarded, deps);
-    registerMutes(guarded, deps);
-    registerChannels(guarded, deps);
+    await routes.register(guarded, deps, (scope, services) => {
+      const own = { ...deps, ...services };
+      registerAudit(scope, own);
+      registerErasures(scope, own);
+      // Credentials of all tenants are in one ledger, in which a request finds its tenant.
+      const credentials = own.tenant === null ? ledger.credentials : ledger.credentials.ofTenant(own.tenant);
+      registerCredentials(scope, { ...deps, ledger: { credentials, audit: ledger.audit } });
+      registerWebhooks(scope, own);
+      registerDeliveries(scope, own);
+      registerAlertChanges(scope, own);
+      registerMutes(scope, own);
+      registerChannels(scope, own);
+    });
     registerReload(guarded, deps);
+    registerTenants(guarded, deps);
   });
   const { queues } = deps;
   if (queues) {

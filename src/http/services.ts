@@ -2,14 +2,38 @@ import type { Config } from '../config/schema.ts';
 import { StartError } from '../config/start-error.ts';
 import type { Actor } from '../domain/audit/actions.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { ReportUnreadable } from '../domain/stored.ts';
 import { type TrackBody, type TrackRequests, toTrackRequests } from '../domain/track-request.ts';
 import { toOptionsPatch, type UpdateBody } from '../domain/tracking/update-request.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { OpenQuota } from '../ledger/submissions/open-quota.ts';
 import type { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
+import type { CachedLookup } from '../watch/cached-lookup.ts';
 import type { TrackResult } from '../watch/ports.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { isOwnToken } from './access/credentials.ts';
-import type { TrackCall, TrackRequestResult, UpdateRequestResult } from './ports.ts';
+import type { EventFeed } from './feed/event-feed.ts';
+import type { RollingHour } from './metrics/rolling-hour.ts';
+import type { ChannelDescription, TrackCall, TrackRequestResult, UpdateRequestResult } from './ports.ts';
+
+/** What the routes of a tenant, or of what belongs to none, work with. */
+export type Services = {
+  /** null: what belongs to no tenant. */
+  tenant: string | null;
+  ledger: Ledger;
+  watcher: Watcher;
+  tracker: Tracker;
+  lookup: CachedLookup;
+  feed: EventFeed;
+  hour: RollingHour;
+  /** Returns why a webhook URL is not allowed; undefined if it is. */
+  refusalOf: (url: string) => string | undefined;
+  /** The setting `server.public_url`. */
+  publicUrl: () => string | undefined;
+  channels: () => readonly ChannelDescription[];
+  onUnreadable: ReportUnreadable;
+};
 
 export type Tracker = ReturnType<typeof trackerOf>;
 
@@ -20,9 +44,10 @@ export function trackerOf(deps: {
   clock: Clock;
   /** Returns why a callback URL is not allowed, or undefined. */
   refusalOf: (url: string) => string | undefined;
+  quota: Pick<OpenQuota, 'hold'>;
   isTraced: boolean;
 }) {
-  const { config, watcher, clock, refusalOf } = deps;
+  const { config, watcher, clock, refusalOf, quota } = deps;
   const defaults = {
     deadlineMs: config.submissions.deadline_s * 1_000,
     unknownGraceMs: config.submissions.unknown_grace_s * 1_000,
@@ -35,6 +60,8 @@ export function trackerOf(deps: {
   const requestsOf = ({ body, credential }: TrackCall) =>
     toTrackRequests(storable(body), { now: clock.now(), defaults, hasUpstream, refusalOf, credential });
   return {
+    /** Holds a place for a submission whose id is not known yet; see OpenQuota. */
+    hold: () => quota.hold(),
     /** `credential`: the number of the credential; null for a request that did not come over HTTP. */
     track(body: TrackBody, credential: number | null = null): TrackRequestResult {
       const parsed = requestsOf({ body, credential });
@@ -59,6 +86,7 @@ export function trackerOf(deps: {
 function located({ fieldOf }: Extract<TrackRequests, { kind: 'requests' }>, result: TrackResult): TrackRequestResult {
   switch (result.kind) {
     case 'tracked':
+    case 'over_quota':
       return result;
     case 'conflict': {
       const { index, submission } = result;

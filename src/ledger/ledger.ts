@@ -33,6 +33,7 @@ import { Space } from './maintenance/space.ts';
 import { LedgerStats } from './stats/ledger-stats.ts';
 import { ObjectiveSlices } from './stats/objective-slices.ts';
 import { Reports } from './stats/reports.ts';
+import { OpenQuota } from './submissions/open-quota.ts';
 import { StatusCounts } from './submissions/status-counts.ts';
 import { SubmissionQueries } from './submissions/submission-queries.ts';
 import { SubmissionSearch } from './submissions/submission-search.ts';
@@ -54,6 +55,7 @@ export class Ledger implements WatcherLedger {
   readonly people: PeopleStore;
   readonly submissions: SubmissionQueries;
   readonly search: SubmissionSearch;
+  readonly quota: OpenQuota;
   readonly fanOut: FanOut;
   readonly outbox: Outbox;
   readonly webhooks: Webhooks;
@@ -87,6 +89,7 @@ export class Ledger implements WatcherLedger {
     this.people = new PeopleStore(database, this.sessions);
     this.submissions = new SubmissionQueries(database);
     this.search = new SubmissionSearch(database, counts);
+    this.quota = new OpenQuota(counts);
     this.fanOut = new FanOut(database);
     this.outbox = new Outbox(database, this.fanOut);
     this.webhooks = new Webhooks(database, this.fanOut);
@@ -100,7 +103,7 @@ export class Ledger implements WatcherLedger {
     this.mutes = new Mutes(database);
     this.alerts = new Alerts(database, this);
     this.#upstreams = new UpstreamStore(database);
-    this.#store = new SubmissionStore(database, new SubmissionWriter(database, this.outbox, counts));
+    this.#store = new SubmissionStore(database, new SubmissionWriter(database, this.outbox, counts), this.quota);
   }
 
   close(): void {
@@ -137,12 +140,12 @@ export class Ledger implements WatcherLedger {
   }
 
   track(requests: readonly TrackRequest[], now: number): TrackResult {
-    return this.#db.transaction(() => this.#store.track(requests, now, new Map()));
+    return this.#db.transaction(() => this.#store.track(requests, now, { outages: new Map(), begun: 0 }));
   }
 
   trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
-    const outages = new Map<string, number>();
-    return this.#db.transaction(() => groups.map((requests) => this.#store.track(requests, now, outages)));
+    const transaction = { outages: new Map<string, number>(), begun: 0 };
+    return this.#db.transaction(() => groups.map((requests) => this.#store.track(requests, now, transaction)));
   }
 
   cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[] {

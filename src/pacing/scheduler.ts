@@ -12,12 +12,16 @@ export type SchedulerSettings = UpstreamLimitSettings & {
   recheckMs: number;
 };
 
+/** `limits`: those that the schedulers of one upstream share. */
+type Deps = { settings: SchedulerSettings; policy: PolicyFactory; random: () => number; limits?: UpstreamLimits };
+
 /**
  * Schedules the polls of one upstream: decides which submissions to poll now, and how many. The policy decides when each
  * is due, the limits of the upstream how many may be sent. Performs no I/O and reads no clock. Times are epoch milliseconds.
  */
 export class Scheduler {
   readonly limits: UpstreamLimits;
+  readonly leaseMs: number;
   readonly #settings: SchedulerSettings;
   readonly #policy: PacingPolicy;
   readonly #entries = new Map<string, Entry>();
@@ -28,13 +32,14 @@ export class Scheduler {
   /** Entries that the policy does not schedule: those to delete, and finalized ones that wait for their recheck. */
   readonly #unregistered = new Set<Entry>();
 
-  constructor(deps: { settings: SchedulerSettings; policy: PolicyFactory; random: () => number }) {
+  constructor(deps: Deps) {
     this.#settings = deps.settings;
+    this.leaseMs = deps.settings.leaseMs;
     this.#policy = deps.policy({
       reschedule: (item, dueAt) => this.#queues.reschedule(item as Entry, dueAt),
       random: deps.random,
     });
-    this.limits = new UpstreamLimits(deps.settings, deps.random);
+    this.limits = deps.limits ?? new UpstreamLimits(deps.settings, deps.random);
   }
 
   get size(): number {
@@ -43,10 +48,6 @@ export class Scheduler {
 
   get inFlight(): number {
     return this.#queues.inFlight;
-  }
-
-  get leaseMs(): number {
-    return this.#settings.leaseMs;
   }
 
   /** Returns the learned state of the policy, to be stored across restarts; null if there is none. */

@@ -1,19 +1,25 @@
 import type { Observation } from '../domain/classify.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { PauseRequest } from '../domain/retry-after.ts';
+import type { BreakerState } from '../domain/upstream-health.ts';
 import type { Paced } from '../pacing/entry.ts';
 import type { Scheduler } from '../pacing/scheduler.ts';
 import type { WatcherListener } from './listeners.ts';
 import { OnDemandPolls, type OnDemandRefusal, type OnDemandResult, type ReservationResult } from './on-demand-polls.ts';
 import { OutageJournal } from './outage-journal.ts';
-import { MAX_ON_DEMAND_WAIT_MS, PollTurns } from './poll-turns.ts';
+import { PollTurns } from './poll-turns.ts';
 import type { PollEngine, RecordedObservation, WatcherLedger } from './ports.ts';
 import { ResultCommitter, WRITE_RETRY_MS } from './result-committer.ts';
+import type { SharedUpstream, UpstreamMember } from './shared-upstream.ts';
 import { TimeLimits } from './time-limits.ts';
 
 type PollLoopDeps = {
   upstream: string;
   scheduler: Scheduler;
+  /** The upstream, whose limits the scheduler has. */
+  shared: SharedUpstream;
+  /** See UpstreamMember. */
+  weight: () => number;
   ledger: WatcherLedger;
   engine: PollEngine;
   clock: Clock;
@@ -22,16 +28,13 @@ type PollLoopDeps = {
   listener: Required<WatcherListener>;
 };
 
-/** A queued poll waits one second longer than that, so that it does not expire exactly when the budget becomes available. */
-export const ON_DEMAND_WAIT_MS = MAX_ON_DEMAND_WAIT_MS + 1_000;
-/** The ledger records this far ahead that the process is polling, so that it is written once a minute instead of per poll. */
-const POLL_AHEAD_MS = 60_000;
 /** Submissions that are read from the ledger at once after a restart. */
 const RESUME_PAGE_SIZE = 5_000;
 /** A new submission that has been tracked for longer than this was tracked by another system. */
 const IMPORTED_MS = 60_000;
 /** Client name of the polls that test whether the upstream's store works. No credential has this name, so they take turns with no caller. */
 const PROOF_CLIENT = 'store-evidence';
+const STOPPING: OnDemandRefusal = { kind: 'failed', reason: 'stopping', retryAfterMs: 1_000 };
 
 /**
  * The loop of one upstream: scheduler → engine → ledger → scheduler.
@@ -39,7 +42,8 @@ const PROOF_CLIENT = 'store-evidence';
  * A loop is started and stopped once: idle, registering the open submissions of the ledger, polling, stopping, stopped. While
  * it polls, the next round is started by a timer, a result, or a change. A new process rebuilds its memory from the ledger.
  */
-export class PollLoop {
+export class PollLoop implements UpstreamMember {
+  readonly weight: () => number;
   readonly #deps: PollLoopDeps;
   readonly #journal: OutageJournal;
   readonly #limits: TimeLimits;
@@ -50,15 +54,14 @@ export class PollLoop {
   #running = false;
   /** Set after the last commit of `stop`: results that arrive later are dropped. */
   #isStopped = false;
-  #pollingUntil = Number.NEGATIVE_INFINITY;
   #skippedMs = 0;
-  #cancelTimer: (() => void) | undefined;
   /** Undefined once all open submissions of the ledger are registered. */
   #cancelResume: (() => void) | undefined;
   /** Submissions that were tracked again while older ones are being registered. */
   readonly #retracked: Paced[] = [];
 
   constructor(deps: PollLoopDeps) {
+    this.weight = deps.weight;
     this.#deps = deps;
     this.#journal = new OutageJournal(deps);
     this.#limits = new TimeLimits({ scheduler: deps.scheduler, journal: this.#journal });
@@ -69,6 +72,7 @@ export class PollLoop {
       limits: this.#limits,
       journal: this.#journal,
       now: () => this.now(),
+      onUpstreamChanged: (state) => deps.shared.changed(this, state),
       onCommitted: (observations, recorded) => this.#committed(observations, recorded),
     });
   }
@@ -115,16 +119,18 @@ export class PollLoop {
 
   /** Continues with everything that the ledger has open. Throws what the ledger throws. */
   start(): void {
-    const { scheduler, ledger, clock, upstream } = this.#deps;
+    const { scheduler, shared, ledger, clock, upstream } = this.#deps;
     const now = clock.now();
     this.#skippedMs = clock.skippedMs?.() ?? 0;
     const record = ledger.upstream(upstream);
-    this.#journal.restore(record, now);
+    this.#journal.restore(record, { isStateKnown: shared.hasMembers }, now);
     this.#limits.restore(ledger.findShownId(upstream));
     if (record.pollingUntil !== null) scheduler.limits.resumeBudget(record.pollingUntil, now);
-    if (record.snapshot !== null) scheduler.restore(record.snapshot);
+    const learned = record.snapshot ?? shared.learned;
+    if (learned !== null) scheduler.restore(learned);
     const first = ledger.listWatched(upstream, { after: 0, limit: RESUME_PAGE_SIZE });
     this.#running = true;
+    shared.join(this);
     this.#resume(first);
   }
 
@@ -180,11 +186,8 @@ export class PollLoop {
    * resolves, if the ledger is writable.
    */
   pollOnDemand(submissionId: string, client: string): Promise<OnDemandResult> {
-    const isJoined = this.#running && this.#onDemand.has(submissionId);
-    const refusal = isJoined ? undefined : this.#refuseToQueue(client, { mayProbe: true });
-    if (refusal) return Promise.resolve(refusal);
-    const limits = { queueMs: ON_DEMAND_WAIT_MS, responseMs: this.#deps.scheduler.leaseMs };
-    const result = this.#onDemand.add(submissionId, limits, client);
+    if (!this.#running) return Promise.resolve(STOPPING);
+    const result = this.#turns.poll(submissionId, client, this.now());
     this.wake();
     return result;
   }
@@ -194,9 +197,8 @@ export class PollLoop {
    * breaker is open. `release` must be called when a reserved request has completed.
    */
   reserve(client: string, signal?: AbortSignal): Promise<ReservationResult> {
-    const refusal = this.#refuseToQueue(client, { mayProbe: false });
-    if (refusal) return Promise.resolve(refusal);
-    const result = this.#onDemand.reserve(ON_DEMAND_WAIT_MS, client, signal);
+    if (!this.#running) return Promise.resolve(STOPPING);
+    const result = this.#turns.reserve(client, signal, this.now());
     this.wake();
     return result;
   }
@@ -205,56 +207,39 @@ export class PollLoop {
   release(pause: PauseRequest | undefined): void {
     this.#deps.scheduler.limits.complete(pause, this.now());
     this.#committer.writeJournal();
+    this.#deps.shared.changed(this, null);
     this.wake();
   }
 
-  #refuseToQueue(client: string, { mayProbe }: { mayProbe: boolean }): OnDemandRefusal | undefined {
-    if (!this.#running) return { kind: 'failed', reason: 'stopping', retryAfterMs: 1_000 };
-    return this.#turns.refusalOf(client, { mayProbe }, this.now());
-  }
-
-  /** Sends the polls that are due, and sets the timer for the next ones. Called whenever something has changed. */
+  /** Sends the polls that are due. Called whenever something has changed. */
   wake(): void {
-    if (!this.#running || this.#cancelResume) return;
-    const { scheduler, clock } = this.#deps;
+    if (this.#running && !this.#cancelResume) this.#deps.shared.wake();
+  }
+
+  isReady(): boolean {
+    if (this.#cancelResume) return false;
     const now = this.now();
-    if (now >= this.#committer.blockedUntil && this.#extendPolling(now)) {
-      const batch = this.#turns.take(now);
-      if (batch.length > 0) this.#send(batch);
-    }
-    this.#cancelTimer?.();
+    const isDue = () => this.#deps.scheduler.wakeAt() <= now || this.#onDemand.isWaiting;
+    return now >= this.#committer.blockedUntil && this.#committer.extendPolling(now, isDue);
+  }
+
+  take(now: number, most: number): string[] {
+    return this.#turns.take(now, most);
+  }
+
+  wakeAt(): number {
+    if (this.#cancelResume) return Number.POSITIVE_INFINITY;
+    const { scheduler } = this.#deps;
     const onDemandAt = this.#onDemand.isWaiting ? scheduler.nextPollAt() : Number.POSITIVE_INFINITY;
-    const wakeAt = Math.max(this.#committer.blockedUntil, Math.min(onDemandAt, scheduler.wakeAt()));
-    if (wakeAt === Number.POSITIVE_INFINITY) return;
-    this.#cancelTimer = clock.after(Math.max(1, wakeAt - now), () => this.wake());
+    return Math.max(this.#committer.blockedUntil, Math.min(onDemandAt, scheduler.wakeAt()));
   }
 
-  /**
-   * Returns whether polls may be sent now; false also if none is due. The ledger records until when this process may be polling,
-   * so that the next process knows which part of the budget may already be spent. The record is written ahead, with the
-   * scheduler's snapshot. It is written again after a failed write: while results cannot be committed, nothing is polled.
-   */
-  #extendPolling(now: number): boolean {
-    if (now < this.#pollingUntil && !this.#committer.isLedgerFailing) return true;
-    if (this.#deps.scheduler.wakeAt() > now && !this.#onDemand.isWaiting) return false;
-    try {
-      this.#recordPolling(now + POLL_AHEAD_MS);
-      this.#pollingUntil = now + POLL_AHEAD_MS;
-      this.#committer.isLedgerFailing = false;
-      return true;
-    } catch (error) {
-      this.#committer.writeFailed(error);
-      return false;
-    }
+  upstreamChanged(state: BreakerState | null): void {
+    this.#committer.upstreamChanged(state);
+    this.#turns.refuseDuringOutage(this.now());
   }
 
-  #recordPolling(until: number): void {
-    const { ledger, upstream, scheduler } = this.#deps;
-    ledger.recordPolling(upstream, until, scheduler.snapshot());
-    this.#journal.writePause();
-  }
-
-  #send(submissionIds: string[]): void {
+  send(submissionIds: string[]): void {
     const { engine, upstream } = this.#deps;
     const batch = engine.poll({ upstream, submissionIds }, (observation) => {
       if (!this.#isStopped) this.#committer.add(observation);
@@ -268,8 +253,7 @@ export class PollLoop {
     const proof = this.#limits.neededProof(recorded, this.now());
     if (proof !== undefined) void this.pollOnDemand(proof, PROOF_CLIENT);
     for (const observation of observations) this.#onDemand.resolve(observation);
-    const { breaker } = this.#deps.scheduler.limits;
-    if (breaker.isOpen) this.#onDemand.rejectWaiting(Math.max(1_000, breaker.probeAt - this.now()));
+    this.#turns.refuseDuringOutage(this.now());
     this.wake();
   }
 
@@ -278,8 +262,8 @@ export class PollLoop {
     if (!this.#running) return;
     this.#running = false;
     this.#cancelResume?.();
-    this.#cancelTimer?.();
-    const { clock, listener } = this.#deps;
+    const { clock, listener, shared } = this.#deps;
+    shared.leave(this);
     await new Promise<void>((resolve) => {
       const cancelLimit = clock.after(limitMs, resolve);
       void Promise.all(this.#batches).then(() => {
@@ -290,7 +274,7 @@ export class PollLoop {
     this.#committer.commit();
     this.#isStopped = true;
     try {
-      this.#recordPolling(this.now());
+      this.#committer.recordPolling(this.now());
     } catch (error) {
       listener.writeFailed(error);
     }

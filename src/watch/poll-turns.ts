@@ -1,8 +1,16 @@
 import type { Scheduler } from '../pacing/scheduler.ts';
-import type { OnDemandFailure, OnDemandPolls, OnDemandRefusal } from './on-demand-polls.ts';
+import type {
+  OnDemandFailure,
+  OnDemandPolls,
+  OnDemandRefusal,
+  OnDemandResult,
+  ReservationResult,
+} from './on-demand-polls.ts';
 
 /** An on-demand poll is refused if the request budget is exhausted for longer than this. */
-export const MAX_ON_DEMAND_WAIT_MS = 10_000;
+const MAX_ON_DEMAND_WAIT_MS = 10_000;
+/** A queued poll waits one second longer than that, so that it does not expire exactly when the budget becomes available. */
+export const ON_DEMAND_WAIT_MS = MAX_ON_DEMAND_WAIT_MS + 1_000;
 
 /** Chooses what is sent next within the request budget. On-demand and scheduled polls alternate, so that neither can starve the other. */
 export class PollTurns {
@@ -15,8 +23,29 @@ export class PollTurns {
     this.#onDemand = onDemand;
   }
 
+  /** Queues a poll of one submission, or joins the one that is open. */
+  poll(submissionId: string, client: string, now: number): Promise<OnDemandResult> {
+    const isJoined = this.#onDemand.has(submissionId);
+    const refusal = isJoined ? undefined : this.#refusalOf(client, { mayProbe: true }, now);
+    if (refusal) return Promise.resolve(refusal);
+    const limits = { queueMs: ON_DEMAND_WAIT_MS, responseMs: this.#scheduler.leaseMs };
+    return this.#onDemand.add(submissionId, limits, client);
+  }
+
+  /** Queues a request other than a poll. */
+  reserve(client: string, signal: AbortSignal | undefined, now: number): Promise<ReservationResult> {
+    const refusal = this.#refusalOf(client, { mayProbe: false }, now);
+    return refusal ? Promise.resolve(refusal) : this.#onDemand.reserve(ON_DEMAND_WAIT_MS, client, signal);
+  }
+
+  /** Fails the requests that wait for the request budget, if the circuit breaker is open. */
+  refuseDuringOutage(now: number): void {
+    const { breaker } = this.#scheduler.limits;
+    if (breaker.isOpen) this.#onDemand.rejectWaiting(Math.max(1_000, breaker.probeAt - now));
+  }
+
   /** Returns why no request of this client may wait for the request budget; undefined: it may. `mayProbe`: it is a poll. */
-  refusalOf(client: string, { mayProbe }: { mayProbe: boolean }, now: number): OnDemandRefusal | undefined {
+  #refusalOf(client: string, { mayProbe }: { mayProbe: boolean }, now: number): OnDemandRefusal | undefined {
     const failed = (reason: OnDemandFailure, retryAfterMs: number) =>
       ({ kind: 'failed', reason, retryAfterMs }) as const;
     const pollAt = this.#scheduler.nextPollAt();
@@ -27,10 +56,10 @@ export class PollTurns {
     return undefined;
   }
 
-  /** Returns the submissions to poll now, and grants the reservations whose turn it is. The budget is charged. */
-  take(now: number): string[] {
+  /** Returns at most `most` submissions to poll now, and grants the reservations whose turn it is. The budget is charged. */
+  take(now: number, most: number): string[] {
     const batch: string[] = [];
-    for (;;) {
+    while (batch.length < most) {
       const first = this.#isOnDemandNext ? this.#takeOnDemand(now) : undefined;
       const scheduled = first === undefined ? this.#scheduler.next(now, 1)[0] : undefined;
       const submissionId = first ?? scheduled ?? this.#takeOnDemand(now);
@@ -38,6 +67,7 @@ export class PollTurns {
       this.#isOnDemandNext = scheduled !== undefined;
       batch.push(submissionId);
     }
+    return batch;
   }
 
   /** Returns undefined if none can be sent now, or if it was the turn of a reservation. */

@@ -43,7 +43,9 @@ export type TrackResult =
   /** The request at `index` names another upstream than the one at which the submission is tracked. Nothing was stored. */
   | { kind: 'conflict'; index: number; submission: Submission }
   /** The request at `index` begins to track a submission whose deadline is not after the beginning. Nothing was stored. */
-  | { kind: 'late'; index: number };
+  | { kind: 'late'; index: number }
+  /** More submissions would be open than the ledger may have: `open` are, `begins` would be added. Nothing was stored. */
+  | { kind: 'over_quota'; open: number; max: number; begins: number };
 
 export type UpdateResult =
   /** `changed`: the options that were different before. */

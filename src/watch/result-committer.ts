@@ -10,18 +10,23 @@ import type { TimeLimits } from './time-limits.ts';
 
 /** How long nothing is polled after the ledger rejected a write: results that cannot be committed are wasted requests. */
 export const WRITE_RETRY_MS = 1_000;
+/** The ledger records this far ahead that the process is polling, so that it is written once a minute instead of per poll. */
+const POLL_AHEAD_MS = 60_000;
 /** When a submission is polled again whose result is rejected although the ledger is writable: a defect of dawatch. */
 const POISON_RETRY_MS = 60_000;
 
 type ResultCommitterDeps = {
   scheduler: Scheduler;
-  ledger: Pick<WatcherLedger, 'record'>;
+  upstream: string;
+  ledger: Pick<WatcherLedger, 'record' | 'recordPolling'>;
   clock: Clock;
   recheck: boolean;
   limits: TimeLimits;
   journal: OutageJournal;
   now: () => number;
   listener: Required<WatcherListener>;
+  /** Called after the pause of the upstream or, unless `state` is null, its circuit breaker has changed. */
+  onUpstreamChanged: (state: BreakerState | null) => void;
   /** Called last, with all observations of a commit and those that were recorded. */
   onCommitted: (observations: readonly Observation[], recorded: readonly RecordedObservation[]) => void;
 };
@@ -40,6 +45,7 @@ export class ResultCommitter {
   /** Whether the newest access to the ledger failed. */
   isLedgerFailing = false;
   #blockedUntil = 0;
+  #pollingUntil = Number.NEGATIVE_INFINITY;
 
   constructor(deps: ResultCommitterDeps) {
     this.#deps = deps;
@@ -48,6 +54,32 @@ export class ResultCommitter {
   /** Until when nothing is polled because a write failed. */
   get blockedUntil(): number {
     return this.#blockedUntil;
+  }
+
+  /**
+   * Returns whether polls may be sent now; false also if none `isDue`. The ledger records until when this process may be polling,
+   * so that the next process knows which part of the budget may already be spent. The record is written ahead, with the
+   * scheduler's snapshot. It is written again after a failed write: while results cannot be committed, nothing is polled.
+   */
+  extendPolling(now: number, isDue: () => boolean): boolean {
+    if (now < this.#pollingUntil && !this.isLedgerFailing) return true;
+    if (!isDue()) return false;
+    try {
+      this.recordPolling(now + POLL_AHEAD_MS);
+      this.#pollingUntil = now + POLL_AHEAD_MS;
+      this.isLedgerFailing = false;
+      return true;
+    } catch (error) {
+      this.writeFailed(error);
+      return false;
+    }
+  }
+
+  /** Throws what the ledger throws. */
+  recordPolling(until: number): void {
+    const { ledger, upstream, scheduler, journal } = this.#deps;
+    ledger.recordPolling(upstream, until, scheduler.snapshot());
+    journal.writePause();
   }
 
   /** Notes that a submission, which another system tracked before, is polled from `now` on. */
@@ -67,12 +99,26 @@ export class ResultCommitter {
     const observations = this.#arrived;
     if (observations.length === 0) return;
     this.#arrived = [];
-    const { limits, listener, onCommitted } = this.#deps;
+    const { limits, scheduler, listener, onUpstreamChanged, onCommitted } = this.#deps;
+    const { pause } = scheduler.limits;
+    const pausedUntil = pause.until;
     limits.observe(observations);
     const recorded = this.#record(observations);
     this.writeJournal();
+    if (pause.until !== pausedUntil) onUpstreamChanged(null);
     for (const entry of recorded) listener.recorded(entry);
     onCommitted(observations, recorded);
+  }
+
+  /** Writes a change that another loop of the upstream has caused. */
+  upstreamChanged(state: BreakerState | null): void {
+    if (state !== null) this.#breakerChanged(state, this.#deps.now());
+    this.writeJournal();
+  }
+
+  #breakerChanged(state: BreakerState, now: number): void {
+    this.#deps.journal.breakerChanged(state, now);
+    if (state === BreakerState.closed) this.#deps.limits.begin(now);
   }
 
   /** Writes the outages and pauses that the ledger does not have yet. */
@@ -117,14 +163,14 @@ export class ResultCommitter {
   }
 
   #schedule(observations: readonly Observation[], recorded: readonly RecordedObservation[]): void {
-    const { scheduler, journal, limits } = this.#deps;
+    const { scheduler, onUpstreamChanged } = this.#deps;
     const now = this.#deps.now();
     const newest = new Map(recorded.map(({ submission }) => [submission.submissionId, submission]));
     for (const observation of observations) {
       const state = scheduler.observe(observation, newest.get(observation.submissionId)?.watched ?? false, now);
       if (state === null) continue;
-      journal.breakerChanged(state, now);
-      if (state === BreakerState.closed) limits.begin(now);
+      this.#breakerChanged(state, now);
+      onUpstreamChanged(state);
     }
     // An on-demand poll may find that a finalized submission has changed: it is rechecked, as after any finality.
     for (const submission of newest.values())

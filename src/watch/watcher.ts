@@ -18,6 +18,7 @@ import {
   type UpdateResult,
   type WatcherLedger,
 } from './ports.ts';
+import { SharedUpstream } from './shared-upstream.ts';
 
 export type WatcherSettings = {
   /** By upstream. */
@@ -34,11 +35,13 @@ export type UpstreamPacing = UpstreamHealth & Outlook;
 /** A poll that is overdue for longer shows that its loop does not run. */
 const OVERDUE_MS = 60_000;
 
-/** Watches submissions until they are final: one poll loop per upstream, all over one ledger. */
+/** Watches submissions until they are final: one poll loop per upstream, all over one ledger. Watchers may share upstreams. */
 export class Watcher {
   readonly #ledger: WatcherLedger;
   readonly #clock: Clock;
   readonly #loops = new Map<string, PollLoop>();
+  /** The upstreams, for the watchers of other ledgers. */
+  readonly upstreams: ReadonlyMap<string, SharedUpstream>;
   /** Callbacks of `waitUntilFinal`, by submission id. */
   readonly #waiters = new Map<string, Set<() => void>>();
   #isLedgerFailing = false;
@@ -50,10 +53,14 @@ export class Watcher {
     engine: PollEngine;
     clock: Clock;
     random: () => number;
+    /** Those of the watcher that shares its upstreams. */
+    upstreams?: ReadonlyMap<string, SharedUpstream> | undefined;
+    /** The share of an exhausted request budget, relative to that of other watchers. */
+    weight?: () => number;
     /** Called in this order; an error in one affects nothing else. */
     listeners?: readonly WatcherListener[];
   }) {
-    const { settings, ledger, engine, clock, random } = deps;
+    const { settings, ledger, engine, clock, random, weight = () => 1 } = deps;
     this.#ledger = ledger;
     this.#clock = clock;
     const endWaits: WatcherListener = {
@@ -62,11 +69,17 @@ export class Watcher {
       },
     };
     const listener = combineListeners([endWaits, ...(deps.listeners ?? [])]);
-    for (const [upstream, schedulerSettings] of settings.schedulers) {
-      const scheduler = new Scheduler({ settings: schedulerSettings, policy: settings.policy(upstream), random });
+    const upstreams = new Map<string, SharedUpstream>();
+    for (const [upstream, own] of settings.schedulers) {
+      const shared = deps.upstreams?.get(upstream) ?? new SharedUpstream({ settings: own, clock, random });
+      upstreams.set(upstream, shared);
+      const policy = settings.policy(upstream);
+      const scheduler = new Scheduler({ settings: own, policy, random, limits: shared.limits });
       const { recheck } = settings;
-      this.#loops.set(upstream, new PollLoop({ upstream, scheduler, ledger, engine, clock, recheck, listener }));
+      const loop = { upstream, scheduler, shared, weight, ledger, engine, clock, recheck, listener };
+      this.#loops.set(upstream, new PollLoop(loop));
     }
+    this.upstreams = upstreams;
   }
 
   /** Continues with everything that the ledger has open. */

@@ -1,6 +1,7 @@
 import { lookup } from 'node:dns';
 import { isDeepStrictEqual } from 'node:util';
 import type { ChannelConfig, Config } from '../config/schema.ts';
+import { queueOf } from '../domain/access/tenant.ts';
 import { parseDestination } from '../domain/notifications/delivery.ts';
 import type { ChannelDescription } from '../http/ports.ts';
 import { createAppriseChannel } from '../notify/channels/apprise.ts';
@@ -36,12 +37,13 @@ export class Channels {
   }
 
   /** Loads the modules for mail and queues on demand, because importing them would slow every start. */
-  static async open(deps: ChannelDeps & { config: Config }): Promise<Channels> {
+  static async open(deps: ChannelDeps & { config: Config; tenant: string | null }): Promise<Channels> {
     const { url, prefix } = deps.config.redis;
     let queue: { channel: Channel; address: string } | undefined;
     if (url !== undefined) {
       const { createQueueChannel, EVENTS_QUEUE } = await import('../notify/channels/queue.ts');
-      queue = { channel: createQueueChannel({ redisUrl: url, prefix }), address: `${prefix}:${EVENTS_QUEUE}` };
+      const name = queueOf(EVENTS_QUEUE, deps.tenant);
+      queue = { channel: createQueueChannel({ redisUrl: url, prefix, queue: name }), address: `${prefix}:${name}` };
     }
     const channels = new Channels({ ...deps, queue });
     (await channels.prepare(deps.config.channels))();

@@ -26,6 +26,8 @@ type Routing = Pick<Config, 'routes' | 'channels'>;
 /** Starts the dispatcher with all channels, and the evaluation of alert rules. */
 export async function startNotifications(deps: {
   config: Config;
+  /** null: what belongs to no tenant. */
+  tenant: string | null;
   ledger: Ledger;
   /** Names of the configured upstreams. */
   upstreams: readonly string[];
@@ -48,7 +50,7 @@ export async function startNotifications(deps: {
   const refusalOf = (url: string) => checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
   const http = createHttpPost({ guard, version, now });
   let publicUrl = config.server.public_url;
-  const channels = await Channels.open({ config, version, now, publicUrl: () => publicUrl });
+  const channels = await Channels.open({ config, tenant: deps.tenant, version, now, publicUrl: () => publicUrl });
   const applyRoutes = (settings: Routing) => {
     ledger.fanOut.setChannels(routesOf(settings, channels.names));
     for (const kind of channels.kinds)

@@ -10,17 +10,15 @@ import type { WatcherListener } from '../watch/listeners.ts';
 /** Returns the stored `traceparent` of a submission; undefined if it has none, or if the ledger cannot be read. */
 type StoredContext = (submissionId: string) => string | undefined;
 
-/** Starts a tracer and connects it with everything that happens to a submission after its intake. */
-export function connectTracing(deps: {
-  settings: TracerSettings;
-  ledger: Ledger;
-  clock: Clock;
-  log: Log;
-  version: string;
-}) {
-  const { settings, ledger, clock, log, version } = deps;
+/** Starts a tracer. `connect` connects it with everything that happens to the submissions of a ledger after their intake. */
+export function createTraces(deps: { settings: TracerSettings; clock: Clock; log: Log; version: string }) {
+  const { settings, clock, log, version } = deps;
   const onDropped = (dropped: { spans: number; reason: string }) => log.warn(dropped, 'tracing.dropped');
   const tracer = createTracer({ settings, clock, version, onDropped });
+  return { tracer, connect: (ledger: Ledger) => connectTracing({ tracer, ledger, clock }) };
+}
+
+function connectTracing({ tracer, ledger, clock }: { tracer: Tracer; ledger: Ledger; clock: Clock }) {
   const storedContext: StoredContext = (submissionId) => {
     try {
       return ledger.submissions.traceparentOf(submissionId);
@@ -30,7 +28,6 @@ export function connectTracing(deps: {
     }
   };
   return {
-    tracer,
     listener: listenerOf(tracer, storedContext, () => clock.now()),
     delivery: deliveryTracer(tracer, storedContext),
     /** Tracks the data of a job within a span. */

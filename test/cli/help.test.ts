@@ -28,6 +28,7 @@ const COMMANDS = [
   'users',
   'audit',
   'erase',
+  'tenants',
   'token',
   'reload',
   'config',

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { type TracingProblem, tracingSettings } from '../../src/config/tracing.ts';
 import { systemClock } from '../../src/platform/system-clock.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { connectTracing } from '../../src/wiring/tracing.ts';
+import { createTraces } from '../../src/wiring/tracing.ts';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
@@ -166,9 +166,9 @@ it('replaces the trace of a submission that is tracked again', async () => {
 it('traces the intake of a job, also if it fails', async () => {
   const receiver = await openTraceReceiver();
   const settings = tracingSettings({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url }, fail);
-  const traces = connectTracing({ settings, clock: systemClock, version: '1' } as never);
+  const traces = createTraces({ settings, clock: systemClock, version: '1' } as never);
   const bodies: (string | undefined)[] = [];
-  const track = traces.intake((body) => {
+  const track = traces.connect({} as never).intake((body) => {
     bodies.push(body.traceparent);
     if (body.submission_id === 'b') throw new Error('the disk is full');
     return { kind: 'tracked', submissions: [] };

@@ -19,6 +19,8 @@ export type Credential = {
   name: string;
   /** E-mail address or subject of the person who signs in by OpenID Connect with it; null: a client has its secret. */
   person: string | null;
+  /** null: it belongs to no tenant. */
+  tenant: string | null;
   /** null: it has scopes of its own. */
   role: Role | null;
   /** Everything that it may do. */

@@ -15,6 +15,8 @@ type Accepted = Record<TrackEffect, number>;
 
 type IntakeDeps = {
   redis: RedisSettings;
+  /** Name of the queue. */
+  queue: string;
   /** Commits before it returns. Throws if the ledger cannot be written now. */
   track: (
     body: TrackBody,
@@ -23,7 +25,7 @@ type IntakeDeps = {
     | { kind: 'conflict'; submission: Submission }
     | { kind: 'invalid'; field: string; reason: string };
   onRefused: (refused: { jobId: string | undefined; reason: string }) => void;
-  /** The ledger could not be written; the job is retried. */
+  /** The ledger could not be written, or the quota of open submissions is exhausted; the job is retried. */
   onPostponed: (postponed: { jobId: string | undefined; delayMs: number; error: unknown }) => void;
 };
 
@@ -53,7 +55,7 @@ export class Intake {
   constructor(deps: IntakeDeps) {
     this.#deps = deps;
     this.#connection = openLoopConnection(deps.redis.url);
-    this.#worker = new Worker<unknown, Accepted>(SUBMISSIONS_QUEUE, (job, token) => this.#process(job, token), {
+    this.#worker = new Worker<unknown, Accepted>(deps.queue, (job, token) => this.#process(job, token), {
       connection: this.#connection.redis,
       prefix: deps.redis.prefix,
       concurrency: CONCURRENCY,
@@ -80,15 +82,16 @@ export class Intake {
     try {
       result = this.#deps.track(body.data);
     } catch (error) {
-      const delayMs = Math.min(RETRY_MS * 2 ** Math.max(0, job.attemptsStarted - 1), MAX_DELAY_MS);
-      this.#deps.onPostponed({ jobId: job.id, delayMs, error });
-      // A delayed job does not use up the attempts that the producer configured.
-      await job.moveToDelayed(Date.now() + delayMs, token);
-      throw new DelayedError();
+      throw await this.#postponed(job, token, error);
     }
     switch (result.kind) {
       case 'tracked':
         return countEffects(result.submissions);
+      case 'over_quota': {
+        const { open, max, begins } = result;
+        if (begins > max) throw this.#refusal(job, `it tracks ${begins} submissions, of at most ${max} open ones`);
+        throw await this.#postponed(job, token, new Error(`${open} of at most ${max} submissions are open`));
+      }
       case 'invalid':
         throw this.#refusal(job, `${result.field}: ${result.reason}`);
       case 'conflict': {
@@ -101,6 +104,14 @@ export class Intake {
       default:
         return result satisfies never;
     }
+  }
+
+  /** A delayed job does not use up the attempts that the producer configured. */
+  async #postponed(job: Job, token: string | undefined, error: unknown): Promise<DelayedError> {
+    const delayMs = Math.min(RETRY_MS * 2 ** Math.max(0, job.attemptsStarted - 1), MAX_DELAY_MS);
+    this.#deps.onPostponed({ jobId: job.id, delayMs, error });
+    await job.moveToDelayed(Date.now() + delayMs, token);
+    return new DelayedError();
   }
 
   #refusal(job: Job, reason: string): UnrecoverableError {

@@ -99,7 +99,7 @@ export function requireScope(authenticator: Authenticator, challenge?: string) {
     } else if (identity.kind !== 'known') {
       sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer', challenge);
     } else if (!mayCall(request, identity.caller)) {
-      sendProblem(reply, { status: 403, detail: missingScope(scopesOf(request), identity.caller) });
+      sendProblem(reply, { status: 403, detail: refusalOf(request, identity.caller) });
     } else {
       request.caller = identity.caller;
       done();
@@ -107,15 +107,25 @@ export function requireScope(authenticator: Authenticator, challenge?: string) {
   };
 }
 
-/** Whether a caller has a scope of the requested route. */
-export function mayCall(request: FastifyRequest, { scopes }: Caller): boolean {
-  return scopesOf(request).some((scope) => scopes.has(scope));
+/** Whether a caller has a scope of the requested route. Routes about the whole process refuse the callers of a tenant. */
+export function mayCall(request: FastifyRequest, { scopes, tenant }: Caller): boolean {
+  return isOpenTo(request, tenant) && scopesOf(request).some((scope) => scopes.has(scope));
+}
+
+function isOpenTo(request: FastifyRequest, tenant: string | null): boolean {
+  return tenant === null || request.routeOptions.config?.isOfTenant === true;
 }
 
 const ADMIN = ['admin'] as const;
 
 function scopesOf(request: FastifyRequest): readonly Scope[] {
   return request.routeOptions.config?.scopes ?? ADMIN;
+}
+
+function refusalOf(request: FastifyRequest, caller: Caller): string {
+  return isOpenTo(request, caller.tenant)
+    ? missingScope(scopesOf(request), caller)
+    : `this needs a credential without a tenant; yours belongs to the tenant ${caller.tenant}`;
 }
 
 /** Returns why a request without a scope was refused. */

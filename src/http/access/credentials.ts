@@ -90,8 +90,11 @@ export function createCredential(
   const stored = toStoredRights(rights);
   const expiry = expiresAt === null ? '' : `, expires ${iso(expiresAt)}`;
   const add = () => credentials.add({ hash: sha256(secret), ...stored, name, expiresAt }, now);
-  const detail = `${stored.scopes ?? stored.role}${expiry}`;
-  const record = audit.change(actor, now, add, ({ id }) => ({ action: 'tokens.create', subject: String(id), detail }));
+  const granted = `${stored.scopes ?? stored.role}${expiry}`;
+  const record = audit.change(actor, now, add, ({ id, tenant }) => {
+    const detail = tenant === null ? granted : `${granted}, tenant ${tenant}`;
+    return { action: 'tokens.create', subject: String(id), detail };
+  });
   return { record, secret };
 }
 

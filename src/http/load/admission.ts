@@ -20,6 +20,8 @@ export type ShedReason = 'tracking' | 'held_open';
 
 export type AdmissionDeps<Body, Result> = {
   processBatch: BatchFunction<Body, Result>;
+  /** Whether a body may be in a batch that begins with `first`. Default: always. */
+  isOfBatch?: (body: Body, first: Body) => boolean;
   /** Limit of the estimated time that ids wait for the ledger. */
   maxWaitMs: number;
   /** Limit of requests held open. */
@@ -240,7 +242,8 @@ export class Admission<Body, Result> {
     let ids = 0;
     for (let next = this.#queue.peek(); next; next = this.#queue.peek()) {
       ids += next.ids;
-      if (batch.length > 0 && ids > MAX_BATCH_IDS) break;
+      const [first] = batch;
+      if (first && (ids > MAX_BATCH_IDS || this.#deps.isOfBatch?.(next.item, first.item) === false)) break;
       this.#queue.shift();
       this.#use(next.client, { ids: -next.ids, requests: -1 });
       batch.push(next);

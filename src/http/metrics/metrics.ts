@@ -11,9 +11,16 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Creates the metrics of one server; a process can have several servers. */
-export function createMetrics({ version }: { version: string }) {
+/** The values of the gauges of a ledger. */
+export type Scraped = GaugeValues & { pacing: readonly UpstreamPacing[]; objectives: readonly ObjectiveStatus[] };
+
+/**
+ * Creates the metrics of what belongs to no tenant, or of one tenant, whose samples have its name as a label. A process can have
+ * several servers.
+ */
+export function createMetrics({ version, tenant }: { version: string; tenant?: string }) {
   const registry = new Registry();
+  if (tenant !== undefined) registry.setDefaultLabels({ tenant });
   const counters = createCounters(registry);
   const setGauges = createGauges(registry, version);
   const setPacingGauges = createPacingGauges(registry);
@@ -28,18 +35,24 @@ export function createMetrics({ version }: { version: string }) {
   };
   return {
     counters,
-    /** Sets the gauges to `values` and returns the Prometheus text format. */
-    async scrape({
-      pacing: upstreams,
-      objectives,
-      ...values
-    }: GaugeValues & { pacing: readonly UpstreamPacing[]; objectives: readonly ObjectiveStatus[] }) {
-      collectProcess();
-      // Synchronous, so that concurrent scrapes do not mix their values.
+    registry,
+    /** Sets the gauges. Synchronous, so that concurrent scrapes do not mix their values. */
+    set({ pacing: upstreams, objectives, ...values }: Scraped) {
       setGauges(values);
       setPacingGauges(upstreams);
       setObjectiveGauges(objectives);
-      return { contentType: registry.contentType, text: withoutEmptyLag(await registry.metrics()) };
+    },
+    /** Returns the Prometheus text format, with the samples of tenants behind those of no tenant. */
+    async text(tenants: readonly { registry: Registry }[]) {
+      collectProcess();
+      const { contentType } = registry;
+      if (tenants.length === 0) return { contentType, text: withoutEmptyLag(await registry.metrics()) };
+      const families = registry.getMetricsAsArray().map(async ({ name }) => {
+        const own = await registry.getSingleMetricAsString(name);
+        const others = tenants.map((tenant) => samplesOf(tenant.registry, name));
+        return [own, ...(await Promise.all(others))].filter((text) => text !== '').join('\n');
+      });
+      return { contentType, text: withoutEmptyLag(`${(await Promise.all(families)).join('\n\n')}\n`) };
     },
     /** Returns every metric family. */
     describe() {
@@ -59,4 +72,22 @@ const LAG_SAMPLES = new RegExp(`^${LAG} .*\n`, 'gm');
 /** Removes statistics of no delays: at the first scrape and right after another one, nothing was measured yet. */
 function withoutEmptyLag(text: string): string {
   return EMPTY_LAG.test(text) ? text.replace(LAG_SAMPLES, '') : text;
+}
+
+/** Families about the process and about upstreams, which tenants share. */
+const OF_PROCESS = new RegExp(
+  `^dawatch_(?:${[
+    'build_info|http_|authentication_|heartbeats_|redis_|workers|poll_results_|tracking_waiting_ids',
+    'upstream_state|pacing_upstream_up|pacing_budget_|pacing_concurrent_',
+  ].join('|')})`,
+);
+
+/** Returns the samples of one family, without its help and type. */
+async function samplesOf(registry: Registry, family: string): Promise<string> {
+  if (OF_PROCESS.test(family) || !registry.getSingleMetric(family)) return '';
+  const text = await registry.getSingleMetricAsString(family);
+  return text
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .join('\n');
 }

@@ -4,8 +4,11 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Objective } from '../../domain/reports/objective.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
+import type { EventFeed } from '../feed/event-feed.ts';
 import type { Readiness, TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
+import type { Services } from '../services.ts';
+import type { MeasuredTenants } from '../tenants/tenant.ts';
 import type { Counters } from './counters.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -42,10 +45,12 @@ export function registerMetrics(
     watcher: Watcher;
     health: () => Readiness;
     ledger: Ledger;
-    readers: () => number;
+    feed: Pick<EventFeed, 'readers'>;
     waitingIds: () => number;
     clock: Clock;
     objectives: ReadonlyMap<string, Objective>;
+    /** The tenants, with their metrics. */
+    tenants: MeasuredTenants;
   },
 ): void {
   /** Returns undefined if the ledger cannot be read; the other metrics are still served. */
@@ -57,17 +62,26 @@ export function registerMetrics(
       return undefined;
     }
   };
+  const valuesOf = (
+    { ledger, watcher, feed }: Pick<Services, 'ledger' | 'watcher'> & { feed: Pick<EventFeed, 'readers'> },
+    now: number,
+  ) => ({
+    now,
+    counts: readable(() => ledger.stats.counts(1)),
+    objectives: readable(() => ledger.objectives.status(deps.objectives, now)) ?? [],
+    pacing: watcher.pacing(),
+    ledgerBytes: ledger.stats.bytes(),
+    readers: feed.readers,
+    quota: ledger.quota,
+  });
   const scrape = async (now: number) => {
-    const { contentType, text } = await deps.metrics.scrape({
-      now,
-      counts: readable(() => deps.ledger.stats.counts(1)),
-      objectives: readable(() => deps.ledger.objectives.status(deps.objectives, now)) ?? [],
-      pacing: deps.watcher.pacing(),
-      health: deps.health(),
-      ledgerBytes: deps.ledger.stats.bytes(),
-      readers: deps.readers(),
-      waitingIds: deps.waitingIds(),
-    });
+    deps.metrics.set({ ...valuesOf(deps, now), health: deps.health(), waitingIds: deps.waitingIds() });
+    const tenants = deps.tenants.all;
+    for (const { tenant, metrics } of tenants) {
+      const { services } = tenant;
+      metrics.set({ ...valuesOf(services, now), health: services.watcher.health(), waitingIds: 0 });
+    }
+    const { contentType, text } = await deps.metrics.text(tenants.map(({ metrics }) => metrics));
     return { contentType, body: Buffer.from(text) };
   };
   let last: { at: number; text: ReturnType<typeof scrape> } | undefined;

@@ -105,7 +105,9 @@ export function registerHealth(
   function isOperator(request: FastifyRequest): boolean {
     try {
       const identity = deps.authenticator.identify(request);
-      return identity.kind === 'known' && identity.caller.scopes.has('operations:read');
+      return (
+        identity.kind === 'known' && identity.caller.tenant === null && identity.caller.scopes.has('operations:read')
+      );
     } catch (error) {
       logOf(request).error({ err: error }, 'http.failed');
       return false;

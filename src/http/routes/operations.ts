@@ -7,7 +7,7 @@ import { operations, problemResponses, sendProblem } from '../problems.ts';
 import type { Users } from '../services.ts';
 import { roleSchema, scopeSchema } from './credentials/credential-body.ts';
 
-const usersBearer = z
+const usersBearerSchema = z
   .enum(['dawatch', 'upstream'])
   .describe("The token that user lookups require: one of dawatch, or the upstream's own, which is forwarded")
   .meta({ id: 'UsersBearer' });
@@ -16,6 +16,7 @@ const EXAMPLE = {
   role: 'service',
   scopes: ['submissions:read', 'submissions:write'],
   name: 'billing',
+  tenant: null,
   users_bearer: 'dawatch',
 };
 
@@ -28,7 +29,8 @@ const whoamiSchema = z
       .describe(
         'Name of the credential, as in the audit; of a person who signed in by OpenID Connect, the e-mail address or subject',
       ),
-    users_bearer: usersBearer,
+    tenant: z.string().nullable().describe('The tenant in which requests act; null: none'),
+    users_bearer: usersBearerSchema,
   })
   .describe('The credential of this request')
   .meta({ id: 'Whoami', examples: [EXAMPLE] });
@@ -57,11 +59,14 @@ export function registerWhoami(
   app: TypedServer,
   { authenticator, users, ledger }: { authenticator: Authenticator; users: Users; ledger: Pick<Ledger, 'people'> },
 ): void {
-  const options = { config: { scopes: SCOPES }, onRequest: requireScope(authenticator), schema: OPERATIONS.getWhoami };
+  const config = { scopes: SCOPES, isOfTenant: true };
+  const options = { config, onRequest: requireScope(authenticator), schema: OPERATIONS.getWhoami };
   app.get('/v1/whoami', options, async (request, reply) => {
     const { id, role, scopes, ...caller } = callerOf(request);
     const name = (id === null ? undefined : ledger.people.nameOf(id)) ?? caller.name;
-    return reply.send({ role, scopes: [...scopes], name, users_bearer: users.forwards ? 'upstream' : 'dawatch' });
+    const tenant = request.tenant?.name ?? null;
+    const usersBearer = users.forwards ? 'upstream' : 'dawatch';
+    return reply.send({ role, scopes: [...scopes], name, tenant, users_bearer: usersBearer });
   });
 }
 

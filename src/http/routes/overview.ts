@@ -14,6 +14,10 @@ const OLDEST_OPEN = 10;
 
 const seconds = z.number().describe('Seconds');
 const count = z.int();
+export const statusCountsSchema = z
+  .object(Object.fromEntries(STATUSES.map((status) => [status, count])) as Record<Status, typeof count>)
+  .describe('Number of submissions by status')
+  .meta({ id: 'StatusCounts' });
 const spread = z
   .object({ mean: seconds, p50: seconds, p90: seconds, p99: seconds })
   .describe('Seconds, exact to 1 %')
@@ -35,9 +39,7 @@ const minuteSchema = z
 const overviewSchema = z
   .object({
     at: timeSchema.describe('Current time of the server'),
-    submissions: z
-      .object(Object.fromEntries(STATUSES.map((status) => [status, count])) as Record<Status, typeof count>)
-      .describe('Number of submissions by status'),
+    submissions: statusCountsSchema,
     per_minute: z.array(minuteSchema).describe('The last 60 minutes, oldest first; the newest is incomplete'),
     last_hour: z
       .object({

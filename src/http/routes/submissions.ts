@@ -13,8 +13,8 @@ import { actorOf } from '../access/access.ts';
 import { sendWithEtag } from '../etag.ts';
 import type { Admission } from '../load/admission.ts';
 import { batchReads } from '../load/request-batcher.ts';
-import { clientOf, credentialNumber, type TrackCall, type TrackRequestResult, type TypedServer } from '../ports.ts';
-import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
+import { clientOf, credentialNumber, type QueuedCall, type TrackRequestResult, type TypedServer } from '../ports.ts';
+import { operations, problemResponses, sendInvalidField, sendOverQuota, sendProblem } from '../problems.ts';
 import { wholeNumber } from '../query.ts';
 import { goneSignal, isDebugLogged, logOf } from '../request-log.ts';
 import type { Tracker } from '../services.ts';
@@ -91,13 +91,13 @@ export function registerSubmissions(
   deps: {
     ledger: Ledger;
     watcher: Watcher;
-    admission: Admission<TrackCall, TrackRequestResult>;
-    tracker: Pick<Tracker, 'update'>;
+    admission: Admission<QueuedCall, TrackRequestResult>;
+    tracker: Pick<Tracker, 'update' | 'trackBatch'>;
     onUnreadable: ReportUnreadable;
     tracer?: Tracer | undefined;
   },
 ): void {
-  const { ledger, watcher, admission, tracer } = deps;
+  const { ledger, watcher, admission, tracker, tracer } = deps;
   const reported = unreadableReporter(deps.onUnreadable, 'submission');
   const body = (submission: Submission, { caller }: Pick<FastifyRequest, 'caller'>) => {
     const { submissionId, callbackUrl: url } = submission;
@@ -126,7 +126,7 @@ export function registerSubmissions(
       const ids = (tracked.submissions ?? tracked.submission_ids)?.length ?? 1;
       const credential = credentialNumber(request.caller);
       const take = (body: TrackBody) =>
-        admission.take({ body, credential }, ids, clientOf(request.caller)).finally(request.bodyDone);
+        admission.take({ body, credential, tracker }, ids, clientOf(request.caller)).finally(request.bodyDone);
       const result = await traceIntake(tracer, request, {
         parent: tracked.traceparent,
         attributes: { 'dawatch.submissions': ids, 'dawatch.submission_id': tracked.submission_id },
@@ -137,6 +137,8 @@ export function registerSubmissions(
       switch (result.kind) {
         case 'invalid':
           return sendInvalidField(reply, result.field, result.reason);
+        case 'over_quota':
+          return sendOverQuota(reply, result);
         case 'conflict': {
           const { submissionId, upstream } = result.submission;
           const detail = `${submissionId} is already tracked at the upstream ${upstream}; nothing was accepted`;
@@ -184,7 +186,7 @@ export function registerSubmissions(
 
   app.patch('/v1/submissions/:id', { config: WRITE, schema: OPERATIONS.updateSubmission }, async (request, reply) => {
     const { id } = request.params;
-    const result = deps.tracker.update(id, request.body, actorOf(request));
+    const result = tracker.update(id, request.body, actorOf(request));
     switch (result?.kind) {
       case undefined:
         return notTracked(reply, id);

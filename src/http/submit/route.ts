@@ -13,21 +13,22 @@ import {
 import type { OnDemandFailure } from '../../watch/on-demand-polls.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import type { Admission } from '../load/admission.ts';
-import { clientOf, credentialNumber, type TrackCall, type TrackRequestResult, type TypedServer } from '../ports.ts';
-import { operations, problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
+import { clientOf, credentialNumber, type QueuedCall, type TrackRequestResult, type TypedServer } from '../ports.ts';
+import { operations, problemResponses, sendOverQuota, sendProblem, setRetryAfter } from '../problems.ts';
 import { goneSignal, logOf } from '../request-log.ts';
 import type { Tracker } from '../services.ts';
 import { traceIntake } from '../trace-intake.ts';
 import { forwardedHeaders, forwardedQuery } from './forwarding.ts';
 
 /** The upstreams that data may be submitted to, by name. */
-export type Submitters = ReadonlyMap<string, { submitter: UpstreamSubmitter; maxBytes: number }>;
+export type Submitters = ReadonlyMap<string, Submitter>;
+type Submitter = { submitter: UpstreamSubmitter; maxBytes: number };
 
 type SubmitDeps = {
   submitters: Submitters;
   tracker: Tracker;
   watcher: Watcher;
-  admission: Admission<TrackCall, TrackRequestResult>;
+  admission: Admission<QueuedCall, TrackRequestResult>;
   tracer?: Tracer | undefined;
 };
 
@@ -116,8 +117,9 @@ type Submit = {
   traceparent: string | undefined;
 };
 
-async function submit({ submitters, tracker, watcher }: SubmitDeps, call: Submit): Promise<FastifyReply> {
-  const { path, request, reply, tracked, traceparent } = call;
+async function submit(deps: SubmitDeps, call: Submit): Promise<FastifyReply> {
+  const { submitters, tracker, watcher } = deps;
+  const { request, reply } = call;
   const { upstream = 'default' } = request.query as { upstream?: string };
   const target = submitters.get(upstream);
   if (!target) return refused(reply, 400, `query upstream: no data can be submitted to ${JSON.stringify(upstream)}`);
@@ -126,6 +128,21 @@ async function submit({ submitters, tracker, watcher }: SubmitDeps, call: Submit
     return refused(reply, 413, `the body must have at most ${target.maxBytes} bytes for the upstream ${upstream}`);
   if (!watcher.health().ledgerWritable)
     return refused(reply, 503, 'the ledger is unavailable: nothing was submitted', LEDGER_RETRY_MS);
+  const freePlace = tracker.hold();
+  if (typeof freePlace !== 'function') return sendOverQuota(reply, freePlace);
+  try {
+    return await forward(deps, { ...call, upstream, target, body, freePlace });
+  } finally {
+    freePlace();
+  }
+}
+
+/** `freePlace`: frees the place of the submission in the quota of the tenant. */
+async function forward(
+  { tracker, watcher }: SubmitDeps,
+  call: Submit & { upstream: string; target: Submitter; body: Buffer; freePlace: () => void },
+): Promise<FastifyReply> {
+  const { path, request, reply, tracked, traceparent, upstream, target, body, freePlace } = call;
   // A client that has disconnected would not learn the id.
   const reserved = await watcher.reserve(upstream, clientOf(request.caller), goneSignal(reply));
   if (reserved.kind === 'failed')
@@ -143,6 +160,7 @@ async function submit({ submitters, tracker, watcher }: SubmitDeps, call: Submit
 
   // From here on the data is submitted, whether the client is still connected or not.
   const { submissionId, response } = result;
+  freePlace();
   const failure = track(tracker, { submissionId, upstream, traceparent }, credentialNumber(request.caller));
   if (failure) {
     const { status, reason, error } = failure;
@@ -174,11 +192,23 @@ function track(
     const { submissionId: submission_id, ...options } = submission;
     const tracked = tracker.track({ submission_id, ...options, retrack: true }, credential);
     if (tracked.kind === 'tracked') return undefined;
-    const reason = tracked.kind === 'invalid' ? tracked.reason : `it is tracked at ${tracked.submission.upstream}`;
-    return { status: 500, reason };
+    return { status: 500, reason: notTrackedReason(tracked) };
   } catch (error) {
     const isFull = error instanceof LedgerError && error.problem === 'full';
     return { status: isFull ? 507 : 500, reason: isFull ? 'the disk is full' : 'the ledger is unavailable', error };
+  }
+}
+
+function notTrackedReason(result: Exclude<TrackRequestResult, { kind: 'tracked' }>): string {
+  switch (result.kind) {
+    case 'invalid':
+      return result.reason;
+    case 'conflict':
+      return `it is tracked at ${result.submission.upstream}`;
+    case 'over_quota':
+      return `${result.open} of at most ${result.max} submissions are open`;
+    default:
+      return result satisfies never;
   }
 }
 

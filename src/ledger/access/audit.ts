@@ -60,6 +60,11 @@ export class AuditTrail {
     this.#db.transaction(() => {
       const last = this.head();
       const seq = (last?.seq ?? 0) + 1;
+      // The credentials of a tenant are in the ledger of those that belong to none. Here, only their numbers are known.
+      if (credentialId !== null)
+        this.#db.run`
+          INSERT OR IGNORE INTO credentials (id, hash, role, name, created_at, revoked_at)
+          VALUES (${credentialId}, randomblob(32), 'elsewhere', ${caller}, ${at}, ${at})`;
       const chained = { seq, at, caller, credentialId, address, action, result, subject, detail, personDigest: digest };
       this.#db.run`
         INSERT INTO audit (seq, at, caller, credential_id, address, action, outcome, subject, detail, person_digest, hash)

@@ -6,6 +6,8 @@ export type NewCredential = {
   hash: Buffer;
   role: string;
   scopes?: string | null;
+  /** Default: it belongs to no tenant. */
+  tenant?: string | null;
   name: string;
   expiresAt?: number | null;
 };
@@ -36,12 +38,22 @@ export type FoundCredential = CredentialRecord & { hash: Buffer; isReplaced: boo
 /** The last use is recorded at most this often, because every write waits for the disk. */
 const LAST_USED_STEP_MS = 60_000;
 
-/** Credentials of callers. Stores only the SHA-256 of a secret, which suffices for 256 random bits. Throws LedgerError. */
+/**
+ * Credentials of callers. Stores only the SHA-256 of a secret, which suffices for 256 random bits. Those of a tenant are seen
+ * by the store of that tenant, see `ofTenant`, and by that of none. Throws LedgerError.
+ */
 export class CredentialStore {
   readonly #db: LedgerDatabase;
+  readonly #tenant: string | null;
 
-  constructor(database: LedgerDatabase) {
+  constructor(database: LedgerDatabase, tenant: string | null = null) {
     this.#db = database;
+    this.#tenant = tenant;
+  }
+
+  /** Returns the store of a tenant: it creates, lists and returns credentials of this tenant only. */
+  ofTenant(tenant: string): CredentialStore {
+    return new CredentialStore(this.#db, tenant);
   }
 
   add(credential: NewCredential, now: number): CredentialRecord {
@@ -49,16 +61,16 @@ export class CredentialStore {
     return this.#db.transaction(
       () =>
         this.#db.row<CredentialRecord>(
-          `INSERT INTO credentials (hash, role, scopes, name, created_at, expires_at)
-           VALUES (@hash, @role, @scopes, @name, @now, @expiresAt) RETURNING ${OWN_COLUMNS}, NULL AS person`,
-          { scopes: null, expiresAt: null, ...credential, now },
+          `INSERT INTO credentials (hash, role, scopes, tenant, name, created_at, expires_at)
+           VALUES (@hash, @role, @scopes, @tenant, @name, @now, @expiresAt) RETURNING ${OWN_COLUMNS}, NULL AS person`,
+          { scopes: null, tenant: this.#tenant, expiresAt: null, ...credential, now },
         ) as CredentialRecord,
     );
   }
 
   /** Returns all credentials, oldest first, including expired and revoked ones. */
   list(): CredentialRecord[] {
-    return this.#db.rows(`SELECT ${COLUMNS} FROM credentials ORDER BY id`);
+    return this.#db.rows(`SELECT ${COLUMNS} FROM credentials WHERE ${IS_OWN} ORDER BY id`, this.#tenant);
   }
 
   /** Returns a page, newest first, including expired and revoked ones, and the position to continue `before`; null at the end. */
@@ -67,14 +79,14 @@ export class CredentialStore {
     nextBefore: number | null;
   } {
     const { limit, before = Number.MAX_SAFE_INTEGER } = query;
-    const rows = this.#db.iterate<CredentialRecord>(PAGE, before, limit + 1);
+    const rows = this.#db.iterate<CredentialRecord>(PAGE, this.#tenant, before, limit + 1);
     const { page, hasMore } = takePage(rows, limit);
     return { credentials: page, nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null };
   }
 
   /** Returns a credential of any state. */
   get(id: number): CredentialRecord | undefined {
-    return this.#db.row(`SELECT ${COLUMNS} FROM credentials WHERE id = ?`, id);
+    return this.#db.row(`SELECT ${COLUMNS} FROM credentials WHERE ${IS_OWN} AND id = ?`, this.#tenant, id);
   }
 
   /** Takes effect with the next request. Returns false if the credential is unknown or already revoked. */
@@ -151,7 +163,9 @@ const OWN_COLUMNS =
 const COLUMNS = `${OWN_COLUMNS}, (SELECT p.name FROM people p WHERE p.credential = credentials.id) AS person`;
 const IS_SECRET = 'NOT EXISTS (SELECT 1 FROM people WHERE credential = credentials.id)';
 const IS_VALID = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)';
-const PAGE = `SELECT ${COLUMNS} FROM credentials WHERE id < ? ORDER BY id DESC LIMIT ?`;
+/** The parameter is a tenant; null: all. */
+const IS_OWN = 'tenant IS coalesce(?, tenant)';
+const PAGE = `SELECT ${COLUMNS} FROM credentials WHERE ${IS_OWN} AND id < ? ORDER BY id DESC LIMIT ?`;
 const OTHER_ADMIN = `
   SELECT 1 FROM credentials
   WHERE id <> ? AND tenant IS NULL AND (role = 'admin' OR ' ' || scopes || ' ' LIKE '% admin %') AND ${IS_VALID} AND ${IS_SECRET} LIMIT 1`;

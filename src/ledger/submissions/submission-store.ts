@@ -18,10 +18,14 @@ import {
 import { isSeen } from '../../domain/upstream-health.ts';
 import type { RecordedObservation, TrackedSubmission, TrackResult, UpdateResult } from '../../watch/ports.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
+import type { OpenQuota } from './open-quota.ts';
 import { SubmissionQueries } from './submission-queries.ts';
 import { type SubmissionRow, toSubmission } from './submission-rows.ts';
 import type { SubmissionWriter } from './submission-writer.ts';
 import { UpstreamStore } from './upstream-store.ts';
+
+/** `outages`: the outage clock of each upstream, in ms. `begun`: submissions that the transaction has begun to track. */
+export type TrackTransaction = { outages: Map<string, number>; begun: number };
 
 /** Tracks, cancels and updates submissions. Every method that writes must be called inside a transaction. */
 export class SubmissionStore {
@@ -29,23 +33,31 @@ export class SubmissionStore {
   readonly #queries: SubmissionQueries;
   readonly #writer: SubmissionWriter;
   readonly #upstreams: UpstreamStore;
+  readonly #quota: OpenQuota;
 
-  constructor(database: LedgerDatabase, writer: SubmissionWriter) {
+  constructor(database: LedgerDatabase, writer: SubmissionWriter, quota: OpenQuota) {
     this.#db = database;
+    this.#quota = quota;
     this.#writer = writer;
     this.#queries = new SubmissionQueries(database);
     this.#upstreams = new UpstreamStore(database);
   }
 
-  /** Tracks all of the requests or none. `outages` caches the outage clock of each upstream, in milliseconds. */
-  track(requests: readonly TrackRequest[], now: number, outages: Map<string, number>): TrackResult {
+  /** Tracks all of the requests or none. `transaction` is shared by all calls in one transaction. */
+  track(requests: readonly TrackRequest[], now: number, transaction: TrackTransaction): TrackResult {
+    const { outages } = transaction;
     const known = requests.map((request) => this.#queries.findRow(request.submissionId));
-    for (const [index, { upstream, deadlineAt, retrack, trackedAt = now }] of requests.entries()) {
+    const beginning = new Set<string>();
+    for (const [index, { submissionId, upstream, deadlineAt, retrack, trackedAt = now }] of requests.entries()) {
       const row = known[index];
       if (row && row.upstream !== upstream) return { kind: 'conflict', index, submission: toSubmission(row) };
       const begins = !row || (retrack && canRetrack(row.status));
       if (begins && deadlineAt <= trackedAt) return { kind: 'late', index };
+      if (begins) beginning.add(submissionId);
     }
+    const excess = this.#quota.exceededBy(beginning.size, transaction.begun);
+    if (excess) return { kind: 'over_quota', ...excess };
+    transaction.begun += beginning.size;
     const submissions = requests.map((request, index): TrackedSubmission => {
       const { submissionId, upstream } = request;
       const outageMs = outages.get(upstream) ?? this.#upstreams.outageMs(upstream, now);

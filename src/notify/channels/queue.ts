@@ -9,6 +9,8 @@ export type QueueOptions = {
   redisUrl: string;
   /** Of every key of the queue. Default: BullMQ's. */
   prefix?: string;
+  /** Name of the queue. */
+  queue?: string;
 };
 
 /** Above this number of waiting jobs the queue has no consumers, and Redis keeps the jobs in memory. */
@@ -23,10 +25,10 @@ const RETENTION = {
 };
 
 /** Adds events to a BullMQ queue: the job name is the event type, the data is its body, the job id is the event id. */
-export function createQueueChannel({ redisUrl, prefix = 'bull' }: QueueOptions): Channel {
+export function createQueueChannel({ redisUrl, prefix = 'bull', queue: name = EVENTS_QUEUE }: QueueOptions): Channel {
   const redis = openRedis(redisUrl);
   // With the version check, a queue whose Redis disconnects during the check never works again.
-  const queue = new Queue<EventBody>(EVENTS_QUEUE, { connection: redis, prefix, skipVersionCheck: true });
+  const queue = new Queue<EventBody>(name, { connection: redis, prefix, skipVersionCheck: true });
   queue.on('error', () => undefined);
 
   let closing: Promise<void> | undefined;
@@ -38,7 +40,7 @@ export function createQueueChannel({ redisUrl, prefix = 'bull' }: QueueOptions):
   async function add(batch: readonly Outgoing[]): Promise<SendResult> {
     await waitUntilReady(redis, CONNECT_TIMEOUT_MS);
     if ((await queue.getWaitingCount()) >= MAX_WAITING)
-      return failed(`the queue ${EVENTS_QUEUE} has ${MAX_WAITING} waiting jobs and no consumer`, {
+      return failed(`the queue ${name} has ${MAX_WAITING} waiting jobs and no consumer`, {
         retryAfterMs: null,
       });
     await queue.addBulk(

@@ -32,6 +32,7 @@ function openIntake(redis: RedisServer, track: Track) {
   const postponed: { delayMs: number }[] = [];
   const intake = new Intake({
     redis: { url: redis.url, prefix: 'bull' },
+    queue: SUBMISSIONS_QUEUE,
     track,
     onRefused: (what) => refused.push(what),
     onPostponed: (what) => postponed.push(what),

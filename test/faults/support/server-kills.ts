@@ -1,8 +1,10 @@
 import { expect, onTestFinished } from 'vitest';
-import type { DawatchClient } from '../../../src/client/index.ts';
+import { DawatchClient } from '../../../src/client/index.ts';
+import { tenantLedger } from '../../../src/ledger/file/files.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
 import { auditLedger } from '../../support/ledger/audit.ts';
 import {
+  CRASH_ADMIN_TOKEN,
   type KillableServer,
   prepareServer,
   sleep,
@@ -14,7 +16,7 @@ import { allFinalized, auditAfterFault } from './audit.ts';
 
 const BATCH = 25;
 
-/** Kills the server at random moments while submissions are tracked over HTTP: nothing acknowledged is lost. */
+/** Kills the server at random moments while submissions are tracked over HTTP, with a tenant and without: nothing acknowledged is lost. */
 export async function killServer({ kills, submissions }: { kills: number; submissions: number }): Promise<void> {
   const { seed, between } = seeded(`${kills} kills of the server`);
   const folder = tempFolder();
@@ -27,13 +29,23 @@ export async function killServer({ kills, submissions }: { kills: number; submis
       default: { url: sandbox.url, api_key: 'sandbox-key', budget: { requests: 100, per_s: 0.1, concurrency: 64 } },
     },
     pacing: { lag_price: 1_000 },
+    tenants: { acme: { max_open: 1_000_000 } },
   });
+  const ofTenant = {
+    ...server,
+    file: tenantLedger(server.file, 'acme'),
+    client: new DawatchClient({ url: server.url, apiKey: CRASH_ADMIN_TOKEN, tenant: 'acme' }),
+  };
+  const owners = [
+    { ...server, acknowledged: new Set<string>() },
+    { ...ofTenant, acknowledged: new Set<string>() },
+  ] as const;
 
-  const acknowledged = new Set<string>();
   const trackAll = async () => {
-    while (acknowledged.size < submissions) {
+    for (let tracked = 0; tracked < submissions; tracked += BATCH) {
+      const { client, acknowledged } = owners[(tracked / BATCH) % 2 === 0 ? 0 : 1];
       const batch = Array.from({ length: BATCH }, () => sandbox.model.submit('data', Date.now()));
-      await trackUntilAcknowledged(server.client, batch);
+      await trackUntilAcknowledged(client, batch);
       for (const id of batch) acknowledged.add(id);
       await sleep(100);
     }
@@ -48,14 +60,17 @@ export async function killServer({ kills, submissions }: { kills: number; submis
     if (kill === kills - 1) await firstFinal(server);
     await server.kill();
   }
-  auditLedger(server.file, acknowledged);
+  for (const { file, acknowledged } of owners) if (acknowledged.size > 0) auditLedger(file, acknowledged);
   server.start();
   await server.listening();
   await tracking;
-  await allFinal(server.client);
+  for (const { client } of owners) await allFinal(client);
 
-  expect(acknowledged.size).toBe(submissions);
-  await auditAfterFault({ server, expected: allFinalized(acknowledged) });
+  expect(owners[0].acknowledged.size + owners[1].acknowledged.size).toBe(submissions);
+  const [ofNone, { file, acknowledged }] = owners;
+  await auditAfterFault({ server, expected: allFinalized(ofNone.acknowledged) });
+  const statuses = auditLedger(file, acknowledged);
+  expect([...acknowledged].filter((id) => statuses.get(id) !== 'finalized')).toEqual([]);
   // Despite all kills, the upstream never received more than its limit.
   expect(sandbox.stats()).toMatchObject({ throttled: 0 });
   expect(sandbox.stats().maxRequestsPerWindow).toBeLessThanOrEqual(100);

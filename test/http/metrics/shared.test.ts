@@ -12,7 +12,8 @@ async function openRoute() {
   onTestFinished(() => app.close());
   registerMetrics(app, {
     metrics: {
-      scrape: async () => {
+      set: () => undefined,
+      text: async () => {
         state.computed += 1;
         await new Promise((resolve) => setImmediate(resolve));
         if (state.isFailing) throw new Error('no values');
@@ -23,8 +24,9 @@ async function openRoute() {
     watcher: { pacing: () => [] },
     health: () => undefined,
     ledger: { stats: { counts: () => undefined, bytes: () => ({ database: 0, wal: 0 }) } },
-    readers: () => 0,
+    feed: { readers: 0 },
     waitingIds: () => 0,
+    tenants: { all: [] },
   } as never);
   const get = async () => {
     const { statusCode, payload } = await app.inject('/metrics');

@@ -29,7 +29,7 @@ async function respondWith(track: () => unknown, { isWritable = true, release = 
     server as never,
     {
       submitters: new Map([['default', { submitter, maxBytes: 100 }]]),
-      tracker: { track },
+      tracker: { track, hold: () => () => undefined },
       watcher: {
         health: () => ({ ledgerWritable: isWritable }),
         reserve: async () => ({ kind: 'reserved' }),

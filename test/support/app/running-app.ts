@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
 import { type App, type AppDeps, startApp } from '../../../src/app.ts';
 import { loadConfig } from '../../../src/config/load.ts';
-import type { Config, UpstreamConfig } from '../../../src/config/schema.ts';
+import type { Config, TenantConfig, UpstreamConfig } from '../../../src/config/schema.ts';
 import type { Clock } from '../../../src/domain/clock.ts';
 import { createLog } from '../../../src/logging/logger.ts';
 import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
@@ -55,7 +55,13 @@ type AppSetting = {
   reports?: Config['reports'];
   slo?: Config['slo'];
   oidc?: Config['oidc'];
+  /** How a reload gets the settings. */
+  settings?: AppDeps['settings'];
+  /** By name, with the settings that differ from the defaults. */
+  tenants?: Record<string, Partial<TenantConfig>>;
 };
+
+const NO_LIMITS: TenantConfig = { max_open: 0, requests_per_minute: 0, weight: 1 };
 
 const TROUBLE = ['throttled', 'unavailable', 'unauthorized', 'rejected'];
 
@@ -77,55 +83,64 @@ function impatient(settings: { lagPrice: number }): PolicyFactory {
  * closes it.
  */
 export function openApp(setting: AppSetting): Promise<App> {
+  return startApp({
+    config: configOf(setting),
+    // All lines, because a test may expect any of them.
+    log: createLog(
+      { ...configOf(setting).log, level: setting.logLevel ?? 'info', repeats_per_minute: 0 },
+      { write: setting.onLog ?? (() => undefined) },
+    ),
+    clock: setting.clock ?? systemClock,
+    random: () => 0.5,
+    tracing: setting.tracing,
+    ...(setting.settings && { settings: setting.settings }),
+    onNewKey: setting.onNewKey ?? (() => undefined),
+    policy: setting.policy ?? impatient,
+  });
+}
+
+/** The settings of an app. */
+export function configOf(setting: AppSetting): Config {
   const { database, upstreamUrl = CLOSED_PORT_URL, apiKey = API_KEY, host = '127.0.0.1', port = 0 } = setting;
   const { config } = loadConfig({
     env: { DAWATCH_UPSTREAM_URL: upstreamUrl, DAWATCH_UPSTREAM_API_KEY: 'sandbox-key', DAWATCH_DATABASE: database },
   });
   const budget = { requests: 5_000, per_s: 1, concurrency: 64 };
   const upstream = { ...config.upstreams.default, budget, ...setting.upstream };
-  return startApp({
-    config: {
-      ...config,
-      server: {
-        ...config.server,
-        host,
-        port,
-        shutdown_s: setting.shutdownS ?? 2,
-        ...(setting.timeoutS !== undefined && { timeout_s: setting.timeoutS }),
-        ...(setting.publicUrl !== undefined && { public_url: setting.publicUrl }),
-        ...(setting.corsOrigins && { cors_origins: setting.corsOrigins }),
-        ...(setting.trustedProxies && { trusted_proxies: setting.trustedProxies }),
-      },
-      // Tests send many wrong credentials from one address.
-      limits: { ...config.limits, failed_authentications_per_minute: 0, ...setting.limits },
-      auth: { api_key: apiKey ?? undefined, admin_token: setting.adminToken },
-      users: setting.users ?? config.users,
-      webhooks: { ...config.webhooks, ...setting.webhooks },
-      channels: setting.channels ?? {},
-      routes: setting.routes ?? [],
-      heartbeat: setting.heartbeat ?? config.heartbeat,
-      retention: { ...config.retention, ...setting.retention },
-      redis: { ...config.redis, url: setting.redisUrl },
-      reports: setting.reports ?? config.reports,
-      slo: setting.slo ?? config.slo,
-      oidc: setting.oidc ?? config.oidc,
-      alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
-      upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: CLOSED_PORT_URL } }),
-      // In a sandbox at speed 200, a second of lag costs 200 times as much.
-      pacing: { lag_price: setting.lagPrice ?? 1_000 },
-      breaker: { failures: 3, probe_after_s: 0.02, max_probe_s: 0.05 },
+  return {
+    ...config,
+    server: {
+      ...config.server,
+      host,
+      port,
+      shutdown_s: setting.shutdownS ?? 2,
+      ...(setting.timeoutS !== undefined && { timeout_s: setting.timeoutS }),
+      ...(setting.publicUrl !== undefined && { public_url: setting.publicUrl }),
+      ...(setting.corsOrigins && { cors_origins: setting.corsOrigins }),
+      ...(setting.trustedProxies && { trusted_proxies: setting.trustedProxies }),
     },
-    // All lines, because a test may expect any of them.
-    log: createLog(
-      { ...config.log, level: setting.logLevel ?? 'info', repeats_per_minute: 0 },
-      { write: setting.onLog ?? (() => undefined) },
+    // Tests send many wrong credentials from one address.
+    limits: { ...config.limits, failed_authentications_per_minute: 0, ...setting.limits },
+    auth: { api_key: apiKey ?? undefined, admin_token: setting.adminToken },
+    users: setting.users ?? config.users,
+    webhooks: { ...config.webhooks, ...setting.webhooks },
+    channels: setting.channels ?? {},
+    routes: setting.routes ?? [],
+    heartbeat: setting.heartbeat ?? config.heartbeat,
+    retention: { ...config.retention, ...setting.retention },
+    redis: { ...config.redis, url: setting.redisUrl },
+    reports: setting.reports ?? config.reports,
+    slo: setting.slo ?? config.slo,
+    oidc: setting.oidc ?? config.oidc,
+    tenants: Object.fromEntries(
+      Object.entries(setting.tenants ?? {}).map(([name, own]) => [name, { ...NO_LIMITS, ...own }]),
     ),
-    clock: setting.clock ?? systemClock,
-    random: () => 0.5,
-    tracing: setting.tracing,
-    onNewKey: setting.onNewKey ?? (() => undefined),
-    policy: setting.policy ?? impatient,
-  });
+    alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
+    upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: CLOSED_PORT_URL } }),
+    // In a sandbox at speed 200, a second of lag costs 200 times as much.
+    pacing: { lag_price: setting.lagPrice ?? 1_000 },
+    breaker: { failures: 3, probe_after_s: 0.02, max_probe_s: 0.05 },
+  };
 }
 
 /**

@@ -27,7 +27,7 @@ import { commandActor } from '../../actor.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { durationOption } from '../../input/duration.ts';
 import { numberFrom } from '../../input/numbers.ts';
-import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
+import { ledgerOf, type SettingsOptions, tenantsOf, withSettings } from '../../input/settings-file.ts';
 import { parseAhead } from '../../input/since.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
@@ -50,6 +50,14 @@ export function addToken(program: Command): void {
   addRevoke(token);
 }
 
+type CreateOptions = SettingsOptions & {
+  role?: Role;
+  scopes?: Scope[];
+  name: string;
+  expires?: Expiry;
+  tenant?: string;
+};
+
 function addCreate(token: Command): void {
   withSettings(token.command('create'))
     .description('Create a token and print it. It cannot be shown again, because only its hash is stored.')
@@ -62,15 +70,18 @@ function addCreate(token: Command): void {
     .option('--scopes <scopes>', `instead of a role, separated by commas: ${SCOPES.join(', ')}`, parseScopes)
     .requiredOption('--name <name>', 'name of the client, 1 to 64 characters; appears in the audit', parseName)
     .option('--expires <time>', 'when it expires: 90d (from now), or 2027-01-02T03:04:05Z (default: never)', parseAhead)
+    .option('--tenant <name>', 'the tenant that it belongs to (default: none)')
     .addHelpText('after', '\nExample:\n  DAWATCH_API_KEY=$(dawatch token create --role service --name billing)')
-    .action((options: SettingsOptions & { role?: Role; scopes?: Scope[]; name: string; expires?: Expiry }) => {
-      const { name, expires } = options;
+    .action((options: CreateOptions) => {
+      const { name, expires, tenant } = options;
+      if (tenant !== undefined) requireTenant(tenant, options);
       const rights = rightsIn(options);
       const now = Date.now();
       const credential = { rights, name, expiresAt: expires ? futureTime(expires, now) : null };
-      const { record, secret } = withLedger(options, (ledger) =>
-        createCredential(ledger, { actor: commandActor(), now, credential }),
-      );
+      const { record, secret } = withLedger(options, ({ audit, credentials: all }) => {
+        const credentials = tenant === undefined ? all : all.ofTenant(tenant);
+        return createCredential({ audit, credentials }, { actor: commandActor(), now, credential });
+      });
       const what = rights.role ?? [...rights.scopes].join(' ');
       printSecret(record, secret, what);
     });
@@ -119,6 +130,15 @@ function addUpdate(token: Command): void {
       const expiry = expiresAt === null ? 'does not expire' : `expires at ${new Date(expiresAt).toISOString()}`;
       process.stderr.write(`${titleOf(result.record)}, ${expiry}\n`);
     });
+}
+
+function requireTenant(tenant: string, options: SettingsOptions): void {
+  const names = tenantsOf(options);
+  if (!names.includes(tenant))
+    throw new CommandError(
+      `there is no tenant ${JSON.stringify(tenant)} in the settings (\`tenants\`): ${names.join(', ') || 'there are none'}`,
+      ExitCode.usage,
+    );
 }
 
 function addRotate(token: Command): void {
@@ -231,17 +251,21 @@ function withLedger<T>(options: SettingsOptions, work: (ledger: CredentialLedger
 
 type Row = ReturnType<typeof toCredentialBody>;
 
+/** The tenants are shown if there are any. */
 function toTable(rows: readonly Row[]): string {
+  const hasTenants = rows.some(({ tenant }) => tenant !== null);
   const cells = rows.map((row) => [
     String(row.id),
     row.role ?? row.scopes.join(' '),
+    ...(hasTenants ? [row.tenant ?? '-'] : []),
     escapeText(row.person ?? row.name),
     row.created_at,
     lastUseOf(row),
     row.expires_at ?? 'never',
     row.revoked_at ?? '-',
   ]);
-  return table([['id', 'role', 'name', 'created', 'last used', 'expires', 'revoked'], ...cells]);
+  const tenant = hasTenants ? ['tenant'] : [];
+  return table([['id', 'role', ...tenant, 'name', 'created', 'last used', 'expires', 'revoked'], ...cells]);
 }
 
 /** Returns the time of the last use, and that of replaced tokens that are still accepted. */

@@ -83,6 +83,7 @@ const EXAMPLE = {
   id: 3,
   name: 'billing',
   person: null,
+  tenant: null,
   role: 'service',
   scopes: ['submissions:read', 'submissions:write'],
   state: 'valid',
@@ -111,6 +112,7 @@ export const credentialSchema = z
       .describe(
         'E-mail address or subject of the person who signs in by OpenID Connect with it; null: a client has its secret',
       ),
+    tenant: z.string().nullable().describe('The tenant in which it acts; null: none'),
     role: roleSchema.nullable().describe('null: it has scopes of its own'),
     scopes: z.array(scopeSchema).describe('Everything that it may do'),
     state: stateSchema,
@@ -152,6 +154,7 @@ export function toCredentialBody(
     id: record.id,
     name: record.name,
     person: record.person,
+    tenant: record.tenant,
     role: rights?.role ?? null,
     scopes: [...(rights?.scopes ?? [])],
     state: credentialState(record, now),

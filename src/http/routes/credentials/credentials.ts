@@ -2,7 +2,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../../domain/clock.ts';
 import type { CredentialRecord } from '../../../ledger/access/credentials.ts';
-import type { Ledger } from '../../../ledger/ledger.ts';
 import { actorOf, sendUnauthenticated } from '../../access/access.ts';
 import {
   type CredentialRefusal,
@@ -10,7 +9,7 @@ import {
   rotateCredential,
   updateCredential,
 } from '../../access/credential-changes.ts';
-import { createCredential } from '../../access/credentials.ts';
+import { type CredentialLedger, createCredential } from '../../access/credentials.ts';
 import type { Credentials, TypedServer } from '../../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../../query.ts';
@@ -31,14 +30,15 @@ const params = z.strictObject({ id: credentialIdSchema });
 const OPERATIONS = operations('credentials', {
   createCredential: {
     summary: 'Create a credential',
-    description: 'Its secret, a token, is returned only in this response. Audited.',
+    description:
+      'Its secret, a token, is returned only in this response. It belongs to the tenant in which the request acts. Audited.',
     body: newCredentialSchema,
     response: { 201: credentialWithSecretSchema, ...problemResponses(507) },
   },
   listCredentials: {
     summary: 'List credentials, newest first',
     description:
-      'Includes expired and revoked ones. The credentials of the settings, DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN, are not listed.',
+      'Includes expired and revoked ones, and without a tenant those of all tenants. The credentials of the settings, DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN, are not listed.',
     querystring: z.strictObject(pageParameters),
     response: { 200: credentialListSchema },
   },
@@ -75,7 +75,7 @@ const OPERATIONS = operations('credentials', {
 /** Credentials of the ledger. Needs the scope admin, so that no credential can create one with more rights than its own. */
 export function registerCredentials(
   app: TypedServer,
-  deps: { ledger: Ledger; clock: Clock; credentials: Credentials; hasConfiguredAdmin: () => boolean },
+  deps: { ledger: CredentialLedger; clock: Clock; credentials: Credentials; hasConfiguredAdmin: () => boolean },
 ): void {
   const { ledger, clock, hasConfiguredAdmin } = deps;
   const store = ledger.credentials;
