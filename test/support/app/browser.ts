@@ -1,4 +1,4 @@
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Page, Request } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { findChromium, openChromium } from './chromium.ts';
 
@@ -73,11 +73,13 @@ async function create(): Promise<Page> {
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
       complaints.push(message.text());
   });
-  context.on('request', (request) => {
-    const { protocol, origin } = new URL(request.url());
-    if (protocol.startsWith('http') && !origins.has(origin)) complaints.push(request.url());
-  });
+  page.on('request', checkOrigin);
   return page;
+}
+
+function checkOrigin(request: Request): void {
+  const { protocol, origin } = new URL(request.url());
+  if (protocol.startsWith('http') && !origins.has(origin)) complaints.push(request.url());
 }
 
 async function release(pages: readonly Page[]): Promise<void> {
@@ -95,6 +97,7 @@ async function empty(page: Page): Promise<void> {
   await context.clearPermissions();
   await page.goto('about:blank');
   for (const event of LISTENED) page.removeAllListeners(event);
+  page.on('request', checkOrigin);
   await page.emulateMedia({ colorScheme: null });
   await page.setViewportSize(VIEWPORT);
   idle.push(page);
