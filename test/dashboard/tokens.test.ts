@@ -127,7 +127,7 @@ describe.skipIf(SKIPPED)('the page of tokens', { timeout: 60_000 }, () => {
   it('is for admins only', async () => {
     const page = await browser.open(`${app.url}/#/tokens`);
     await signIn(page, API_KEY);
-    await page.getByText('your token has no access').waitFor();
+    await page.getByText('you have no access').waitFor();
     await goTo(page, '');
     expect(await page.getByRole('link', { name: 'Tokens' }).count()).toBe(0);
   });
