@@ -140,12 +140,11 @@ export class Ledger implements WatcherLedger {
   }
 
   track(requests: readonly TrackRequest[], now: number): TrackResult {
-    return this.#db.transaction(() => this.#store.track(requests, now, { outages: new Map(), begun: 0 }));
+    return this.trackGroups([requests], now)[0] as TrackResult;
   }
 
   trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
-    const transaction = { outages: new Map<string, number>(), begun: 0 };
-    return this.#db.transaction(() => groups.map((requests) => this.#store.track(requests, now, transaction)));
+    return this.#db.transaction(() => this.#store.track(groups, now));
   }
 
   cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[] {

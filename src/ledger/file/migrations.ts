@@ -7,7 +7,7 @@ import { CHANNEL_MIGRATION } from '../deliveries/channel-migration.ts';
 import { UUID_GLOB } from '../submissions/submission-rows.ts';
 import { TRACES } from '../submissions/trace-migration.ts';
 import { REPORTS } from './report-migration.ts';
-import { SEARCH_MIGRATION } from './search-migration.ts';
+import { METADATA_MIGRATION, SEARCH_MIGRATION } from './search-migration.ts';
 
 const list = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
 
@@ -279,4 +279,5 @@ export const MIGRATIONS: readonly string[] = [
   CHANNEL_MIGRATION,
   CREDENTIALS,
   SESSIONS,
+  METADATA_MIGRATION,
 ];

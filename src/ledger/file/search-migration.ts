@@ -39,3 +39,6 @@ export const SEARCH_MIGRATION = `
   INSERT INTO earlier SELECT id, metadata FROM earlier;
   DROP VIEW earlier;
   `;
+
+/** The migration to schema 18: new submissions are added to the index of their metadata by metadata-index.ts, many at once. */
+export const METADATA_MIGRATION = 'DROP TRIGGER metadata_added;';

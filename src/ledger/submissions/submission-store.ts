@@ -18,14 +18,18 @@ import {
 import { isSeen } from '../../domain/upstream-health.ts';
 import type { RecordedObservation, TrackedSubmission, TrackResult, UpdateResult } from '../../watch/ports.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
+import { type AddedMetadata, MetadataIndex } from './metadata-index.ts';
 import type { OpenQuota } from './open-quota.ts';
 import { SubmissionQueries } from './submission-queries.ts';
 import { type SubmissionRow, toSubmission } from './submission-rows.ts';
 import type { SubmissionWriter } from './submission-writer.ts';
 import { UpstreamStore } from './upstream-store.ts';
 
-/** `outages`: the outage clock of each upstream, in ms. `begun`: submissions that the transaction has begun to track. */
-export type TrackTransaction = { outages: Map<string, number>; begun: number };
+/**
+ * `outages`: the outage clock of each upstream, in ms. `begun`: submissions that the transaction has begun to track. `added`: the
+ * metadata of the new ones.
+ */
+type TrackTransaction = { outages: Map<string, number>; begun: number; added: AddedMetadata[] };
 
 /** Tracks, cancels and updates submissions. Every method that writes must be called inside a transaction. */
 export class SubmissionStore {
@@ -33,6 +37,7 @@ export class SubmissionStore {
   readonly #queries: SubmissionQueries;
   readonly #writer: SubmissionWriter;
   readonly #upstreams: UpstreamStore;
+  readonly #metadata: MetadataIndex;
   readonly #quota: OpenQuota;
 
   constructor(database: LedgerDatabase, writer: SubmissionWriter, quota: OpenQuota) {
@@ -41,11 +46,19 @@ export class SubmissionStore {
     this.#writer = writer;
     this.#queries = new SubmissionQueries(database);
     this.#upstreams = new UpstreamStore(database);
+    this.#metadata = new MetadataIndex(database);
   }
 
-  /** Tracks all of the requests or none. `transaction` is shared by all calls in one transaction. */
-  track(requests: readonly TrackRequest[], now: number, transaction: TrackTransaction): TrackResult {
-    const { outages } = transaction;
+  /** Tracks all or none of the requests of each group. */
+  track(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
+    const transaction: TrackTransaction = { outages: new Map(), begun: 0, added: [] };
+    const results = groups.map((requests) => this.#trackGroup(requests, now, transaction));
+    this.#metadata.add(transaction.added);
+    return results;
+  }
+
+  #trackGroup(requests: readonly TrackRequest[], now: number, transaction: TrackTransaction): TrackResult {
+    const { outages, added } = transaction;
     const known = requests.map((request) => this.#queries.findRow(request.submissionId));
     const beginning = new Set<string>();
     for (const [index, { submissionId, upstream, deadlineAt, retrack, trackedAt = now }] of requests.entries()) {
@@ -62,7 +75,7 @@ export class SubmissionStore {
       const { submissionId, upstream } = request;
       const outageMs = outages.get(upstream) ?? this.#upstreams.outageMs(upstream, now);
       outages.set(upstream, outageMs);
-      const inserted = known[index] ? undefined : this.#writer.insert(request, { now, outageMs });
+      const inserted = known[index] ? undefined : this.#writer.insert(request, { now, outageMs, added });
       if (inserted) return { submission: inserted, effect: 'accepted', notApplied: [] };
       // The id may occur twice in one batch: then the first request has inserted it, or tracked it again.
       const read = request.retrack ? undefined : known[index];

@@ -5,6 +5,7 @@ import { changesBetween, limitsFrom } from '../../domain/tracking/option-changes
 import type { TransitionResult } from '../../domain/transition.ts';
 import type { Outbox } from '../events/outbox.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
+import type { AddedMetadata } from './metadata-index.ts';
 import type { StatusCounts } from './status-counts.ts';
 import type { SubmissionRow } from './submission-rows.ts';
 
@@ -22,19 +23,25 @@ export class SubmissionWriter {
 
   /**
    * Inserts a newly tracked submission and its first row of history. Returns undefined if the id is tracked already.
-   * `outageMs`: the reading of the upstream's outage clock, in milliseconds.
+   * `outageMs`: the reading of the upstream's outage clock, in milliseconds. `added`: gets its metadata, for their index.
    */
-  insert(request: TrackRequest, { now, outageMs }: { now: number; outageMs: number }): Submission | undefined {
+  insert(
+    request: TrackRequest,
+    { now, outageMs, added }: { now: number; outageMs: number; added: AddedMetadata[] },
+  ): Submission | undefined {
     const { submissionId, upstream, metadata, callbackUrl, trackedAt = now, credential = null, traceparent } = request;
     const { deadlineAt, graceEndsAt, stuckAt } = limitsFrom(request, now);
+    const text = metadata && JSON.stringify(metadata);
     const { changes, lastInsertRowid } = this.#db.run`
       INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
                                grace_ends_at, stuck_at, outage_ms_before, metadata, callback_url, credential)
       VALUES (${submissionId}, ${upstream}, 'tracking', 1, 1, ${trackedAt}, ${deadlineAt}, ${graceEndsAt}, ${stuckAt},
-              ${outageMs}, ${metadata && JSON.stringify(metadata)}, ${callbackUrl}, ${credential})
+              ${outageMs}, ${text}, ${callbackUrl}, ${credential})
       ON CONFLICT (submission_id) DO NOTHING`;
     if (changes === 0) return undefined;
-    if (traceparent !== undefined) this.writeTrace(Number(lastInsertRowid), traceparent);
+    const id = Number(lastInsertRowid);
+    if (metadata && text !== null) added.push({ id, metadata, text });
+    if (traceparent !== undefined) this.writeTrace(id, traceparent);
     const submission: Submission = {
       submissionId,
       upstream,
@@ -61,7 +68,7 @@ export class SubmissionWriter {
       envelope: null,
     };
     this.#counts.moved(null, submission.status);
-    this.#insertHistory(Number(lastInsertRowid), submission, { previousStatus: null, at: now });
+    this.#insertHistory(id, submission, { previousStatus: null, at: now });
     return submission;
   }
 

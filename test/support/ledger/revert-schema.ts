@@ -36,6 +36,7 @@ const REVERTS: Record<number, string> = {
   16: `DROP TABLE credential_secrets; ALTER TABLE credentials DROP COLUMN scopes;
     ALTER TABLE credentials DROP COLUMN tenant; ALTER TABLE credentials DROP COLUMN expires_at`,
   17: 'DROP TABLE people; DROP TABLE sessions',
+  18: 'CREATE TRIGGER metadata_added AFTER INSERT ON submissions BEGIN SELECT 1; END',
 };
 
 /** Turns a ledger into one of an earlier schema. */
