@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
@@ -13,6 +14,7 @@ import { actorOf } from '../access/access.ts';
 import { sendWithEtag } from '../etag.ts';
 import type { Admission } from '../load/admission.ts';
 import { batchReads } from '../load/request-batcher.ts';
+import { ITEMS_PER_TURN, jsonStream } from '../load/write-in-turns.ts';
 import { clientOf, credentialNumber, type QueuedCall, type TrackRequestResult, type TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendOverQuota, sendProblem } from '../problems.ts';
 import { wholeNumber } from '../query.ts';
@@ -125,6 +127,9 @@ export function registerSubmissions(
       const { body: tracked } = request;
       const ids = (tracked.submissions ?? tracked.submission_ids)?.length ?? 1;
       const credential = credentialNumber(request.caller);
+      const isLarge = ids > ITEMS_PER_TURN;
+      // Reading the body has taken long, and so will the commit.
+      if (isLarge) await setImmediate();
       const take = (body: TrackBody) =>
         admission.take({ body, credential, tracker }, ids, clientOf(request.caller)).finally(request.bodyDone);
       const result = await traceIntake(tracer, request, {
@@ -149,10 +154,12 @@ export function registerSubmissions(
           const counts = countEffects(result.submissions);
           logTracked(request, counts, result.submissions);
           reply.code(202);
-          const submissions = result.submissions.map(({ submission, notApplied }) => {
+          const shown = ({ submission, notApplied }: TrackedSubmission) => {
             return { ...body(submission, request), ...(notApplied.length > 0 && { not_applied: notApplied }) };
-          });
-          return { ...counts, submissions };
+          };
+          if (!isLarge) return { ...counts, submissions: result.submissions.map(shown) };
+          const response = jsonStream(counts, ['submissions', result.submissions, shown]);
+          return reply.type('application/json; charset=utf-8').send(response as never);
         }
         default:
           return result satisfies never;

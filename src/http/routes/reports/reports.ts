@@ -6,6 +6,7 @@ import type { Clock } from '../../../domain/clock.ts';
 import type { Objective } from '../../../domain/reports/objective.ts';
 import type { Ledger } from '../../../ledger/ledger.ts';
 import { buildReport } from '../../../ledger/stats/build-report.ts';
+import { jsonStream, textOf } from '../../load/write-in-turns.ts';
 import type { TypedServer } from '../../ports.ts';
 import { operations, sendProblem } from '../../problems.ts';
 import { reportSchema, rowWriter, toReportFrame } from './report-body.ts';
@@ -77,19 +78,8 @@ export function registerReports(
       const lines = textOf(CSV_HEADER, table.lines(), (line) => toCsvRow(rowOf(line)));
       return reply.type('text/csv; charset=utf-8').send(Readable.from(lines) as never);
     }
-    const [head, tail] = [JSON.stringify(before).slice(0, -1), JSON.stringify(after).slice(1)];
-    let comma = '';
-    const rows = textOf(
-      `${head},"rows":[`,
-      table.lines(),
-      (line) => {
-        const text = `${comma}${JSON.stringify(rowOf(line))}`;
-        comma = ',';
-        return text;
-      },
-      `],${tail}`,
-    );
-    return reply.type('application/json; charset=utf-8').send(Readable.from(rows) as never);
+    const rows = jsonStream(before, ['rows', table.lines(), rowOf], after);
+    return reply.type('application/json; charset=utf-8').send(rows as never);
   });
 }
 
@@ -100,28 +90,6 @@ async function inTurns<Result>(work: Generator<void, Result>): Promise<Result> {
     if (step.done) return step.value;
     await setImmediate();
   }
-}
-
-/** A report of all days may have 40,000 lines per upstream. */
-const LINES_PER_TURN = 250;
-
-/** Yields the text of the lines between `head` and `tail` in parts, and lets other work run between them. */
-export async function* textOf<Line>(
-  head: string,
-  lines: Iterable<Line>,
-  write: (line: Line) => string,
-  tail = '',
-): AsyncGenerator<string, void> {
-  let [text, count] = [head, 0];
-  for (const line of lines) {
-    text += write(line);
-    count += 1;
-    if (count % LINES_PER_TURN > 0) continue;
-    yield text;
-    text = '';
-    await setImmediate();
-  }
-  yield `${text}${tail}`;
 }
 
 function wantsCsv({ headers }: FastifyRequest, format: 'json' | 'csv' | undefined): boolean {
