@@ -8,7 +8,7 @@ import { LedgerError } from '../../../ledger/file/errors.ts';
 import { openBeside } from '../../../ledger/file/open.ts';
 import { Erasure, type ErasureResult } from '../../../ledger/maintenance/erasure.ts';
 import { checkErased, type ErasureCheck, isErased } from '../../../ledger/maintenance/erasure-check.ts';
-import { vacuumLedger } from '../../../ledger/maintenance/vacuum.ts';
+import { vacuumBeside, vacuumLedger } from '../../../ledger/maintenance/vacuum.ts';
 import { commandActor } from '../../actor.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { type LedgerOptions, selectedLedgerOf, withLedger } from '../../input/settings-file.ts';
@@ -33,7 +33,7 @@ export function addErase(program: Command): void {
       'after',
       `
 Removes the metadata of submissions; tracking continues. Replaces an e-mail address in responses of the upstream and of receivers, and
-deletes it from the audit. Unused space is overwritten; without a server, the ledger is rewritten if that does not suffice.
+deletes it from the audit. Unused space is overwritten. If that does not suffice, the ledger is rewritten: beside a server up to 64 MiB, without one at any size.
 Exits with 3 if the value is still found.
 
 Not covered:
@@ -48,17 +48,21 @@ Examples:
       const file = selectedLedgerOf(options);
       const result = options.check ? undefined : await erase(file, target);
       let check = await checkErased(file, target);
-      let isServerRunning = false;
+      let isTooLarge = false;
       if (result && check.rows.length === 0 && !isErased(check)) {
-        isServerRunning = !vacuumUnlessServed(file);
+        isTooLarge = !vacuum(file);
         check = await checkErased(file, target);
       }
       process.stdout.write(options.json ? `${toJson(toReport(check, result))}\n` : textOf(check, result));
       if (isErased(check)) return;
       process.exitCode = ExitCode.mismatch;
-      if (isServerRunning)
+      if (isTooLarge)
         process.stderr.write(
-          'dawatch: unused space still has it: stop the server, run `dawatch vacuum`, and repeat with --check\n',
+          'dawatch: unused space still has it, and this ledger is too large to be rewritten beside a server: stop the server, run `dawatch vacuum`, and repeat with --check\n',
+        );
+      else if (result && check.rows.length === 0)
+        process.stderr.write(
+          'dawatch: the write-ahead log still has it, because something is reading it: repeat the command\n',
         );
     });
 }
@@ -79,13 +83,13 @@ async function erase(file: string, target: ErasureTarget): Promise<ErasureResult
   }
 }
 
-/** Returns false if a server has the ledger. */
-function vacuumUnlessServed(file: string): boolean {
+/** Rewrites the ledger. Returns false if a server has it and it is too large for that. */
+function vacuum(file: string): boolean {
   try {
     vacuumLedger(file, Date.now());
     return true;
   } catch (error) {
-    if (error instanceof LedgerError && error.problem === 'locked') return false;
+    if (error instanceof LedgerError && error.problem === 'locked') return vacuumBeside(file, Date.now());
     throw error;
   }
 }
