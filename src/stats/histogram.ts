@@ -3,16 +3,19 @@ export class Histogram {
   readonly weights: Float64Array;
 
   constructor(weights: ArrayLike<number>) {
-    this.weights = Float64Array.from(weights);
+    this.weights = new Float64Array(weights);
   }
 
   get total(): number {
-    return this.weights.reduce((sum, weight) => sum + weight, 0);
+    let sum = 0;
+    for (const weight of this.weights) sum += weight;
+    return sum;
   }
 
   /** All evidence so far keeps this share of its weight, but no cell less than `least`: what is impossible is never learned. */
   fade(keep: number, least = 0): void {
-    for (const [cell, weight] of this.weights.entries()) this.weights[cell] = Math.max(least, weight * keep);
+    const { weights } = this;
+    for (let cell = 0; cell < weights.length; cell++) weights[cell] = Math.max(least, (weights[cell] as number) * keep);
   }
 
   add(cell: number, weight: number): void {
@@ -27,7 +30,9 @@ export class Histogram {
     let sum = 0;
     for (let cell = first; cell <= last; cell++) sum += belief[cell] as number;
     if (!(sum > 0)) return;
-    for (let cell = first; cell <= last; cell++) this.add(cell, (weight * (belief[cell] as number)) / sum);
+    const { weights } = this;
+    for (let cell = first; cell <= last; cell++)
+      weights[cell] = (weights[cell] as number) + (weight * (belief[cell] as number)) / sum;
   }
 
   /** The same from cell `start` on, with this share of each weight spread evenly over the cells at most `reach` away. */

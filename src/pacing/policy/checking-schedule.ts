@@ -65,8 +65,8 @@ function happenedBy(cdf: ArrayLike<number>, point: number): number {
  */
 function bestNextPoll({ cdf, price, endLag }: CheckingProblem, i: number, found: number): number {
   const cells = cdf.length;
-  const lagUntil = (j: number) =>
-    (lag[j] as number) - (lag[i] as number) - found * ((time[j] as number) - (time[i] as number));
+  const [lagBefore, timeBefore] = [lag[i] as number, time[i] as number];
+  const lagUntil = (j: number) => (lag[j] as number) - lagBefore - found * ((time[j] as number) - timeBefore);
   let best = price * (lagUntil(cells) + ((cdf[cells - 1] as number) - found) * endLag);
   let choice = -1;
   for (let j = i + 1; j <= cells; j++) {
@@ -74,7 +74,9 @@ function bestNextPoll({ cdf, price, endLag }: CheckingProblem, i: number, found:
     // The lag alone costs more from here on.
     if (least >= best) break;
     const total = least + (cost[j] as number);
-    if (total < best) [best, choice] = [total, j];
+    if (total >= best) continue;
+    best = total;
+    choice = j;
   }
   cost[i] = best;
   return choice;

@@ -1,5 +1,5 @@
 import { Histogram } from '../../stats/histogram.ts';
-import { CELLS, DELAYS, SlotEvent, type SlotObservation } from './slot-event.ts';
+import { CELLS, DELAYS, SlotEvent, type SlotObservation, type SlotPrior } from './slot-event.ts';
 
 /** Number of slots stored, and the weight of each relative to the slot after it. */
 const MAX_SLOTS = 40;
@@ -41,11 +41,7 @@ export class EventDistribution {
 
   /** Returns the prior of the event of a slot. */
   slot(slot: number): SlotEvent {
-    return new SlotEvent(slot, {
-      event: this.#event,
-      delayCdf: new Histogram(this.#delay).cdf(),
-      empty: this.#empty,
-    });
+    return new SlotEvent(slot, this.#prior());
   }
 
   /** Learns from the observations of one slot. `none`: probability that the slot had no event. */
@@ -61,6 +57,10 @@ export class EventDistribution {
     for (let round = 0; round < FIRST_ROUNDS; round++) this.#expectAndMaximize();
   }
 
+  #prior(): SlotPrior {
+    return { event: this.#event, delayCdf: new Histogram(this.#delay).cdf(), empty: this.#empty };
+  }
+
   #store(slots: readonly (readonly SlotObservation[])[]): void {
     this.#records.push(...slots);
     this.#records.splice(0, this.#records.length - MAX_SLOTS);
@@ -69,9 +69,10 @@ export class EventDistribution {
   #expectAndMaximize(): void {
     const event = new Histogram(INITIAL_EVENT.map((p) => PRIOR_WEIGHT * p));
     const delay = new Histogram(INITIAL_DELAY.map((p) => PRIOR_WEIGHT * p));
+    const prior = this.#prior();
     for (const [index, observations] of this.#records.entries()) {
       const weight = FADE ** (this.#records.length - 1 - index);
-      const slot = this.slot(0);
+      const slot = new SlotEvent(0, prior);
       for (const observation of observations) slot.observe(observation);
       for (let cell = 0; cell < CELLS; cell++) event.add(cell, weight * (slot.posterior[cell] as number));
       this.#expectDelays(slot, delay, weight);

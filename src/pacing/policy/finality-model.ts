@@ -88,7 +88,7 @@ export class FinalityModel {
     const { slots, queue } = this;
     const isFollowed =
       slots === null || queue.senders !== null || slots.startOf(item.trackedAt).slot >= slots.oldestSlot;
-    if (isFollowed) queue.append(item);
+    if (isFollowed) queue.line.append(item);
   }
 
   /** Learns from a poll sent at `sentAt` that found the submission open. `hasFailed`: the upstream will send it again. */
@@ -142,7 +142,8 @@ export class FinalityModel {
       this.ages.learn(event.after - queuedAt, isAlreadyFinal ? 0 : at - queuedAt);
       isOther = this.#learnWait(final, weight);
     }
-    if (slots) queue.catchUp(item, at);
+    // By the estimate, the submission still waits to be sent.
+    if (slots && !cohort) queue.count.catchUp(item.order, at);
     // Its group was found earlier, but a poll may have found this member open after that.
     queue.remove(item, Math.max(item.openAt, group.foundAt));
     if (!known && this.#clock.learn(group, this.ages.medianMs, queue.senders !== null)) {
@@ -209,8 +210,8 @@ export class FinalityModel {
     const { slots } = this;
     if (!slots || order === 0) return false;
     const slot = slots.slotAt(foundAt);
-    const beganAt = this.queue.beganAt(order, queuedAt);
+    const beganAt = this.queue.count.beganAt(order, queuedAt);
     if (beganAt !== null) slots.learnWait(beganAt, openAt, slot, isExact, weight);
-    return this.queue.learn(order, queuedAt, slot, (time) => slots.startOf(time).slot, weight);
+    return this.queue.count.learn(order, queuedAt, slot, (time) => slots.startOf(time).slot, weight);
   }
 }

@@ -187,7 +187,7 @@ class LearnedPacing implements PacingPolicy {
     const { lagMs, isNews, isOther } = this.#model.observeFinal(item, block, at);
     this.#cost.final(lagMs);
     if (isOther) {
-      this.#model.queue.restart();
+      this.#model.queue.line.restart();
       this.#model.advance(now);
     }
     this.#beginWaiting(now);

@@ -11,36 +11,28 @@ const TIMEOUT_MS = 120_000;
  * senders first, then for finality. Times are epoch milliseconds.
  */
 export class SenderQueue {
-  readonly #line = new WaitingLine();
-  #senders: SenderCount;
+  readonly line = new WaitingLine();
+  readonly count: SenderCount;
   /** Times at which submissions were queued again after a failure. */
   readonly #requeuedAt = new Map<Candidate, number>();
 
   constructor(senders: number | null = null) {
-    this.#senders = new SenderCount(senders ?? Number.POSITIVE_INFINITY);
-  }
-
-  get line(): Omit<WaitingLine, 'append' | 'remove' | 'begin' | 'dropOldest' | 'restart'> {
-    return this.#line;
+    this.count = new SenderCount(senders ?? Number.POSITIVE_INFINITY);
   }
 
   /** Estimated number of serial senders; null if all submissions are sent at once. */
   get senders(): number | null {
-    return this.#senders.best === Number.POSITIVE_INFINITY ? null : this.#senders.best;
+    return this.count.best === Number.POSITIVE_INFINITY ? null : this.count.best;
   }
 
   queuedAt(item: Candidate): number {
     return this.#requeuedAt.get(item) ?? item.trackedAt;
   }
 
-  append(item: Candidate): void {
-    this.#line.append(item);
-  }
-
   remove(item: Candidate, at: number): void {
     if (item.order === 0) return;
-    this.#line.remove(item);
-    this.#senders.depart(at);
+    this.line.remove(item);
+    this.count.depart(at);
   }
 
   /** Deletes the requeue time of a submission that is no longer polled. */
@@ -52,55 +44,33 @@ export class SenderQueue {
   requeue(item: Candidate, at: number): void {
     this.remove(item, at);
     this.#requeuedAt.set(item, at);
-    this.#line.append(item);
+    this.line.append(item);
   }
 
   /** Assigns the submissions that have been sent to cohorts, by their start, and yields them. */
   *begin(startOf: (beganAt: number) => Start): Generator<{ item: Candidate; cohort: Cohort }> {
-    for (let item = this.#line.next; item; item = this.#line.next) {
-      const beganAt = this.#senders.beganAt(item.order, this.queuedAt(item));
+    for (let item = this.line.next; item; item = this.line.next) {
+      const beganAt = this.count.beganAt(item.order, this.queuedAt(item));
       if (beganAt === null) return;
-      yield { item, cohort: this.#line.begin(item, startOf(beganAt)) };
+      yield { item, cohort: this.line.begin(item, startOf(beganAt)) };
     }
   }
 
   /** Removes the cohorts of slots before `oldestSlot`, and requeues or removes submissions whose sender has timed out. */
   expire(oldestSlot: number, now: number): void {
-    const { cohorts } = this.#line;
-    for (let cohort = cohorts[0]; cohort; cohort = this.#line.cohorts[0]) {
-      const isEmpty = cohort.size === 0 && this.#line.cohorts.length > 1;
+    const { cohorts } = this.line;
+    for (let cohort = cohorts[0]; cohort; cohort = this.line.cohorts[0]) {
+      const isEmpty = cohort.size === 0 && this.line.cohorts.length > 1;
       if (!isEmpty && cohort.slot >= oldestSlot) break;
-      for (const _ of this.#line.dropOldest()) this.#senders.depart(now);
+      for (const _ of this.line.dropOldest()) this.count.depart(now);
     }
     if (this.senders === null) return;
-    for (let item = this.#line.first; item && this.#line.cohortOf(item); item = this.#line.first) {
-      const timeoutAt = (this.#senders.beganAt(item.order, this.queuedAt(item)) ?? now) + TIMEOUT_MS;
+    for (let item = this.line.first; item && this.line.cohortOf(item); item = this.line.first) {
+      const timeoutAt = (this.count.beganAt(item.order, this.queuedAt(item)) ?? now) + TIMEOUT_MS;
       if (now < timeoutAt) return;
       // A submission is requeued only once.
       if (this.#requeuedAt.has(item)) this.remove(item, timeoutAt);
       else this.requeue(item, timeoutAt);
     }
-  }
-
-  /** Dissolves all cohorts, so that `begin` assigns the submissions again. */
-  restart(): void {
-    this.#line.restart();
-  }
-
-  /** Returns when submission number `order` was sent; null if it still waits. */
-  beganAt(order: number, queuedAt: number): number | null {
-    return this.#senders.beganAt(order, queuedAt);
-  }
-
-  /** Corrects the number of departures if a submission is final that, by the estimate, still waits. */
-  catchUp(item: Candidate, at: number): void {
-    if (!this.#line.cohortOf(item)) this.#senders.catchUp(item.order, at);
-  }
-
-  /**
-   * Learns from a submission that became final in this slot. Returns whether the estimated number of senders has changed.
-   */
-  learn(...final: Parameters<SenderCount['learn']>): boolean {
-    return this.#senders.learn(...final);
   }
 }

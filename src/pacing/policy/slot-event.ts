@@ -17,6 +17,11 @@ export type Prospect = {
 };
 
 /**
+ * Before any poll in a slot: probability of the event in each cell, distribution of the delay, probability of no event.
+ */
+export type SlotPrior = { event: Float64Array; delayCdf: Float64Array; empty: number };
+
+/**
  * A poll in cell `at` of a slot. `since`: cell of the previous poll, which found it open; -1 if there was none in this
  * slot.
  */
@@ -39,7 +44,7 @@ export class SlotEvent {
   #moved = 0;
   #mean: Float64Array | null = null;
 
-  constructor(slot: number, prior: { event: Float64Array; delayCdf: Float64Array; empty: number }) {
+  constructor(slot: number, prior: SlotPrior) {
     this.slot = slot;
     this.#delayCdf = prior.delayCdf;
     this.posterior = new Float64Array(CELLS + 1).fill(prior.empty);
@@ -52,20 +57,22 @@ export class SlotEvent {
 
   /** Whether the event has probably happened by the end of cell `at`. */
   hasHappenedBy(at: number): boolean {
-    return this.#finals > 0 && this.posterior.slice(0, at + 1).reduce((sum, p) => sum + p, 0) > 0.5;
+    return this.#finals > 0 && this.posterior.subarray(0, at + 1).reduce((sum, p) => sum + p, 0) > 0.5;
   }
 
   /** Updates the posterior. Returns whether it has changed enough to invalidate plans. */
   observe(observation: SlotObservation): boolean {
     const { prospect, since, at, isFinal } = observation;
-    const updated = this.posterior.map((p, cell) => {
+    const updated = new Float64Array(CELLS + 1);
+    let sum = 0;
+    for (let cell = 0; cell <= CELLS; cell++) {
       const open = (1 - this.#finalBy(at, cell, prospect)) / (1 - this.#finalBy(since, cell, prospect));
-      return p * Math.max(1e-6, isFinal ? 1 - open : open);
-    });
-    const sum = updated.reduce((a, b) => a + b, 0);
-    for (const [cell, p] of updated.entries()) {
-      this.#moved += Math.abs(p / sum - (this.posterior[cell] as number));
-      this.posterior[cell] = p / sum;
+      sum += updated[cell] = (this.posterior[cell] as number) * Math.max(1e-6, isFinal ? 1 - open : open);
+    }
+    for (let cell = 0; cell <= CELLS; cell++) {
+      const p = (updated[cell] as number) / sum;
+      this.#moved += Math.abs(p - (this.posterior[cell] as number));
+      this.posterior[cell] = p;
     }
     if (isFinal) this.#finals++;
     if (prospect.within > 0.3) this.isInformed = true;

@@ -177,14 +177,16 @@ export class SlotsToWait {
     skippedOf: (phase: number) => number = (phase) => (phase >= cut ? 1 : 0),
   ): Float64Array {
     const pooled = prior.slots.map((p) => prior.weight * p);
+    const { weights } = this.#counts;
     let total = prior.weight;
     for (let phase = 0; phase < PHASES; phase++) {
       const weight = weightOf(phase);
       if (weight === 0) continue;
       const skipped = skippedOf(phase);
       for (let column = 0; column < COLUMNS; column++) {
+        const count = weight * (weights[phase * COLUMNS + column] as number);
+        if (count === 0) continue;
         const k = Math.min(SLOTS, Math.max(0, column - skipped));
-        const count = weight * (this.#counts.weights[phase * COLUMNS + column] as number);
         pooled[k] = (pooled[k] as number) + count;
         total += count;
       }

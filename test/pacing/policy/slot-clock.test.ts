@@ -4,7 +4,7 @@ import { SlotClock } from '../../../src/pacing/policy/slot-clock.ts';
 
 const START_MS = 1_760_000_000_000;
 
-it.each([6_000, 12_000, 20_000, 33_000])(
+it.each([6_000, 12_300, 20_000, 33_000])(
   'the slot clock finds a period of %d ms from events with empty slots',
   (periodMs) => {
     const random = seededRandom(1);
@@ -65,4 +65,15 @@ it('the slot clock keeps its period while the intervals of all events are longer
     clock.learn({ after: by - 20_000 * (1 + random()), by }, 30_000);
     expect(clock.state?.periodMs).toBe(20_000);
   }
+});
+
+it('the slot clock keeps its period although the narrow intervals fit a fraction of it better', () => {
+  const random = seededRandom(5);
+  const clock = new SlotClock();
+  for (let slot = 0; slot < 128; slot++) {
+    const by = START_MS + 20_000 * slot + 100 * random();
+    clock.learn({ after: by - (slot < 64 || slot % 3 === 0 ? 200 : 6_000 + 6_000 * random()), by }, 30_000);
+    if (clock.state) expect(clock.state.periodMs).toBe(20_000);
+  }
+  expect(clock.state).not.toBeNull();
 });
