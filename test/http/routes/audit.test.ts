@@ -185,6 +185,7 @@ describe('GET /v1/audit', () => {
       seq: 6,
       at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
       caller: 'the user',
+      caller_person: null,
       credential_id: 2,
       address: '127.0.0.1',
       action: 'users.get',
