@@ -1,10 +1,13 @@
+import { AlertsPage } from './alerts/alerts-page.js';
+import { AuditPage } from './audit/audit-page.js';
+import { ChannelsPage } from './notifications/channels-page.js';
 import { DeliveriesPage } from './notifications/delivery-log.js';
 import { WebhookPage } from './notifications/webhook-page.js';
 import { WebhooksPage } from './notifications/webhooks-page.js';
 import { OverviewPage } from './overview/overview-page.js';
 import { PacingPage } from './pacing/pacing-page.js';
 import { ReportsPage } from './reports/reports-page.js';
-import { isAdmin, mayLookUpUsers, maySeeNotifications, maySeeSubmissions } from './session/access.js';
+import { isAdmin, mayLookUpUsers, maySeeNotifications, maySeeOperations, maySeeSubmissions } from './session/access.js';
 import { SubmissionPage } from './submissions/submission-page.js';
 import { SubmissionsPage } from './submissions/submissions-page.js';
 import { TokensPage } from './tokens/tokens-page.js';
@@ -22,6 +25,9 @@ export const PAGES = {
   reports: { title: 'Reports', key: 'r', may: maySeeSubmissions, All: ReportsPage },
   webhooks: { title: 'Webhooks', key: 'w', may: maySeeNotifications, All: WebhooksPage, One: WebhookPage },
   deliveries: { title: 'Deliveries', key: 'd', may: maySeeNotifications, All: DeliveriesPage },
+  channels: { title: 'Channels', key: 'c', may: maySeeOperations, All: ChannelsPage },
+  alerts: { title: 'Alerts', key: 'a', may: maySeeSubmissions, All: AlertsPage },
   users: { title: 'Users', key: 'u', may: mayLookUpUsers, All: UsersPage },
   tokens: { title: 'Tokens', key: 't', may: isAdmin, All: TokensPage },
+  audit: { title: 'Audit', key: 'l', may: isAdmin, All: AuditPage },
 };

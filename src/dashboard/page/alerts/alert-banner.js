@@ -3,6 +3,7 @@ import { useDashboard, useFeed } from '../data/context.js';
 import { useLoad, useThrottled, useWhileVisible } from '../data/use-load.js';
 import { html } from '../parts/html.js';
 import { Action, Time } from '../parts/parts.js';
+import { hrefTo } from '../router.js';
 import { isAdmin } from '../session/access.js';
 
 /** Acknowledgements and mutes by others are no events, so they are loaded at this interval. */
@@ -51,6 +52,7 @@ export function AlertBanner() {
           ${alerts
             .filter((alert) => !unhandled.includes(alert))
             .map((alert) => html`<${Row} key=${alert.id} alert=${alert} onChanged=${reload} />`)}
+          ${isMore && html`<li><a href=${hrefTo('alerts')}>All alerts</a></li>`}
         </ul>
       </details>`
     }
@@ -64,7 +66,7 @@ function summaryOf(alerts, { isMore }) {
   const counts = [
     ...(acknowledged > 0 ? [`${acknowledged} acknowledged`] : []),
     ...(muted > 0 ? [`${muted} muted`] : []),
-    ...(isMore ? ['and older ones: dawatch alerts'] : []),
+    ...(isMore ? ['and older ones'] : []),
   ];
   return counts.join(', ');
 }

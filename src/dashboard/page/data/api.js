@@ -54,9 +54,15 @@ export class Api {
     this.#onRefused = onRefused;
   }
 
-  /** @param {string} path @param {{ signal?: AbortSignal }} [options] @returns {Promise<any>} */
-  get(path, { signal } = {}) {
-    return this.#send('GET', path, { signal });
+  /** @param {string} path @param {{ signal?: AbortSignal, timeoutMs?: number }} [options] @returns {Promise<any>} */
+  get(path, options = {}) {
+    return this.#send('GET', path, options);
+  }
+
+  /** Returns a file. @param {string} path @param {number} timeoutMs */
+  async download(path, timeoutMs) {
+    const response = await this.#fetch('GET', path, { signal: AbortSignal.timeout(timeoutMs) });
+    return await response.blob().catch(silent);
   }
 
   /** @param {string} path @param {unknown} [body] @returns {Promise<any>} */
@@ -85,10 +91,10 @@ export class Api {
     throw new Unreachable(FOREIGN);
   }
 
-  /** @param {string} method @param {string} path @param {{ body?: unknown, signal?: AbortSignal | undefined }} options */
-  async #send(method, path, { body, signal }) {
+  /** @param {string} method @param {string} path @param {{ body?: unknown, signal?: AbortSignal | undefined, timeoutMs?: number }} options */
+  async #send(method, path, { body, signal, timeoutMs = TIMEOUT_MS }) {
     const headers = body === undefined ? {} : { 'content-type': 'application/json' };
-    const timeout = AbortSignal.timeout(TIMEOUT_MS);
+    const timeout = AbortSignal.timeout(timeoutMs);
     const response = await this.#fetch(method, path, {
       headers: { accept: 'application/json', ...headers },
       ...(body !== undefined && { body: JSON.stringify(body) }),

@@ -2,69 +2,115 @@ import { useState } from 'preact/hooks';
 import { withQuery } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
 import { useLoad, useWhileVisible } from '../data/use-load.js';
+import { ChoiceFilter, TextFilter, TimeFilter } from '../parts/filters.js';
 import { html } from '../parts/html.js';
 import { Pager } from '../parts/pager.js';
 import { Empty, Loadable } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
+import { mayChangeNotifications } from '../session/access.js';
+import { BulkReplay } from './bulk-replay.js';
 import { DeliveryTable } from './delivery-table.js';
+import { TYPES } from './event-types.js';
 
 const PER_PAGE = 50;
 const REFRESH_MS = 2_000;
 const STATES = ['waiting', 'delivered', 'dead', 'discarded'];
+/** The conditions, as in the address of the page and as the server names them. */
+const CONDITIONS = /** @type {const} */ (['state', 'event_type', 'submission_id', 'destination', 'since', 'until']);
+/** @typedef {Record<typeof CONDITIONS[number], string>} Conditions empty: no condition */
+/** @typedef {(query: Record<string, string | undefined>) => string} HrefOf */
 
 /**
  * A page of deliveries: all, or those of one webhook.
- * @param {{ webhookId?: string, version?: number, state: string, cursor: string, hrefOf: (query: Record<string, string | undefined>) => string }} props
- *   `version`: changes when there may be new ones; `hrefOf`: the address of this log with another state or page
+ * @param {{ webhookId?: string, version?: number, query: URLSearchParams, hrefOf: HrefOf }} props
+ *   `version`: changes when there may be new ones; `hrefOf`: the address of this log with other conditions or another page
  */
-export function DeliveryLog({ webhookId, version, state, cursor, hrefOf }) {
-  const { api } = useDashboard();
-  const path = withQuery('v1/deliveries', { webhook_id: webhookId, state, cursor, limit: PER_PAGE });
+export function DeliveryLog({ webhookId, version, query, hrefOf }) {
+  const { api, session } = useDashboard();
+  const given = /** @type {Conditions} */ (Object.fromEntries(CONDITIONS.map((name) => [name, query.get(name) ?? ''])));
+  const cursor = query.get('cursor') ?? '';
+  const path = withQuery('v1/deliveries', { webhook_id: webhookId, ...given, cursor, limit: PER_PAGE });
   const loaded = useLoad((signal) => api.get(path, { signal }), path, version);
   const [isReplayed, setIsReplayed] = useState(false);
   const isWaiting = loaded.data?.deliveries.some((/** @type {any} */ one) => one.state === 'waiting');
   useWhileVisible(loaded.refresh, REFRESH_MS, isWaiting === true || isReplayed);
-  const to = (/** @type {string | undefined} */ place) => hrefOf({ state, cursor: place });
   const replayed = () => {
     setIsReplayed(true);
     loaded.reload();
   };
-  return html`<div class="filter">
-      <label>
-        <span>State</span>
-        <select
-          onChange=${(/** @type {any} */ event) => {
-            location.hash = hrefOf({ state: event.target.value });
-          }}
-        >
-          <option value="" selected=${state === ''}>all</option>
-          ${STATES.map((name) => html`<option key=${name} value=${name} selected=${name === state}>${name}</option>`)}
-        </select>
-      </label>
-      <button type="button" onClick=${loaded.reload}>Refresh</button>
-    </div>
+  const destination = webhookId === undefined ? given.destination : `webhook:${webhookId}`;
+  const mayReplay = mayChangeNotifications(session);
+  return html`<${Filter} given=${given} hasDestination=${webhookId === undefined} hrefOf=${hrefOf} reload=${loaded.reload} />
+    ${
+      mayReplay &&
+      html`<div class="actions">
+        ${
+          destination === ''
+            ? html`<span class="muted">To replay all dead letters of a destination, enter it above.</span>`
+            : html`<${BulkReplay} key=${destination} filter=${{ ...given, destination }} onReplayed=${replayed} />`
+        }
+      </div>`
+    }
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ { deliveries, next_cursor }) =>
-        deliveries.length === 0
-          ? html`<${Empty} title=${state ? `No delivery is ${state}.` : 'No deliveries yet.'}>
-              <p>${state === 'dead' ? 'Dead letters are deliveries whose attempts are used up. They can be replayed.' : 'Each event becomes a delivery per matching destination. Ended deliveries are kept for deliveries.keep_s.'}</p>
-            <//>`
-          : html`<${DeliveryTable}
+      ${(/** @type {any} */ { deliveries, next_cursor: next }) => html`
+        ${
+          deliveries.length === 0
+            ? html`<${Nothing} given=${given} isEnd=${next === null} />`
+            : html`<${DeliveryTable}
                 deliveries=${deliveries}
-                caption=${`Deliveries${state ? ` that are ${state}` : ''}, newest first`}
+                caption=${`Deliveries${given.state ? ` that are ${given.state}` : ''}, newest first`}
                 hidden=${webhookId === undefined ? [] : ['destination']}
                 onReplayed=${replayed}
-              />
-              <${Pager} key=${state} cursor=${cursor} next=${next_cursor} to=${to} />`}
+              />`
+        }
+        <${Pager}
+          key=${JSON.stringify(given)}
+          cursor=${cursor}
+          next=${next}
+          to=${(/** @type {string | undefined} */ place) => hrefOf({ ...given, cursor: place })}
+        />
+      `}
     <//>`;
+}
+
+/** @param {{ given: Conditions, isEnd: boolean }} props */
+function Nothing({ given, isEnd }) {
+  if (!isEnd)
+    return html`<${Empty} title="None among the deliveries searched so far."><p>The search continues on the next page.</p><//>`;
+  const { state, ...others } = given;
+  const title = Object.values(others).some(Boolean)
+    ? 'No delivery matches.'
+    : state
+      ? `No delivery is ${state}.`
+      : 'No deliveries yet.';
+  return html`<${Empty} title=${title}>
+    <p>${state === 'dead' ? 'Dead letters are deliveries whose attempts are used up. They can be replayed.' : 'Each event becomes a delivery per matching destination. Ended deliveries are kept for deliveries.keep_s.'}</p>
+  <//>`;
+}
+
+/** @param {{ given: Conditions, hasDestination: boolean, hrefOf: HrefOf, reload: () => void }} props */
+function Filter({ given, hasDestination, hrefOf, reload }) {
+  const apply = (/** @type {keyof Conditions} */ name) => (/** @type {string} */ value) => {
+    location.hash = hrefOf({ ...given, [name]: value });
+  };
+  return html`<div class="filter" role="search" aria-label="Deliveries">
+    <${ChoiceFilter} label="State" value=${given.state} values=${STATES} apply=${apply('state')} />
+    <${TextFilter} label="Event types" value=${given.event_type} placeholder="submission.*" list="delivery-types" apply=${apply('event_type')} />
+    <datalist id="delivery-types">${TYPES.map((type) => html`<option key=${type} value=${type} />`)}</datalist>
+    <${TextFilter} label="Submission ID" value=${given.submission_id} maxlength="128" apply=${apply('submission_id')} />
+    ${
+      hasDestination &&
+      html`<${TextFilter} label="Destination" value=${given.destination} placeholder="webhook:…, channel:…, callback:…" maxlength="300" apply=${apply('destination')} />`
+    }
+    <${TimeFilter} label="Events since" value=${given.since} apply=${apply('since')} />
+    <${TimeFilter} label="Events until" value=${given.until} apply=${apply('until')} />
+    <button type="button" onClick=${reload}>Refresh</button>
+    ${Object.values(given).some(Boolean) && html`<a href=${hrefOf({})}>Clear filters</a>`}
+  </div>`;
 }
 
 /** @param {{ query: URLSearchParams }} props */
 export function DeliveriesPage({ query }) {
   return html`<h1 tabindex="-1">Deliveries</h1>
-    <${DeliveryLog}
-      state=${query.get('state') ?? ''}
-      cursor=${query.get('cursor') ?? ''}
-      hrefOf=${(/** @type {Record<string, string | undefined>} */ query) => hrefTo('deliveries', undefined, query)}
-    />`;
+    <${DeliveryLog} query=${query} hrefOf=${(/** @type {Record<string, string | undefined>} */ given) => hrefTo('deliveries', undefined, given)} />`;
 }

@@ -90,9 +90,8 @@ function SubmissionLink({ id }) {
 /** webhook:<id>, channel:<name>, or callback:<origin>. @param {{ to: string }} props */
 function Destination({ to }) {
   const webhook = /^webhook:(.+)$/.exec(to)?.[1];
-  return webhook
-    ? html`<a class="id" href=${hrefTo('webhooks', webhook)}>${webhook}</a>`
-    : html`<span class="id">${to}</span>`;
+  const href = webhook ? hrefTo('webhooks', webhook) : hrefTo('deliveries', undefined, { destination: to });
+  return html`<a class="id" href=${href}>${webhook ?? to}</a>`;
 }
 
 /** The body that was sent, and the result of each attempt. @param {{ id: number, version: string }} props `version`: changes when there are new ones */

@@ -2,53 +2,95 @@ import { useState } from 'preact/hooks';
 import { ApiError } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
 import { useLoad } from '../data/use-load.js';
-import { count, text } from '../parts/format.js';
+import { CopyButton } from '../parts/copy-button.js';
+import { Field, FormEnd, textOf, useForm } from '../parts/form.js';
+import { text } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Action, Empty, Facts, Loadable, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 import { mayChangeNotifications } from '../session/access.js';
 import { DeliveryLog } from './delivery-log.js';
-import { WebhookState } from './webhooks-page.js';
+import { Secret } from './secret.js';
+import { CallbackTest, resultOf } from './test-event.js';
+import { OwnSecret, WebhookForm } from './webhook-form.js';
+import { NewWebhook, WebhookState } from './webhooks-page.js';
+
+/** The id of the page that creates a webhook. */
+const NEW = 'new';
 
 /** One webhook and its log. @param {{ id: string, query: URLSearchParams }} props */
 export function WebhookPage({ id, query }) {
+  return id === NEW ? html`<${NewWebhook} />` : html`<${OneWebhook} id=${id} query=${query} />`;
+}
+
+/** @param {{ id: string, query: URLSearchParams }} props */
+function OneWebhook({ id, query }) {
   const { api } = useDashboard();
   const [sent, setSent] = useState(0);
   const loaded = useLoad((signal) => api.get(`v1/webhooks/${encodeURIComponent(id)}`, { signal }), id);
   if (loaded.error instanceof ApiError && [400, 404].includes(loaded.error.status))
     return html`<h1 tabindex="-1" class="id">${id}</h1>
       <${Empty} title="Webhook not found."><p><a href=${hrefTo('webhooks')}>All webhooks</a></p><//>`;
-  return html`<h1 tabindex="-1" class="id">${id}</h1>
-    <${Loadable} loaded=${loaded}>${(/** @type {any} */ webhook) => html`<${Details} webhook=${webhook} setWebhook=${loaded.setData} onSent=${() => setSent(sent + 1)} />`}<//>
+  return html`<div class="title">
+      <h1 tabindex="-1" class="id">${id}</h1>
+      <${CopyButton} text=${id} name="the id" />
+    </div>
+    <${Loadable} loaded=${loaded}>
+      ${(/** @type {any} */ webhook) => html`<${Details} webhook=${webhook} setWebhook=${(/** @type {any} */ changed) => loaded.setData(() => changed)} onSent=${() => setSent(sent + 1)} />`}
+    <//>
     <section aria-labelledby="log">
       <h2 id="log">Delivery log</h2>
       <${DeliveryLog}
         webhookId=${id}
         version=${sent}
-        state=${query.get('state') ?? ''}
-        cursor=${query.get('cursor') ?? ''}
-        hrefOf=${(/** @type {Record<string, string | undefined>} */ query) => hrefTo('webhooks', id, query)}
+        query=${query}
+        hrefOf=${(/** @type {Record<string, string | undefined>} */ given) => hrefTo('webhooks', id, given)}
       />
     </section>`;
 }
 
-/** @param {{ webhook: any, setWebhook: (change: (webhook: any) => any) => void, onSent: () => void }} props */
+/** @param {{ webhook: any, setWebhook: (webhook: any) => void, onSent: () => void }} props */
 function Details({ webhook, setWebhook, onSent }) {
-  const { api, session } = useDashboard();
-  const { id, enabled } = webhook;
-  const test = async () => {
-    const { id: delivery } = await api.post(`v1/webhooks/${id}/test`);
-    onSent();
-    return `Delivery ${delivery} carries the test event.`;
+  const { announce, session } = useDashboard();
+  const [open, setOpen] = useState(/** @type {'edit' | 'rotate' | undefined} */ (undefined));
+  const [rotated, setRotated] = useState(/** @type {any} */ (undefined));
+  const mayChange = mayChangeNotifications(session);
+  const close = () => setOpen(undefined);
+  const save = (/** @type {any} */ changed) => {
+    setWebhook(changed);
+    close();
+    announce('The webhook is saved.');
   };
-  const toggle = async () => {
-    const changed = await api.patch(`v1/webhooks/${id}`, { enabled: !enabled });
-    setWebhook(() => changed);
-    onSent();
-    return changed.enabled ? 'The webhook receives events again.' : 'The webhook no longer receives events.';
+  const rotate = (/** @type {any} */ changed) => {
+    const { secret: _, ...shown } = changed;
+    setWebhook(shown);
+    setRotated(changed);
+    close();
   };
-  const disabling = 'The webhook will receive no events, and its waiting deliveries become dead letters. Disable it?';
-  const facts = [
+  return html`${rotated && html`<${Secret} webhook=${rotated} onClose=${() => setRotated(undefined)} />`}
+    <section aria-label="Summary">
+      ${
+        open === 'edit'
+          ? html`<${WebhookForm} webhook=${webhook} onSaved=${save} onCancel=${close} />`
+          : html`<${Facts} of=${factsOf(webhook)} />`
+      }
+      ${open === 'rotate' && html`<${Rotation} id=${webhook.id} onRotated=${rotate} onCancel=${close} />`}
+      ${open === undefined && mayChange && html`<${Actions} webhook=${webhook} setWebhook=${setWebhook} onSent=${onSent} setOpen=${setOpen} />`}
+      ${!mayChange && html`<p class="muted">This session can not change webhooks.</p>`}
+    </section>
+    ${
+      mayChange &&
+      webhook.url === null &&
+      html`<section aria-labelledby="callback-test">
+        <h2 id="callback-test">Test a callback</h2>
+        <${CallbackTest} onSent=${onSent} />
+      </section>`
+    }`;
+}
+
+/** @param {any} webhook @returns {[string, any][]} */
+function factsOf(webhook) {
+  return [
     ['Address', webhook.url ?? 'the callback_url of each submission'],
     ['Events', webhook.types.join(', ')],
     ['Metadata filter', webhook.metadata && text(webhook.metadata)],
@@ -57,42 +99,67 @@ function Details({ webhook, setWebhook, onSent }) {
     ['State', html`<${WebhookState} webhook=${webhook} />`],
     ['Failing since', html`<${Time} at=${webhook.failing_since} />`],
     ['Created', html`<${Time} at=${webhook.created_at} />`],
+    ...webhook.public_keys.map((/** @type {string} */ key) => ['Public key', html`<span class="value">${key}</span>`]),
   ];
-  return html`<section aria-label="Summary">
-    <${Facts} of=${facts} />
-    ${
-      mayChangeNotifications(session) &&
-      html`<div class="actions">
-        ${webhook.url !== null && enabled && html`<${Action} label="Send test event" act=${test} />`}
-        <${Action} key="toggle" label=${enabled ? 'Disable' : 'Enable'} confirm=${enabled ? disabling : undefined} act=${toggle} />
-        ${enabled && html`<${ReplayDead} destination=${`webhook:${id}`} onReplayed=${onSent} />`}
-      </div>`
-    }
-  </section>`;
 }
 
-const HOUR_MS = 3_600_000;
-const SPANS = { 'the last hour': HOUR_MS, 'the last day': 24 * HOUR_MS, 'the last week': 168 * HOUR_MS };
-
-/** Sends every dead letter of a destination again, and what it missed while it was disabled. @param {{ destination: string, onReplayed: () => void }} props */
-function ReplayDead({ destination, onReplayed }) {
-  const { api } = useDashboard();
-  const [span, setSpan] = useState(/** @type {keyof typeof SPANS} */ ('the last day'));
-  const replay = async () => {
-    const since = new Date(Date.now() - SPANS[span]).toISOString();
-    const { replayed } = await api.post('v1/deliveries/replay', { destination, since });
-    onReplayed();
-    return replayed === 0
-      ? `Nothing of ${span} is left to be replayed.`
-      : `${count(replayed)} of ${span} wait to be sent again.`;
+/** @param {{ webhook: any, setWebhook: (webhook: any) => void, onSent: () => void, setOpen: (form: 'edit' | 'rotate') => void }} props */
+function Actions({ webhook, setWebhook, onSent, setOpen }) {
+  const { api, announce } = useDashboard();
+  const { id, url, enabled } = webhook;
+  const test = async () => {
+    const delivery = await api.post(`v1/webhooks/${id}/test`);
+    try {
+      return await resultOf(api, delivery);
+    } finally {
+      onSent();
+    }
   };
-  return html`<span class="action">
-    <label>
-      Dead letters and missed events of
-      <select onChange=${(/** @type {any} */ event) => setSpan(event.target.value)}>
-        ${Object.keys(SPANS).map((name) => html`<option key=${name} selected=${name === span}>${name}</option>`)}
-      </select>
-    </label>
-    <${Action} label="Replay them" name="Replay them: dead letters and missed events" act=${replay} />
-  </span>`;
+  const toggle = async () => {
+    const changed = await api.patch(`v1/webhooks/${id}`, { enabled: !enabled });
+    setWebhook(changed);
+    onSent();
+    return changed.enabled ? 'The webhook receives events again.' : 'The webhook no longer receives events.';
+  };
+  const remove = async () => {
+    await api.delete(`v1/webhooks/${id}`);
+    location.hash = hrefTo('webhooks');
+    const said = 'The webhook is deleted.';
+    announce(said);
+    return said;
+  };
+  const disabling = 'The webhook will receive no events, and its waiting deliveries become dead letters.';
+  const deleting = 'Its waiting deliveries and dead letters are discarded. This can not be undone.';
+  return html`<div class="actions">
+    ${url !== null && enabled && html`<${Action} label="Send test event" act=${test} />`}
+    <button type="button" onClick=${() => setOpen('edit')}>Edit</button>
+    <button type="button" onClick=${() => setOpen('rotate')}>Rotate secret</button>
+    <${Action} key="toggle" label=${enabled ? 'Disable' : 'Enable'} confirm=${enabled ? disabling : undefined} act=${toggle} />
+    ${url !== null && html`<${Action} label="Delete" name="Delete this webhook" confirm=${deleting} act=${remove} />`}
+  </div>`;
+}
+
+const OVERLAPS = { 'for a day': 86_400, 'for an hour': 3_600, 'for a week': 604_800, 'no longer': 0 };
+
+/** Replaces the secret. @param {{ id: string, onRotated: (webhook: any) => void, onCancel: () => void }} props */
+function Rotation({ id, onRotated, onCancel }) {
+  const { api } = useDashboard();
+  const form = useForm({
+    fields: ['keep_old_s', 'secret'],
+    async send(data) {
+      const secret = textOf(data, 'secret');
+      const body = { keep_old_s: Number(data.get('keep_old_s')), ...(secret && { secret }) };
+      onRotated(await api.post(`v1/webhooks/${id}/rotate`, body));
+    },
+  });
+  return html`<form class="form" ref=${form.form} onSubmit=${form.submit} novalidate aria-label="Rotate the secret">
+    <h2>Rotate the secret</h2>
+    <${Field} label="The old secret also signs" hint="Until then the receiver accepts both, so that it can switch." error=${form.errorOf('keep_old_s')}>
+      ${(/** @type {any} */ attributes) => html`<select ...${attributes} name="keep_old_s">
+        ${Object.entries(OVERLAPS).map(([name, seconds]) => html`<option key=${name} value=${seconds}>${name}</option>`)}
+      </select>`}
+    <//>
+    <${OwnSecret} error=${form.errorOf('secret')} />
+    <${FormEnd} of=${form} label="Rotate" onCancel=${onCancel} />
+  </form>`;
 }

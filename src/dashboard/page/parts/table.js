@@ -19,7 +19,7 @@ export function Table({ caption, label = caption, columns, rows, isBusy, isShort
         <tr>${columns.map(({ title, class: name }, index) => html`<th key=${index} scope="col" class=${name}>${title}</th>`)}</tr>
       </thead>
       <tbody>
-        ${rows.map((row, index) => html`<${Row} key=${index} columns=${columns} row=${row} />`)}
+        ${rows.map((row, index) => html`<${Row} key=${row.id ?? index} columns=${columns} row=${row} />`)}
       </tbody>
     </table>
   </div>`;

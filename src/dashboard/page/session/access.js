@@ -15,7 +15,7 @@ export function maySeeNotifications({ scopes }) {
   return scopes.includes('operations:read') || scopes.includes('webhooks:write');
 }
 
-/** Webhooks and replays. @param {Session} session */
+/** Changes and tests of webhooks, and replays. @param {Session} session */
 export function mayChangeNotifications({ scopes }) {
   return scopes.includes('webhooks:write');
 }
@@ -33,4 +33,9 @@ export function mayListUsers({ users_bearer, ...session }) {
 /** @param {Pick<Session, 'scopes'>} session */
 export function isAdmin({ scopes }) {
   return scopes.includes('admin');
+}
+
+/** Channels and mutes. @param {Session} session */
+export function maySeeOperations({ scopes }) {
+  return scopes.includes('operations:read');
 }

@@ -1,0 +1,74 @@
+import { useState } from 'preact/hooks';
+import { useDashboard } from '../data/context.js';
+import { ConfirmDialog } from '../parts/confirm-dialog.js';
+import { count } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { Action, Facts } from '../parts/parts.js';
+
+const OLDEST = '1970-01-01T00:00:00.000Z';
+
+/** @typedef {{ destination: string, since: string, until: string, event_type: string, submission_id: string }} ReplayFilter empty: no condition */
+
+/**
+ * Sends the dead letters of a destination again, and the events that it missed while it was disabled, after it has shown how many
+ * there are.
+ * @param {{ filter: ReplayFilter, onReplayed: () => void }} props
+ */
+export function BulkReplay({ filter, onReplayed }) {
+  const { api, announce } = useDashboard();
+  const [asked, setAsked] = useState(/** @type {{ body: object, replayed: number } | undefined} */ (undefined));
+  const [said, setSaid] = useState('');
+  const ask = async () => {
+    setSaid('');
+    const body = bodyOf(filter);
+    const { replayed } = await api.post('v1/deliveries/replay', { ...body, dry_run: true });
+    if (replayed === 0) return 'No dead letter and no missed event matches.';
+    setAsked({ body, replayed });
+    return '';
+  };
+  const replay = async () => {
+    const { replayed } = await api.post('v1/deliveries/replay', asked?.body);
+    const text = `${count(replayed)} ${replayed === 1 ? 'waits' : 'wait'} to be sent again.`;
+    setSaid(text);
+    announce(text);
+    onReplayed();
+  };
+  return html`<span class="action">
+    <${Action} label="Replay dead letters…" act=${ask} />
+    ${said && html`<span class="said">${said}</span>`}
+    ${
+      asked &&
+      html`<${ConfirmDialog}
+        title=${`Replay ${count(asked.replayed)} ${asked.replayed === 1 ? 'delivery' : 'deliveries'}?`}
+        confirm=${`Replay ${count(asked.replayed)}`}
+        act=${replay}
+        onClose=${() => setAsked(undefined)}
+      >
+        <p>Dead letters, and events that were missed while the webhook was disabled, are sent again:</p>
+        <${Facts} of=${factsOf(filter)} />
+      <//>`
+    }
+  </span>`;
+}
+
+/** @param {ReplayFilter} filter */
+function bodyOf({ destination, since, until, event_type, submission_id }) {
+  return {
+    destination,
+    since: since || OLDEST,
+    ...(until && { until }),
+    ...(event_type && { event_types: event_type.split(',') }),
+    ...(submission_id && { submission_id }),
+  };
+}
+
+/** @param {ReplayFilter} filter @returns {[string, any][]} */
+function factsOf({ destination, since, until, event_type, submission_id }) {
+  return [
+    ['To', html`<span class="id value">${destination}</span>`],
+    ['Events since', since || 'the oldest that is kept'],
+    ['Events until', until || 'now'],
+    ['Event types', event_type || 'all'],
+    ['Submission', submission_id || 'all'],
+  ];
+}

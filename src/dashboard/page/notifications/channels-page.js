@@ -1,0 +1,111 @@
+import { useDashboard } from '../data/context.js';
+import { useLoad, useWhileVisible } from '../data/use-load.js';
+import { count, text } from '../parts/format.js';
+import { html } from '../parts/html.js';
+import { Action, Badge, Empty, Facts, Loadable, Time } from '../parts/parts.js';
+import { Table } from '../parts/table.js';
+import { hrefTo } from '../router.js';
+import { isAdmin, mayChangeNotifications } from '../session/access.js';
+import { CallbackTest, resultOf } from './test-event.js';
+import { WebhookState } from './webhooks-page.js';
+
+const REFRESH_MS = 10_000;
+const CALLBACKS = 'callbacks';
+
+/** The channels of the settings, and the callbacks. */
+export function ChannelsPage() {
+  const { api, session } = useDashboard();
+  const loaded = useLoad((signal) => api.get('v1/channels', { signal }), 'channels');
+  useWhileVisible(loaded.refresh, REFRESH_MS);
+  const mayTest = isAdmin(session);
+  return html`<h1 tabindex="-1">Channels</h1>
+    <p class="muted">
+      Channels and their routes are defined in the settings of the server. ${!mayTest && 'This session can not test them.'}
+    </p>
+    <${Loadable} loaded=${loaded}>
+      ${(/** @type {{ channels: any[] }} */ { channels }) =>
+        channels.length === 0
+          ? html`<${Empty} title="No channels.">
+              <p>Define Slack, Discord, Teams, Apprise or e-mail in <code>channels</code> and <code>routes</code> of the settings.</p>
+            <//>`
+          : html`<${Table}
+              caption="Channels, in the order of the settings"
+              columns=${mayTest ? [...COLUMNS, testColumn(loaded.reload)] : COLUMNS}
+              rows=${channels.map((channel) => ({ ...channel, id: channel.name }))}
+            />`}
+    <//>
+    <${Callbacks} mayTest=${mayChangeNotifications(session)} />`;
+}
+
+/** @type {readonly import('../parts/table.js').Column[]} */
+const COLUMNS = [
+  { title: 'Channel', cell: ({ name, type }) => html`${name} <span class="muted">${type}</span>` },
+  { title: 'Address', cell: ({ address }) => html`<span class="id">${address}</span>` },
+  {
+    title: 'Events',
+    cell: ({ routes }) =>
+      routes.length === 0
+        ? html`<span class="muted">none: no route selects it</span>`
+        : routes.map(
+            (/** @type {any} */ { types, metadata }, /** @type {number} */ index) =>
+              html`<div key=${index}>${types.join(', ')}${metadata && ` with ${text(metadata)}`}</div>`,
+          ),
+  },
+  { title: 'State', cell: (channel) => html`<${Badge} ...${stateOf(channel)} />` },
+  { title: 'Last success', cell: ({ last_success_at }) => html`<${Time} at=${last_success_at} />` },
+  { title: 'Last failure', cell: ({ last_failure_at }) => html`<${Time} at=${last_failure_at} />` },
+  { title: 'Waiting', class: 'number', cell: (channel) => deliveriesLink(channel, 'waiting') },
+  { title: 'Dead letters', class: 'number', cell: (channel) => deliveriesLink(channel, 'dead') },
+];
+
+/** By the newest attempt. @param {{ last_success_at: string | null, last_failure_at: string | null }} channel */
+function stateOf({ last_success_at: success, last_failure_at: failure }) {
+  if (failure !== null && (success === null || failure > success)) return { state: 'failing' };
+  return success === null ? { state: 'unused', label: 'not used yet' } : { state: 'enabled', label: 'working' };
+}
+
+/** @param {any} channel @param {'waiting' | 'dead'} state */
+function deliveriesLink({ name, deliveries }, state) {
+  const number = deliveries[state];
+  return html`<a href=${hrefTo('deliveries', undefined, { destination: `channel:${name}`, state })}>${count(number)}</a>`;
+}
+
+/** @param {() => void} reload @returns {import('../parts/table.js').Column} */
+function testColumn(reload) {
+  return { title: 'Action', cell: ({ name }) => html`<${ChannelTest} name=${name} reload=${reload} />` };
+}
+
+/** @param {{ name: string, reload: () => void }} props */
+function ChannelTest({ name, reload }) {
+  const { api } = useDashboard();
+  const test = async () => {
+    const delivery = await api.post(`v1/channels/${encodeURIComponent(name)}/test`);
+    try {
+      return await resultOf(api, delivery);
+    } finally {
+      reload();
+    }
+  };
+  return html`<${Action} label="Send test event" name=${`Send test event: ${name}`} act=${test} />`;
+}
+
+/** The webhook that sends to the callback_url of submissions. @param {{ mayTest: boolean }} props */
+function Callbacks({ mayTest }) {
+  const { api } = useDashboard();
+  const loaded = useLoad((signal) => api.get(`v1/webhooks/${CALLBACKS}`, { signal }), CALLBACKS);
+  return html`<section aria-labelledby="callbacks">
+    <h2 id="callbacks">Callbacks</h2>
+    <${Loadable} loaded=${loaded}>
+      ${(/** @type {any} */ webhook) => html`
+        <${Facts}
+          of=${[
+            ['Webhook', html`<a class="id" href=${hrefTo('webhooks', CALLBACKS)}>${CALLBACKS}</a>`],
+            ['Events', webhook.types.join(', ')],
+            ['State', html`<${WebhookState} webhook=${webhook} />`],
+          ]}
+        />
+        ${mayTest && html`<${CallbackTest} onSent=${loaded.reload} />`}
+      `}
+    <//>
+  </section>`;
+}

@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { useNotifyingApp } from '../support/app/notifying-app.ts';
+import { API_KEY } from '../support/app/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const app = useNotifyingApp();
+const browser = useBrowser();
+const HOSTILE = '<img/src=x/onerror=alert(1)>';
+const main = (page: Page) => page.getByRole('main');
+const rows = (page: Page) => main(page).getByRole('row');
+
+let signedIn: Page | undefined;
+/** Opens a page as an admin, in one tab for all tests, over an audit of 61 entries or more. */
+async function open(path: string): Promise<Page> {
+  if (!signedIn) {
+    await app.cancelled([HOSTILE, ...Array.from({ length: 59 }, (_, index) => `s${index}`)]);
+    await app.create({ url: 'https://hooks.example.com/' });
+    signedIn = await browser.openForAll(app.url);
+    await signIn(signedIn, ADMIN_TOKEN);
+  }
+  await goTo(signedIn, path);
+  return signedIn;
+}
+
+describe.skipIf(SKIPPED)('the audit in the dashboard', { timeout: 60_000 }, () => {
+  it('shows who changed what, newest first, page by page, and hostile text as text', async () => {
+    const page = await open('audit');
+    const first = rows(page).filter({ hasText: 'webhooks.create' });
+    for (const text of ['DAWATCH_ADMIN_TOKEN', 'webhooks.create', 'done']) await first.getByText(text).waitFor();
+    await page.getByRole('link', { name: 'Next page' }).click();
+    await rows(page).filter({ hasText: HOSTILE }).getByText('submissions.cancel').waitFor();
+    expect(await main(page).locator('img, script').count()).toBe(0);
+    await page.getByRole('link', { name: 'Previous page' }).click();
+    await first.getByText('webhooks.create').waitFor();
+  });
+
+  it('is filtered by caller, action, subject and time, and the filters are in the address', async () => {
+    const page = await open('audit');
+    const apply = async (label: string, value: string) => {
+      await page.getByLabel(label).fill(value);
+      await page.keyboard.press('Enter');
+    };
+    await rows(page).first().waitFor();
+    await apply('Actions', 'submissions.cancel,webhooks.create');
+    await apply('Caller', 'DAWATCH_ADMIN_TOKEN');
+    await expect.poll(() => rows(page).count()).toBe(2);
+    await apply('Caller', '');
+    await apply('Subject', HOSTILE);
+    await rows(page).filter({ hasText: HOSTILE }).waitFor();
+    await expect.poll(() => rows(page).count()).toBe(2);
+    await apply('Until', '2020-01-02T03:04');
+    await page.getByText('No entry matches').waitFor();
+    const query = new URLSearchParams(new URL(page.url()).hash.split('?')[1]);
+    expect(Object.fromEntries(query)).toEqual({
+      action: 'submissions.cancel,webhooks.create',
+      subject: HOSTILE,
+      until: new Date('2020-01-02T03:04').toISOString(),
+    });
+    await apply('Actions', 'webhooks.gone');
+    await page.getByRole('alert').getByText('must be one or more of').waitFor();
+    await page.getByRole('link', { name: 'Clear filters' }).click();
+    await rows(page).getByRole('link', { name: 'webhooks.create' }).click();
+    await expect.poll(() => rows(page).count()).toBe(2);
+  });
+
+  it('verifies the chain, and shows the entry that is wrong', async () => {
+    const page = await open('audit');
+    await page.getByText('not verified on this page').waitFor();
+    const verify = main(page).getByRole('button', { name: 'Verify every hash' });
+    await verify.click();
+    await main(page)
+      .getByText(/^Intact: \d+ entries\.$/)
+      .waitFor();
+    await main(page).getByText('intact', { exact: true }).waitFor();
+    const broken = { intact: false, entries: 3, head: null, erased_persons: null, seq: 4, reason: HOSTILE };
+    await page.route('**/v1/audit/verify', (route) => route.fulfill({ json: broken }));
+    await verify.click();
+    await main(page).getByText(`Broken: entry 4: ${HOSTILE} (3 before are intact).`).waitFor();
+    await main(page).getByText('broken', { exact: true }).waitFor();
+    await page.unroute('**/v1/audit/verify');
+  });
+
+  it('is exported as NDJSON', async () => {
+    const page = await open('audit');
+    const downloading = page.waitForEvent('download');
+    await main(page).getByRole('button', { name: 'Export all entries' }).click();
+    const download = await downloading;
+    expect(download.suggestedFilename()).toBe('audit.ndjson');
+    const file = join(tempFolder(), 'audit.ndjson');
+    await download.saveAs(file);
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ seq: 1, action: 'submissions.cancel' });
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ action: 'audit.export' });
+    await rows(page).getByText('audit.export').waitFor();
+  });
+
+  it('explains a refused export', async () => {
+    const page = await open('audit');
+    await page.route('**/v1/audit?format=ndjson', (route) =>
+      route.fulfill({
+        status: 429,
+        headers: { 'retry-after': '9' },
+        contentType: 'application/json',
+        body: '{"detail":"too many requests"}',
+      }),
+    );
+    await main(page).getByRole('button', { name: 'Export all entries' }).click();
+    await main(page).getByText('too many requests Try again in 9 s.').waitFor();
+    await page.unroute('**/v1/audit?format=ndjson');
+  });
+
+  it('is no page of a session without access', async () => {
+    const page = await browser.open(`${app.url}/#/audit`);
+    await signIn(page, API_KEY);
+    await page.getByText('you have no access').waitFor();
+  });
+});

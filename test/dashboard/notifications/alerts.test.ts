@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto';
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { RULES } from '../../../src/dashboard/page/alerts/mutes.js';
+import { ALERT_RULES } from '../../../src/domain/notifications/alert.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../../support/app/browser.ts';
+import { call, post } from '../../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
+import { API_KEY, useApp } from '../../support/app/running-app.ts';
+
+const app = useApp({ adminToken: ADMIN_TOKEN });
+const browser = useBrowser();
+const TEXT = 'The upstream default is not responding';
+const mutes = (method: string, path = '', body?: object) =>
+  call(app.url, `/v1/mutes${path}`, {
+    method,
+    headers: { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` },
+    ...(body && { body }),
+  });
+
+describe.skipIf(SKIPPED)('the banner of alerts', { timeout: 60_000 }, () => {
+  it('appears on every page when an alert begins, is announced, and links to the page about it', async () => {
+    const page = await browser.open(`${app.url}/#/pacing`);
+    await signIn(page, ADMIN_TOKEN);
+    await page.getByText('Live', { exact: true }).waitFor();
+    const banner = page.getByRole('region', { name: 'Alerts', exact: true });
+    expect(await banner.count()).toBe(0);
+    await post(app.url, { submission_id: randomUUID() });
+    await banner.getByText(TEXT).waitFor();
+    await page.getByRole('status').getByText(`Alert: ${TEXT}`).waitFor();
+    for (const path of ['submissions', 'webhooks', 'alerts', 'audit']) {
+      await goTo(page, path);
+      await banner.getByText(TEXT).waitFor();
+    }
+    await banner.getByRole('link', { name: TEXT }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  });
+
+  it('folds an acknowledged alert, and shows it again when that is withdrawn', async () => {
+    const page = await browser.open(app.url);
+    await signIn(page, ADMIN_TOKEN);
+    const banner = page.getByRole('region', { name: 'Alerts', exact: true });
+    await banner.getByRole('button', { name: `Acknowledge: ${TEXT}` }).click();
+    await banner.getByText('1 acknowledged').click();
+    await banner.getByText('acknowledged by DAWATCH_ADMIN_TOKEN').waitFor();
+    await banner.getByRole('button', { name: 'Withdraw acknowledgement' }).click();
+    await banner.getByRole('button', { name: `Acknowledge: ${TEXT}` }).waitFor();
+  });
+
+  it('offers no change to a service, and folds muted alerts', async () => {
+    const until = new Date(Date.now() + 3_600_000).toISOString();
+    const { id } = JSON.parse((await mutes('POST', '', { rule: 'upstream_down', until })).text);
+    const page = await browser.open(app.url);
+    await signIn(page, API_KEY);
+    const banner = page.getByRole('region', { name: 'Alerts', exact: true });
+    await banner.getByText('1 muted').click();
+    await banner.getByText('muted until').waitFor();
+    expect(await banner.getByRole('button').count()).toBe(0);
+    await mutes('DELETE', `/${id}`);
+  });
+});
+
+it('the form knows every rule', () => {
+  expect(RULES).toEqual(ALERT_RULES);
+});
+
+describe.skipIf(SKIPPED)('the page of alerts', { timeout: 60_000 }, () => {
+  const HOSTILE = '<img src=x onerror=alert(1)><script>alert(2)</script>';
+  const main = (page: Page) => page.getByRole('main');
+  const button = (page: Page, name: string) => main(page).getByRole('button', { name, exact: true });
+  const alertRow = (page: Page) => main(page).getByRole('row').filter({ hasText: TEXT });
+  const inHours = (hours: number) => {
+    const at = new Date(Date.now() + hours * 3_600_000);
+    return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  };
+  let signedIn: Page | undefined;
+  async function open(path: string): Promise<Page> {
+    if (!signedIn) {
+      await post(app.url, { submission_id: randomUUID() });
+      signedIn = await browser.openForAll(app.url);
+      await signIn(signedIn, ADMIN_TOKEN);
+    }
+    await goTo(signedIn, path);
+    return signedIn;
+  }
+
+  it('shows since when an alert fires, and acknowledges it', async () => {
+    const page = await open('alerts');
+    await alertRow(page).getByText('firing').waitFor();
+    await page.route('**/acknowledge', (route) =>
+      route.fulfill({ status: 409, contentType: 'application/json', body: '{"detail":"the alert is resolved"}' }),
+    );
+    await alertRow(page)
+      .getByRole('button', { name: /^Acknowledge/ })
+      .click();
+    await alertRow(page).getByText('the alert is resolved').waitFor();
+    await page.unroute('**/acknowledge');
+    await alertRow(page)
+      .getByRole('button', { name: /^Acknowledge/ })
+      .click();
+    await alertRow(page).getByText('acknowledged by DAWATCH_ADMIN_TOKEN').waitFor();
+    await alertRow(page)
+      .getByRole('button', { name: /^Withdraw/ })
+      .click();
+    await alertRow(page)
+      .getByRole('button', { name: /^Acknowledge/ })
+      .waitFor();
+  });
+
+  it('mutes an alert until a time with a reason, shows both, and ends the mute', async () => {
+    const page = await open('alerts');
+    await alertRow(page).getByRole('button', { name: /^Mute/ }).click();
+    expect(await page.getByLabel('Subject').inputValue()).toBe('default');
+    await page.getByLabel('Until').fill(inHours(-2));
+    await page.getByLabel('Reason').fill(HOSTILE);
+    await button(page, 'Mute').click();
+    await page.getByText('must be in the future').waitFor();
+    await page.getByRole('alert').getByText('Correct the marked fields').waitFor();
+    await page.getByLabel('Until').fill('');
+    await button(page, 'Mute').click();
+    await page.getByText('enter a date and a time').waitFor();
+    await page.getByLabel('Until').fill(inHours(2));
+    await button(page, 'Mute').click();
+    await alertRow(page).getByText('muted until').waitFor();
+    const mute = page
+      .getByRole('region', { name: 'Mutes and maintenance windows' })
+      .getByRole('row')
+      .filter({ hasText: HOSTILE });
+    await mute.getByText('upstream_down default').waitFor();
+    expect(await main(page).locator('img, script').count()).toBe(0);
+    await alertRow(page)
+      .getByRole('button', { name: /^Unmute/ })
+      .click();
+    await alertRow(page).getByRole('button', { name: /^Mute/ }).waitFor();
+    await mute.waitFor({ state: 'detached' });
+  });
+
+  it('plans a maintenance window, and cancels it after a confirmation', async () => {
+    const page = await open('alerts');
+    await button(page, 'Plan a maintenance window').click();
+    await page.getByLabel('From').fill(inHours(5));
+    await page.getByLabel('Until').fill(inHours(3));
+    await page.getByLabel('Reason').fill('database upgrade');
+    await button(page, 'Plan').click();
+    await page.getByText('must be after').waitFor();
+    await page.getByLabel('Until').fill(inHours(9));
+    await button(page, 'Plan').click();
+    const row = main(page).getByRole('row').filter({ hasText: 'database upgrade' });
+    await row.getByText('planned').waitFor();
+    await row.getByText('all alerts').waitFor();
+    await row.getByRole('button', { name: 'Cancel the mute of all alerts' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Back' }).click();
+    await row.getByRole('button', { name: 'Cancel the mute of all alerts' }).click();
+    await dialog.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await row.waitFor({ state: 'detached' });
+  });
+
+  it('lists resolved alerts on request', async () => {
+    const page = await open('alerts');
+    await page.getByLabel('State').selectOption('resolved');
+    await page.getByText('No alerts.').waitFor();
+    expect(page.url()).toContain('state=resolved');
+    await page.getByLabel('State').selectOption('all');
+    await alertRow(page).waitFor();
+  });
+
+  it('offers no change to a session that may only see alerts', async () => {
+    await post(app.url, { submission_id: randomUUID() });
+    const page = await browser.open(`${app.url}/#/alerts`);
+    await signIn(page, API_KEY);
+    await alertRow(page).waitFor();
+    await page.getByText('This session can not acknowledge or mute alerts').waitFor();
+    await expect.poll(() => main(page).getByRole('button').allTextContents()).toEqual(['Refresh']);
+  });
+});

@@ -1,0 +1,388 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { Page, Route } from 'playwright-core';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { TYPES } from '../../../src/dashboard/page/notifications/event-types.js';
+import { EVENT_TYPES, TestEventType } from '../../../src/domain/notifications/events.ts';
+import { goTo, SKIPPED, signIn, useBrowser } from '../../support/app/browser.ts';
+import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
+import { useNotifyingApp } from '../../support/app/notifying-app.ts';
+import { openApp } from '../../support/app/running-app.ts';
+import { openReceiver } from '../../support/servers/receiver.ts';
+import { deadAddress } from '../../support/servers/upstream-server.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+
+const app = useNotifyingApp();
+const browser = useBrowser();
+const HOSTILE = '<img src=x onerror=alert(1)><script>alert(2)</script>';
+const main = (page: Page) => page.getByRole('main');
+const button = (page: Page, name: string) => main(page).getByRole('button', { name, exact: true });
+const rowOf = (page: Page, text: string) => main(page).getByRole('row').filter({ hasText: text });
+
+let signedIn: Page | undefined;
+/** Opens a page as an admin, in one tab for all tests. */
+async function open(path: string): Promise<Page> {
+  if (!signedIn) {
+    signedIn = await browser.openForAll(app.url);
+    await signIn(signedIn, ADMIN_TOKEN);
+  }
+  await goTo(signedIn, path);
+  await signedIn.getByRole('heading', { level: 1 }).waitFor();
+  return signedIn;
+}
+
+/** Responds with a problem to the requests that change something. */
+async function failing(
+  page: Page,
+  url: string,
+  { status, detail, headers = {} }: Failure,
+): Promise<() => Promise<void>> {
+  const fail = (route: Route) =>
+    route.request().method() === 'GET'
+      ? route.fallback()
+      : route.fulfill({ status, headers, contentType: 'application/problem+json', body: JSON.stringify({ detail }) });
+  await page.route(url, fail);
+  return () => page.unroute(url, fail);
+}
+type Failure = { status: number; detail: string; headers?: Record<string, string> };
+
+/** Creates a webhook whose receiver sends these responses. */
+async function webhook(...responses: { status?: number }[]) {
+  const receiver = await openReceiver(responses.length > 0 ? responses : {});
+  const of = randomUUID();
+  const { id } = await app.create({ url: receiver.url, metadata: { of } });
+  const cancel = (...ids: string[]) => app.cancelled(ids, { metadata: { of } });
+  return { receiver, id, cancel };
+}
+
+it('the form knows every type of event', () => {
+  expect(TYPES).toEqual(EVENT_TYPES.filter((type) => !(Object.values(TestEventType) as string[]).includes(type)));
+});
+
+describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: 30_000 }, () => {
+  it('are created with every option, and the secret is shown once', async () => {
+    const page = await open('webhooks');
+    await page.getByRole('link', { name: 'Create a webhook' }).click();
+    const url = 'https://hooks.example.com/?<script>alert(3)</script>';
+    await page.getByLabel('URL').fill(url);
+    await page.getByLabel('submission.*').uncheck();
+    await page.getByLabel('upstream.*').check();
+    await page.getByText('Single types').click();
+    await page.getByLabel('submission.failed').check();
+    await page.getByLabel('Metadata filter').fill(JSON.stringify({ team: HOSTILE, tier: 1 }));
+    await page.getByLabel('Description').fill(HOSTILE);
+    await page.getByLabel('Enabled').uncheck();
+    await button(page, 'Create webhook').click();
+    await page.getByRole('heading', { name: 'Webhook created' }).waitFor();
+    const secret = (await main(page).locator('pre').textContent()) ?? '';
+    expect(secret).toMatch(/^whsec_/);
+    await page.getByRole('button', { name: 'Copy the secret' }).click();
+    await page.getByText('Copied', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Continue to' }).click();
+    await main(page).getByText(HOSTILE, { exact: true }).waitFor();
+    await main(page).getByText(url).waitFor();
+    expect(await main(page).locator('img, script').count()).toBe(0);
+    expect(await page.getByText(secret).count()).toBe(0);
+    const id = (await page.getByRole('heading', { level: 1 }).textContent()) ?? '';
+    expect(JSON.parse((await app.admin('GET', `/v1/webhooks/${id}`)).text)).toMatchObject({
+      url,
+      types: ['upstream.*', 'submission.failed'],
+      metadata: { team: HOSTILE, tier: 1 },
+      description: HOSTILE,
+      signature: 'v1',
+      enabled: false,
+    });
+  });
+
+  it('with ed25519 show the public key instead of a secret', async () => {
+    const page = await open('webhooks/new');
+    await page.getByLabel('URL').fill('https://hooks.example.com/');
+    await page.getByLabel('Signature').selectOption('v1a');
+    await button(page, 'Create webhook').click();
+    await page.getByText(/^whpk_/).waitFor();
+  });
+
+  it('show what is refused at the field, keep what was typed, and report everything else above the button', async () => {
+    const page = await open('webhooks');
+    await page.getByRole('link', { name: 'Create a webhook' }).click();
+    const url = page.getByLabel('URL');
+    const described = async (label: string) => {
+      const field = page.getByLabel(label);
+      await expect.poll(() => field.getAttribute('aria-invalid')).toBe('true');
+      const id = String(await field.getAttribute('aria-describedby'))
+        .split(' ')
+        .at(-1);
+      return await page.locator(`[id="${id}"]`).textContent();
+    };
+    await url.fill('ftp://hooks.example.com/');
+    await page.getByLabel('Description').fill('kept');
+    await button(page, 'Create webhook').click();
+    expect(await described('URL')).toMatch(/https/);
+    await page.getByRole('alert').getByText('Correct the marked fields').waitFor();
+    await expect.poll(() => url.evaluate((field) => field === document.activeElement)).toBe(true);
+    await url.fill('https://hooks.example.com/');
+    await page.getByLabel('Metadata filter').fill('team=billing');
+    await button(page, 'Create webhook').click();
+    expect(await described('Metadata filter')).toContain('is not valid JSON');
+    await page.getByLabel('Metadata filter').fill('{"team": ["a"]}');
+    await button(page, 'Create webhook').click();
+    expect(await described('Metadata filter')).toContain('must be a string');
+    await page.getByLabel('Metadata filter').fill('');
+    await page.getByLabel('Own secret').fill('whsec_short');
+    await page.getByLabel('submission.*').uncheck();
+    await button(page, 'Create webhook').click();
+    await page.getByText('must have at least one event type').waitFor();
+    await page.getByLabel('all events').check();
+    await button(page, 'Create webhook').click();
+    expect(await described('Own secret')).toContain('64');
+    await page.getByLabel('Own secret').fill('');
+    for (const failure of [
+      {
+        status: 429,
+        detail: 'too many requests',
+        headers: { 'retry-after': '7' },
+        shown: 'too many requests Try again in 7 s.',
+      },
+      { status: 500, detail: 'the log has the reason', shown: 'the log has the reason' },
+      { status: 422, detail: 'not here', shown: 'not here' },
+    ]) {
+      const repair = await failing(page, '**/v1/webhooks', failure);
+      await button(page, 'Create webhook').click();
+      await page.getByRole('alert').getByText(failure.shown).waitFor();
+      await repair();
+    }
+    expect(await page.getByLabel('Description').inputValue()).toBe('kept');
+    await button(page, 'Create webhook').click();
+    await page.getByRole('heading', { name: 'Webhook created' }).waitFor();
+  });
+
+  it('are edited: only changed fields are sent', async () => {
+    const { id, receiver } = await webhook();
+    const page = await open(`webhooks/${id}`);
+    await button(page, 'Edit').click();
+    expect(await page.getByLabel('URL').inputValue()).toBe(receiver.url);
+    await page.getByLabel('Description').fill('billing');
+    await page.getByLabel('alert.*').check();
+    const sent = page.waitForRequest((request) => request.method() === 'PATCH');
+    await button(page, 'Save').click();
+    expect((await sent).postDataJSON()).toEqual({ types: ['submission.*', 'alert.*'], description: 'billing' });
+    await main(page).getByText('submission.*, alert.*').waitFor();
+    await button(page, 'Edit').click();
+    await button(page, 'Cancel').click();
+    await button(page, 'Edit').waitFor();
+  });
+
+  it('get a new secret while the old one still signs', async () => {
+    const { id } = await webhook();
+    const page = await open(`webhooks/${id}`);
+    await button(page, 'Rotate secret').click();
+    await page.getByLabel('The old secret').selectOption('for an hour');
+    await page.getByLabel('Own secret').fill('whsec_short');
+    await button(page, 'Rotate').click();
+    await page.getByRole('alert').getByText('Correct the marked fields').waitFor();
+    await page.getByLabel('Own secret').fill('');
+    const sent = page.waitForRequest(`**/v1/webhooks/${id}/rotate`);
+    await button(page, 'Rotate').click();
+    expect((await sent).postDataJSON()).toEqual({ keep_old_s: 3_600 });
+    await page.getByText(/^whsec_/).waitFor();
+    await button(page, 'I have stored it').click();
+    await page.getByText(/^whsec_/).waitFor({ state: 'detached' });
+  });
+
+  it('are tested, disabled and enabled, and show the result of the test', async () => {
+    const { receiver, id } = await webhook({}, { status: 500 });
+    const page = await open(`webhooks/${id}`);
+    await page.getByText('No deliveries yet').waitFor();
+    await button(page, 'Send test event').click();
+    await main(page)
+      .getByText(/^Delivered in \d+ ms: HTTP 200/)
+      .waitFor();
+    await rowOf(page, 'webhook.test').getByText('delivered').waitFor();
+    await button(page, 'Send test event').click();
+    await main(page)
+      .getByText(/^Not delivered: .*500/)
+      .waitFor();
+    expect(receiver.requests).toHaveLength(2);
+    await button(page, 'Disable').click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click();
+    await page.getByText('by an operator').waitFor();
+    await button(page, 'Enable').click();
+    await page.getByText('The webhook receives events again').first().waitFor();
+  });
+
+  it('are deleted after a confirmation, which shows a refusal', async () => {
+    const { id } = await webhook();
+    const page = await open(`webhooks/${id}`);
+    const repair = await failing(page, `**/v1/webhooks/${id}`, { status: 409, detail: 'it is in use' });
+    await button(page, 'Delete this webhook').click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await dialog.getByRole('alert').getByText('it is in use').waitFor();
+    await repair();
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'Webhooks' }).waitFor();
+    expect((await app.admin('GET', `/v1/webhooks/${id}`)).status).toBe(404);
+  });
+
+  it('of callbacks are tested with an address', async () => {
+    const receiver = await openReceiver();
+    const page = await open('webhooks/callbacks');
+    expect(await button(page, 'Delete this webhook').count()).toBe(0);
+    await page.getByLabel('Callback address').fill('ftp://example.com/');
+    await button(page, 'Send test event').click();
+    await page.getByRole('alert').getByText('Correct the marked fields').waitFor();
+    await page.getByLabel('Callback address').fill(receiver.url);
+    await button(page, 'Send test event').click();
+    await main(page)
+      .getByText(/^Delivered in/)
+      .waitFor();
+    expect(receiver.requests).toHaveLength(1);
+  });
+
+  it('lead back to signing in if the session ends in the middle of an action', async () => {
+    const { id } = await webhook();
+    const page = await browser.open(`${app.url}/#/webhooks/${id}`);
+    await signIn(page, ADMIN_TOKEN);
+    await button(page, 'Rotate secret').click();
+    const repair = await failing(page, '**/rotate', { status: 401, detail: 'unknown' });
+    await button(page, 'Rotate').click();
+    await page.getByRole('alert').getByText('Sign in again').waitFor();
+    await repair();
+    await signIn(page, ADMIN_TOKEN);
+    await page.getByRole('heading', { name: id }).waitFor();
+  });
+});
+
+describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: 30_000 }, () => {
+  it('are filtered by every field, and the filters are in the address', async () => {
+    const { id, cancel } = await webhook();
+    const [one, two] = [`one-${randomUUID()}`, `two-${randomUUID()}`];
+    await cancel(one, two);
+    const page = await open('deliveries');
+    const apply = async (label: string, value: string) => {
+      await page.getByLabel(label).fill(value);
+      await page.keyboard.press('Enter');
+    };
+    await apply('Destination', `webhook:${id}`);
+    await rowOf(page, two).filter({ hasText: id }).waitFor();
+    await expect.poll(() => rowOf(page, id).count()).toBe(2);
+    await apply('Submission ID', one);
+    await rowOf(page, two).waitFor({ state: 'detached' });
+    await rowOf(page, one).waitFor();
+    await apply('Event types', 'submission.*');
+    await apply('Events since', '2020-01-02T03:04');
+    await page.getByLabel('State').selectOption('delivered');
+    await expect.poll(() => page.url()).toContain('state=delivered');
+    const { hash } = new URL(page.url());
+    const query = new URLSearchParams(hash.split('?')[1]);
+    expect(Object.fromEntries(query)).toEqual({
+      destination: `webhook:${id}`,
+      submission_id: one,
+      event_type: 'submission.*',
+      since: new Date('2020-01-02T03:04').toISOString(),
+      state: 'delivered',
+    });
+    await rowOf(page, one).waitFor();
+    await apply('Events until', '2020-01-03T03:04');
+    await page.getByText('No delivery matches').waitFor();
+    await apply('Event types', 'submission.gone');
+    await page.getByRole('alert').getByText('is not an event type').waitFor();
+    await page.getByRole('link', { name: 'Clear filters' }).click();
+    await rowOf(page, two).filter({ hasText: id }).waitFor();
+  });
+
+  it('are replayed in bulk after the number and the filter were confirmed', async () => {
+    const { receiver, id, cancel } = await webhook({ status: 410 }, {});
+    await cancel('dead');
+    await expect.poll(async () => (await app.deliveries(`webhook_id=${id}&state=dead`)).length).toBe(1);
+    const page = await open('deliveries?state=dead');
+    await rowOf(page, id).getByText('its receiver is gone').waitFor();
+    await page.getByText('To replay all dead letters of a destination').waitFor();
+    await rowOf(page, id).getByRole('link', { name: id }).click();
+    await button(page, 'Replay dead letters…').click();
+    await main(page).getByText('is disabled').first().waitFor();
+    await button(page, 'Enable').click();
+    await page.getByText('The webhook receives events again').first().waitFor();
+    await page.getByLabel('Event types').fill('submission.cancelled');
+    await page.keyboard.press('Enter');
+    await button(page, 'Replay dead letters…').click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('heading', { name: 'Replay 1 delivery?' }).waitFor();
+    for (const text of [`webhook:${id}`, 'submission.cancelled', 'the oldest that is kept'])
+      await dialog.getByText(text).waitFor();
+    await dialog.getByRole('button', { name: 'Back' }).click();
+    expect(receiver.requests).toHaveLength(1);
+    await button(page, 'Replay dead letters…').click();
+    const repair = await failing(page, '**/v1/deliveries/replay', { status: 500, detail: 'the log has the reason' });
+    await dialog.getByRole('button', { name: 'Replay 1' }).click();
+    await dialog.getByRole('alert').getByText('the log has the reason').waitFor();
+    await repair();
+    await dialog.getByRole('button', { name: 'Replay 1' }).click();
+    await main(page).getByText('1 waits to be sent again').waitFor();
+    await expect.poll(() => receiver.requests.length).toBe(2);
+    await button(page, 'Replay dead letters…').click();
+    await page.getByText('No dead letter and no missed event matches').first().waitFor();
+  });
+
+  it('show the response of a receiver as text', async () => {
+    const receiver = await openReceiver({ body: HOSTILE });
+    const { id } = await app.create({ url: receiver.url, metadata: { of: HOSTILE } });
+    await app.cancelled(['answered'], { metadata: { of: HOSTILE } });
+    const page = await open(`webhooks/${id}`);
+    await rowOf(page, 'answered').getByText('delivered').waitFor();
+    await rowOf(page, 'answered')
+      .getByRole('button', { name: /attempts/ })
+      .click();
+    await main(page).locator('pre').getByText(HOSTILE, { exact: true }).waitFor();
+    expect(await main(page).locator('img, script').count()).toBe(0);
+  });
+});
+
+describe.skipIf(SKIPPED)('channels in the dashboard', { timeout: 30_000 }, () => {
+  it('show whether they work, and are tested', async () => {
+    const receiver = await openReceiver();
+    const own = await openApp({
+      database: join(tempFolder(), 'dawatch.db'),
+      adminToken: ADMIN_TOKEN,
+      webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+      channels: {
+        works: { type: 'slack', url: receiver.url, gather_s: 0 },
+        broken: { type: 'slack', url: await deadAddress(), gather_s: 0 },
+      },
+      routes: [{ types: ['alert.*'], metadata: { team: HOSTILE }, channels: ['works'] }],
+    });
+    onTestFinished(() => own.close());
+    const page = await browser.open(`${own.url}/#/channels`);
+    await signIn(page, ADMIN_TOKEN);
+    await rowOf(page, 'works').getByText(HOSTILE).waitFor();
+    await rowOf(page, 'broken').getByText('none: no route selects it').waitFor();
+    await rowOf(page, 'works').getByText('not used yet').waitFor();
+    await button(page, 'Send test event: works').click();
+    await rowOf(page, 'works')
+      .getByText(/^Delivered in/)
+      .waitFor();
+    await rowOf(page, 'works').getByText('working').waitFor();
+    await button(page, 'Send test event: broken').click();
+    await rowOf(page, 'broken')
+      .getByText(/^Not delivered/)
+      .waitFor();
+    await rowOf(page, 'broken').getByText('failing').waitFor();
+    await rowOf(page, 'broken').getByRole('link', { name: '1' }).click();
+    await main(page).getByRole('row').filter({ hasText: 'channel:broken' }).getByText('waiting').waitFor();
+
+    await goTo(page, 'channels');
+    await page.getByLabel('Callback address').fill(receiver.url);
+    await button(page, 'Send test event').click();
+    await page
+      .getByRole('form', { name: 'Test a callback' })
+      .getByText(/^Delivered in/)
+      .waitFor();
+    expect(receiver.requests).toHaveLength(2);
+  });
+
+  it('state that there are none', async () => {
+    const page = await open('channels');
+    await page.getByText('No channels.').waitFor();
+    await main(page).getByRole('link', { name: 'callbacks' }).waitFor();
+  });
+});
