@@ -55,7 +55,7 @@ async function visitAll(page: Page, webhookId: string, check: (path: string) => 
     await goTo(page, path);
     await page.getByRole('heading', { level: 1 }).waitFor();
     await page.locator('main > *:not(h1):not(p)').first().waitFor();
-    await page.waitForFunction(`document.querySelector('main .state[role="status"]') === null`);
+    await expect.poll(() => page.locator('main .state[role="status"]').count()).toBe(0);
     await check(path);
   }
 }

@@ -164,7 +164,7 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: 30
     await button('Cancel tracking').click();
     const restore = await answer('DELETE', 401, { detail: 'a valid credential is required' });
     await dialog().getByRole('button', { name: 'Cancel tracking' }).click();
-    await page.getByText('no longer accepts the token').waitFor();
+    await page.getByText('The session has ended').waitFor();
     await restore();
     await signIn(page, ADMIN_TOKEN);
     await page.getByRole('heading', { name: id }).waitFor();

@@ -270,7 +270,7 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: 30_0
         route.fulfill({ status: 401, json: { detail: 'a valid credential is required' } });
       await page.route('**/v1/submissions/u1', refuse);
       await page.getByRole('dialog').getByRole('button', { name: 'Cancel selected' }).click();
-      await page.getByText('no longer accepts the token').waitFor();
+      await page.getByText('The session has ended').waitFor();
       await page.unroute('**/v1/submissions/u1', refuse);
       await signIn(page, API_KEY);
       await expectShown(['u1', 'u2']);
