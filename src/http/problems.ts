@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { shownOf } from '../domain/explain-issue.ts';
 import { LedgerError } from '../ledger/file/errors.ts';
 import type { QuotaExcess } from '../ledger/submissions/open-quota.ts';
+import { SUBMIT_PATHS } from '../upstream/submit.ts';
 import { SECURITY_HEADERS } from './access/security-headers.ts';
 import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
 import { InvalidRequestError } from './validation.ts';
@@ -152,7 +153,7 @@ function withRouteMembers(reply: FastifyReply, body: z.output<typeof problemSche
 /** Turns every error into a problem document. The text of a 5xx goes to the log only. */
 export function registerProblems(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) =>
-    sendProblem(reply, { status: 404, detail: `there is no ${request.method} ${pathOf(request)}` }),
+    sendProblem(reply, { status: 404, detail: `there is no ${request.method} ${pathOf(request)}${hintOf(request)}` }),
   );
   app.setErrorHandler((error: FastifyError, request, reply) => {
     if (error instanceof InvalidRequestError)
@@ -200,6 +201,12 @@ function detailOf(error: FastifyError, request: FastifyRequest): string {
 
 function isClientError(status: number): status is ProblemStatus & (400 | 408 | 413 | 415) {
   return status in PROBLEMS && status < 500;
+}
+
+/** The suffix of a 404 of a path that exists only if a setting is enabled. */
+function hintOf(request: FastifyRequest): string {
+  const isSubmit = SUBMIT_PATHS.some((path) => path === pathOf(request));
+  return isSubmit ? ': upstreams.<name>.submit.enabled is false for each upstream' : '';
 }
 
 function pathOf(request: FastifyRequest): string {

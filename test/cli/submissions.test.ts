@@ -29,6 +29,22 @@ describe('status', () => {
     expect(stdout).toMatch(/history\n.*tracking\n.*finalized {2}\(upstream: Finalized\)\n$/s);
   });
 
+  it('shows the options before and after each change in the history', async () => {
+    await post(app.url, { submission_id: 'changed', upstream: 'other', metadata: { order: 1 }, stuck_after_s: 60 });
+    for (const body of [{ metadata: { order: 2, note: '\u001b[31m' }, stuck_after_s: 90 }, { metadata: null }])
+      await call(app.url, pathOf('changed'), { method: 'PATCH', body });
+    await call(app.url, pathOf('changed'), { method: 'DELETE' });
+    await post(app.url, { submission_id: 'changed', upstream: 'other', retrack: true });
+    const { stdout } = await run(['status', 'changed']);
+    const [first, updated, removed, cancelled, retracked] = stdout.split('history\n')[1]?.split('\n') ?? [];
+    expect(first).toMatch(/^ +\S+ {2}tracking$/);
+    expect(updated).toContain('tracking  stuck_after_s: 60 → 90  metadata: {"order":1} → {"order":2,"note":"');
+    expect(updated).not.toContain('\u001b');
+    expect(removed).toMatch(/tracking {2}metadata: \{.+\} → none$/);
+    expect(cancelled).toMatch(/cancelled$/);
+    expect(retracked).toMatch(/tracking {2}tracked_at: \S+Z → \S+Z {2}deadline_at: \S+Z → \S+Z/);
+  });
+
   it('prints the same JSON as the HTTP interface', async () => {
     const id = await finalized();
     const { stdout } = await run(['status', id, '--json']);

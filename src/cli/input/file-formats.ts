@@ -68,14 +68,19 @@ function csvFormat(
       const cell = isEscaped ? unescapeFormulas(cells[index] ?? '') : (cells[index] ?? '').trim();
       return cell === '' ? [] : [[name, cellValue(name, cell)]];
     });
+    if (fields.some(([name, value]) => name === 'metadata' && value === undefined))
+      return { problem: 'metadata: is not valid JSON' };
     return { fields: Object.fromEntries(fields) };
   };
   return { format: { togglesQuote: (line) => line.split('"').length % 2 === 0, fieldsOf }, isHeader: true };
 }
 
-/** Returns the value of a cell. Text that is not of the column's type stays text, which the validation refuses. */
+/**
+ * Returns the value of a cell; undefined for metadata that is not JSON. Other text that is not of the column's type stays text,
+ * which the validation refuses.
+ */
 function cellValue(column: string, cell: string): unknown {
-  if (column === 'metadata') return parsed(cell) ?? cell;
+  if (column === 'metadata') return parsed(cell);
   if (column === 'retrack' && (cell === 'true' || cell === 'false')) return cell === 'true';
   if (column.endsWith('_s') && NUMBER.test(cell)) return Number(cell);
   return cell;

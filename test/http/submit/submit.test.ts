@@ -380,7 +380,9 @@ it('never sends the body of a client that disconnects before its end', async () 
 it('needs a credential of dawatch, and does not exist unless it is enabled', async () => {
   expect((await submit({}, '/v1/submit_data', { 'x-api-key': 'wrong-key-of-this-test' })).status).toBe(401);
   const response = await submitTo(disabled.url);
-  expect(problemOf(response).detail).toBe('there is no POST /v1/submit_data');
+  expect(problemOf(response).detail).toBe(
+    'there is no POST /v1/submit_data: upstreams.<name>.submit.enabled is false for each upstream',
+  );
 });
 
 it('describes both endpoints in the OpenAPI document, with examples', async () => {

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { SubmissionStatus, SubmissionWithHistory } from '../../../client/index.ts';
+import type { OptionChanges, SubmissionStatus, SubmissionWithHistory } from '../../../client/index.ts';
 import { STATUSES } from '../../../domain/submission.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { type ConnectOptions, connect, withServer } from '../../connect.ts';
@@ -9,6 +9,8 @@ import { toJson } from '../../output/json.ts';
 import { submissionTable } from './list.ts';
 
 const MAX_CHARS = 6_000;
+/** Of each value before and after a change. */
+const MAX_CHANGE_CHARS = 300;
 
 type Options = ConnectOptions & { status?: SubmissionStatus; limit: number; json?: boolean };
 
@@ -63,11 +65,24 @@ function paragraph(submission: SubmissionWithHistory): string {
   const history = submission.history.map((entry) => {
     const state = entry.upstream_state === null ? '' : `  (upstream: ${entry.upstream_state})`;
     const why = `${state}${entry.error === null ? '' : `  ${entry.error}`}`;
-    return `    ${escapeText(entry.at)}  ${coloured(entry.status)}${escapeText(why, MAX_CHARS)}`;
+    return `    ${escapeText(entry.at)}  ${coloured(entry.status)}${escapeText(why, MAX_CHARS)}${changesText(entry.changes)}`;
   });
   const head = shown.map(([name, value]) => {
     const text = escapeText(String(value), MAX_CHARS);
     return `  ${name.padEnd(15)} ${name === 'status' ? coloured(text) : text}`;
   });
   return [escapeText(submission.submission_id), ...head, '  history', ...history].join('\n');
+}
+
+/** Returns the options before and after a change; empty if none has changed. */
+function changesText(changes: OptionChanges = {}): string {
+  const texts = Object.entries(changes).map(
+    ([name, { from, to }]) => `${name}: ${changeValue(from)} → ${changeValue(to)}`,
+  );
+  return texts.map((text) => `  ${text}`).join('');
+}
+
+function changeValue(value: unknown): string {
+  if (value === null) return 'none';
+  return escapeText(typeof value === 'string' ? value : JSON.stringify(value), MAX_CHANGE_CHARS);
 }
