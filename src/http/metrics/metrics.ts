@@ -65,9 +65,8 @@ export function createMetrics({ version, tenant }: { version: string; tenant?: s
   };
 }
 
-const LAG = 'nodejs_eventloop_lag_(?:min|max|mean|stddev|p50|p90|p99)_seconds';
 const EMPTY_LAG = /^nodejs_eventloop_lag_mean_seconds NaN$/im;
-const LAG_SAMPLES = new RegExp(`^${LAG} .*\n`, 'gm');
+const LAG_SAMPLES = /^nodejs_eventloop_lag_(?:min|max|mean|stddev|p50|p90|p99)_seconds .*\n/gm;
 
 /** Removes statistics of no delays: at the first scrape and right after another one, nothing was measured yet. */
 function withoutEmptyLag(text: string): string {

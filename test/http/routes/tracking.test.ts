@@ -196,5 +196,6 @@ it('lists 100 by default, and only of the requested status', async () => {
   expect(listOf(await call(app.url, '/v1/submissions?status=finalized'))).toEqual({
     submissions: [],
     next_cursor: null,
+    examined_to: null,
   });
 });

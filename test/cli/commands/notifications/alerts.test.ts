@@ -97,7 +97,7 @@ describe('channels', () => {
     const { code, stdout } = await run(['channels', 'list'], cliProcess);
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^name +type +address +events +waiting +dead\nops +slack +\S+\/\*{8} +alert\.\* +\d+ +\d+$/m,
+      /^name +type +address +events +waiting +dead +last success +last failure\nops +slack +\S+\/\*{8} +alert\.\* +\d+ +\d+ +\S+ +\S+$/m,
     );
     expect((await run(['channels', 'list', '--json'])).stdout).not.toContain('SECRET');
   });
