@@ -9,6 +9,9 @@ import { withWaitIndicator } from './output/wait-indicator.ts';
 
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
 const ADMIN_ADVICE = 'create one with `dawatch token create --role admin --name …`';
+const OPERATOR_ADVICE = 'create one with `dawatch token create --role operator --name …`';
+const TENANT_ADVICE =
+  'with --tenant, set DAWATCH_API_KEY to a token with the role admin and without a tenant: `dawatch token create --role admin --name …`';
 
 export type ConnectOptions = { server?: string; tenant?: string };
 
@@ -35,7 +38,7 @@ function withTenant(command: Command): Command {
   );
 }
 
-/** Adds the options of a command that needs the role admin. */
+/** Adds the options of a command that needs the role admin or operator. */
 export function withAdmin(command: Command): Command {
   return withTenant(withAddress(command)).addHelpText('after', `\nThe token is read from ${ADMIN_VARIABLE}.`);
 }
@@ -43,6 +46,15 @@ export function withAdmin(command: Command): Command {
 /** Runs requests with the admin token. Throws a CommandError without a token. */
 export function requestAsAdmin<T>(options: ConnectOptions, request: (client: DawatchClient) => Promise<T>): Promise<T> {
   return requestWithToken(options, { variables: [ADMIN_VARIABLE], advice: ADMIN_ADVICE }, request);
+}
+
+/** Runs requests for which the role operator suffices. Throws a CommandError without a token. */
+export function requestAsOperator<T>(
+  options: ConnectOptions,
+  request: (client: DawatchClient) => Promise<T>,
+): Promise<T> {
+  const advice = options.tenant === undefined ? OPERATOR_ADVICE : ADMIN_ADVICE;
+  return requestWithToken(options, { variables: [ADMIN_VARIABLE], advice }, request);
 }
 
 /** Returns the address of the server. */
@@ -57,7 +69,9 @@ export function connect(options: ConnectOptions): DawatchClient {
   const apiKey = config.auth.api_key;
   if (apiKey === undefined)
     throw new CommandError(
-      'set DAWATCH_API_KEY to the service key that `dawatch serve` printed at its first start, or create one: `dawatch token create --role service --name …`',
+      options.tenant === undefined
+        ? 'set DAWATCH_API_KEY to the service key that `dawatch serve` printed at its first start, or create one: `dawatch token create --role service --name …`'
+        : TENANT_ADVICE,
       ExitCode.usage,
     );
   return new DawatchClient({ url, apiKey, tenant: options.tenant });

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { escapeText } from '../../../domain/text.ts';
 import { firstAttempt, printTested } from '../../await-delivery.ts';
-import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
+import { type ConnectOptions, requestAsAdmin, requestAsOperator, withAdmin } from '../../connect.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
@@ -22,7 +22,7 @@ function addList(channels: Command): void {
     .description('List the channels with the events that they receive. Secrets in addresses are masked.')
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .action(async (options: Options) => {
-      const all = await requestAsAdmin(options, (client) => client.channels.list());
+      const all = await requestAsOperator(options, (client) => client.channels.list());
       const rows = all.channels.map(({ name, type, address, routes, deliveries: { waiting, dead }, ...channel }) => {
         const events = routes.map(({ types, metadata }) =>
           [types.join(','), ...(metadata ? [JSON.stringify(metadata)] : [])].join(' '),

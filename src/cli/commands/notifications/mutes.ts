@@ -2,7 +2,7 @@ import { Argument, type Command } from 'commander';
 import type { Mute, NewMute } from '../../../client/index.ts';
 import { ALERT_RULES } from '../../../domain/notifications/alert.ts';
 import { escapeText } from '../../../domain/text.ts';
-import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
+import { type ConnectOptions, requestAsAdmin, requestAsOperator, withAdmin } from '../../connect.ts';
 import { numberFrom, parseCount } from '../../input/numbers.ts';
 import { parseAhead } from '../../input/since.ts';
 import { toJson } from '../../output/json.ts';
@@ -41,7 +41,7 @@ export function addMutes(alerts: Command): void {
     .option('--limit <count>', 'maximum number of mutes, 1 to 1000', parseCount, 100)
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .action(async ({ limit, ...options }: Options & { limit: number }) => {
-      const page = await requestAsAdmin(options, (client) => client.alerts.mutes({ limit }));
+      const page = await requestAsOperator(options, (client) => client.alerts.mutes({ limit }));
       const head = ['id', 'from', 'until', 'rule', 'subject', 'by', 'reason'];
       const rows = page.mutes.map(({ id, from, until, rule, subject, created_by, reason }) =>
         [String(id), from, until, rule ?? 'all alerts', subject ?? '-', created_by, reason].map((text) =>

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { DawatchClient, Delivery, DeliveryPage, DeliveryQuery } from '../../../client/index.ts';
 import { DELIVERY_STATES, type DeliveryState } from '../../../domain/notifications/delivery.ts';
 import { escapeText } from '../../../domain/text.ts';
-import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
+import { type ConnectOptions, requestAsAdmin, requestAsOperator, withAdmin } from '../../connect.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { collectTypes } from '../../input/event-filter.ts';
 import { numberFrom, parseCount } from '../../input/numbers.ts';
@@ -81,7 +81,7 @@ Examples:
       const { destination, state, since, until, limit } = options;
       const query = { webhook_id, submission_id, event_id, event_type, destination, state, since, until };
       const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
-      const page = await requestAsAdmin(options, (client) => readPages(client, given, limit));
+      const page = await requestAsOperator(options, (client) => readPages(client, given, limit));
       process.stdout.write(options.json ? `${toJson(page)}\n` : table([COLUMNS, ...page.deliveries.map(cells)]));
     });
 }
@@ -104,7 +104,7 @@ function addShow(deliveries: Command): void {
     .argument('<id>', 'number of the delivery, from `dawatch deliveries list`', parseNumber)
     .option('--json', 'print JSON, as returned by the HTTP interface, including the event')
     .action(async (id: number, options: Options) => {
-      const delivery = await requestAsAdmin(options, (client) => client.deliveries.get(id));
+      const delivery = await requestAsOperator(options, (client) => client.deliveries.get(id));
       process.stdout.write(options.json ? `${toJson(delivery)}\n` : deliveryText(delivery));
     });
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Report, ReportQuery, ReportSums } from '../../../client/index.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { toReportCsv } from '../../../http/routes/reports/report-csv.ts';
-import { type ConnectOptions, connect, requestAsAdmin, withServer } from '../../connect.ts';
+import { type ConnectOptions, connect, requestAsOperator, withServer } from '../../connect.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
@@ -33,7 +33,7 @@ export function addReport(program: Command): void {
     .addOption(
       new Option(
         '--by <group>',
-        'one row per group; credential needs the admin token, metadata the setting reports.metadata_key',
+        'one row per group; credential needs the role operator or admin, metadata the setting reports.metadata_key',
       )
         .choices(['none', 'upstream', 'credential', 'metadata'])
         .default('upstream'),
@@ -43,7 +43,7 @@ export function addReport(program: Command): void {
     .option('--csv', 'print CSV with a header line')
     .addHelpText(
       'after',
-      '\nWith --by credential, the token is read from DAWATCH_ADMIN_TOKEN.\n' +
+      '\nWith --by credential, a token with the role operator or admin is read from DAWATCH_ADMIN_TOKEN.\n' +
         '\nExamples:\n  dawatch report --interval total --by metadata\n  dawatch report --from 2026-01-01 --to 2026-01-31 --csv > january.csv',
     )
     .action(async (options: Options) => {
@@ -54,7 +54,7 @@ export function addReport(program: Command): void {
       );
       const query = Object.fromEntries(given) as ReportQuery;
       const report = await (group_by === 'credential'
-        ? requestAsAdmin(options, (client) => client.report(query))
+        ? requestAsOperator(options, (client) => client.report(query))
         : connect(options).report(query));
       process.stdout.write(textOf(report, options));
     });
@@ -71,7 +71,8 @@ const COLUMNS: readonly (readonly [title: string, of: (sums: ReportSums) => stri
   ['finalized', ({ submissions }) => submissions.finalized],
   ['failed', ({ submissions }) => submissions.failed],
   ['expired', ({ submissions }) => submissions.expired],
-  ['unknown', ({ submissions }) => submissions.unknown + submissions.rejected],
+  ['unknown', ({ submissions }) => submissions.unknown],
+  ['rejected', ({ submissions }) => submissions.rejected],
   ['cancelled', ({ submissions }) => submissions.cancelled],
   ['corrected', ({ corrected }) => corrected],
   ['requests', ({ requests }) => requests],

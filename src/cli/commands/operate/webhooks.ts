@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { CALLBACKS_ID } from '../../../domain/notifications/webhook.ts';
 import { escapeText } from '../../../domain/text.ts';
 import { firstAttempt, printTested } from '../../await-delivery.ts';
-import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts';
+import { type ConnectOptions, requestAsAdmin, requestAsOperator, withAdmin } from '../../connect.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { parseCount } from '../../input/numbers.ts';
 import { parseSince } from '../../input/since.ts';
@@ -36,7 +36,7 @@ function addList(webhooks: Command): void {
     .option('--limit <count>', 'maximum number of webhooks, 1 to 1000', parseCount, 100)
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .action(async ({ limit, ...options }: Options & { limit: number }) => {
-      const page = await requestAsAdmin(options, (client) => client.webhooks.list({ limit }));
+      const page = await requestAsOperator(options, (client) => client.webhooks.list({ limit }));
       const rows = page.webhooks.map((webhook) => {
         const { id, url, types, metadata, description } = webhook;
         const cells = [id, url ?? '-', types.join(','), metadata ? JSON.stringify(metadata) : '-'];
@@ -54,7 +54,7 @@ function addShow(webhooks: Command): void {
     .argument('<id>', ID)
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .action(async (id: string, options: Options) => {
-      const webhook = await requestAsAdmin(options, (client) => client.webhooks.get(id));
+      const webhook = await requestAsOperator(options, (client) => client.webhooks.get(id));
       process.stdout.write(options.json ? `${toJson(webhook)}\n` : webhookText(webhook));
     });
 }

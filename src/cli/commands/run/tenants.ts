@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type ConnectOptions, requestAsAdmin, withAddress } from '../../connect.ts';
+import { type ConnectOptions, requestAsOperator, withAddress } from '../../connect.ts';
 import { toJson } from '../../output/json.ts';
 import { table } from '../../output/table.ts';
 
@@ -12,13 +12,13 @@ export function addTenants(program: Command): void {
     .addHelpText(
       'after',
       `
-The token is read from DAWATCH_ADMIN_TOKEN, and must not belong to a tenant. Tenants are created in the settings (\`tenants\`).
+The token is read from DAWATCH_ADMIN_TOKEN, needs the role operator or admin, and must not belong to a tenant. Tenants are created in the settings (\`tenants\`).
 
 Example:
   dawatch tenants`,
     )
     .action(async (options: ConnectOptions & { json?: boolean }) => {
-      const all = await requestAsAdmin(options, (client) => client.tenants());
+      const all = await requestAsOperator(options, (client) => client.tenants());
       const rows = all.tenants.map(({ name, open, max_open, requests_per_minute, weight, ...state }) =>
         [name, open, max_open ?? '-', requests_per_minute ?? '-', weight, state.submissions.finalized]
           .concat(state.deliveries.waiting, state.deliveries.dead, state.ledger)

@@ -16,7 +16,7 @@ it('shows a table by day, the total, and the objectives', async () => {
   const lines = stdout.split('\n');
   expect(lines[0]).toMatch(/^day \(UTC\) +upstream +finalized +failed .* fees +billed$/);
   expect(lines[2]).toMatch(new RegExp(`^${today} +default +2 .* 36893488147419103230 +8$`));
-  expect(lines[3]).toMatch(/^total +3 +0 +0 +0 +1 +0 +3 +4\d(\.\d)? s .* 55340232221128654845 +12$/);
+  expect(lines[3]).toMatch(/^total +3 +0 +0 +0 +0 +1 +0 +3 +4\d(\.\d)? s .* 55340232221128654845 +12$/);
   expect(stdout).toContain(
     'objective of default: 50 % known as final within 60 s\n' +
       '  last 30 days  100 % of 3, 100 % of the error budget left\n',

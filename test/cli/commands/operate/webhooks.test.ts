@@ -208,7 +208,7 @@ describe('exits with 2 for', () => {
     const { code, stderr } = await run(['list'], { token: null });
     expect([code, stderr]).toEqual([
       2,
-      expect.stringMatching(/^dawatch: set DAWATCH_ADMIN_TOKEN to a token: .*token create --role admin/),
+      expect.stringMatching(/^dawatch: set DAWATCH_ADMIN_TOKEN to a token: .*token create --role operator/),
     ]);
   });
 });
