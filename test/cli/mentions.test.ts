@@ -46,6 +46,7 @@ const FOREIGN = [
   'requirepass',
   'retries',
   'rm',
+  'save-dev',
   'scale',
   'set',
   'start-period',
