@@ -30,7 +30,7 @@ export default defineConfig({
     env: MEMORY === undefined ? {} : { TMPDIR: MEMORY },
     testTimeout: 20_000,
     // CI machines pause and share their cores. RetryReporter prints why the first attempt failed.
-    retry: process.env.CI ? 1 : 0,
+    retry: process.env.CI ? 2 : 0,
     reporters: ['default', new RetryReporter()],
     hookTimeout: 20_000,
   },
