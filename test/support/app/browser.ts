@@ -1,5 +1,5 @@
 import type { Browser, Page, Request } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { findChromium, openChromium } from './chromium.ts';
 
 /** The reason to skip browser tests. CI never skips them: a missing Chromium is a failure there. */
@@ -34,6 +34,10 @@ export function useBrowser() {
     origins.clear();
     browser ??= openChromium();
     await browser;
+  });
+  beforeEach(async ({ task }) => {
+    // A failed attempt may have left the page of the file anywhere, and signed out.
+    if ((task.result?.retryCount ?? 0) > 0) for (const page of ofFile) await recover(page);
   });
   afterEach(async () => {
     await release(ofTest.splice(0));
@@ -110,7 +114,24 @@ async function close(): Promise<void> {
   await (await closed)?.close();
 }
 
+/** The token of each page that has signed in. */
+const tokens = new WeakMap<Page, string>();
+
+async function recover(page: Page): Promise<void> {
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await page.reload();
+  const token = tokens.get(page);
+  const form = page.getByLabel('Token', { exact: true });
+  await form
+    .or(page.getByRole('button', { name: 'Sign out' }))
+    .or(page.getByRole('button', { name: 'Menu' }))
+    .first()
+    .waitFor();
+  if (token !== undefined && (await form.isVisible())) await signIn(page, token);
+}
+
 export async function signIn(page: Page, token: string): Promise<void> {
+  tokens.set(page, token);
   await page.getByLabel('Token', { exact: true }).fill(token);
   await page.keyboard.press('Enter');
   await page
