@@ -18,6 +18,7 @@ import { withTimeout } from './platform/with-timeout.ts';
 import type { WatcherListener } from './watch/listeners.ts';
 import { ON_DEMAND_WAIT_MS } from './watch/poll-turns.ts';
 import { openLedger } from './wiring/ledger.ts';
+import { redisOf } from './wiring/redis.ts';
 import { auditReload, SettingsReload, type SettingsSource } from './wiring/reload.ts';
 import type { startScaling as StartScaling } from './wiring/scaling.ts';
 import { startServices } from './wiring/services.ts';
@@ -52,6 +53,8 @@ export type AppDeps = {
   log: Log;
   clock: Clock;
   random: () => number;
+  /** Called if the disk failed to take what was committed: the process must end at once. Default: the error is uncaught. */
+  onSyncFailed?: (error: unknown) => void;
   /** Receives the service key that is generated if none is configured. It is stored only as a hash. */
   onNewKey: (key: string) => void;
   /** Receives everything the watcher commits, like the log. */
@@ -65,7 +68,7 @@ export type AppDeps = {
  * Throws StartError, LedgerError, or an error of listening.
  */
 export async function startApp(deps: AppDeps): Promise<App> {
-  const { config, log, clock, random } = deps;
+  const { config, log, clock, random, onSyncFailed } = deps;
   const upstreams = usableUpstreams(config);
   const opened: (() => unknown)[] = [];
   let closeBy = Number.POSITIVE_INFINITY;
@@ -77,13 +80,16 @@ export async function startApp(deps: AppDeps): Promise<App> {
   try {
     const metrics = createMetrics({ version: VERSION });
     const { counters } = metrics;
-    const { ledger, onUnreadable } = openLedger({ config, clock, log, counters });
+    const { ledger, onUnreadable } = openLedger({ config, clock, log, counters, onSyncFailed });
     opened.push(() => ledger.close());
     const first = ensureCredential({ config, ledger, now: clock.now() });
     if (first.kind === 'refused') throw new StartError(first.reason);
-    if (first.kind === 'made') deps.onNewKey(first.key);
-    let credentials = credentialsOf(config.auth, ledger.credentials, clock);
-    const tenants = new Tenants({ config, clock, log });
+    if (first.kind === 'made') {
+      await ledger.whenDurable();
+      deps.onNewKey(first.key);
+    }
+    let credentials = credentialsOf(config.auth, ledger.credentials, clock, config.oidc.issuer);
+    const tenants = new Tenants({ config, clock, log, onSyncFailed });
     opened.push(() => tenants.close(leftMs));
 
     const traces = await startTracing(deps.tracing, { clock, log, version: VERSION });
@@ -127,18 +133,19 @@ export async function startApp(deps: AppDeps): Promise<App> {
         if (!next.auth.api_key && !next.auth.admin_token && !next.oidc.issuer && !ledger.credentials.isAnyKept())
           throw new StartError('no credential would be left: set DAWATCH_API_KEY, or run `dawatch token create`');
         const applyRouting = await notifications.prepare(next);
-        const applyTenants = await tenants.prepare(next);
-        return () => {
-          credentials = credentialsOf(next.auth, ledger.credentials, clock);
+        const preparedTenants = await tenants.prepare(next);
+        const apply = () => {
+          credentials = credentialsOf(next.auth, ledger.credentials, clock, next.oidc.issuer);
           users.useBearer(next.upstreams.default.bearer);
           applyRouting();
-          applyTenants();
+          preparedTenants.apply();
           for (const [name, upstream] of changed) {
             clients.get(name)?.useApiKey(upstream.api_key);
             submitters.get(name)?.submitter.useApiKey(upstream.api_key);
             watcher.reconfigure(name, budgetOf(upstream));
           }
         };
+        return { apply, discard: preparedTenants.discard };
       },
       record: auditReload(ledger, clock),
       clock,
@@ -233,9 +240,9 @@ async function startScaling({
   config,
   ...deps
 }: { config: Config } & Omit<Parameters<typeof StartScaling>[0], 'redis' | 'tenants'>) {
-  const { url } = config.redis;
-  if (url === undefined) return undefined;
+  const redis = redisOf(config);
+  if (!redis) return undefined;
   // Loaded on demand: importing BullMQ would slow every start (row `start` of `npm run bench`).
   const { startScaling: start } = await import('./wiring/scaling.ts');
-  return start({ redis: { ...config.redis, url }, tenants: Object.keys(config.tenants), ...deps });
+  return start({ redis, tenants: Object.keys(config.tenants), ...deps });
 }

@@ -12,7 +12,6 @@ export const row: Row = {
     {
       what: 'posts per second of one id each from 64 connections, tracked durably',
       beside: 'bare fastify that reads them, sends responses of the same size, and stores nothing',
-      target: { min: 0.5 },
       unit: '',
       value: ({ dawatch = 0, bare = 0 }) => dawatch / bare,
       context: ({ dawatch = 0, bare = 0, cpuUs = 0, bareCpuUs = 0 }) =>
@@ -28,6 +27,7 @@ export const row: Row = {
     {
       what: 'the same posts',
       beside: 'bare fastify that only inserts the same rows, with one commit per turn of the event loop',
+      target: { min: 0.85 },
       unit: '',
       value: ({ dawatch = 0, minimal = 0 }) => dawatch / minimal,
       context: ({ dawatch = 0, minimal = 0, bare = 0, minimalCpuUs = 0 }) =>

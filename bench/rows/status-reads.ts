@@ -14,7 +14,6 @@ export const row: Row = {
     {
       what: `status reads per second, random ones of ${TRACKED.toLocaleString('en')} in the ledger`,
       beside: 'bare fastify that sends a constant response of the same size',
-      target: { min: 0.7 },
       unit: '',
       value: ({ dawatch = 0, bare = 0 }) => dawatch / bare,
       context: ({ dawatch = 0, bare = 0, cpuUs = 0, bareCpuUs = 0 }) =>
@@ -23,6 +22,7 @@ export const row: Row = {
     {
       what: 'the same reads',
       beside: 'bare fastify that only reads them from the same tables, with one transaction per turn of the event loop',
+      target: { min: 0.85 },
       unit: '',
       value: ({ dawatch = 0, minimal = 0 }) => dawatch / minimal,
       context: ({ dawatch = 0, minimal = 0, bare = 0, minimalCpuUs = 0 }) =>

@@ -24,9 +24,8 @@ export const row: Row = {
   rounds: ROUNDS,
   metrics: [
     {
-      what: 'webhook deliveries per second, signed, each attempt recorded in the ledger (synchronous=FULL)',
+      what: 'webhook deliveries per second, signed, each attempt recorded in the ledger',
       beside: 'a bare undici Pool that posts the same body',
-      target: { min: 0.6 },
       unit: '',
       value: ({ dawatch = 0, bare = 0 }) => dawatch / bare,
       context: ({ dawatch = 0, bare = 0, cpuUs = 0, bareCpuUs = 0 }) =>
@@ -36,6 +35,7 @@ export const row: Row = {
       what: 'the same deliveries',
       beside:
         'the same Pool that also reads each finished body from the same tables, signs it, and stores its attempt there',
+      target: { min: 0.8 },
       unit: '',
       value: ({ dawatch = 0, minimal = 0 }) => dawatch / minimal,
       context: ({ dawatch = 0, minimal = 0, bare = 0, minimalCpuUs = 0 }) =>

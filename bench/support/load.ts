@@ -14,6 +14,9 @@ export type Load = {
 };
 export type LoadResult = { perSecond: number; requests: number; cpuS: number };
 
+/** The end of a body in chunks; bodies of JSON do not contain it. */
+const LAST_CHUNK = '\r\n0\r\n\r\n';
+
 const [load] = JSON.parse(process.argv[2] ?? '[]') as [Load];
 const { hostname, port } = new URL(load.url);
 const nextRequest = 'newIds' in load.send ? postOf(load.send.newIds) : getOf(load.send.idsIn);
@@ -46,8 +49,8 @@ function getOf(file: string): () => string {
 /** Resolves when nothing is left to send; rejects on a response other than 2xx. */
 function sendOnOne(): Promise<void> {
   return new Promise((resolve, reject) => {
-    /** Bytes of the response that have not arrived yet. */
-    let left = 0;
+    /** Takes the next bytes of a response. Returns whether it is complete. Undefined: none has begun. */
+    let endsWith: ((chunk: Buffer) => boolean) | undefined;
     const send = () => {
       if (sent >= requests || performance.now() >= endsAt) {
         socket.end();
@@ -58,8 +61,10 @@ function sendOnOne(): Promise<void> {
       socket.write(nextRequest(), 'latin1');
     };
     const take = (size: number, buffer: Uint8Array): boolean => {
-      left = left === 0 ? lengthOf(Buffer.from(buffer.buffer, buffer.byteOffset, size)) - size : left - size;
-      if (left === 0) {
+      const chunk = Buffer.from(buffer.buffer, buffer.byteOffset, size);
+      endsWith ??= responseOf(chunk);
+      if (endsWith(chunk)) {
+        endsWith = undefined;
         completed += 1;
         send();
       }
@@ -71,12 +76,25 @@ function sendOnOne(): Promise<void> {
   });
 }
 
-/** Returns the length of the whole response, whose head is completely in the first chunk. */
-function lengthOf(chunk: Buffer): number {
-  const head = chunk.toString('latin1', 0, 2_048);
+/** Returns a function that is called with each chunk of a response, whose head is completely in the first one. */
+function responseOf(first: Buffer): (chunk: Buffer) => boolean {
+  const head = first.toString('latin1', 0, 2_048);
   const end = head.indexOf('\r\n\r\n');
   const status = head.charCodeAt(9);
+  const isChunked = /\r\ntransfer-encoding: chunked\r\n/i.test(head);
   const length = head.indexOf('content-length: ');
-  if (status !== 50 /* 2xx */ || end === -1 || length === -1) throw new Error(`unexpected response: ${head}`);
-  return end + 4 + Number.parseInt(head.slice(length + 16, length + 26), 10);
+  if (status !== 50 /* 2xx */ || end === -1 || (length === -1 && !isChunked))
+    throw new Error(`unexpected response: ${head}`);
+  if (isChunked) {
+    let tail = '';
+    return (chunk) => {
+      tail = (tail + chunk.toString('latin1', Math.max(0, chunk.length - LAST_CHUNK.length))).slice(-LAST_CHUNK.length);
+      return tail === LAST_CHUNK;
+    };
+  }
+  let left = end + 4 + Number.parseInt(head.slice(length + 16, length + 26), 10);
+  return (chunk) => {
+    left -= chunk.length;
+    return left === 0;
+  };
 }

@@ -4,7 +4,7 @@ import { objectivesOf } from '../config/objectives.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Tracer } from '../domain/tracking/tracing.ts';
-import { preferBearer, requireScope } from './access/access.ts';
+import { preferBearer, requireCurrentCaller, requireScope } from './access/access.ts';
 import { clientAddressReader } from './access/client-address.ts';
 import { addCors } from './access/cors.ts';
 import { CredentialLock } from './access/credential-lock.ts';
@@ -16,6 +16,7 @@ import { registerEvents } from './feed/events.ts';
 import { Admission } from './load/admission.ts';
 import { coalesceRequests, coalesceResponses } from './load/coalescing.ts';
 import { limitPipelining, limitUnreadResponses } from './load/connection-limits.ts';
+import { awaitDurability } from './load/durable-responses.ts';
 import { serializeExpensiveRoutes } from './load/expensive-routes.ts';
 import { enforceResponseDeadline } from './load/response-deadline.ts';
 import { dropStalledReaders, requestTimeouts, requireReceiveRate } from './load/slow-clients.ts';
@@ -48,6 +49,7 @@ import { registerUsers } from './routes/users.ts';
 import { registerWebhooks } from './routes/webhooks.ts';
 import type { Services, Users } from './services.ts';
 import { registerOidc } from './session/oidc-route.ts';
+import { Provider } from './session/provider.ts';
 import { registerSession } from './session/route.ts';
 import { Sessions } from './session/sessions.ts';
 import { registerDashboard } from './static-files.ts';
@@ -100,7 +102,9 @@ const COMPILERS = {
 
 /** Builds the server. The caller starts and closes it. Hooks run in the order of the calls below. */
 export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
-  const { ledger, metrics, tenants } = deps;
+  const { metrics, tenants } = deps;
+  // Has the credentials of all tenants, in which a request finds its tenant.
+  const { ledger } = deps;
   const { server, limits, reports } = deps.config;
   const objectives = objectivesOf(deps.config);
   /** Limit for receiving a complete request, and for a client that reads nothing of its response. */
@@ -157,6 +161,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   handleUnroutedMethods(app);
   serializeExpensiveRoutes(app);
   limitUnreadResponses(app);
+  awaitDurability(app, ledger);
   coalesceResponses(app);
 
   app.addHook(
@@ -176,7 +181,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   addDocumentation(app, deps.version);
   await app.register(async (open) => {
     registerHealth(open, { ...deps, authenticator });
-    registerMetrics(open, { ...deps, objectives, waitingIds: () => admission.waitingIds });
+    registerMetrics(open, { ...deps, authenticator, objectives, waitingIds: () => admission.waitingIds });
     registerDashboard(open);
   });
   await app.register(async (guarded) => {
@@ -184,32 +189,39 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     admission.boundHeldOpen(guarded);
     await routes.register(guarded, deps, (scope, services) => {
       const own = { ...deps, ...services };
-      registerSubmissions(scope, { ...own, admission });
+      registerSubmissions(scope, { ...own, authenticator, admission });
       registerSubmissionInfo(scope, own);
       registerEvents(scope, { ...own, authenticator, events: own.ledger.outbox });
       registerPacing(scope, own);
       registerOverview(scope, { ...own, readers: () => own.feed.readers });
-      registerReports(scope, { ...own, objectives, metadataKey: reports.metadata_key ?? null });
+      registerReports(scope, {
+        ...own,
+        credentials: ledger.credentials,
+        objectives,
+        metadataKey: reports.metadata_key ?? null,
+      });
       registerAlerts(scope, own);
       return registerSubmit(scope, { ...own, admission });
     });
   });
   await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
   await app.register(async (open) => {
-    registerSession(open, { ...deps, authenticator, sessions });
-    registerOidc(open, { ...deps, onRefused: (address) => onRefused('oidc', address) });
+    const provider = new Provider(() => deps.settings().oidc);
+    registerSession(open, { ...deps, authenticator, sessions, provider });
+    registerOidc(open, { ...deps, provider, onRefused: (address) => onRefused('oidc', address) });
   });
   await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));
   await app.register(async (guarded) => {
     preferBearer(guarded);
     guarded.addHook('onRequest', requireScope(authenticator));
+    guarded.addHook('preHandler', requireCurrentCaller(authenticator));
     await routes.register(guarded, deps, (scope, services) => {
       const own = { ...deps, ...services };
       registerAudit(scope, own);
       registerErasures(scope, own);
-      // Credentials of all tenants are in one ledger, in which a request finds its tenant.
       const credentials = own.tenant === null ? ledger.credentials : ledger.credentials.ofTenant(own.tenant);
-      registerCredentials(scope, { ...deps, ledger: { credentials, audit: ledger.audit } });
+      const auditOf = (tenant: string) => tenants.get(tenant)?.services.ledger.audit;
+      registerCredentials(scope, { ...deps, ledger: { credentials, audit: ledger.audit, auditOf } });
       registerWebhooks(scope, own);
       registerDeliveries(scope, own);
       registerAlertChanges(scope, own);

@@ -24,8 +24,9 @@ import { Mutes } from './deliveries/mutes.ts';
 import { Webhooks } from './deliveries/webhooks.ts';
 import { FanOut } from './events/fan-out.ts';
 import { Outbox } from './events/outbox.ts';
-import { LedgerDatabase } from './file/ledger-database.ts';
+import { CommittedChanges, LedgerDatabase } from './file/ledger-database.ts';
 import { type OpenOptions, openDatabase, probe } from './file/open.ts';
+import { LogSync } from './file/sync/log-sync.ts';
 import { Erasure } from './maintenance/erasure.ts';
 import { claimPrimary } from './maintenance/primary.ts';
 import { Pruning } from './maintenance/pruning.ts';
@@ -42,8 +43,9 @@ import { SubmissionWriter } from './submissions/submission-writer.ts';
 import { UpstreamStore } from './submissions/upstream-store.ts';
 
 /**
- * The source of truth, in one SQLite file. Every method that writes is one transaction: when it returns, its changes are on
- * the disk; when it throws LedgerError, none of them is kept. Listeners are called after the commit.
+ * The source of truth, in one SQLite file. Every method that writes is one transaction: when it returns, its changes are
+ * committed, and `whenDurable` resolves when they are on the disk; when it throws LedgerError, none of them is kept. Listeners
+ * are called after the commit.
  */
 export class Ledger implements WatcherLedger {
   readonly file: string;
@@ -73,16 +75,28 @@ export class Ledger implements WatcherLedger {
   readonly #close: () => void;
   readonly #store: SubmissionStore;
   readonly #upstreams: UpstreamStore;
+  readonly #changed: CommittedChanges<string>;
 
-  constructor(options: OpenOptions) {
+  /**
+   * `deferredSync`: commits do not wait for the disk, see file/sync/log-sync.ts; `onFailed` must end the process. Default: each commit
+   * waits, and `whenDurable` returns undefined.
+   */
+  constructor(options: OpenOptions & { deferredSync?: { onFailed: (error: unknown) => void } }) {
     const { db, tightened, installation, close } = openDatabase(options);
-    const database = new LedgerDatabase(db, options.file);
+    const sync = options.deferredSync && new LogSync(db, options.deferredSync.onFailed);
+    const database = new LedgerDatabase(db, options.file, sync);
     const counts = new StatusCounts(database);
     this.file = options.file;
     this.tightened = tightened;
     this.#db = database;
     this.#installation = installation;
-    this.#close = close;
+    this.#close = () => {
+      try {
+        sync?.close();
+      } finally {
+        close();
+      }
+    };
     this.credentials = new CredentialStore(database);
     this.audit = new AuditTrail(database);
     this.sessions = new SessionStore(database, this.audit);
@@ -103,11 +117,23 @@ export class Ledger implements WatcherLedger {
     this.mutes = new Mutes(database);
     this.alerts = new Alerts(database, this);
     this.#upstreams = new UpstreamStore(database);
-    this.#store = new SubmissionStore(database, new SubmissionWriter(database, this.outbox, counts), this.quota);
+    this.#changed = new CommittedChanges(database);
+    const writer = new SubmissionWriter(database, { outbox: this.outbox, counts, changed: this.#changed });
+    this.#store = new SubmissionStore(database, writer, this.quota);
   }
 
   close(): void {
     this.#close();
+  }
+
+  /** See LedgerDatabase. */
+  whenDurable(): Promise<void> | undefined {
+    return this.#db.whenDurable();
+  }
+
+  /** Whether the newest change of a submission is committed, and not on the disk yet. */
+  isUnsynced({ submissionId }: Submission): boolean {
+    return this.#changed.unsynced.some((changed) => changed.includes(submissionId));
   }
 
   /** Makes this server the primary of the ledger. Must be called before anything else is written. See maintenance/primary.ts. */

@@ -12,11 +12,27 @@ const DAY_MS = 86_400_000;
 /** After this number of unreadable rows they are reported again: such a ledger has to be restored from a backup. */
 const MAX_REPORTED = 10_000;
 
-type LedgerDeps = { config: Config; clock: Clock; log: Log; counters: Counters };
+type LedgerDeps = {
+  config: Config;
+  clock: Clock;
+  log: Log;
+  counters: Counters;
+  /** The disk failed to take what was committed: the process must end at once. Default: the error is uncaught. */
+  onSyncFailed?: ((error: unknown) => void) | undefined;
+};
 
 /** Opens the ledger. Unreadable rows are logged and counted once each, by the ledger and by `onUnreadable`. */
-export function openLedger({ config, clock, log, counters }: LedgerDeps) {
-  const ledger = new Ledger({ file: config.database, now: clock.now() });
+export function openLedger({ config, clock, log, counters, onSyncFailed = throwUncaught }: LedgerDeps) {
+  const ledger = new Ledger({
+    file: config.database,
+    now: clock.now(),
+    deferredSync: {
+      onFailed(error) {
+        log.error({ err: error }, 'ledger.sync_failed');
+        onSyncFailed(error);
+      },
+    },
+  });
   if (ledger.tightened.length > 0) log.warn({ files: ledger.tightened }, 'ledger.permissions_tightened');
   const { isCopy, generation } = ledger.claim(clock.now());
   if (isCopy) log.warn({ generation }, 'ledger.continued');
@@ -33,8 +49,16 @@ export function openLedger({ config, clock, log, counters }: LedgerDeps) {
   return { ledger, onUnreadable };
 }
 
+function throwUncaught(error: unknown): void {
+  setImmediate(() => {
+    throw error;
+  });
+}
+
 /** Starts the maintenance of the ledger with the configured retention. */
-export function startMaintenance(deps: Omit<LedgerDeps, 'counters'> & { ledger: Ledger }): Maintenance {
+export function startMaintenance(
+  deps: Omit<LedgerDeps, 'counters' | 'onSyncFailed'> & { ledger: Ledger },
+): Maintenance {
   const { config, ledger, clock, log } = deps;
   const { submissions_days, submissions_max, events_days } = config.retention;
   const daysOrNever = (days: number) => (days === 0 ? null : days * DAY_MS);

@@ -1,9 +1,7 @@
-import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { Authenticator } from '../access/access.ts';
+import { type Authenticator, isOperator } from '../access/access.ts';
 import type { Readiness, TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
-import { logOf } from '../request-log.ts';
 
 /** The state of an upstream, in every response. */
 export const upstreamStateSchema = z
@@ -21,8 +19,10 @@ const redisState = z
   .describe('away: this server polls alone; events for queues and queued submissions wait')
   .meta({ id: 'RedisState' });
 const redisReason = z
-  .enum(['unreachable', 'not_answering', 'refused'])
-  .describe('Why Redis is away; refused: it refuses the password or a write')
+  .enum(['unreachable', 'not_answering', 'refused', 'cluster'])
+  .describe(
+    'Why Redis is away; refused: it refuses the password, a command or a write; cluster: it is a cluster, which is not supported',
+  )
   .meta({ id: 'RedisAwayReason' });
 
 const workerSchema = z
@@ -93,26 +93,16 @@ export function registerHealth(
   app: TypedServer,
   deps: { authenticator: Authenticator; health: () => Readiness },
 ): void {
-  app.get('/livez', { schema: OPERATIONS.getLiveness }, async () => ({ status: 'ok' as const }));
+  app.get('/livez', { config: { isDurable: true }, schema: OPERATIONS.getLiveness }, async () => ({
+    status: 'ok' as const,
+  }));
 
-  app.get('/readyz', { config: { prefersBearer: true }, schema: OPERATIONS.getReadiness }, async (request, reply) => {
+  const config = { prefersBearer: true, isDurable: true };
+  app.get('/readyz', { config, schema: OPERATIONS.getReadiness }, async (request, reply) => {
     const health = deps.health();
-    const body = readinessOf(health, { isDetailed: isOperator(request) });
+    const body = readinessOf(health, { isDetailed: isOperator(request, deps.authenticator) });
     return reply.code(health.ledgerWritable ? 200 : 503).send(body);
   });
-
-  /** Returns false if the ledger cannot be read: no credential is known then, and the states matter more. */
-  function isOperator(request: FastifyRequest): boolean {
-    try {
-      const identity = deps.authenticator.identify(request);
-      return (
-        identity.kind === 'known' && identity.caller.tenant === null && identity.caller.scopes.has('operations:read')
-      );
-    } catch (error) {
-      logOf(request).error({ err: error }, 'http.failed');
-      return false;
-    }
-  }
 }
 
 /** The route is open, so names of hosts, counts and reasons are included for operators only. */

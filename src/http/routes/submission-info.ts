@@ -5,7 +5,7 @@ import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { CachedLookup, LookupResult } from '../../watch/cached-lookup.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import { clientOf, credentialNumber, type TypedServer } from '../ports.ts';
-import { operations, problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
+import { operations, problemResponses, sendOverQuota, sendProblem, setRetryAfter } from '../problems.ts';
 import type { Tracker } from '../services.ts';
 
 const envelopeSchema = z
@@ -52,7 +52,7 @@ const OPERATIONS = operations('submissions', {
         track: z
           .enum(['true', 'false'])
           .optional()
-          .describe('true: also track it, if it is not tracked yet')
+          .describe('true: also track it, if it is not tracked yet. Needs the scope submissions:write')
           .meta({ type: 'boolean', enum: undefined }),
         upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
       })
@@ -80,6 +80,8 @@ export function registerSubmissionInfo(
           detail: `query upstream: no upstream is named ${JSON.stringify(upstream)}`,
         });
       if (query.track === 'true') {
+        if (!caller?.scopes.has('submissions:write'))
+          return sendProblem(reply, { status: 403, detail: 'track=true needs the scope submissions:write' });
         const tracked = deps.tracker.track(
           { submission_id, ...(query.upstream !== undefined && { upstream }) },
           credentialNumber(caller),
@@ -89,6 +91,7 @@ export function registerSubmissionInfo(
             status: 409,
             detail: `it is already tracked at the upstream ${tracked.submission.upstream}`,
           });
+        if (tracked.kind === 'over_quota') return sendOverQuota(reply, tracked);
       }
       return send(reply, await deps.lookup.lookUp(submission_id, upstream, clientOf(caller)));
     },

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import type { Clock } from '../../domain/clock.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { canonicalId, canRetrack, Status, type Submission } from '../../domain/submission.ts';
 import { submissionIdSchema, type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
@@ -10,7 +11,8 @@ import { updateBodySchema } from '../../domain/tracking/update-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { countEffects, type TrackEffect, type TrackedSubmission } from '../../watch/ports.ts';
 import type { Watcher } from '../../watch/watcher.ts';
-import { actorOf } from '../access/access.ts';
+import { actorOf, sendEnded, watchAccess } from '../access/access.ts';
+import type { CredentialLock } from '../access/credential-lock.ts';
 import { sendWithEtag } from '../etag.ts';
 import type { Admission } from '../load/admission.ts';
 import { batchReads } from '../load/request-batcher.ts';
@@ -66,7 +68,9 @@ const OPERATIONS = operations('submissions', {
   },
   waitForSubmission: {
     summary: 'Wait until a submission is final',
-    description: 'Responds as soon as the submission is final, or after timeout_s with its current state.',
+    description:
+      'Responds as soon as the submission is final, or after timeout_s with its current state. Ends with 401 within 15 s after the ' +
+      'credential has expired or was revoked, or its session has ended.',
     params,
     querystring: z.strictObject({ timeout_s: wholeNumber({ min: 0, max: MAX_WAIT_S }).default('30') }),
     response: { 200: submissionSchema, ...problemResponses(404) },
@@ -97,9 +101,11 @@ export function registerSubmissions(
     tracker: Pick<Tracker, 'update' | 'trackBatch'>;
     onUnreadable: ReportUnreadable;
     tracer?: Tracer | undefined;
+    authenticator: CredentialLock;
+    clock: Clock;
   },
 ): void {
-  const { ledger, watcher, admission, tracker, tracer } = deps;
+  const { ledger, watcher, admission, tracker, tracer, authenticator, clock } = deps;
   const reported = unreadableReporter(deps.onUnreadable, 'submission');
   const body = (submission: Submission, { caller }: Pick<FastifyRequest, 'caller'>) => {
     const { submissionId, callbackUrl: url } = submission;
@@ -169,23 +175,36 @@ export function registerSubmissions(
 
   registerSubmissionSearch(app, { ledger, shown: body });
 
-  app.get('/v1/submissions/:id', { config: READ, schema: OPERATIONS.getSubmission }, async (request, reply) => {
-    const { id } = request.params;
-    const found = await read(id);
-    if (!found) return notTracked(reply, id);
-    return sendWithEtag(request, reply, {
-      ...body(found.submission, request),
-      history: found.history.map((entry) => reported(found.submission.submissionId, toHistoryBody(entry))),
-    });
-  });
+  app.get(
+    '/v1/submissions/:id',
+    { config: { ...READ, isDurable: true }, schema: OPERATIONS.getSubmission },
+    async (request, reply) => {
+      const { id } = request.params;
+      const found = await read(id);
+      if (!found) return notTracked(reply, id);
+      if (ledger.isUnsynced(found.submission)) await ledger.whenDurable();
+      return sendWithEtag(request, reply, {
+        ...body(found.submission, request),
+        history: found.history.map((entry) => reported(found.submission.submissionId, toHistoryBody(entry))),
+      });
+    },
+  );
 
   app.get(
     '/v1/submissions/:id/wait',
     { config: { ...READ, staysOpen: true }, schema: OPERATIONS.waitForSubmission },
     async (request, reply) => {
       const { id } = request.params;
-      const signal = AbortSignal.any([closing.signal, goneSignal(reply)]);
-      await watcher.waitUntilFinal(() => ledger.submissions.get(id), Number(request.query.timeout_s) * 1_000, signal);
+      const caller = authenticator.identify(request);
+      const mayRead = () => authenticator.currentCaller(caller)?.scopes.has('submissions:read') === true;
+      const access = watchAccess(mayRead, clock);
+      const signal = AbortSignal.any([closing.signal, goneSignal(reply), access.ended]);
+      try {
+        await watcher.waitUntilFinal(() => ledger.submissions.get(id), Number(request.query.timeout_s) * 1_000, signal);
+      } finally {
+        access.stop();
+      }
+      if (!mayRead()) return sendEnded(reply);
       const submission = ledger.submissions.get(id);
       return submission ? reply.send(body(submission, request)) : notTracked(reply, id);
     },

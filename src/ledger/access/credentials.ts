@@ -32,8 +32,8 @@ export type CredentialRecord = {
 /** A secret that a rotation has replaced and that is still accepted. Times are epoch milliseconds. */
 export type ReplacedSecret = { validUntil: number; lastUsedAt: number | null };
 
-/** A valid credential. `lastUsedAt` is that of the secret with this hash. */
-export type FoundCredential = CredentialRecord & { hash: Buffer; isReplaced: boolean };
+/** A valid credential. `lastUsedAt` is that of the secret with this hash. `issuer`: the provider of the person; null: it has a secret. */
+export type FoundCredential = CredentialRecord & { hash: Buffer; isReplaced: boolean; issuer: string | null };
 
 /** The last use is recorded at most this often, because every write waits for the disk. */
 const LAST_USED_STEP_MS = 60_000;
@@ -99,6 +99,11 @@ export class CredentialStore {
     });
   }
 
+  /** Makes a revoked credential of a person valid again. Its sessions stay ended, because they belong to the earlier hash. */
+  readmit(id: number): void {
+    this.#db.run`UPDATE credentials SET revoked_at = NULL, hash = randomblob(32) WHERE id = ${id}`;
+  }
+
   /** Changes the name and the expiry. An expired credential with a later expiry is valid again. */
   update(id: number, { name, expiresAt }: { name: string; expiresAt: number | null }): void {
     this.#db.run`UPDATE credentials SET name = ${name}, expires_at = ${expiresAt} WHERE id = ${id}`;
@@ -124,20 +129,16 @@ export class CredentialStore {
   }
 
   /** Whether a credential other than this one, of no tenant and with the scope admin, is valid after that time. */
-  isOtherAdminValid(id: number, after: number): boolean {
-    return this.#db.row(OTHER_ADMIN, id, after) !== undefined;
+  isOtherAdminValid(id: number, after: number, { countsPeople }: { countsPeople: boolean }): boolean {
+    return this.#db.row(countsPeople ? OTHER_ADMIN : `${OTHER_ADMIN} AND ${IS_SECRET}`, id, after) !== undefined;
   }
 
   /** Returns the valid credential whose secret has this hash, also one that a rotation has replaced and that is still accepted. */
   find(hash: Buffer, now: number): FoundCredential | undefined {
-    const current = this.#db.row<CredentialRecord>(
-      `SELECT ${COLUMNS} FROM credentials WHERE hash = ? AND ${IS_VALID}`,
-      hash,
-      now,
-    );
+    const current = this.#db.row<CredentialRecord & { issuer: string | null }>(FIND_CURRENT, hash, now);
     if (current) return { ...current, hash, isReplaced: false };
     const replaced = this.#db.row<CredentialRecord>(FIND_REPLACED, hash, now, now);
-    return replaced && { ...replaced, hash, isReplaced: true };
+    return replaced && { ...replaced, hash, isReplaced: true, issuer: null };
   }
 
   /**
@@ -168,7 +169,10 @@ const IS_OWN = 'tenant IS coalesce(?, tenant)';
 const PAGE = `SELECT ${COLUMNS} FROM credentials WHERE ${IS_OWN} AND id < ? ORDER BY id DESC LIMIT ?`;
 const OTHER_ADMIN = `
   SELECT 1 FROM credentials
-  WHERE id <> ? AND tenant IS NULL AND (role = 'admin' OR ' ' || scopes || ' ' LIKE '% admin %') AND ${IS_VALID} AND ${IS_SECRET} LIMIT 1`;
+  WHERE id <> ? AND tenant IS NULL AND (role = 'admin' OR ' ' || scopes || ' ' LIKE '% admin %') AND ${IS_VALID}`;
+const FIND_CURRENT = `
+  SELECT ${COLUMNS}, (SELECT p.issuer FROM people p WHERE p.credential = credentials.id) AS issuer
+  FROM credentials WHERE hash = ? AND ${IS_VALID}`;
 const FIND_REPLACED = `
   SELECT id, role, scopes, tenant, name, created_at AS createdAt, s.last_used_at AS lastUsedAt, expires_at AS expiresAt,
          revoked_at AS revokedAt, NULL AS person

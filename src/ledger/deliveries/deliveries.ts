@@ -40,9 +40,14 @@ export class Deliveries {
     this.#results = new AttemptResults(database, fanOut, webhooks, this.channelResults);
   }
 
-  /** Calls `listener` after every commit with the destinations that have new deliveries. Returns a function that removes it. */
+  /** Calls `listener` with the destinations of new deliveries once they are on the disk. Returns a function that removes it. */
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
     return this.#fanOut.onWaiting(listener);
+  }
+
+  /** See LedgerDatabase. */
+  whenDurable(): Promise<void> | undefined {
+    return this.#db.whenDurable();
   }
 
   /** Returns the destinations of waiting deliveries, with the time of the earliest next attempt. */

@@ -78,9 +78,9 @@ export class FanOut {
     this.#webhooks = undefined;
   }
 
-  /** Calls `listener` after every commit with the destinations that have new deliveries. Returns a function that removes it. */
+  /** Calls `listener` with the destinations of new deliveries once they are on the disk. Returns a function that removes it. */
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
-    return this.#waiting.onCommitted((destinations) => listener(new Set(destinations)));
+    return this.#waiting.onDurable((destinations) => listener(new Set(destinations)));
   }
 
   /** Adds one delivery for each route that matches, except disabled webhooks. Must be called inside a transaction. */

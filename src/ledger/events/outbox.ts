@@ -36,9 +36,10 @@ export class Outbox {
     this.#added = new CommittedChanges(database);
   }
 
-  /** Returns the sequence number of the newest event, even if that was pruned; 0 if there has been none. */
+  /** Returns the sequence number of the newest event on the disk, even if that was pruned; 0 if there has been none. */
   newestSeq(): number {
-    return Number(this.#db.value("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'") ?? 0);
+    const newest = Number(this.#db.value("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'") ?? 0);
+    return Math.min(newest, this.#lastDurableSeq());
   }
 
   /** Returns the sequence number up to which events may be missing, after pruning or a restored backup; 0 if none is. */
@@ -47,11 +48,14 @@ export class Outbox {
     return Number(this.#db.value(sql) ?? 0);
   }
 
-  /** Returns the events after `seq`, oldest first, at most `limit`; empty only if there is no newer event. */
+  /**
+   * Returns the events after `seq`, oldest first, at most `limit`; empty only if there is no newer event. Events that are not on
+   * the disk yet are left out: after a power failure other events would have their numbers.
+   */
   after(seq: number, limit: number): (EventRecord | UnreadableEvent)[] {
     const events: (EventRecord | UnreadableEvent)[] = [];
     let chars = 0;
-    for (const row of this.#db.iterate<EventRow>(AFTER, seq, limit)) {
+    for (const row of this.#db.iterate<EventRow>(AFTER, seq, this.#lastDurableSeq(), limit)) {
       events.push(toEventRecord(row));
       chars += row.envelope?.length ?? 0;
       if (chars > MAX_PAGE_CHARS) break;
@@ -59,9 +63,14 @@ export class Outbox {
     return events;
   }
 
-  /** Calls `listener` after every commit that added events. Returns a function that removes the listener. */
+  /** Calls `listener` once the events that a commit added are on the disk. Returns a function that removes the listener. */
   onAppended(listener: () => void): () => void {
-    return this.#added.onCommitted(() => listener());
+    return this.#added.onDurable(() => listener());
+  }
+
+  #lastDurableSeq(): number {
+    const firstUnsynced = this.#added.unsynced[0]?.[0];
+    return firstUnsynced === undefined ? Number.MAX_SAFE_INTEGER : firstUnsynced - 1;
   }
 
   /** Must be called inside a transaction, after the change was added to the history. */
@@ -129,4 +138,4 @@ export class Outbox {
   }
 }
 
-const AFTER = `SELECT ${EVENT_COLUMNS} FROM outbox o ${EVENT_JOINS} WHERE o.seq > ? ORDER BY o.seq LIMIT ?`;
+const AFTER = `SELECT ${EVENT_COLUMNS} FROM outbox o ${EVENT_JOINS} WHERE o.seq > ? AND o.seq <= ? ORDER BY o.seq LIMIT ?`;

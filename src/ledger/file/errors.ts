@@ -64,7 +64,7 @@ function problemOf(error: unknown): Exclude<LedgerProblem, 'foreign'> | undefine
   if (['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EEXIST', 'EISDIR'].includes(code)) return 'read_only';
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') return 'corrupt';
   if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) return 'locked';
-  if (error instanceof Database.SqliteError && code.startsWith('SQLITE_IOERR')) return 'io';
+  if (code === 'EIO' || (error instanceof Database.SqliteError && code.startsWith('SQLITE_IOERR'))) return 'io';
   return undefined;
 }
 

@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3';
 import { guarded, toLedgerError } from './errors.ts';
+import type { LogSync } from './sync/log-sync.ts';
 
 /** The text of a statement, or the strings of a tagged template. The values of the template are bound as parameters. */
 type Sql = string | TemplateStringsArray;
@@ -19,11 +20,16 @@ export class LedgerDatabase {
   /** Those that return the first column only. */
   readonly #valueStatements = new Map<Sql, Database.Statement>();
   readonly #endListeners: ((committed: boolean, durationMs: number) => void)[] = [];
+  readonly #sync: LogSync | undefined;
   #isInSnapshot = false;
+  /** Whether the commit in progress has to reach the disk. */
+  #isSynced = true;
 
-  constructor(connection: Database.Database, file: string) {
+  /** `sync`: syncs what the connection commits; undefined: the connection itself syncs each commit. */
+  constructor(connection: Database.Database, file: string, sync?: LogSync) {
     this.connection = connection;
     this.file = file;
+    this.#sync = sync;
     this.#transaction = connection.transaction((work: () => unknown) => work());
   }
 
@@ -33,8 +39,9 @@ export class LedgerDatabase {
   }
 
   /**
-   * Runs `work` in a transaction: its changes are on disk when this returns, and none of them is kept if it throws. If a
-   * transaction is in progress, `work` joins it and is committed or rolled back with it. Throws inside a snapshot.
+   * Runs `work` in a transaction: when this returns, its changes are committed, and survive a crash of the process; when
+   * `whenDurable` resolves, they survive a power failure. None of them is kept if this throws. If a transaction is in progress,
+   * `work` joins it and is committed or rolled back with it. Throws inside a snapshot.
    */
   transaction<T>(work: () => T): T {
     if (this.#isInSnapshot) throw new Error('nothing can be written inside a snapshot');
@@ -44,6 +51,7 @@ export class LedgerDatabase {
     try {
       const result = guarded(this.file, () => this.#transaction.immediate(work) as T);
       committed = true;
+      if (this.#isSynced) this.#sync?.committed();
       return result;
     } finally {
       const durationMs = performance.now() - startedAt;
@@ -52,17 +60,25 @@ export class LedgerDatabase {
   }
 
   /**
-   * Runs `work` in a transaction that does not wait for the disk. A crash of the process does not undo it; a power failure can.
+   * Runs `work` in a transaction that is not synced to the disk. A crash of the process does not undo it; a power failure can.
    * For work that is repeated if it is lost.
    */
   unsyncedTransaction<T>(work: () => T): T {
     if (this.connection.inTransaction) return this.transaction(work);
-    this.connection.pragma('synchronous = NORMAL');
+    this.#isSynced = false;
     try {
       return this.transaction(work);
     } finally {
-      this.connection.pragma('synchronous = FULL');
+      this.#isSynced = true;
     }
+  }
+
+  /**
+   * Resolves when every commit until now is on the disk; undefined if it is already. Nothing that a commit promises may leave the
+   * process before. Rejects with LedgerError if the disk failed, which ends the process.
+   */
+  whenDurable(): Promise<void> | undefined {
+    return this.#sync?.whenDurable();
   }
 
   /** Runs several reads as of one moment, with one lock of the file instead of one per statement. */
@@ -78,7 +94,9 @@ export class LedgerDatabase {
 
   /** Runs a statement that returns no rows. */
   run(sql: Sql, ...parameters: unknown[]): Database.RunResult {
-    return guarded(this.file, () => this.#statement(sql).run(...parameters));
+    const result = guarded(this.file, () => this.#statement(sql).run(...parameters));
+    if (!this.connection.inTransaction) this.#sync?.committed();
+    return result;
   }
 
   /** Returns the first row; undefined if there is none. */
@@ -124,16 +142,26 @@ export class LedgerDatabase {
 
 /** Collects the changes of a transaction and reports them to listeners once it is committed. A rollback discards them. */
 export class CommittedChanges<Change> {
+  readonly #database: LedgerDatabase;
   readonly #listeners = new Set<(changes: readonly Change[]) => void>();
+  readonly #durableListeners = new Set<(changes: readonly Change[]) => void>();
   #changes: Change[] = [];
+  /** Committed changes that are not on the disk yet, oldest first. */
+  readonly #unsynced: (readonly Change[])[] = [];
 
   constructor(database: LedgerDatabase) {
+    this.#database = database;
     database.onEnd((committed) => {
       if (this.#changes.length === 0) return;
       const changes = this.#changes;
       this.#changes = [];
-      if (committed) for (const listener of this.#listeners) listener(changes);
+      if (committed) this.#committed(changes);
     });
+  }
+
+  /** Committed changes that are not on the disk yet, oldest commit first. */
+  get unsynced(): readonly (readonly Change[])[] {
+    return this.#unsynced;
   }
 
   /** Must be called inside a transaction. */
@@ -145,6 +173,31 @@ export class CommittedChanges<Change> {
   onCommitted(listener: (changes: readonly Change[]) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** Calls `listener` once the changes of a commit are on the disk. Returns a function that removes it. */
+  onDurable(listener: (changes: readonly Change[]) => void): () => void {
+    this.#durableListeners.add(listener);
+    return () => this.#durableListeners.delete(listener);
+  }
+
+  #committed(changes: readonly Change[]): void {
+    for (const listener of this.#listeners) listener(changes);
+    const durable = this.#database.whenDurable();
+    if (!durable) {
+      this.#notifyDurable(changes);
+      return;
+    }
+    this.#unsynced.push(changes);
+    // After a failed sync the process ends.
+    void durable.then(
+      () => throwLater(() => this.#notifyDurable(this.#unsynced.shift() ?? [])),
+      () => undefined,
+    );
+  }
+
+  #notifyDurable(changes: readonly Change[]): void {
+    for (const listener of this.#durableListeners) listener(changes);
   }
 }
 

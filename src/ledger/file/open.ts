@@ -188,6 +188,19 @@ function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): v
   migrate(db);
   if (maxPages !== undefined) db.pragma(`max_page_count = ${maxPages}`);
   probe(db, now);
+  // The log of a process whose disk failed may be in the cache of the system only. A reader may prevent this.
+  withoutWaiting(db, () => db.pragma('wal_checkpoint(TRUNCATE)'));
+}
+
+/** Runs `work` without waiting for locks of other connections. */
+export function withoutWaiting<T>(db: Database.Database, work: () => T): T {
+  const waitMs = Number(db.pragma('busy_timeout', { simple: true }));
+  db.pragma('busy_timeout = 0');
+  try {
+    return work();
+  } finally {
+    db.pragma(`busy_timeout = ${waitMs}`);
+  }
 }
 
 /** Writes a row, to detect a read-only or full disk before anything is acknowledged. */

@@ -5,6 +5,7 @@ import type { AuditTrail } from '../access/audit.ts';
 import { erasureDetail } from '../access/audit-chain.ts';
 import { guarded } from '../file/errors.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
+import { withoutWaiting } from '../file/open.ts';
 import { takePage } from '../file/page.ts';
 import { ReportRows } from '../stats/report-rows.ts';
 
@@ -223,16 +224,10 @@ export class Erasure {
 
   #truncateLog(): boolean {
     const { connection, file } = this.#db;
-    return guarded(file, () => {
-      const waitMs = this.#pragma('busy_timeout');
-      connection.pragma('busy_timeout = 0');
-      try {
-        const [result] = connection.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];
-        return result?.busy === 0;
-      } finally {
-        connection.pragma(`busy_timeout = ${waitMs}`);
-      }
-    });
+    const [result] = guarded(file, () =>
+      withoutWaiting(connection, () => connection.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[]),
+    );
+    return result?.busy === 0;
   }
 
   #pragma(name: string): number {

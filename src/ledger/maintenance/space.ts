@@ -1,11 +1,10 @@
 import { guarded } from '../file/errors.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
+import { withoutWaiting } from '../file/open.ts';
 import type { LedgerStats } from '../stats/ledger-stats.ts';
 
-/** SQLite checkpoints a log of 4 MiB by itself. A log of this size shows that a reader has prevented it. */
-const LARGE_WAL_BYTES = 16 * 1024 * 1024;
-/** journal_size_limit: a log keeps this size after a checkpoint. A larger log is in use by a reader. */
-const HELD_WAL_BYTES = 64 * 1024 * 1024;
+/** journal_size_limit: a log keeps this size after a checkpoint, see file/sync/checkpoints.ts. A larger log is in use by a reader. */
+const MAX_WAL_BYTES = 64 * 1024 * 1024;
 /** This many free pages, or a tenth of the file if that is more, are kept for future writes. */
 const MIN_FREE_PAGES = 256;
 /** The value of `PRAGMA auto_vacuum` for INCREMENTAL. */
@@ -23,18 +22,10 @@ export class Space {
 
   /** Truncates a large log without waiting for readers. Returns false if a reader prevents it and the log is very large. */
   checkpoint(): boolean {
-    if (this.#stats.bytes().wal < LARGE_WAL_BYTES) return true;
+    if (this.#stats.bytes().wal <= MAX_WAL_BYTES) return true;
     const { connection, file } = this.#db;
-    guarded(file, () => {
-      const waitMs = this.#pragma('busy_timeout');
-      connection.pragma('busy_timeout = 0');
-      try {
-        connection.pragma('wal_checkpoint(TRUNCATE)');
-      } finally {
-        connection.pragma(`busy_timeout = ${waitMs}`);
-      }
-    });
-    return this.#stats.bytes().wal <= HELD_WAL_BYTES;
+    guarded(file, () => withoutWaiting(connection, () => connection.pragma('wal_checkpoint(TRUNCATE)')));
+    return this.#stats.bytes().wal <= MAX_WAL_BYTES;
   }
 
   /** Returns up to `pages` free pages to the file system if there are many. Returns whether more can be returned. */

@@ -4,7 +4,7 @@ import { isFinal, type OptionChanges, Status, type Submission, type TrackRequest
 import { changesBetween, limitsFrom } from '../../domain/tracking/option-changes.ts';
 import type { TransitionResult } from '../../domain/transition.ts';
 import type { Outbox } from '../events/outbox.ts';
-import type { LedgerDatabase } from '../file/ledger-database.ts';
+import type { CommittedChanges, LedgerDatabase } from '../file/ledger-database.ts';
 import type { AddedMetadata } from './metadata-index.ts';
 import type { StatusCounts } from './status-counts.ts';
 import type { SubmissionRow } from './submission-rows.ts';
@@ -14,11 +14,17 @@ export class SubmissionWriter {
   readonly #db: LedgerDatabase;
   readonly #outbox: Outbox;
   readonly #counts: StatusCounts;
+  readonly #changed: CommittedChanges<string>;
 
-  constructor(database: LedgerDatabase, outbox: Outbox, counts: StatusCounts) {
+  /** `changed`: gets the ids of changed submissions. */
+  constructor(
+    database: LedgerDatabase,
+    { outbox, counts, changed }: { outbox: Outbox; counts: StatusCounts; changed: CommittedChanges<string> },
+  ) {
     this.#db = database;
     this.#outbox = outbox;
     this.#counts = counts;
+    this.#changed = changed;
   }
 
   /**
@@ -193,7 +199,8 @@ export class SubmissionWriter {
       changes = null,
     }: { previousStatus: Status | null; at: number; lagMs?: number | null; changes?: OptionChanges | null },
   ): void {
-    const { version, status, upstreamState, error, envelope, polls } = submission;
+    const { submissionId, version, status, upstreamState, error, envelope, polls } = submission;
+    this.#changed.add(submissionId);
     this.#db.run`
       INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, answer, changes, polls,
                            lag_ms)

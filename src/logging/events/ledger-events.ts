@@ -36,6 +36,11 @@ export const LEDGER_EVENTS = {
     'events',
     'deliveries',
   ]),
+  'ledger.sync_failed': error(
+    'the disk failed to sync what was committed. The server exits with 5; what it has not acknowledged may be lost',
+    ['err'],
+    'look for errors of the disk in the log of the system, replace the disk, and start the server',
+  ),
   'ledger.maintenance_failed': error(
     'the ledger could not be pruned or shrunk, or its write-ahead log could not be truncated. The operation is retried',
     ['err'],

@@ -11,19 +11,23 @@ const SEND_LIMIT_MS = 150_000;
 /** Begins the span of an attempt; undefined if no traced submission is concerned. Never throws. */
 export type TraceDelivery = (destination: string, deliveries: readonly DueDelivery[]) => Span | undefined;
 
+/** Resolves when all events that have been read are on the disk; undefined if they are. Rejects if the disk failed. */
+export type Durability = { whenDurable(): Promise<void> | undefined };
+
 /** The result of those deliveries of an attempt that were sent as one message. */
 export type SentPart = { deliveries: readonly DueDelivery[]; result: SendResult };
 
 /**
  * Makes one attempt and returns its results, with the time at which it started (`at`). If the channel cannot serialize the
  * message, each event is sent on its own, so that one event does not block the others. Ends soon after `stop` aborts.
- * Never rejects.
+ * An event that a power failure could undo is not sent: rejects if the disk failed.
  */
 export async function send(
   channel: Channel,
   deliveries: readonly DueDelivery[],
   deps: {
     destination: string;
+    store: Durability;
     clock: Clock;
     stop: AbortSignal;
     onFailed: (error: unknown) => void;
@@ -33,6 +37,8 @@ export async function send(
   },
 ): Promise<{ sent: SentPart[]; at: number }> {
   const { clock, stop, onFailed, onUnreadable } = deps;
+  const durable = deps.store.whenDurable();
+  if (durable) await durable;
   const at = clock.now();
   const span = deps.trace?.(deps.destination, deliveries);
   const limit = new AbortController();

@@ -5,16 +5,17 @@ import type { ReportUnreadable } from '../../domain/stored.ts';
 import type { Deliveries } from '../../ledger/deliveries/deliveries.ts';
 import { DueQueue } from '../../pacing/due-queue.ts';
 import { type Channel, failed } from '../channels/channel.ts';
-import { type SentPart, send, type TraceDelivery, toMessages } from './attempt.ts';
+import { type Durability, type SentPart, send, type TraceDelivery, toMessages } from './attempt.ts';
 import { AttemptSlots } from './attempt-slots.ts';
 import { DestinationQueue, PRIORITIES } from './destination-queue.ts';
 import { type AttemptReport, resultsOf } from './result.ts';
 import { type AttemptResult, ResultWriter } from './result-writer.ts';
 
-export type DeliveryStore = Pick<
-  Deliveries,
-  'destinations' | 'due' | 'nextDueAt' | 'recordResults' | 'expireUnconfigured' | 'correctTimes' | 'onWaiting'
->;
+export type DeliveryStore = Durability &
+  Pick<
+    Deliveries,
+    'destinations' | 'due' | 'nextDueAt' | 'recordResults' | 'expireUnconfigured' | 'correctTimes' | 'onWaiting'
+  >;
 
 type DispatcherDeps = {
   store: DeliveryStore;

@@ -20,7 +20,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { OPENED = 1, WRITTEN, TRUNCATED, SYNCED, RENAMED, UNLINKED, LINKED };
+enum { OPENED = 1, WRITTEN, TRUNCATED, SYNCED, RENAMED, UNLINKED, LINKED, SYNC_BEGUN };
 
 // Numbers in the byte order of the machine, then `pathBytes` and `dataBytes` of content.
 struct record {
@@ -33,6 +33,7 @@ struct record {
 
 #define REAL(name) ((__typeof__(&name))real(#name))
 #define MAX_FDS 65536
+#define MAX_SYNC_US 20000
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int log_fd = -1;
@@ -168,17 +169,25 @@ DEFINE_PWRITE(pwrite64)
 DEFINE_TRUNCATE(ftruncate)
 DEFINE_TRUNCATE(ftruncate64)
 
-#define DEFINE_SYNC(name)                                               \
-  int name(int fd) {                                                    \
-    if (!inode_of(fd)) return REAL(name)(fd);                           \
-    lock();                                                             \
-    int result = REAL(name)(fd);                                        \
-    if (result == 0) append(SYNCED, inode_of(fd), NULL, 0, NULL, 0);    \
-    unlock();                                                           \
-    return result;                                                      \
-  }
-DEFINE_SYNC(fsync)
-DEFINE_SYNC(fdatasync)
+// A sync makes safe what was written before it began, and takes as long as on a slow disk: other threads write meanwhile, and a
+// process that acknowledges before the sync has ended is found out.
+static int synced(int fd, int (*sync)(int)) {
+  static _Atomic uint64_t begun;
+  uint64_t inode = inode_of(fd), number = ((uint64_t)getpid() << 24) + ++begun;
+  if (!inode) return sync(fd);
+  lock();
+  append(SYNC_BEGUN, inode, NULL, number, NULL, 0);
+  unlock();
+  usleep((useconds_t)(number * 2654435761u % MAX_SYNC_US));
+  lock();
+  int result = sync(fd);
+  if (result == 0) append(SYNCED, inode, NULL, number, NULL, 0);
+  unlock();
+  return result;
+}
+
+int fsync(int fd) { return synced(fd, REAL(fsync)); }
+int fdatasync(int fd) { return synced(fd, REAL(fdatasync)); }
 
 // Both paths are in one record, as its path and its data.
 #define DEFINE_TWO_PATHS(name, kind)                                                          \

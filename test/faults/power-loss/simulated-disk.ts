@@ -3,7 +3,8 @@ import { dirname, join, relative } from 'node:path';
 import type { StorageChange } from './storage-log.ts';
 
 type FileChange = Extract<StorageChange, { kind: 'written' | 'truncated' }>;
-type NameChange = { path: string; file: SimulatedFile | undefined };
+/** `number`: counts the changes of names. */
+type NameChange = { number: number; path: string; file: SimulatedFile | undefined };
 
 /** The sizes in which disks write without tearing. */
 const SECTOR_BYTES = [512, 4_096] as const;
@@ -12,8 +13,8 @@ const SECTOR_BYTES = [512, 4_096] as const;
 const SHARES = [0, 0.1, 0.5, 0.9, 1] as const;
 
 /**
- * A folder on a disk that loses power. The content of a file is safe after a sync of the file; its name is safe after a sync of
- * its folder. Of what is not safe, an image contains any subset of the sectors that were written, in any order, and the names as
+ * A folder on a disk that loses power. What was written to a file before a sync of the file began is safe when it ends; its name
+ * is safe after a sync of its folder. Of what is not safe, an image contains any subset of the sectors that were written, in any order, and the names as
  * they were at some moment since the last sync of their folder: file systems with a journal keep the order of names.
  */
 export class SimulatedDisk {
@@ -23,6 +24,9 @@ export class SimulatedDisk {
   /** By path, after a loss of power. */
   readonly #safeNames = new Map<string, SimulatedFile>();
   #unsafeNames: NameChange[] = [];
+  #nameChanges = 0;
+  /** By the number of a sync: how many changes there were of the file, or of names, when it began. */
+  readonly #begunSyncs = new Map<number, number>();
   readonly #byInode = new Map<bigint, SimulatedFile>();
   readonly #folders = new Map<bigint, string>();
   readonly #ignoresSyncs: boolean;
@@ -42,8 +46,11 @@ export class SimulatedDisk {
       case 'truncated':
         this.#fileOf(change.inode)?.change(change);
         break;
+      case 'sync_begun':
+        this.#begunSyncs.set(change.number, this.#fileOf(change.inode)?.changes ?? this.#nameChanges);
+        break;
       case 'synced':
-        if (!this.#ignoresSyncs) this.#sync(change.inode);
+        if (!this.#ignoresSyncs) this.#sync(change);
         break;
       case 'renamed':
       case 'linked': {
@@ -101,17 +108,20 @@ export class SimulatedDisk {
 
   #name(path: string, file: SimulatedFile | undefined): void {
     setName(this.#names, path, file);
-    this.#unsafeNames.push({ path, file });
+    this.#nameChanges += 1;
+    this.#unsafeNames.push({ number: this.#nameChanges, path, file });
   }
 
-  #sync(inode: bigint): void {
+  #sync({ inode, number }: { inode: bigint; number: number }): void {
+    const covered = this.#begunSyncs.get(number) ?? 0;
     const folder = this.#folders.get(inode);
     if (folder === undefined) {
-      this.#fileOf(inode)?.sync();
+      this.#fileOf(inode)?.sync(covered);
       return;
     }
-    for (const { path, file } of this.#unsafeNames) if (dirname(path) === folder) setName(this.#safeNames, path, file);
-    this.#unsafeNames = this.#unsafeNames.filter(({ path }) => dirname(path) !== folder);
+    const isCovered = (change: NameChange) => change.number <= covered && dirname(change.path) === folder;
+    for (const change of this.#unsafeNames) if (isCovered(change)) setName(this.#safeNames, change.path, change.file);
+    this.#unsafeNames = this.#unsafeNames.filter((change) => !isCovered(change));
   }
 }
 
@@ -119,14 +129,22 @@ export class SimulatedDisk {
 class SimulatedFile {
   #safe = Buffer.from(new ArrayBuffer(0));
   #unsafe: FileChange[] = [];
+  #safeChanges = 0;
+
+  /** How many changes there have been. */
+  get changes(): number {
+    return this.#safeChanges + this.#unsafe.length;
+  }
 
   change(change: FileChange): void {
     this.#unsafe.push(change);
   }
 
-  sync(): void {
-    for (const change of this.#unsafe) this.#safe = changed(this.#safe, change);
-    this.#unsafe = [];
+  /** Makes the first `covered` of all changes safe. */
+  sync(covered: number): void {
+    const synced = this.#unsafe.splice(0, Math.max(0, covered - this.#safeChanges));
+    for (const change of synced) this.#safe = changed(this.#safe, change);
+    this.#safeChanges += synced.length;
   }
 
   image(survives: () => boolean, sectorBytes: number): Buffer {

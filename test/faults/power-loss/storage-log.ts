@@ -5,7 +5,8 @@ export type StorageChange =
   | { kind: 'opened'; inode: bigint; path: string; isFolder: boolean }
   | { kind: 'written'; inode: bigint; offset: number; data: Buffer }
   | { kind: 'truncated'; inode: bigint; size: number }
-  | { kind: 'synced'; inode: bigint }
+  /** `number`: of the sync, the same where it ends. */
+  | { kind: 'sync_begun' | 'synced'; inode: bigint; number: number }
   | { kind: 'renamed' | 'linked'; from: string; to: string }
   | { kind: 'unlinked'; path: string };
 
@@ -41,13 +42,15 @@ function toChange(head: Buffer, path: string, data: Buffer): StorageChange {
     case 3:
       return { kind: 'truncated', inode, size: offset };
     case 4:
-      return { kind: 'synced', inode };
+      return { kind: 'synced', inode, number: offset };
     case 5:
       return { kind: 'renamed', from: path, to: data.toString() };
     case 6:
       return { kind: 'unlinked', path };
     case 7:
       return { kind: 'linked', from: path, to: data.toString() };
+    case 8:
+      return { kind: 'sync_begun', inode, number: offset };
     default:
       throw new Error('the record has a change of unknown kind');
   }

@@ -35,25 +35,24 @@ export async function recordWorkload(): Promise<Recording> {
   const folder = tempFolder();
   const recorder = openRecorder(folder);
   const ledger = join(recorder.root, 'ledger.db');
+  const acknowledged: Acknowledgement[] = [];
+  const span = () => ({ from: recorder.position(), to: ALWAYS });
+  const events = new Set<string>();
+  // An event that was sent must not be lost, whether the receiver accepts it or not.
+  const noteEvent = (id: string) => {
+    if (!events.has(id)) acknowledged.push({ ...span(), kind: 'event', id });
+    events.add(id);
+  };
   const world = await prepareWorld('power loss', {
     folder,
     settings: { database: ledger },
-    receiver: { refuseOneOf: 7 },
+    receiver: { refuseOneOf: 7, onRequest: noteEvent },
   });
   const { server, between } = world;
   const config = ['--config', join(folder, 'dawatch.yaml')];
-  const acknowledged: Acknowledgement[] = [];
   const backups = new Map<string, string[]>();
   const tracked = () => acknowledged.flatMap((one) => (one.kind === 'tracked' && one.to === ALWAYS ? [one.id] : []));
-  const span = () => ({ from: recorder.position(), to: ALWAYS });
-  const noteEvents = () => {
-    const known = new Set(acknowledged.flatMap((one) => (one.kind === 'event' ? [one.id] : [])));
-    const position = span();
-    for (const id of world.receiver.bodies.keys())
-      if (!known.has(id)) acknowledged.push({ ...position, kind: 'event', id });
-  };
   const forget = (which: (one: Acknowledgement) => boolean) => {
-    noteEvents();
     const to = recorder.position();
     for (const one of acknowledged) if (one.to === ALWAYS && which(one)) one.to = to;
   };
@@ -104,7 +103,6 @@ export async function recordWorkload(): Promise<Recording> {
         });
         acknowledged.push({ ...span(), kind: 'webhook', id });
       }
-      noteEvents();
       await sleep(between(0, 60));
     }
   };

@@ -25,7 +25,7 @@ describe.skipIf(isRedisMissing())('Redis does not respond', () => {
     const redis = await redisForTest();
     const proxy = await startCuttingProxy(redis.url);
     const redisUrl = proxy.url.replace('http', 'redis');
-    const world = await prepareRedisWorld('connections', { redisUrl, producerUrl: redis.url });
+    const world = await prepareRedisWorld('connections', { redisUrl, producer: redis });
     await world.start();
     await untilLogged(world, 'worker.joined', 2);
     await world.through(async () => {

@@ -1,4 +1,5 @@
 import { onTestFinished } from 'vitest';
+import type { RedisAddress } from '../../../src/engines/bullmq/redis.ts';
 import { sleep } from '../../support/processes/killable-server.ts';
 import { openProducer } from '../../support/redis/producer.ts';
 import { prepareWorld } from './world.ts';
@@ -7,20 +8,20 @@ const BATCH = 20;
 const PAUSE_MS = 400;
 
 /**
- * The product with a Redis and two workers. `redisUrl` may lead to a proxy; producers use `producerUrl`, and retry as
+ * The product with a Redis and two workers. `redisUrl` may lead to a proxy; producers use `producer`, and retry as
  * docs/queues.md requires.
  */
 export async function prepareRedisWorld(
   name: string,
-  options: NonNullable<Parameters<typeof prepareWorld>[1]> & { redisUrl: string; producerUrl?: string },
+  options: NonNullable<Parameters<typeof prepareWorld>[1]> & { redisUrl: string; producer?: RedisAddress },
 ) {
   const world = await prepareWorld(name, { workers: 2, sandbox: { latencyMs: 4_000 }, ...options });
-  const { redisUrl, producerUrl = redisUrl } = options;
+  const { redisUrl, producer = { url: redisUrl } } = options;
   const given = new AbortController();
   onTestFinished(() => given.abort());
   const enqueue = async (): Promise<void> => {
     const ids = world.submit(BATCH);
-    await openProducer({ url: producerUrl }).enqueue(ids, given.signal);
+    await openProducer(producer).enqueue(ids, given.signal);
     for (const id of ids) world.expected.set(id, 'finalized');
   };
   return {
@@ -32,16 +33,23 @@ export async function prepareRedisWorld(
       const jobs: Promise<void>[] = [];
       const load = async () => {
         while (!isOver) {
-          jobs.push(enqueue());
+          const job = enqueue();
+          // If the fault itself fails, the test ends before it awaits the jobs, and their abort is no second failure.
+          job.catch(() => {});
+          jobs.push(job);
           await world.track(BATCH);
           await sleep(PAUSE_MS);
         }
       };
       const loading = load();
+      loading.catch(() => {});
       await sleep(1_500);
-      await fault();
-      await sleep(500);
-      isOver = true;
+      try {
+        await fault();
+        await sleep(500);
+      } finally {
+        isOver = true;
+      }
       await loading;
       await Promise.all(jobs);
     },

@@ -23,6 +23,10 @@ type WorldOptions = {
   /** Further upstreams. */
   upstreams?: Record<string, unknown>;
   redisUrl?: string;
+  /** Further settings of the section `redis`. */
+  redis?: Record<string, unknown>;
+  /** Settings of the section `redis` that differ at the workers. */
+  workerRedis?: Record<string, unknown>;
   /** `redis.secret` of the server and its workers; `workerSecret` replaces that of the workers. */
   redisSecret?: string;
   workerSecret?: string;
@@ -49,7 +53,11 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
   });
   onTestFinished(() => sandbox.close());
   const receiver = await openEventReceiver(options.receiver);
-  const redisOf = (secret: string | undefined) => ({ url: redisUrl, ...(secret !== undefined && { secret }) });
+  const redisOf = (secret: string | undefined) => ({
+    url: redisUrl,
+    ...options.redis,
+    ...(secret !== undefined && { secret }),
+  });
   const common = {
     upstreams: {
       default: { url: options.upstreamUrl ?? sandbox.url, ...UPSTREAM, ...options.upstream },
@@ -70,7 +78,7 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
   const workers = Array.from({ length: workerCount }, (_, index) =>
     prepareWorker(folder, `worker-${index}`, {
       ...common,
-      ...(options.workerSecret !== undefined && { redis: redisOf(options.workerSecret) }),
+      ...(redisUrl && { redis: { ...redisOf(options.workerSecret ?? options.redisSecret), ...options.workerRedis } }),
       log: { level: 'info' },
     }),
   );

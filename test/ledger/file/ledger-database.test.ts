@@ -5,29 +5,12 @@ import { LedgerDatabase } from '../../../src/ledger/file/ledger-database.ts';
 import { openDatabase } from '../../../src/ledger/file/open.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
-const FULL = 2;
-const NORMAL = 1;
-
 function openTransactions() {
   const file = join(tempFolder(), 'dawatch.db');
   const { db, close } = openDatabase({ file, now: 0 });
   onTestFinished(close);
   return { file, db, transactions: new LedgerDatabase(db, file) };
 }
-
-it('only unsynced transactions do not wait for the disk, and those after them do, even after a failure', () => {
-  const { db, transactions } = openTransactions();
-  const synchronous = () => db.pragma('synchronous', { simple: true });
-  expect(transactions.unsyncedTransaction(synchronous)).toBe(NORMAL);
-  expect(transactions.transaction(synchronous)).toBe(FULL);
-  const failing = () =>
-    transactions.unsyncedTransaction(() => {
-      throw new Error('no');
-    });
-  expect(failing).toThrow('no');
-  expect(transactions.transaction(synchronous)).toBe(FULL);
-  expect(transactions.transaction(() => transactions.unsyncedTransaction(synchronous))).toBe(FULL);
-});
 
 it('a snapshot reads as of one moment during writes of others, and later reads are newer', () => {
   const { file, db, transactions } = openTransactions();

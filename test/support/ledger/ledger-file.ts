@@ -3,13 +3,15 @@ import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
 import type { HistoryEntry, Submission, TrackRequest } from '../../../src/domain/submission.ts';
 import type { Position } from '../../../src/ledger/file/bounded-search.ts';
-import type { OpenOptions } from '../../../src/ledger/file/open.ts';
 import { Ledger } from '../../../src/ledger/ledger.ts';
 import { tempFolder } from '../temp-folder.ts';
+import { createLedger } from './new-ledger.ts';
 
 /** A ledger in a file with the upstream `default`; closed when the test ends. */
-export function openLedger(options: Partial<OpenOptions> = {}): Ledger {
-  const ledger = new Ledger({ file: options.file ?? join(tempFolder(), 'dawatch.db'), now: 0, ...options });
+export function openLedger(options: Partial<ConstructorParameters<typeof Ledger>[0]> = {}): Ledger {
+  const file = options.file ?? join(tempFolder(), 'dawatch.db');
+  createLedger(file);
+  const ledger = new Ledger({ now: 0, ...options, file });
   onTestFinished(() => ledger.close());
   ledger.upstream('default');
   return ledger;

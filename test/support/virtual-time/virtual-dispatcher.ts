@@ -124,5 +124,6 @@ function storeOf({ deliveries }: Ledger): DeliveryStore {
       deliveries.expireUnconfigured(destination, createdBefore, now),
     correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),
     onWaiting: (listener) => deliveries.onWaiting(listener),
+    whenDurable: () => deliveries.whenDurable(),
   };
 }

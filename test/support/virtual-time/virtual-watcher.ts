@@ -10,6 +10,7 @@ import type { WatcherListener } from '../../../src/watch/listeners.ts';
 import type { TrackResult, UpstreamChange } from '../../../src/watch/ports.ts';
 import { Watcher, type WatcherSettings } from '../../../src/watch/watcher.ts';
 import { historyOf } from '../ledger/histories.ts';
+import { createLedger } from '../ledger/new-ledger.ts';
 import { tempFolder } from '../temp-folder.ts';
 import { byAge } from './pacing.ts';
 import { createVirtualClock } from './virtual-clock.ts';
@@ -68,6 +69,7 @@ export function openWatcher(world: World, beside?: Beside) {
 
   function startProcess() {
     let alive = true;
+    createLedger(file);
     const ledger = new Ledger({ file, now: clock.now() });
     // The timers of a killed process never fire.
     const { now, skippedMs } = clock;

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { loadConfig, secretsOf } from '../../../config/load.ts';
 import { tracingSettings } from '../../../config/tracing.ts';
 import { systemClock } from '../../../platform/system-clock.ts';
+import { ExitCode } from '../../exit.ts';
 import { settingsSource } from '../../input/settings-file.ts';
 import { catchHangups, untilStopped } from '../../input/signals.ts';
 
@@ -39,6 +40,10 @@ In the background, run the command dawatch itself: ending npx or npm does not en
         clock: systemClock,
         random: Math.random,
         onNewKey: showKey,
+        onSyncFailed() {
+          log.end();
+          process.exit(ExitCode.server);
+        },
       });
       onHangup(() => app.reload(BY_SIGNAL));
       await untilStopped();

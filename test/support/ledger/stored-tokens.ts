@@ -1,0 +1,22 @@
+import type { Role } from '../../../src/domain/access/scopes.ts';
+import { sha256 } from '../../../src/http/access/access.ts';
+import { makeToken } from '../../../src/http/access/credentials.ts';
+import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
+import { openBeside } from '../../../src/ledger/file/open.ts';
+
+/** Works with the credentials of a ledger, also while a server has it. */
+export function withStore<T>(database: string, work: (store: CredentialStore) => T): T {
+  const { database: ledger, close } = openBeside({ file: database, now: 0 });
+  try {
+    return work(new CredentialStore(ledger));
+  } finally {
+    close();
+  }
+}
+
+/** Stores a token of this role. */
+export function storeToken(database: string, role: Role, name = `the ${role}`) {
+  const token = makeToken(role);
+  const { id } = withStore(database, (store) => store.add({ hash: sha256(token), role, name }, 0));
+  return { id, token, revoke: () => withStore(database, (store) => store.revoke(id, 1)) };
+}
