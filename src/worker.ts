@@ -7,6 +7,7 @@ import { PollWorker } from './engines/bullmq/poll-worker.ts';
 import { createMessageSigner } from './engines/bullmq/signer.ts';
 import type { Log } from './logging/logger.ts';
 import { logWorker } from './logging/redis-log.ts';
+import { redisOf } from './wiring/redis.ts';
 import { SettingsReload, type SettingsSource } from './wiring/reload.ts';
 import { createClient, timeoutMsOf, upstreamClientFor, usableUpstreams } from './wiring/upstreams.ts';
 
@@ -22,15 +23,14 @@ export function startWorker(deps: {
   name: string;
 }): { reload(actor: Actor): Promise<ReloadResult>; close(): Promise<void> } {
   const { config, log, clock, version } = deps;
-  const { url, prefix } = config.redis;
-  if (url === undefined)
-    throw new StartError('a worker requires the Redis of its server: set DAWATCH_REDIS_URL or redis.url');
+  const redis = redisOf(config);
+  if (!redis) throw new StartError('a worker requires the Redis of its server: set DAWATCH_REDIS_URL or redis.url');
   const upstreams = new Map(usableUpstreams(config));
   const clients = new Map([...upstreams].map(([name, upstream]) => [name, createClient(upstream, clock)]));
   const name = config.worker.name ?? deps.name;
   const worker = new PollWorker({
-    redis: { url, prefix },
-    signer: createMessageSigner(config.redis),
+    redis,
+    signer: createMessageSigner(redis),
     name,
     version,
     concurrency: config.worker.concurrency,
@@ -49,8 +49,10 @@ export function startWorker(deps: {
     source: deps.settings,
     prepare(next) {
       const changed = usableUpstreams(next);
-      return () => {
-        for (const [upstream, { api_key }] of changed) clients.get(upstream)?.useApiKey(api_key);
+      return {
+        apply() {
+          for (const [upstream, { api_key }] of changed) clients.get(upstream)?.useApiKey(api_key);
+        },
       };
     },
     clock,

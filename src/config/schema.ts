@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { NO_TENANT } from '../domain/access/tenant.ts';
 import {
   alertsSection,
   channelsSection,
@@ -13,7 +14,6 @@ import {
   breakerSection,
   facadeSection,
   pacingSection,
-  redisSection,
   reportsSection,
   sloSection,
   submissionsSection,
@@ -21,6 +21,7 @@ import {
   usersSection,
   workerSection,
 } from './sections/polling.ts';
+import { redisProblems, redisSection } from './sections/redis.ts';
 import { authSection, limitsSection, logSection, serverSection, sessionsSection } from './sections/server.ts';
 import { tenantsSection } from './sections/tenants.ts';
 
@@ -60,8 +61,7 @@ const settingsSchema = z.strictObject({
 export const configSchema = settingsSchema.superRefine(
   ({ channels, routes, redis, oidc, server, tenants }, context) => {
     const refuse = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
-    if (redis.previous_secret !== undefined && redis.secret === undefined)
-      refuse(['redis', 'previous_secret'], 'requires redis.secret');
+    for (const [name, message] of redisProblems(redis)) refuse(['redis', name], message);
     if (oidc.issuer !== undefined) {
       if (oidc.client_id === undefined) refuse(['oidc', 'client_id'], 'is required, because oidc.issuer is set');
       if (server.public_url === undefined)
@@ -72,8 +72,8 @@ export const configSchema = settingsSchema.superRefine(
           'must give a role to at least one value of the claim; without a role nobody can sign in',
         );
     }
-    if (Object.hasOwn(tenants, 'default'))
-      refuse(['tenants', 'default'], 'must have another name: default is reserved for what belongs to no tenant');
+    if (Object.hasOwn(tenants, NO_TENANT))
+      refuse(['tenants', NO_TENANT], `must have another name: ${NO_TENANT} is reserved for what belongs to no tenant`);
     if (Object.hasOwn(channels, 'queue'))
       refuse(['channels', 'queue'], 'must have another name: queue is reserved for the queue in Redis');
     for (const [index, route] of routes.entries())
@@ -108,6 +108,7 @@ export const ENVIRONMENT = {
   DAWATCH_PACING_LAG_PRICE: 'pacing.lag_price',
   DAWATCH_REDIS_SECRET: 'redis.secret',
   DAWATCH_REDIS_PREVIOUS_SECRET: 'redis.previous_secret',
+  DAWATCH_REDIS_SENTINEL_PASSWORD: 'redis.sentinel_password',
   DAWATCH_HEARTBEAT_URL: 'heartbeat.url',
   DAWATCH_WEBHOOK_ALLOW: 'webhooks.allow',
   DAWATCH_WEBHOOK_ALLOW_HTTP: 'webhooks.allow_http',

@@ -90,7 +90,7 @@ export function readSecretFiles(tree: SettingsTree, user: SecretUser, { isReload
 /** Returns a value that the schema accepts for this secret. */
 function placeholderOf(path: string): string {
   if (!path.endsWith('url')) return 'a-secret-in-a-file-that-is-not-read';
-  return `${path === 'redis.url' ? 'redis' : path.endsWith('smtp_url') ? 'smtp' : 'http'}://not-read.invalid`;
+  return `${path === 'redis.url' ? 'rediss' : path.endsWith('smtp_url') ? 'smtp' : 'http'}://not-read.invalid`;
 }
 
 /**

@@ -1,10 +1,12 @@
 import { escapeText } from '../domain/text.ts';
+import { type RedisSettings, withoutBrackets } from '../engines/bullmq/redis.ts';
 import {
   inspectRedis,
   NEEDED_REDIS_VERSION,
   type RedisInfo,
   SAFE_EVICTION_POLICY,
 } from '../engines/bullmq/redis-info.ts';
+import { problemOfTls } from '../engines/redis-tls.ts';
 import { isLoopback } from '../platform/addresses.ts';
 import { type Finding, ok, problem, reported, warning } from './finding.ts';
 import { settingName } from './settings.ts';
@@ -12,14 +14,28 @@ import { settingName } from './settings.ts';
 const SETTING = settingName('redis.url');
 
 export async function checkRedis(
-  { url, secret }: { url: string; secret?: string | undefined },
+  redis: RedisSettings & { secret?: string | undefined },
   limitMs: number,
 ): Promise<Finding[]> {
-  const look = await inspectRedis(url, limitMs);
+  const unusable = problemOfTls(redis);
+  if (unusable !== undefined) return [problem('redis', unusable, 'correct the file, or the setting that names it')];
+  const { url, secret } = redis;
+  const look = await inspectRedis(redis, limitMs);
+  if (look.kind === 'seen' && look.info.isCluster)
+    return [
+      problem(
+        'redis',
+        'it is a cluster, which dawatch does not support',
+        'use a single Redis, or a primary with replicas and Sentinels (docs/scaling.md)',
+      ),
+    ];
   if (look.kind === 'seen') return [...judge(look.info), ...checkSecret(url, secret)];
   const [message, action] =
     look.reason === 'refused'
-      ? ['it refuses the credentials', `verify the user and the password in ${SETTING}, and that the user may run INFO`]
+      ? [
+          'it refuses the credentials',
+          `verify the user and the password in ${SETTING}, and the permissions of the user (docs/queues.md)`,
+        ]
       : ['it is unreachable', `verify that it runs, and verify ${SETTING}; until then the server polls by itself`];
   return [problem('redis', `${message}: ${escapeText(look.detail, 200)}`, action)];
 }
@@ -27,7 +43,7 @@ export async function checkRedis(
 /** Warns of unsigned jobs unless Redis is on this machine, where only local users can reach it. */
 function checkSecret(url: string, secret: string | undefined): Finding[] {
   if (secret !== undefined) return [ok('redis.secret', 'jobs and results are signed')];
-  const host = URL.parse(url)?.hostname.replace(/^\[(.*)\]$/, '$1') ?? '';
+  const host = withoutBrackets(URL.parse(url)?.hostname ?? '');
   if (host === '' || isLoopback(host)) return [];
   return [
     warning(

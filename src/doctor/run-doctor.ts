@@ -66,7 +66,7 @@ function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
     const check = localCheck(`tenant.${tenant}.ledger`, () => checkLedger(own, realPath(own), found));
     return found.kind === 'missing' ? [check] : [check, integrityCheck(`tenant.${tenant}.integrity`, own)];
   };
-  const { url: redisUrl, secret } = config.redis;
+  const { url: redisUrl } = config.redis;
   const { bearer, url: defaultUrl } = config.upstreams.default;
   const { url: heartbeatUrl } = config.heartbeat;
   return [
@@ -92,7 +92,9 @@ function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
     ...(seen.kind === 'missing' ? [] : [integrityCheck('ledger.integrity', file)]),
     ...Object.keys(config.tenants).flatMap((name) => tenantChecks(name)),
     localCheck('disk', () => checkDisk(path)),
-    ...(redisUrl === undefined ? [] : [networkCheck('redis', () => checkRedis({ url: redisUrl, secret }, limitMs))]),
+    ...(redisUrl === undefined
+      ? []
+      : [networkCheck('redis', () => checkRedis({ ...config.redis, url: redisUrl }, limitMs))]),
     ...webhooks.map((webhook) =>
       networkCheck(`webhook.${webhook.id}`, (signal) =>
         checkWebhook(webhook, { webhooks: config.webhooks, dead, limitMs, signal }),

@@ -2,19 +2,25 @@ import { escapeText } from '../domain/text.ts';
 import type { EngineEvent, Rejection } from '../engines/bullmq/engine.ts';
 import type { Intake } from '../engines/bullmq/intake.ts';
 import type { PollWorkerEvent } from '../engines/bullmq/poll-worker.ts';
-import type { LinkEvent } from '../engines/bullmq/redis-link.ts';
+import type { DisconnectReason, LinkEvent } from '../engines/bullmq/redis-link.ts';
 import type { SignatureProblem } from '../engines/bullmq/signer.ts';
 import type { RefusedWorker } from '../engines/bullmq/worker-registry.ts';
 import type { Log } from './logger.ts';
 
 const ADVICE = {
-  disconnected:
-    'this server polls all submissions by itself meanwhile; verify that Redis runs and that redis.url is right',
   eviction_policy: 'Redis may evict pending jobs when its memory is full: set maxmemory-policy to noeviction',
   too_old: 'upgrade Redis',
   fencing_token_lost: 'if several servers use this Redis, set a different redis.prefix for each',
   rejected: 'run all workers with the version and the redis.secret of this server; find other writers to Redis',
 } as const;
+
+/** How to resolve that Redis does not work. */
+const DISCONNECTED = {
+  unreachable: 'verify that Redis runs and that redis.url is right',
+  not_answering: 'verify that Redis runs and that redis.url is right',
+  refused: 'verify the user, its password and its permissions (docs/queues.md), and that Redis accepts writes',
+  cluster: 'use a single Redis, or a primary with replicas and Sentinels',
+} as const satisfies Record<DisconnectReason, string>;
 
 /** Why an announced worker gets no jobs, and how to resolve it. */
 const REFUSED_WORKER = {
@@ -59,7 +65,8 @@ export function logRedis(log: Log): (event: LinkEvent) => void {
         return log.info({ workers: event.workers }, 'redis.connected');
       case 'disconnected': {
         const message = event.detail === null ? undefined : escapeText(event.detail);
-        return log.error({ reason: event.reason, message, advice: ADVICE.disconnected }, 'redis.disconnected');
+        const advice = `this server polls all submissions by itself meanwhile; ${DISCONNECTED[event.reason]}`;
+        return log.error({ reason: event.reason, message, advice }, 'redis.disconnected');
       }
       case 'eviction_policy':
         return log.warn({ policy: event.policy, advice: ADVICE.eviction_policy }, 'redis.eviction_policy');

@@ -11,6 +11,7 @@ import { createSlackChannel } from '../notify/channels/slack.ts';
 import { createTeamsChannel } from '../notify/channels/teams.ts';
 import { createAddressGuard } from '../notify/transport/address-guard.ts';
 import { createHttpPost, type HttpPost } from '../notify/transport/http-post.ts';
+import { redisOf } from './redis.ts';
 
 /** The channel that adds every event to a queue, if Redis is configured. */
 const QUEUE_CHANNEL = 'queue';
@@ -38,12 +39,12 @@ export class Channels {
 
   /** Loads the modules for mail and queues on demand, because importing them would slow every start. */
   static async open(deps: ChannelDeps & { config: Config; tenant: string | null }): Promise<Channels> {
-    const { url, prefix } = deps.config.redis;
+    const redis = redisOf(deps.config);
     let queue: { channel: Channel; address: string } | undefined;
-    if (url !== undefined) {
+    if (redis) {
       const { createQueueChannel, EVENTS_QUEUE } = await import('../notify/channels/queue.ts');
       const name = queueOf(EVENTS_QUEUE, deps.tenant);
-      queue = { channel: createQueueChannel({ redisUrl: url, prefix, queue: name }), address: `${prefix}:${name}` };
+      queue = { channel: createQueueChannel({ redis, queue: name }), address: `${redis.prefix}:${name}` };
     }
     const channels = new Channels({ ...deps, queue });
     (await channels.prepare(deps.config.channels))();

@@ -1,5 +1,4 @@
 import { Queue } from 'bullmq';
-import type { Config } from '../config/schema.ts';
 import { queueOf } from '../domain/access/tenant.ts';
 import type { Clock } from '../domain/clock.ts';
 import { BullmqEngine, REJECTIONS } from '../engines/bullmq/engine.ts';
@@ -14,11 +13,12 @@ import type { Log } from '../logging/logger.ts';
 import { logIntake, logPolls, logRedis } from '../logging/redis-log.ts';
 import { EVENTS_QUEUE } from '../notify/channels/queue.ts';
 import type { PollEngine } from '../watch/ports.ts';
+import type { ConfiguredRedis } from './redis.ts';
 import { leaseMsOf, timeoutMsOf, type UsableUpstream } from './upstreams.ts';
 
 /** Starts the parts of a server that exist only with Redis. */
 export function startScaling(deps: {
-  redis: Config['redis'] & { url: string };
+  redis: ConfiguredRedis;
   upstreams: readonly [string, UsableUpstream][];
   /** All ledgers of the process. */
   ledgers: readonly Ledger[];
@@ -93,8 +93,11 @@ export function startScaling(deps: {
     health: (): RedisHealth => link.health,
     /** For the queue dashboard. */
     queues: { polls: engine.queue, others },
-    startIntake: (track: Tracker['track'], tenant: string | null, tenantLog: Log) =>
-      new Intake({ redis, track, queue: queueOf(SUBMISSIONS_QUEUE, tenant), ...logIntake(tenantLog) }),
+    startIntake: (
+      intake: { track: Tracker['track']; whenDurable: Ledger['whenDurable'] },
+      tenant: string | null,
+      tenantLog: Log,
+    ) => new Intake({ redis, ...intake, queue: queueOf(SUBMISSIONS_QUEUE, tenant), ...logIntake(tenantLog) }),
     async close() {
       closing.abort();
       await engine.close();

@@ -69,8 +69,10 @@ describe('the effective settings', () => {
       } as Record<string, [string, unknown]>
     )[name] ?? ['a-value-that-is-long-enough-for-all', 'a-value-that-is-long-enough-for-all'];
     const beside = name === 'DAWATCH_REDIS_PREVIOUS_SECRET' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
+    const sentinels = 'redis: { url: "redis://mymaster", sentinels: [s] }';
     const provider = 'server: { public_url: "https://d.example" }\noidc: { client_id: a, roles: { admin: [a] } }';
-    const loaded = load(name === 'DAWATCH_OIDC_ISSUER' ? provider : '', { ...beside, [name]: text });
+    const required = { DAWATCH_OIDC_ISSUER: provider, DAWATCH_REDIS_SENTINEL_PASSWORD: sentinels }[name] ?? '';
+    const loaded = load(required, { ...beside, [name]: text });
     const setting = loaded.settings.find((candidate) => candidate.path === path);
     expect(setting).toMatchObject({ source: name, value });
   });
@@ -134,6 +136,7 @@ describe('the effective settings', () => {
       'oidc.client_secret',
       'redis.previous_secret',
       'redis.secret',
+      'redis.sentinel_password',
       'redis.url',
       'upstreams.default.api_key',
       'upstreams.default.bearer',

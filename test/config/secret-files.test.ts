@@ -37,7 +37,9 @@ describe('a secret in a file', () => {
     };
     const secret = addresses[name] ?? `${SECRET}-of-32-bytes-at-least`;
     const beside = name === 'DAWATCH_REDIS_PREVIOUS_SECRET_FILE' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
-    const loaded = load('', { ...beside, [name]: file(`${secret}\n`) });
+    const isOfSentinels = name === 'DAWATCH_REDIS_SENTINEL_PASSWORD_FILE';
+    const required = isOfSentinels ? 'redis: { url: "redis://mymaster", sentinels: [s] }' : '';
+    const loaded = load(required, { ...beside, [name]: file(`${secret}\n`) });
     const setting = loaded.settings.find((candidate) => candidate.path === path.replace(/_file$/, ''));
     expect(setting).toMatchObject({ source: name, value: secret });
     expect(secretsOf(loaded.settings)).toContain(secret);
@@ -53,6 +55,7 @@ describe('a secret in a file', () => {
       'DAWATCH_REDIS_URL_FILE',
       'DAWATCH_REDIS_SECRET_FILE',
       'DAWATCH_REDIS_PREVIOUS_SECRET_FILE',
+      'DAWATCH_REDIS_SENTINEL_PASSWORD_FILE',
       'DAWATCH_HEARTBEAT_URL_FILE',
     ]);
   });

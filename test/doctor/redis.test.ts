@@ -1,13 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { checkRedis } from '../../src/doctor/redis.ts';
+import { createUsers } from '../support/redis/acl.ts';
 import { openRedisClient } from '../support/redis/bullmq-rig.ts';
+import { startCluster } from '../support/redis/cluster.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { deadAddress, serveRaw } from '../support/servers/upstream-server.ts';
 
 const LIMIT_MS = 5_000;
 
 async function statuses(url: string, secret?: string) {
-  const findings = await checkRedis({ url, secret }, LIMIT_MS);
+  const findings = await checkRedis({ url, prefix: 'bull', secret }, LIMIT_MS);
   for (const { status, action } of findings) expect(action === null).toBe(status === 'ok');
   return Object.fromEntries(findings.map(({ name, status }) => [name, status]));
 }
@@ -38,9 +40,33 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
       expect(await statuses(`redis://${host}:${port}`)).not.toHaveProperty('redis.secret');
   });
 
+  it('that is a cluster is a problem', async () => {
+    const { url } = await startCluster();
+    expect(await checkRedis({ url, prefix: 'bull' }, LIMIT_MS)).toMatchObject([
+      { status: 'problem', message: 'it is a cluster, which dawatch does not support' },
+    ]);
+  });
+
+  it('whose user lacks permissions is a problem that names them', async () => {
+    const redis = await redisForTest();
+    const admin = openRedisClient(redis);
+    const { server } = await createUsers(admin, redis.url);
+    await admin.call('ACL', 'SETUSER', 'dawatch-server', '-xread', '-wait');
+    expect(await checkRedis({ url: server, prefix: 'bull' }, LIMIT_MS)).toMatchObject([
+      { status: 'problem', message: expect.stringMatching(/NOPERM the ACL user lacks permissions: \+wait \+xread$/) },
+    ]);
+  });
+
+  it('with an unusable file of TLS is a problem that names the setting', async () => {
+    const settings = { url: 'rediss://127.0.0.1:1', prefix: 'bull', tls_ca_file: '/nowhere' };
+    expect(await checkRedis(settings, LIMIT_MS)).toMatchObject([
+      { status: 'problem', message: 'redis.tls_ca_file names a file that does not exist' },
+    ]);
+  });
+
   it('that refuses the password is a problem, without showing the password', async () => {
     const { url } = await redisForTest({ password: 'right-one' });
-    const findings = await checkRedis({ url: url.replace('right-one', 'wrong-one') }, LIMIT_MS);
+    const findings = await checkRedis({ url: url.replace('right-one', 'wrong-one'), prefix: 'bull' }, LIMIT_MS);
     expect(findings).toMatchObject([{ status: 'problem', message: expect.stringMatching(/refuses the credentials/) }]);
     expect(JSON.stringify(findings)).not.toMatch(/wrong-one|right-one/);
   });
@@ -49,7 +75,7 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
 describe('an address of Redis', () => {
   it('at which the connection is refused is a problem', async () => {
     const url = (await deadAddress()).replace('http:', 'redis:');
-    expect(await checkRedis({ url }, LIMIT_MS)).toMatchObject([
+    expect(await checkRedis({ url, prefix: 'bull' }, LIMIT_MS)).toMatchObject([
       {
         status: 'problem',
         message: expect.stringMatching(/ECONNREFUSED/),
@@ -60,7 +86,7 @@ describe('an address of Redis', () => {
 
   it('that accepts the connection but never responds is a problem', async () => {
     const { url } = await serveRaw((socket) => socket.resume());
-    expect(await checkRedis({ url: url.replace('http:', 'redis:') }, 100)).toMatchObject([
+    expect(await checkRedis({ url: url.replace('http:', 'redis:'), prefix: 'bull' }, 100)).toMatchObject([
       { status: 'problem', message: expect.stringMatching(/no response within 0.1 s/) },
     ]);
   });

@@ -48,6 +48,20 @@ export const oidcSection = section({
     .describe(
       'The claim of the ID token that decides about the role: a text or a list of texts. Dots lead to nested claims: `realm_access.roles`',
     ),
+  tenant_claim: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe(
+      'The claim of the ID token that has the tenant of a person: the name of one in the settings, or "default" for none. Other values, and no value, refuse the sign-in; not set: people belong to no tenant',
+    ),
+  sign_out: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether signing out of the dashboard also ends the session at the provider. It must permit the return to `server.public_url`',
+    ),
   roles: section({
     admin: valuesFor('admin'),
     operator: valuesFor('operator'),

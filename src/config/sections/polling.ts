@@ -134,32 +134,6 @@ export const breakerSection = section({
   max_probe_s: seconds(30, 0.01).describe('Maximum number of seconds between two probes'),
 });
 
-const signingSecret = z
-  .string()
-  .regex(/^[\x21-\x7e]{32,512}$/, '32 to 512 characters, printable ASCII without spaces: openssl rand -base64 32');
-
-export const redisSection = section({
-  url: z
-    .url({ protocol: /^rediss?$/, error: 'must be a redis:// or rediss:// address' })
-    .optional()
-    .describe(
-      'Redis server for BullMQ: workers poll the upstream, the queue dawatch-submissions accepts submissions, and every event becomes a job of dawatch-events',
-    ),
-  secret: signingSecret
-    .optional()
-    .describe(
-      'Signs jobs, results and announcements between the server and its workers, so that other clients of Redis cannot forge them. Set the same secret on all of them; if not set, nothing is signed',
-    ),
-  previous_secret: signingSecret
-    .optional()
-    .describe('Accepted in addition to `secret` during a rotation: set it on the workers first, then on the server'),
-  prefix: z
-    .string()
-    .regex(/^[\w.{}-]{1,64}$/, 'must be letters, digits and _ . - { }, at most 64 of them')
-    .default('bull')
-    .describe('Prefix of the queue keys; the same for producers, consumers and workers'),
-});
-
 export const workerSection = section({
   name: z
     .string()

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { RedisSettings } from './redis.ts';
+import { isCluster } from './redis-info.ts';
 import type { MessageSigner, Verified } from './signer.ts';
 
 /** The state of Redis at one moment. */
@@ -22,7 +23,7 @@ export class FencingTokenStore {
     this.#probeKey = `${prefix}:dawatch-workers:probe`;
   }
 
-  /** Uses one connection, so that all values belong to the same Redis. Throws the errors of Redis. */
+  /** Uses one connection, so that all values belong to the same Redis. Throws a RedisClusterError, or the errors of Redis. */
   async read(): Promise<RedisState> {
     return stateOf(await this.#pipeline().exec());
   }
@@ -62,8 +63,18 @@ export function isIssuedBy(token: string, runId: string): boolean {
   return token.startsWith(`${runId}/`);
 }
 
+/** Redis is a cluster, whose nodes each have a run id and a clock of their own. */
+export class RedisClusterError extends Error {
+  override readonly name = 'RedisClusterError';
+  constructor() {
+    super('this Redis is a cluster, which dawatch does not support');
+  }
+}
+
 function stateOf(replies: [error: Error | null, result: unknown][] | null) {
   if (!replies) throw new Error('Redis aborted the pipeline');
+  // First: a node refuses the keys of other nodes.
+  if (isCluster(String(replies[0]?.[1]))) throw new RedisClusterError();
   for (const [error] of replies) if (error) throw error;
   const [info, token, time] = replies.map(([, result]) => result);
   const runId = /^run_id:(\S+)/m.exec(String(info))?.[1] ?? 'unknown';

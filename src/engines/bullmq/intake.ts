@@ -24,6 +24,8 @@ type IntakeDeps = {
     | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
     | { kind: 'conflict'; submission: Submission }
     | { kind: 'invalid'; field: string; reason: string };
+  /** Resolves when everything committed is on the disk. */
+  whenDurable: () => Promise<void> | undefined;
   onRefused: (refused: { jobId: string | undefined; reason: string }) => void;
   /** The ledger could not be written, or the quota of open submissions is exhausted; the job is retried. */
   onPostponed: (postponed: { jobId: string | undefined; delayMs: number; error: unknown }) => void;
@@ -46,7 +48,10 @@ const RETENTION = {
 /** BullMQ never resets this counter: with a limit, a job would fail after as many crashes of servers. */
 const UNLIMITED = 1_000_000_000;
 
-/** Tracks the submissions that other services enqueue. A job is completed after the commit, and retried until the ledger can be written. */
+/**
+ * Tracks the submissions that other services enqueue. A job is completed once its submissions are on the disk, and retried until
+ * the ledger can be written.
+ */
 export class Intake {
   readonly #deps: IntakeDeps;
   readonly #connection;
@@ -54,7 +59,7 @@ export class Intake {
 
   constructor(deps: IntakeDeps) {
     this.#deps = deps;
-    this.#connection = openLoopConnection(deps.redis.url);
+    this.#connection = openLoopConnection(deps.redis);
     this.#worker = new Worker<unknown, Accepted>(deps.queue, (job, token) => this.#process(job, token), {
       connection: this.#connection.redis,
       prefix: deps.redis.prefix,
@@ -81,6 +86,7 @@ export class Intake {
     let result: ReturnType<IntakeDeps['track']>;
     try {
       result = this.#deps.track(body.data);
+      await this.#deps.whenDurable();
     } catch (error) {
       throw await this.#postponed(job, token, error);
     }

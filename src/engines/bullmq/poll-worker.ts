@@ -4,6 +4,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { withTimeout } from '../../platform/with-timeout.ts';
 import type { SendPoll } from '../local.ts';
 import { FencingTokenStore, isIssuedBy, type RedisState, verifyFencingToken } from './fencing-token.ts';
+import { verifyPermissions } from './permissions.ts';
 import {
   MAX_DETAIL_CHARS,
   type NotPolled,
@@ -76,6 +77,8 @@ export class PollWorker {
   #signer: MessageSigner;
   #secretProblem: SignatureProblem | undefined;
   #isStarted = false;
+  /** Whether the permissions were verified on this connection. */
+  #isPermitted = false;
   #inFlight = 0;
   #isDraining = false;
   #isUp: boolean | undefined;
@@ -86,11 +89,11 @@ export class PollWorker {
     this.#deps = deps;
     const { redis, signer, name, concurrency } = deps;
     this.#signer = signer;
-    this.#redis = openRedis(redis.url);
+    this.#redis = openRedis(redis);
     this.#redis.on('error', (error) => this.#reportDisconnected(error.message));
     this.#tokens = new FencingTokenStore(this.#redis, redis);
     this.#registry = new WorkerRegistry(this.#redis, redis);
-    this.#connection = openLoopConnection(redis.url);
+    this.#connection = openLoopConnection(redis);
     this.#worker = new Worker<unknown, PollResult>(POLLS_QUEUE, (job) => this.#run(job), {
       connection: this.#connection.redis,
       prefix: redis.prefix,
@@ -105,7 +108,10 @@ export class PollWorker {
       skipVersionCheck: true,
     });
     this.#worker.on('error', () => undefined);
-    this.#redis.on('ready', () => this.#scheduleAnnouncement(0));
+    this.#redis.on('ready', () => {
+      this.#isPermitted = false;
+      this.#scheduleAnnouncement(0);
+    });
   }
 
   /** Takes no more jobs and waits up to `limitMs` for requests in flight; later responses are dropped. Idempotent. */
@@ -132,8 +138,10 @@ export class PollWorker {
     // The 'ready' event schedules the next announcement.
     if (this.#isDraining || this.#redis.status !== 'ready') return;
     this.#cancelTimer = this.#deps.clock.after(delayMs, async () => {
-      const { name, version, concurrency } = this.#deps;
+      const { redis, name, version, concurrency } = this.#deps;
       try {
+        if (!this.#isPermitted) await verifyPermissions(this.#redis, redis.prefix, 'worker');
+        this.#isPermitted = true;
         this.#verifySecret((await this.#tokens.read()).fencingToken);
         // Announced after `unregister`, the worker would get jobs that it does not take.
         if (this.#isDraining) return;

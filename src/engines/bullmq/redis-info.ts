@@ -1,4 +1,5 @@
-import { disconnect, isCredentialRefusal, openRedis, waitUntilReady } from './redis.ts';
+import { verifyPermissions } from './permissions.ts';
+import { disconnect, isCredentialRefusal, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
 
 /** Recommended by BullMQ. */
 export const NEEDED_REDIS_VERSION = '6.2.0';
@@ -6,6 +7,11 @@ export const NEEDED_REDIS_VERSION = '6.2.0';
 export const SAFE_EVICTION_POLICY = 'noeviction';
 
 export type RedisInfo = ReturnType<typeof readRedisInfo>;
+
+/** Returns whether a reply of INFO comes from a node of a cluster. Dragonfly emulates one in a single process. */
+export function isCluster(info: string): boolean {
+  return /^redis_mode:cluster\b/m.test(info) && !/^dragonfly_version:/m.test(info);
+}
 
 /** Returns the relevant fields of INFO; null if missing. */
 export function readRedisInfo(info: string) {
@@ -21,6 +27,9 @@ export function readRedisInfo(info: string) {
     /** Whether its append-only file is on. */
     isAppendOnly: appendOnly === null ? null : appendOnly === '1',
     role: field('role'),
+    isCluster: isCluster(info),
+    /** Number of connected replicas; 0 if missing. */
+    replicas: Number(field('connected_slaves') ?? 0),
   };
 }
 
@@ -33,12 +42,14 @@ export type RedisInspection =
   /** `refused`: the credentials or permissions. `detail`: the message of Redis or of the network. */
   | { kind: 'away'; reason: 'unreachable' | 'refused'; detail: string };
 
-/** Connects to a Redis and reads its INFO. Never rejects. */
-export async function inspectRedis(url: string, limitMs: number): Promise<RedisInspection> {
-  const redis = openRedis(url);
+/** Connects to a Redis as the user of a server, reads its INFO and verifies the permissions. Never rejects. */
+export async function inspectRedis(settings: RedisSettings, limitMs: number): Promise<RedisInspection> {
+  const redis = openRedis(settings);
   try {
     await waitUntilReady(redis, limitMs);
-    return { kind: 'seen', info: readRedisInfo(await redis.info()) };
+    const info = readRedisInfo(await redis.info());
+    await verifyPermissions(redis, settings.prefix, 'server');
+    return { kind: 'seen', info };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const isLate = error instanceof Error && error.name === 'AbortError';

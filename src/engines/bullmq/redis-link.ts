@@ -1,14 +1,18 @@
 import type { Redis } from 'ioredis';
 import type { Clock } from '../../domain/clock.ts';
 import { withTimeout } from '../../platform/with-timeout.ts';
-import { FencingTokenStore, isIssuedBy } from './fencing-token.ts';
+import { FencingTokenStore, isIssuedBy, RedisClusterError } from './fencing-token.ts';
+import { verifyPermissions } from './permissions.ts';
 import { disconnect, isCredentialRefusal, openRedis, type RedisSettings } from './redis.ts';
 import { NEEDED_REDIS_VERSION, readRedisInfo, SAFE_EVICTION_POLICY } from './redis-info.ts';
 import type { MessageSigner } from './signer.ts';
 import { type RefusedWorker, type WorkerInfo, WorkerRegistry } from './worker-registry.ts';
 
-/** `unreachable`: no connection. `not_answering`: no response in time. `refused`: Redis refuses the credentials or a write. */
-export type DisconnectReason = 'unreachable' | 'not_answering' | 'refused';
+/**
+ * `unreachable`: no connection. `not_answering`: no response in time. `refused`: Redis refuses the credentials, a command or
+ * a write. `cluster`: it is a cluster, which is not supported.
+ */
+export type DisconnectReason = 'unreachable' | 'not_answering' | 'refused' | 'cluster';
 
 export type LinkEvent =
   | { kind: 'connected'; workers: number }
@@ -64,6 +68,8 @@ export class RedisLink {
   #state: 'up' | 'away' | undefined;
   #reason: DisconnectReason | null = 'unreachable';
   #detail: string | null = null;
+  /** Whether the permissions were verified on this connection. */
+  #isPermitted = false;
   #fencingToken: string | undefined;
   #probedAt = Number.NEGATIVE_INFINITY;
   #redisMs = 0;
@@ -76,14 +82,17 @@ export class RedisLink {
 
   constructor(deps: RedisLinkDeps) {
     this.#deps = deps;
-    this.redis = openRedis(deps.redis.url);
+    this.redis = openRedis(deps.redis);
     this.#tokens = new FencingTokenStore(this.redis, deps.redis);
     this.#registry = new WorkerRegistry(this.redis, deps.redis);
     this.redis.on('error', (error) => {
       this.#detail = error.message;
     });
     this.redis.on('ready', () => this.#scheduleProbe(0));
-    this.redis.on('close', () => this.#setAway('unreachable'));
+    this.redis.on('close', () => {
+      this.#isPermitted = false;
+      this.#setAway('unreachable');
+    });
     this.#scheduleProbe(PROBE_MS);
   }
 
@@ -140,10 +149,13 @@ export class RedisLink {
     if (this.#isClosed || (ended === 'done' && failure === undefined)) return;
     if (failure instanceof Error) this.#detail = failure.message;
     if (this.redis.status !== 'ready') this.#setAway('unreachable');
+    else if (failure instanceof RedisClusterError) this.#setAway('cluster');
     else this.#setAway(ended === 'late' ? 'not_answering' : 'refused');
   }
 
   async #runProbe(): Promise<void> {
+    if (!this.#isPermitted) await verifyPermissions(this.redis, this.#deps.redis.prefix, 'server');
+    this.#isPermitted = true;
     const { runId, fencingToken: found, redisMs } = await this.#tokens.probe();
     const probedAt = this.#deps.clock.now();
     const isOurs = found !== undefined && found === this.#fencingToken && isIssuedBy(found, runId);

@@ -1,8 +1,18 @@
 import { once } from 'node:events';
 import { Redis, type RedisOptions } from 'ioredis';
+import { type RedisTlsFiles, readTls, refreshTls } from '../redis-tls.ts';
 
-export type RedisSettings = {
+/** The settings of a connection, named as in the section `redis`. */
+export type RedisAddress = RedisTlsFiles & {
+  /** With `sentinels`, its host is the name of the primary. */
   url: string;
+  /** Addresses of Sentinels, `host:port` or `host`. */
+  sentinels?: readonly string[] | undefined;
+  sentinel_user?: string | undefined;
+  sentinel_password?: string | undefined;
+};
+
+export type RedisSettings = RedisAddress & {
   /** Prefix of every key, also of BullMQ's. */
   prefix: string;
 };
@@ -17,22 +27,62 @@ const COMMAND_TIMEOUT_MS = 5_000;
  */
 const SILENCE_MS = { commands: 8_000, loops: 25_000 };
 const MAX_RECONNECT_DELAY_MS = 5_000;
+const SENTINEL_PORT = 26_379;
 
-const COMMON = {
-  connectTimeout: CONNECT_TIMEOUT_MS,
+/** Returns the options that all connections share. Throws a RedisTlsError. */
+function optionsOf(address: RedisAddress) {
+  const isTls = address.url.startsWith('rediss:');
+  const tls = isTls ? readTls(address) : undefined;
   // Retries indefinitely, 100 ms to 5 s apart, with jitter so that clients do not reconnect at the same time.
-  retryStrategy: (times: number) => Math.min(times * 100, MAX_RECONNECT_DELAY_MS) * (0.75 + Math.random() / 4),
-  // After a failover the former primary refuses writes, and the host name resolves to the new one.
-  reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
-  keepAlive: KEEP_ALIVE_MS,
-  // Timeout for closing a connection gracefully.
-  disconnectTimeout: 100,
-} satisfies RedisOptions;
+  const retryStrategy = (times: number) => {
+    if (tls) refreshTls(tls, address);
+    return Math.min(times * 100, MAX_RECONNECT_DELAY_MS) * (0.75 + Math.random() / 4);
+  };
+  return {
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    retryStrategy,
+    // After a failover the former primary refuses writes, and the host name resolves to the new one.
+    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+    keepAlive: KEEP_ALIVE_MS,
+    // The command for it is optional, and would need a permission.
+    disableClientInfo: true,
+    // Timeout for closing a connection gracefully.
+    disconnectTimeout: 100,
+    ...(tls && { tls }),
+    ...(address.sentinels?.length && {
+      ...sentinelOptionsOf(address, address.sentinels),
+      sentinelRetryStrategy: retryStrategy,
+      ...(tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+    }),
+  } satisfies RedisOptions;
+}
 
-/** Opens a connection for commands: they fail at once if disconnected, and after 5 s without a response. */
-export function openRedis(url: string): Redis {
-  const redis = new Redis(url, {
-    ...COMMON,
+function sentinelOptionsOf({ url, sentinel_user, sentinel_password }: RedisAddress, sentinels: readonly string[]) {
+  return {
+    sentinels: sentinels.map((sentinel) => {
+      const { hostname, port } = new URL(`redis://${sentinel}`);
+      return { host: withoutBrackets(hostname), port: port === '' ? SENTINEL_PORT : Number(port) };
+    }),
+    name: new URL(url).hostname,
+    ...(sentinel_user !== undefined && { sentinelUsername: sentinel_user }),
+    ...(sentinel_password !== undefined && { sentinelPassword: sentinel_password }),
+    sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
+    // Its messages can end a connection for good while it reconnects. A silent or read-only primary is left without them.
+    failoverDetector: false,
+  } satisfies RedisOptions;
+}
+
+/** Returns an IPv6 address without its brackets. */
+export function withoutBrackets(hostname: string): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1');
+}
+
+/**
+ * Opens a connection for commands: they fail at once if disconnected, and after 5 s without a response. Throws a RedisTlsError.
+ */
+export function openRedis(address: RedisAddress): Redis {
+  const redis = new Redis(address.url, {
+    ...optionsOf(address),
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
@@ -46,8 +96,8 @@ export function openRedis(url: string): Redis {
 
 export type LoopConnection = ReturnType<typeof openLoopConnection>;
 
-/** Opens a connection for BullMQ's endless loops (Worker): commands wait until Redis is reachable. */
-export function openLoopConnection(url: string) {
+/** Opens a connection for BullMQ's endless loops (Worker): commands wait until Redis is reachable. Throws a RedisTlsError. */
+export function openLoopConnection(address: RedisAddress) {
   const opened: Redis[] = [];
   const register = (redis: Redis): Redis => {
     redis.on('error', () => undefined);
@@ -56,7 +106,8 @@ export function openLoopConnection(url: string) {
     opened.push(redis);
     return redis;
   };
-  const redis = register(new Redis(url, { ...COMMON, maxRetriesPerRequest: null, socketTimeout: SILENCE_MS.loops }));
+  const options = { ...optionsOf(address), maxRetriesPerRequest: null, socketTimeout: SILENCE_MS.loops };
+  const redis = register(new Redis(address.url, options));
   return {
     redis,
     /** Closes the connection and all duplicates that BullMQ created of it. */
@@ -78,7 +129,7 @@ export async function waitUntilReady(redis: Redis, limitMs: number): Promise<voi
   if (redis.status !== 'ready') await once(redis, 'ready', { signal: AbortSignal.timeout(limitMs) });
 }
 
-/** Whether an error message of Redis refuses the credentials or permissions. */
+/** Whether an error message of Redis, or of all Sentinels, refuses the credentials or permissions. */
 export function isCredentialRefusal(message: string): boolean {
-  return /^(?:WRONGPASS|NOAUTH|NOPERM)\b/.test(message);
+  return /(?:^|Last error: )(?:WRONGPASS|NOAUTH|NOPERM)\b/.test(message);
 }

@@ -39,7 +39,7 @@ export class ResultStream {
    */
   readFrom(redisMs: number): void {
     this.close();
-    const connection = openLoopConnection(this.#deps.redis.url);
+    const connection = openLoopConnection(this.#deps.redis);
     this.#connection = connection;
     void this.#run(connection, `${redisMs}-0`);
   }

@@ -83,7 +83,7 @@ export class WorkerRegistry {
 
 /** Returns the names of all live workers; undefined if Redis is not usable. */
 export async function listWorkers(settings: RedisSettings, signer: MessageSigner): Promise<string[] | undefined> {
-  const redis = openRedis(settings.url);
+  const redis = openRedis(settings);
   try {
     await waitUntilReady(redis, LIST_WITHIN_MS);
     const { workers, refused } = await new WorkerRegistry(redis, settings).list(signer);

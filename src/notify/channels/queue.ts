@@ -1,14 +1,14 @@
 import { Queue } from 'bullmq';
+import type { Redis } from 'ioredis';
 import type { EventBody } from '../../domain/notifications/event-body.ts';
-import { disconnect, openRedis, waitUntilReady } from '../../engines/bullmq/redis.ts';
+import { disconnect, openRedis, type RedisSettings, waitUntilReady } from '../../engines/bullmq/redis.ts';
+import { readRedisInfo } from '../../engines/bullmq/redis-info.ts';
 import { type Channel, failed, type Outgoing, type SendResult } from './channel.ts';
 
 export const EVENTS_QUEUE = 'dawatch-events';
 
 export type QueueOptions = {
-  redisUrl: string;
-  /** Of every key of the queue. Default: BullMQ's. */
-  prefix?: string;
+  redis: RedisSettings;
   /** Name of the queue. */
   queue?: string;
 };
@@ -16,6 +16,7 @@ export type QueueOptions = {
 /** Above this number of waiting jobs the queue has no consumers, and Redis keeps the jobs in memory. */
 const MAX_WAITING = 100_000;
 const CONNECT_TIMEOUT_MS = 3_000;
+const REPLICATED_WITHIN_MS = 2_000;
 const DAY_S = 86_400;
 
 /** How long finished jobs are kept, and with them the deduplication by job id. */
@@ -25,10 +26,10 @@ const RETENTION = {
 };
 
 /** Adds events to a BullMQ queue: the job name is the event type, the data is its body, the job id is the event id. */
-export function createQueueChannel({ redisUrl, prefix = 'bull', queue: name = EVENTS_QUEUE }: QueueOptions): Channel {
-  const redis = openRedis(redisUrl);
+export function createQueueChannel({ redis: settings, queue: name = EVENTS_QUEUE }: QueueOptions): Channel {
+  const redis = openRedis(settings);
   // With the version check, a queue whose Redis disconnects during the check never works again.
-  const queue = new Queue<EventBody>(name, { connection: redis, prefix, skipVersionCheck: true });
+  const queue = new Queue<EventBody>(name, { connection: redis, prefix: settings.prefix, skipVersionCheck: true });
   queue.on('error', () => undefined);
 
   let closing: Promise<void> | undefined;
@@ -50,6 +51,10 @@ export function createQueueChannel({ redisUrl, prefix = 'bull', queue: name = EV
         opts: { jobId: event.id, ...RETENTION },
       })),
     );
+    if (!(await isReplicated(redis)))
+      return failed(`no replica of Redis has confirmed the events within ${REPLICATED_WITHIN_MS / 1_000} s`, {
+        retryAfterMs: null,
+      });
     return { kind: 'delivered', httpStatus: null, response: null };
   }
 
@@ -69,6 +74,15 @@ export function createQueueChannel({ redisUrl, prefix = 'bull', queue: name = EV
       return closing;
     },
   };
+}
+
+/**
+ * Returns whether the jobs survive a failover: one of the connected replicas has them, or there is none. Otherwise the events
+ * are sent again, under the same job ids.
+ */
+async function isReplicated(redis: Redis): Promise<boolean> {
+  const { replicas } = readRedisInfo(await redis.info('replication'));
+  return replicas === 0 || (await redis.wait(1, REPLICATED_WITHIN_MS)) > 0;
 }
 
 /** 1, 2, 4 … 60 s, then every 60 s without end: an unavailable queue is not a refusal by a receiver. */

@@ -34,6 +34,7 @@ function openIntake(redis: RedisServer, track: Track) {
     redis: { url: redis.url, prefix: 'bull' },
     queue: SUBMISSIONS_QUEUE,
     track,
+    whenDurable: () => undefined,
     onRefused: (what) => refused.push(what),
     onPostponed: (what) => postponed.push(what),
   });

@@ -12,13 +12,16 @@ it.each([
 });
 
 it('reads the INFO of Redis', () => {
-  const info = 'redis_version:6.0.16\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\nrole:slave\r\n';
+  const info =
+    'redis_version:6.0.16\r\nmaxmemory_policy:allkeys-lru\r\naof_enabled:0\r\nrole:slave\r\nconnected_slaves:2\r\n';
   expect(readRedisInfo(info)).toEqual({
     version: '6.0.16',
     isTooOld: true,
     evictionPolicy: 'allkeys-lru',
     isAppendOnly: false,
     role: 'slave',
+    isCluster: false,
+    replicas: 2,
   });
 });
 
@@ -29,5 +32,12 @@ it('ignores a version that another program claims, and returns unknown for missi
     evictionPolicy: null,
     isAppendOnly: null,
     role: null,
+    isCluster: false,
+    replicas: 0,
   });
+});
+
+it('recognizes a node of a cluster, except the emulation of Dragonfly', () => {
+  expect(readRedisInfo('redis_mode:cluster\r\n').isCluster).toBe(true);
+  expect(readRedisInfo('redis_mode:cluster\r\ndragonfly_version:df-1\r\n').isCluster).toBe(false);
 });

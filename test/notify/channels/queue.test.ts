@@ -20,7 +20,7 @@ async function openRedisClient({ url }: RedisServer) {
 
 async function rig(server?: RedisServer) {
   const redis = server ?? (await redisForTest({ password: PASSWORD }));
-  const channel = createQueueChannel({ redisUrl: redis.url });
+  const channel = createQueueChannel({ redis: { url: redis.url, prefix: 'bull' } });
   onTestFinished(() => channel.close());
   const send = (...events: Parameters<typeof outgoing>[0][]) =>
     channel.send(events.map(outgoing), AbortSignal.timeout(10_000));
@@ -62,7 +62,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     },
     absent: async () => {
       const { port } = new URL(await deadAddress());
-      const channel = createQueueChannel({ redisUrl: `redis://:${PASSWORD}@127.0.0.1:${port}` });
+      const channel = createQueueChannel({ redis: { url: `redis://:${PASSWORD}@127.0.0.1:${port}`, prefix: 'bull' } });
       return { channel, received: () => [], connections: () => 0 };
     },
     secrets: [PASSWORD, '127.0.0.1'],
@@ -171,6 +171,21 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await openQueue(redis).getWaitingCount()).toBe(1);
   });
 
+  it('delivers an event when a replica has confirmed it, and once', async () => {
+    const { redis, send, redisClient } = await rig();
+    const replica = await redisForTest({ password: PASSWORD, settings: { masterauth: PASSWORD } });
+    const replicaClient = await openRedisClient(replica);
+    await replicaClient.replicaof('127.0.0.1', redis.port);
+    await vi.waitUntil(async () => (await redisClient.info('replication')).includes('state=online'), 10_000);
+    const event = failedEvent();
+    replica.pause();
+    expect(await send(event)).toMatchObject({ kind: 'failed', error: expect.stringMatching(/no replica/) });
+    replica.resume();
+    expect(await send(event)).toMatchObject({ kind: 'delivered' });
+    expect(await replicaClient.exists(`bull:${EVENTS_QUEUE}:${event.id}`)).toBe(1);
+    expect(await openQueue(redis).getWaitingCount()).toBe(1);
+  });
+
   it('adds nothing while 100,000 jobs wait', async () => {
     const { redis, send, redisClient } = await rig();
     const fill = "for i = 1, tonumber(ARGV[1]) do redis.call('RPUSH', KEYS[1], i) end";
@@ -189,7 +204,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it('reports that Redis refuses the password, without the password', async () => {
     const redis = await redisForTest({ password: PASSWORD });
-    const channel = createQueueChannel({ redisUrl: redis.url.replace(PASSWORD, 'a-wrong-one') });
+    const channel = createQueueChannel({ redis: { url: redis.url.replace(PASSWORD, 'a-wrong-one'), prefix: 'bull' } });
     onTestFinished(() => channel.close());
     const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
     expect(result).toMatchObject({ kind: 'failed' });

@@ -6,6 +6,7 @@ import type { UpstreamResponse } from '../../../src/domain/classify.ts';
 import { BullmqEngine, type EngineEvent } from '../../../src/engines/bullmq/engine.ts';
 import { POLLS_QUEUE } from '../../../src/engines/bullmq/poll-job.ts';
 import { PollWorker, type PollWorkerEvent } from '../../../src/engines/bullmq/poll-worker.ts';
+import type { RedisAddress } from '../../../src/engines/bullmq/redis.ts';
 import { type LinkEvent, RedisLink } from '../../../src/engines/bullmq/redis-link.ts';
 import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
 import { WorkerRegistry } from '../../../src/engines/bullmq/worker-registry.ts';
@@ -24,7 +25,7 @@ export const PENDING: UpstreamResponse = {
 
 /** The server's side, closed when the test ends. */
 export function openEngine(
-  redis: Pick<RedisServer, 'url'>,
+  redis: RedisAddress,
   setting: {
     local?: PollEngine | SendPoll;
     leaseMs?: number;
@@ -36,7 +37,7 @@ export function openEngine(
   const { local = async () => PENDING, leaseMs = 5_000, timeoutMs = 1_000, prefix = 'bull', secrets = [] } = setting;
   const signer = new MessageSigner(secrets);
   const events: (LinkEvent | EngineEvent)[] = [];
-  const settings = { url: redis.url, prefix };
+  const settings = { ...redis, prefix };
   const onEvent = (event: LinkEvent | EngineEvent) => void events.push(event);
   const link = new RedisLink({ redis: settings, signer, clock: systemClock, onEvent });
   const engine = new BullmqEngine({
@@ -71,7 +72,7 @@ export function openEngine(
 
 /** The worker's side, in this process. */
 export function openWorker(
-  redis: Pick<RedisServer, 'url'>,
+  redis: RedisAddress,
   setting: {
     sendPoll?: SendPoll;
     name?: string;
@@ -85,7 +86,7 @@ export function openWorker(
   const polled: string[] = [];
   const events: PollWorkerEvent[] = [];
   const worker = new PollWorker({
-    redis: { url: redis.url, prefix },
+    redis: { ...redis, prefix },
     signer: new MessageSigner(setting.secrets ?? []),
     name: setting.name ?? `worker-${randomUUID()}`,
     version: '0.0.0-test',

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Queue } from 'bullmq';
-import { Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
+import { openRedis, type RedisAddress } from '../../../src/engines/bullmq/redis.ts';
 import { sleep } from '../processes/killable-server.ts';
 
 const CHECK_MS = 200;
@@ -11,14 +11,8 @@ const CHECK_MS = 200;
  * A careful backend with BullMQ only: adds a job, checks until it is completed, and adds it again if it was lost in Redis or
  * could not be sent. Once it is completed, the backend does not need to keep the ids.
  */
-export function openProducer({ url }: { url: string }) {
-  const redis = new Redis(url, {
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    commandTimeout: 2_000,
-    retryStrategy: () => 200,
-  });
-  redis.on('error', () => undefined);
+export function openProducer(address: RedisAddress) {
+  const redis = openRedis(address);
   const queue = new Queue('dawatch-submissions', { connection: redis, skipVersionCheck: true });
   queue.on('error', () => undefined);
   onTestFinished(async () => {

@@ -87,12 +87,16 @@ class PortTakenError extends Error {
   override readonly name = 'PortTakenError';
 }
 
-/** Resolves once it responds. */
-async function run(port: number, folder: string, options: RedisOptions): Promise<ChildProcess> {
+function run(port: number, folder: string, options: RedisOptions): Promise<ChildProcess> {
   const { password, keeps = false, settings: more = {} } = options;
   const kept = { save: '', appendonly: keeps ? 'yes' : 'no', dir: folder };
   const settings = { port, bind: '127.0.0.1', ...kept, ...secured(password), ...more };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  return runRedis(args, port);
+}
+
+/** Starts the program redis-server; resolves once it responds at a port without TLS. */
+export async function runRedis(args: readonly string[], port: number): Promise<ChildProcess> {
   const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
   let output = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => (output += text));
@@ -125,8 +129,8 @@ function secured(password: string | undefined): Record<string, string> {
   return password === undefined ? {} : { requirepass: password };
 }
 
-/** SIGKILL also ends a suspended process. */
-async function killed(child: ChildProcess): Promise<void> {
+/** Kills a process; SIGKILL also ends a suspended one. */
+export async function killed(child: ChildProcess): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const closed = once(child, 'close');
   child.kill('SIGKILL');
@@ -156,7 +160,8 @@ function ping(port: number): Promise<string> {
   });
 }
 
-async function freePort(): Promise<number> {
+/** Returns a port that no process uses at the moment. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

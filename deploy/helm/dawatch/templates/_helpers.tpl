@@ -45,7 +45,7 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 
 {{/* Names of the secrets that a worker reads, as a JSON list: variables, and the files to which its settings refer. */}}
 {{- define "dawatch.workerSecrets" -}}
-{{- $names := list "DAWATCH_UPSTREAM_API_KEY" "DAWATCH_REDIS_URL" "DAWATCH_REDIS_SECRET" "DAWATCH_REDIS_PREVIOUS_SECRET" -}}
+{{- $names := list "DAWATCH_UPSTREAM_API_KEY" "DAWATCH_REDIS_URL" "DAWATCH_REDIS_SECRET" "DAWATCH_REDIS_PREVIOUS_SECRET" "DAWATCH_REDIS_SENTINEL_PASSWORD" -}}
 {{- range $name, $upstream := default dict .Values.settings.upstreams -}}
 {{- with (default dict $upstream).api_key_file -}}{{- $names = append $names (base .) -}}{{- end -}}
 {{- end -}}
@@ -100,16 +100,21 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 {{- merge $own $settings $defaults | toYaml -}}
 {{- end -}}
 
-{{/* The replica of the file that names the primary: the ledger's replica with `/primary` after its path. */}}
-{{- define "dawatch.primaryReplica" -}}
-{{- $replica := deepCopy .Values.litestream.replica -}}
+{{/* The ledger's replica with a further path after its own. Argument: the context and `path`. */}}
+{{- define "dawatch.replicaAt" -}}
+{{- $replica := deepCopy .context.Values.litestream.replica -}}
 {{- if $replica.url -}}
-{{- $_ := set $replica "url" (regexReplaceAll "/?([?].*)?$" $replica.url "/primary${1}") -}}
+{{- $_ := set $replica "url" (regexReplaceAll "/?([?].*)?$" $replica.url (printf "/%s${1}" .path)) -}}
 {{- else -}}
 {{- $path := trimSuffix "/" (default "" $replica.path) -}}
-{{- $_ := set $replica "path" (ternary "primary" (printf "%s/primary" $path) (empty $path)) -}}
+{{- $_ := set $replica "path" (ternary .path (printf "%s/%s" $path .path) (empty $path)) -}}
 {{- end -}}
 {{- toYaml $replica -}}
+{{- end -}}
+
+{{/* Names of the tenants, as a JSON list. */}}
+{{- define "dawatch.tenants" -}}
+{{- keys (default dict .Values.settings.tenants) | sortAlpha | toJson -}}
 {{- end -}}
 
 {{/* Seconds that the process gets after SIGTERM: those of server.shutdown_s, and ten to close the ledger and its connections. */}}

@@ -51,12 +51,13 @@ If it is killed, its polls in flight are repeated. While Redis is unavailable, t
 
 /** Throws a CommandError unless a worker of this host is alive, which its announcements in Redis show. */
 async function check({ redis, worker }: Config): Promise<void> {
-  if (redis.url === undefined) throw new CommandError('no Redis is configured: set DAWATCH_REDIS_URL', ExitCode.usage);
+  const { url } = redis;
+  if (url === undefined) throw new CommandError('no Redis is configured: set DAWATCH_REDIS_URL', ExitCode.usage);
   const [{ listWorkers }, { createMessageSigner }] = await Promise.all([
     import('../../../engines/bullmq/worker-registry.ts'),
     import('../../../engines/bullmq/signer.ts'),
   ]);
-  const seen = await listWorkers({ url: redis.url, prefix: redis.prefix }, createMessageSigner(redis));
+  const seen = await listWorkers({ ...redis, url }, createMessageSigner(redis));
   const isOurs = (name: string) => (worker.name === undefined ? name.startsWith(`${HOST}-`) : name === worker.name);
   if (!seen?.some(isOurs))
     throw new CommandError(
