@@ -28,17 +28,21 @@ const VIEWPORTS = [
 ] as const;
 const OVERVIEW = { width: 1_280, height: 960 };
 /** The pages in the documents, with their widths. */
-const PUBLISHED = ['overview-390', 'submission-768', 'deliveries-390', 'submissions-1920'];
+const PUBLISHED = [
+  ...['overview-390', 'submission-768', 'deliveries-390', 'submissions-1920'],
+  ...['channels', 'alerts', 'audit', 'tokens'].flatMap((name) => VIEWPORTS.map(({ width }) => `${name}-${width}`)),
+];
 
 const isAll = process.argv.includes('--all');
 const target = process.argv.at(-1) ?? '.';
 mkdirSync(target, { recursive: true });
 const folder = mkdtempSync(join(tmpdir(), 'dawatch-screenshots-'));
 const clock = fastClock(Date.now() - HOUR_MS);
-// The receiver of the second webhook is out of service.
-const receiver = createServer(({ url }, response) => {
-  response.statusCode = url === '/shop' ? 503 : 200;
-  response.end();
+/** Responses by path: the shop is out of service, and the old shop is gone. */
+const STATUSES: Record<string, number> = { '/shop': 503, '/old-shop': 410 };
+const receiver = createServer(({ url = '' }, response) => {
+  response.statusCode = STATUSES[url] ?? 200;
+  response.end(url === '/orders' ? '' : 'ok');
 }).listen(0, '127.0.0.1');
 const sandbox = await startSandbox({
   options: { seed: 7, errorRate: 0.15, deadRate: 0.003, stragglerRate: 0.02 },
@@ -53,9 +57,28 @@ const env = {
   DAWATCH_WEBHOOK_ALLOW: '127.0.0.0/8',
   DAWATCH_WEBHOOK_ALLOW_HTTP: 'true',
 };
+const receiverUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
 const { config } = loadConfig({ file: null, env });
 const app = await startApp({
-  config,
+  config: {
+    ...config,
+    channels: {
+      operators: { type: 'slack', url: `${receiverUrl}/operators`, gather_s: 5 },
+      orders: { type: 'apprise', url: `${receiverUrl}/orders`, gather_s: 5 },
+      managers: {
+        type: 'email',
+        smtp_url: 'smtp://mail.example.com',
+        from: 'dawatch@example.com',
+        to: ['managers@example.com'],
+        gather_s: 5,
+      },
+    },
+    routes: [
+      { types: ['alert.*', 'upstream.*'], channels: ['operators'] },
+      { types: ['submission.failed', 'submission.expired'], channels: ['orders'] },
+      { types: ['alert.raised'], channels: ['managers'] },
+    ],
+  },
   log: createLog({ ...config.log, level: 'silent' }, process.stderr),
   clock,
   random: seededRandom(7),
@@ -64,7 +87,6 @@ const app = await startApp({
 const client = new DawatchClient({ url: app.url, apiKey: env.DAWATCH_ADMIN_TOKEN });
 const browser = await openChromium();
 try {
-  const receiverUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
   await client.webhooks.create({ url: `${receiverUrl}/dawatch`, description: 'Orders' });
   const enough = new AbortController();
   const submitting = submit(enough.signal);
@@ -81,6 +103,8 @@ try {
   await picture(page, 'overview-light');
   await page.emulateMedia({ colorScheme: 'dark' });
   await picture(page, 'overview-dark');
+  await page.emulateMedia({ colorScheme: 'light' });
+  await operate();
   for (const colorScheme of isAll ? (['light', 'dark'] as const) : (['light'] as const)) {
     await page.emulateMedia({ colorScheme });
     for (const viewport of VIEWPORTS) await pictures(page, viewport, colorScheme);
@@ -111,6 +135,30 @@ async function submit(signal: AbortSignal): Promise<void> {
     const perS = PER_S * (1 + 0.6 * Math.sin((clock.now() / HOUR_MS) * 2 * Math.PI));
     await setTimeout((-Math.log(1 - random()) / perS / SPEED) * 1_000);
   }
+}
+
+/** Does what operators and admins do: tokens, a webhook whose receiver is gone, which raises an alert, and maintenance. */
+async function operate(): Promise<void> {
+  const inDays = (days: number) => new Date(clock.now() + days * 24 * HOUR_MS).toISOString();
+  const billing = await client.credentials.create({ name: 'billing', role: 'service' });
+  await client.credentials.create({ name: 'on call', role: 'operator', expires_at: inDays(90) });
+  await client.credentials.create({ name: 'deploys', scopes: ['webhooks:write'], expires_at: inDays(30) });
+  const { id } = await client.credentials.create({ name: 'old billing', role: 'service' });
+  await client.credentials.revoke(id);
+  await new DawatchClient({ url: app.url, apiKey: billing.secret }).list({ limit: 1 });
+  await client.credentials.rotate(billing.id, { overlap_s: 3_600 });
+  await client.webhooks.create({ url: `${receiverUrl}/old-shop`, description: 'Old shop' });
+  await client.alerts.mute({ from: inDays(1), until: inDays(1.1), reason: 'Maintenance of the upstream' });
+  await client.alerts.mute({
+    rule: 'stuck',
+    subject: 'default',
+    until: inDays(0.2),
+    reason: 'The chain is slow today',
+  });
+  for (let checks = 0; checks < 60 && (await client.alerts.list()).alerts.length === 0; checks++)
+    await setTimeout(1_000);
+  await client.channels.test('operators');
+  await setTimeout(1_000);
 }
 
 /** Returns a submission that failed, was sent again and became final, or else the one with the most changes. */

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { describe, expect, it } from 'vitest';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
 import { API_KEY } from '../support/app/running-app.ts';
@@ -14,20 +14,19 @@ const HOSTILE = '<img/src=x/onerror=alert(1)>';
 const main = (page: Page) => page.getByRole('main');
 const rows = (page: Page) => main(page).getByRole('row');
 
-let signedIn: Page | undefined;
 /** Opens a page as an admin, in one tab for all tests, over an audit of 61 entries or more. */
 async function open(path: string): Promise<Page> {
-  if (!signedIn) {
-    await app.cancelled([HOSTILE, ...Array.from({ length: 59 }, (_, index) => `s${index}`)]);
-    await app.create({ url: 'https://hooks.example.com/' });
-    signedIn = await browser.openForAll(app.url);
-    await signIn(signedIn, ADMIN_TOKEN);
-  }
-  await goTo(signedIn, path);
-  return signedIn;
+  const page = await browser.openForAll(app.url, (opened) => signIn(opened, ADMIN_TOKEN));
+  await goTo(page, path);
+  return page;
 }
 
-describe.skipIf(SKIPPED)('the audit in the dashboard', { timeout: 60_000 }, () => {
+describe.skipIf(SKIPPED)('the audit in the dashboard', { timeout: TEST_MS }, () => {
+  beforeAll(async () => {
+    await app.cancelled([HOSTILE, ...Array.from({ length: 59 }, (_, index) => `s${index}`)]);
+    await app.create({ url: 'https://hooks.example.com/' });
+  });
+
   it('shows who changed what, newest first, page by page, and hostile text as text', async () => {
     const page = await open('audit');
     const first = rows(page).filter({ hasText: 'webhooks.create' });
@@ -70,7 +69,7 @@ describe.skipIf(SKIPPED)('the audit in the dashboard', { timeout: 60_000 }, () =
 
   it('verifies the chain, and shows the entry that is wrong', async () => {
     const page = await open('audit');
-    await page.getByText('not verified on this page').waitFor();
+    await page.getByText('not verified yet').waitFor();
     const verify = main(page).getByRole('button', { name: 'Verify every hash' });
     await verify.click();
     await main(page)

@@ -3,7 +3,7 @@ import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { App } from '../../src/app.ts';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { API_KEY, openApp, useApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -13,7 +13,7 @@ const app = useApp();
 const browser = useBrowser();
 const cancel = (url: string, id: string) => call(url, `/v1/submissions/${id}`, { method: 'DELETE' });
 
-describe.skipIf(SKIPPED)('the dashboard is live', { timeout: 60_000 }, () => {
+describe.skipIf(SKIPPED)('the dashboard is live', { timeout: TEST_MS }, () => {
   it('reports a lost connection, reconnects by itself, and shows events from the meantime', async () => {
     const database = join(tempFolder(), 'ledger.db');
     let running: App = await openApp({ database });
@@ -101,27 +101,41 @@ describe.skipIf(SKIPPED)('the dashboard is live', { timeout: 60_000 }, () => {
     const id = randomUUID();
     await post(running.url, { submission_id: id });
     const page = await browser.open(`${running.url}/#/submissions`);
+    // The page refreshes alerts every 30 s, and connects again after 45 s without a heartbeat.
+    await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 60_000);
     const requested: string[] = [];
     page.on('request', (request) => requested.push(new URL(request.url()).pathname));
-    await signIn(page, API_KEY);
+    const signedIn = signIn(page, API_KEY);
+    const runUntil = (ready: () => Promise<unknown>) =>
+      expect.poll(
+        async () => {
+          await page.clock.runFor(50);
+          return await ready();
+        },
+        { timeout: 60_000 },
+      );
+    const countOf = (path: string) => requested.filter((one) => one === path).length;
+    // Each is loaded when the page opens, and once more when the feed does.
+    const loaded = ['/v1/submissions', '/v1/submission_count', '/v1/alerts'];
+    await runUntil(async () => loaded.map(countOf)).toEqual([2, 2, 2]);
+    await signedIn;
     await page.getByText('Live', { exact: true }).waitFor();
     const row = page.getByRole('row').filter({ hasText: id });
     await row.getByText('tracking').waitFor();
-    // The page loads the list and the alerts once more when the feed opens.
-    for (const path of ['/v1/submissions', '/v1/alerts'])
-      await expect.poll(() => requested.filter((one) => one === path).length).toBe(2);
     const before = requested.length;
     for (let beat = 0; beat < 3; beat++) {
       await vi.waitFor(() => expect(clock.held(heartbeatMs)).toBe(1), { timeout: 15_000, interval: 5 });
       clock.fire(heartbeatMs);
-      // The server drops a reader that reads nothing between two heartbeats.
+      // The page reads the heartbeat; the server drops a reader that reads nothing between two of them.
       await page.waitForTimeout(200);
+      await page.clock.runFor(1_000);
     }
     expect(await page.getByText('Disconnected').count()).toBe(0);
     expect(requested.slice(before)).toEqual([]);
     await cancel(running.url, id);
-    await row.getByText('cancelled').waitFor();
-    expect(requested.filter((path) => path === '/v1/events')).toHaveLength(1);
+    await runUntil(() => row.getByText('cancelled').count()).toBe(1);
+    expect(countOf('/v1/events')).toBe(1);
   });
 
   it('starts over if its position belongs to another ledger', async () => {

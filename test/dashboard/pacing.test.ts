@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { plotData, probabilityAt, quantileMs } from '../../src/dashboard/page/pacing/curve.js';
 import type { PacingDescription } from '../../src/pacing/policy.ts';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { post } from '../support/app/http-calls.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 import { describing, learnedBy } from '../support/virtual-time/pacing.ts';
@@ -24,7 +24,7 @@ async function open(description = learnedBy): Promise<Page> {
   return page;
 }
 
-describe.skipIf(SKIPPED)('the pacing page', { timeout: 30_000 }, () => {
+describe.skipIf(SKIPPED)('the pacing page', { timeout: TEST_MS }, () => {
   it('draws the learned distribution of each upstream, and describes it in words and as a table', async () => {
     const page = await open();
     const section = page.getByRole('region', { name: 'default', exact: true }).first();

@@ -6,7 +6,7 @@ import { sha256 } from '../../src/http/access/access.ts';
 import { makeToken } from '../../src/http/access/credentials.ts';
 import { CredentialStore } from '../../src/ledger/access/credentials.ts';
 import { openBeside } from '../../src/ledger/file/open.ts';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, openLookups, SECOND, UPSTREAM_BEARER } from '../support/app/lookups.ts';
 import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
@@ -24,15 +24,11 @@ const track = (fields: object) => post(app.url, fields);
 const main = (page: Page) => page.getByRole('main');
 const rowOf = (page: Page, id: string) => page.getByRole('row').filter({ hasText: id });
 
-let signedIn: Page | undefined;
 /** Opens a page as an admin, in one tab for all tests. */
 async function open(path = ''): Promise<Page> {
-  if (!signedIn) {
-    signedIn = await browser.openForAll(app.url);
-    await signIn(signedIn, ADMIN_TOKEN);
-  }
-  await goTo(signedIn, path);
-  return signedIn;
+  const page = await browser.openForAll(app.url, (opened) => signIn(opened, ADMIN_TOKEN));
+  await goTo(page, path);
+  return page;
 }
 
 function operatorToken(): string {
@@ -51,7 +47,7 @@ async function webhook(status: number) {
   return { receiver, id: String((JSON.parse(response.text) as { id: string }).id) };
 }
 
-describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () => {
+describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () => {
   describe('signing in', () => {
     it('shows no page and no title for an unknown path', async () => {
       const page = await open('overview/x');
@@ -401,6 +397,7 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: 30_000 }, () =
       await page.getByLabel('Limit').fill('3');
       await page.getByRole('button', { name: 'List', exact: true }).click();
       await page.getByRole('table', { name: '3 users' }).waitFor();
+      expect(await page.getByLabel('Limit').inputValue()).toBe('3');
     });
   });
 });

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Page } from 'playwright-core';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import type { Page, Route } from 'playwright-core';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';
@@ -10,12 +10,13 @@ const app = useApp({ adminToken: ADMIN_TOKEN });
 const browser = useBrowser();
 let page: Page;
 
-describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: 30_000 }, () => {
-  beforeAll(async () => {
-    page = await browser.openForAll(app.url);
-    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-    await signIn(page, ADMIN_TOKEN);
-  });
+describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: TEST_MS }, () => {
+  beforeEach(async () => {
+    page = await browser.openForAll(app.url, async (opened) => {
+      await opened.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+      await signIn(opened, ADMIN_TOKEN);
+    });
+  }, TEST_MS);
   const text = () => page.evaluate<string>('navigator.clipboard.readText()');
   const openSubmission = async (page: Page) => {
     const id = randomUUID();
@@ -66,7 +67,35 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: 30_000 }, () =
     expect(await dialog.count()).toBe(0);
   });
 
-  it('times: are relative, stay current, and show the absolute time with its zone on hover and focus', async () => {
+  it('buttons: keep the focus while their request is in flight, and send it once', async () => {
+    await goTo(page, 'audit');
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let sent = 0;
+    const wait = async (route: Route) => {
+      sent += 1;
+      await released;
+      await route.continue();
+    };
+    await page.route('**/v1/audit/verify', wait);
+    const button = page.getByRole('button', { name: 'Verify every hash' });
+    await button.focus();
+    await page.keyboard.press('Enter');
+    await expect.poll(() => button.getAttribute('aria-disabled')).toBe('true');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(
+      'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))',
+    );
+    expect(await page.evaluate('document.activeElement.innerText')).toBe('Verify');
+    release();
+    await page
+      .getByText(/^Intact: /)
+      .first()
+      .waitFor();
+    expect(sent).toBe(1);
+    await page.unroute('**/v1/audit/verify', wait);
+  });
+
+  it('times: are relative, stay current, and show the absolute time with its zone on hover, after a tap, and all together with t', async () => {
     const page = await browser.open(app.url);
     await page.clock.install();
     await signIn(page, ADMIN_TOKEN);
@@ -78,9 +107,18 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: 30_000 }, () =
     await expect.poll(() => time.textContent()).toBe('1 h ago');
     const absolute = /^\d{1,2} \w+ \d{4}, \d\d:\d\d:\d\d\.\d{3} \S+$/;
     expect(await time.getAttribute('title')).toMatch(absolute);
-    await time.focus();
+    expect(await page.locator('time[tabindex]').count(), 'stops of the tab key').toBe(0);
+    const [others, withZone] = [page.getByRole('main').locator('time'), /:\d\d\.\d{3} \S+$/];
+    await time.click();
     await expect.poll(() => time.textContent()).toMatch(absolute);
-    await time.blur();
+    expect(await others.nth(1).textContent()).not.toMatch(absolute);
+    await time.click();
+    await expect.poll(() => time.textContent()).toBe('1 h ago');
+    await page.keyboard.press('t');
+    await expect.poll(async () => (await others.allTextContents()).every((text) => withZone.test(text))).toBe(true);
+    const button = page.getByRole('button', { name: 'Absolute times' });
+    expect(await button.getAttribute('aria-pressed')).toBe('true');
+    await button.click();
     await expect.poll(() => time.textContent()).toBe('1 h ago');
   });
 });

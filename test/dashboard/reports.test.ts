@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { everyRow, periodOf } from '../../src/dashboard/page/reports/periods.js';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 import { DAY_MS, fillReports, REPORT_SETTINGS } from '../support/ledger/report-ledger.ts';
 
 const app = useApp({ fill: fillReports, ...REPORT_SETTINGS });
 const browser = useBrowser();
 
-describe.skipIf(SKIPPED)('the reports page', { timeout: 30_000 }, () => {
+describe.skipIf(SKIPPED)('the reports page', { timeout: TEST_MS }, () => {
   it('shows a week by hour, a day, and 90 days of an upstream, with exact totals and the objective', async () => {
     const page = await browser.open(app.url);
     await signIn(page, API_KEY);

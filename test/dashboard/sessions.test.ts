@@ -4,14 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { sha256 } from '../../src/http/access/access.ts';
-import { makeToken } from '../../src/http/access/credentials.ts';
-import { CredentialStore } from '../../src/ledger/access/credentials.ts';
-import { openBeside } from '../../src/ledger/file/open.ts';
-import { SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { call } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { shiftedClock } from '../support/app/sessions.ts';
+import { storeToken } from '../support/ledger/stored-tokens.ts';
 import { openWithProvider } from '../support/servers/oidc-provider.ts';
 import { selfSigned } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -26,26 +24,10 @@ async function open() {
   const clock = shiftedClock();
   const app = await openApp({ database, clock });
   onTestFinished(() => app.close());
-  const withStore = <T>(work: (store: CredentialStore) => T): T => {
-    const { database: ledger, close } = openBeside({ file: database, now: 0 });
-    try {
-      return work(new CredentialStore(ledger));
-    } finally {
-      close();
-    }
-  };
-  return {
-    url: app.url,
-    clock,
-    token() {
-      const token = makeToken('service');
-      const { id } = withStore((store) => store.add({ hash: sha256(token), role: 'service', name: 'ada' }, 0));
-      return { token, revoke: () => withStore((store) => store.revoke(id, 1)) };
-    },
-  };
+  return { url: app.url, clock, token: () => storeToken(database, 'service', 'ada') };
 }
 
-describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: 30_000 }, () => {
+describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: TEST_MS }, () => {
   it('is shared by reloads and tabs, and signing out of one signs out of all', async () => {
     const { url } = await open();
     const page = await browser.open(url);
@@ -100,6 +82,51 @@ describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: 30_000 }, () =
     clock.advance(3 * 3_600_000);
     await refresh();
     await page.getByRole('alert').getByText('The session has ended').waitFor();
+  });
+
+  it('keeps what was typed when it ends, for the same credential only', async () => {
+    const { url, clock, token } = await open();
+    const page = await browser.open(`${url}/#/submissions/typed`);
+    await call(url, '/v1/submissions', { method: 'POST', body: { submission_id: 'typed' } });
+    await signIn(page, API_KEY);
+    const save = page.getByRole('button', { name: 'Save' });
+    const metadata = page.getByRole('textbox', { name: 'Metadata as JSON' });
+    await page.getByRole('button', { name: 'Change options' }).click();
+    await metadata.fill('{"order": 1}');
+    clock.advance(3 * 3_600_000);
+    // The page may notice it by itself.
+    await save.click({ timeout: 2_000 }).catch(() => undefined);
+    const again = page.getByRole('dialog', { name: 'Sign in again' });
+    await again.getByRole('alert').getByText('The session has ended').waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
+    await signIn(page, API_KEY);
+    await again.waitFor({ state: 'detached' });
+    await page.getByText('Live', { exact: true }).waitFor();
+    expect(await metadata.inputValue()).toBe('{"order": 1}');
+    await save.click();
+    await page.getByRole('main').getByText('Changed: Metadata as JSON.').waitFor();
+
+    await page.getByRole('button', { name: 'Change options' }).click();
+    await metadata.fill('{"order": 2}');
+    clock.advance(3 * 3_600_000);
+    await save.click({ timeout: 2_000 }).catch(() => undefined);
+    await again.waitFor();
+    await signIn(page, token().token);
+    await page.getByText('ada (service)').waitFor();
+    expect(await metadata.count()).toBe(0);
+  });
+
+  it('is not asked for again because the server does not respond at first', async () => {
+    const { url } = await open();
+    const page = await browser.open(url);
+    await signIn(page, API_KEY);
+    await page.route('**/v1/session', (route) => route.abort());
+    await page.reload();
+    await page.getByRole('alert').getByText('The server does not respond').waitFor();
+    expect(await form(page).count()).toBe(0);
+    await page.unroute('**/v1/session');
+    await overview(page).waitFor();
   });
 
   it.skipIf(CERTIFICATE === undefined).each([
@@ -192,9 +219,10 @@ describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: 30_000 }, () =
   });
 });
 
-describe.skipIf(SKIPPED)('a sign-in at a provider of OpenID Connect', { timeout: 30_000 }, () => {
-  async function openProvider() {
-    const opened = await openWithProvider({ database: join(tempFolder(), 'ledger.db') });
+describe.skipIf(SKIPPED)('a sign-in at a provider of OpenID Connect', { timeout: TEST_MS }, () => {
+  async function openProvider(oidc: { sign_out?: boolean } = {}) {
+    const database = join(tempFolder(), 'ledger.db');
+    const opened = await openWithProvider({ database, adminToken: ADMIN_TOKEN, oidc });
     const { url, provider } = opened;
     const page = await browser.open(`${url}/#/submissions?status=failed`, { origins: [provider.url] });
     const signInThere = () => page.getByRole('link', { name: 'Sign in with Example' }).click();
@@ -215,6 +243,41 @@ describe.skipIf(SKIPPED)('a sign-in at a provider of OpenID Connect', { timeout:
     provider.person = { sub: 'ada', email: 'ada@example.com', groups: ['admins'] };
     await signInThere();
     await page.getByText('(admin)').waitFor();
+  });
+
+  it('ends at the provider, too, which leads back', async () => {
+    const { url, page, provider, signInThere } = await openProvider({ sign_out: true });
+    await signInThere();
+    await page.getByText('ada@example.com').waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.waitForURL(`${provider.url}/session/end?*`);
+    await page.getByRole('button', { name: 'Yes, sign me out' }).click();
+    await form(page).waitFor();
+    expect(new URL(page.url()).origin).toBe(url);
+  });
+
+  it('of a revoked person works again after an admin has admitted the person', async () => {
+    const { page, signInThere } = await openProvider();
+    await signInThere();
+    await page.getByText('ada@example.com').waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signIn(page, ADMIN_TOKEN);
+    await goTo(page, 'tokens');
+    await page.getByRole('button', { name: 'Revoke: person:1' }).click();
+    await page.getByRole('dialog').getByText('until the person is admitted again').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('button', { name: 'Admit again: ada@example.com' }).waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signInThere();
+    await page.getByRole('alert').getByText('An administrator has revoked your access.').waitFor();
+    await signIn(page, ADMIN_TOKEN);
+    await goTo(page, 'tokens');
+    await page.getByRole('button', { name: 'Admit again: ada@example.com' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Admit again' }).click();
+    await page.getByRole('button', { name: 'Revoke: person:1' }).waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signInThere();
+    await page.getByText('ada@example.com').waitFor();
   });
 
   it('explains why it failed, and can be repeated', async () => {

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { call } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
@@ -38,7 +38,7 @@ async function takeSecret(page: Page, name: string): Promise<string> {
   const secret = (await dialog.locator('code').textContent()) ?? '';
   await dialog.getByRole('button', { name: 'It is saved' }).click();
   await dialog.waitFor({ state: 'detached' });
-  expect(await page.getByText(secret).count()).toBe(0);
+  await page.getByText(secret).waitFor({ state: 'detached' });
   return secret;
 }
 
@@ -49,7 +49,7 @@ async function open(): Promise<Page> {
   return page;
 }
 
-describe.skipIf(SKIPPED)('the page of tokens', { timeout: 60_000 }, () => {
+describe.skipIf(SKIPPED)('the page of tokens', { timeout: TEST_MS }, () => {
   it('creates a token with a role and an expiry, and shows it once, with a button that copies it', async () => {
     const page = await open();
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
@@ -110,6 +110,17 @@ describe.skipIf(SKIPPED)('the page of tokens', { timeout: 60_000 }, () => {
     await dialog.getByRole('button', { name: 'Save' }).click();
     await rowOf(page, 'changed').waitFor();
     expect(await shown(id)).toMatchObject({ name: 'changed', expires_at: expect.any(String) });
+  });
+
+  it('keeps a typed name while the page shows something else', async () => {
+    await create({ name: 'typing', role: 'user' });
+    const page = await open();
+    await page.getByRole('button', { name: 'Change: typing' }).click();
+    const name = page.getByRole('dialog').getByLabel('Name of the client');
+    await name.fill('typed');
+    await as(API_KEY, 'POST', '/v1/submissions', { submission_id: 'raises-an-alert' });
+    await page.getByRole('status').getByText('Alert: ').waitFor();
+    expect(await name.inputValue()).toBe('typed');
   });
 
   it('revokes a token after a confirmation', async () => {

@@ -4,7 +4,7 @@ import type Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { UnreadableRow } from '../../src/domain/stored.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { readEvents } from '../support/app/event-reader.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
@@ -111,7 +111,7 @@ function reportedOf(log: readonly string[]): { row: string; row_id: string; leve
   return log.filter((line) => line.includes('"ledger.row_unreadable"')).map((line) => JSON.parse(line));
 }
 
-describe.skipIf(SKIPPED)('on the dashboard', { timeout: 30_000 }, () => {
+describe.skipIf(SKIPPED)('on the dashboard', { timeout: TEST_MS }, () => {
   const browser = useBrowser();
 
   it('unreadable rows are listed and shown', async () => {

@@ -8,7 +8,9 @@ import { withQuery } from './data/api.js';
  * @param {string} hash @returns {Route}
  */
 export function parseRoute(hash) {
-  const [path = '', search = ''] = hash.replace(/^#?\/?/, '').split('?', 2);
+  const address = hash.replace(/^#?\/?/, '');
+  const mark = address.indexOf('?');
+  const [path, search] = mark === -1 ? [address, ''] : [address.slice(0, mark), address.slice(mark)];
   const [page = '', id] = path.split('/', 2).map(decoded);
   return { page: page === '' ? 'overview' : page, id: id === '' ? undefined : id, query: new URLSearchParams(search) };
 }

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { RULES } from '../../../src/dashboard/page/alerts/mutes.js';
 import { ALERT_RULES } from '../../../src/domain/notifications/alert.ts';
-import { goTo, SKIPPED, signIn, useBrowser } from '../../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
 import { call, post } from '../../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
 import { API_KEY, useApp } from '../../support/app/running-app.ts';
@@ -18,7 +18,7 @@ const mutes = (method: string, path = '', body?: object) =>
     ...(body && { body }),
   });
 
-describe.skipIf(SKIPPED)('the banner of alerts', { timeout: 60_000 }, () => {
+describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
   it('appears on every page when an alert begins, is announced, and links to the page about it', async () => {
     const page = await browser.open(`${app.url}/#/pacing`);
     await signIn(page, ADMIN_TOKEN);
@@ -64,7 +64,7 @@ it('the form knows every rule', () => {
   expect(RULES).toEqual(ALERT_RULES);
 });
 
-describe.skipIf(SKIPPED)('the page of alerts', { timeout: 60_000 }, () => {
+describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
   const HOSTILE = '<img src=x onerror=alert(1)><script>alert(2)</script>';
   const main = (page: Page) => page.getByRole('main');
   const button = (page: Page, name: string) => main(page).getByRole('button', { name, exact: true });
@@ -73,15 +73,13 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: 60_000 }, () => {
     const at = new Date(Date.now() + hours * 3_600_000);
     return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
   };
-  let signedIn: Page | undefined;
   async function open(path: string): Promise<Page> {
-    if (!signedIn) {
+    const page = await browser.openForAll(app.url, async (opened) => {
       await post(app.url, { submission_id: randomUUID() });
-      signedIn = await browser.openForAll(app.url);
-      await signIn(signedIn, ADMIN_TOKEN);
-    }
-    await goTo(signedIn, path);
-    return signedIn;
+      await signIn(opened, ADMIN_TOKEN);
+    });
+    await goTo(page, path);
+    return page;
   }
 
   it('shows since when an alert fires, and acknowledges it', async () => {
@@ -99,6 +97,9 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: 60_000 }, () => {
       .getByRole('button', { name: /^Acknowledge/ })
       .click();
     await alertRow(page).getByText('acknowledged by DAWATCH_ADMIN_TOKEN').waitFor();
+    const banner = page.getByRole('region', { name: 'Alerts', exact: true });
+    await banner.getByText('1 acknowledged').waitFor({ timeout: 5_000 });
+    await page.getByRole('status').getByText('The alert is acknowledged.').waitFor();
     await alertRow(page)
       .getByRole('button', { name: /^Withdraw/ })
       .click();
@@ -137,6 +138,9 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: 60_000 }, () => {
 
   it('plans a maintenance window, and cancels it after a confirmation', async () => {
     const page = await open('alerts');
+    await button(page, 'Plan a maintenance window').click();
+    await button(page, 'Cancel').press('Enter');
+    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Plan a maintenance window');
     await button(page, 'Plan a maintenance window').click();
     await page.getByLabel('From').fill(inHours(5));
     await page.getByLabel('Until').fill(inHours(3));

@@ -4,7 +4,7 @@ import type { Page, Route } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { TYPES } from '../../../src/dashboard/page/notifications/event-types.js';
 import { EVENT_TYPES, TestEventType } from '../../../src/domain/notifications/events.ts';
-import { goTo, SKIPPED, signIn, useBrowser } from '../../support/app/browser.ts';
+import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
 import { useNotifyingApp } from '../../support/app/notifying-app.ts';
 import { openApp } from '../../support/app/running-app.ts';
@@ -19,16 +19,12 @@ const main = (page: Page) => page.getByRole('main');
 const button = (page: Page, name: string) => main(page).getByRole('button', { name, exact: true });
 const rowOf = (page: Page, text: string) => main(page).getByRole('row').filter({ hasText: text });
 
-let signedIn: Page | undefined;
 /** Opens a page as an admin, in one tab for all tests. */
 async function open(path: string): Promise<Page> {
-  if (!signedIn) {
-    signedIn = await browser.openForAll(app.url);
-    await signIn(signedIn, ADMIN_TOKEN);
-  }
-  await goTo(signedIn, path);
-  await signedIn.getByRole('heading', { level: 1 }).waitFor();
-  return signedIn;
+  const page = await browser.openForAll(app.url, (opened) => signIn(opened, ADMIN_TOKEN));
+  await goTo(page, path);
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  return page;
 }
 
 /** Responds with a problem to the requests that change something. */
@@ -59,7 +55,7 @@ it('the form knows every type of event', () => {
   expect(TYPES).toEqual(EVENT_TYPES.filter((type) => !(Object.values(TestEventType) as string[]).includes(type)));
 });
 
-describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: 30_000 }, () => {
+describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () => {
   it('are created with every option, and the secret is shown once', async () => {
     const page = await open('webhooks');
     await page.getByRole('link', { name: 'Create a webhook' }).click();
@@ -92,6 +88,21 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: 30_000 }, () =>
       signature: 'v1',
       enabled: false,
     });
+  });
+
+  it('are more than a page, whose last one has only that of callbacks', async () => {
+    const page = await open('webhooks');
+    const last = {
+      webhooks: [{ id: 'callbacks', url: null, types: ['*'], created_at: '2026-01-02T03:04:05Z' }],
+      next_cursor: null,
+    };
+    const list = (route: Route) =>
+      route.fulfill({ json: { ...last, webhooks: [{ ...last.webhooks[0], enabled: true, failing_since: null }] } });
+    await page.route('**/v1/webhooks?cursor=*', list);
+    await goTo(page, 'webhooks?cursor=x');
+    await rowOf(page, 'callbacks').waitFor();
+    expect(await page.getByText('No webhooks yet').count()).toBe(0);
+    await page.unroute('**/v1/webhooks?cursor=*', list);
   });
 
   it('with ed25519 show the public key instead of a secret', async () => {
@@ -151,6 +162,11 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: 30_000 }, () =>
       await page.getByRole('alert').getByText(failure.shown).waitFor();
       await repair();
     }
+    const lose = (route: Route) => (route.request().method() === 'POST' ? route.abort() : route.fallback());
+    await page.route('**/v1/webhooks', lose);
+    await button(page, 'Create webhook').click();
+    await page.getByRole('alert').getByText('The change may have been made nevertheless').waitFor();
+    await page.unroute('**/v1/webhooks', lose);
     expect(await page.getByLabel('Description').inputValue()).toBe('kept');
     await button(page, 'Create webhook').click();
     await page.getByRole('heading', { name: 'Webhook created' }).waitFor();
@@ -167,9 +183,16 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: 30_000 }, () =>
     await button(page, 'Save').click();
     expect((await sent).postDataJSON()).toEqual({ types: ['submission.*', 'alert.*'], description: 'billing' });
     await main(page).getByText('submission.*, alert.*').waitFor();
-    await button(page, 'Edit').click();
-    await button(page, 'Cancel').click();
-    await button(page, 'Edit').waitFor();
+    const focused = () => page.evaluate('document.activeElement.innerText || document.activeElement.name');
+    await expect.poll(focused).toBe('Edit');
+    await button(page, 'Edit').press('Enter');
+    await expect.poll(focused).toBe('url');
+    await button(page, 'Cancel').press('Enter');
+    await expect.poll(focused).toBe('Edit');
+    await button(page, 'Rotate secret').press('Enter');
+    await expect.poll(focused).toMatch(/keep_old_s|for a day/);
+    await button(page, 'Cancel').press('Enter');
+    await expect.poll(focused).toBe('Rotate secret');
   });
 
   it('get a new secret while the old one still signs', async () => {
@@ -208,6 +231,14 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: 30_000 }, () =>
     await page.getByText('by an operator').waitFor();
     await button(page, 'Enable').click();
     await page.getByText('The webhook receives events again').first().waitFor();
+  });
+
+  it('show at once that a test event has disabled them', async () => {
+    const { id } = await webhook({ status: 410 });
+    const page = await open(`webhooks/${id}`);
+    await button(page, 'Send test event').click();
+    await main(page).getByText('receiver returned 410 Gone').waitFor({ timeout: 5_000 });
+    await button(page, 'Enable').waitFor();
   });
 
   it('are deleted after a confirmation, which shows a refusal', async () => {
@@ -253,7 +284,7 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: 30_000 }, () =>
   });
 });
 
-describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: 30_000 }, () => {
+describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, () => {
   it('are filtered by every field, and the filters are in the address', async () => {
     const { id, cancel } = await webhook();
     const [one, two] = [`one-${randomUUID()}`, `two-${randomUUID()}`];
@@ -289,6 +320,26 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: 30_000 }, () 
     await page.getByRole('alert').getByText('is not an event type').waitFor();
     await page.getByRole('link', { name: 'Clear filters' }).click();
     await rowOf(page, two).filter({ hasText: id }).waitFor();
+  });
+
+  it('are not shown for a wrong name in the address, and have several values of one', async () => {
+    const { id, cancel } = await webhook();
+    const one = `one-${randomUUID()}`;
+    await cancel(one);
+    for (const path of ['deliveries?type=submission.failed', `webhooks/${id}?destination=channel:ops`]) {
+      const page = await open(path);
+      await page.getByRole('alert').getByText('There is no filter named').waitFor();
+      expect(await page.getByRole('button', { name: 'Replay dead letters…' }).count()).toBe(0);
+      await page.getByRole('link', { name: 'Show the list without it' }).click();
+      await rowOf(page, one).first().waitFor();
+    }
+    const page = await open(`webhooks/${id}?event_type=submission.failed&event_type=submission.cancelled`);
+    await rowOf(page, one).waitFor();
+    expect(await page.getByLabel('Event types').inputValue()).toBe('submission.failed,submission.cancelled');
+    await goTo(page, 'audit?callers=x');
+    await page.getByRole('alert').getByText('There is no filter named callers').waitFor();
+    await goTo(page, 'alerts?states=all');
+    await page.getByRole('alert').getByText('There is no filter named states').waitFor();
   });
 
   it('are replayed in bulk after the number and the filter were confirmed', async () => {
@@ -338,7 +389,7 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: 30_000 }, () 
   });
 });
 
-describe.skipIf(SKIPPED)('channels in the dashboard', { timeout: 30_000 }, () => {
+describe.skipIf(SKIPPED)('channels in the dashboard', { timeout: TEST_MS }, () => {
   it('show whether they work, and are tested', async () => {
     const receiver = await openReceiver();
     const own = await openApp({

@@ -1,5 +1,5 @@
 import type { Browser, Page, Request } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { findChromium, openChromium } from './chromium.ts';
 
 /** The reason to skip browser tests. CI never skips them: a missing Chromium is a failure there. */
@@ -9,6 +9,14 @@ export const SKIPPED =
     : undefined;
 if (SKIPPED !== undefined) console.warn(`tests of the dashboard are skipped: ${SKIPPED}`);
 
+/**
+ * Timeout of a test. It exceeds that of its steps by far, so that a slow test fails at a step: one that fails by its own timeout
+ * continues to run beside the next test.
+ */
+export const TEST_MS = 120_000;
+const STEP_MS = 20_000;
+/** A page loads some 80 modules. */
+const NAVIGATION_MS = 60_000;
 const VIEWPORT = { width: 1_280, height: 720 };
 /** The events of a page that tests listen to. */
 const LISTENED = ['dialog', 'request', 'response'] as const;
@@ -27,29 +35,32 @@ const origins = new Set<string>();
 /** A headless Chromium for a test file. A console error or a request to another host fails the test. */
 export function useBrowser() {
   const ofTest: Page[] = [];
-  const ofFile: Page[] = [];
+  let ofFile: Page | undefined;
   beforeAll(async () => {
     if (SKIPPED !== undefined) return;
     clearTimeout(closing);
     origins.clear();
-    browser ??= openChromium();
-    await browser;
-  });
-  beforeEach(async ({ task }) => {
-    // A failed attempt may have left the page of the file anywhere, and signed out.
-    if ((task.result?.retryCount ?? 0) > 0) for (const page of ofFile) await recover(page);
-  });
-  afterEach(async () => {
-    await release(ofTest.splice(0));
+    await (browser ?? launch());
+  }, TEST_MS);
+  afterEach(async ({ task }) => {
+    const pages = ofTest.splice(0);
+    if (task.result?.state === 'fail') {
+      // The test may have left them anywhere: signed out, with routes, or in use, because a test that timed out continues to run.
+      await Promise.all([...pages, ...(ofFile ? [ofFile] : [])].map((page) => page.context().close()));
+      ofFile = undefined;
+    } else {
+      await release(pages);
+    }
     expect(complaints.splice(0), 'what pages complained of').toEqual([]);
-  });
+  }, TEST_MS);
   afterAll(async () => {
-    await release(ofFile.splice(0));
+    if (ofFile) await release([ofFile]);
+    ofFile = undefined;
     closing = setTimeout(close, KEPT_MS);
-  });
-  const open = async (url: string, pages: Page[]): Promise<Page> => {
+  }, TEST_MS);
+  const open = async (url: string): Promise<Page> => {
     const page = idle.pop() ?? (await create());
-    pages.push(page);
+    ofTest.push(page);
     origins.add(new URL(url).origin);
     await page.goto(url);
     return page;
@@ -58,19 +69,39 @@ export function useBrowser() {
     /** A page without cookies and stored values, until the test ends. `others`: origins to which it may send requests, too. */
     open(url: string, { origins: others = [] }: { origins?: readonly string[] } = {}): Promise<Page> {
       for (const origin of others) origins.add(origin);
-      return open(url, ofTest);
+      return open(url);
     },
-    /** One page for all tests of the file. */
-    openForAll: (url: string): Promise<Page> => open(url, ofFile),
+    /** The page of all tests of the file, which the first one opens and prepares. After a failed test it is a new one. */
+    async openForAll(url: string, prepare: (page: Page) => Promise<void>): Promise<Page> {
+      if (ofFile) return ofFile;
+      const page = await open(url);
+      await prepare(page);
+      ofTest.splice(ofTest.indexOf(page), 1);
+      ofFile = page;
+      return page;
+    },
   };
 }
 
+/** Opens the browser of this process. One that crashes, or does not start, is replaced at its next use. */
+function launch(): Promise<Browser> {
+  const launched = openChromium();
+  const forget = () => {
+    if (browser !== launched) return;
+    browser = undefined;
+    idle.length = 0;
+  };
+  launched.then((opened) => opened.once('disconnected', forget), forget);
+  browser = launched;
+  return launched;
+}
+
 async function create(): Promise<Page> {
-  if (!browser) throw new Error('it runs only within tests');
   const options = { reducedMotion: 'reduce', viewport: VIEWPORT, ignoreHTTPSErrors: true } as const;
-  const context = await (await browser).newContext(options);
+  const context = await (await (browser ?? launch())).newContext(options);
   const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(STEP_MS);
+  page.setDefaultNavigationTimeout(NAVIGATION_MS);
   page.on('pageerror', (error) => complaints.push(String(error)));
   page.on('console', (message) => {
     // The browser also logs refused requests by itself.
@@ -114,26 +145,12 @@ async function close(): Promise<void> {
   await (await closed)?.close();
 }
 
-/** The token of each page that has signed in. */
-const tokens = new WeakMap<Page, string>();
-
-async function recover(page: Page): Promise<void> {
-  await page.unrouteAll({ behavior: 'ignoreErrors' });
-  await page.reload();
-  const token = tokens.get(page);
-  const form = page.getByLabel('Token', { exact: true });
-  await form
-    .or(page.getByRole('button', { name: 'Sign out' }))
-    .or(page.getByRole('button', { name: 'Menu' }))
-    .first()
-    .waitFor();
-  if (token !== undefined && (await form.isVisible())) await signIn(page, token);
-}
-
 export async function signIn(page: Page, token: string): Promise<void> {
-  tokens.set(page, token);
-  await page.getByLabel('Token', { exact: true }).fill(token);
+  const field = page.getByLabel('Token', { exact: true });
+  await field.fill(token);
   await page.keyboard.press('Enter');
+  // After a session has ended, the form covers the page.
+  await field.waitFor({ state: 'detached' });
   await page
     .getByRole('navigation', { name: 'Pages' })
     .or(page.getByRole('button', { name: 'Menu' }))

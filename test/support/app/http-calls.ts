@@ -1,4 +1,4 @@
-import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
+import { type Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect } from 'vitest';
@@ -22,13 +22,15 @@ type Call = {
   signal?: AbortSignal;
   /** The local address of the connection. */
   localAddress?: string;
+  /** Keeps the connection for the next request; by default each request has its own. */
+  agent?: Agent;
 };
 
 /** Sends one HTTP request with the service key. The path is sent as written: fetch would resolve ".." in it. */
 export function call(
   url: string,
   path: string,
-  { method = 'GET', headers = {}, body, signal, localAddress }: Call = {},
+  { method = 'GET', headers = {}, body, signal, localAddress, agent }: Call = {},
 ) {
   return new Promise<HttpResponse>((resolve, reject) => {
     const { hostname, port } = new URL(url);
@@ -39,7 +41,7 @@ export function call(
       port,
       path,
       method,
-      agent: false,
+      agent: agent ?? false,
       ...(signal && { signal }),
       ...(localAddress !== undefined && { localAddress }),
       headers: {
@@ -65,20 +67,34 @@ export function pathOf(submissionId: string): string {
   return `/v1/submissions/${encodeURIComponent(submissionId)}`;
 }
 
-/** Returns everything that a raw connection receives until the server closes it. */
+/** How long a response may take. A request that gets none is incomplete; the server then learns that nothing follows. */
+const RESPONSE_WITHIN_MS = 1_000;
+
+/** Returns everything that a raw connection receives. Node drops the response to a client that ends its side before. */
 export function sendRaw(url: string, bytes: string | Uint8Array): Promise<string> {
   return new Promise((resolve) => {
     const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname);
     let received = '';
+    const ending = setTimeout(() => socket.end(), RESPONSE_WITHIN_MS);
     socket.setEncoding('latin1').on('data', (chunk) => {
       received += chunk;
+      if (isComplete(received)) socket.end();
     });
     // The server may close it while the client is still writing.
     socket.on('error', () => undefined);
-    socket.on('close', () => resolve(received));
-    socket.end(bytes);
+    socket.on('close', () => {
+      clearTimeout(ending);
+      resolve(received);
+    });
+    socket.write(bytes);
   });
+}
+
+function isComplete(response: string): boolean {
+  const [head = '', ...body] = response.split('\r\n\r\n');
+  const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
+  return body.length > 0 && length !== undefined && body.join('\r\n\r\n').length >= Number(length);
 }
 
 /** Parses a problem document, field by field. */

@@ -10,6 +10,7 @@ import { makeToken } from '../../../src/http/access/credentials.ts';
 import { Ledger } from '../../../src/ledger/ledger.ts';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
+import { createLedger } from '../ledger/new-ledger.ts';
 import { call, type HttpResponse } from './http-calls.ts';
 import { openApp } from './running-app.ts';
 
@@ -68,6 +69,7 @@ async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, .
   const tokens = tokensOf(ROLES, makeToken);
   const revoked = tokensOf(ROLES, makeToken);
   const scopeTokens = tokensOf(SCOPES, () => makeToken(null));
+  createLedger(database);
   const ledger = new Ledger({ file: database, now: 0 });
   for (const [role, token] of Object.entries(tokens))
     ledger.credentials.add({ hash: sha256(token), role, name: `the ${role}` }, 0);

@@ -6,11 +6,14 @@ import { type App, type AppDeps, startApp } from '../../../src/app.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { Config, TenantConfig, UpstreamConfig } from '../../../src/config/schema.ts';
 import type { Clock } from '../../../src/domain/clock.ts';
+import { tenantLedger } from '../../../src/ledger/file/files.ts';
+import { createFolder } from '../../../src/ledger/file/open.ts';
 import { createLog } from '../../../src/logging/logger.ts';
 import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
 import type { PolicyFactory } from '../../../src/pacing/policy.ts';
 import { systemClock } from '../../../src/platform/system-clock.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
+import { createLedger } from '../ledger/new-ledger.ts';
 
 export const API_KEY = 'a-service-key-for-tests';
 /** A closed port. */
@@ -31,7 +34,7 @@ type AppSetting = {
   timeoutS?: number;
   /** server.shutdown_s. */
   shutdownS?: number;
-  adminToken?: string;
+  adminToken?: string | undefined;
   /** Further settings of the upstream: its bearer, its paths, its timeout. */
   upstream?: Partial<UpstreamConfig>;
   users?: Config['users'];
@@ -61,6 +64,11 @@ type AppSetting = {
   tenants?: Record<string, Partial<TenantConfig>>;
 };
 
+/** The settings of config/dawatch.yaml, read once per process. */
+const DEFAULTS = loadConfig({
+  env: { DAWATCH_UPSTREAM_URL: CLOSED_PORT_URL, DAWATCH_UPSTREAM_API_KEY: 'sandbox-key' },
+}).config;
+
 const NO_LIMITS: TenantConfig = { max_open: 0, requests_per_minute: 0, weight: 1 };
 
 const TROUBLE = ['throttled', 'unavailable', 'unauthorized', 'rejected'];
@@ -83,11 +91,16 @@ function impatient(settings: { lagPrice: number }): PolicyFactory {
  * closes it.
  */
 export function openApp(setting: AppSetting): Promise<App> {
+  createLedger(setting.database);
+  const tenants = Object.keys(setting.tenants ?? {});
+  if (tenants.length > 0) createFolder(tenantLedger(setting.database, 'any'));
+  for (const tenant of tenants) createLedger(tenantLedger(setting.database, tenant));
+  const config = configOf(setting);
   return startApp({
-    config: configOf(setting),
+    config,
     // All lines, because a test may expect any of them.
     log: createLog(
-      { ...configOf(setting).log, level: setting.logLevel ?? 'info', repeats_per_minute: 0 },
+      { ...config.log, level: setting.logLevel ?? 'info', repeats_per_minute: 0 },
       { write: setting.onLog ?? (() => undefined) },
     ),
     clock: setting.clock ?? systemClock,
@@ -102,11 +115,9 @@ export function openApp(setting: AppSetting): Promise<App> {
 /** The settings of an app. */
 export function configOf(setting: AppSetting): Config {
   const { database, upstreamUrl = CLOSED_PORT_URL, apiKey = API_KEY, host = '127.0.0.1', port = 0 } = setting;
-  const { config } = loadConfig({
-    env: { DAWATCH_UPSTREAM_URL: upstreamUrl, DAWATCH_UPSTREAM_API_KEY: 'sandbox-key', DAWATCH_DATABASE: database },
-  });
+  const config = { ...structuredClone(DEFAULTS), database };
   const budget = { requests: 5_000, per_s: 1, concurrency: 64 };
-  const upstream = { ...config.upstreams.default, budget, ...setting.upstream };
+  const upstream = { ...config.upstreams.default, url: upstreamUrl, budget, ...setting.upstream };
   return {
     ...config,
     server: {

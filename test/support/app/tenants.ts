@@ -8,6 +8,7 @@ import { sha256 } from '../../../src/http/access/access.ts';
 import { makeToken } from '../../../src/http/access/credentials.ts';
 import { tenantLedger } from '../../../src/ledger/file/files.ts';
 import { Ledger } from '../../../src/ledger/ledger.ts';
+import { createLedger } from '../ledger/new-ledger.ts';
 import { call, type HttpResponse } from './http-calls.ts';
 import { configOf, openApp } from './running-app.ts';
 
@@ -25,6 +26,7 @@ export type TenantClient = {
 /** Stores a token in a ledger that no server has open, or beside one. */
 export function addToken(database: string, tenant: string | null, role: Role): string {
   const token = makeToken(role);
+  createLedger(database);
   const ledger = new Ledger({ file: database, now: 0 });
   ledger.credentials.add({ hash: sha256(token), role, tenant, name: `the ${role} of ${tenant}` }, 0);
   ledger.close();

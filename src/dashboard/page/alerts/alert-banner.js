@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { useDashboard, useFeed } from '../data/context.js';
-import { useLoad, useThrottled, useWhileVisible } from '../data/use-load.js';
+import { reloadAll, useLoad, useThrottled, useWhileVisible } from '../data/use-load.js';
 import { html } from '../parts/html.js';
 import { Action, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
@@ -41,7 +41,7 @@ export function AlertBanner() {
     ${
       unhandled.length > 0 &&
       html`<ul>
-        ${unhandled.map((alert) => html`<${Row} key=${alert.id} alert=${alert} onChanged=${reload} />`)}
+        ${unhandled.map((alert) => html`<${Row} key=${alert.id} alert=${alert} />`)}
       </ul>`
     }
     ${
@@ -51,7 +51,7 @@ export function AlertBanner() {
         <ul>
           ${alerts
             .filter((alert) => !unhandled.includes(alert))
-            .map((alert) => html`<${Row} key=${alert.id} alert=${alert} onChanged=${reload} />`)}
+            .map((alert) => html`<${Row} key=${alert.id} alert=${alert} />`)}
           ${isMore && html`<li><a href=${hrefTo('alerts')}>All alerts</a></li>`}
         </ul>
       </details>`
@@ -71,30 +71,31 @@ function summaryOf(alerts, { isMore }) {
   return counts.join(', ');
 }
 
-/** @param {{ alert: Alert, onChanged: () => void }} props */
-function Row({ alert, onChanged }) {
-  const { api, session } = useDashboard();
-  const { id, summary, since, link, acknowledged, muted_until } = alert;
+/** @param {{ alert: Alert }} props */
+function Row({ alert }) {
+  const { session } = useDashboard();
+  const { summary, since, link, acknowledged, muted_until } = alert;
   // The link may name another address of this server.
   const page = link.slice(link.indexOf('#'));
-  const change = async () => {
-    if (acknowledged) await api.delete(`v1/alerts/${id}/acknowledge`);
-    else await api.post(`v1/alerts/${id}/acknowledge`);
-    onChanged();
-    return '';
-  };
   return html`<li>
     <a href=${page}>${summary}</a>
     <span class="muted">since <${Time} at=${since} /></span>
     ${acknowledged && html`<span class="muted">acknowledged by ${acknowledged.by}</span>`}
     ${muted_until !== null && html`<span class="muted">muted until <${Time} at=${muted_until} /></span>`}
-    ${
-      isAdmin(session) &&
-      html`<${Action}
-        label=${acknowledged ? 'Withdraw acknowledgement' : 'Acknowledge'}
-        name=${`${acknowledged ? 'Withdraw acknowledgement of' : 'Acknowledge'}: ${summary}`}
-        act=${change}
-      />`
-    }
+    ${isAdmin(session) && html`<${Acknowledgement} alert=${alert} />`}
   </li>`;
+}
+
+/** Acknowledges an alert or withdraws that. The banner and the page of alerts show the change. @param {{ alert: Alert }} props */
+export function Acknowledgement({ alert: { id, summary, acknowledged } }) {
+  const { api, announce } = useDashboard();
+  const change = async () => {
+    if (acknowledged) await api.delete(`v1/alerts/${id}/acknowledge`);
+    else await api.post(`v1/alerts/${id}/acknowledge`);
+    announce(acknowledged ? 'The acknowledgement is withdrawn.' : 'The alert is acknowledged.');
+    reloadAll();
+    return '';
+  };
+  const label = acknowledged ? 'Withdraw acknowledgement' : 'Acknowledge';
+  return html`<${Action} label=${label} name=${`${label}${acknowledged ? ' of' : ''}: ${summary}`} act=${change} />`;
 }

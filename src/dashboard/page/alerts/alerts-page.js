@@ -1,7 +1,8 @@
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { withQuery } from '../data/api.js';
 import { useDashboard, useFeed } from '../data/context.js';
-import { useLoad, useThrottled, useWhileVisible } from '../data/use-load.js';
+import { reloadAll, useLoad, useThrottled, useWhileVisible } from '../data/use-load.js';
+import { conditionsIn, UnknownFilters } from '../parts/filters.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Pager } from '../parts/pager.js';
@@ -9,6 +10,7 @@ import { Action, Badge, Empty, Loadable, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 import { isAdmin, maySeeOperations } from '../session/access.js';
+import { Acknowledgement } from './alert-banner.js';
 import { MuteForm, Mutes } from './mutes.js';
 
 const PER_PAGE = 50;
@@ -23,8 +25,8 @@ const STATES = ['firing', 'resolved', 'all'];
 /** The alerts, and what mutes them. @param {{ query: URLSearchParams }} props */
 export function AlertsPage({ query }) {
   const { api, session } = useDashboard();
-  const state = query.get('state') ?? 'firing';
-  const cursor = query.get('cursor') ?? '';
+  const { given, cursor, unknown } = conditionsIn(query, ['state']);
+  const state = given.state || 'firing';
   const path = withQuery('v1/alerts', { state, cursor, limit: PER_PAGE });
   const alerts = useLoad((signal) => api.get(path, { signal }), path);
   const seesMutes = maySeeOperations(session);
@@ -33,6 +35,11 @@ export function AlertsPage({ query }) {
     'mutes',
   );
   const [covered, setCovered] = useState(/** @type {Covered | undefined} */ (undefined));
+  const plan = useRef(/** @type {HTMLElement | null} */ (null));
+  const closeForm = () => {
+    setCovered(undefined);
+    plan.current?.focus();
+  };
   const reload = () => {
     alerts.reload();
     mutes.reload();
@@ -45,9 +52,12 @@ export function AlertsPage({ query }) {
   useFeed(({ events, isWhole }) => {
     if (!isWhole || events.some(({ type }) => type.startsWith('alert.'))) reloadSoon();
   });
+  if (unknown.length > 0)
+    return html`<h1 tabindex="-1">Alerts</h1>
+      <${UnknownFilters} names=${unknown} href=${hrefTo('alerts', undefined, given)} />`;
   const mayChange = isAdmin(session);
   const columns = mayChange
-    ? [...COLUMNS, actionsColumn({ mutes: mutes.data?.mutes ?? [], reload, mute: setCovered })]
+    ? [...COLUMNS, actionsColumn({ mutes: mutes.data?.mutes ?? [], mute: setCovered })]
     : COLUMNS;
 
   return html`<h1 tabindex="-1">Alerts</h1>
@@ -63,7 +73,7 @@ export function AlertsPage({ query }) {
         </select>
       </label>
       <button type="button" onClick=${reload}>Refresh</button>
-      ${mayChange && html`<button type="button" onClick=${() => setCovered({ rule: '', subject: '' })}>Plan a maintenance window</button>`}
+      ${mayChange && html`<button type="button" ref=${plan} onClick=${() => setCovered({ rule: '', subject: '' })}>Plan a maintenance window</button>`}
     </div>
     ${!mayChange && html`<p class="muted">This session can not acknowledge or mute alerts.</p>`}
     ${
@@ -72,10 +82,10 @@ export function AlertsPage({ query }) {
         key=${`${covered.rule} ${covered.subject}`}
         covered=${covered}
         onMuted=${() => {
-          setCovered(undefined);
-          reload();
+          closeForm();
+          reloadAll();
         }}
-        onCancel=${() => setCovered(undefined)}
+        onCancel=${closeForm}
       />`
     }
     <${Loadable} loaded=${alerts}>
@@ -93,14 +103,17 @@ export function AlertsPage({ query }) {
         />
       `}
     <//>
-    ${seesMutes && html`<${Mutes} loaded=${mutes} reload=${reload} mayChange=${mayChange} />`}`;
+    ${seesMutes && html`<${Mutes} loaded=${mutes} mayChange=${mayChange} />`}`;
 }
 
 /** @type {readonly import('../parts/table.js').Column[]} */
 const COLUMNS = [
   // The link may name another address of this server.
-  { title: 'Alert', cell: ({ summary, link }) => html`<a href=${link.slice(link.indexOf('#'))}>${summary}</a>` },
-  { title: 'Rule', cell: ({ rule, subject }) => html`${rule} <span class="muted">${subject}</span>` },
+  {
+    title: 'Alert',
+    cell: ({ summary, link }) => html`<a class="summary" href=${link.slice(link.indexOf('#'))}>${summary}</a>`,
+  },
+  { title: 'Rule', cell: ({ rule, subject }) => html`${rule} <span class="muted id">${subject}</span>` },
   { title: 'Affected', class: 'number', cell: (alert) => (alert.count === null ? '' : count(alert.count)) },
   { title: 'Since', cell: ({ since }) => html`<${Time} at=${since} />` },
   { title: 'State', cell: (alert) => html`<${State} alert=${alert} />` },
@@ -114,7 +127,7 @@ function State({ alert: { firing, resolved_at, acknowledged, muted_until } }) {
     ${muted_until !== null && html`<br /><span class="muted">muted until <${Time} at=${muted_until} /></span>`}`;
 }
 
-/** @typedef {{ mutes: readonly Mute[], reload: () => void, mute: (covered: Covered) => void }} Handling */
+/** @typedef {{ mutes: readonly Mute[], mute: (covered: Covered) => void }} Handling */
 
 /** @param {Handling} handling @returns {import('../parts/table.js').Column} */
 function actionsColumn(handling) {
@@ -122,27 +135,23 @@ function actionsColumn(handling) {
 }
 
 /** @param {{ alert: Alert } & Handling} props */
-function Actions({ alert, mutes, reload, mute }) {
-  const { api } = useDashboard();
-  const { id, rule, subject, summary, acknowledged } = alert;
-  const acknowledge = async () => {
-    if (acknowledged) await api.delete(`v1/alerts/${id}/acknowledge`);
-    else await api.post(`v1/alerts/${id}/acknowledge`);
-    reload();
-    return '';
-  };
+function Actions({ alert, mutes, mute }) {
+  const { api, announce } = useDashboard();
+  const { rule, subject, summary } = alert;
   // A mute that covers more is ended in the list of mutes, which shows what else it covers.
   const own = mutes.find((one) => one.active && one.rule === rule && one.subject === subject);
   const unmute = async () => {
     await api.delete(`v1/mutes/${own?.id}`);
-    reload();
+    announce('The mute has ended.');
+    reloadAll();
     return '';
   };
-  const label = acknowledged ? 'Withdraw acknowledgement' : 'Acknowledge';
-  return html`<${Action} label=${label} name=${`${label}${acknowledged ? ' of' : ''}: ${summary}`} act=${acknowledge} />
+  return html`<div class="action">
+    <${Acknowledgement} alert=${alert} />
     ${
       own
         ? html`<${Action} key="unmute" label="Unmute" name=${`Unmute: ${summary}`} act=${unmute} />`
         : html`<button type="button" aria-label=${`Mute: ${summary}`} onClick=${() => mute({ rule, subject })}>Mute</button>`
-    }`;
+    }
+  </div>`;
 }

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { useDashboard } from '../data/context.js';
+import { reloadAll } from '../data/use-load.js';
 import { Field, FormEnd, fromLocalTime, invalidField, textOf, toLocalTime, useForm } from '../parts/form.js';
 import { html } from '../parts/html.js';
 import { Action, Badge, Loadable, Time } from '../parts/parts.js';
@@ -44,7 +45,7 @@ export function MuteForm({ covered, onMuted, onCancel }) {
     },
   });
   const { errorOf } = form;
-  useEffect(() => form.form.current?.querySelector('select')?.focus(), []);
+  useEffect(form.focusFirst, []);
   const rules = rule === '' || RULES.includes(rule) ? RULES : [...RULES, rule];
   return html`<section aria-labelledby="mute">
     <h2 id="mute">${rule === '' ? 'Plan a maintenance window' : 'Mute alerts'}</h2>
@@ -86,10 +87,10 @@ function inAnHour() {
 
 /**
  * The mutes and maintenance windows that have not ended.
- * @param {{ loaded: import('../data/use-load.js').Loaded<any>, reload: () => void, mayChange: boolean }} props
+ * @param {{ loaded: import('../data/use-load.js').Loaded<any>, mayChange: boolean }} props
  */
-export function Mutes({ loaded, reload, mayChange }) {
-  const columns = mayChange ? [...COLUMNS, endColumn(reload)] : COLUMNS;
+export function Mutes({ loaded, mayChange }) {
+  const columns = mayChange ? [...COLUMNS, END_COLUMN] : COLUMNS;
   return html`<section aria-labelledby="mutes">
     <h2 id="mutes">Mutes and maintenance windows</h2>
     <${Loadable} loaded=${loaded}>
@@ -121,20 +122,18 @@ function coveredBy({ rule, subject }) {
   return subject === null ? `all ${rule}` : `${rule} ${subject}`;
 }
 
-/** @param {() => void} reload @returns {import('../parts/table.js').Column} */
-function endColumn(reload) {
-  return { title: 'Action', cell: (mute) => html`<${End} mute=${mute} reload=${reload} />` };
-}
+/** @type {import('../parts/table.js').Column} */
+const END_COLUMN = { title: 'Action', cell: (mute) => html`<${End} mute=${mute} />` };
 
-/** @param {{ mute: import('./alerts-page.js').Mute, reload: () => void }} props */
-function End({ mute, reload }) {
+/** @param {{ mute: import('./alerts-page.js').Mute }} props */
+function End({ mute }) {
   const { api, announce } = useDashboard();
   const { id, active } = mute;
   const label = active ? 'End' : 'Cancel';
   const end = async () => {
     await api.delete(`v1/mutes/${id}`);
     announce(active ? 'The mute has ended.' : 'The mute is cancelled.');
-    reload();
+    reloadAll();
     return '';
   };
   const effect = active ? 'Alerts that it covers and that still fire are sent now.' : 'It will not start.';

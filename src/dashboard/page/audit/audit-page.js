@@ -1,12 +1,12 @@
 import { withQuery } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
 import { useLoad } from '../data/use-load.js';
-import { TextFilter, TimeFilter } from '../parts/filters.js';
+import { conditionsIn, Filters, Suggestions, TextFilter, TimeFilter, UnknownFilters, Zone } from '../parts/filters.js';
 import { html } from '../parts/html.js';
 import { Pager } from '../parts/pager.js';
 import { Empty, Loadable, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
-import { hrefTo } from '../router.js';
+import { hrefTo, parseRoute } from '../router.js';
 import { Chain } from './chain.js';
 
 const PER_PAGE = 50;
@@ -17,11 +17,13 @@ const CONDITIONS = /** @type {const} */ (['caller', 'action', 'subject', 'since'
 /** Every change by a caller, and every lookup of users. @param {{ query: URLSearchParams }} props */
 export function AuditPage({ query }) {
   const { api } = useDashboard();
-  const given = /** @type {Conditions} */ (Object.fromEntries(CONDITIONS.map((name) => [name, query.get(name) ?? ''])));
-  const cursor = query.get('cursor') ?? '';
+  const { given, cursor, unknown } = conditionsIn(query, CONDITIONS);
   const path = withQuery('v1/audit', { ...given, cursor, limit: PER_PAGE });
   const loaded = useLoad((signal) => api.get(path, { signal }), path);
   const hasConditions = Object.values(given).some(Boolean);
+  if (unknown.length > 0)
+    return html`<h1 tabindex="-1">Audit</h1>
+      <${UnknownFilters} names=${unknown} href=${hrefTo('audit', undefined, given)} />`;
   return html`<h1 tabindex="-1">Audit</h1>
     <${Chain} head=${loaded.data?.head ?? null} onExported=${loaded.reload} />
     <${Filter} given=${given} entries=${loaded.data?.entries ?? []} reload=${loaded.reload} />
@@ -32,7 +34,7 @@ export function AuditPage({ query }) {
             ? html`<${Empty} title=${next !== null ? 'None among the entries searched so far.' : hasConditions ? 'No entry matches.' : 'No entries yet.'}>
                 ${next !== null && html`<p>The search continues on the next page.</p>`}
               <//>`
-            : html`<${Table} caption="Entries, newest first" columns=${COLUMNS} rows=${entries} isBusy=${loaded.isLoading} />`
+            : html`<${Table} caption="Entries, newest first" columns=${COLUMNS} rows=${entries} keyOf=${(/** @type {{ seq: number }} */ { seq }) => seq} isBusy=${loaded.isLoading} />`
         }
         <${Pager}
           key=${JSON.stringify(given)}
@@ -63,22 +65,20 @@ const COLUMNS = [
 /** @param {{ given: Conditions, entries: readonly any[], reload: () => void }} props `entries`: suggest values */
 function Filter({ given, entries, reload }) {
   const apply = (/** @type {keyof Conditions} */ name) => (/** @type {string} */ value) => {
-    location.hash = hrefTo('audit', undefined, { ...given, [name]: value });
+    // The address may already have another change that is not shown yet.
+    const now = conditionsIn(parseRoute(location.hash).query, CONDITIONS).given;
+    location.hash = hrefTo('audit', undefined, { ...now, [name]: value });
   };
-  return html`<div class="filter" role="search" aria-label="Entries">
+  return html`<${Filters} label="Entries" given=${given}>
     <${TextFilter} label="Caller" value=${given.caller} list="audit-callers" maxlength="500" apply=${apply('caller')} />
     <${TextFilter} label="Actions" value=${given.action} list="audit-actions" placeholder="webhooks.create" apply=${apply('action')} />
     <${TextFilter} label="Subject" value=${given.subject} maxlength="500" apply=${apply('subject')} />
     <${TimeFilter} label="Since" value=${given.since} apply=${apply('since')} />
     <${TimeFilter} label="Until" value=${given.until} apply=${apply('until')} />
+    <${Zone} />
     <button type="button" onClick=${reload}>Refresh</button>
     ${Object.values(given).some(Boolean) && html`<a href=${hrefTo('audit')}>Clear filters</a>`}
     <${Suggestions} id="audit-callers" of=${entries.map(({ caller }) => caller)} />
     <${Suggestions} id="audit-actions" of=${entries.map(({ action }) => action)} />
-  </div>`;
-}
-
-/** @param {{ id: string, of: readonly string[] }} props */
-function Suggestions({ id, of }) {
-  return html`<datalist id=${id}>${[...new Set(of)].map((value) => html`<option key=${value} value=${value} />`)}</datalist>`;
+  <//>`;
 }

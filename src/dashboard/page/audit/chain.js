@@ -33,11 +33,12 @@ export function Chain({ head, onExported }) {
     <${Facts}
       of=${[
         ['Entries', head === null ? null : count(head.seq)],
+        ['State', html`<${Badge} ...${stateOf(check)} />`],
         [
           'Hash of the newest entry',
-          head && html`<span class="id value">${head.hash}</span> <${CopyButton} text=${head.hash} name="the hash" />`,
+          head &&
+            html`<span class="id value hash">${head.hash}</span> <${CopyButton} text=${head.hash} name="the hash" />`,
         ],
-        ['State', html`<${Badge} ...${stateOf(check)} />`],
       ]}
     />
     <div class="actions">
@@ -52,7 +53,7 @@ export function Chain({ head, onExported }) {
 
 /** @param {{ intact: boolean } | undefined} check */
 function stateOf(check) {
-  if (!check) return { state: 'unknown-yet', label: 'not verified on this page' };
+  if (!check) return { state: 'unknown-yet', label: 'not verified yet' };
   return check.intact ? { state: 'enabled', label: 'intact' } : { state: 'failed', label: 'broken' };
 }
 

@@ -34,6 +34,8 @@ const TIMEOUT_MS = 30_000;
 /** The server accepts a change with the session only with this header, which pages of other origins cannot send. */
 const MARK = { 'x-requested-with': 'dawatch' };
 const SILENT = 'The server does not respond. Check that it is running, then try again.';
+const UNCLEAR = 'The server did not respond. The change may have been made nevertheless: check that before you try again.';
+const SIGNED_OUT = 'Refused, because you were signed out. Try once more.';
 const FOREIGN =
   'The response is not from dawatch: a proxy may require sign-in or redirect elsewhere. Reload the page to see its response.';
 
@@ -44,12 +46,13 @@ const FOREIGN =
 export class Api {
   #token;
   #onRefused;
+  #isRefused = false;
 
   /**
    * @param {{ token?: string, onRefused?: () => void }} [options] `token`: is sent instead of the session, whatever it is;
-   *   `onRefused`: called when the server rejects the session
+   *   `onRefused`: called when the server rejects the session, which ends all requests
    */
-  constructor({ token, onRefused = () => undefined } = {}) {
+  constructor({ token, onRefused } = {}) {
     this.#token = token;
     this.#onRefused = onRefused;
   }
@@ -62,7 +65,7 @@ export class Api {
   /** Returns a file. @param {string} path @param {number} timeoutMs */
   async download(path, timeoutMs) {
     const response = await this.#fetch('GET', path, { signal: AbortSignal.timeout(timeoutMs) });
-    return await response.blob().catch(silent);
+    return await response.blob().catch((error) => silent(error));
   }
 
   /** @param {string} path @param {unknown} [body] @returns {Promise<any>} */
@@ -111,18 +114,23 @@ export class Api {
         status: 400,
         detail: 'A token contains no spaces and only ASCII characters. Check that it was copied completely.',
       });
+    if (this.#isRefused) throw new ApiError({ status: 401, detail: SIGNED_OUT });
     const credential = this.#token === undefined ? MARK : { authorization: `Bearer ${this.#token}` };
     const headers = { ...init.headers, ...credential };
-    const response = await fetch(path, { ...init, method, headers, cache: 'no-store' }).catch(silent);
+    const response = await fetch(path, { ...init, method, headers, cache: 'no-store' }).catch((error) =>
+      silent(error, method === 'GET' ? SILENT : UNCLEAR),
+    );
     if (response.ok) return response;
-    if (response.status === 401) this.#onRefused();
-    throw await errorOf(response);
+    if (response.status !== 401 || !this.#onRefused) throw await errorOf(response);
+    this.#isRefused = true;
+    this.#onRefused();
+    throw new ApiError({ status: 401, detail: SIGNED_OUT });
   }
 }
 
 /** @param {Response} response */
 async function bodyOf(response) {
-  const text = await response.text().catch(silent);
+  const text = await response.text().catch((error) => silent(error));
   try {
     return JSON.parse(text);
   } catch (error) {
@@ -130,10 +138,10 @@ async function bodyOf(response) {
   }
 }
 
-/** @param {Error} error @returns {never} */
-function silent(error) {
+/** @param {Error} error @param {string} [message] @returns {never} */
+function silent(error, message = SILENT) {
   if (error.name === 'AbortError') throw error;
-  throw new Unreachable(SILENT, { cause: error });
+  throw new Unreachable(message, { cause: error });
 }
 
 /** @param {Response} response */

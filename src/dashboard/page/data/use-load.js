@@ -2,9 +2,14 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 
 const REFRESH = 'dawatch-refresh';
 
-/** Reloads everything that the page shows. */
+/** Loads everything again that the page shows. */
 export function refreshAll() {
   window.dispatchEvent(new Event(REFRESH));
+}
+
+/** The same after a change, which a load that is in flight may not contain. */
+export function reloadAll() {
+  window.dispatchEvent(new CustomEvent(REFRESH, { detail: 'changed' }));
 }
 
 /**
@@ -61,8 +66,9 @@ export function useLoad(load, of, version) {
     return () => running.current?.abort();
   }, [of, version]);
   useEffect(() => {
-    window.addEventListener(REFRESH, refresh);
-    return () => window.removeEventListener(REFRESH, refresh);
+    const again = (/** @type {any} */ { detail }) => (detail === 'changed' ? reload() : refresh());
+    window.addEventListener(REFRESH, again);
+    return () => window.removeEventListener(REFRESH, again);
   }, []);
 
   const setData = useCallback((/** @type {(data: T) => T} */ change) => {

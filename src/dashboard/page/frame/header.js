@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { useDashboard, useFeedState } from '../data/context.js';
 import { html } from '../parts/html.js';
+import { switchTimes, useAbsoluteTimes } from '../parts/times.js';
 import { hrefTo } from '../router.js';
 import { maySeeSubmissions } from '../session/access.js';
 
@@ -11,6 +12,7 @@ import { maySeeSubmissions } from '../session/access.js';
  */
 export function Header({ pages, page, place, signOut, showShortcuts }) {
   const { session } = useDashboard();
+  const areAbsolute = useAbsoluteTimes();
   const [isOpen, setIsOpen] = useState(false);
   useEffect(() => setIsOpen(false), [place]);
   const close = (/** @type {KeyboardEvent} */ { key }) => key === 'Escape' && setIsOpen(false);
@@ -29,7 +31,14 @@ export function Header({ pages, page, place, signOut, showShortcuts }) {
         </ul>
       </nav>
       <div class="session">
-        <span class="who" title="Credential of this session">${session.name} <span class="muted">(${session.role ?? session.scopes.join(', ')})</span></span>
+        <dl class="who">
+          <div>
+            <dt>Signed in as</dt>
+            <dd>${session.name} <span class="muted">(${session.role ?? session.scopes.join(', ')})</span></dd>
+          </div>
+          ${session.tenant !== null && html`<div><dt>Tenant</dt><dd>${session.tenant}</dd></div>`}
+        </dl>
+        <button type="button" aria-pressed=${areAbsolute} onClick=${switchTimes}>Absolute times</button>
         <button type="button" onClick=${showShortcuts}>Keyboard shortcuts</button>
         <button type="button" onClick=${signOut}>Sign out</button>
       </div>

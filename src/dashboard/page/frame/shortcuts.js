@@ -1,12 +1,14 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { refreshAll } from '../data/use-load.js';
+import { switchTimes } from '../parts/times.js';
 import { hrefTo } from '../router.js';
 
 /** The keys of a sequence follow each other within this time. */
 const SEQUENCE_MS = 1_500;
 const STORED = 'dawatch.shortcuts';
-const NOT_HERE = 'input, textarea, select, [contenteditable]';
-const ROW_TARGET = 'main tbody th[scope="row"] :is(a, button)';
+const NOT_HERE = 'input:not([type="checkbox"], [type="radio"]), textarea, select, [contenteditable]';
+const ROW = 'main tbody tr:has(> th[scope="row"])';
+const TARGET = ':is(a, button)';
 
 /** @typedef {{ keys: string, title: string, run?: () => void }} Shortcut `keys`: pressed one after another; without `run`, the browser acts */
 
@@ -21,6 +23,7 @@ export function shortcutsOf(pages, showList) {
     { keys: '?', title: 'Show this list', run: showList },
     ...(pages.some(([name]) => name === 'submissions') ? [{ keys: '/', title: 'Search', run: search }] : []),
     { keys: 'r', title: 'Refresh the page', run: refreshAll },
+    { keys: 't', title: 'Absolute or relative times', run: switchTimes },
     { keys: 'j', title: 'Next row', run: () => moveToRow(1) },
     { keys: 'k', title: 'Previous row', run: () => moveToRow(-1) },
     { keys: 'Enter', title: 'Open the row' },
@@ -37,7 +40,7 @@ export function shortcutsOf(pages, showList) {
 export function useShortcuts(shortcuts, isOn) {
   const newest = useRef(shortcuts);
   newest.current = shortcuts;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isOn) return undefined;
     let previous = { key: '', at: 0 };
     const press = (/** @type {KeyboardEvent} */ event) => {
@@ -101,13 +104,13 @@ function searchFieldIn(page) {
   return page.querySelector('input[type="search"]');
 }
 
-/** Moves the focus to the first link or button of another row. @param {1 | -1} step */
+/** Moves the focus to another row: to what its head opens, or else to its first link or button. @param {1 | -1} step */
 function moveToRow(step) {
-  const targets = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(ROW_TARGET));
-  const rows = [
-    ...new Map([...targets].toReversed().map((target) => [target.closest('tr'), target])).values(),
-  ].toReversed();
-  const now = rows.findIndex((target) => target.closest('tr')?.contains(document.activeElement));
+  const rows = [...document.querySelectorAll(ROW)].flatMap((row) => {
+    const target = row.querySelector(`th ${TARGET}`) ?? row.querySelector(TARGET);
+    return target instanceof HTMLElement ? [{ row, target }] : [];
+  });
+  const now = rows.findIndex(({ row }) => row.contains(document.activeElement));
   const next = now < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, now + step));
-  rows[next]?.focus();
+  rows[next]?.target.focus();
 }

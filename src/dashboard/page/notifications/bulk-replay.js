@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { useDashboard } from '../data/context.js';
 import { ConfirmDialog } from '../parts/confirm-dialog.js';
-import { count } from '../parts/format.js';
+import { absoluteTime, count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Action, Facts } from '../parts/parts.js';
 
@@ -16,14 +16,16 @@ const OLDEST = '1970-01-01T00:00:00.000Z';
  */
 export function BulkReplay({ filter, onReplayed }) {
   const { api, announce } = useDashboard();
-  const [asked, setAsked] = useState(/** @type {{ body: object, replayed: number } | undefined} */ (undefined));
+  const [asked, setAsked] = useState(
+    /** @type {{ filter: ReplayFilter, body: object, replayed: number } | undefined} */ (undefined),
+  );
   const [said, setSaid] = useState('');
   const ask = async () => {
     setSaid('');
     const body = bodyOf(filter);
     const { replayed } = await api.post('v1/deliveries/replay', { ...body, dry_run: true });
     if (replayed === 0) return 'No dead letter and no missed event matches.';
-    setAsked({ body, replayed });
+    setAsked({ filter, body, replayed });
     return '';
   };
   const replay = async () => {
@@ -45,7 +47,7 @@ export function BulkReplay({ filter, onReplayed }) {
         onClose=${() => setAsked(undefined)}
       >
         <p>Dead letters, and events that were missed while the webhook was disabled, are sent again:</p>
-        <${Facts} of=${factsOf(filter)} />
+        <${Facts} of=${factsOf(asked.filter)} />
       <//>`
     }
   </span>`;
@@ -66,8 +68,8 @@ function bodyOf({ destination, since, until, event_type, submission_id }) {
 function factsOf({ destination, since, until, event_type, submission_id }) {
   return [
     ['To', html`<span class="id value">${destination}</span>`],
-    ['Events since', since || 'the oldest that is kept'],
-    ['Events until', until || 'now'],
+    ['Events since', since ? absoluteTime(since) : 'the oldest that is kept'],
+    ['Events before', until ? absoluteTime(until) : 'now'],
     ['Event types', event_type || 'all'],
     ['Submission', submission_id || 'all'],
   ];

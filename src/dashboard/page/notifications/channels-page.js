@@ -20,12 +20,18 @@ export function ChannelsPage() {
   const mayTest = isAdmin(session);
   return html`<h1 tabindex="-1">Channels</h1>
     <p class="muted">
-      Channels and their routes are defined in the settings of the server. ${!mayTest && 'This session can not test them.'}
+      ${
+        session.tenant === null
+          ? 'Channels and their routes are defined in the settings of the server.'
+          : 'Channels belong to the operator of the server. A tenant has webhooks and callbacks.'
+      }
+      ${!mayTest && ' This session can not test them.'}
     </p>
     <${Loadable} loaded=${loaded}>
       ${(/** @type {{ channels: any[] }} */ { channels }) =>
         channels.length === 0
-          ? html`<${Empty} title="No channels.">
+          ? session.tenant === null &&
+            html`<${Empty} title="No channels.">
               <p>Define Slack, Discord, Teams, Apprise or e-mail in <code>channels</code> and <code>routes</code> of the settings.</p>
             <//>`
           : html`<${Table}

@@ -2,11 +2,20 @@ import { useState } from 'preact/hooks';
 import { withQuery } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
 import { useLoad, useWhileVisible } from '../data/use-load.js';
-import { ChoiceFilter, TextFilter, TimeFilter } from '../parts/filters.js';
+import {
+  ChoiceFilter,
+  conditionsIn,
+  Filters,
+  Suggestions,
+  TextFilter,
+  TimeFilter,
+  UnknownFilters,
+  Zone,
+} from '../parts/filters.js';
 import { html } from '../parts/html.js';
 import { Pager } from '../parts/pager.js';
 import { Empty, Loadable } from '../parts/parts.js';
-import { hrefTo } from '../router.js';
+import { hrefTo, parseRoute } from '../router.js';
 import { mayChangeNotifications } from '../session/access.js';
 import { BulkReplay } from './bulk-replay.js';
 import { DeliveryTable } from './delivery-table.js';
@@ -22,13 +31,14 @@ const CONDITIONS = /** @type {const} */ (['state', 'event_type', 'submission_id'
 
 /**
  * A page of deliveries: all, or those of one webhook.
- * @param {{ webhookId?: string, version?: number, query: URLSearchParams, hrefOf: HrefOf }} props
+ * @param {{ webhookId?: string, version?: number, onReplayed?: () => void, query: URLSearchParams, hrefOf: HrefOf }} props
  *   `version`: changes when there may be new ones; `hrefOf`: the address of this log with other conditions or another page
  */
-export function DeliveryLog({ webhookId, version, query, hrefOf }) {
+export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
   const { api, session } = useDashboard();
-  const given = /** @type {Conditions} */ (Object.fromEntries(CONDITIONS.map((name) => [name, query.get(name) ?? ''])));
-  const cursor = query.get('cursor') ?? '';
+  const names = CONDITIONS.filter((name) => webhookId === undefined || name !== 'destination');
+  const { given: conditions, cursor, unknown } = conditionsIn(query, names);
+  const given = { ...conditions, destination: conditions.destination ?? '' };
   const path = withQuery('v1/deliveries', { webhook_id: webhookId, ...given, cursor, limit: PER_PAGE });
   const loaded = useLoad((signal) => api.get(path, { signal }), path, version);
   const [isReplayed, setIsReplayed] = useState(false);
@@ -37,10 +47,17 @@ export function DeliveryLog({ webhookId, version, query, hrefOf }) {
   const replayed = () => {
     setIsReplayed(true);
     loaded.reload();
+    onReplayed?.();
   };
   const destination = webhookId === undefined ? given.destination : `webhook:${webhookId}`;
   const mayReplay = mayChangeNotifications(session);
-  return html`<${Filter} given=${given} hasDestination=${webhookId === undefined} hrefOf=${hrefOf} reload=${loaded.reload} />
+  if (unknown.length > 0) return html`<${UnknownFilters} names=${unknown} href=${hrefOf(given)} />`;
+  return html`<${Filter}
+      given=${given}
+      destinations=${webhookId === undefined ? (loaded.data?.deliveries ?? []).map((/** @type {any} */ one) => one.destination) : undefined}
+      hrefOf=${hrefOf}
+      reload=${loaded.reload}
+    />
     ${
       mayReplay &&
       html`<div class="actions">
@@ -88,25 +105,29 @@ function Nothing({ given, isEnd }) {
   <//>`;
 }
 
-/** @param {{ given: Conditions, hasDestination: boolean, hrefOf: HrefOf, reload: () => void }} props */
-function Filter({ given, hasDestination, hrefOf, reload }) {
+/** @param {{ given: Conditions, destinations: readonly string[] | undefined, hrefOf: HrefOf, reload: () => void }} props `destinations`: suggestions; undefined: there is one */
+function Filter({ given, destinations, hrefOf, reload }) {
   const apply = (/** @type {keyof Conditions} */ name) => (/** @type {string} */ value) => {
-    location.hash = hrefOf({ ...given, [name]: value });
+    // The address may already have another change that is not shown yet.
+    const now = conditionsIn(parseRoute(location.hash).query, CONDITIONS).given;
+    location.hash = hrefOf({ ...now, [name]: value });
   };
-  return html`<div class="filter" role="search" aria-label="Deliveries">
+  return html`<${Filters} label="Deliveries" given=${given}>
     <${ChoiceFilter} label="State" value=${given.state} values=${STATES} apply=${apply('state')} />
     <${TextFilter} label="Event types" value=${given.event_type} placeholder="submission.*" list="delivery-types" apply=${apply('event_type')} />
-    <datalist id="delivery-types">${TYPES.map((type) => html`<option key=${type} value=${type} />`)}</datalist>
+    <${Suggestions} id="delivery-types" of=${TYPES} />
     <${TextFilter} label="Submission ID" value=${given.submission_id} maxlength="128" apply=${apply('submission_id')} />
     ${
-      hasDestination &&
-      html`<${TextFilter} label="Destination" value=${given.destination} placeholder="webhook:…, channel:…, callback:…" maxlength="300" apply=${apply('destination')} />`
+      destinations &&
+      html`<${Suggestions} id="delivery-destinations" of=${destinations} />
+        <${TextFilter} label="Destination" value=${given.destination} list="delivery-destinations" placeholder="webhook:…, channel:…, callback:…" maxlength="300" apply=${apply('destination')} />`
     }
     <${TimeFilter} label="Events since" value=${given.since} apply=${apply('since')} />
     <${TimeFilter} label="Events until" value=${given.until} apply=${apply('until')} />
+    <${Zone} />
     <button type="button" onClick=${reload}>Refresh</button>
     ${Object.values(given).some(Boolean) && html`<a href=${hrefOf({})}>Clear filters</a>`}
-  </div>`;
+  <//>`;
 }
 
 /** @param {{ query: URLSearchParams }} props */

@@ -106,7 +106,7 @@ function Attempts({ id, version }) {
           (/** @type {any} */ attempt) => html`<li key=${attempt.at}>
             <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms ·
             ${attempt.http_status === null ? 'no response' : `HTTP ${attempt.http_status}`} ·
-            ${attempt.error === null ? 'arrived' : html`<span class="wrong">${attempt.error}</span>`}
+            ${attempt.error === null ? 'delivered' : html`<span class="wrong">${attempt.error}</span>`}
             ${attempt.response && html`<${Command}>${attempt.response}<//>`}
           </li>`,
         )}

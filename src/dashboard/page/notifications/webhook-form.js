@@ -1,3 +1,4 @@
+import { useEffect } from 'preact/hooks';
 import { useDashboard } from '../data/context.js';
 import { Field, FormEnd, invalidField, textOf, useForm } from '../parts/form.js';
 import { html } from '../parts/html.js';
@@ -22,6 +23,9 @@ export function WebhookForm({ webhook, onSaved, onCancel }) {
     },
   });
   const { errorOf } = form;
+  useEffect(() => {
+    if (webhook) form.focusFirst();
+  }, []);
   const isCallbacks = webhook?.url === null;
   return html`<form class="form" ref=${form.form} onSubmit=${form.submit} novalidate>
     ${

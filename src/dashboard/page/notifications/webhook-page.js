@@ -1,7 +1,7 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
-import { useLoad } from '../data/use-load.js';
+import { useLoad, useWhileVisible } from '../data/use-load.js';
 import { CopyButton } from '../parts/copy-button.js';
 import { Field, FormEnd, textOf, useForm } from '../parts/form.js';
 import { text } from '../parts/format.js';
@@ -17,6 +17,8 @@ import { NewWebhook, WebhookState } from './webhooks-page.js';
 
 /** The id of the page that creates a webhook. */
 const NEW = 'new';
+/** A webhook is disabled without an action here if its receiver returns 410 or fails for days. */
+const REFRESH_MS = 10_000;
 
 /** One webhook and its log. @param {{ id: string, query: URLSearchParams }} props */
 export function WebhookPage({ id, query }) {
@@ -28,6 +30,11 @@ function OneWebhook({ id, query }) {
   const { api } = useDashboard();
   const [sent, setSent] = useState(0);
   const loaded = useLoad((signal) => api.get(`v1/webhooks/${encodeURIComponent(id)}`, { signal }), id);
+  useWhileVisible(loaded.refresh, REFRESH_MS);
+  const attempted = () => {
+    setSent(sent + 1);
+    loaded.reload();
+  };
   if (loaded.error instanceof ApiError && [400, 404].includes(loaded.error.status))
     return html`<h1 tabindex="-1" class="id">${id}</h1>
       <${Empty} title="Webhook not found."><p><a href=${hrefTo('webhooks')}>All webhooks</a></p><//>`;
@@ -36,13 +43,14 @@ function OneWebhook({ id, query }) {
       <${CopyButton} text=${id} name="the id" />
     </div>
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ webhook) => html`<${Details} webhook=${webhook} setWebhook=${(/** @type {any} */ changed) => loaded.setData(() => changed)} onSent=${() => setSent(sent + 1)} />`}
+      ${(/** @type {any} */ webhook) => html`<${Details} webhook=${webhook} setWebhook=${(/** @type {any} */ changed) => loaded.setData(() => changed)} onSent=${attempted} />`}
     <//>
     <section aria-labelledby="log">
       <h2 id="log">Delivery log</h2>
       <${DeliveryLog}
         webhookId=${id}
         version=${sent}
+        onReplayed=${loaded.refresh}
         query=${query}
         hrefOf=${(/** @type {Record<string, string | undefined>} */ given) => hrefTo('webhooks', id, given)}
       />
@@ -56,6 +64,16 @@ function Details({ webhook, setWebhook, onSent }) {
   const [rotated, setRotated] = useState(/** @type {any} */ (undefined));
   const mayChange = mayChangeNotifications(session);
   const close = () => setOpen(undefined);
+  // The button that opened a form disappears with it, and with the form its own buttons.
+  const section = useRef(/** @type {HTMLElement | null} */ (null));
+  const opened = useRef(open);
+  useEffect(() => {
+    if (open === undefined && opened.current && document.activeElement === document.body)
+      /** @type {HTMLElement | null | undefined} */ (
+        section.current?.querySelector(`[value="${opened.current}"]`)
+      )?.focus();
+    opened.current = open;
+  }, [open]);
   const save = (/** @type {any} */ changed) => {
     setWebhook(changed);
     close();
@@ -68,7 +86,7 @@ function Details({ webhook, setWebhook, onSent }) {
     close();
   };
   return html`${rotated && html`<${Secret} webhook=${rotated} onClose=${() => setRotated(undefined)} />`}
-    <section aria-label="Summary">
+    <section aria-label="Summary" ref=${section}>
       ${
         open === 'edit'
           ? html`<${WebhookForm} webhook=${webhook} onSaved=${save} onCancel=${close} />`
@@ -132,14 +150,15 @@ function Actions({ webhook, setWebhook, onSent, setOpen }) {
   const deleting = 'Its waiting deliveries and dead letters are discarded. This can not be undone.';
   return html`<div class="actions">
     ${url !== null && enabled && html`<${Action} label="Send test event" act=${test} />`}
-    <button type="button" onClick=${() => setOpen('edit')}>Edit</button>
-    <button type="button" onClick=${() => setOpen('rotate')}>Rotate secret</button>
+    <button type="button" value="edit" onClick=${() => setOpen('edit')}>Edit</button>
+    <button type="button" value="rotate" onClick=${() => setOpen('rotate')}>Rotate secret</button>
     <${Action} key="toggle" label=${enabled ? 'Disable' : 'Enable'} confirm=${enabled ? disabling : undefined} act=${toggle} />
     ${url !== null && html`<${Action} label="Delete" name="Delete this webhook" confirm=${deleting} act=${remove} />`}
   </div>`;
 }
 
-const OVERLAPS = { 'for a day': 86_400, 'for an hour': 3_600, 'for a week': 604_800, 'no longer': 0 };
+const OVERLAPS = { 'no longer': 0, 'for an hour': 3_600, 'for a day': 86_400, 'for a week': 604_800 };
+const DEFAULT_OVERLAP = 'for a day';
 
 /** Replaces the secret. @param {{ id: string, onRotated: (webhook: any) => void, onCancel: () => void }} props */
 function Rotation({ id, onRotated, onCancel }) {
@@ -152,11 +171,12 @@ function Rotation({ id, onRotated, onCancel }) {
       onRotated(await api.post(`v1/webhooks/${id}/rotate`, body));
     },
   });
+  useEffect(form.focusFirst, []);
   return html`<form class="form" ref=${form.form} onSubmit=${form.submit} novalidate aria-label="Rotate the secret">
     <h2>Rotate the secret</h2>
     <${Field} label="The old secret also signs" hint="Until then the receiver accepts both, so that it can switch." error=${form.errorOf('keep_old_s')}>
       ${(/** @type {any} */ attributes) => html`<select ...${attributes} name="keep_old_s">
-        ${Object.entries(OVERLAPS).map(([name, seconds]) => html`<option key=${name} value=${seconds}>${name}</option>`)}
+        ${Object.entries(OVERLAPS).map(([name, seconds]) => html`<option key=${name} value=${seconds} selected=${name === DEFAULT_OVERLAP}>${name}</option>`)}
       </select>`}
     <//>
     <${OwnSecret} error=${form.errorOf('secret')} />

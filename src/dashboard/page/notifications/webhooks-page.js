@@ -29,6 +29,8 @@ export function WebhooksPage({ query }) {
       ${(/** @type {any} */ { webhooks, next_cursor }) => html`
         ${webhooks.length > 0 && html`<${Table} label="Webhooks" caption="Webhooks, newest first" columns=${COLUMNS} rows=${webhooks} />`}
         ${
+          cursor === '' &&
+          next_cursor === null &&
           webhooks.every((/** @type {any} */ { url }) => url === null) &&
           html`<${Empty} title="No webhooks yet.">
             <p>Create a webhook to receive events, here or from a terminal:</p>

@@ -6,7 +6,7 @@ import { Badge, Facts, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 import { maySeeNotifications } from '../session/access.js';
-import { FINAL_STATUSES, OPEN_STATUSES, submissionLink } from '../submissions/submission-table.js';
+import { FINAL_STATUSES, OPEN_STATUSES, submissionId, submissionLink } from '../submissions/submission-table.js';
 
 /** Number of submissions by status. @param {{ submissions: Record<string, number> }} props */
 export function StatusCounts({ submissions }) {
@@ -162,7 +162,7 @@ export function OldestOpen({ oldest }) {
     ${
       oldest.length === 0
         ? html`<p class="muted">No open submissions: every tracked submission is final.</p>`
-        : html`<${Table} caption="Oldest open submissions, oldest first" hidesCaption columns=${OPEN_COLUMNS} rows=${oldest} />`
+        : html`<${Table} caption="Oldest open submissions, oldest first" hidesCaption columns=${OPEN_COLUMNS} rows=${oldest} keyOf=${submissionId} />`
     }
   </section>`;
 }

@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { messageOf } from '../data/api.js';
 import { html } from './html.js';
 
@@ -12,9 +12,11 @@ export function ConfirmDialog({ title, confirm, act, onClose, children }) {
   const id = useId();
   const [isBusy, setIsBusy] = useState(false);
   const [error, setError] = useState('');
-  useEffect(() => dialog.current?.showModal(), []);
+  // Before the next key, which may be meant for it.
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   const run = async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
+    if (isBusy) return;
     setIsBusy(true);
     setError('');
     try {
@@ -30,6 +32,7 @@ export function ConfirmDialog({ title, confirm, act, onClose, children }) {
   return html`<dialog
     ref=${dialog}
     aria-labelledby=${id}
+    closedby=${isBusy ? 'none' : 'closerequest'}
     onClose=${onClose}
     onCancel=${(/** @type {Event} */ event) => isBusy && event.preventDefault()}
   >
@@ -39,7 +42,7 @@ export function ConfirmDialog({ title, confirm, act, onClose, children }) {
       <p class="wrong" role="alert">${error}</p>
       <div class="actions">
         <button type="button" autofocus disabled=${isBusy} onClick=${() => dialog.current?.close()}>Back</button>
-        <button class="primary" disabled=${isBusy} aria-busy=${isBusy}>${confirm}</button>
+        <button class="primary" aria-disabled=${isBusy} aria-busy=${isBusy}>${confirm}</button>
       </div>
     </form>
   </dialog>`;

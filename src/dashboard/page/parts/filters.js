@@ -1,6 +1,42 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { fromLocalTime, toLocalTime } from './form.js';
 import { html } from './html.js';
+
+/**
+ * The conditions in the address of a list, with the names of the server, and the names there that are none. A condition that
+ * occurs several times has several values.
+ * @template {string} Name
+ * @param {URLSearchParams} query @param {readonly Name[]} names
+ * @returns {{ given: Record<Name, string>, cursor: string, unknown: readonly string[] }} `given`: empty: no condition
+ */
+export function conditionsIn(query, names) {
+  const given = names.map((name) => [name, query.getAll(name).filter(Boolean).join(',')]);
+  const unknown = [...new Set(query.keys())].filter((name) => name !== 'cursor' && !names.some((one) => one === name));
+  return { given: Object.fromEntries(given), cursor: query.get('cursor') ?? '', unknown };
+}
+
+/** Shown instead of a list whose address has unknown names, because a list without their conditions would mislead. @param {{ names: readonly string[], href: string }} props `href`: the list without them */
+export function UnknownFilters({ names, href }) {
+  return html`<div class="state failure" role="alert">
+    <p><strong>Unknown filter in the address.</strong> There is no filter named ${names.join(', ')}.</p>
+    <a href=${href}>Show the list without it</a>
+  </div>`;
+}
+
+/** The filters of a list, folded on a phone, which shows the list first. @param {{ label: string, given: Record<string, string>, children?: any }} props `label`: what the list contains */
+export function Filters({ label, given, children }) {
+  const [isWide] = useState(() => window.matchMedia('(min-width: 40rem)').matches);
+  const set = Object.values(given).filter(Boolean);
+  return html`<details class="filters" open=${isWide}>
+    <summary>Filters${set.length > 0 && `: ${set.join(', ')}`}</summary>
+    <div class="filter" role="search" aria-label=${label}>${children}</div>
+  </details>`;
+}
+
+/** The time zone of fields with times. */
+export function Zone() {
+  return html`<span class="muted">Time zone: ${Intl.DateTimeFormat().resolvedOptions().timeZone}</span>`;
+}
 
 /**
  * A text that is applied with Enter, or when the field is left.
@@ -8,7 +44,8 @@ import { html } from './html.js';
  */
 export function TextFilter({ label, value, apply, type = 'text', ...attributes }) {
   const [typed, setTyped] = useState(value);
-  useEffect(() => setTyped(value), [value]);
+  // Before the next key, which would be lost.
+  useLayoutEffect(() => setTyped(value), [value]);
   const done = () => typed.trim() !== value && apply(typed.trim());
   return html`<label>
     <span>${label}</span>
@@ -47,4 +84,9 @@ export function ChoiceFilter({ label, value, values, apply }) {
       ${offered.map((one) => html`<option key=${one} value=${one} selected=${one === value}>${one}</option>`)}
     </select>
   </label>`;
+}
+
+/** The values that a field with this `list` suggests. @param {{ id: string, of: readonly string[] }} props */
+export function Suggestions({ id, of }) {
+  return html`<datalist id=${id}>${[...new Set(of)].map((value) => html`<option key=${value} value=${value} />`)}</datalist>`;
 }

@@ -48,6 +48,10 @@ export function useForm({ fields, send }) {
   return {
     form,
     submit,
+    focusFirst: () => {
+      const first = form.current?.querySelector('input, select, textarea');
+      if (first instanceof HTMLElement) first.focus();
+    },
     isBusy,
     message: error === undefined ? '' : isAtFields ? 'Correct the marked fields.' : messageOf(error),
     errorOf: (/** @type {string} */ field) => byField.get(field),
@@ -58,7 +62,7 @@ export function useForm({ fields, send }) {
 export function FormEnd({ of: { isBusy, message }, label, onCancel }) {
   return html`<p class="wrong" role="alert">${message}</p>
     <div class="actions">
-      <button class="primary" disabled=${isBusy} aria-busy=${isBusy}>${label}</button>
+      <button class="primary" aria-disabled=${isBusy} aria-busy=${isBusy}>${label}</button>
       ${onCancel && html`<button type="button" onClick=${onCancel}>Cancel</button>`}
     </div>`;
 }

@@ -5,6 +5,7 @@ import { ConfirmDialog } from './confirm-dialog.js';
 import { absoluteTime, relativeTime } from './format.js';
 import { html } from './html.js';
 import { useTicking } from './ticking.js';
+import { useAbsoluteTimes } from './times.js';
 
 /** Shown only after a delay, so that fast responses do not flicker. */
 export function Loading() {
@@ -46,23 +47,23 @@ export function Loadable({ loaded, children }) {
   ${data === undefined ? !error && html`<${Loading} />` : children(data)}`;
 }
 
-/** A relative time that stays current. Hovering shows the absolute time with its zone; focus or a tap shows it in place. @param {{ at: string | null }} props */
+/**
+ * A relative time that stays current. Hovering shows the absolute time with its zone, and a tap shows it in place. It is no stop of
+ * the tab key, because a list has a hundred times: with the keyboard, all are shown as absolute ones at once.
+ * @param {{ at: string | null }} props
+ */
 export function Time({ at }) {
   return at === null ? html`<span class="muted">–</span>` : html`<${Moment} at=${at} />`;
 }
 
 /** @param {{ at: string }} props */
 function Moment({ at }) {
-  const [isFocused, setIsFocused] = useState(false);
+  const areAbsolute = useAbsoluteTimes();
+  const [isTapped, setIsTapped] = useState(false);
   const relative = useTicking((now) => relativeTime(at, now));
   const absolute = absoluteTime(at);
-  return html`<time
-    datetime=${at}
-    title=${absolute}
-    tabindex="0"
-    onFocus=${() => setIsFocused(true)}
-    onBlur=${() => setIsFocused(false)}
-    >${isFocused ? absolute : relative}</time
+  return html`<time datetime=${at} title=${absolute} onClick=${() => setIsTapped(!isTapped)}
+    >${areAbsolute || isTapped ? absolute : relative}</time
   >`;
 }
 
@@ -90,9 +91,10 @@ export function Action({ label, name, confirm, act }) {
     setSaid(undefined);
     const text = await act();
     setSaid({ text, isError: false });
-    announce(text);
+    if (text) announce(text);
   };
   const run = async () => {
+    if (isBusy) return;
     setIsBusy(true);
     try {
       await perform();
@@ -105,7 +107,7 @@ export function Action({ label, name, confirm, act }) {
     }
   };
   return html`<span class="action">
-    <button type="button" aria-label=${name} aria-busy=${isBusy} disabled=${isBusy} onClick=${confirm === undefined ? run : () => setIsAsking(true)}>${label}</button>
+    <button type="button" aria-label=${name} aria-busy=${isBusy} aria-disabled=${isBusy} onClick=${confirm === undefined ? run : () => setIsAsking(true)}>${label}</button>
     ${said && html`<span class=${said.isError ? 'said wrong' : 'said'}>${said.text}</span>`}
     ${
       isAsking &&

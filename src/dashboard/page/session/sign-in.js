@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Api, ApiError, withQuery } from '../data/api.js';
 import { html } from '../parts/html.js';
 import { Command } from '../parts/parts.js';
@@ -11,15 +11,42 @@ import { parseRoute } from '../router.js';
  * @typedef {{ name: string, url: string }} Provider
  */
 
-/** @param {{ reason: string | undefined, provider: Provider | null, onSignedIn: (session: Session) => void }} props */
-export function SignIn({ reason, provider, onSignedIn }) {
+/** @typedef {{ reason: string | undefined, provider: Provider | null, onSignedIn: (session: Session) => void }} Props */
+
+/** The page of a browser without a session. @param {Props} props */
+export function SignInPage(props) {
+  return html`<main class="sign-in"><${SignIn} ...${props} /></main>`;
+}
+
+/** Covers the page whose session has ended. What was typed there is kept for the same person. @param {Props} props */
+export function SignInAgain(props) {
+  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  // Before the next key, which may be meant for it.
+  useLayoutEffect(() => dialog.current?.showModal(), []);
+  return html`<dialog
+    class="signed-out sign-in"
+    ref=${dialog}
+    aria-label="Sign in again"
+    closedby="none"
+    onCancel=${(/** @type {Event} */ event) => event.preventDefault()}
+  >
+    <${SignIn} ...${props} isAgain />
+  </dialog>`;
+}
+
+/** `isAgain`: the provider opens in another tab, because this one is kept. @param {Props & { isAgain?: boolean }} props */
+function SignIn({ reason, provider, onSignedIn, isAgain }) {
   const [error, setError] = useState(reason);
   const [isBusy, setIsBusy] = useState(false);
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   useEffect(() => {
+    const { title } = document;
     document.title = 'Sign in · dawatch';
     // With a provider, most people have no token.
     if (!provider) field.current?.focus();
+    return () => {
+      document.title = title;
+    };
   }, []);
 
   const submit = async (/** @type {SubmitEvent} */ event) => {
@@ -36,9 +63,8 @@ export function SignIn({ reason, provider, onSignedIn }) {
     }
   };
 
-  return html`<main class="sign-in">
-    <h1>dawatch</h1>
-    ${provider && html`<a class="provider" href=${withQuery(provider.url, { to: pageToReturn() })}>Sign in with ${provider.name}</a>`}
+  return html`<h1>dawatch</h1>
+    ${provider && html`<a class="provider" target=${isAgain ? '_blank' : undefined} href=${withQuery(provider.url, { to: pageToReturn() })}>Sign in with ${provider.name}</a>`}
     <form onSubmit=${submit} novalidate>
       <label for="token">Token</label>
       <input
@@ -54,15 +80,14 @@ export function SignIn({ reason, provider, onSignedIn }) {
       <button class="primary" disabled=${isBusy}>${isBusy ? 'Signing in…' : 'Sign in'}</button>
       <p id="token-hint" class="muted">
         It is exchanged for a session of this browser and not stored. A service token shows submissions, an operator token
-        everything but users, an admin token everything.
+        also notifications, an admin token everything. A token of a tenant shows what belongs to that tenant.
       </p>
     </form>
     <details>
       <summary>No token yet?</summary>
       <p>On the server:</p>
       <${Command}>npx dawatch token create --role admin --name me<//>
-    </details>
-  </main>`;
+    </details>`;
 }
 
 /**
@@ -100,6 +125,7 @@ const FAILURES = {
     'The response of the provider failed a check. Try again; if it fails again, show an administrator the log of dawatch.',
   state: 'This sign-in was begun in another browser, took longer than ten minutes, or was already used. Try again.',
   no_role: 'Your account has no role in dawatch. Ask an administrator for one.',
+  no_tenant: 'Your account belongs to no tenant of this server. Ask an administrator.',
   revoked: 'An administrator has revoked your access.',
   ledger: 'dawatch cannot store the sign-in at the moment. Try again later.',
 };
@@ -118,10 +144,11 @@ function pageToReturn() {
   return location.hash.replace(/^#\/?/, '');
 }
 
-/** Returns a message for the user if the session may still be open. @returns {Promise<string | undefined>} */
+/** Returns a message for the user if the session may still be open. The provider may have a page to open. @returns {Promise<string | undefined>} */
 export async function endSession() {
   try {
-    await new Api().delete('v1/session');
+    const ended = await new Api().delete('v1/session');
+    if (ended) location.assign(ended.sign_out_url);
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) return undefined;
     const cause = error instanceof Error ? error.message : String(error);

@@ -3,6 +3,7 @@ import { AlertBanner } from '../alerts/alert-banner.js';
 import { Api } from '../data/api.js';
 import { DashboardContext, useDashboard, useFeedState } from '../data/context.js';
 import { Feed } from '../data/feed.js';
+import { reloadAll } from '../data/use-load.js';
 import { Header } from '../frame/header.js';
 import { firstFocus, shortcutsOf, useShortcutSetting, useShortcuts } from '../frame/shortcuts.js';
 import { ShortcutsDialog } from '../frame/shortcuts-dialog.js';
@@ -26,7 +27,11 @@ export function SignedIn({ session, signOut, onEnded }) {
     isLeaving.current = true;
     signOut();
   };
+  const isContinued = useRef(false);
   useEffect(() => {
+    // After a new session of the same person.
+    if (isContinued.current) reloadAll();
+    isContinued.current = true;
     if (!maySeeSubmissions(session)) return undefined;
     dashboard.feed.start();
     return () => dashboard.feed.stop();
@@ -77,7 +82,8 @@ function Main({ page, route, session, isLater }) {
   const shown = Object.entries(PAGES).find(([name]) => name === page)?.[1];
   const View = shown?.may(session) ? (route.id === undefined ? shown.All : shown.One) : undefined;
   useEffect(() => {
-    document.title = `${View ? (route.id ?? shown?.title) : 'Not found'} · dawatch`;
+    const heading = route.id === 'new' ? main.current?.querySelector('h1')?.textContent : route.id;
+    document.title = `${View ? (heading ?? shown?.title) : 'Not found'} · dawatch`;
     if (isLater && main.current) firstFocus(main.current)?.focus();
   }, []);
   return html`<main id="main" ref=${main} tabindex="-1">
@@ -137,7 +143,9 @@ function useAnnouncer() {
   const tell = useCallback(() => {
     timer.current = undefined;
     if (next.current === undefined) return;
-    setText(next.current);
+    const { current } = next;
+    // A text that is announced again must differ.
+    setText((before) => (before === current ? `${current}\u00a0` : current));
     next.current = undefined;
     timer.current = setTimeout(tell, EVERY_MS);
   }, []);

@@ -1,13 +1,18 @@
-import { useRef, useState } from 'preact/hooks';
-import { ApiError, messageOf } from '../data/api.js';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { messageOf } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
 import { ConfirmDialog } from '../parts/confirm-dialog.js';
+import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
+import { changeEach } from './change-each.js';
 import { cancel, retrack } from './changes.js';
 import { canRetrack, OPEN_STATUSES, submissionLink } from './submission-table.js';
 
+/** Of more results, only those that failed are listed. */
+const LISTED = 50;
+
 /**
- * @typedef {{ id: string, text: string, isError: boolean }} Result
+ * @typedef {import('./change-each.js').Result} Result
  * @typedef {{ label: string, question: (count: string) => string, fits: (status: string) => boolean, effect: string, act: typeof cancel }} Change
  */
 
@@ -30,72 +35,93 @@ const CHANGES = [
 ];
 
 /**
- * Changes the selected submissions one by one, and lists the result of each. Those that failed stay selected.
- * @param {{ submissions: readonly any[], select: (ids: readonly string[]) => void, onDone: () => void }} props `submissions`: the selected ones
+ * Changes the selected submissions one by one, and shows the results. Those that failed stay selected.
+ * @param {{ submissions: readonly any[], select: (submissions: readonly any[]) => void, onDone: () => void, children?: any }} props
+ *   `submissions`: the selected ones; `children`: the controls that select
  */
-export function BulkActions({ submissions, select, onDone }) {
+export function BulkActions({ submissions, select, onDone, children }) {
   const { api, announce } = useDashboard();
   const [asked, setAsked] = useState(
     /** @type {{ change: Change, submissions: readonly any[] } | undefined} */ (undefined),
   );
   const [results, setResults] = useState(/** @type {readonly Result[]} */ ([]));
+  const [made, setMade] = useState(/** @type {number | undefined} */ (undefined));
+  const stopping = useRef(new AbortController());
   const heading = useRef(/** @type {HTMLElement | null} */ (null));
-  const closed = () => {
-    setAsked(undefined);
-    // The button that had the focus disappears with the selection.
-    if (document.activeElement === document.body) heading.current?.focus();
-  };
+  const closed = () => setAsked(undefined);
+  // The button that had the focus disappears with the selection, before or after the dialog closes.
+  useEffect(() => {
+    if (results.length > 0 && !asked && document.activeElement === document.body) heading.current?.focus();
+  }, [results, asked, submissions.length]);
   const run = async () => {
     if (!asked) return;
-    const done = await changeEach(asked.submissions, (one) => asked.change.act(api, one));
-    const failed = done.filter(({ isError }) => isError);
+    stopping.current = new AbortController();
+    setMade(0);
+    const { change, submissions: chosen } = asked;
+    const done = await changeEach(chosen, (one) => change.act(api, one), {
+      signal: stopping.current.signal,
+      onProgress: setMade,
+    });
+    const failed = new Set(done.filter(({ isError }) => isError).map(({ id }) => id));
+    setMade(undefined);
     setResults(done);
-    select(failed.map(({ id }) => id));
-    announce(`${done.length - failed.length} done, ${failed.length} failed.`);
+    select(chosen.filter(({ submission_id }) => failed.has(submission_id)));
+    announce(`${done.length - failed.size} done, ${failed.size} failed.`);
     onDone();
   };
-  return html`${
-    submissions.length > 0 &&
-    html`<div class="actions selected" role="group" aria-label="Selected submissions">
-      <span>${submissions.length} selected</span>
-      ${CHANGES.map(
-        (change) => html`<button
-          key=${change.label}
-          type="button"
-          disabled=${!submissions.some(({ status }) => change.fits(status))}
-          onClick=${() => setAsked({ change, submissions })}
-        >
-          ${change.label}
-        </button>`,
-      )}
-      <button type="button" onClick=${() => select([])}>Clear the selection</button>
-    </div>`
-  }
-  ${asked && html`<${Question} ...${asked} act=${run} onClose=${closed} />`}
-  ${results.length > 0 && html`<${Results} of=${results} heading=${heading} onClose=${() => setResults([])} />`}`;
+  return html`<div class="actions selected" role="group" aria-label="Selected submissions">
+      ${children}
+      ${
+        submissions.length > 0 &&
+        html`<span>${count(submissions.length)} selected</span>
+          ${CHANGES.map(
+            (change) => html`<button
+              key=${change.label}
+              type="button"
+              disabled=${!submissions.some(({ status }) => change.fits(status))}
+              onClick=${() => setAsked({ change, submissions })}
+            >
+              ${change.label}
+            </button>`,
+          )}
+          <button type="button" onClick=${() => select([])}>Clear the selection</button>`
+      }
+    </div>
+    ${asked && html`<${Question} ...${asked} made=${made} act=${run} stop=${() => stopping.current.abort()} onClose=${closed} />`}
+    ${results.length > 0 && html`<${Results} of=${results} heading=${heading} onClose=${() => setResults([])} />`}`;
 }
 
-/** @param {{ change: Change, submissions: readonly any[], act: () => Promise<void>, onClose: () => void }} props */
-function Question({ change, submissions, act, onClose }) {
+/** @param {{ change: Change, submissions: readonly any[], made: number | undefined, act: () => Promise<void>, stop: () => void, onClose: () => void }} props `made`: the number of those that were sent */
+function Question({ change, submissions, made, act, stop, onClose }) {
   const others = submissions.filter(({ status }) => !change.fits(status)).length;
-  const count = counted(submissions.length - others);
-  return html`<${ConfirmDialog} title=${change.question(count)} confirm=${change.label} act=${act} onClose=${onClose}>
+  const number = counted(submissions.length - others);
+  return html`<${ConfirmDialog} title=${change.question(number)} confirm=${change.label} act=${act} onClose=${onClose}>
     <p>${change.effect}</p>
     ${others > 0 && html`<p>${counted(others)} of the selection cannot change in this way and will stay as they are.</p>`}
+    ${
+      made !== undefined &&
+      html`<p>
+        <progress max=${submissions.length} value=${made} aria-label="Progress"></progress>
+        ${` ${count(made)} of ${count(submissions.length)} `}
+        <button type="button" onClick=${stop}>Stop</button>
+      </p>`
+    }
   <//>`;
 }
 
 /** @param {number} number */
 function counted(number) {
-  return number === 1 ? '1 submission' : `${number} submissions`;
+  return number === 1 ? '1 submission' : `${count(number)} submissions`;
 }
 
 /** @param {{ of: readonly Result[], heading: { current: HTMLElement | null }, onClose: () => void }} props */
 function Results({ of, heading, onClose }) {
+  const listed = of.length > LISTED ? of.filter(({ isError }) => isError) : of;
   return html`<section aria-labelledby="results">
     <h2 id="results" tabindex="-1" ref=${heading}>Results</h2>
+    ${listed.length < of.length && html`<p>${counted(of.length - listed.length)} without an error, which are not listed.</p>`}
     <ul class="results">
-      ${of.map(
+      ${listed.map(
         ({ id, text, isError }) => html`<li key=${id}>
           ${submissionLink({ submission_id: id })} <span class=${isError ? 'wrong' : ''}>${text}</span>
         </li>`,
@@ -105,25 +131,32 @@ function Results({ of, heading, onClose }) {
   </section>`;
 }
 
-/** @param {readonly any[]} submissions @param {(one: any) => Promise<string>} change @returns {Promise<Result[]>} */
-async function changeEach(submissions, change) {
-  /** @type {Result[]} */
-  const results = [];
-  let isStopped = false;
-  for (const one of submissions) {
-    const { submission_id: id } = one;
-    try {
-      const text = isStopped ? 'Not sent.' : await change(one);
-      results.push({ id, text, isError: isStopped });
-    } catch (error) {
-      results.push({ id, text: messageOf(error), isError: true });
-      isStopped ||= failsForAll(error);
-    }
-  }
-  return results;
-}
+/** The most submissions that are selected at once. */
+const MAX_SELECTED = 1_000;
 
-/** Whether the next request would fail, too: the server is away, has ended the session, or limits the requests. @param {unknown} error */
-function failsForAll(error) {
-  return !(error instanceof ApiError) || [401, 403, 429].includes(error.status);
+/**
+ * A button that selects what matches the filters on all pages.
+ * @param {{ load: (limit: number) => Promise<{ submissions: readonly any[], hasMore: boolean }>, select: (submissions: readonly any[]) => void }} props
+ */
+export function SelectMatches({ load, select }) {
+  const { announce } = useDashboard();
+  const [isBusy, setIsBusy] = useState(false);
+  const [said, setSaid] = useState('');
+  const run = async () => {
+    setIsBusy(true);
+    setSaid('');
+    try {
+      const { submissions, hasMore } = await load(MAX_SELECTED);
+      select(submissions);
+      const more = hasMore ? `More match than these ${count(submissions.length)}.` : '';
+      setSaid(more);
+      announce(`${counted(submissions.length)} selected. ${more}`);
+    } catch (error) {
+      setSaid(messageOf(error));
+    } finally {
+      setIsBusy(false);
+    }
+  };
+  return html`<button type="button" aria-busy=${isBusy} onClick=${() => isBusy || run()}>Select all that match</button>
+    ${said && html`<span>${said}</span>`}`;
 }

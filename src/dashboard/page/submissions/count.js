@@ -38,9 +38,9 @@ export function Count({ filters, version }) {
   // The list shows the same error.
   if (loaded.data === undefined) return html`<p class="counted"></p>`;
   const { count: number, next } = loaded.data;
-  return html`<p class="counted">
+  return html`<p class="counted" role="status">
     ${next === null ? '' : 'At least '}${count(number)} ${number === 1 ? 'submission' : 'submissions'}
-    ${next !== null && html` <button type="button" disabled=${isCounting} onClick=${countAll}>${isCounting ? 'Counting…' : 'Count all'}</button>`}
+    ${next !== null && html` <button type="button" aria-disabled=${isCounting} onClick=${() => isCounting || countAll()}>${isCounting ? 'Counting…' : 'Count all'}</button>`}
     ${error && html` <span class="wrong">${error}</span>`}
   </p>`;
 }

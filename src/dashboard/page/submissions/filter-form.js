@@ -1,12 +1,15 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { useDashboard } from '../data/context.js';
 import { useLoad } from '../data/use-load.js';
+import { Zone } from '../parts/filters.js';
+import { toLocalTime } from '../parts/form.js';
 import { html } from '../parts/html.js';
-import { describe, filterOf, filtersOf, hrefOf, metadataOf, statusesOf, toLocal } from './filters.js';
+import { describe, filterOf, filtersOf, hrefOf, metadataOf, statusesOf } from './filters.js';
 import { STATUSES } from './submission-table.js';
 
 const TYPING_MS = 300;
-const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+/** A time has several parts, each of which is a change. */
+const TYPING_TIME_MS = 1_500;
 
 /** @typedef {import('./filters.js').Filters} Filters */
 
@@ -28,14 +31,24 @@ export function FilterForm({ filters, hasAny, errors, reload }) {
     if (isTyping) location.replace(href);
     else location.hash = href;
   };
-  const type = () => {
+  const applyAfter = (/** @type {number} */ pauseMs) => () => {
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => apply({ isTyping: true }), TYPING_MS);
+    timer.current = setTimeout(() => apply({ isTyping: true }), pauseMs);
   };
+  const type = applyAfter(TYPING_MS);
   const submit = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     apply();
   };
+  const time = (/** @type {string} */ name) => ({
+    ...text(name),
+    type: 'datetime-local',
+    step: '1',
+    onInput: applyAfter(TYPING_TIME_MS),
+    onChange: (/** @type {Event} */ event) => event.stopPropagation(),
+    onBlur: () => apply(),
+    onKeyDown: (/** @type {KeyboardEvent} */ { key }) => key === 'Enter' && apply(),
+  });
   const text = (/** @type {string} */ name) => ({ name, value: filterOf(filters, name), error: errors.get(name) });
   // A phone shows the list first.
   const [isWide] = useState(() => window.matchMedia('(min-width: 40rem)').matches);
@@ -56,11 +69,11 @@ export function FilterForm({ filters, hasAny, errors, reload }) {
         <${MetadataFields} pairs=${metadataOf(filters)} error=${errors.get('metadata')} apply=${apply} />
       </div>
       <div class="filter">
-        <${Field} label="Tracked since" type="datetime-local" step="1" ...${text('tracked_since')} />
-        <${Field} label="Tracked before" type="datetime-local" step="1" ...${text('tracked_until')} />
-        <${Field} label="Ended since" type="datetime-local" step="1" ...${text('ended_since')} />
-        <${Field} label="Ended before" type="datetime-local" step="1" ...${text('ended_until')} />
-        <span class="muted">Time zone: ${ZONE}</span>
+        <${Field} label="Tracked since" ...${time('tracked_since')} />
+        <${Field} label="Tracked before" ...${time('tracked_until')} />
+        <${Field} label="Ended since" ...${time('ended_since')} />
+        <${Field} label="Ended before" ...${time('ended_until')} />
+        <${Zone} />
       </div>
     </details>
   </form>`;
@@ -72,7 +85,7 @@ export function FilterForm({ filters, hasAny, errors, reload }) {
  */
 function Field({ label, name, value, type = 'text', error, onInput, ...attributes }) {
   const id = useId();
-  const shown = type === 'datetime-local' ? toLocal(value) : value;
+  const shown = type === 'datetime-local' ? toLocalTime(value) : value;
   const [typed, setTyped] = useState(shown);
   // A space at the end may be followed by more.
   useEffect(() => setTyped((before) => (before.trim() === shown ? before : shown)), [shown]);

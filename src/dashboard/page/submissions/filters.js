@@ -1,3 +1,5 @@
+import { fromLocalTime, toLocalTime } from '../parts/form.js';
+import { absoluteTime } from '../parts/format.js';
 import { hrefTo } from '../router.js';
 
 /**
@@ -68,7 +70,7 @@ export function filtersOf(form, before) {
     ...TEXTS.map((name) => /** @type {[string, string]} */ ([name, String(data.get(name) ?? '').trim()])),
     ...TIMES.map((name) => {
       const [shown, given] = [String(data.get(name) ?? ''), filterOf(before, name)];
-      return /** @type {[string, string]} */ ([name, isShownAs(given, shown) ? given : toInstant(shown)]);
+      return /** @type {[string, string]} */ ([name, isShownAs(given, shown) ? given : fromLocalTime(shown)]);
     }),
   ];
   return [
@@ -79,21 +81,9 @@ export function filtersOf(form, before) {
   ];
 }
 
-/** The value of an `<input type="datetime-local">` for a time; '' if it is none. @param {string} iso */
-export function toLocal(iso) {
-  const date = new Date(iso);
-  if (Number.isNaN(date.getTime())) return '';
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
-}
-
-/** The time of such a value, in ISO 8601; '' for ''. @param {string} local */
-export function toInstant(local) {
-  return local === '' ? '' : new Date(local).toISOString();
-}
-
 /** Browsers omit zero seconds. @param {string} iso @param {string} local */
 export function isShownAs(iso, local) {
-  return local !== '' && toInstant(toLocal(iso)) === toInstant(local);
+  return local !== '' && fromLocalTime(toLocalTime(iso)) === fromLocalTime(local);
 }
 
 /** @type {Record<string, string>} */
@@ -111,7 +101,8 @@ export function describe(filters) {
   return filters
     .map(([name, value]) => {
       if (name.startsWith(METADATA)) return `${name.slice(METADATA.length)} = ${value}`;
-      return `${LABELS[name] ?? name} ${value.replaceAll(',', ', ')}`;
+      const shown = TIMES.includes(name) && !Number.isNaN(Date.parse(value)) ? absoluteTime(value) : value;
+      return `${LABELS[name] ?? name} ${shown.replaceAll(/,(?=\S)/g, ', ')}`;
     })
     .join('; ');
 }

@@ -1,4 +1,4 @@
-import { useEffect, useId, useState } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { ApiError, messageOf } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
 import { ConfirmDialog } from '../parts/confirm-dialog.js';
@@ -45,8 +45,8 @@ const FIELDS = {
 export function OptionsForm({ one, onSaved, onClose }) {
   const { api, announce } = useDashboard();
   const current = textsOf(one);
-  const [base, setBase] = useState(current);
-  const [texts, setTexts] = useState(current);
+  // `base`: the values that the texts were before they were edited.
+  const [{ base, texts }, setValues] = useState({ base: current, texts: current });
   const [errors, setErrors] = useState(/** @type {Errors} */ ({}));
   const [failure, setFailure] = useState('');
   const [isBusy, setIsBusy] = useState(false);
@@ -57,13 +57,21 @@ export function OptionsForm({ one, onSaved, onClose }) {
   const edited = usable.filter(isEdited);
 
   useEffect(() => {
-    const untouched = OPTIONS.filter((name) => !isEdited(name));
-    const renewed = Object.fromEntries(untouched.map((name) => [name, current[name]]));
-    setBase((before) => ({ ...before, ...renewed }));
-    setTexts((before) => ({ ...before, ...renewed }));
+    // The texts of now, because they may have been edited since the render that this follows.
+    setValues((now) => {
+      const untouched = OPTIONS.filter((name) => !isChanged(name, now.base[name], now.texts[name]));
+      const renewed = Object.fromEntries(untouched.map((name) => [name, current[name]]));
+      return { base: { ...now.base, ...renewed }, texts: { ...now.texts, ...renewed } };
+    });
   }, [JSON.stringify(current)]);
 
+  const form = useRef(/** @type {HTMLFormElement | null} */ (null));
+  useEffect(() => {
+    const first = form.current?.querySelector('[aria-invalid="true"]');
+    if (first instanceof HTMLElement) first.focus();
+  }, [errors]);
   const send = async () => {
+    if (isBusy) return;
     const { body, errors: wrong } = toPatch(texts, edited);
     setErrors(wrong);
     setFailure('');
@@ -87,7 +95,7 @@ export function OptionsForm({ one, onSaved, onClose }) {
     if (edited.includes('callback_url') && base.callback_url !== '') setIsAsking(true);
     else if (edited.length > 0) void send();
   };
-  return html`<form class="options" aria-label="Options" novalidate onSubmit=${submit}>
+  return html`<form class="options" ref=${form} aria-label="Options" novalidate onSubmit=${submit}>
     ${isFinal && html`<p class="muted">The submission has ended: its time limits cannot change. Retrack it to set new ones.</p>`}
     ${OPTIONS.map(
       (name) => html`<${Field}
@@ -97,12 +105,12 @@ export function OptionsForm({ one, onSaved, onClose }) {
         error=${errors[name]}
         isDisabled=${!usable.includes(name)}
         meanwhile=${isEdited(name) && isChanged(name, base[name], current[name]) ? current[name] : undefined}
-        set=${(/** @type {string} */ text) => setTexts({ ...texts, [name]: text })}
+        set=${(/** @type {string} */ text) => setValues((now) => ({ ...now, texts: { ...now.texts, [name]: text } }))}
       />`,
     )}
     <p class="wrong" role="alert">${failure}</p>
     <div class="actions">
-      <button class="primary" disabled=${isBusy} aria-busy=${isBusy}>Save</button>
+      <button class="primary" aria-disabled=${isBusy} aria-busy=${isBusy}>Save</button>
       <button type="button" onClick=${onClose}>Close</button>
     </div>
     ${

@@ -1,5 +1,6 @@
+import { fromLocalTime, toLocalTime } from '../parts/form.js';
 import { text } from '../parts/format.js';
-import { isShownAs, toInstant, toLocal } from './filters.js';
+import { isShownAs } from './filters.js';
 
 /**
  * The options of a submission as the texts of a form.
@@ -16,7 +17,7 @@ export const ALWAYS = ['metadata', 'callback_url'];
 /** @param {any} one a submission @returns {Texts} */
 export function textsOf(one) {
   return {
-    deadline: toLocal(one.deadline_at),
+    deadline: toLocalTime(one.deadline_at),
     unknown_grace_s: String(one.unknown_grace_s),
     stuck_after_s: String(one.stuck_after_s),
     metadata: one.metadata === null ? '' : JSON.stringify(one.metadata, null, 2),
@@ -26,7 +27,7 @@ export function textsOf(one) {
 
 /** Whether a field has another value than before. @param {Name} name @param {string} before @param {string} now */
 export function isChanged(name, before, now) {
-  return before !== now && !(name === 'deadline' && isShownAs(toInstant(before), now));
+  return before !== now && !(name === 'deadline' && isShownAs(fromLocalTime(before), now));
 }
 
 /**
@@ -50,7 +51,7 @@ export function toPatch(texts, changed) {
 
 /** @type {Record<Name, (text: string) => unknown>} */
 const READERS = {
-  deadline: (text) => (text === '' ? wrong('Enter a time.') : toInstant(text)),
+  deadline: (text) => (text === '' ? wrong('Enter a time.') : fromLocalTime(text)),
   unknown_grace_s: seconds,
   stuck_after_s: seconds,
   metadata: (text) => (text === '' ? null : object(text)),

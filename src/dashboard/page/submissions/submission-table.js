@@ -24,42 +24,58 @@ const COLUMNS = [
   { title: 'Requests', cell: ({ polls }) => polls, class: 'number secondary' },
 ];
 
+/** @typedef {{ rows: readonly any[], selected: readonly any[], select: (submissions: readonly any[]) => void }} Selection `selected`: also of other pages */
+
 /**
- * @param {{ submissions: readonly any[], caption: string, isLoading: boolean, selected: ReadonlySet<string> | undefined, select: (ids: ReadonlySet<string>) => void }} props
- *   `selected`: the ids of the selected rows; undefined: rows cannot be selected
+ * @param {{ submissions: readonly any[], caption: string, isLoading: boolean, selected: readonly any[] | undefined, select: (submissions: readonly any[]) => void }} props
+ *   `selected`: undefined: rows cannot be selected
  */
 export function SubmissionTable({ submissions, caption, isLoading, selected, select }) {
-  const columns = selected ? [selectableColumn(submissions, selected, select), ...COLUMNS.slice(1)] : COLUMNS;
-  return html`<${Table} caption=${caption} columns=${columns} rows=${submissions} isBusy=${isLoading} />`;
+  const columns = selected ? [selectableColumn({ rows: submissions, selected, select }), ...COLUMNS.slice(1)] : COLUMNS;
+  return html`<${Table} caption=${caption} columns=${columns} rows=${submissions} keyOf=${submissionId} isBusy=${isLoading} />`;
 }
 
-/** @param {readonly any[]} submissions @param {ReadonlySet<string>} selected @param {(ids: ReadonlySet<string>) => void} select @returns {import('../parts/table.js').Column} */
-function selectableColumn(submissions, selected, select) {
-  const ids = submissions.map(({ submission_id }) => submission_id);
-  const isAll = ids.every((id) => selected.has(id));
+/** @param {{ submission_id: string }} submission */
+export function submissionId({ submission_id }) {
+  return submission_id;
+}
+
+/** A checkbox that selects the rows of the page. It is not in the table, whose head a phone does not show. @param {Selection} props */
+export function SelectAll({ rows, selected, select }) {
+  const ids = new Set(selected.map(submissionId));
+  const here = rows.filter((one) => ids.has(submissionId(one))).length;
+  const isAll = here === rows.length && rows.length > 0;
+  return html`<label class="check">
+    <input
+      type="checkbox"
+      checked=${isAll}
+      indeterminate=${!isAll && here > 0}
+      disabled=${rows.length === 0}
+      onChange=${() => select([...without(selected, rows), ...(isAll ? [] : rows)])}
+    />
+    Select all on this page
+  </label>`;
+}
+
+/** @param {Selection} selection @returns {import('../parts/table.js').Column} */
+function selectableColumn({ selected, select }) {
+  const ids = new Set(selected.map(submissionId));
   return {
-    title: html`<input
-        type="checkbox"
-        aria-label="Select all on this page"
-        checked=${isAll}
-        indeterminate=${!isAll && selected.size > 0}
-        onChange=${() => select(new Set(isAll ? [] : ids))}
-      />
-      Submission`,
+    title: 'Submission',
     cell: (one) => html`<input
         type="checkbox"
         aria-label=${`Select ${one.submission_id}`}
-        checked=${selected.has(one.submission_id)}
-        onChange=${() => select(toggled(selected, one.submission_id))}
+        checked=${ids.has(one.submission_id)}
+        onChange=${() => select([...without(selected, [one]), ...(ids.has(one.submission_id) ? [] : [one])])}
       />
       ${submissionLink(one)}`,
   };
 }
 
-/** @param {ReadonlySet<string>} ids @param {string} id */
-function toggled(ids, id) {
-  const others = [...ids].filter((other) => other !== id);
-  return new Set(ids.has(id) ? others : [...others, id]);
+/** @param {readonly any[]} submissions @param {readonly any[]} others */
+function without(submissions, others) {
+  const ids = new Set(others.map(submissionId));
+  return submissions.filter((one) => !ids.has(submissionId(one)));
 }
 
 /** @param {{ submission_id: string }} submission */
@@ -89,13 +105,18 @@ export function canRetrack(status) {
   return FINAL_STATUSES.includes(status) && status !== 'finalized';
 }
 
+/** A text as one word of a shell, whatever an address contains. @param {string} text */
+function quoted(text) {
+  return /^[\w.:-]+$/.test(text) && !text.startsWith('-') ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 /** Commands that track a submission. @param {{ id?: string }} props */
 export function TrackHint({ id = '<submission id>' }) {
   return html`<p>Track a submission from a terminal:</p>
-    <${Command}>npx dawatch track ${id}<//>
+    <${Command}>npx dawatch track ${quoted(id)}<//>
     <p>or over HTTP:</p>
     <${Command}
       >curl ${new URL('v1/submissions', document.baseURI).href} -H "x-api-key: $DAWATCH_API_KEY" \\
-  -H 'content-type: application/json' -d '{"submission_id": "${id}"}'<//
+  -H 'content-type: application/json' -d ${quoted(JSON.stringify({ submission_id: id }))}<//
     >`;
 }

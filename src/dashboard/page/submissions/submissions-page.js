@@ -2,15 +2,16 @@ import { useEffect, useState } from 'preact/hooks';
 import { ApiError } from '../data/api.js';
 import { useDashboard, useFeed } from '../data/context.js';
 import { useLoad } from '../data/use-load.js';
+import { UnknownFilters } from '../parts/filters.js';
 import { html } from '../parts/html.js';
 import { Pager } from '../parts/pager.js';
 import { Empty, Loadable, Time } from '../parts/parts.js';
 import { mayChangeSubmissions } from '../session/access.js';
-import { BulkActions } from './bulk-actions.js';
+import { BulkActions, SelectMatches } from './bulk-actions.js';
 import { Count } from './count.js';
 import { FilterForm } from './filter-form.js';
 import { describe, filterOf, hrefOf, queryOf, readQuery } from './filters.js';
-import { SubmissionTable, TrackHint } from './submission-table.js';
+import { SelectAll, SubmissionTable, TrackHint } from './submission-table.js';
 
 const PER_PAGE = 50;
 /** A response examines a bounded number of submissions, so that a search for few may need many. */
@@ -24,10 +25,7 @@ export function SubmissionsPage({ query }) {
   const hasAny = filters.length > 0 || unknown.length > 0;
   if (unknown.length > 0)
     return html`<h1 tabindex="-1">Submissions</h1>
-      <div class="state failure" role="alert">
-        <p><strong>Unknown filter in the address.</strong> There is no filter named ${unknown.join(', ')}.</p>
-        <a href=${hrefOf(filters)}>Show the list without it</a>
-      </div>`;
+      <${UnknownFilters} names=${unknown} href=${hrefOf(filters)} />`;
   return html`<h1 tabindex="-1">Submissions</h1>
     <${List} filters=${filters} cursor=${cursor} hasAny=${hasAny} />`;
 }
@@ -46,22 +44,26 @@ function List({ filters, cursor, hasAny }) {
     if (!isWhole) reload();
     else if (events.some(({ data }) => data.submission)) loaded.setData((page) => withEvents(page, events));
   });
-  const [selected, setSelected] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
-  useEffect(() => setSelected(new Set()), [href]);
   const maySelect = mayChangeSubmissions(session);
   const errors = loaded.error instanceof ApiError ? loaded.error.byField : new Map();
   const key = hrefOf(filters);
+  const rows = loaded.data?.submissions ?? [];
+  const [chosen, setChosen] = useState(/** @type {readonly any[]} */ ([]));
+  useEffect(() => setChosen([]), [key]);
+  const shown = new Map(rows.map((/** @type {any} */ one) => [one.submission_id, one]));
+  const selected = chosen.map((one) => shown.get(one.submission_id) ?? one);
 
   return html`<${FilterForm} filters=${filters} hasAny=${hasAny} errors=${errors} reload=${reload} />
     ${!loaded.error && html`<${Count} key=${key} filters=${filters} version=${reloads} />`}
     ${
       maySelect &&
-      html`<${BulkActions}
-        key=${href}
-        submissions=${(loaded.data?.submissions ?? []).filter((/** @type {any} */ one) => selected.has(one.submission_id))}
-        select=${(/** @type {readonly string[]} */ ids) => setSelected(new Set(ids))}
-        onDone=${reload}
-      />`
+      html`<${BulkActions} key=${key} submissions=${selected} select=${setChosen} onDone=${reload}>
+        ${rows.length > 0 && html`<${SelectAll} rows=${rows} selected=${selected} select=${setChosen} />`}
+        ${
+          (cursor !== '' || (loaded.data && loaded.data.next_cursor !== null)) &&
+          html`<${SelectMatches} load=${(/** @type {number} */ limit) => loadMatches(api, filters, limit)} select=${setChosen} />`
+        }
+      <//>`
     }
     <${Loadable} loaded=${loaded}>
       ${(/** @type {any} */ page) => html`
@@ -72,7 +74,7 @@ function List({ filters, cursor, hasAny }) {
                 isLoading=${loaded.isLoading}
                 caption=${captionOf(filters)}
                 selected=${maySelect ? selected : undefined}
-                select=${setSelected}
+                select=${setChosen}
               />`
             : page.next_cursor === null && html`<${Nothing} filters=${filters} cursor=${cursor} />`
         }
@@ -99,6 +101,21 @@ async function loadPage(api, { filters, cursor, signal }) {
     submissions.push(...page.submissions);
     const isEnd = page.next_cursor === null || submissions.length >= PER_PAGE;
     if (isEnd || requests === MAX_REQUESTS) return { ...page, submissions, isPart: !isEnd };
+    place = page.next_cursor;
+  }
+}
+
+/** The matches of all pages, up to a limit. @param {import('../data/api.js').Api} api @param {Filters} filters @param {number} limit */
+async function loadMatches(api, filters, limit) {
+  /** @type {any[]} */
+  const submissions = [];
+  for (let [place, requests] = ['', 1]; ; requests++) {
+    const query = queryOf(filters, place);
+    query.set('limit', String(limit - submissions.length));
+    const page = await api.get(`v1/submissions?${query}`);
+    submissions.push(...page.submissions);
+    if (page.next_cursor === null || submissions.length >= limit || requests === MAX_REQUESTS)
+      return { submissions, hasMore: page.next_cursor !== null };
     place = page.next_cursor;
   }
 }

@@ -22,6 +22,7 @@ export function CreateToken({ onIssued }) {
   const [error, setError] = useState(/** @type {Error | undefined} */ (undefined));
   const submit = async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
+    if (isBusy) return;
     const form = /** @type {HTMLFormElement} */ (event.currentTarget);
     const fields = new FormData(form);
     setIsBusy(true);
@@ -60,7 +61,7 @@ export function CreateToken({ onIssued }) {
         </fieldset>`
       }
       <${ExpirySelect} />
-      <button class="primary" disabled=${isBusy} aria-busy=${isBusy}>Create</button>
+      <button class="primary" aria-disabled=${isBusy} aria-busy=${isBusy}>Create</button>
     </form>
     ${error && html`<${Failure} error=${error} />`}
   </section>`;

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { CopyButton } from '../parts/copy-button.js';
 import { html } from '../parts/html.js';
 import { Command } from '../parts/parts.js';
@@ -6,10 +6,12 @@ import { Command } from '../parts/parts.js';
 /** Shows a new token once. @param {{ issued: import('./tokens-page.js').Issued, onClose: () => void }} props */
 export function SecretDialog({ issued, onClose }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useEffect(() => dialog.current?.showModal(), []);
+  // Before the next key, which may be meant for it.
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   return html`<dialog
     ref=${dialog}
     aria-labelledby="issued"
+    closedby="none"
     onClose=${onClose}
     onCancel=${(/** @type {Event} */ event) => event.preventDefault()}
   >

@@ -56,7 +56,7 @@ export function ChangeToken({ token, onChanged }) {
       isOpen &&
       html`<${ConfirmDialog} title=${`Change the token of ${token.name}`} confirm="Save" act=${change} onClose=${() => setIsOpen(false)}>
         <div class="filter" ref=${fields}>
-          <label><span>Name of the client</span><input name="name" required maxlength="64" autocomplete="off" value=${token.name} /></label>
+          <label><span>Name of the client</span><input name="name" required maxlength="64" autocomplete="off" defaultValue=${token.name} /></label>
           <${ExpirySelect} first=${UNCHANGED} />
         </div>
       <//>`

@@ -17,7 +17,7 @@ const PER_PAGE = 100;
 
 /** The tokens of clients. @param {{ query: URLSearchParams }} props */
 export function TokensPage({ query }) {
-  const { api } = useDashboard();
+  const { api, session } = useDashboard();
   const cursor = query.get('cursor') ?? '';
   const path = withQuery('v1/credentials', { cursor, limit: PER_PAGE });
   const loaded = useLoad((signal) => api.get(path, { signal }), path);
@@ -28,7 +28,11 @@ export function TokensPage({ query }) {
   };
   return html`<h1 tabindex="-1">Tokens</h1>
     <p class="muted">
-      The credentials of clients and people. Those of the settings, DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN, are not listed.
+      ${
+        session.tenant === null
+          ? 'The credentials of clients and people, of all tenants. New tokens belong to no tenant. Those of the settings, DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN, are not listed.'
+          : `The credentials of the tenant ${session.tenant}. New tokens belong to it, too.`
+      }
     </p>
     <${CreateToken} onIssued=${onIssued} />
     <${Loadable} loaded=${loaded}>
@@ -36,7 +40,7 @@ export function TokensPage({ query }) {
         ${
           credentials.length === 0
             ? html`<${Empty} title="No tokens yet." />`
-            : html`<${Table} caption="Tokens, newest first" columns=${columnsOf(loaded.reload, onIssued)} rows=${credentials} />`
+            : html`<${Table} caption="Tokens, newest first" columns=${columnsOf(credentials, loaded.reload, onIssued)} rows=${credentials} />`
         }
         <${Pager} cursor=${cursor} next=${next_cursor} to=${(/** @type {string | undefined} */ place) => hrefTo('tokens', undefined, { cursor: place })} />
       `}
@@ -47,11 +51,14 @@ export function TokensPage({ query }) {
 /** @type {Record<string, string>} */
 const BADGES = { valid: 'enabled', expired: 'expired', revoked: 'disabled' };
 
-/** @param {() => void} onChanged @param {(token: Issued) => void} onIssued @returns {readonly import('../parts/table.js').Column[]} */
-function columnsOf(onChanged, onIssued) {
+/** Shows tenants if there are any. @param {readonly any[]} tokens @param {() => void} onChanged @param {(token: Issued) => void} onIssued @returns {readonly import('../parts/table.js').Column[]} */
+function columnsOf(tokens, onChanged, onIssued) {
   return [
     { title: 'Token', cell: ({ id, name, person }) => html`${person ?? name} <span class="muted">${id}</span>` },
     { title: 'Permissions', cell: ({ role, scopes }) => role ?? scopes.join(', ') },
+    ...(tokens.some(({ tenant }) => tenant !== null)
+      ? [{ title: 'Tenant', cell: (/** @type {any} */ { tenant }) => tenant ?? html`<span class="muted">none</span>` }]
+      : []),
     { title: 'State', cell: ({ state }) => html`<${Badge} state=${BADGES[state] ?? state} label=${state} />` },
     { title: 'Created', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
     { title: 'Last used', cell: (token) => html`<${LastUse} token=${token} />` },
@@ -63,7 +70,8 @@ function columnsOf(onChanged, onIssued) {
       title: 'Actions',
       cell: (token) =>
         token.state === 'revoked'
-          ? html`<span class="muted">revoked <${Time} at=${token.revoked_at} /></span>`
+          ? html`<span class="muted">revoked <${Time} at=${token.revoked_at} /></span>
+              ${token.person !== null && html`<${Readmit} token=${token} onChanged=${onChanged} />`}`
           : html`<${Actions} key=${token.id} token=${token} onChanged=${onChanged} onIssued=${onIssued} />`,
     },
   ];
@@ -79,6 +87,18 @@ function LastUse({ token }) {
     )}`;
 }
 
+/** @param {{ token: any, onChanged: () => void }} props */
+function Readmit({ token, onChanged }) {
+  const { api } = useDashboard();
+  const readmit = async () => {
+    await api.post(`v1/credentials/${token.id}/readmit`);
+    onChanged();
+    return `${token.person} can sign in again.`;
+  };
+  const consequence = `${token.person} can sign in again at the provider.`;
+  return html`<${Action} label="Admit again" name=${`Admit again: ${token.person}`} confirm=${consequence} act=${readmit} />`;
+}
+
 /** @param {{ token: any, onChanged: () => void, onIssued: (token: Issued) => void }} props */
 function Actions({ token, onChanged, onIssued }) {
   const { api } = useDashboard();
@@ -87,7 +107,10 @@ function Actions({ token, onChanged, onIssued }) {
     onChanged();
     return `The token of ${token.name} is revoked.`;
   };
-  const consequence = `Every request with the token of ${token.name} is refused from then on. A revoked token cannot be restored.`;
+  const consequence =
+    token.person === null
+      ? `Every request with the token of ${token.name} is refused from then on. A revoked token cannot be restored.`
+      : `The sessions of ${token.person} end, and no further sign-in succeeds until the person is admitted again.`;
   return html`<div class="action">
     ${token.state === 'valid' && token.person === null && html`<${RotateToken} token=${token} onIssued=${onIssued} />`}
     ${token.person === null && html`<${ChangeToken} token=${token} onChanged=${onChanged} />`}

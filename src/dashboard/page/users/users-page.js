@@ -77,7 +77,7 @@ function UserListing({ api }) {
   return html`<section aria-labelledby="listing">
     <h2 id="listing">List users</h2>
     <form class="filter" onSubmit=${submit}>
-      <label><span>Limit</span><input name="limit" type="number" min="1" max="1000" value="50" required /></label>
+      <label><span>Limit</span><input name="limit" type="number" min="1" max="1000" defaultValue="50" required /></label>
       <button class="primary" disabled=${isBusy}>List</button>
     </form>
     <div aria-live="polite">

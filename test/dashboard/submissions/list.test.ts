@@ -1,8 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import type { Page, Route } from 'playwright-core';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
-import { call, pathOf, post } from '../support/app/http-calls.ts';
-import { API_KEY, useApp } from '../support/app/running-app.ts';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
+import { call, pathOf, post } from '../../support/app/http-calls.ts';
+import { API_KEY, useApp } from '../../support/app/running-app.ts';
 
 const HOSTILE = '<img/src=x/onerror=alert(1)>';
 const ODD_NAME = 'a.b=c "d"';
@@ -16,29 +17,32 @@ const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
 const shown = () => main().locator('tbody').getByRole('link').allTextContents();
 const expectShown = (ids: readonly string[]) => expect.poll(shown, { timeout: 10_000 }).toEqual(ids);
 const query = () => page.evaluate<string>("decodeURIComponent(location.hash.split('?')[1] ?? '')");
-/** Enters a text as a user does, and leaves the field. */
+/** Enters a text as a user does, and leaves the field. In a field with a time, Tab leads to its next part. */
 async function enter(label: string, text: string): Promise<void> {
   await form().getByLabel(label, { exact: true }).fill(text);
-  await page.keyboard.press('Tab');
+  await page.keyboard.press(label.startsWith('Ended') || label.startsWith('Tracked') ? 'Enter' : 'Tab');
 }
 /** The browser has the time zone of the tests. */
 const instant = (local: string) => new Date(local).toISOString();
 const select = (id: string) => page.getByRole('checkbox', { name: `Select ${id}`, exact: true }).check();
 const resultOf = (id: string) => main().getByRole('listitem').filter({ hasText: id });
 
-describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: 30_000 }, () => {
+describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST_MS }, () => {
   beforeAll(async () => {
     await post(app.url, { submission_ids: ['a1', 'a2'], metadata: { order: 4711, shop: 'berlin' } });
     await post(app.url, { submission_id: 'b1', metadata: { [ODD_NAME]: 'x"y=z&', note: HOSTILE } });
     await post(app.url, { submission_id: HOSTILE, upstream: 'other', metadata: { '': 1 } });
     for (const id of ['a1', HOSTILE]) await cancel(id);
-    page = await browser.openForAll(`${app.url}/#/submissions`);
-    page.on('dialog', (dialog) => {
-      dialogs += 1;
-      void dialog.dismiss();
-    });
-    await signIn(page, API_KEY);
   });
+  beforeEach(async () => {
+    page = await browser.openForAll(`${app.url}/#/submissions`, async (opened) => {
+      opened.on('dialog', (dialog) => {
+        dialogs += 1;
+        void dialog.dismiss();
+      });
+      await signIn(opened, API_KEY);
+    });
+  }, TEST_MS);
 
   const filters: [name: string, set: () => Promise<void>, query: string, ids: string[]][] = [
     [
@@ -167,6 +171,34 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: 30_0
     expect(await query()).toBe('prefix=b');
   });
 
+  it('applies a time that is typed digit by digit once it is complete', async () => {
+    await goTo(page, `submissions?tracked_since=${instant('2020-01-02T03:04:05')}`);
+    const field = form().getByLabel('Tracked since');
+    await expect.poll(() => field.inputValue()).toBe('2020-01-02T03:04:05');
+    await field.focus();
+    // The fields of month, day and year.
+    await page.keyboard.type('11122019', { delay: 30 });
+    await expect.poll(query).toBe(`tracked_since=${instant('2019-11-12T03:04:05')}`);
+    expect(await field.inputValue()).toBe('2019-11-12T03:04:05');
+  });
+
+  it('suggests commands that are safe to copy, whatever the address contains', async () => {
+    await goTo(page, `submissions/${encodeURIComponent("x';id;'")}`);
+    await main().getByText(`npx dawatch track 'x'\\'';id;'\\'''`, { exact: true }).waitFor();
+    await main().getByText(`-d '{"submission_id":"x'\\'';id;'\\''"}'`).waitFor();
+  });
+
+  it('keeps the focus at its submission when others appear', async () => {
+    const prefix = `focus-${randomUUID()}-`;
+    await post(app.url, { submission_id: `${prefix}b` });
+    await goTo(page, `submissions?prefix=${prefix}`);
+    await page.getByRole('link', { name: `${prefix}b` }).focus();
+    await post(app.url, { submission_id: `${prefix}a` });
+    await page.keyboard.press('r');
+    await expectShown([`${prefix}a`, `${prefix}b`]);
+    expect(await page.evaluate('document.activeElement.innerText')).toBe(`${prefix}b`);
+  });
+
   it('counts and pages through the matches', async () => {
     const ids = Array.from({ length: 60 }, (_, index) => `many-${index}`);
     await post(app.url, { submission_ids: ids, tracked_at: '2026-01-02T03:04:05Z' });
@@ -204,9 +236,11 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: 30_0
 
   describe('selected rows', () => {
     it('are cancelled and tracked again after confirmation, with a result for each', async () => {
-      await post(app.url, { submission_ids: ['s1', 's2', 's3'], upstream: 'other' });
-      await goTo(page, 'submissions?prefix=s');
-      await select('s1');
+      const prefix = `s-${randomUUID()}-`;
+      const [one, two, three] = ['1', '2', '3'].map((name) => prefix + name) as [string, string, string];
+      await post(app.url, { submission_ids: [one, two, three], upstream: 'other' });
+      await goTo(page, `submissions?prefix=${prefix}`);
+      await select(one);
       await page.getByRole('checkbox', { name: 'Select all on this page' }).check();
       await main().getByText('3 selected').waitFor();
       expect(await page.getByRole('button', { name: 'Retrack selected' }).isDisabled()).toBe(true);
@@ -218,18 +252,18 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: 30_0
 
       await page.getByRole('button', { name: 'Cancel selected' }).click();
       await dialog.getByRole('button', { name: 'Cancel selected' }).click();
-      for (const id of ['s1', 's2', 's3']) await resultOf(id).getByText('Cancelled.').waitFor();
+      for (const id of [one, two, three]) await resultOf(id).getByText('Cancelled.').waitFor();
       await expect.poll(() => page.getByRole('row').filter({ hasText: 'cancelled' }).count()).toBe(3);
       expect(await page.evaluate('document.activeElement.innerText')).toBe('Results');
 
-      await select('s1');
-      await select('s2');
+      await select(one);
+      await select(two);
       await page.getByRole('button', { name: 'Retrack selected' }).click();
       // Another client is faster.
-      await post(app.url, { submission_id: 's2', upstream: 'other', retrack: true });
+      await post(app.url, { submission_id: two, upstream: 'other', retrack: true });
       await page.getByRole('dialog').getByRole('button', { name: 'Retrack selected' }).click();
-      await resultOf('s1').getByText('Tracked again.').waitFor();
-      await resultOf('s2').getByText('Unchanged: it is tracking.').waitFor();
+      await resultOf(one).getByText('Tracked again.').waitFor();
+      await resultOf(two).getByText('Unchanged: it is tracking.').waitFor();
       await page.getByRole('button', { name: 'Close the results' }).click();
       expect(await main().getByText('Results').count()).toBe(0);
     });
@@ -261,6 +295,53 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: 30_0
       await page.unroute('**/v1/submissions/t*', fail);
     });
 
+    it('are those of all pages, with one button or page by page', async () => {
+      const prefix = `pages-${randomUUID()}-`;
+      const ids = Array.from({ length: 60 }, (_, index) => `${prefix}${100 + index}`);
+      await post(app.url, { submission_ids: ids, upstream: 'other' });
+      await goTo(page, `submissions?prefix=${prefix}`);
+      await expectShown(ids.slice(0, 50));
+      const all = page.getByRole('checkbox', { name: 'Select all on this page' });
+      await all.check();
+      await page.getByRole('link', { name: 'Next page' }).click();
+      await expectShown(ids.slice(50));
+      await main().getByText('50 selected').waitFor();
+      expect(await all.isChecked()).toBe(false);
+      await select(`${prefix}150`);
+      await main().getByText('51 selected').waitFor();
+      await page.getByRole('button', { name: 'Select all that match' }).click();
+      await main().getByText('60 selected', { exact: true }).waitFor();
+      await page.getByRole('button', { name: 'Cancel selected' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Cancel 60 submissions?' });
+      let sent = 0;
+      const stop = async (route: Route) => {
+        sent += 1;
+        // All others wait in line.
+        if (sent === 20) await dialog.getByRole('button', { name: 'Stop' }).click();
+        await route.continue();
+      };
+      await page.route(`**/v1/submissions/${prefix}*`, stop);
+      await dialog.getByRole('button', { name: 'Cancel selected' }).click();
+      await main().getByText('20 submissions without an error').waitFor();
+      await main().getByText('40 selected', { exact: true }).waitFor();
+      expect(await resultOf(`${prefix}159`).textContent()).toContain('Not sent.');
+      await page.unroute(`**/v1/submissions/${prefix}*`, stop);
+      await page.getByRole('button', { name: 'Cancel selected' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Cancel selected' }).click();
+      await expect.poll(() => main().getByRole('listitem').filter({ hasText: 'Cancelled.' }).count()).toBe(40);
+    });
+
+    it('can be selected on a phone', async () => {
+      await post(app.url, { submission_ids: ['v1', 'v2'] });
+      await goTo(page, 'submissions?prefix=v');
+      await expectShown(['v1', 'v2']);
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.getByText('Select all on this page').click();
+      await main().getByText('2 selected').waitFor();
+      expect(await main().locator('thead :is(input, button, a)').count(), 'in the hidden head').toBe(0);
+      await page.setViewportSize({ width: 1_280, height: 720 });
+    });
+
     it('stay behind if the session ends: signing in again leads back to the same list', async () => {
       await post(app.url, { submission_ids: ['u1', 'u2'] });
       await goTo(page, 'submissions?prefix=u');
@@ -274,6 +355,8 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: 30_0
       await page.unroute('**/v1/submissions/u1', refuse);
       await signIn(page, API_KEY);
       await expectShown(['u1', 'u2']);
+      await resultOf('u1').getByText('Refused, because you were signed out').waitFor();
+      await main().getByText('1 selected').waitFor();
       expect(await page.getByRole('row').filter({ hasText: 'tracking' }).count()).toBe(2);
     });
   });

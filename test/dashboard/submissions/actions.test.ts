@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Page, Route } from 'playwright-core';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { toLocal } from '../../src/dashboard/page/submissions/filters.js';
-import { goTo, SKIPPED, signIn, useBrowser } from '../support/app/browser.ts';
-import { call, detailsOf, pathOf, post } from '../support/app/http-calls.ts';
-import { ADMIN_TOKEN } from '../support/app/lookups.ts';
-import { useAppWithSandbox } from '../support/app/running-app.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { toLocalTime } from '../../../src/dashboard/page/parts/form.js';
+import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
+import { call, detailsOf, pathOf, post } from '../../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
+import { useAppWithSandbox } from '../../support/app/running-app.ts';
 
 /** Its upstream has none of the submissions. */
 const app = useAppWithSandbox({ adminToken: ADMIN_TOKEN, webhooks: { allow: ['127.0.0.0/8'], allow_http: true } });
@@ -49,12 +49,13 @@ async function answer(method: string, status: number, json: object): Promise<() 
   };
 }
 
-describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: 30_000 }, () => {
-  beforeAll(async () => {
-    page = await browser.openForAll(app.url);
-    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-    await signIn(page, ADMIN_TOKEN);
-  });
+describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: TEST_MS }, () => {
+  beforeEach(async () => {
+    page = await browser.openForAll(app.url, async (opened) => {
+      await opened.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+      await signIn(opened, ADMIN_TOKEN);
+    });
+  }, TEST_MS);
 
   it('shows every option and the precise state', async () => {
     await open({
@@ -74,7 +75,7 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: 30
   it('offers no changes to a credential that may only read', async () => {
     const id = await open();
     const reader = await browser.open(`${app.url}/#/submissions/${id}`);
-    const rights = { role: null, scopes: ['submissions:read'], name: 'reader', users_bearer: 'dawatch' };
+    const rights = { role: null, scopes: ['submissions:read'], name: 'reader', tenant: null, users_bearer: 'dawatch' };
     await reader.route('**/v1/whoami', (route) => route.fulfill({ json: rights }));
     await signIn(reader, ADMIN_TOKEN);
     await reader.getByText('Not-found grace').waitFor();
@@ -117,7 +118,7 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: 30
     expect(await detailsNow(id)).toMatchObject({ status: 'tracking' });
     await button('Cancel tracking').click();
     await dialog().getByRole('button', { name: 'Cancel tracking' }).click();
-    await main().getByText('Cancelled.').waitFor();
+    await main().getByText('Cancelled.', { exact: true }).waitFor();
     await fact('Status').getByText('cancelled').waitFor();
     await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Cancelled.');
     expect(await button('Cancel tracking').count()).toBe(0);
@@ -156,7 +157,7 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: 30
     await dialog().getByRole('alert').getByText(detail).waitFor();
     await restore();
     await dialog().getByRole('button', { name: 'Cancel tracking' }).click();
-    await main().getByText('Cancelled.').waitFor();
+    await main().getByText('Cancelled.', { exact: true }).waitFor();
   });
 
   it('leads to the sign-in if the session ends meanwhile, and back to the submission', async () => {
@@ -175,7 +176,7 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: 30
     it('are saved together, and shown in the history', async () => {
       const id = await open({ metadata: { order: 1 } });
       await button('Change options').click();
-      await form().getByLabel('Deadline').fill(toLocal(DEADLINE));
+      await form().getByLabel('Deadline').fill(toLocalTime(DEADLINE));
       await form().getByLabel('Not-found grace').fill('600');
       await form().getByLabel('Stuck after').fill('90.5');
       const metadata = { 'a.b=c "d"': '<script>alert(1)</script>', order: null };
@@ -243,6 +244,7 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: 30
       await save();
       await form().getByText(message).waitFor();
       expect(await field.getAttribute('aria-invalid')).toBe('true');
+      await expect.poll(() => field.evaluate((element) => element === document.activeElement)).toBe(true);
       expect(await field.inputValue(), 'nothing typed is lost').toBe(text);
       expect((await detailsNow(id)).history).toHaveLength(1);
     });
