@@ -42,6 +42,14 @@ export function integer(limits: { minimum: number; maximum?: number }) {
   return { type: 'integer', pattern: undefined, ...limits };
 }
 
+/** A path parameter that is the number of a row. `of`: for messages, such as "a mute". */
+export const rowId = (of: string, example: string) =>
+  z
+    .string()
+    .regex(/^[1-9]\d{0,14}$/, `must be the id of ${of}`)
+    .describe(`Id of ${of}`)
+    .meta({ ...integer({ minimum: 1 }), examples: [example] });
+
 /** Encodes a position of a list. Cursors are opaque to clients, so that their contents can change. */
 export function toCursor(position: number): string {
   return Buffer.from(`s1.${position}`).toString('base64url');

@@ -36,7 +36,7 @@ export function serveFiles(
     const file = (await files()).get(sentPath(request));
     return file ? sendStoredResponse(request, reply, file) : reply.callNotFound();
   };
-  for (const url of urls) app.get(url, { schema: { hide: true } }, send);
+  for (const url of urls) app.get(url, { config: { isDurable: true }, schema: { hide: true } }, send);
 }
 
 export function registerDashboard(app: FastifyInstance): void {

@@ -20,14 +20,17 @@ export type SettingsSource = {
   onApplied: (loaded: LoadedConfig) => void;
 };
 
+/** `apply` must not throw. `discard`: ends what was started for settings that are not applied. */
+type PreparedSettings = { apply: () => void; discard?: () => Promise<void> };
+
 type ReloadDeps = {
   process: ReloadingProcess;
   /** The settings in force. */
   config: Config;
   /** Undefined: the settings cannot change. */
   source: SettingsSource | undefined;
-  /** Does everything that may fail. The returned function applies the settings, and must not throw. Throws StartError. */
-  prepare: (next: Config) => Promise<() => void> | (() => void);
+  /** Does everything that may fail. Throws StartError. */
+  prepare: (next: Config) => Promise<PreparedSettings> | PreparedSettings;
   /** Stores the result of a reload. If it throws, nothing is applied. */
   record?: (actor: Actor, result: ReloadResult) => void;
   clock: Clock;
@@ -76,12 +79,18 @@ export class SettingsReload {
     if (refused !== undefined || 'refused' in prepared) {
       const result = { kind: 'refused', reason: refused ?? '' } as const;
       log.error({ ...fieldsOf(actor), reason: escapeText(result.reason, MAX_TEXT_CHARS) }, 'settings.reload_refused');
+      if (!('refused' in prepared)) await prepared.discard?.();
       if (!this.#isClosed) record?.(actor, result);
       return result;
     }
-    const { loaded, changes, apply } = prepared;
+    const { loaded, changes, apply, discard } = prepared;
     const result = { kind: 'reloaded', changes } as const;
-    if (changes.length > 0) record?.(actor, result);
+    try {
+      if (changes.length > 0) record?.(actor, result);
+    } catch (error) {
+      await discard?.();
+      throw error;
+    }
     const write = () => log.info({ ...fieldsOf(actor), changes: changes.join(', ') || 'none' }, 'settings.reloaded');
     // Written at the level before the change or at the one after it.
     const wasWritten = log.isLevelEnabled('info');
@@ -101,7 +110,7 @@ export class SettingsReload {
     const loaded = await loadSettled(load, (ms) => new Promise((resolve) => clock.after(ms, resolve)));
     const { changes, needRestart } = compareSettings(this.#config, loaded.config, process);
     if (needRestart.length > 0) throw new StartError(`a restart is needed to change ${needRestart.join(', ')}`);
-    return { loaded, changes, apply: await prepare(loaded.config) };
+    return { loaded, changes, ...(await prepare(loaded.config)) };
   }
 }
 

@@ -112,7 +112,7 @@ export async function startServices(shared: SharedParts, own: OwnParts) {
       isTraced: traces !== undefined,
     });
     const track = tracing ? tracing.intake(tracker.track) : tracker.track;
-    const intake = scaling?.startIntake(track, tenant, log);
+    const intake = scaling?.startIntake({ track, whenDurable: () => ledger.whenDurable() }, tenant, log);
     opened.push((leftMs) => intake?.close(leftMs()));
     const feed = new EventFeed({ events: ledger.outbox, clock, log, onUnreadable });
     const { hour } = stats;

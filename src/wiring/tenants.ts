@@ -1,7 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import type { Config, TenantConfig } from '../config/schema.ts';
 import { StartError } from '../config/start-error.ts';
-import type { Clock } from '../domain/clock.ts';
 import { createMetrics, type Metrics } from '../http/metrics/metrics.ts';
 import type { Tenant } from '../http/tenants/tenant.ts';
 import { LedgerError } from '../ledger/file/errors.ts';
@@ -32,7 +31,7 @@ function configOfTenant(config: Config, tenant: string): Config {
   return { ...config, database, channels: {}, routes: [], heartbeat: { ...config.heartbeat, url: undefined } };
 }
 
-type TenantsDeps = { config: Config; clock: Clock; log: Log };
+type TenantsDeps = Pick<Parameters<typeof openLedger>[0], 'config' | 'clock' | 'log' | 'onSyncFailed'>;
 
 /** The tenants of a process. Each has a ledger of its own and everything that works with it. */
 export class Tenants {
@@ -40,7 +39,7 @@ export class Tenants {
   /** Ledgers that are open without services: before `start`. */
   readonly #ledgers = new Map<string, OpenedLedger>();
   readonly #running = new Map<string, RunningTenant>();
-  /** Started by a reload that may still be refused. */
+  /** Started by a reload that may still be refused, and closed then. */
   readonly #prepared = new Map<string, RunningTenant>();
   readonly #closing = new Map<string, Promise<void>>();
   #shared: { parts: SharedParts; watcher: Watcher } | undefined;
@@ -87,27 +86,43 @@ export class Tenants {
     for (const { tenant } of this.#running.values()) tenant.services.watcher.start();
   }
 
-  /** Starts what new settings need. The returned function applies them, and stops the tenants that they do not have. Throws StartError. */
-  async prepare(next: Config): Promise<() => void> {
+  /** Starts the tenants that only the new settings have. `apply` also stops those that they do not have. Throws StartError. */
+  async prepare(next: Config): Promise<{ apply: () => void; discard: () => Promise<void> }> {
+    try {
+      return { apply: await this.#prepare(next), discard: () => this.#discard() };
+    } catch (error) {
+      await this.#discard();
+      throw error;
+    }
+  }
+
+  async #prepare(next: Config): Promise<() => void> {
     const names = Object.keys(next.tenants);
     for (const name of names) {
-      if (this.#running.has(name) || this.#prepared.has(name)) continue;
+      if (this.#running.has(name)) continue;
       await this.#closing.get(name);
       const settings = next.tenants[name] as TenantConfig;
       this.#prepared.set(name, await this.#startTenant(name, next, settings));
     }
-    const kept = [...this.#running, ...this.#prepared].filter(([name]) => names.includes(name));
+    const prepared = [...this.#prepared];
+    const kept = [...this.#running, ...prepared].filter(([name]) => names.includes(name));
     const apply = await Promise.all(
       kept.map(([name, { notifications }]) => notifications.prepare(configOfTenant(next, name))),
     );
     return () => {
       for (const applyRouting of apply) applyRouting();
       for (const [name, running] of kept) this.#apply(running, next.tenants[name] as TenantConfig);
-      for (const [name, running] of this.#prepared) if (names.includes(name)) this.#admit(name, running);
-      for (const [name, running] of [...this.#running, ...this.#prepared])
-        if (!names.includes(name)) this.#remove(name, running);
+      for (const [name, running] of prepared) this.#admit(name, running);
+      for (const [name, running] of this.#running) if (!names.includes(name)) this.#remove(name, running);
       this.#prepared.clear();
     };
+  }
+
+  /** Closes the tenants of settings that are not applied. */
+  async #discard(): Promise<void> {
+    const discarded = [...this.#prepared.values()];
+    this.#prepared.clear();
+    await Promise.all(discarded.map((running) => this.#close(running, () => REMOVAL_LIMIT_MS)));
   }
 
   async close(leftMs: () => number): Promise<void> {
@@ -125,9 +140,10 @@ export class Tenants {
   #openLedger(name: string, config: Config): OpenedLedger {
     const log = logOfTenant(this.#deps.log, name);
     const metrics = createMetrics({ version: VERSION, tenant: name });
-    const { clock } = this.#deps;
+    const { clock, onSyncFailed } = this.#deps;
     try {
-      const opened = openLedger({ config: configOfTenant(config, name), clock, log, counters: metrics.counters });
+      const own = configOfTenant(config, name);
+      const opened = openLedger({ config: own, clock, log, counters: metrics.counters, onSyncFailed });
       return { ...opened, metrics, log };
     } catch (error) {
       if (!(error instanceof LedgerError)) throw error;

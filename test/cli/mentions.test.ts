@@ -24,6 +24,7 @@ const FOREIGN = [
   'certificate-identity',
   'certificate-oidc-issuer',
   'cpu-prof',
+  'days',
   'default-non-nullable',
   'from',
   'from-literal',
@@ -32,6 +33,7 @@ const FOREIGN = [
   'max-semi-space-size',
   'maxmemory',
   'maxmemory-policy',
+  'mutations',
   'namespace',
   'no-allocation-site-pretenuring',
   'now',
@@ -46,6 +48,7 @@ const FOREIGN = [
   'requirepass',
   'retries',
   'rm',
+  'runs',
   'save-dev',
   'scale',
   'set',
@@ -53,6 +56,7 @@ const FOREIGN = [
   'strip-components',
   'tag',
   'values',
+  'without',
   'write',
 ];
 /** Words that follow the name of the program in sentences. */

@@ -82,6 +82,11 @@ export class CredentialRequests {
     return this.#send('POST', `/v1/credentials/${id}/rotate`, options);
   }
 
+  /** Admits a person again whose credential is revoked. Throws ApiError with status 409 for the credential of a client. */
+  readmit(id: number): Promise<Credential> {
+    return this.#send('POST', `/v1/credentials/${id}/readmit`);
+  }
+
   /** Its requests are refused from then on. Throws ApiError with status 409 for the last valid one with the scope admin. */
   async revoke(id: number): Promise<void> {
     await this.#send('DELETE', `/v1/credentials/${id}`);

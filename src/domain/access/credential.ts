@@ -4,13 +4,13 @@ import { z } from 'zod';
 const NAME_PATTERN = /^(?! )[^\p{C}\p{Zl}\p{Zp}]{1,64}(?<! )$/u;
 
 /** Names that the audit uses for callers without a credential in the ledger. */
-const RESERVED_NAME = /^(?:forwarded|DAWATCH_|cli:|person:|SIGHUP$|dawatch$)/i;
+const RESERVED_NAME = /^(?:forwarded|DAWATCH_|cli:|person:|SIGHUP$|dawatch$|unauthenticated$)/i;
 
 /** Returns why a credential cannot have this name; undefined if it can. */
 export function nameProblem(name: string): string | undefined {
   if (!NAME_PATTERN.test(name)) return 'must be 1 to 64 printable characters, with spaces only between them';
   return RESERVED_NAME.test(name)
-    ? 'must not begin with "forwarded", "DAWATCH_", "cli:" or "person:", or be "SIGHUP" or "dawatch"'
+    ? 'must not begin with "forwarded", "DAWATCH_", "cli:" or "person:", or be "SIGHUP", "dawatch" or "unauthenticated"'
     : undefined;
 }
 

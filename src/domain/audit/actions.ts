@@ -20,6 +20,7 @@ export const AUDIT_ACTIONS = {
   'tokens.update': 'the name or expiry of a token was changed; subject: its id',
   'tokens.rotate': 'the secret of a token was replaced, and the new one shown; subject: its id',
   'tokens.revoke': 'a token was revoked; subject: its id',
+  'tokens.readmit': 'a person whose credential was revoked was admitted again; subject: its id',
   'sessions.create': 'a person signed in to the dashboard; detail: how',
   'sessions.delete': 'a person signed out of the dashboard',
   'webhooks.create': 'a webhook was created, and its secret shown; subject: its id',

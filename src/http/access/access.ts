@@ -2,8 +2,10 @@ import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Scope } from '../../domain/access/scopes.ts';
 import type { Actor } from '../../domain/audit/actions.ts';
+import type { Clock } from '../../domain/clock.ts';
 import type { Caller } from '../ports.ts';
 import { sendProblem } from '../problems.ts';
+import { logOf } from '../request-log.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -107,6 +109,46 @@ export function requireScope(authenticator: Authenticator, challenge?: string) {
   };
 }
 
+/** Refuses a request whose credential or session has ended since it began. */
+export function sendEnded(reply: FastifyReply): FastifyReply {
+  return sendUnauthenticated(reply, 'the credential has expired or was revoked');
+}
+
+/** Returns a hook that refuses a request whose credential has ended while its body arrived, which can take long. */
+export function requireCurrentCaller(authenticator: { currentCaller(identity: Identity): Caller | undefined }) {
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    const caller = request.body !== undefined && request.identity && authenticator.currentCaller(request.identity);
+    if (request.body === undefined || (caller && mayCall(request, caller))) done();
+    else sendEnded(reply);
+  };
+}
+
+/** As often as the live feed checks its readers. */
+const CHECK_MS = 15_000;
+
+/** Checks the access of a request that is held open. `ended` aborts when it has ended, or cannot be determined. */
+export function watchAccess(
+  mayContinue: () => boolean,
+  clock: Pick<Clock, 'after'>,
+): { ended: AbortSignal; stop: () => void } {
+  const ended = new AbortController();
+  const check = () => {
+    if (isAllowed(mayContinue)) cancel = clock.after(CHECK_MS, check);
+    else ended.abort();
+  };
+  let cancel = clock.after(CHECK_MS, check);
+  return { ended: ended.signal, stop: () => cancel() };
+}
+
+/** Returns false if the ledger cannot be read: the request then gets that problem. */
+function isAllowed(mayContinue: () => boolean): boolean {
+  try {
+    return mayContinue();
+  } catch {
+    return false;
+  }
+}
+
 /** Whether a caller has a scope of the requested route. Routes about the whole process refuse the callers of a tenant. */
 export function mayCall(request: FastifyRequest, { scopes, tenant }: Caller): boolean {
   return isOpenTo(request, tenant) && scopesOf(request).some((scope) => scopes.has(scope));
@@ -132,6 +174,22 @@ function refusalOf(request: FastifyRequest, caller: Caller): string {
 function missingScope(needed: readonly Scope[], { role, scopes }: Caller): string {
   const owner = role === null ? 'this credential' : `the role ${role}`;
   return `this needs the scope ${needed.join(' or ')}; ${owner} has ${[...scopes].join(', ')}`;
+}
+
+/**
+ * Whether an open route may show what only operators of the whole process see. False if the ledger cannot be read: no credential is
+ * known then, and the rest of the response matters more.
+ */
+export function isOperator(request: FastifyRequest, authenticator: Authenticator): boolean {
+  try {
+    const identity = authenticator.identify(request);
+    return (
+      identity.kind === 'known' && identity.caller.tenant === null && identity.caller.scopes.has('operations:read')
+    );
+  } catch (error) {
+    logOf(request).error({ err: error }, 'http.failed');
+    return false;
+  }
 }
 
 /** Returns the caller of a request, for the audit. Must follow `requireScope`. */

@@ -4,13 +4,15 @@ import type { Actor } from '../../domain/audit/actions.ts';
 import { iso } from '../../domain/timestamps.ts';
 import type { CredentialRecord, CredentialStore } from '../../ledger/access/credentials.ts';
 import { sha256 } from './access.ts';
-import { type CredentialLedger, type IssuedCredential, makeToken } from './credentials.ts';
+import { type CredentialLedger, changeCredential, type IssuedCredential, makeToken } from './credentials.ts';
 
 /**
  * Why a credential was not changed. last_admin: no other credential with the scope admin would be valid. person: it has no secret,
- * and its name and role come from a provider.
+ * and its name and role come from a provider. not_person: it has a secret, which may be known to others.
  */
-export type CredentialRefusal = { kind: 'unknown' | 'is_revoked' | 'has_expired' | 'last_admin' | 'person' };
+export type CredentialRefusal = {
+  kind: 'unknown' | 'is_revoked' | 'has_expired' | 'last_admin' | 'person' | 'not_person';
+};
 
 /** Limits and default of the time for which a rotated secret is still accepted. */
 export const DAY_S = 86_400;
@@ -21,9 +23,10 @@ type Change = { actor: Actor; now: number };
 
 /** Replaces the secret of a valid credential. The replaced one is accepted for the overlap, earlier ones no longer than that. */
 export function rotateCredential(
-  { credentials, audit }: CredentialLedger,
+  ledger: CredentialLedger,
   { actor, now, id, overlapS }: Change & { id: number; overlapS: number },
 ): ({ kind: 'rotated' } & IssuedCredential) | CredentialRefusal {
+  const { credentials } = ledger;
   const rotate = () => {
     const found = credentials.get(id);
     if (!found) return { kind: 'unknown' } as const;
@@ -35,14 +38,15 @@ export function rotateCredential(
     return { kind: 'rotated', record: credentials.get(id) ?? found, secret } as const;
   };
   const entry = { action: 'tokens.rotate', subject: String(id), detail: `overlap_s ${overlapS}` } as const;
-  return audit.change(actor, now, rotate, ({ kind }) => (kind === 'rotated' ? entry : undefined));
+  return changeCredential(ledger, { actor, now }, rotate, ({ kind }) => (kind === 'rotated' ? entry : undefined));
 }
 
 /** `isLastAllowed`: whether the credential may be the last one with the scope admin. */
 export function revokeCredential(
-  { credentials, audit }: CredentialLedger,
+  ledger: CredentialLedger,
   { actor, now, id, isLastAllowed }: Change & { id: number; isLastAllowed: boolean },
 ): { kind: 'revoked'; wasRevoked: boolean; record: CredentialRecord } | CredentialRefusal {
+  const { credentials } = ledger;
   const revoke = () => {
     const record = credentials.get(id);
     if (!record) return { kind: 'unknown' } as const;
@@ -51,20 +55,21 @@ export function revokeCredential(
     return { kind: 'revoked', wasRevoked: !credentials.revoke(id, now), record } as const;
   };
   const entry = { action: 'tokens.revoke', subject: String(id) } as const;
-  return audit.change(actor, now, revoke, (result) =>
+  return changeCredential(ledger, { actor, now }, revoke, (result) =>
     result.kind === 'revoked' && !result.wasRevoked ? entry : undefined,
   );
 }
 
 /** Changes the fields that are not undefined, also of an expired credential. */
 export function updateCredential(
-  { credentials, audit }: CredentialLedger,
+  ledger: CredentialLedger,
   change: Change & {
     id: number;
     patch: { name?: string | undefined; expiresAt?: number | null | undefined };
     isLastAllowed: boolean;
   },
 ): { kind: 'updated'; record: CredentialRecord } | CredentialRefusal {
+  const { credentials } = ledger;
   const { actor, now, id, patch, isLastAllowed } = change;
   const update = () => {
     const found = credentials.get(id);
@@ -82,17 +87,43 @@ export function updateCredential(
     patch.expiresAt === undefined ? [] : [`expires ${patch.expiresAt === null ? 'never' : iso(patch.expiresAt)}`];
   const detail = [...(patch.name === undefined ? [] : ['name']), ...expiry].join(', ');
   const entry = { action: 'tokens.update', subject: String(id), detail } as const;
-  return audit.change(actor, now, update, ({ kind }) => (kind === 'updated' ? entry : undefined));
+  return changeCredential(ledger, { actor, now }, update, ({ kind }) => (kind === 'updated' ? entry : undefined));
 }
 
-/** Whether no other credential with the scope admin would be valid after `endsAt`. */
+/** Admits a person again whose credential is revoked. The person signs in anew. */
+export function readmitPerson(
+  ledger: CredentialLedger,
+  { actor, now, id }: Change & { id: number },
+): { kind: 'admitted'; wasRevoked: boolean; record: CredentialRecord } | CredentialRefusal {
+  const { credentials } = ledger;
+  const readmit = () => {
+    const found = credentials.get(id);
+    if (!found) return { kind: 'unknown' } as const;
+    if (found.person === null) return { kind: found.revokedAt === null ? 'not_person' : 'is_revoked' } as const;
+    const wasRevoked = found.revokedAt !== null;
+    if (wasRevoked) credentials.readmit(id);
+    return { kind: 'admitted', wasRevoked, record: { ...found, revokedAt: null } } as const;
+  };
+  const entry = { action: 'tokens.readmit', subject: String(id) } as const;
+  return changeCredential(ledger, { actor, now }, readmit, (result) =>
+    result.kind === 'admitted' && result.wasRevoked ? entry : undefined,
+  );
+}
+
+/**
+ * Whether no other credential with the scope admin would be valid after `endsAt`. People count only for each other: a token must not
+ * depend on a provider.
+ */
 function isLastAdmin(
   credentials: CredentialStore,
   record: CredentialRecord,
   { now, endsAt }: { now: number; endsAt: number },
 ): boolean {
-  const isAdmin = fromStoredRights(record)?.scopes.has('admin') && record.tenant === null && record.person === null;
+  const isAdmin = fromStoredRights(record)?.scopes.has('admin') && record.tenant === null;
+  const countsPeople = record.person !== null;
   return (
-    isAdmin === true && credentialState(record, now) === 'valid' && !credentials.isOtherAdminValid(record.id, endsAt)
+    isAdmin === true &&
+    credentialState(record, now) === 'valid' &&
+    !credentials.isOtherAdminValid(record.id, endsAt, { countsPeople })
   );
 }

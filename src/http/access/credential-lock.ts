@@ -69,7 +69,7 @@ export class CredentialLock implements Authenticator {
 
   #identityOf(request: FastifyRequest): Identity {
     const shown = credentialOf(request);
-    if (shown === undefined) return (acceptsSession(request) && this.#sessions.identify(request)) || { kind: 'absent' };
+    if (shown === undefined) return this.#sessionOf(request) ?? { kind: 'absent' };
     if (shown.kind === 'malformed') return shown;
     const { secret } = shown;
     const hash = sha256(secret);
@@ -80,6 +80,11 @@ export class CredentialLock implements Authenticator {
     if (attempt.kind === 'locked') return attempt;
     request.endAttempt = attempt.end;
     return { kind: 'forwarded', secret, hash, wasAccepted };
+  }
+
+  /** A forwarded bearer does not depend on the dashboard. */
+  #sessionOf(request: FastifyRequest): Identity | undefined {
+    return request.routeOptions.config?.forwardsBearer ? undefined : this.#sessions.identify(request);
   }
 
   #lookUp(secret: string, hash: Buffer, address: string): Identity {
@@ -117,11 +122,6 @@ export class CredentialLock implements Authenticator {
       endPair(failed);
     };
   }
-}
-
-/** A forwarded bearer and the board of the queues do not depend on the dashboard. */
-function acceptsSession({ routeOptions: { config } }: FastifyRequest): boolean {
-  return config?.forwardsBearer !== true && config?.acceptsBasic !== true;
 }
 
 function pairOf(address: string, hash: Buffer): string {

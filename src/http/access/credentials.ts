@@ -11,7 +11,7 @@ import {
 import { type Actor, SERVER } from '../../domain/audit/actions.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { iso } from '../../domain/timestamps.ts';
-import type { AuditTrail } from '../../ledger/access/audit.ts';
+import type { AuditedAction, AuditTrail } from '../../ledger/access/audit.ts';
 import type { CredentialRecord, CredentialStore, FoundCredential } from '../../ledger/access/credentials.ts';
 import { LedgerError } from '../../ledger/file/errors.ts';
 import { isLoopback } from '../../platform/addresses.ts';
@@ -37,11 +37,15 @@ export function hasTokenForm(secret: string): boolean {
   return isOwnToken(secret) && /^[a-z]+_[a-z]+_[\w-]{43}$/.test(secret);
 }
 
-/** The lookup of configured and stored credentials. `hasConfiguredAdmin`: whether the settings have one with the scope admin. */
+/**
+ * The lookup of configured and stored credentials. `issuer`: the provider of the settings, whose people are the only ones with valid
+ * sessions. `hasConfiguredAdmin`: whether the settings have a credential with the scope admin.
+ */
 export function credentialsOf(
   auth: Config['auth'],
   store: CredentialStore,
   clock: Pick<Clock, 'now'>,
+  issuer?: string,
 ): { find: Credentials; hasConfiguredAdmin: boolean } {
   const configured: { hash: Buffer; caller: Caller }[] = [];
   const add = (secret: string, role: Role, name: string) =>
@@ -56,13 +60,17 @@ export function credentialsOf(
       const now = clock.now();
       const found = store.find(hash, now);
       const rights = found && fromStoredRights(found);
-      if (!rights) return undefined;
+      if (!rights || (found.issuer !== null && !isSameUrl(found.issuer, issuer))) return undefined;
       recordUse(store, found, now);
       return { id: found.id, ...rights, tenant: found.tenant, name: found.name };
     },
     // A token that is also the api_key has the role service.
     hasConfiguredAdmin: auth.admin_token !== undefined && auth.admin_token !== auth.api_key,
   };
+}
+
+function isSameUrl(one: string, other = ''): boolean {
+  return URL.parse(one)?.href === URL.parse(other)?.href;
 }
 
 /** Records the time of use. A full disk must not prevent access. */
@@ -74,14 +82,37 @@ function recordUse(store: CredentialStore, found: FoundCredential, now: number):
   }
 }
 
-export type CredentialLedger = { credentials: CredentialStore; audit: AuditTrail };
+export type CredentialLedger = {
+  credentials: CredentialStore;
+  audit: AuditTrail;
+  /** Returns the audit of a tenant; undefined if its ledger is not open. Default: no ledger of a tenant is open. */
+  auditOf?: (tenant: string) => Pick<AuditTrail, 'append'> | undefined;
+};
+
+/**
+ * Makes a change of a credential with its entry in the audit, in one transaction. The entry about a credential of a tenant is also in
+ * the audit of that tenant. It is stored first: if it cannot be stored, nothing is changed. Throws LedgerError.
+ */
+export function changeCredential<T extends { record?: CredentialRecord }>(
+  { audit, auditOf }: CredentialLedger,
+  { actor, now }: { actor: Actor; now: number },
+  change: () => T,
+  entryOf: (result: T) => AuditedAction | undefined,
+): T {
+  return audit.change(actor, now, change, (result) => {
+    const entry = entryOf(result);
+    const tenant = result.record?.tenant ?? null;
+    if (entry && tenant !== null) auditOf?.(tenant)?.append(actor, now, entry);
+    return entry;
+  });
+}
 
 /** A stored credential and its new secret, which is stored only as a hash. */
 export type IssuedCredential = { record: CredentialRecord; secret: string };
 
 /** Stores a credential with its audit entry in one transaction. Throws LedgerError. */
 export function createCredential(
-  { credentials, audit }: CredentialLedger,
+  ledger: CredentialLedger,
   change: { actor: Actor; now: number; credential: { rights: Rights; name: string; expiresAt: number | null } },
 ): IssuedCredential {
   const { actor, now, credential } = change;
@@ -89,13 +120,15 @@ export function createCredential(
   const secret = makeToken(rights.role);
   const stored = toStoredRights(rights);
   const expiry = expiresAt === null ? '' : `, expires ${iso(expiresAt)}`;
-  const add = () => credentials.add({ hash: sha256(secret), ...stored, name, expiresAt }, now);
+  const add = () => ({
+    record: ledger.credentials.add({ hash: sha256(secret), ...stored, name, expiresAt }, now),
+    secret,
+  });
   const granted = `${stored.scopes ?? stored.role}${expiry}`;
-  const record = audit.change(actor, now, add, ({ id, tenant }) => {
+  return changeCredential(ledger, { actor, now }, add, ({ record: { id, tenant } }) => {
     const detail = tenant === null ? granted : `${granted}, tenant ${tenant}`;
     return { action: 'tokens.create', subject: String(id), detail };
   });
-  return { record, secret };
 }
 
 /**

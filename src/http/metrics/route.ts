@@ -4,6 +4,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Objective } from '../../domain/reports/objective.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
+import { type Authenticator, isOperator } from '../access/access.ts';
 import type { EventFeed } from '../feed/event-feed.ts';
 import type { Readiness, TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
@@ -27,6 +28,8 @@ const metricsSchema = z
 const OPERATIONS = operations('operations', {
   getMetrics: {
     summary: 'Get the metrics for Prometheus',
+    description:
+      'Needs no credential. The samples of tenants are included only for a credential without a tenant that has the scope operations:read.',
     security: [],
     response: {
       200: {
@@ -51,6 +54,7 @@ export function registerMetrics(
     objectives: ReadonlyMap<string, Objective>;
     /** The tenants, with their metrics. */
     tenants: MeasuredTenants;
+    authenticator: Authenticator;
   },
 ): void {
   /** Returns undefined if the ledger cannot be read; the other metrics are still served. */
@@ -74,9 +78,9 @@ export function registerMetrics(
     readers: feed.readers,
     quota: ledger.quota,
   });
-  const scrape = async (now: number) => {
+  const scrape = async (now: number, { withTenants }: { withTenants: boolean }) => {
     deps.metrics.set({ ...valuesOf(deps, now), health: deps.health(), waitingIds: deps.waitingIds() });
-    const tenants = deps.tenants.all;
+    const tenants = withTenants ? deps.tenants.all : [];
     for (const { tenant, metrics } of tenants) {
       const { services } = tenant;
       metrics.set({ ...valuesOf(services, now), health: services.watcher.health(), waitingIds: 0 });
@@ -84,20 +88,26 @@ export function registerMetrics(
     const { contentType, text } = await deps.metrics.text(tenants.map(({ metrics }) => metrics));
     return { contentType, body: Buffer.from(text) };
   };
-  let last: { at: number; text: ReturnType<typeof scrape> } | undefined;
-  const shared = () => {
-    const now = deps.clock.now();
-    // The absolute difference, because the clock can be set back.
-    if (last && Math.abs(now - last.at) < MAX_AGE_MS) return last.text;
-    const text = scrape(now);
-    last = { at: now, text };
-    text.catch(() => {
-      if (last?.text === text) last = undefined;
-    });
-    return text;
+  const shared = (options: { withTenants: boolean }) => {
+    let last: { at: number; text: ReturnType<typeof scrape> } | undefined;
+    return () => {
+      const now = deps.clock.now();
+      // The absolute difference, because the clock can be set back.
+      if (last && Math.abs(now - last.at) < MAX_AGE_MS) return last.text;
+      const text = scrape(now, options);
+      last = { at: now, text };
+      text.catch(() => {
+        if (last?.text === text) last = undefined;
+      });
+      return text;
+    };
   };
-  app.get('/metrics', { schema: OPERATIONS.getMetrics }, async (_request, reply) => {
-    const { contentType, body } = await shared();
+  const [own, all] = [shared({ withTenants: false }), shared({ withTenants: true })];
+  const config = { prefersBearer: true, isDurable: true };
+  app.get('/metrics', { config, schema: OPERATIONS.getMetrics }, async (request, reply) => {
+    // One tenant must not learn the names and numbers of the others.
+    const withTenants = deps.tenants.all.length > 0 && isOperator(request, deps.authenticator);
+    const { contentType, body } = await (withTenants ? all() : own());
     return reply.type(contentType).send(body as never);
   });
 }

@@ -18,13 +18,9 @@ import type { ReportUnreadable } from '../../domain/stored.ts';
 import { timeSchema, unreadableSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
-import { checkRange, integer, nextCursorSchema } from '../query.ts';
+import { checkRange, nextCursorSchema, rowId } from '../query.ts';
 
-export const deliveryIdSchema = z
-  .string()
-  .regex(/^[1-9]\d{0,14}$/, 'must be the id of a delivery')
-  .describe('Id of a delivery')
-  .meta({ ...integer({ minimum: 1 }), examples: ['4711'] });
+export const deliveryIdSchema = rowId('a delivery', '4711');
 
 export const destinationSchema = z
   .string()

@@ -8,7 +8,7 @@ import { sha256 } from '../access/access.ts';
 import type { TypedServer } from '../ports.ts';
 import { sendProblem, setRetryAfter } from '../problems.ts';
 import { logOf } from '../request-log.ts';
-import { personOf, roleOf } from './claims.ts';
+import { personOf, roleOf, tenantOf } from './claims.ts';
 import {
   browserCookie,
   browserCookieOf,
@@ -18,24 +18,28 @@ import {
   sessionCookieOf,
 } from './cookies.ts';
 import { PendingSignIns, SIGN_IN_S } from './pending-sign-ins.ts';
-import { Provider, ProviderError } from './provider.ts';
+import { type Provider, ProviderError } from './provider.ts';
 
 const PATH = 'v1/session/oidc';
 
 /** Why a person could not sign in, as the page of the dashboard explains it. */
-type Failure = ProviderError['reason'] | 'state' | 'no_role' | 'revoked' | 'ledger';
+type Failure = ProviderError['reason'] | SignInError['reason'] | 'ledger';
 
 export type OidcDeps = {
-  settings: () => Pick<Config, 'oidc' | 'sessions'>;
+  settings: () => Pick<Config, 'oidc' | 'sessions' | 'tenants'>;
   publicUrl: () => string | undefined;
   ledger: Pick<Ledger, 'people'>;
   clock: Pick<Clock, 'now'>;
+  provider: Provider;
   /** Receives the address of each refused sign-in. */
   onRefused: (address: string) => void;
 };
 
 /** The name of the provider, and where a sign-in begins; null if people can only sign in with tokens. */
-export function oidcSignIn({ settings, publicUrl }: Pick<OidcDeps, 'settings' | 'publicUrl'>) {
+export function oidcSignIn({
+  settings,
+  publicUrl,
+}: Pick<OidcDeps, 'publicUrl'> & { settings: () => Pick<Config, 'oidc'> }) {
   const { issuer, name } = settings().oidc;
   const base = baseOf(publicUrl());
   return issuer === undefined || base === undefined ? null : { name, url: new URL(PATH, base).href };
@@ -43,8 +47,7 @@ export function oidcSignIn({ settings, publicUrl }: Pick<OidcDeps, 'settings' | 
 
 /** Registers the two pages of a sign-in at a provider. Both redirect: to the provider, and back to the dashboard. */
 export function registerOidc(app: TypedServer, deps: OidcDeps): void {
-  const { settings, publicUrl, ledger, clock } = deps;
-  const provider = new Provider(() => settings().oidc);
+  const { settings, publicUrl, ledger, clock, provider } = deps;
   const pending = new PendingSignIns();
   const begin = z.strictObject({ to: z.string().max(1_000).optional() });
 
@@ -54,7 +57,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
     async (request, reply) => {
       const base = baseOf(publicUrl());
       if (!base || !oidcSignIn(deps)) return sendNotConfigured(reply);
-      const retryAfterMs = pending.retryAfterMs(request.clientAddress);
+      const retryAfterMs = pending.admit(request.clientAddress);
       if (retryAfterMs !== undefined) {
         setRetryAfter(reply, retryAfterMs);
         return sendProblem(reply, { status: 429, detail: 'too many sign-ins were begun from this address' });
@@ -64,7 +67,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
         const { url, ...checks } = await provider.begin(new URL(`${PATH}/callback`, base).href, state);
         // Several tabs can sign in at the same time.
         const browser = browserCookieOf(request) ?? makeCookieValue();
-        pending.begin(state, { ...checks, browser, to: request.query.to ?? '' }, request.clientAddress);
+        pending.begin(state, { ...checks, browser, to: request.query.to ?? '' });
         return reply.header('set-cookie', browserCookie(base, browser, SIGN_IN_S)).redirect(url.href);
       } catch (error) {
         return fail(request, reply, base, error);
@@ -82,8 +85,12 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
     if (!signIn) return fail(request, reply, base, new SignInError('state'));
     try {
       const claims = await provider.complete(response, { ...signIn, state });
-      const { oidc, sessions } = settings();
-      const [person, role] = [personOf(claims), roleOf(claims, oidc)];
+      const { oidc, sessions, tenants } = settings();
+      const [person, role, tenant] = [personOf(claims), roleOf(claims, oidc), tenantOf(claims, { oidc, tenants })];
+      if (role === undefined || tenant === undefined) {
+        ledger.people.endSessions(person);
+        throw new SignInError(role === undefined ? 'no_role' : 'no_tenant');
+      }
       const [value, earlier] = [makeCookieValue(), sessionCookieOf(request)];
       const session = {
         hash: sha256(value),
@@ -91,8 +98,8 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
         replaces: earlier ? sha256(earlier) : undefined,
       };
       const from = { address: request.clientAddress, now: clock.now() };
-      const result = role ? ledger.people.signIn({ ...person, role }, session, from) : ledger.people.refuse(person);
-      if (result !== 'signed_in') throw new SignInError(result);
+      if (ledger.people.signIn({ ...person, role, tenant }, session, from) === 'revoked')
+        throw new SignInError('revoked');
       return reply.header('set-cookie', sessionCookie(base, value)).redirect(`${base.href}#/${escapePage(signIn.to)}`);
     } catch (error) {
       return fail(request, reply, base, error);
@@ -110,7 +117,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
 }
 
 class SignInError extends Error {
-  readonly reason: 'state' | 'no_role' | 'revoked';
+  readonly reason: 'state' | 'no_role' | 'no_tenant' | 'revoked';
 
   constructor(reason: SignInError['reason']) {
     super(reason);

@@ -15,14 +15,16 @@ export class PendingSignIns {
   readonly #pending = new LruMap<PendingSignIn>(MAX_PENDING, SIGN_IN_S * 1_000);
   readonly #begun = new FailureBucket({ max: MAX_PER_MINUTE, windowMs: 60_000, maxKeys: MAX_PENDING });
 
-  /** Returns the milliseconds until the address may begin another sign-in; undefined if it may now. */
-  retryAfterMs(address: string): number | undefined {
-    return this.#begun.retryAfterMs(networkOf(address));
+  /** Counts a sign-in, which costs requests to the provider. Returns undefined, or the milliseconds until the address may begin it. */
+  admit(address: string): number | undefined {
+    const network = networkOf(address);
+    const retryAfterMs = this.#begun.retryAfterMs(network);
+    if (retryAfterMs === undefined) this.#begun.begin(network)(true);
+    return retryAfterMs;
   }
 
   /** `state` identifies the sign-in for ten minutes. */
-  begin(state: string, signIn: PendingSignIn, address: string): void {
-    this.#begun.begin(networkOf(address))(true);
+  begin(state: string, signIn: PendingSignIn): void {
     this.#pending.set(state, signIn);
   }
 

@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Config } from '../../config/schema.ts';
 import { SCOPES } from '../../domain/access/scopes.ts';
@@ -13,8 +14,9 @@ import {
 } from '../access/access.ts';
 import type { TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendProblem } from '../problems.ts';
-import { baseOf, makeCookieValue, sessionCookie, sessionCookieOf } from './cookies.ts';
+import { baseOf, makeCookieValue, publicBase, sessionCookie, sessionCookieOf } from './cookies.ts';
 import { oidcSignIn } from './oidc-route.ts';
+import type { Provider } from './provider.ts';
 import { isSameOrigin } from './same-origin.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -36,6 +38,11 @@ const sessionSchema = z
   .describe('The session of the dashboard')
   .meta({ id: 'Session', examples: [{ signed_in: true, expires_at: '2026-01-02T15:04:05.123Z', oidc: null }] });
 
+const signOutSchema = z
+  .object({ sign_out_url: z.url().describe('The page of the provider to open') })
+  .describe('The session has ended, and the provider ends its own at this page')
+  .meta({ id: 'SignOut', examples: [{ sign_out_url: 'https://login.example.com/session/end?client_id=dawatch' }] });
+
 const COOKIE =
   'The cookie is HttpOnly and authenticates only requests of pages of this server: Sec-Fetch-Site or Origin must name it, and ' +
   'a request that is neither GET nor HEAD needs `X-Requested-With: dawatch`.';
@@ -56,16 +63,22 @@ const OPERATIONS = operations('operations', {
   },
   deleteSession: {
     summary: 'Sign out of the dashboard',
-    description: 'Ends the session of the request and deletes its cookie. Without a session nothing changes. Audited.',
+    description:
+      'Ends the session of the request and deletes its cookie. Without a session nothing changes. With `oidc.sign_out`, the response for a person has the page of the provider that ends its session. Audited.',
     querystring: z.strictObject({}),
-    response: { 204: z.null().describe('The session has ended'), ...problemResponses(507) },
+    response: {
+      200: signOutSchema,
+      204: z.null().describe('The session has ended, or there was none'),
+      ...problemResponses(507),
+    },
   },
 });
 
 export type SessionDeps = {
   authenticator: Authenticator;
   sessions: Sessions;
-  ledger: Pick<Ledger, 'sessions'>;
+  ledger: Pick<Ledger, 'sessions' | 'people'>;
+  provider: Pick<Provider, 'signOutUrl'>;
   clock: Pick<Clock, 'now'>;
   settings: () => Pick<Config, 'sessions' | 'oidc'>;
   publicUrl: () => string | undefined;
@@ -73,12 +86,19 @@ export type SessionDeps = {
 
 /** Registers the sign-in with a credential. */
 export function registerSession(app: TypedServer, deps: SessionDeps): void {
-  const { authenticator, sessions, ledger, clock, publicUrl } = deps;
+  const { authenticator, sessions, ledger, clock, publicUrl, provider } = deps;
   const signedIn = { config: { scopes: SCOPES, isOfTenant: true }, onRequest: requireScope(authenticator) };
   const bodyOf = (session: Buffer | undefined) => {
     const end = session && sessions.endOf(session);
     const expiresAt = end === undefined ? null : new Date(end).toISOString();
     return { signed_in: end !== undefined, expires_at: expiresAt, oidc: oidcSignIn(deps) };
+  };
+
+  const signOutUrlOf = async ({ caller }: FastifyRequest): Promise<string | undefined> => {
+    const url = publicUrl();
+    const isPerson = typeof caller?.id === 'number' && ledger.people.nameOf(caller.id) !== undefined;
+    if (!isPerson || !deps.settings().oidc.sign_out || url === undefined) return undefined;
+    return await provider.signOutUrl(publicBase(url));
   };
 
   app.get('/v1/session', { schema: OPERATIONS.getSession }, async (request, reply) =>
@@ -111,6 +131,8 @@ export function registerSession(app: TypedServer, deps: SessionDeps): void {
     if (session) {
       ledger.sessions.end(session, actorOf(request), clock.now());
       reply.header('set-cookie', sessionCookie(baseOf(request, publicUrl())));
+      const url = await signOutUrlOf(request);
+      if (url !== undefined) return reply.code(200).send({ sign_out_url: url });
     }
     return reply.code(204).send(null);
   });

@@ -11,8 +11,20 @@ const SAFE: readonly string[] = ['GET', 'HEAD'];
  * compared if the browser sends it, as it does with every request that changes something.
  */
 export function mayUseCookie(request: FastifyRequest, publicUrl: string | undefined): boolean {
-  const isMarked = request.headers[HEADER] === VALUE;
-  return (SAFE.includes(request.method) || isMarked) && isSameOrigin(request, publicUrl);
+  const { method, headers, routeOptions } = request;
+  const isSafe = SAFE.includes(method);
+  if (routeOptions.config?.acceptsBasic) return mayUseOnBoard(request, publicUrl, isSafe);
+  return (isSafe || headers[HEADER] === VALUE) && isSameOrigin(request, publicUrl);
+}
+
+/**
+ * The scripts of the board of the queues, which are not those of dawatch, send no mark: their changes need a header of the browser that
+ * names the origin. People also open the board by its address.
+ */
+function mayUseOnBoard(request: FastifyRequest, publicUrl: string | undefined, isSafe: boolean): boolean {
+  const { origin, 'sec-fetch-site': site } = request.headers;
+  if (isSafe) return site === 'none' || isSameOrigin(request, publicUrl);
+  return (site !== undefined || origin !== undefined) && isSameOrigin(request, publicUrl);
 }
 
 /** Whether the request is not one of a page of another origin. True for clients that are no browsers. */

@@ -73,7 +73,9 @@ function recording(handlers: Handlers, { closing }: Tenant): TypedServer {
     {
       register: (plugin: (inner: TypedServer) => unknown) => plugin(scope),
       addHook(name: string, hook: () => unknown) {
-        if (name === 'preClose') closing.addEventListener('abort', () => void hook(), { once: true });
+        if (name !== 'preClose') return;
+        if (closing.aborted) hook();
+        else closing.addEventListener('abort', () => void hook(), { once: true });
       },
       removeAllContentTypeParsers: () => undefined,
       addContentTypeParser: () => undefined,

@@ -47,6 +47,24 @@ describe('an operator', () => {
     const report = (token: string) => send('GET', '/v1/reports?group_by=credential', token);
     expect([(await report(tokens.operator)).status, (await report(tokens.service)).status]).toEqual([200, 403]);
   });
+
+  it('reads submissions in the form of the upstream, and tracks none with it', async () => {
+    const { tokens, scopeTokens } = lookups();
+    // The upstream does not know it.
+    const id = '00000000-0000-4000-8000-000000000021';
+    const info = (token: string, more = '') => send('GET', `/v1/get_submission_info?submission_id=${id}${more}`, token);
+    expect((await info(tokens.operator)).status).toBe(404);
+    for (const token of [tokens.operator, scopeTokens['submissions:read']]) {
+      const { status, text } = await info(token, '&track=true');
+      expect([status, JSON.parse(text).detail]).toEqual([
+        403,
+        expect.stringContaining('track=true needs the scope submissions:write'),
+      ]);
+    }
+    expect((await send('GET', `/v1/submissions/${id}`, tokens.operator)).status).toBe(404);
+    expect((await info(tokens.service, '&track=true')).status).toBe(404);
+    expect((await send('GET', `/v1/submissions/${id}`, tokens.operator)).status).toBe(200);
+  });
 });
 
 it('a refusal names the scopes that the route needs and those of the credential', async () => {

@@ -3,14 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { App } from '../../../src/app.ts';
-import { sha256 } from '../../../src/http/access/access.ts';
-import { makeToken } from '../../../src/http/access/credentials.ts';
-import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
-import { openBeside } from '../../../src/ledger/file/open.ts';
 import { type EventReader, readEvents } from '../../support/app/event-reader.ts';
 import { call, problemOf } from '../../support/app/http-calls.ts';
 import { API_KEY, openApp } from '../../support/app/running-app.ts';
 import { callWith, signInWith } from '../../support/app/sessions.ts';
+import { storeToken } from '../../support/ledger/stored-tokens.ts';
 import { HeldClock } from '../../support/virtual-time/held-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
@@ -47,19 +44,7 @@ describe.each([
     rmSync(folder, { recursive: true });
   });
 
-  const withStore = <T>(work: (store: CredentialStore) => T): T => {
-    const { database: ledger, close } = openBeside({ file: database, now: 0 });
-    try {
-      return work(new CredentialStore(ledger));
-    } finally {
-      close();
-    }
-  };
-  const addToken = (role: (typeof ROLES)[number]) => {
-    const token = makeToken(role);
-    const { id } = withStore((store) => store.add({ hash: sha256(token), role, name: `the ${role}` }, 0));
-    return { token, revoke: () => withStore((store) => store.revoke(id, 1)) };
-  };
+  const addToken = (role: (typeof ROLES)[number]) => storeToken(database, role);
   const beat = async () => {
     await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), { timeout: 15_000, interval: 5 });
     clock.fire(HEARTBEAT_MS);

@@ -29,6 +29,9 @@ const ELSEWHERE = [
   'POST /v1/mutes 409',
   // The settings of this server have an admin token: test/http/routes/credentials/credentials.test.ts.
   'DELETE /v1/credentials/{id} 409',
+  // People need a provider: test/http/session/oidc.test.ts.
+  'POST /v1/credentials/{id}/readmit 200',
+  'DELETE /v1/session 200',
 ];
 const isListed = (route: string, status: string) =>
   status in LISTED ||
@@ -290,6 +293,8 @@ const CREDENTIALS: typeof CASES = [
   ['PATCH /v1/credentials/{id}', 404, () => onCredential('PATCH', '', { name: 'x' }, '4711')],
   ['POST /v1/credentials/{id}/rotate', 200, () => onCredential('POST', '/rotate', {})],
   ['POST /v1/credentials/{id}/rotate', 404, () => onCredential('POST', '/rotate', {}, '4711')],
+  ['POST /v1/credentials/{id}/readmit', 404, () => onCredential('POST', '/readmit', undefined, '4711')],
+  ['POST /v1/credentials/{id}/readmit', 409, () => onCredential('POST', '/readmit')],
   ['DELETE /v1/credentials/{id}', 204, () => onCredential('DELETE')],
   ['DELETE /v1/credentials/{id}', 404, () => onCredential('DELETE', '', undefined, '4711')],
   ['PATCH /v1/credentials/{id}', 409, () => onCredential('PATCH', '', { name: 'x' })],

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { call } from '../../support/app/http-calls.ts';
 import { API_KEY, openApp, useApp } from '../../support/app/running-app.ts';
+import { signInWith } from '../../support/app/sessions.ts';
 import { openQueue } from '../../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, startRedis } from '../../support/redis/redis-server.ts';
 
@@ -89,6 +90,27 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
         detail: 'PUT /queues/api/queues/:queueName/pause',
       },
     ]);
+  });
+
+  it('accepts the session of an admin, from its own pages and from the address bar', async () => {
+    const { cookie } = await signInWith(url, ADMIN);
+    const from = (site: string, path: string, method = 'GET') =>
+      get(path, { cookie, 'sec-fetch-site': site }, method).then(({ status }) => status);
+    for (const site of ['same-origin', 'none']) expect(await from(site, '/queues')).toBe(200);
+    expect(await from('same-origin', '/queues/api/queues')).toBe(200);
+    const pause = '/queues/api/queues/dawatch-submissions/pause';
+    const resume = pause.replace('pause', 'resume');
+    expect([await from('same-origin', pause, 'PUT'), await from('same-origin', resume, 'PUT')]).toEqual([200, 200]);
+    for (const site of ['same-site', 'cross-site']) {
+      expect(await from(site, '/queues')).toBe(401);
+      expect(await from(site, pause, 'PUT')).toBe(401);
+    }
+    expect(await from('none', pause, 'PUT')).toBe(401);
+    expect((await get(pause, { cookie }, 'PUT')).status, 'no proof of the origin').toBe(401);
+    expect((await get(pause, { cookie, origin: 'https://evil.example' }, 'PUT')).status).toBe(401);
+    expect((await get(resume, { cookie, origin: url }, 'PUT')).status).toBe(200);
+    const service = await signInWith(url, API_KEY);
+    expect((await get('/queues', { cookie: service.cookie, 'sec-fetch-site': 'same-origin' })).status).toBe(403);
   });
 
   it('responds 503 while Redis is unreachable', async () => {

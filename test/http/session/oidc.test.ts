@@ -5,6 +5,7 @@ import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
 import { useApp } from '../../support/app/running-app.ts';
 import { callWith, signInWith } from '../../support/app/sessions.ts';
 import { rawConnection } from '../../support/ledger/ledger-file.ts';
+import { storeToken, withStore } from '../../support/ledger/stored-tokens.ts';
 import { CLIENT, openWithProvider, publishesAnotherKey } from '../../support/servers/oidc-provider.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
@@ -138,6 +139,115 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
     server.query((db) => db.prepare('UPDATE credentials SET revoked_at = 1').run());
     expect(await server.status(cookie)).toBe(401);
     expect((await server.signIn()).failed).toBe('revoked');
+  });
+
+  it.each([
+    ['the name of a tenant', 'acme', { tenant: 'acme' }],
+    ['a list with one name', ['globex'], { tenant: 'globex' }],
+    ['default', 'default', { tenant: null }],
+    ['a tenant that is not in the settings', 'initech', 'no_tenant'],
+    ['several tenants', ['acme', 'globex'], 'no_tenant'],
+    ['an empty list', [], 'no_tenant'],
+    ['no value', undefined, 'no_tenant'],
+    ['another type', { acme: true }, 'no_tenant'],
+    ['a property of every object', 'constructor', 'no_tenant'],
+  ])('belongs to the tenant of a claim: %s', async (_, tenant, expected) => {
+    const server = await open({ tenants: { acme: {}, globex: {} }, oidc: { tenant_claim: 'tenant' } });
+    server.provider.person = { sub: 'ada', email: 'ada@example.com', groups: ['admins'], tenant };
+    const { failed, cookie } = await server.signIn();
+    if (typeof expected === 'string') expect(failed).toBe(expected);
+    else expect(await server.whoami(cookie)).toMatchObject({ role: 'admin', ...expected });
+    const tenants = await callWith(server.url, cookie, '/v1/tenants');
+    expect(tenants.status).toBe(expected === 'no_tenant' ? 401 : tenant === 'default' ? 200 : 403);
+  });
+
+  it('in another tenant ends the sessions of the earlier one', async () => {
+    const server = await open({ tenants: { acme: {}, globex: {} }, oidc: { tenant_claim: 'tenant' } });
+    const person = { sub: 'ada', groups: ['admins'] };
+    server.provider.person = { ...person, tenant: 'acme' };
+    const [first, same] = [await server.signIn(), await server.signIn()];
+    expect(await server.whoami(first.cookie)).toMatchObject({ tenant: 'acme' });
+    server.provider.person = { ...person, tenant: 'globex' };
+    const moved = await server.signIn();
+    expect(await server.whoami(moved.cookie)).toMatchObject({ tenant: 'globex' });
+    for (const { cookie } of [first, same]) expect(await server.status(cookie)).toBe(401);
+    server.provider.person = { ...person, tenant: 'initech' };
+    expect((await server.signIn()).failed).toBe('no_tenant');
+    expect(await server.status(moved.cookie)).toBe(401);
+  });
+
+  it('of a person who was revoked and admitted again works, with new sessions only', async () => {
+    const server = await open();
+    const { cookie } = await server.signIn();
+    const asAdmin = (method: string, path: string) =>
+      callWith(server.url, undefined, path, { method, headers: { authorization: `Bearer ${ADMIN_TOKEN}` } });
+    await asAdmin('DELETE', '/v1/credentials/1');
+    for (let times = 0; times < 2; times += 1) {
+      const admitted = await asAdmin('POST', '/v1/credentials/1/readmit');
+      expect([admitted.status, JSON.parse(admitted.text)]).toMatchObject([200, { state: 'valid', revoked_at: null }]);
+    }
+    expect(await server.status(cookie)).toBe(401);
+    expect(await server.whoami((await server.signIn()).cookie)).toMatchObject({ name: 'ada@example.com' });
+    const { entries } = JSON.parse((await asAdmin('GET', '/v1/audit?action=tokens.readmit')).text);
+    expect(entries).toMatchObject([{ caller: 'DAWATCH_ADMIN_TOKEN', subject: '1' }]);
+  });
+
+  it('with the role admin does not replace the last token with it, and is not revoked as the last admin', async () => {
+    const server = await open({ adminToken: undefined });
+    const { id, token } = storeToken(server.database, 'admin');
+    server.provider.person = { sub: 'ada', groups: ['admins'] };
+    const ada = await server.signIn();
+    const remove = (headers: Record<string, string>, path: string | number) =>
+      callWith(server.url, undefined, `/v1/credentials/${path}`, { method: 'DELETE', headers });
+    const bearer = { authorization: `Bearer ${token}` };
+    const credentials = JSON.parse((await callWith(server.url, ada.cookie, '/v1/credentials')).text).credentials;
+    const { id: person } = credentials.find((one: { person: string | null }) => one.person === 'ada');
+    expect((await remove(bearer, id)).status, 'the provider may be away').toBe(409);
+    expect((await remove(bearer, person)).status).toBe(204);
+
+    withStore(server.database, (store) => store.revoke(id, 1));
+    server.provider.person = { sub: 'grace', groups: ['admins'] };
+    const grace = await server.signIn();
+    const own = JSON.parse((await callWith(server.url, grace.cookie, '/v1/credentials')).text).credentials[0].id;
+    expect((await remove({ cookie: grace.cookie ?? '' }, own)).status, 'no other admin').toBe(409);
+    server.provider.person = { sub: 'joan', groups: ['admins'] };
+    await server.signIn();
+    expect((await remove({ cookie: grace.cookie ?? '' }, own)).status).toBe(204);
+  });
+
+  it('ends at the provider, too, if the settings say so, and only for people', async () => {
+    const server = await open({ oidc: { sign_out: true } });
+    const signOut = (cookie = '') => callWith(server.url, cookie, '/v1/session', { method: 'DELETE' });
+    const { cookie } = await server.signIn();
+    const { status, text } = await signOut(cookie);
+    const page = new URL(JSON.parse(text).sign_out_url);
+    expect([status, page.origin, page.pathname]).toEqual([200, server.provider.url, '/session/end']);
+    expect(Object.fromEntries(page.searchParams)).toEqual({
+      client_id: CLIENT.id,
+      post_logout_redirect_uri: `${server.url}/`,
+    });
+    expect((await fetch(page)).status).toBe(200);
+    expect(await server.status(cookie)).toBe(401);
+    const byToken = await signInWith(server.url, ADMIN_TOKEN);
+    expect((await signOut(byToken.cookie)).status).toBe(204);
+
+    const again = await server.signIn();
+    server.provider.fault = (path, response) => path !== '' && Boolean(response.destroy());
+    await server.restart();
+    expect((await signOut(again.cookie)).status, 'the provider is away').toBe(204);
+    expect(await server.status(again.cookie)).toBe(401);
+  });
+
+  it('lasts only as long as the provider is the one of the settings', async () => {
+    const server = await open();
+    const { cookie } = await server.signIn();
+    const { url: issuer } = server.provider;
+    for (const other of [undefined, 'https://other.example', `${issuer}/other`]) {
+      await server.restart({ oidc: { ...server.oidc, issuer: other } });
+      expect(await server.status(cookie)).toBe(401);
+    }
+    await server.restart({ oidc: { ...server.oidc, issuer: `${issuer}/` } });
+    expect(await server.status(cookie)).toBe(200);
   });
 
   it('is in the audit under a number, whose address can be erased', async () => {
@@ -298,6 +408,14 @@ describe('a sign-in is refused', { timeout: 30_000 }, () => {
     const server = await open();
     server.provider.person = undefined;
     expect((await server.signIn()).failed).toBe('denied');
+  });
+
+  it('after 60 of one address within a minute, also while the provider is away', async () => {
+    const server = await open();
+    server.provider.fault = (path, response) => path !== '' && Boolean(response.destroy());
+    for (let index = 0; index < 60; index += 1)
+      expect((await server.get('/v1/session/oidc')).headers.location).toContain('failed=unavailable');
+    expect((await server.get('/v1/session/oidc')).status).toBe(429);
   });
 
   it('after 60 of one address within a minute', async () => {

@@ -1,14 +1,12 @@
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { sha256 } from '../../../src/http/access/access.ts';
-import { makeToken } from '../../../src/http/access/credentials.ts';
-import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
-import { openBeside } from '../../../src/ledger/file/open.ts';
 import { problemOf, sendRaw } from '../../support/app/http-calls.ts';
 import { ADMIN_TOKEN, openLookups, useLookups } from '../../support/app/lookups.ts';
 import { API_KEY, openApp } from '../../support/app/running-app.ts';
 import { callWith, shiftedClock, signInWith } from '../../support/app/sessions.ts';
 import { rawConnection } from '../../support/ledger/ledger-file.ts';
+import { storeToken } from '../../support/ledger/stored-tokens.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const HOUR_MS = 3_600_000;
@@ -38,17 +36,7 @@ async function open(setting: Partial<Parameters<typeof openApp>[0]> = {}) {
       await app.close();
       app = await openApp({ database, clock, adminToken: ADMIN_TOKEN, ...setting, ...changed });
     },
-    token(role: 'service' | 'admin' = 'service') {
-      const { database: ledger, close } = openBeside({ file: database, now: 0 });
-      const token = makeToken(role);
-      const store = new CredentialStore(ledger);
-      const { id } = store.add({ hash: sha256(token), role, name: 'a person' }, 0);
-      close();
-      return {
-        token,
-        revoke: () => query((db) => db.prepare('UPDATE credentials SET revoked_at = 1 WHERE id = ?').run(id)),
-      };
-    },
+    token: (role: 'service' | 'admin' = 'service') => storeToken(database, role, 'a person'),
     audit: () =>
       query((db) =>
         db.prepare("SELECT caller, action, detail FROM audit WHERE action LIKE 'sessions.%' ORDER BY seq").all(),

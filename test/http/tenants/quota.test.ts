@@ -34,6 +34,23 @@ it('a request that can never be accepted has no Retry-After', async () => {
   expect([refused.status, refused.headers['retry-after']]).toEqual([429, undefined]);
 });
 
+it('a lookup that would track beyond the quota is refused, and one without tracking is not', async () => {
+  const upstream = createServer((_request, response) => response.writeHead(404).end('{"error": "not found"}'));
+  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void upstream.close());
+  const upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+  const world = await openTenants({ tenants, upstreamUrl });
+  const client = world.client('a', 'service');
+  await track(client, ...ids(5));
+  const info = (more = '') => client.send(`/v1/get_submission_info?submission_id=one-more${more}`);
+  expect(problemOf(await info('&track=true'))).toMatchObject({
+    status: 429,
+    type: 'urn:dawatch:problem:quota-exceeded',
+  });
+  expect((await info()).status).toBe(404);
+  expect((await client.send('/v1/submissions/one-more')).status).toBe(404);
+});
+
 it('an id that occurs twice in a request counts once', async () => {
   const world = await openTenants({ tenants });
   const { status, text } = await track(world.client('a', 'service'), ...ids(5), ...ids(5));

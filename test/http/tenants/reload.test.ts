@@ -3,6 +3,7 @@ import { expect, it, vi } from 'vitest';
 import { Ledger } from '../../../src/ledger/ledger.ts';
 import { readEvents } from '../../support/app/event-reader.ts';
 import { openTenants, track } from '../../support/app/tenants.ts';
+import { rawConnection } from '../../support/ledger/ledger-file.ts';
 
 const UNTIL = { timeout: 15_000, interval: 10 };
 
@@ -55,6 +56,28 @@ it('a reload that is refused because the ledger of a tenant is in use changes no
   holder.close();
   expect(await world.reload(next)).toMatchObject({ kind: 'reloaded' });
   expect((await track(world.client('a', 'service'), 'three')).status).toBe(429);
+});
+
+it('a refused reload leaves no tenant running, also if the audit cannot store its result', async () => {
+  const world = await openTenants({ tenants: { a: {} } });
+  const isFree = (tenant: string) => {
+    const ledger = new Ledger({ file: world.ledgerOf(tenant), now: 0 });
+    ledger.close();
+    return true;
+  };
+  const holder = new Ledger({ file: world.ledgerOf('z'), now: 0 });
+  expect(await world.reload({ tenants: { a: {}, b: {}, z: {} } })).toMatchObject({ kind: 'refused' });
+  holder.close();
+  expect(isFree('b')).toBe(true);
+
+  const db = rawConnection(world.database);
+  db.exec("CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(FAIL, 'no room'); END");
+  await expect(world.reload({ tenants: { a: {}, b: {} } })).rejects.toThrow('no room');
+  expect(isFree('b')).toBe(true);
+  db.exec('DROP TRIGGER full');
+  db.close();
+  expect(await world.reload({ tenants: { a: {}, b: {} } })).toMatchObject({ kind: 'reloaded' });
+  expect(await world.client(null).json('/v1/tenants')).toMatchObject({ tenants: [{ name: 'a' }, { name: 'b' }] });
 });
 
 it('a start is refused if the ledger of a tenant can not be opened, and names the tenant', async () => {

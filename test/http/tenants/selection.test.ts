@@ -2,7 +2,9 @@ import { existsSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { tenantsFolder } from '../../../src/ledger/file/files.ts';
 import { call, problemOf } from '../../support/app/http-calls.ts';
-import { addToken, openTenants, track } from '../../support/app/tenants.ts';
+import { addToken, openTenants, type TenantClient, track } from '../../support/app/tenants.ts';
+import { rawConnection } from '../../support/ledger/ledger-file.ts';
+import { HeldClock } from '../../support/virtual-time/held-clock.ts';
 
 const inTenant = (name: string | string[]) => ({ headers: { 'dawatch-tenant': name as string } });
 
@@ -98,6 +100,29 @@ it('metrics have a label for tenants, one description for each family, and none 
   expect((await world.client(null).send('/metrics')).text).not.toContain('tenant=');
 });
 
+it('metrics of tenants are shown to operators without a tenant only', async () => {
+  const world = await openTenants({ tenants: { acme: { max_open: 7 }, b: {} } });
+  await track(world.client('acme', 'service'), 'one', 'two');
+  const anybody = await call(world.url, '/metrics', { headers: { 'x-api-key': [] } });
+  const refused = [
+    anybody,
+    await call(world.url, '/metrics', { headers: { authorization: 'Bearer wrong' } }),
+    await world.client('b').send('/metrics'),
+    await world.client('acme').send('/metrics'),
+    await world.client(null, 'service').send('/metrics'),
+  ];
+  for (const { status, text } of refused) {
+    expect(status).toBe(200);
+    expect(text).toContain('dawatch_submissions{status="tracking"} 0');
+    expect(text).not.toContain('tenant=');
+    expect(text).not.toContain('acme');
+  }
+  expect((await world.client(null, 'operator').send('/metrics')).text).toContain(
+    'dawatch_submissions{status="tracking",tenant="acme"} 2',
+  );
+  expect((await call(world.url, '/metrics', { headers: { 'x-api-key': [] } })).text).not.toContain('acme');
+});
+
 it('without tenants there is no folder for them', async () => {
   const world = await openTenants({ tenants: {} });
   expect(existsSync(tenantsFolder(world.database))).toBe(false);
@@ -136,4 +161,56 @@ it('an admin of a tenant manages the credentials of that tenant only', async () 
   expect((await use('/v1/tenants')).status).toBe(403);
   expect(await admin.json('/v1/credentials', { ...create, ...inTenant('b') })).toMatchObject({ tenant: 'b' });
   expect((await world.client('b').send('/v1/credentials')).text).not.toContain('of a');
+});
+
+it('changes of the credentials of a tenant are in its audit, too, and those of others are not', async () => {
+  const world = await openTenants();
+  const [admin, ofTenant] = [world.client(null), world.client('a')];
+  const create = { method: 'POST', body: { name: 'new', role: 'service' } };
+  const { id } = (await ofTenant.json('/v1/credentials', create)) as { id: number };
+  await admin.json(`/v1/credentials/${id}/rotate`, { method: 'POST', body: { overlap_s: 60 } });
+  await ofTenant.json(`/v1/credentials/${id}`, { method: 'PATCH', body: { name: 'newer' } });
+  await admin.send(`/v1/credentials/${id}`, { method: 'DELETE' });
+  await admin.send(`/v1/credentials/${id}`, { method: 'DELETE' });
+  await admin.json('/v1/credentials', create);
+  const changes = async (client: TenantClient) => {
+    const { entries } = (await client.json('/v1/audit')) as { entries: Record<string, unknown>[] };
+    return entries.map(({ caller, action, subject, detail }) => [caller, action, subject, detail]);
+  };
+  const own = [
+    ['the admin of null', 'tokens.revoke', String(id), null],
+    ['the admin of a', 'tokens.update', String(id), 'name'],
+    ['the admin of null', 'tokens.rotate', String(id), 'overlap_s 60'],
+    ['the admin of a', 'tokens.create', String(id), 'service, tenant a'],
+  ];
+  expect(await changes(ofTenant)).toEqual(own);
+  expect(await changes(world.client('b'))).toEqual([]);
+  expect(await changes(admin)).toEqual([['the admin of null', 'tokens.create', String(id + 1), 'service'], ...own]);
+});
+
+it('a credential of a tenant is unchanged if the audit of the tenant cannot be written', async () => {
+  const world = await openTenants();
+  const db = rawConnection(world.ledgerOf('a'));
+  db.exec("CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(FAIL, 'no room'); END");
+  db.close();
+  const create = { method: 'POST', body: { name: 'new', role: 'service' } };
+  expect((await world.client('a').send('/v1/credentials', create)).status).toBe(500);
+  expect(((await world.client('a').json('/v1/credentials')) as { credentials: unknown[] }).credentials).toHaveLength(4);
+  expect(((await world.client(null).json('/v1/audit')) as { entries: unknown[] }).entries).toEqual([]);
+});
+
+it('a report by credential names the credentials of the tenant, also those that the audit never had', async () => {
+  const clock = new HeldClock(60_000);
+  const world = await openTenants({ clock });
+  await track(world.client('a', 'service'), 'one');
+  await world.client(null).json('/v1/submissions', {
+    method: 'POST',
+    body: { submission_id: 'two' },
+    ...inTenant('a'),
+  });
+  for (const id of ['one', 'two']) await world.client('a').json(`/v1/submissions/${id}`, { method: 'DELETE' });
+  clock.fire(60_000);
+  const path = '/v1/reports?group_by=credential';
+  const { rows } = (await world.client('a', 'operator').json(path)) as { rows: { group: string }[] };
+  expect(rows.map(({ group }) => group).toSorted()).toEqual(['the admin of null', 'the service of a']);
 });

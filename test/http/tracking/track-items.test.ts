@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/platform/system-clock.ts';
 import { call, detailsOf, pathOf, post, problemOf, trackedOf } from '../../support/app/http-calls.ts';
 import { useApp } from '../../support/app/running-app.ts';
 
@@ -82,7 +83,7 @@ it('reports options that were not applied to a known import, and none if the req
 describe('imports with tracked_at', () => {
   it('the time since when another system has tracked it; the history begins now', async () => {
     const tracked_at = ago(48 * HOUR_MS);
-    const before = Date.now();
+    const before = systemClock.now();
     const tracked = await track({ submissions: [{ submission_id: 'imported', tracked_at }] });
     expect(tracked.submissions[0]).toMatchObject({ tracked_at, status: 'tracking' });
     const { deadline_at, history } = await get('imported');

@@ -13,9 +13,15 @@ export type EventReceiver = Awaited<ReturnType<typeof openEventReceiver>>;
  * events once. The creator of the webhook sets `secret`.
  */
 export async function openEventReceiver(
-  how: { delayMs?: () => number; refuseOneOf?: number; toleranceS?: number } = {},
+  how: {
+    delayMs?: () => number;
+    refuseOneOf?: number;
+    toleranceS?: number;
+    /** Called at once with the id of each request. */
+    onRequest?: (eventId: string) => void;
+  } = {},
 ) {
-  const { delayMs = () => 0, refuseOneOf = Number.POSITIVE_INFINITY, toleranceS = 300 } = how;
+  const { delayMs = () => 0, refuseOneOf = Number.POSITIVE_INFINITY, toleranceS = 300, onRequest } = how;
   const refused = new Set<string>();
   const receiver = {
     url: '',
@@ -30,6 +36,7 @@ export async function openEventReceiver(
   let count = 0;
   const server = createServer(async (request, response) => {
     open += 1;
+    onRequest?.(String(request.headers['webhook-id']));
     response.once('close', () => {
       open -= 1;
     });

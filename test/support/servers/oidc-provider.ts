@@ -54,13 +54,30 @@ export async function openOidcProvider({
     },
   };
   const provider = new Provider(url, {
-    clients: [{ client_id: CLIENT.id, client_secret: CLIENT.secret, redirect_uris: [redirectUri] }],
+    clients: [
+      {
+        client_id: CLIENT.id,
+        client_secret: CLIENT.secret,
+        redirect_uris: [redirectUri],
+        post_logout_redirect_uris: [new URL('/', redirectUri).href],
+      },
+    ],
     cookies: { keys: ['a-key-for-cookies'] },
     jwks: { keys: [KEY] },
     conformIdTokenClaims: false,
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups', 'realm_access'] },
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups', 'realm_access', 'tenant'] },
     findAccount: async (_, accountId) => ({ accountId, claims: async () => ({ ...opened.person, sub: accountId }) }),
-    features: { devInteractions: { enabled: false } },
+    features: {
+      devInteractions: { enabled: false },
+      rpInitiatedLogout: {
+        enabled: true,
+        // The default page loads fonts from elsewhere.
+        logoutSource: (context, form) => {
+          const button = '<button form="op.logoutForm" name="logout" value="yes">Yes, sign me out</button>';
+          context.body = `<!doctype html><title>Sign out</title>${form}${button}`;
+        },
+      },
+    },
     interactions: { url: async (_, { uid }) => `/interaction/${uid}` },
     ttl: { AccessToken: 60, AuthorizationCode: 60, Grant: 60, IdToken: 60, Interaction: 60, Session: 60 },
     async loadExistingGrant(context) {
@@ -111,18 +128,21 @@ export async function openWithProvider(setting: Omit<AppSetting, 'oidc'> & { oid
     name: 'Example',
     scopes: ['openid', 'email', 'profile'],
     role_claim: 'groups',
+    sign_out: false,
     roles: { admin: ['admins'], operator: ['watchers'], service: [], user: ['lookups'] },
     ...setting.oidc,
   };
-  const open = () => openApp({ port: Number(new URL(url).port), publicUrl: url, ...setting, oidc });
+  const open = (changed: Partial<AppSetting> = {}) =>
+    openApp({ port: Number(new URL(url).port), publicUrl: url, ...setting, oidc, ...changed });
   let app = await open();
   onTestFinished(() => app.close());
   return {
     url,
     provider,
-    async restart() {
+    oidc,
+    async restart(changed: Partial<AppSetting> = {}) {
       await app.close();
-      app = await open();
+      app = await open(changed);
     },
   };
 }

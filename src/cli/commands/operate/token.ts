@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { nameProblem } from '../../../domain/access/credential.ts';
 import {
@@ -14,6 +15,7 @@ import {
   type CredentialRefusal,
   DAY_S,
   MAX_OVERLAP_S,
+  readmitPerson,
   revokeCredential,
   rotateCredential,
   updateCredential,
@@ -22,6 +24,7 @@ import { type CredentialLedger, createCredential } from '../../../http/access/cr
 import { toCredentialBody } from '../../../http/routes/credentials/credential-body.ts';
 import { AuditTrail } from '../../../ledger/access/audit.ts';
 import { type CredentialRecord, CredentialStore } from '../../../ledger/access/credentials.ts';
+import { tenantLedger } from '../../../ledger/file/files.ts';
 import { openBeside } from '../../../ledger/file/open.ts';
 import { commandActor } from '../../actor.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
@@ -30,7 +33,7 @@ import { numberFrom } from '../../input/numbers.ts';
 import { ledgerOf, type SettingsOptions, tenantsOf, withSettings } from '../../input/settings-file.ts';
 import { parseAhead } from '../../input/since.ts';
 import { toJson } from '../../output/json.ts';
-import { table } from '../../output/table.ts';
+import { tokenTable } from '../../output/token-table.ts';
 
 /** Returns the expiry for the current time, both in epoch milliseconds; null: never. */
 type Expiry = (now: number) => number | null;
@@ -48,6 +51,7 @@ export function addToken(program: Command): void {
   addUpdate(token);
   addRotate(token);
   addRevoke(token);
+  addReadmit(token);
 }
 
 type CreateOptions = SettingsOptions & {
@@ -78,9 +82,9 @@ function addCreate(token: Command): void {
       const rights = rightsIn(options);
       const now = Date.now();
       const credential = { rights, name, expiresAt: expires ? futureTime(expires, now) : null };
-      const { record, secret } = withLedger(options, ({ audit, credentials: all }) => {
-        const credentials = tenant === undefined ? all : all.ofTenant(tenant);
-        return createCredential({ audit, credentials }, { actor: commandActor(), now, credential });
+      const { record, secret } = withLedger(options, (ledger) => {
+        const credentials = tenant === undefined ? ledger.credentials : ledger.credentials.ofTenant(tenant);
+        return createCredential({ ...ledger, credentials }, { actor: commandActor(), now, credential });
       });
       const what = rights.role ?? [...rights.scopes].join(' ');
       printSecret(record, secret, what);
@@ -102,7 +106,7 @@ function addList(token: Command): void {
           .list()
           .map((record) => toCredentialBody(record, { replaced: credentials.replacedSecrets(record.id, now), now })),
       );
-      process.stdout.write(options.json ? `${toJson(rows, 2)}\n` : toTable(rows));
+      process.stdout.write(options.json ? `${toJson(rows, 2)}\n` : tokenTable(rows));
     });
 }
 
@@ -177,6 +181,21 @@ function addRevoke(token: Command): void {
     });
 }
 
+function addReadmit(token: Command): void {
+  withId(token, 'readmit')
+    .description('Admit a person again who signs in by OpenID Connect and whose token is revoked.')
+    .addHelpText('after', '\nExample:\n  dawatch token readmit 3')
+    .action((id: number, options: SettingsOptions) => {
+      const result = withLedger(options, (ledger) =>
+        readmitPerson(ledger, { actor: commandActor(), now: Date.now(), id }),
+      );
+      if (result.kind !== 'admitted') throw refused(id, result);
+      process.stderr.write(
+        `${titleOf(result.record)}, ${result.wasRevoked ? 'is admitted again' : 'was not revoked'}\n`,
+      );
+    });
+}
+
 type Force = { force?: boolean };
 
 function withId(token: Command, name: string): Command {
@@ -233,7 +252,8 @@ function refused(id: number, { kind }: CredentialRefusal): CommandError {
     unknown: `there is no token ${id}: \`dawatch token list\` shows them`,
     is_revoked: `token ${id} is revoked`,
     has_expired: `token ${id} has expired: set a later expiry with \`dawatch token update ${id} --expires …\` first`,
-    person: `token ${id} belongs to a person who signs in at the provider: it can only be revoked`,
+    person: `token ${id} belongs to a person who signs in at the provider: it can only be revoked, and admitted again`,
+    not_person: `token ${id} belongs to no person who signs in at the provider`,
     last_admin: `token ${id} is the last one of the ledger with the scope admin that stays valid: create another one first, or use --force`,
   };
   return new CommandError(reasons[kind], ExitCode.usage);
@@ -241,35 +261,21 @@ function refused(id: number, { kind }: CredentialRefusal): CommandError {
 
 function withLedger<T>(options: SettingsOptions, work: (ledger: CredentialLedger) => T): T {
   const file = ledgerOf(options);
-  const { database, close } = openBeside({ file, now: Date.now() });
+  const opened: (() => void)[] = [];
+  const open = (path: string) => {
+    const { database, close } = openBeside({ file: path, now: Date.now() });
+    opened.push(close);
+    return database;
+  };
+  // The first start of a server with the tenant creates its ledger.
+  const auditOf = (tenant: string) => {
+    const path = tenantLedger(file, tenant);
+    return existsSync(path) ? new AuditTrail(open(path)) : undefined;
+  };
   try {
-    return work({ credentials: new CredentialStore(database), audit: new AuditTrail(database) });
+    const database = open(file);
+    return work({ credentials: new CredentialStore(database), audit: new AuditTrail(database), auditOf });
   } finally {
-    close();
+    for (const close of opened) close();
   }
-}
-
-type Row = ReturnType<typeof toCredentialBody>;
-
-/** The tenants are shown if there are any. */
-function toTable(rows: readonly Row[]): string {
-  const hasTenants = rows.some(({ tenant }) => tenant !== null);
-  const cells = rows.map((row) => [
-    String(row.id),
-    row.role ?? row.scopes.join(' '),
-    ...(hasTenants ? [row.tenant ?? '-'] : []),
-    escapeText(row.person ?? row.name),
-    row.created_at,
-    lastUseOf(row),
-    row.expires_at ?? 'never',
-    row.revoked_at ?? '-',
-  ]);
-  const tenant = hasTenants ? ['tenant'] : [];
-  return table([['id', 'role', ...tenant, 'name', 'created', 'last used', 'expires', 'revoked'], ...cells]);
-}
-
-/** Returns the time of the last use, and that of replaced tokens that are still accepted. */
-function lastUseOf({ last_used_at, replaced_secrets }: Row): string {
-  const uses = replaced_secrets.map((old) => `; replaced: ${old.last_used_at ?? 'never'}`);
-  return `${last_used_at ?? 'never'}${uses.join('')}`;
 }

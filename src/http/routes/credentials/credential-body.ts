@@ -12,7 +12,7 @@ import { timeSchema } from '../../../domain/submission-body.ts';
 import { iso } from '../../../domain/timestamps.ts';
 import type { CredentialRecord, ReplacedSecret } from '../../../ledger/access/credentials.ts';
 import { DAY_S, MAX_OVERLAP_S } from '../../access/credential-changes.ts';
-import { integer, nextCursorSchema } from '../../query.ts';
+import { nextCursorSchema, rowId } from '../../query.ts';
 
 export const roleSchema = z
   .enum(ROLES)
@@ -31,11 +31,7 @@ const stateSchema = z
   .describe('expired: valid again if it gets a later expiry')
   .meta({ id: 'CredentialState' });
 
-export const credentialIdSchema = z
-  .string()
-  .regex(/^[1-9]\d{0,14}$/, 'must be the id of a credential')
-  .describe('Id of a credential')
-  .meta({ ...integer({ minimum: 1 }), examples: ['3'] });
+export const credentialIdSchema = rowId('a credential', '3');
 
 const expiry = z.iso
   .datetime({ offset: true, error: 'must be a time like 2027-01-02T03:04:05Z' })

@@ -2,15 +2,16 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../../domain/clock.ts';
 import type { CredentialRecord } from '../../../ledger/access/credentials.ts';
-import { actorOf, sendUnauthenticated } from '../../access/access.ts';
+import { actorOf } from '../../access/access.ts';
 import {
   type CredentialRefusal,
+  readmitPerson,
   revokeCredential,
   rotateCredential,
   updateCredential,
 } from '../../access/credential-changes.ts';
 import { type CredentialLedger, createCredential } from '../../access/credentials.ts';
-import type { Credentials, TypedServer } from '../../ports.ts';
+import type { TypedServer } from '../../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../../problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../../query.ts';
 import {
@@ -63,10 +64,17 @@ const OPERATIONS = operations('credentials', {
     body: credentialRotationSchema,
     response: { 200: credentialWithSecretSchema, ...problemResponses(404, 409, 507) },
   },
+  readmitPerson: {
+    summary: 'Admit a person again',
+    description:
+      'Makes the revoked credential of a person who signs in by OpenID Connect valid again. The person signs in anew. Does nothing if it is valid. 409 for the credential of a client. Audited.',
+    params,
+    response: { 200: credentialSchema, ...problemResponses(404, 409, 507) },
+  },
   revokeCredential: {
     summary: 'Revoke a credential',
     description:
-      'Its requests are refused from then on, and its event streams end at the next heartbeat. It stays in the list. 409 for the last valid credential with the scope admin. Does nothing if it is revoked already. Audited.',
+      'Its requests are refused from then on, and its event streams and waiting requests end within 15 s. It stays in the list. 409 for the last valid credential with the scope admin. Does nothing if it is revoked already. Audited.',
     params,
     response: { 204: z.null().describe('The credential is revoked'), ...problemResponses(404, 409, 507) },
   },
@@ -75,7 +83,7 @@ const OPERATIONS = operations('credentials', {
 /** Credentials of the ledger. Needs the scope admin, so that no credential can create one with more rights than its own. */
 export function registerCredentials(
   app: TypedServer,
-  deps: { ledger: CredentialLedger; clock: Clock; credentials: Credentials; hasConfiguredAdmin: () => boolean },
+  deps: { ledger: CredentialLedger; clock: Clock; hasConfiguredAdmin: () => boolean },
 ): void {
   const { ledger, clock, hasConfiguredAdmin } = deps;
   const store = ledger.credentials;
@@ -85,15 +93,7 @@ export function registerCredentials(
   };
   const changeOf = (request: FastifyRequest) => ({ actor: actorOf(request), now: clock.now() });
 
-  // The body may have arrived slowly. A credential that has ended meanwhile must not issue others.
-  const preHandler = async ({ identity }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const caller = identity?.kind === 'known' ? deps.credentials(identity.hash) : undefined;
-    return caller?.scopes.has('admin')
-      ? undefined
-      : sendUnauthenticated(reply, 'the credential has expired or was revoked');
-  };
-
-  app.post('/v1/credentials', { preHandler, schema: OPERATIONS.createCredential }, async (request, reply) => {
+  app.post('/v1/credentials', { schema: OPERATIONS.createCredential }, async (request, reply) => {
     const { name, expires_at } = request.body;
     const change = changeOf(request);
     const expiresAt = expires_at === null ? null : Date.parse(expires_at);
@@ -117,7 +117,7 @@ export function registerCredentials(
     return record ? reply.send(shown(record)) : refuse(reply, id, { kind: 'unknown' });
   });
 
-  app.patch('/v1/credentials/:id', { preHandler, schema: OPERATIONS.updateCredential }, async (request, reply) => {
+  app.patch('/v1/credentials/:id', { schema: OPERATIONS.updateCredential }, async (request, reply) => {
     const { id } = request.params;
     const { name, expires_at } = request.body;
     const change = changeOf(request);
@@ -128,19 +128,21 @@ export function registerCredentials(
     return result.kind === 'updated' ? reply.send(shown(result.record)) : refuse(reply, id, result);
   });
 
-  app.post(
-    '/v1/credentials/:id/rotate',
-    { preHandler, schema: OPERATIONS.rotateCredential },
-    async (request, reply) => {
-      const { id } = request.params;
-      const overlapS = request.body.overlap_s;
-      const result = rotateCredential(ledger, { ...changeOf(request), id: Number(id), overlapS });
-      if (result.kind !== 'rotated') return refuse(reply, id, result);
-      return reply.send({ ...shown(result.record), secret: result.secret });
-    },
-  );
+  app.post('/v1/credentials/:id/rotate', { schema: OPERATIONS.rotateCredential }, async (request, reply) => {
+    const { id } = request.params;
+    const overlapS = request.body.overlap_s;
+    const result = rotateCredential(ledger, { ...changeOf(request), id: Number(id), overlapS });
+    if (result.kind !== 'rotated') return refuse(reply, id, result);
+    return reply.send({ ...shown(result.record), secret: result.secret });
+  });
 
-  app.delete('/v1/credentials/:id', { preHandler, schema: OPERATIONS.revokeCredential }, async (request, reply) => {
+  app.post('/v1/credentials/:id/readmit', { schema: OPERATIONS.readmitPerson }, async (request, reply) => {
+    const { id } = request.params;
+    const result = readmitPerson(ledger, { ...changeOf(request), id: Number(id) });
+    return result.kind === 'admitted' ? reply.send(shown(result.record)) : refuse(reply, id, result);
+  });
+
+  app.delete('/v1/credentials/:id', { schema: OPERATIONS.revokeCredential }, async (request, reply) => {
     const { id } = request.params;
     const isLastAllowed = hasConfiguredAdmin();
     const result = revokeCredential(ledger, { ...changeOf(request), id: Number(id), isLastAllowed });
@@ -167,7 +169,11 @@ function refuse(reply: FastifyReply, id: string, { kind }: CredentialRefusal): F
       return sendProblem(reply, { status: 409, detail });
     }
     case 'person': {
-      const detail = `credential ${id} belongs to a person who signs in at the provider: it can only be revoked`;
+      const detail = `credential ${id} belongs to a person who signs in at the provider: it can only be revoked, and admitted again`;
+      return sendProblem(reply, { status: 409, detail });
+    }
+    case 'not_person': {
+      const detail = `credential ${id} belongs to no person who signs in at the provider`;
       return sendProblem(reply, { status: 409, detail });
     }
     default:

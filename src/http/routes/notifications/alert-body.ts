@@ -5,7 +5,7 @@ import { alertRuleSchema } from '../../../domain/notifications/event-body.ts';
 import { timeSchema } from '../../../domain/submission-body.ts';
 import { iso } from '../../../domain/timestamps.ts';
 import type { MutedAlert } from '../../../ledger/deliveries/alerts.ts';
-import { integer, nextCursorSchema } from '../../query.ts';
+import { nextCursorSchema, rowId } from '../../query.ts';
 
 const MAX_SUBJECT_CHARS = 300;
 const MAX_REASON_CHARS = 200;
@@ -15,17 +15,9 @@ export const alertStateSchema = z
   .describe('firing: alerts whose condition holds, also acknowledged and muted ones')
   .meta({ id: 'AlertState' });
 
-export const alertIdSchema = z
-  .string()
-  .regex(/^[1-9]\d{0,14}$/, 'must be the id of an alert')
-  .describe('Id of an alert')
-  .meta({ ...integer({ minimum: 1 }), examples: ['17'] });
+export const alertIdSchema = rowId('an alert', '17');
 
-export const muteIdSchema = z
-  .string()
-  .regex(/^[1-9]\d{0,14}$/, 'must be the id of a mute')
-  .describe('Id of a mute')
-  .meta({ ...integer({ minimum: 1 }), examples: ['3'] });
+export const muteIdSchema = rowId('a mute', '3');
 
 const moment = z.iso.datetime({ offset: true, error: 'must be a time like 2026-01-02T03:04:05Z' });
 

@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../../domain/clock.ts';
 import type { Objective } from '../../../domain/reports/objective.ts';
+import type { CredentialStore } from '../../../ledger/access/credentials.ts';
 import type { Ledger } from '../../../ledger/ledger.ts';
 import { buildReport } from '../../../ledger/stats/build-report.ts';
 import { jsonStream, textOf } from '../../load/write-in-turns.ts';
@@ -41,11 +42,13 @@ export function registerReports(
   deps: {
     ledger: Ledger;
     clock: Clock;
+    /** Of all tenants, for the names of those that have tracked. The ledger of a tenant has none of its own. */
+    credentials: Pick<CredentialStore, 'list'>;
     metadataKey: string | null;
     objectives: ReadonlyMap<string, Objective>;
   },
 ): void {
-  const { ledger, clock, metadataKey, objectives } = deps;
+  const { ledger, clock, credentials, metadataKey, objectives } = deps;
   const config = { isExpensive: true, scopes: ['submissions:read'] } as const;
   app.get('/v1/reports', { config, schema: OPERATIONS.getReport }, async (request, reply) => {
     const now = clock.now();
@@ -72,7 +75,7 @@ export function registerReports(
       countedUntil: Math.min(countedUntil, now),
       objectives: ledger.objectives.status(objectives, now),
     });
-    const rowOf = rowWriter(query, query.groupBy === 'credential' ? ledger.credentials.list() : []);
+    const rowOf = rowWriter(query, query.groupBy === 'credential' ? credentials.list() : []);
     if (wantsCsv(request, request.query.format)) {
       reply.header('content-disposition', `attachment; filename="dawatch-${before.from}-${before.to}.csv"`);
       const lines = textOf(CSV_HEADER, table.lines(), (line) => toCsvRow(rowOf(line)));

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { tenantLedger } from '../../../../src/ledger/file/files.ts';
 import { call } from '../../../support/app/http-calls.ts';
 import { openApp, useAppWithSandbox } from '../../../support/app/running-app.ts';
-import { openLedger } from '../../../support/ledger/ledger-file.ts';
+import { openLedger, rawConnection } from '../../../support/ledger/ledger-file.ts';
 import { cli, cliProcess } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
@@ -219,6 +220,7 @@ describe('exits with 2 for', () => {
     ['no name', ['create', '--role', 'user'], "'--name <name>' not specified"],
     ['an empty name', ['create', '--role', 'user', '--name', ''], '1 to 64 printable characters'],
     ['a reserved name of dawatch', ['create', '--role', 'user', '--name', 'forwarded:1a2b3c4d'], 'must not begin with'],
+    ['a name of refused requests', ['create', '--role', 'user', '--name', 'unauthenticated'], 'must not begin with'],
     ['a name that settings use', ['create', '--role', 'user', '--name', 'DAWATCH_API_KEY'], 'must not begin with'],
     ['a blank name', ['create', '--role', 'user', '--name', '  '], '1 to 64 printable characters'],
     ['a name of 65 characters', ['create', '--role', 'user', '--name', 'x'.repeat(65)], '1 to 64 printable characters'],
@@ -247,4 +249,69 @@ describe('exits with 2 for', () => {
     const { code, stderr } = await run(file, ['revoke', '7']);
     expect([code, stderr]).toEqual([2, 'dawatch: there is no token 7: `dawatch token list` shows them\n']);
   });
+});
+
+describe('of a person who signs in at a provider', () => {
+  /** A ledger with the person Ada. */
+  function withPerson(tenant: string | null = null) {
+    const ledger = openLedger();
+    const person = {
+      issuer: 'https://login.example',
+      subject: 'ada',
+      name: 'ada@example.com',
+      role: 'operator',
+      tenant,
+    };
+    const session = { hash: Buffer.alloc(32, 1), maxAgeMs: 1_000, replaces: undefined };
+    ledger.people.signIn(person, session, { address: '127.0.0.1', now: 0 });
+    ledger.close();
+    return ledger.file;
+  }
+
+  it('a revoked token is valid again after readmit, which needs a person', async () => {
+    const database = withPerson();
+    await create(database, 'service', 'billing');
+    expect(await run(database, ['readmit', '1'])).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/"person:1", was not revoked/),
+    });
+    expect((await run(database, ['revoke', '1'])).code).toBe(0);
+    expect(await run(database, ['rotate', '1'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/admitted again/),
+    });
+    expect(await run(database, ['readmit', '1'])).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/"person:1", is admitted again/),
+    });
+    expect(await listed(database, 'person:1')).toMatchObject({ revoked_at: null });
+    expect(await run(database, ['readmit', '2'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/belongs to no person/),
+    });
+    expect((await run(database, ['readmit', '9'])).code).toBe(2);
+  });
+});
+
+it('changes of a credential of a tenant are in the audit of the tenant, too, once it has a ledger', async () => {
+  const ledger = openLedger();
+  ledger.close();
+  const { file } = ledger;
+  const config = join(tempFolder(), 'dawatch.yaml');
+  writeFileSync(config, 'tenants: { acme: {} }');
+  const create = ['create', '--role', 'service', '--name', 'billing', '--tenant', 'acme', '--config', config];
+  expect((await run(file, create)).code).toBe(0);
+  const ofTenant = tenantLedger(file, 'acme');
+  expect(existsSync(ofTenant)).toBe(false);
+  openLedger({ file: ofTenant }).close();
+  expect((await run(file, create)).code).toBe(0);
+  expect((await run(file, ['revoke', '2', '--config', config])).code).toBe(0);
+  const actions = (path: string) =>
+    rawConnection(path).prepare('SELECT action, subject FROM audit ORDER BY seq').raw().all();
+  const second = [
+    ['tokens.create', '2'],
+    ['tokens.revoke', '2'],
+  ];
+  expect(actions(ofTenant)).toEqual(second);
+  expect(actions(file)).toEqual([['tokens.create', '1'], ...second]);
 });

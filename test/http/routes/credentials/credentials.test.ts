@@ -209,6 +209,7 @@ describe('revoking a credential', () => {
     for (const [method, path, body] of [
       ['POST', '/rotate', {}],
       ['PATCH', '', { name: 'again' }],
+      ['POST', '/readmit', undefined],
     ] as const) {
       const problem = problemOf(await send(method, `/v1/credentials/${id}${path}`, body));
       expect(problem).toMatchObject({ status: 409, detail: `credential ${id} is revoked` });
@@ -221,6 +222,7 @@ describe('revoking a credential', () => {
       ['DELETE', ''],
       ['PATCH', '', { name: 'x' }],
       ['POST', '/rotate', {}],
+      ['POST', '/readmit'],
     ] as const)
       expect((await send(method, `/v1/credentials/4711${path}`, body)).status).toBe(404);
     expect((await send('DELETE', '/v1/credentials/billing')).status).toBe(400);
