@@ -1,0 +1,178 @@
+import { EventEmitter } from 'node:events';
+import fs, { copyFileSync, existsSync, fstatSync, mkdirSync, readdirSync, rmSync, truncateSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { dirname, join } from 'node:path';
+import workers from 'node:worker_threads';
+import Database from 'better-sqlite3';
+import type { Machine } from './machine.ts';
+
+/** Usual duration of a sync. */
+export const SYNC_MS = 5;
+
+class Killed extends Error {}
+
+/** Whether an error only shows that a killed process went on until its promises had settled. */
+export function isOfKilledProcess(error: unknown): boolean {
+  return String(error).includes('Killed') || String(error).includes('database connection is not open');
+}
+
+/**
+ * The disk of the machine: a folder in memory. It observes the connections of the process to its SQLite files, so that a kill can
+ * stop them before or after any commit, and a full disk rejects commits. Syncs take virtual time. What was not synced when the power
+ * is lost or a sync fails is dropped.
+ */
+export class Disk {
+  readonly folder: string;
+  isFull = false;
+  /** Duration of a sync. */
+  syncMs = SYNC_MS;
+  /** Whether the next sync fails, which drops what was not synced. */
+  failsNextSync = false;
+  /** Whether the next kill is a loss of power. */
+  losesPower = false;
+  /** Syncs in progress. */
+  #syncs = 0;
+  /** The size of each write-ahead log as far as it was synced, by inode. */
+  readonly #synced = new Map<number, number>();
+  readonly #connections = new Set<Database.Database>();
+
+  constructor(folder: string, machine: Machine) {
+    this.folder = folder;
+    const { prototype } = Database;
+    const { transaction, exec, pragma } = prototype;
+    const connections = this.#connections;
+    prototype.exec = function (sql) {
+      connections.add(this);
+      return exec.call(this, sql);
+    };
+    prototype.pragma = function (source, options) {
+      connections.add(this);
+      // System calls for locks and syncs would take most of the time, and have no effect on a disk in memory with one user.
+      if (source === 'journal_mode = WAL') pragma.call(this, 'locking_mode = EXCLUSIVE');
+      return pragma.call(this, source.replace(/^synchronous = .*/, 'synchronous = OFF'), options);
+    };
+    const beforeCommit = () => {
+      if (!machine.survives()) throw new Killed('Killed before a commit');
+      if (this.isFull) throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL');
+    };
+    prototype.transaction = function (this: Database.Database, work: (...args: never[]) => unknown) {
+      let isWrite = false;
+      const guarded = transaction.call(this, (...args: never[]) => {
+        const result = work(...args);
+        if (isWrite) beforeCommit();
+        return result;
+      });
+      const immediate = (...args: never[]) => {
+        isWrite = true;
+        try {
+          if (!machine.isAlive) throw new Killed('Killed before a transaction');
+          const result = guarded.immediate(...args);
+          if (!machine.survives()) throw new Killed('Killed after a commit');
+          return result;
+        } finally {
+          isWrite = false;
+        }
+      };
+      return Object.assign((...args: never[]) => guarded(...args), { immediate, deferred: guarded.deferred });
+    } as typeof transaction;
+    const statement = Object.getPrototypeOf(new Database(':memory:').prepare('SELECT 1')) as Database.Statement;
+    const { run } = statement;
+    statement.run = function (this: Database.Statement, ...args) {
+      // Within a transaction, only the commit counts.
+      if (this.database.inTransaction || this.source.startsWith('BEGIN')) return run.apply(this, args);
+      beforeCommit();
+      const result = run.apply(this, args);
+      if (!machine.survives()) throw new Killed('Killed after a statement');
+      return result;
+    };
+    machine.onKilled(() => this.#crash());
+    const fdatasync = (fd: number, done: (error: Error | null) => void) => {
+      const { ino, size } = fstatSync(fd);
+      this.#syncs += 1;
+      machine.after(this.syncMs, () => {
+        if (!machine.survives()) return;
+        this.#syncs -= 1;
+        const fails = this.failsNextSync;
+        this.failsNextSync = false;
+        if (fails) this.losesPower = true;
+        else this.#synced.set(ino, size);
+        done(fails ? Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' }) : null);
+      });
+    };
+    /** Runs the checkpoints of the process. The only thread of a server is that of its checkpoints. */
+    class Worker extends EventEmitter {
+      postMessage(file: string): void {
+        machine.after(1, () => {
+          const connection = [...connections].find(({ name, open }) => open && name === file);
+          if (machine.survives() && connection) pragma.call(connection, 'wal_checkpoint(PASSIVE)');
+          this.emit('message', { file, error: undefined });
+        });
+      }
+      unref(): void {}
+    }
+    Object.assign(fs, { fdatasync });
+    Object.assign(workers, { Worker });
+    syncBuiltinESMExports();
+  }
+
+  /** Keeps the files as the process left them. Closing a connection would complete them. */
+  #crash(): void {
+    const image = `${this.folder}.image`;
+    copyFiles(this.folder, image);
+    if (this.losesPower) this.#dropUnsynced(image);
+    this.losesPower = false;
+    this.#syncs = 0;
+    this.close();
+    rmSync(this.folder, { recursive: true });
+    copyFiles(image, this.folder);
+    rmSync(image, { recursive: true });
+  }
+
+  /** Cuts each log in an image where it was synced. A log that was begun again is complete: its unsynced part has survived. */
+  #dropUnsynced(image: string): void {
+    for (const path of readdirSync(image, { recursive: true, encoding: 'utf8' })) {
+      if (!path.endsWith('-wal')) continue;
+      const { ino, size } = fs.statSync(join(this.folder, path));
+      const synced = this.#synced.get(ino) ?? 0;
+      if (synced < size) truncateSync(join(image, path), synced);
+    }
+  }
+
+  /** Closes the connections of the process. */
+  close(): void {
+    for (const connection of this.#connections) connection.close();
+    this.#connections.clear();
+  }
+
+  /** Whether a loss of power would lose nothing. */
+  get isSynced(): boolean {
+    return this.#syncs === 0;
+  }
+
+  /** Returns the connection of the process to a file; undefined: it is not open. */
+  connection(file: string): Database.Database | undefined {
+    const path = join(this.folder, file);
+    return [...this.#connections].find(({ name, open }) => open && name === path);
+  }
+
+  /** Creates the lock file of a ledger with a known id, which SQLite would choose at random. */
+  install(file: string): void {
+    const path = join(this.folder, `${file}.lock`);
+    mkdirSync(dirname(path), { recursive: true });
+    const lock = new Database(path);
+    lock.exec(`CREATE TABLE installation AS SELECT 'simulation' AS id`);
+    lock.close();
+    this.#connections.delete(lock);
+  }
+}
+
+function copyFiles(from: string, to: string): void {
+  for (const entry of readdirSync(from, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const target = join(to, entry.parentPath.slice(from.length), entry.name);
+    mkdirSync(dirname(target), { recursive: true });
+    // The index of the log is rebuilt after a crash.
+    if (!entry.name.endsWith('-shm')) copyFileSync(join(entry.parentPath, entry.name), target);
+  }
+  if (!existsSync(to)) mkdirSync(to, { recursive: true });
+}

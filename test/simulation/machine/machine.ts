@@ -1,0 +1,175 @@
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
+import timers from 'node:timers/promises';
+import type { Clock } from '../../../src/domain/clock.ts';
+import { createRandom } from './random.ts';
+
+type Timer = { at: number; order: number; run: () => void; process: number | null };
+
+/** 2025-10-09, in epoch milliseconds. */
+export const START_MS = 1_760_000_000_000;
+
+const turn = setImmediate;
+
+/**
+ * A machine whose time passes only in `advance`, and whose randomness comes from a seed. It replaces the time, the timers and the
+ * randomness of the process that it is created in. At most one simulated process runs on it. A killed one is never resumed: its
+ * timers do not fire, and what it still does until its promises have settled has no effect, because disk and network ask `isAlive`.
+ */
+export class Machine {
+  /** Epoch milliseconds outside of the machine. */
+  now = START_MS;
+  /** By how much the wall clock of the machine is ahead. */
+  aheadMs = 0;
+  isAlive = false;
+  #process = 0;
+  #skippedMs = 0;
+  #order = 0;
+  #immediates = 0;
+  #starting = 0;
+  /** The number of moments at which a process could be killed, until it is. */
+  #killIn = Number.POSITIVE_INFINITY;
+  readonly #timers = new Set<Timer>();
+  readonly #onKilled: (() => void)[] = [];
+
+  constructor(seed: number) {
+    const random = createRandom(seed, 'machine');
+    Math.random = random.next;
+    Object.assign(crypto, {
+      randomBytes: (size: number) => random.bytes(size),
+      randomUUID() {
+        const hex = random.bytes(16).toString('hex');
+        return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20)}`;
+      },
+    });
+    Date.now = () => this.wall();
+    performance.now = () => this.now - START_MS;
+    const timer = (run: (...args: unknown[]) => void, delayMs = 0, ...args: unknown[]) => {
+      const cancel = this.after(delayMs, () => run(...args));
+      const handle = { cancel, ref: () => handle, unref: () => handle, hasRef: () => false, refresh: () => handle };
+      return handle;
+    };
+    const clear = (handle?: { cancel?: () => void }) => handle?.cancel?.();
+    const immediate = (run: (...args: unknown[]) => void, ...args: unknown[]) => {
+      this.#immediates += 1;
+      return turn(() => {
+        this.#immediates -= 1;
+        run(...args);
+      });
+    };
+    // Intervals only detect slow clients and late responses, which do not exist here.
+    const interval = () => timer(() => undefined, Number.POSITIVE_INFINITY);
+    const replaced = { setTimeout: timer, clearTimeout: clear, setInterval: interval, clearInterval: clear };
+    Object.assign(globalThis, replaced, { setImmediate: immediate });
+    const wait = (delayMs: number, value: unknown) => new Promise((resolve) => timer(() => resolve(value), delayMs));
+    Object.assign(timers, { setTimeout: wait, setImmediate: () => new Promise((resolve) => immediate(resolve)) });
+    syncBuiltinESMExports();
+  }
+
+  /** The wall clock of the machine in epoch milliseconds. */
+  wall(): number {
+    return Math.floor(this.now + this.aheadMs);
+  }
+
+  /** The clock of the current process. */
+  get clock(): Clock {
+    return {
+      now: () => this.wall(),
+      skippedMs: () => this.#skippedMs,
+      after: (delayMs, run) => this.after(delayMs, run),
+    };
+  }
+
+  /** A timer of the process: a kill cancels it. Returns a function that cancels it. */
+  after(delayMs: number, run: () => void): () => void {
+    return this.#add(delayMs, run, this.#process);
+  }
+
+  /** A timer of the world around the process. */
+  later(delayMs: number, run: () => void): void {
+    this.#add(delayMs, run, null);
+  }
+
+  #add(delayMs: number, run: () => void, process: number | null): () => void {
+    const timer = { at: this.now + Math.max(0, delayMs), order: this.#order++, run, process };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  }
+
+  /** Sets the wall clock forward, as SystemClock follows it: timers that are due by then fire at once. */
+  skip(ms: number): void {
+    this.aheadMs += ms;
+    this.#skippedMs += ms;
+    for (const timer of this.#timers) if (timer.process !== null) timer.at = Math.max(this.now, timer.at - ms);
+  }
+
+  /** Starts a process, which must not wait for time to pass. No time passes until it has started. */
+  boot(start: () => Promise<void>): void {
+    this.isAlive = true;
+    this.#skippedMs = 0;
+    this.#killIn = Number.POSITIVE_INFINITY;
+    this.wait(start());
+  }
+
+  /** No time passes until the promise resolves. A rejection ends the simulation. */
+  wait(promise: Promise<void>): void {
+    this.#starting += 1;
+    void promise.then(() => {
+      this.#starting -= 1;
+    });
+  }
+
+  /** Called once at each kill. */
+  onKilled(run: () => void): void {
+    this.#onKilled.push(run);
+  }
+
+  /** Kills the process after this number of the moments at which it reads or writes anything outside. */
+  killAfter(moments: number): void {
+    this.#killIn = moments;
+  }
+
+  kill(): void {
+    if (!this.isAlive) return;
+    this.isAlive = false;
+    for (const run of this.#onKilled) run();
+  }
+
+  /** Notes a moment at which the process may be killed. Returns whether it is alive afterwards. */
+  survives(): boolean {
+    if (this.isAlive && this.#killIn-- <= 0) this.kill();
+    return this.isAlive;
+  }
+
+  /** Passes time: every timer fires at its time, and its effects settle before the next one. */
+  async advance(untilMs: number): Promise<void> {
+    await this.#settle();
+    for (let timer = this.#next(untilMs); timer; timer = this.#next(untilMs)) {
+      this.#timers.delete(timer);
+      this.now = Math.max(this.now, timer.at);
+      timer.run();
+      await this.#settle();
+    }
+    this.now = untilMs;
+  }
+
+  /** Waits until everything has happened that requires no time, and forgets a process that was killed meanwhile. */
+  async #settle(): Promise<void> {
+    do await new Promise((resolve) => turn(resolve));
+    while (this.#immediates > 0 || this.#starting > 0);
+    if (this.isAlive) return;
+    for (const timer of this.#timers) if (timer.process === this.#process) this.#timers.delete(timer);
+    this.#process += 1;
+  }
+
+  #next(untilMs: number): Timer | undefined {
+    let first: Timer | undefined;
+    for (const timer of this.#timers)
+      if (
+        timer.at <= untilMs &&
+        (!first || timer.at < first.at || (timer.at === first.at && timer.order < first.order))
+      )
+        first = timer;
+    return first;
+  }
+}

@@ -1,0 +1,163 @@
+import http, { type Server } from 'node:http';
+import net from 'node:net';
+import { duplexPair } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import Agent from 'undici/lib/dispatcher/agent.js';
+import Pool from 'undici/lib/dispatcher/pool.js';
+import type { Machine } from './machine.ts';
+import type { Random } from './random.ts';
+
+export type Sent = {
+  url: URL;
+  body: string;
+  headers: Record<string, string>;
+  /** Whether the sender has the response or has given up. */
+  isOver: () => boolean;
+};
+/** What a host responds after `delayMs`. `hang`: nothing, ever; `reset`: the connection breaks. */
+export type Reply =
+  | { kind: 'response'; status: number; body: string; headers?: Record<string, string>; delayMs?: number }
+  | { kind: 'hang' }
+  | { kind: 'reset' };
+export type Host = (sent: Sent) => Reply;
+/** undefined: the connection broke, so that it is unknown whether the request was processed. */
+export type Received = { status: number; body: string } | undefined;
+
+/**
+ * The network of the machine. Requests of the process reach the hosts through undici's own interface, so that all code of dawatch
+ * runs; requests to the process reach its HTTP server through streams. There are no sockets.
+ */
+export class Network {
+  /** By origin. */
+  readonly hosts = new Map<string, Host>();
+  readonly #machine: Machine;
+  readonly #random: Random;
+  #server: Server | undefined;
+  /** Ends the requests in flight, which a kill breaks off. */
+  readonly #open = new Set<() => void>();
+
+  constructor(machine: Machine, random: Random) {
+    this.#machine = machine;
+    this.#random = random;
+    const network = this;
+    const dispatch = function (
+      this: Pool | Agent,
+      options: Dispatcher.DispatchOptions,
+      handler: Dispatcher.DispatchHandler,
+    ) {
+      const origin = String(options.origin ?? originOf(this));
+      network.#send(new URL(options.path, origin), options, handler);
+      return true;
+    };
+    Pool.prototype.dispatch = dispatch;
+    Agent.prototype.dispatch = dispatch;
+    Object.assign(net.Server.prototype, {
+      listen(this: Server) {
+        network.#server = this;
+        process.nextTick(() => this.emit('listening'));
+        return this;
+      },
+      address: () => ({ address: '127.0.0.1', port: 80, family: 'IPv4' }),
+    });
+    machine.onKilled(() => {
+      for (const end of [...this.#open]) end();
+      this.#server?.close();
+      this.#server = undefined;
+    });
+  }
+
+  #send(url: URL, options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+    const machine = this.#machine;
+    let isOver = false;
+    const end = () => {
+      isOver = true;
+      this.#open.delete(end);
+    };
+    this.#open.add(end);
+    const fail = (error: Error) => {
+      if (isOver) return;
+      end();
+      handler.onResponseError?.(controller, error);
+    };
+    const controller = {
+      abort: (error?: Error) => fail(error ?? new Error('aborted')),
+      pause() {},
+      resume() {},
+      paused: false,
+      aborted: false,
+      reason: null,
+      rawHeaders: [],
+    } as unknown as Dispatcher.DispatchController;
+    handler.onRequestStart?.(controller, {});
+    if (!machine.survives()) return;
+    const host = this.hosts.get(url.origin);
+    const sent = {
+      url,
+      body: String(options.body ?? ''),
+      headers: options.headers as Record<string, string>,
+      isOver: () => isOver,
+    };
+    const reply: Reply = host?.(sent) ?? { kind: 'reset' };
+    if (!machine.survives() || reply.kind === 'hang') return;
+    const delayMs = (reply.kind === 'response' ? (reply.delayMs ?? 0) : 0) + this.#random.between(1, 80);
+    machine.after(delayMs, () => {
+      if (isOver || !machine.survives()) return;
+      if (reply.kind !== 'response') return fail(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }));
+      end();
+      const headers = { date: new Date(machine.now).toUTCString(), ...reply.headers };
+      handler.onResponseStart?.(controller, reply.status, headers);
+      handler.onResponseData?.(controller, Buffer.from(reply.body));
+      handler.onResponseEnd?.(controller, {});
+    });
+  }
+
+  /** Sends a request to the server of the process. */
+  call(
+    method: string,
+    path: string,
+    token: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Received> {
+    const server = this.#server;
+    if (!server || !this.#machine.isAlive) return Promise.resolve(undefined);
+    const [near, far] = duplexPair();
+    const connection = { remoteAddress: '127.0.0.1', setTimeout: () => far, setNoDelay() {}, setKeepAlive() {} };
+    server.emit('connection', Object.assign(far, connection));
+    return new Promise((resolve) => {
+      const end = (received: Received) => {
+        this.#open.delete(breakOff);
+        resolve(received);
+      };
+      const breakOff = () => end(undefined);
+      this.#open.add(breakOff);
+      const text = body === undefined ? '' : JSON.stringify(body);
+      const type = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
+      const request = http.request({
+        method,
+        path,
+        headers: { host: 'dawatch', authorization: `Bearer ${token}`, ...(body !== undefined && type), ...headers },
+        createConnection: () => near as net.Socket,
+      });
+      request.on('error', breakOff);
+      request.on('response', (response) => {
+        let received = '';
+        response.setEncoding('utf8').on('data', (chunk) => {
+          received += chunk;
+        });
+        response.on('end', () => {
+          if (this.#machine.survives()) end({ status: response.statusCode ?? 0, body: received });
+          near.destroy();
+          far.destroy();
+        });
+      });
+      request.end(text);
+    });
+  }
+}
+
+/** A pool has its origin under a symbol. */
+function originOf(dispatcher: object): string {
+  const symbol = Object.getOwnPropertySymbols(dispatcher).find(({ description }) => description === 'url');
+  return String((dispatcher as Record<symbol, unknown>)[symbol as symbol]);
+}

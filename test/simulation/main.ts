@@ -1,0 +1,69 @@
+// npm run simulate: see USAGE.
+import { parseArgs } from 'node:util';
+import { findMutations } from './mutations/mutate.ts';
+import { MUTATIONS } from './mutations/mutations.ts';
+import { commandOf, runProcess } from './run-process.ts';
+import { shrink } from './shrink.ts';
+import type { Settings } from './simulate.ts';
+import { ACTIONS, FAULTS } from './world/faults.ts';
+
+const KINDS: readonly string[] = [...FAULTS, ...ACTIONS];
+const USAGE = `npm run simulate -- [options]
+  --seed <number>      of the first run; default: a new one
+  --days <number>      virtual days of each run; default: 30
+  --runs <number>      runs with this seed and the following ones; default: 1
+  --without <kind>,…   leaves faults out: ${KINDS.join(', ')}
+  --mutations          runs copies of the code with ${MUTATIONS.length} deliberate bugs, and fails if less than 9 of 10 are found`;
+
+/** Prints the result of a run. If it failed, also its smallest form. Returns whether it passed. */
+async function run(settings: Settings): Promise<boolean> {
+  const startedAt = performance.now();
+  const result = await runProcess(settings);
+  const seconds = Math.round((performance.now() - startedAt) / 1_000);
+  const counts = Object.entries(result.counts).map(([name, count]) => `${count} ${name}`);
+  console.log(
+    `seed ${settings.seed}: ${settings.days} days in ${seconds} s: ${counts.join(', ')}; ledger ${result.digest.slice(0, 12)}`,
+  );
+  if (result.defects.length === 0) return true;
+  console.log(result.defects.join('\n'));
+  console.log('searching a shorter run …');
+  const smallest = await shrink(settings, result);
+  console.log([...smallest.result.lines, ...smallest.result.defects, commandOf(smallest.settings)].join('\n'));
+  return false;
+}
+
+async function runMutations(): Promise<boolean> {
+  const missed = await findMutations((name, defect) =>
+    console.log(`${defect === undefined ? 'MISSED' : 'found '} ${name}: ${defect ?? ''}`),
+  );
+  console.log(`${MUTATIONS.length - missed.length} of ${MUTATIONS.length} mutations were found`);
+  return missed.length <= MUTATIONS.length / 10;
+}
+
+/** Throws for a text that is no number in this range. */
+function numberIn(text: string, min: number, max: number): number {
+  const value = Number(text);
+  if (!(value >= min && value <= max)) throw new Error(`${text} is not between ${min} and ${max}`);
+  return value;
+}
+
+try {
+  const text = { type: 'string' } as const;
+  const { values } = parseArgs({
+    options: { seed: text, days: text, runs: text, without: text, mutations: { type: 'boolean' } },
+  });
+  const seed = numberIn(values.seed ?? String(Date.now() % 2 ** 31), 0, 2 ** 31);
+  const days = numberIn(values.days ?? '30', 0.01, 3_650);
+  const runs = numberIn(values.runs ?? '1', 1, 1_000_000);
+  const without = new Set(values.without?.split(',') ?? []);
+  for (const kind of without) if (!KINDS.includes(kind)) throw new Error(`${kind} is no kind of fault`);
+  let hasPassed = true;
+  if (values.mutations) hasPassed = await runMutations();
+  else
+    for (let index = 0; index < runs && hasPassed; index++)
+      hasPassed = await run({ seed: seed + index, days, without });
+  process.exitCode = hasPassed ? 0 : 1;
+} catch (error) {
+  console.error(`${(error as Error).message}\n${USAGE}`);
+  process.exitCode = 2;
+}

@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Disk, isOfKilledProcess } from './machine/disk.ts';
+import { Machine, START_MS } from './machine/machine.ts';
+import { Network } from './machine/network.ts';
+import { createRandom } from './machine/random.ts';
+import { CALLBACK_URL, Callers } from './world/callers.ts';
+import { Checks } from './world/checks.ts';
+import { Faults } from './world/faults.ts';
+import { Receiver } from './world/receivers.ts';
+import { DATABASE, DAY_MS, MINUTE_MS, SimulatedServer, SLACK_URL, TENANT, TOKEN } from './world/server.ts';
+import { createUpstream, UPSTREAM_URL } from './world/upstream.ts';
+
+export type Settings = { seed: number; days: number; without: ReadonlySet<string> };
+export type Result = {
+  /** What must not have happened; empty: nothing. */
+  defects: string[];
+  /** After how many days the simulation ended. */
+  days: number;
+  /** SHA-256 of the ledger at the end. */
+  digest: string;
+  counts: Record<string, number>;
+  /** The last lines of the log. */
+  lines: readonly string[];
+};
+
+const SETUP_MS = 1_000;
+const STEP_MS = 3 * MINUTE_MS;
+/** After the faults, in which everything has to end: a deadline, an outage that extends it, and the retry schedule. */
+const HEALED_MS = 3 * DAY_MS;
+const HOOK_URLS = ['https://hook.test', 'https://hook.acme.test'] as const;
+
+/** Runs the server for some virtual days with random faults, and returns the first defects. The same settings give the same result. */
+export async function simulate({ seed, days, without }: Settings): Promise<Result> {
+  const memory = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+  const parent = mkdtempSync(join(memory, 'dawatch-simulation-'));
+  const machine = new Machine(seed);
+  const defects: string[] = [];
+  const onDefect = (text: string) => {
+    defects.push(`day ${((machine.now - START_MS) / DAY_MS).toFixed(3)}: ${text}`);
+  };
+  const onError = (error: unknown) => {
+    if (!isOfKilledProcess(error)) onDefect(String((error as Error).stack));
+  };
+  process.on('unhandledRejection', onError).on('uncaughtException', onError);
+
+  const disk = new Disk(join(parent, 'disk'), machine);
+  const network = new Network(machine, createRandom(seed, 'network'));
+  const upstream = createUpstream({
+    machine,
+    seed,
+    onDefect,
+    disturbedAt: () => faults.disturbedAt(['disk', 'clock']),
+  });
+  const server: SimulatedServer = new SimulatedServer({
+    machine,
+    disk,
+    random: createRandom(seed, 'server'),
+    onDefect,
+  });
+  const receiving = {
+    machine,
+    onDefect,
+    disturbedAt: () => faults.disturbedAt(['disk', 'receivers']),
+  };
+  const hooks = HOOK_URLS.map(() => new Receiver(receiving));
+  const others = [new Receiver(receiving), new Receiver(receiving)];
+  for (const [index, origin] of [...HOOK_URLS, CALLBACK_URL, SLACK_URL].entries())
+    network.hosts.set(origin, (sent) => ([...hooks, ...others][index] as Receiver).receive(sent));
+  network.hosts.set(UPSTREAM_URL, (sent) => upstream.receive(sent));
+
+  server.start();
+  await machine.advance(machine.now);
+  const tenants = [null, TENANT];
+  const destinations: string[] = [];
+  for (const [index, tenant] of tenants.entries()) {
+    const body = { url: `${HOOK_URLS[index]}/events`, types: ['*'] };
+    const created = network.call(
+      'POST',
+      '/v1/webhooks',
+      TOKEN,
+      body,
+      tenant === null ? {} : { 'dawatch-tenant': tenant },
+    );
+    await machine.advance(machine.now + SETUP_MS);
+    const { id } = JSON.parse((await created)?.body ?? '{}');
+    destinations.push(`webhook:${id}`);
+  }
+  const callers: Callers = new Callers({
+    machine,
+    network,
+    upstream,
+    random: createRandom(seed, 'callers'),
+    without,
+    onDefect,
+    mayRefuse: () => faults.disturbedAt(['disk']) > machine.now - MINUTE_MS,
+  });
+  const receivers = [...hooks, ...others];
+  const faults: Faults = new Faults({ machine, disk, server, upstream, receivers, callers, seed, without });
+  const checks = tenants.map((tenant) => new Checks(tenant, { machine, disk, upstream, faults, onDefect }));
+  for (const [index, check] of checks.entries()) check.destination = destinations[index] as string;
+  const run = async (untilMs: number, isOver = () => false) => {
+    while (machine.now < untilMs && defects.length === 0 && !isOver()) {
+      await machine.advance(Math.min(untilMs, machine.now + STEP_MS));
+      // What a loss of power may undo has not happened yet.
+      if (disk.isSynced) for (const check of checks) check.run(callers.acknowledged.values());
+    }
+  };
+  await run(START_MS + days * DAY_MS);
+  callers.isActive = false;
+  faults.heal();
+  await run(machine.now + HEALED_MS, () => checks.every((check) => check.hasEnded()));
+  if (defects.length === 0)
+    for (const [index, check] of checks.entries())
+      check.checkEnd(callers.acknowledged.values(), (hooks[index] as Receiver).accepted);
+  machine.kill();
+  const digest = createHash('sha256')
+    .update(readFileSync(join(disk.folder, DATABASE)))
+    .digest('hex');
+  rmSync(parent, { recursive: true });
+  return {
+    defects,
+    days: (machine.now - START_MS) / DAY_MS,
+    digest,
+    counts: {
+      submissions: callers.acknowledged.size,
+      polls: upstream.polls,
+      events: checks.reduce((sum, { expected }) => sum + expected.size, 0),
+      kills: server.kills,
+    },
+    lines: server.lines,
+  };
+}

@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { find, mutate } from './mutations/mutate.ts';
+import { MUTATIONS, type Mutation } from './mutations/mutations.ts';
+import { runProcess } from './run-process.ts';
+
+const SRC = join(import.meta.dirname, '../../src');
+const TIMEOUT_MS = 180_000;
+const without = new Set<string>();
+
+it(
+  'repeats a simulation with the same seed, to the same bytes of the ledger',
+  async () => {
+    const runs = await Promise.all([1, 2].map(() => runProcess({ seed: 8, days: 0.3, without })));
+    expect(runs.map(({ defects }) => defects)).toEqual([[], []]);
+    expect(runs[1]).toEqual(runs[0]);
+  },
+  TIMEOUT_MS,
+);
+
+it(
+  'finds a deliberate bug',
+  async () => {
+    const mutation = MUTATIONS.find(({ name }) => name === 'a version is left out') as Mutation;
+    expect(await find(mutation, { seeds: [1], days: 0.3 })).toContain('follows');
+  },
+  TIMEOUT_MS,
+);
+
+it('has deliberate bugs that fit the present code, each in one place', () => {
+  const read = (file: string) => readFileSync(join(SRC, file), 'utf8');
+  for (const mutation of MUTATIONS) expect(mutate(mutation, read)).not.toBe(read(mutation.file));
+  expect(new Set(MUTATIONS.map(({ name }) => name)).size).toBe(30);
+});

@@ -1,0 +1,134 @@
+import type { Machine } from '../machine/machine.ts';
+import type { Network, Received } from '../machine/network.ts';
+import type { Random } from '../machine/random.ts';
+import { DAY_MS, DEADLINE_MS, MINUTE_MS, TENANT, TOKEN } from './server.ts';
+import type { Upstream } from './upstream.ts';
+
+export const CALLBACK_URL = 'https://caller.test';
+const OPEN = ['tracking', 'pending', 'failing'];
+const RETRY_MS = 5_000;
+const MEAN_PAUSE_MS = 10 * MINUTE_MS;
+
+/** A submission whose tracking was acknowledged. Times are outside of the machine. */
+export type Acknowledged = { tenant: string | null; id: string; at: number; isCancelled: boolean };
+
+type CallersDeps = {
+  machine: Machine;
+  network: Network;
+  upstream: Upstream;
+  random: Random;
+  without: ReadonlySet<string>;
+  onDefect: (text: string) => void;
+  /** Whether a request may be refused because the disk is full or was a moment ago. */
+  mayRefuse: () => boolean;
+};
+
+/** The clients of the server: they submit data, track it until that is acknowledged, and use the other endpoints at random. */
+export class Callers {
+  /** By tenant and id. */
+  readonly acknowledged = new Map<string, Acknowledged>();
+  isActive = true;
+  readonly #deps: CallersDeps;
+
+  constructor(deps: CallersDeps) {
+    this.#deps = deps;
+    this.#pause();
+  }
+
+  #pause(): void {
+    const { machine, random } = this.#deps;
+    machine.later(random.waitMs(MEAN_PAUSE_MS), () => {
+      if (!this.isActive) return;
+      void this.#act();
+      this.#pause();
+    });
+  }
+
+  async #act(): Promise<void> {
+    const { machine, random, upstream, without } = this.#deps;
+    const tenant = random.chance(0.3) ? TENANT : null;
+    const draw = random.next();
+    // Older ones may have been deleted.
+    const known = this.acknowledged
+      .values()
+      .filter(({ at }) => at > machine.now - DAY_MS)
+      .toArray();
+    const any = known.length > 0 ? random.pick(known) : undefined;
+    const shape = random.next();
+    if (draw < 0.55 || !any) return this.#track(tenant, [upstream.submit()], shape);
+    if (draw < 0.57) return this.submitMany();
+    if (draw < 0.6) return this.#track(tenant, [`00000000-0000-4000-8000-${random.bytes(6).toString('hex')}`], shape);
+    const path = `/v1/submissions/${any.id}`;
+    if (draw < 0.64) return this.#track(any.tenant, [any.id], shape);
+    if (draw < 0.7) return without.has('cancels') ? undefined : this.#cancel(any);
+    if (draw < 0.76) return without.has('retracks') ? undefined : this.#retrack(any);
+    if (draw < 0.84) return without.has('updates') ? undefined : this.#update(any, shape);
+    if (draw < 0.9) await this.#call(any.tenant, 'GET', path, [200, 404]);
+    else if (draw < 0.95) await this.#call(any.tenant, 'GET', `/v1/get_submission_info?submission_id=${any.id}`);
+    else
+      await this.#call(
+        tenant,
+        'GET',
+        random.pick(['/v1/submissions', '/v1/overview', '/v1/deliveries', '/v1/webhooks']),
+        [200],
+      );
+  }
+
+  /** More than the request budget allows at once. */
+  submitMany(): void {
+    const { random, upstream } = this.#deps;
+    const ids = Array.from({ length: random.between(20, 40) }, () => upstream.submit());
+    void this.#track(null, ids, random.next());
+  }
+
+  /** Repeats the request until it is acknowledged. */
+  async #track(tenant: string | null, ids: string[], shape: number): Promise<void> {
+    const options = {
+      ...(shape < 0.3 && { metadata: { order: ids.length } }),
+      ...(shape > 0.2 && shape < 0.5 && { callback_url: `${CALLBACK_URL}/${tenant}` }),
+    };
+    const response = await this.#call(tenant, 'POST', '/v1/submissions', [202], { submission_ids: ids, ...options });
+    if (response?.status !== 202) return this.#later(() => this.#track(tenant, ids, shape));
+    for (const id of ids) {
+      const key = `${tenant} ${id}`;
+      const known = this.acknowledged.get(key);
+      if (!known) this.acknowledged.set(key, { tenant, id, at: this.#deps.machine.now, isCancelled: false });
+    }
+  }
+
+  async #cancel(submission: Acknowledged): Promise<void> {
+    submission.isCancelled = true;
+    const response = await this.#call(submission.tenant, 'DELETE', `/v1/submissions/${submission.id}`, [200, 404]);
+    if (response?.status === 200 && OPEN.includes(JSON.parse(response.body).status))
+      this.#deps.onDefect(`a cancelled submission is open: ${response.body}`);
+  }
+
+  async #retrack({ tenant, id }: Acknowledged): Promise<void> {
+    await this.#call(tenant, 'POST', '/v1/submissions', [202], { submission_id: id, retrack: true });
+  }
+
+  async #update({ tenant, id }: Acknowledged, shape: number): Promise<void> {
+    const deadline = new Date(this.#deps.machine.wall() + DEADLINE_MS).toISOString();
+    const change = shape < 0.4 ? { metadata: { changed: shape } } : shape < 0.7 ? { callback_url: null } : { deadline };
+    await this.#call(tenant, 'PATCH', `/v1/submissions/${id}`, [200, 404, 409], change);
+  }
+
+  #later(run: () => Promise<void>): void {
+    this.#deps.machine.later(RETRY_MS, () => void run());
+  }
+
+  /** `expected`: the statuses that are no defect; absent: any. A server that is down or has a full disk may refuse. */
+  async #call(
+    tenant: string | null,
+    method: string,
+    path: string,
+    expected?: number[],
+    body?: unknown,
+  ): Promise<Received> {
+    const { network, onDefect, mayRefuse } = this.#deps;
+    const received = await network.call(method, path, TOKEN, body, tenant === null ? {} : { 'dawatch-tenant': tenant });
+    if (received && expected && !expected.includes(received.status) && !(received.status >= 500 && mayRefuse()))
+      onDefect(`${method} ${path} responded ${received.status}: ${received.body.slice(0, 300)}`);
+    return received;
+  }
+}

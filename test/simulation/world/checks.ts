@@ -1,0 +1,260 @@
+import type Database from 'better-sqlite3';
+import type { Status } from '../../../src/domain/submission.ts';
+import { LEGAL } from '../../support/ledger/legal.ts';
+import type { Disk } from '../machine/disk.ts';
+import type { Machine } from '../machine/machine.ts';
+import type { Acknowledged } from './callers.ts';
+import type { Faults } from './faults.ts';
+import { DAY_MS, DEADLINE_MS, fileOf, HOUR_MS, MINUTE_MS, RETENTION_DAYS } from './server.ts';
+import type { Upstream } from './upstream.ts';
+
+type HistoryRow = {
+  seq: number;
+  submissionId: string;
+  version: number;
+  at: number;
+  status: Status;
+  previous: Status | null;
+  deadlineAt: number;
+  changes: string | null;
+  content: string;
+  events: string | null;
+};
+type EventRow = { seq: number; id: string; type: string; at: number; deliveries: number };
+type UpstreamRow = { outageMs: number };
+type Known = Pick<HistoryRow, 'version' | 'status' | 'content'> & {
+  /** When its status was found changed; outside of the machine. */
+  at: number;
+  /** The total of outages when its time limits began. */
+  outageMs: number;
+};
+
+type ChecksDeps = {
+  machine: Machine;
+  disk: Disk;
+  upstream: Upstream;
+  faults: Faults;
+  onDefect: (text: string) => void;
+};
+
+/** The longest distance of two polls, and what a burst of submissions adds to it. */
+const UNPOLLED_MS = 5 * MINUTE_MS + 2 * MINUTE_MS;
+const OVERDUE_MS = 2 * MINUTE_MS;
+/** After this time every receiver is tried again: pauses take a minute at most. */
+const SENDING_MS = 3 * MINUTE_MS;
+const CALM_MS = 15 * MINUTE_MS;
+/** Steps of the clock move times of the ledger by no more than this. */
+const SKEW_MS = 3 * HOUR_MS;
+
+const HISTORY = `
+  -- New changes, each with the events about it, except those about no change of the status.
+  SELECT h.seq, s.submission_id AS submissionId, h.version, h.at, h.status, h.previous_status AS previous, h.changes,
+         s.deadline_at AS deadlineAt,
+         json_array(h.status, h.upstream_state, h.error, h.answer, h.changes) AS content,
+         (SELECT group_concat(o.type) FROM outbox o WHERE o.history_seq = h.seq AND o.type <> 'submission.stuck') AS events
+  FROM history h JOIN submissions s ON s.id = h.submission WHERE h.seq > ? ORDER BY h.seq`;
+const EVENTS = `
+  -- New events, each with the number of its deliveries to the webhook.
+  SELECT seq, id, type, at, (SELECT count(*) FROM deliveries d WHERE d.event = o.seq AND d.destination = ?) AS deliveries
+  FROM outbox o WHERE seq > ? ORDER BY seq`;
+
+const OVERDUE = `
+  -- A channel may be missing in the settings.
+  SELECT destination, min(next_at) FROM deliveries
+  WHERE state = 'waiting' AND next_at < ? AND destination NOT LIKE 'channel:%' GROUP BY destination`;
+const OPEN = `
+  SELECT (SELECT count(*) FROM submissions WHERE watched = 1)
+       + (SELECT count(*) FROM deliveries WHERE state = 'waiting')`;
+
+/** Checks one ledger for what must hold at any moment, whatever has failed. Reads only what is new. */
+export class Checks {
+  /** The newest change of each submission ever seen. */
+  readonly known = new Map<string, Known>();
+  /** The ids of all events that the webhook must receive. */
+  readonly expected = new Set<string>();
+  destination = '';
+  readonly #tenant: string | null;
+  readonly #deps: ChecksDeps;
+  #historySeq = 0;
+  #eventSeq = 0;
+  #outageMs = 0;
+  #reportedMs = 0;
+  #outSince: number | undefined;
+
+  constructor(tenant: string | null, deps: ChecksDeps) {
+    this.#tenant = tenant;
+    this.#deps = deps;
+  }
+
+  run(acknowledged: Iterable<Acknowledged>): void {
+    const db = this.#deps.disk.connection(fileOf(this.#tenant));
+    if (!db) return;
+    this.#checkHistory(db);
+    this.#checkEvents(db);
+    this.#checkOutages(db);
+    this.#checkPolling(db);
+    this.#checkDeliveries(db);
+    for (const { tenant, id } of acknowledged)
+      if (tenant === this.#tenant && !this.known.has(id))
+        this.#defect(`${id} was acknowledged, and is not in the ledger`);
+  }
+
+  #defect(text: string): void {
+    this.#deps.onDefect(`${this.#tenant ?? 'ledger'}: ${text}`);
+  }
+
+  #checkHistory(db: Database.Database): void {
+    for (const row of db.prepare(HISTORY).all(this.#historySeq) as HistoryRow[]) {
+      const { submissionId: id, status, version, previous, changes, content } = row;
+      if (row.seq !== this.#historySeq + 1) this.#defect(`change ${row.seq} follows ${this.#historySeq}`);
+      this.#historySeq = row.seq;
+      const before = this.known.get(id);
+      if (version !== (before?.version ?? 0) + 1) this.#defect(`${id}: version ${version} follows ${before?.version}`);
+      if (previous !== (before?.status ?? null))
+        this.#defect(`${id}: ${status} follows ${before?.status}, recorded as ${previous}`);
+      if (content === before?.content) this.#defect(`${id}: version ${version} repeats the one before`);
+      if (before && changes === null && !isLegal(before.status, status))
+        this.#defect(`${id}: ${status} after ${before.status}`);
+      const event = eventOf(previous, status, changes);
+      if ((row.events ?? '') !== event)
+        this.#defect(`${id}: ${status} after ${previous} has the events "${row.events ?? ''}", not "${event}"`);
+      if (status === 'finalized' && this.#deps.upstream.finalizedAt(id) === undefined)
+        this.#defect(`${id} is finalized, which is not true`);
+      this.#checkEnd(row, before);
+      const begins = previous === null || status === 'tracking' || changes !== null;
+      const outageMs = begins ? this.#reportedMs : (before?.outageMs ?? 0);
+      const at = before?.status === status ? before.at : this.#deps.machine.now;
+      this.known.set(id, { version, status, content, at, outageMs });
+    }
+  }
+
+  /** No submission ends without a reason. Outages extend its deadline. */
+  #checkEnd({ submissionId: id, status, previous, at, deadlineAt }: HistoryRow, before: Known | undefined): void {
+    if (status === previous) return;
+    if (status === 'rejected') this.#defect(`${id} was rejected`);
+    if (status === 'unknown' && this.#deps.upstream.has(id)) this.#defect(`${id} is unknown, and the upstream has it`);
+    const outageMs = this.#reportedMs - (before?.outageMs ?? this.#reportedMs);
+    if ((status === 'expired' || status === 'failed') && at < deadlineAt + outageMs)
+      this.#defect(`${id} ended ${deadlineAt + outageMs - at} ms before its deadline`);
+  }
+
+  #checkEvents(db: Database.Database): void {
+    for (const row of db.prepare(EVENTS).all(this.destination, this.#eventSeq) as EventRow[]) {
+      if (row.seq !== this.#eventSeq + 1) this.#defect(`event ${row.seq} follows ${this.#eventSeq}`);
+      this.#eventSeq = row.seq;
+      this.#note(row);
+      if (this.expected.has(row.id)) this.#defect(`two events have the id ${row.id}`);
+      if (this.destination === '') continue;
+      this.expected.add(row.id);
+      if (row.deliveries !== 1) this.#defect(`${row.type} ${row.id} has ${row.deliveries} deliveries to the webhook`);
+    }
+    const newest = db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").pluck().get() ?? 0;
+    if (newest !== this.#eventSeq) this.#defect(`the newest event is ${newest}, after ${this.#eventSeq}`);
+  }
+
+  /** Adds up the outages that were reported. */
+  #note({ type, at }: EventRow): void {
+    if (type === 'upstream.down' || type === 'upstream.unauthorized') this.#outSince ??= at;
+    if (type !== 'upstream.up' || this.#outSince === undefined) return;
+    this.#reportedMs += Math.max(0, at - this.#outSince);
+    this.#outSince = undefined;
+  }
+
+  /** The outage clock never goes back, and counts no more than what was an outage. */
+  #checkOutages(db: Database.Database): void {
+    const row = db.prepare("SELECT outage_ms AS outageMs FROM upstreams WHERE name = 'default'").get() as
+      | UpstreamRow
+      | undefined;
+    if (!row) return;
+    const { faults } = this.#deps;
+    if (row.outageMs < this.#outageMs)
+      this.#defect(`the outage clock went back from ${this.#outageMs} to ${row.outageMs}`);
+    this.#outageMs = row.outageMs;
+    const allowedMs = faults.outageMs + faults.count * 10 * MINUTE_MS + faults.runningMs();
+    if (row.outageMs < this.#reportedMs)
+      this.#defect(`outages took ${this.#reportedMs} ms, of which ${row.outageMs} count`);
+    if (row.outageMs > allowedMs) this.#defect(`outages took ${row.outageMs} ms, of at most ${allowedMs}`);
+  }
+
+  /** In calm times every open submission is polled, and what is final upstream is final here. */
+  #checkPolling(db: Database.Database): void {
+    const { machine, faults, upstream } = this.#deps;
+    const { now } = machine;
+    if (faults.disturbedAt() + CALM_MS > now) return;
+    const open = db
+      .prepare('SELECT submission_id FROM submissions WHERE watched = 1 AND finalized_at IS NULL')
+      .pluck()
+      .all() as string[];
+    for (const id of open) {
+      const polledAt = upstream.polledAt.get(id);
+      const from = Math.max(polledAt ?? 0, this.known.get(id)?.at ?? now);
+      if (now - from > UNPOLLED_MS) this.#defect(`${id} was not polled for ${Math.round((now - from) / 1_000)} s`);
+      const finalAt = upstream.finalizedAt(id);
+      if (finalAt !== undefined && now - Math.max(finalAt, from) > UNPOLLED_MS)
+        this.#defect(`${id} is final, and not recorded as final`);
+    }
+  }
+
+  /** In calm times every delivery is attempted when it is due, and none is given up before its time. */
+  #checkDeliveries(db: Database.Database): void {
+    const { machine, faults } = this.#deps;
+    const dead = db
+      .prepare("SELECT event, dead_reason FROM deliveries WHERE state = 'dead' AND destination = ?")
+      .all(this.destination);
+    if (dead.length > 0) this.#defect(`dead letters: ${JSON.stringify(dead)}`);
+    // Soon, because any new delivery to a destination wakes those that were forgotten.
+    if (faults.disturbedAt() + SENDING_MS > machine.now) return;
+    const overdue = db.prepare(OVERDUE).all(machine.wall() - OVERDUE_MS);
+    if (overdue.length > 0) this.#defect(`not attempted: ${JSON.stringify(overdue)}`);
+  }
+
+  /** Whether every submission and every delivery has ended. */
+  hasEnded(): boolean {
+    const db = this.#deps.disk.connection(fileOf(this.#tenant));
+    return db?.prepare(OPEN).pluck().get() === 0;
+  }
+
+  /** After everything has healed and time has passed: everything has ended, and as it should. */
+  checkEnd(acknowledged: Iterable<Acknowledged>, received: ReadonlyMap<string, unknown>): void {
+    const { disk, upstream } = this.#deps;
+    const db = disk.connection(fileOf(this.#tenant));
+    if (db) this.#checkLedger(db);
+    else this.#defect('the server does not run');
+    for (const { tenant, id, isCancelled, at } of acknowledged) {
+      if (tenant !== this.#tenant) continue;
+      const finalAt = upstream.finalizedAt(id);
+      const status = this.known.get(id)?.status;
+      if (finalAt !== undefined && finalAt < at + DEADLINE_MS - SKEW_MS && status !== 'finalized' && !isCancelled)
+        this.#defect(`${id} is ${status}, although it was finalized in time`);
+    }
+    for (const id of this.expected) if (!received.has(id)) this.#defect(`the event ${id} was never delivered`);
+  }
+
+  #checkLedger(db: Database.Database): void {
+    const check = db.pragma('integrity_check', { simple: true });
+    if (check !== 'ok') this.#defect(`integrity_check: ${check}`);
+    const open = db.prepare(OPEN).pluck().get();
+    if (open !== 0) this.#defect(`${open} submissions and deliveries never ended`);
+    const oldestMs = this.#deps.machine.now - RETENTION_DAYS * DAY_MS;
+    const kept = new Set(db.prepare('SELECT submission_id FROM submissions').pluck().all());
+    for (const [id, { at }] of this.known) {
+      if (!kept.has(id) && at > oldestMs + SKEW_MS) this.#defect(`${id} was deleted too early`);
+      // The newest submission of all stays.
+      if (kept.has(id) && at < oldestMs - SKEW_MS && kept.size > 1) this.#defect(`${id} is kept for too long`);
+    }
+  }
+}
+
+function isLegal(from: Status, to: Status): boolean {
+  const isRetrack = to === 'tracking' && LEGAL[from].length === 0;
+  return isRetrack || LEGAL[from].includes(to);
+}
+
+/** Returns the type of the event about a change; empty: there is none. */
+function eventOf(from: Status | null, to: Status, changes: string | null): string {
+  if (from === null) return '';
+  if (from === to) return from === 'finalized' && changes === null ? 'submission.corrected' : '';
+  if (to === 'tracking') return 'submission.retracked';
+  if (to === 'pending') return from === 'failing' ? 'submission.recovered' : '';
+  return `submission.${to}`;
+}

@@ -1,0 +1,120 @@
+import { join } from 'node:path';
+import { type App, startApp } from '../../../src/app.ts';
+import { type Config, configSchema } from '../../../src/config/schema.ts';
+import { createLog } from '../../../src/logging/logger.ts';
+import type { Disk } from '../machine/disk.ts';
+import type { Machine } from '../machine/machine.ts';
+import type { Random } from '../machine/random.ts';
+import { BUDGET, UPSTREAM_URL } from './upstream.ts';
+
+export const DAY_MS = 86_400_000;
+export const HOUR_MS = 3_600_000;
+export const MINUTE_MS = 60_000;
+export const TOKEN = 'the-admin-token-of-simulations';
+export const DATABASE = 'ledger.db';
+/** This tenant is always configured. */
+export const TENANT = 'acme';
+/** This one only sometimes. */
+const GUEST = 'guest';
+export const fileOf = (tenant: string | null) => (tenant === null ? DATABASE : `ledger.tenants/${tenant}.db`);
+export const DEADLINE_MS = 6 * HOUR_MS;
+export const RETENTION_DAYS = 2;
+export const SLACK_URL = 'https://slack.test';
+
+const NO_LIMITS = { max_open: 0, requests_per_minute: 0, weight: 1 };
+const RESTART_MS = 5_000;
+const MAX_LINES = 40;
+
+type ServerDeps = { machine: Machine; disk: Disk; random: Random; onDefect: (text: string) => void };
+
+/** The program under test, complete and unchanged, with a supervisor that starts it again whenever it ends. */
+export class SimulatedServer {
+  readonly lines: string[] = [];
+  app: App | undefined;
+  /** When the current process was started; outside of the machine. */
+  bootedAt = 0;
+  kills = 0;
+  readonly #deps: ServerDeps;
+  #hasChannel = true;
+  #hasGuest = false;
+
+  constructor(deps: ServerDeps) {
+    this.#deps = deps;
+    const { machine, disk } = deps;
+    for (const tenant of [null, TENANT, GUEST]) disk.install(fileOf(tenant));
+    machine.onKilled(() => {
+      this.kills += 1;
+      this.app = undefined;
+      machine.later(RESTART_MS, () => this.start());
+    });
+  }
+
+  start(): void {
+    const { machine, disk, random, onDefect } = this.#deps;
+    this.bootedAt = machine.now;
+    machine.boot(async () => {
+      try {
+        const app = await startApp({
+          config: this.#config(),
+          settings: { load: () => ({ config: this.#config(), settings: [], file: undefined }), onApplied() {} },
+          log: createLog(
+            { level: 'info', format: 'json', repeats_per_minute: 0 },
+            { write: (line) => this.#log(line) },
+          ),
+          clock: machine.clock,
+          random: random.next,
+          onNewKey() {},
+          onSyncFailed: () => machine.kill(),
+        });
+        if (machine.isAlive) this.app = app;
+      } catch (error) {
+        if (machine.isAlive && !disk.isFull) onDefect(`the server did not start: ${error}`);
+        machine.kill();
+      }
+    });
+  }
+
+  /** Stops the process as SIGTERM does. */
+  async stop(): Promise<void> {
+    const { app } = this;
+    this.app = undefined;
+    await app?.close();
+    this.#deps.machine.kill();
+  }
+
+  /** Adds or removes the channel or the tenant `guest`. */
+  async reload(): Promise<void> {
+    const { machine, disk, random, onDefect } = this.#deps;
+    if (random.chance(0.5)) this.#hasChannel = !this.#hasChannel;
+    else this.#hasGuest = !this.#hasGuest;
+    try {
+      const result = await this.app?.reload({ name: 'SIGHUP', credentialId: null, address: null });
+      if (result?.kind === 'refused' && machine.isAlive && !disk.isFull) onDefect(`reload refused: ${result.reason}`);
+    } catch (error) {
+      if (machine.isAlive && !disk.isFull) onDefect(`reload failed: ${error}`);
+    }
+  }
+
+  #log(line: string): void {
+    this.lines.push(`${new Date(this.#deps.machine.now).toISOString()} ${line.trim()}`);
+    if (this.lines.length > MAX_LINES) this.lines.shift();
+  }
+
+  #config(): Config {
+    const slack = { type: 'slack', url: `${SLACK_URL}/services/1`, gather_s: 5 };
+    const everything = { types: ['*'], channels: ['slack'] };
+    return configSchema.parse({
+      server: { port: 0, shutdown_s: 5 },
+      database: join(this.#deps.disk.folder, DATABASE),
+      auth: { admin_token: TOKEN },
+      limits: { requests_per_minute: 0 },
+      upstreams: { default: { url: UPSTREAM_URL, api_key: 'key', budget: BUDGET } },
+      submissions: { recheck_after_s: 60, deadline_s: DEADLINE_MS / 1_000 },
+      tenants: { [TENANT]: NO_LIMITS, ...(this.#hasGuest && { [GUEST]: NO_LIMITS }) },
+      retention: { submissions_days: RETENTION_DAYS, events_days: RETENTION_DAYS - 1 },
+      deliveries: { keep_s: (RETENTION_DAYS * DAY_MS) / 1_000 },
+      alerts: { check_s: 300 },
+      ...(this.#hasChannel && { channels: { slack }, routes: [everything] }),
+    });
+  }
+}
