@@ -75,12 +75,11 @@ describe('matching a regular expression takes time linear in the length of a tex
   it('the search finds all expressions', () => {
     expect(found.length).toBeGreaterThan(60);
     const made = files.filter((file) => expressionsOf(file).made > 0);
-    // Names of dawatch and of its metrics, and texts of Redis; secrets and personal values are covered below.
+    // Names of dawatch, and texts of Redis; secrets and personal values are covered below.
     expect(made.toSorted()).toEqual([
       'domain/audit/personal-value.ts',
       'domain/redaction.ts',
       'engines/bullmq/redis-info.ts',
-      'http/metrics/metrics.ts',
       'ledger/maintenance/erasure-check.ts',
     ]);
   });
