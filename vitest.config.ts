@@ -6,8 +6,6 @@ import { RetryReporter } from './test/support/retry-reporter.ts';
 
 /** The files that take longest on an idle machine. */
 const LONGEST = [
-  '/dashboard/accessibility.test.ts',
-  '/dashboard/',
   '/scenarios/reload.test.ts',
   '/redis-link.test.ts',
   '/pacing/policy/',

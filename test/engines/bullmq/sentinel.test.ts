@@ -23,21 +23,6 @@ describe.skipIf(isRedisMissing())('a primary behind Sentinels', () => {
     expect(worker.polled).toEqual(['a']);
   });
 
-  test('that hangs is left for the one that replaces it', async () => {
-    const redis = await sentinelsForTest();
-    const server = openEngine(redis.address);
-    const worker = openWorker(redis.address);
-    await server.sees(1);
-    const former = await redis.primary();
-    former.pause();
-    await redis.replaced(former);
-    await server.isUp();
-    await server.sees(1);
-    // The connection on which the worker waits for jobs is silent for up to 25 s before it is replaced.
-    const poll = () => server.engine.poll({ upstream: 'default', submissionIds: ['a'] }, () => undefined);
-    await vi.waitUntil(() => poll().then(() => worker.polled.includes('a')), { timeout: 90_000, interval: 500 });
-  }, 120_000);
-
   test('with another password of the Sentinels is reported as refused, without the password', async () => {
     const redis = await sentinelsForTest({ sentinelPassword: 'of-sentinels' });
     const server = openEngine({ ...redis.address, sentinel_password: 'a-wrong-one' });
