@@ -53,7 +53,7 @@ export type AppDeps = {
   log: Log;
   clock: Clock;
   random: () => number;
-  /** Called if the disk failed to take what was committed: the process must end at once. Default: the error is uncaught. */
+  /** Called if the disk failed to store committed data. The process must then end at once. Default: the error is uncaught. */
   onSyncFailed?: (error: unknown) => void;
   /** Receives the service key that is generated if none is configured. It is stored only as a hash. */
   onNewKey: (key: string) => void;
@@ -208,7 +208,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   }
 }
 
-/** Returns why this server does not do its work; undefined: it writes its ledgers, and polls every upstream when a poll is due. */
+/** Returns why this server does not work; undefined if it can write its ledgers and all its poll loops run. */
 function defectOf(services: Services, tenants: Tenants, clock: Clock): string | undefined {
   const all = [
     { of: '', services },

@@ -7,7 +7,7 @@ import { toJson } from './output/json.ts';
 const TIMEOUT_MS = 20_000;
 const PAUSE_MS = 100;
 
-/** Returns a delivery after its first attempt, or as it is after 20 s. */
+/** Waits up to 20 s for the first attempt of a delivery, and returns the delivery. */
 export async function firstAttempt(client: DawatchClient, { id }: Delivery): Promise<DeliveryDetails> {
   const endsAt = performance.now() + TIMEOUT_MS;
   for (;;) {

@@ -9,9 +9,9 @@ export const ExitCode = {
   unexpected: 1,
   /** Invalid arguments, input or settings, or the server refused the request. */
   usage: 2,
-  /** All submissions ended, but not all of them as finalized; or ids to track had ended already. */
+  /** All submissions ended, but not all as finalized; or some of the ids to track had already ended. */
   notFinalized: 3,
-  /** A check found something that must not be. */
+  /** A check found a violation. */
   mismatch: 3,
   /** The timeout expired. */
   timeout: 4,

@@ -82,7 +82,7 @@ function bytesOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** Tracks a batch. Retries while the server is busy: it then accepts nothing of the batch and sends Retry-After. */
+/** Tracks a batch. Retries while the server is busy: a busy server accepts no part of the batch and sends Retry-After. */
 async function track(
   client: DawatchClient,
   batch: readonly GivenSubmission[],

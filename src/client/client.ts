@@ -100,7 +100,7 @@ export class DawatchClient {
     return this.#request<SubmissionWithHistory>('GET', pathOf(submissionId));
   }
 
-  /** Returns a submission with its history, unless it still has this `etag`, which an earlier call returned. */
+  /** Returns a submission with its history, if it has changed since the call that returned this `etag`. */
   async getIfChanged(submissionId: string, etag?: string | null): Promise<SubmissionIfChanged> {
     const headers = { ...this.#headers, ...(etag && { 'if-none-match': etag }) };
     const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
@@ -111,8 +111,8 @@ export class DawatchClient {
   }
 
   /**
-   * Returns a page of submissions that match the filter, newest first; with a time in the order of that time, with `prefix` in the
-   * order of ids. `limit`: 1 to 1,000, default 100. `cursor`: `next_cursor` of the previous page. A page may have fewer submissions
+   * Returns a page of submissions that match the filter, newest first. Filters by a time order the page by that time, and `prefix`
+   * orders it by id. `limit`: 1 to 1,000, default 100. `cursor`: `next_cursor` of the previous page. A page may have fewer submissions
    * although more follow: use `listAll`, or continue until `next_cursor` is null.
    */
   list(query: SubmissionQuery = {}): Promise<SubmissionPage> {

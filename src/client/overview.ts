@@ -50,7 +50,7 @@ export type Overview = {
   workers: number | null;
 };
 
-/** A question to `report`. Days are UTC days such as "2026-01-31". */
+/** Parameters of `report`. Days are UTC days such as "2026-01-31". */
 export type ReportQuery = {
   /** Default: 29 days before `to`. */
   from?: string;
@@ -82,9 +82,9 @@ export type ReportSums = {
   fees: string;
   /** Like `fees`. */
   data_billed: string;
-  /** Finalized submissions without integers there, which count as 0. */
+  /** Finalized submissions whose fees or billed data are not integers. They count as 0. */
   without_billing: number;
-  /** Submissions that were known as final in time, and those that were not; null: no objective. */
+  /** Numbers of submissions that were known as final in time, and of those that were not; null: no objective. */
   objective: { good: number; bad: number } | null;
 };
 
@@ -97,7 +97,7 @@ export type Report = {
   metadata_key: string | null;
   /** The report contains the changes before this time. */
   counted_until: string;
-  /** By start and group. `group`: null: all, none, or, with `other`, the values beyond the first 100 of a day. */
+  /** In the order of start and group. `group` is null for all submissions, for those without a value and, if `other`, for the values beyond the first 100 of a day. */
   rows: ({ start: string; group: string | null; credential_id: number | null; other: boolean } & ReportSums)[];
   total: ReportSums;
   /** The service level objectives now. Budgets are of 30 days. */
@@ -120,7 +120,7 @@ export type TenantState = {
   name: string;
   max_open: number | null;
   requests_per_minute: number | null;
-  /** Its share of an exhausted request budget, relative to the weights of the others. */
+  /** Its share of an exhausted request budget, relative to the weights of other tenants. */
   weight: number;
   /** Open submissions, which count for `max_open`. */
   open: number;

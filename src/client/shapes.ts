@@ -35,11 +35,11 @@ export type Submission = {
   deadline_at: string;
   /** Number of polls. */
   polls: number;
-  /** Time of the newest response to a poll; null: it has not been polled since it is tracked. */
+  /** Time of the newest response to a poll; null: no poll since tracking began. */
   last_polled_at: string | null;
   /** Earliest time of the next poll; null: none is planned, as for a final submission. */
   next_poll_at: string | null;
-  /** Since when the upstream has responded "not found"; null: it found it, or has not responded. */
+  /** Since when the upstream has responded "not found"; null: it has found the submission, or has not responded. */
   not_found_since: string | null;
   /** Seconds for which "not found" means "not yet". */
   unknown_grace_s: number;
@@ -98,9 +98,9 @@ export type SubmissionFilter = {
   /** The time of the final status. */
   ended_since?: string | undefined;
   ended_until?: string | undefined;
-  /** The beginning of the ids; of UUIDs in any case. */
+  /** Beginning of the id; for UUIDs in upper or lower case. */
   prefix?: string | undefined;
-  /** A part of the ids, or of values of the metadata at any depth, in any case; up to 128 characters. Has no index. */
+  /** Part of the id, or of a metadata value at any depth, in upper or lower case; up to 128 characters. Has no index. */
   search?: string | undefined;
 };
 
@@ -117,11 +117,11 @@ export type TrackOptionName = 'deadline' | 'unknown_grace_s' | 'stuck_after_s' |
 export type Tracked = {
   /** Newly tracked. */
   accepted: number;
-  /** Open already, and unchanged. */
+  /** Were already open, and are unchanged. */
   already_tracked: number;
-  /** Ended already, and unchanged; not included in `already_tracked`. */
+  /** Had already ended, and are unchanged; not included in `already_tracked`. */
   already_final: number;
-  /** Ended before, and tracked again. */
+  /** Had ended, and are tracked again. */
   retracked: number;
   /** In the order of the request, without duplicates. `not_applied`: options that differ from those of an unchanged submission. */
   submissions: (Submission & { not_applied?: TrackOptionName[] | undefined })[];
@@ -145,7 +145,7 @@ export type TrackOptions = {
   callback_url?: string;
   /** The trace context of the caller, as in W3C Trace Context. Used if the server exports traces. */
   traceparent?: string;
-  /** Tracks ids again that ended as failed, unknown, rejected, expired or cancelled. */
+  /** Whether ids that ended as failed, unknown, rejected, expired or cancelled are tracked again. */
   retrack?: boolean;
   /** For an import: since when another system has tracked it, ISO 8601. Not in the future. */
   tracked_at?: string;
@@ -192,13 +192,13 @@ export type AuditEntry = {
   email_hash: string | null;
   email_masked: string | null;
   email_salt: string | null;
-  /** SHA-256 of the three fields before it, which stays when they are erased. */
+  /** SHA-256 of the three preceding fields; stays when they are erased. */
   email_digest: string | null;
-  /** SHA-256 of the hash before it and of this entry; null only if something else wrote the entry. */
+  /** SHA-256 of the preceding entry's hash and of this entry; null only if another program wrote the entry. */
   hash: string | null;
 };
 
-/** What an erasure changed or deleted, as numbers of rows. /openapi.json documents each field. */
+/** Numbers of rows that an erasure changed or deleted. /openapi.json documents each field. */
 export type Erased = {
   erased: {
     submissions: number;
@@ -210,7 +210,7 @@ export type Erased = {
     audit_persons: number;
     people: number;
   };
-  /** false: a reader kept the write-ahead log, which has earlier rows. Repeat the erasure. */
+  /** false: a reader prevented that the write-ahead log, which has earlier rows, was truncated. Repeat the erasure. */
   log_truncated: boolean;
   /** Copies that must be deleted elsewhere. */
   not_covered: string[];
@@ -234,7 +234,7 @@ export type AuditQuery = {
   cursor?: string;
 };
 
-/** The result of checking the audit. `entries`: if it is not intact, those before the first wrong one. */
+/** The result of checking the audit. `entries`: number of entries; if the audit is not intact, of those before the first wrong one. */
 export type AuditVerification = {
   intact: boolean;
   entries: number;

@@ -33,7 +33,7 @@ export async function* bytesOf(
   response: Response,
   onChunk: () => void = () => undefined,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  // Not every browser can iterate over a stream.
+  // Some browsers cannot iterate over a stream.
   const reader = response.body?.getReader();
   try {
     for (let read = await reader?.read(); read?.value; read = await reader?.read()) {
@@ -43,7 +43,7 @@ export async function* bytesOf(
   } catch (error) {
     throw new ConnectionError('the connection was lost', { cause: error });
   } finally {
-    // The rest is not read if the iteration is abandoned.
+    // Stops reading when the caller abandons the iteration.
     await reader?.cancel().catch(() => undefined);
   }
 }

@@ -69,11 +69,11 @@ export const configSchema = settingsSchema.superRefine(
       if (Object.values(oidc.roles).every((values) => values.length === 0))
         refuse(
           ['oidc', 'roles'],
-          'must give a role to at least one value of the claim; without a role nobody can sign in',
+          'must give a role to at least one value of the claim; otherwise all sign-ins are refused',
         );
     }
     if (Object.hasOwn(tenants, NO_TENANT))
-      refuse(['tenants', NO_TENANT], `must have another name: ${NO_TENANT} is reserved for what belongs to no tenant`);
+      refuse(['tenants', NO_TENANT], `must have another name: ${NO_TENANT} is reserved for data without a tenant`);
     if (Object.hasOwn(channels, 'queue'))
       refuse(['channels', 'queue'], 'must have another name: queue is reserved for the queue in Redis');
     for (const [index, route] of routes.entries())

@@ -2,7 +2,7 @@ import type { TracerSettings } from '../platform/tracing/tracer.ts';
 
 type Environment = Record<string, string | undefined>;
 
-/** JSON is sent in either case: receivers of protobuf accept it at the same URL. */
+/** Both values send JSON: receivers of protobuf accept it at the same URL. */
 const PROTOCOLS = ['http/json', 'http/protobuf'];
 const TIMEOUT_MS = 10_000;
 const MAX_TIMEOUT_MS = 600_000;
@@ -11,9 +11,9 @@ const MAX_TIMEOUT_MS = 600_000;
 export type TracingProblem = { variable: string; reason: string };
 
 /**
- * Returns the settings of OpenTelemetry from its own variables; undefined: tracing is off, because there is no endpoint, a
- * variable disables it, or one cannot be used, which `onProblem` reports. Clusters set these variables for all their containers,
- * so none of them prevents a start.
+ * Returns the settings of OpenTelemetry from its own variables. Returns undefined if tracing is off: there is no endpoint, a
+ * variable disables tracing, or a variable is unusable, which is reported to `onProblem`. Clusters set these variables for all
+ * their containers, so an unusable variable does not prevent a start.
  */
 export function tracingSettings(
   env: Environment,

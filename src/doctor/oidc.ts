@@ -3,7 +3,7 @@ import { detailOf, discover } from '../http/session/provider.ts';
 import { type Finding, ok, problem, reported, warning } from './finding.ts';
 import { settingName } from './settings.ts';
 
-/** Checks that the provider responds and is the one of the settings. Its secret can only be checked by a sign-in. */
+/** Checks that the provider responds and has the configured issuer. The client secret can only be checked by a sign-in. */
 export async function checkProvider({ oidc, server }: Config, limitMs: number): Promise<Finding[]> {
   const issuer = settingName('oidc.issuer');
   try {

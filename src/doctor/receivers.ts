@@ -73,7 +73,7 @@ export async function checkChannel(
   return [warning(about, `${host} is unreachable: ${reached.error}`, advice), ...letters];
 }
 
-/** Checks that the service behind the heartbeat can be connected to. Calls nothing: a call would count as a sign of life. */
+/** Checks that the host of the heartbeat accepts connections. Sends no request, because a request would count as a heartbeat. */
 export async function checkHeartbeat(url: string, { limitMs, signal }: Limits): Promise<Finding[]> {
   const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
   const { host } = new URL(url);

@@ -1,4 +1,4 @@
-/** What a response tells about when the next request may be sent; `throttled`: the upstream refuses more requests for now. */
+/** The wish of an upstream about the time of the next request, from a response; `throttled`: the upstream refuses more requests for now. */
 export type PauseRequest = { kind: 'throttled' | 'unavailable'; retryAfterMs: number | null };
 
 /** Upper limit of a Retry-After header. */

@@ -16,7 +16,7 @@ export function unreadableReporter(report: ReportUnreadable, kind: UnreadableRow
   };
 }
 
-/** Returns the value of stored JSON; undefined if it is unreadable or has more than `levels`. */
+/** Returns the value of stored JSON; undefined if it is unreadable or nested deeper than `levels`. */
 export function readStored(text: string, levels = MAX_NESTING): { value: unknown } | undefined {
   if (isTextTooDeep(text, levels)) return undefined;
   try {

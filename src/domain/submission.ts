@@ -35,7 +35,7 @@ export function isFinal(status: Status): boolean {
   return finals.has(status);
 }
 
-/** Whether a submission in this status can be tracked again. A finalized one cannot: its status is the upstream's last word. */
+/** Whether a submission in this status can be tracked again. A finalized one cannot, because the chain does not revert it. */
 export function canRetrack(status: Status): boolean {
   return isFinal(status) && status !== Status.finalized;
 }
@@ -61,7 +61,7 @@ export function uuidPrefix(prefix: string): string | undefined {
 
 /** All ids except `.` and `..`, which HTTP clients remove from a path before they send it, however they are encoded. */
 export const REACHABLE_ID_PATTERN = /^(?!\.\.?$)/;
-export const UNREACHABLE_ID_REASON = 'the ids . and .. can not be tracked: no URL leads to them';
+export const UNREACHABLE_ID_REASON = 'the ids . and .. cannot be tracked: no URL leads to them';
 
 /** The options of a tracking request, named as in its body. */
 export const TRACK_OPTIONS = ['deadline', 'unknown_grace_s', 'stuck_after_s', 'metadata', 'callback_url'] as const;
@@ -81,25 +81,25 @@ export type TrackRequest = {
   callbackUrl: string | null;
   /** The time that `graceEndsAt` and `stuckAt` are counted from, shortly before the commit; absent: the time of the commit. */
   requestedAt?: number;
-  /** Whether a submission that has ended, but is not finalized, is tracked again. */
+  /** Whether the submission is tracked again if it has ended with a status other than finalized. */
   retrack?: boolean;
-  /** The options that the client named; the others are defaults. Absent: none. */
+  /** The options that the client set explicitly; the others have defaults. Absent: none. */
   named?: readonly TrackOption[];
   /** For an import: since when another system has tracked it. Absent: it is tracked from the commit on. */
   trackedAt?: number;
   /** The id of the client's credential, or one of CONFIGURED_CREDENTIALS. null or absent: the request did not come over HTTP. */
   credential?: number | null;
-  /** Of the sampled span of its intake, stored beside the submission. */
+  /** Trace context of the sampled span of its intake; stored beside the submission. */
   traceparent?: string | undefined;
 };
 
-/** The numbers of credentials in the settings, where those in the ledger have their ids. */
+/** Ids for the credentials in the settings, which have no id in the ledger. */
 export const CONFIGURED_CREDENTIALS = { service: 0, admin: -1 } as const;
 
 /** A submission in the ledger. Times are epoch milliseconds. */
 export type Submission = Omit<TrackRequest, 'requestedAt' | 'retrack' | 'named' | 'credential' | 'traceparent'> & {
   status: Status;
-  /** When tracking began, the last time if it was tracked again. */
+  /** When tracking began; if the submission was tracked again, when it last began. */
   trackedAt: number;
   finalizedAt: number | null;
   /** When the newest recorded observation was made. */
@@ -108,13 +108,13 @@ export type Submission = Omit<TrackRequest, 'requestedAt' | 'retrack' | 'named' 
   noResponseSince: number | null;
   /** For how long trusted responses have confirmed "not found"; null: there was none. */
   notFoundMs: number | null;
-  /** Since when the upstream has not found it; null: the newest definite response found it, or there was none. */
+  /** Since when the upstream has not found it; null if the newest definite response found it, or if there was none. */
   notFoundSince: number | null;
   /** Number of requests for it. */
   polls: number;
   /** The upstream's total of outages when tracking began; later outages move the deadline and `stuckAt`. */
   outageMsBefore: number;
-  /** The same when its deadline was last changed; null: never. */
+  /** The upstream's total of outages when the deadline was last changed; null: never. */
   deadlineOutageMsBefore: number | null;
   stuck: boolean;
   /** Whether it is still polled: it is open, or finalized and awaits its recheck. */
@@ -155,6 +155,6 @@ export type HistoryEntry = {
   upstreamState: string | null;
   error: string | null;
   envelope: string | null;
-  /** The options that a client changed; null: this is no such change. */
+  /** The options that a client changed; null for any other change. */
   changes: OptionChanges | null;
 };

@@ -7,7 +7,7 @@ export function iso(ms: number): string {
   const whole = Math.trunc(ms);
   const second = Math.floor(whole / 1_000);
   const milliseconds = whole - second * 1_000;
-  // Date refuses what is not a time.
+  // Date throws a RangeError for an invalid time.
   const prefix = formatted.get(second) ?? formatSecond(whole, second);
   return `${prefix}${String(milliseconds).padStart(3, '0')}Z`;
 }

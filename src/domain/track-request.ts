@@ -20,7 +20,7 @@ const MAX_LIMIT_S = 366 * 86_400;
 const DAY_MS = 86_400_000;
 /** Earliest `tracked_at`: ten years ago. */
 const MAX_TRACKED_DAYS = 3_660;
-/** A `tracked_at` that is ahead by less counts as now, because the clocks of client and server differ. */
+/** A `tracked_at` in the future by less than this counts as now, because the clocks of client and server differ. */
 const MAX_AHEAD_MS = 60_000;
 
 export const submissionIdSchema = z
@@ -42,7 +42,7 @@ export const optionFields = {
     'Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply',
   ),
   stuck_after_s: secondsSchema.describe('Seconds after which an open submission is reported as stuck'),
-  // A record would leave out the name __proto__.
+  // z.record() would drop the name __proto__.
   metadata: (z.unknown() as z.ZodType<Record<string, unknown>>)
     .superRefine((given, context) => {
       const message = metadataRefusal(given);
@@ -151,14 +151,14 @@ type TrackContext = {
   credential: number | null;
 };
 
-/** `field`: the invalid one, as a JSON pointer into the body without its first slash. */
+/** `field`: the invalid field, as a JSON pointer into the body without its first slash. */
 type Invalid = { kind: 'invalid'; field: string; reason: string };
 
 export type TrackRequests =
   | {
       kind: 'requests';
       requests: TrackRequest[];
-      /** Returns where the body has an option of a request, as a JSON pointer without its first slash. */
+      /** Returns the place of a request's option in the body, as a JSON pointer without its first slash. */
       fieldOf: (index: number, option: keyof TrackItem) => string;
     }
   | Invalid;
@@ -182,7 +182,7 @@ export function toTrackRequests(body: TrackBody, context: TrackContext): TrackRe
 
 function toItemRequests(items: readonly TrackItem[], shared: Options, context: TrackContext): TrackRequests {
   const requests: TrackRequest[] = [];
-  /** The position of the item of each request. */
+  /** For each request, the position of its item in the body. */
   const positions: number[] = [];
   const positionOf = new Map<string, number>();
   const fieldAt = (position: number, option: string) =>
@@ -204,7 +204,7 @@ function toItemRequests(items: readonly TrackItem[], shared: Options, context: T
   return { kind: 'requests', requests, fieldOf: (index, option) => fieldAt(positions[index] ?? 0, option) };
 }
 
-/** Returns whether two items of one id may be merged. With different options, either could be meant. */
+/** Returns whether two items with one id have the same options, so that they may be merged. */
 export function hasSameOptions(one: TrackItem | undefined, other: TrackItem): boolean {
   return isSameJson({ ...one, submission_id: '' }, { ...other, submission_id: '' });
 }
@@ -235,7 +235,7 @@ function toRequestOptions(options: Options, context: TrackContext): Omit<TrackRe
   };
 }
 
-/** Returns the option whose time is not allowed at `now`, and why; undefined: there is none. */
+/** Returns the first option whose time is not allowed at `now`, and the reason; undefined if all are allowed. */
 export function findWrongTime(
   { deadline, tracked_at }: Options,
   now: number,
@@ -273,7 +273,7 @@ function fitsForAll({ submission_ids, submissions, metadata }: MetadataSource): 
   return bytes <= MAX_TOTAL_METADATA_BYTES;
 }
 
-/** Returns why metadata cannot be stored; undefined if they can. */
+/** Returns the reason why metadata cannot be stored; undefined if it can. */
 function metadataRefusal(given: unknown): string | undefined {
   if (!isObject(given)) return typeReason('object', given);
   if (isTooDeep(given)) return DEEP_METADATA_REASON;

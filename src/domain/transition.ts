@@ -52,7 +52,7 @@ export type TransitionContext = {
   recheck: boolean;
 };
 
-/** The context of a request of a client, to which no time limit applies. */
+/** The context of a client's request, to which time limits do not apply. */
 export function contextWithoutLimits(now: number): TransitionContext {
   return {
     now,
@@ -95,7 +95,7 @@ const CONFIRMED_MS = 2 * 60_000;
 /** Upper limit of a counted interval between two polls: longer intervals have other causes, such as an exhausted budget. */
 const LONGEST_INTERVAL_MS = 5 * 60_000;
 
-/** An observation, or a client cancels the submission or tracks it again. */
+/** The cause of a transition: an observation, or a client that cancels the submission or tracks it again. */
 export type TransitionInput = Observation | { kind: 'cancel'; at: number } | { kind: 'retrack'; at: number };
 
 /** Computes all statuses: a pure function of the submission, the input and the context. */
@@ -122,7 +122,7 @@ export function transition(
   return result;
 }
 
-/** Begins the tracking of an ended submission anew. An open or finalized submission is unchanged. */
+/** Tracks an ended submission again. An open or finalized submission is unchanged. */
 function retrack({ status, watched, noResponseSince, notFoundMs, notFoundSince }: Submission): TransitionResult {
   if (!canRetrack(status))
     return { change: null, watched, becameStuck: false, noResponseSince, notFoundMs, notFoundSince };

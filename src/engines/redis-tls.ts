@@ -36,11 +36,11 @@ export function refreshTls(tls: RedisTls, files: RedisTlsFiles): void {
   try {
     Object.assign(tls, readTls(files));
   } catch {
-    // Files may be replaced one after the other: the next attempt reads them again.
+    // The files may be replaced one after the other. The next attempt reads them again.
   }
 }
 
-/** Returns why the files are unusable, or undefined. */
+/** Returns the reason why the files are unusable; undefined if they are usable. */
 export function problemOfTls(files: RedisTlsFiles): string | undefined {
   try {
     readTls(files);

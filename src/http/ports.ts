@@ -31,7 +31,7 @@ export type TrackCall = { body: TrackBody; credential: number | null };
 /** A call that waits for the ledger, and the tracker of its tenant. */
 export type QueuedCall = TrackCall & { tracker: { trackBatch(calls: readonly TrackCall[]): TrackRequestResult[] } };
 
-/** `field`: where the body has the cause, as a JSON pointer without its first slash. */
+/** `field`: place of the cause in the body, as a JSON pointer without its first slash. */
 export type TrackRequestResult =
   | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
   | { kind: 'conflict'; field: string; submission: Submission }
@@ -56,7 +56,7 @@ export function clientOf(caller: Caller | undefined): string {
   return caller === undefined ? '' : `${caller.id ?? caller.name}`;
 }
 
-/** Returns the number under which the ledger stores who tracked a submission; null: not known. */
+/** Returns the number that the ledger stores as the tracking credential of a submission; null: not known. */
 export function credentialNumber(caller: Caller | undefined): number | null {
   if (!caller) return null;
   return caller.id ?? CONFIGURED_CREDENTIALS[caller.role === 'admin' ? 'admin' : 'service'];

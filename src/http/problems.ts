@@ -108,7 +108,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
 /** Time after which some of the open submissions have probably become final, in ms. */
 const QUOTA_RETRY_MS = 60_000;
 
-/** Refuses what would exceed the quota of open submissions of a tenant. */
+/** Responds to a request that would exceed the quota of open submissions of a tenant. */
 export function sendOverQuota(reply: FastifyReply, { open, max, begins }: QuotaExcess): FastifyReply {
   setRetryAfter(reply, begins > max ? null : QUOTA_RETRY_MS);
   const detail = `${open} of at most ${max} submissions are open (max_open of the tenant), and the request would add ${begins}; nothing was accepted`;
@@ -196,7 +196,7 @@ const BODY_REFUSALS: Record<string, (request: FastifyRequest) => string> = {
 };
 
 function detailOf(error: FastifyError, request: FastifyRequest): string {
-  return BODY_REFUSALS[error.code]?.(request) ?? 'the request can not be read';
+  return BODY_REFUSALS[error.code]?.(request) ?? 'the request cannot be read';
 }
 
 function isClientError(status: number): status is ProblemStatus & (400 | 408 | 413 | 415) {

@@ -22,7 +22,7 @@ export function parseQuery(text: string): Parameters | Record<string, Parameters
   const fields = given.filter(isField).map(([name, value]) => [name.slice(METADATA_PREFIX.length), value]);
   const others = Object.fromEntries(given.filter((entry) => !isField(entry)));
   if (fields.length === 0) return others;
-  // Both forms together are neither text nor a valid object.
+  // A query with both forms yields a list, which the schema refuses.
   return { ...others, metadata: 'metadata' in others ? [] : Object.fromEntries(fields) };
 }
 
@@ -37,12 +37,12 @@ export const wholeNumber = ({ min, max }: { min: number; max: number }) => {
     .meta(integer({ minimum: min, maximum: max }));
 };
 
-/** Metadata of a parameter that is a whole number: text in the request, an integer in the OpenAPI document. */
+/** Schema metadata of a whole number parameter, which is text in the request and an integer in the OpenAPI document. */
 export function integer(limits: { minimum: number; maximum?: number }) {
   return { type: 'integer', pattern: undefined, ...limits };
 }
 
-/** A path parameter that is the number of a row. `of`: for messages, such as "a mute". */
+/** A path parameter that is the number of a row. `of`: the kind of row for messages, such as "a mute". */
 export const rowId = (of: string, example: string) =>
   z
     .string()

@@ -58,7 +58,7 @@ import { selectTenant, type TenantDirectory } from './tenants/tenant.ts';
 import { TenantRoutes } from './tenants/tenant-routes.ts';
 import { compileValidator } from './validation.ts';
 
-/** The services are those of what belongs to no tenant. */
+/** The services are those for data without a tenant. */
 export type HttpDeps = Services & {
   config: Config;
   /** The settings in force, which a reload changes. */
@@ -103,7 +103,7 @@ const COMPILERS = {
 /** Builds the server. The caller starts and closes it. Hooks run in the order of the calls below. */
 export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const { metrics, tenants } = deps;
-  // Has the credentials of all tenants, in which a request finds its tenant.
+  // Contains the credentials of all tenants, which determine the tenant of a request.
   const { ledger } = deps;
   const { server, limits, reports } = deps.config;
   const objectives = objectivesOf(deps.config);

@@ -17,9 +17,9 @@ import type { EventFeed } from './feed/event-feed.ts';
 import type { RollingHour } from './metrics/rolling-hour.ts';
 import type { ChannelDescription, TrackCall, TrackRequestResult, UpdateRequestResult } from './ports.ts';
 
-/** What the routes of a tenant, or of what belongs to none, work with. */
+/** The services of the routes, for one tenant or for data without a tenant. */
 export type Services = {
-  /** null: what belongs to no tenant. */
+  /** null: data without a tenant. */
   tenant: string | null;
   ledger: Ledger;
   watcher: Watcher;
@@ -54,13 +54,13 @@ export function trackerOf(deps: {
     stuckAfterMs: config.submissions.stuck_after_s * 1_000,
   };
   const hasUpstream = (name: string) => watcher.hasUpstream(name);
-  // Without tracing, a trace context would be stored for nothing.
+  // Without tracing, a stored trace context has no use.
   const storable = (body: TrackBody) =>
     deps.isTraced || body.traceparent === undefined ? body : { ...body, traceparent: undefined };
   const requestsOf = ({ body, credential }: TrackCall) =>
     toTrackRequests(storable(body), { now: clock.now(), defaults, hasUpstream, refusalOf, credential });
   return {
-    /** Holds a place for a submission whose id is not known yet; see OpenQuota. */
+    /** Reserves a place in the quota for a submission whose id is not known yet; see OpenQuota. */
     hold: () => quota.hold(),
     /** `credential`: the number of the credential; null for a request that did not come over HTTP. */
     track(body: TrackBody, credential: number | null = null): TrackRequestResult {
@@ -71,7 +71,7 @@ export function trackerOf(deps: {
       const parsed = toOptionsPatch(body, { now: clock.now(), refusalOf });
       return parsed.kind === 'invalid' ? parsed : watcher.update(submissionId, parsed.patch, actor);
     },
-    /** Tracks each request for itself, all in one commit. */
+    /** Tracks each request independently, all in one commit. */
     trackBatch(calls: readonly TrackCall[]): TrackRequestResult[] {
       const parsed = calls.map(requestsOf);
       const valid = parsed.flatMap((one) => (one.kind === 'requests' ? [one.requests] : []));
@@ -82,7 +82,7 @@ export function trackerOf(deps: {
   };
 }
 
-/** Adds to a refusal where the body has its cause. */
+/** Adds the place of the cause in the body to a refusal. */
 function located({ fieldOf }: Extract<TrackRequests, { kind: 'requests' }>, result: TrackResult): TrackRequestResult {
   switch (result.kind) {
     case 'tracked':

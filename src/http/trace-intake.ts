@@ -11,7 +11,7 @@ type Intake<Result> = {
   describe: (result: Result) => { error?: string | undefined; attributes?: SpanAttributes };
 };
 
-/** Takes submissions within a span that is a part of the caller's trace. */
+/** Accepts submissions within a span that belongs to the caller's trace. */
 export async function traceIntake<Result>(
   tracer: Tracer | undefined,
   request: FastifyRequest,

@@ -77,7 +77,7 @@ export function logAttempt(log: Log): (attempted: AttemptReport) => void {
   };
 }
 
-/** Returns a listener that writes a line when heartbeats begin to fail, begin to be withheld, and are accepted again. */
+/** Returns a listener that logs the first failed, the first withheld and the first accepted of several heartbeats. */
 export function logHeartbeat(log: Log): (beat: { result: HeartbeatResult; reason: string | null }) => void {
   let last: HeartbeatResult = 'sent';
   return ({ result, reason }) => {

@@ -14,7 +14,7 @@ const ADVICE = {
   rejected: 'run all workers with the version and the redis.secret of this server; find other writers to Redis',
 } as const;
 
-/** How to resolve that Redis does not work. */
+/** Instructions for each problem of Redis. */
 const DISCONNECTED = {
   unreachable: 'verify that Redis runs and that redis.url is right',
   not_answering: 'verify that Redis runs and that redis.url is right',

@@ -34,7 +34,7 @@ export class Entry implements Paced, Due, Candidate {
     this.restart(trackedAt);
   }
 
-  /** The submission is tracked anew. An entry in flight keeps its lease. */
+  /** Resets the entry for a submission that is tracked again. An entry in flight keeps its lease. */
   restart(trackedAt: number): void {
     this.#times[this.#at + TRACKED] = trackedAt;
     this.openAt = NEVER;

@@ -10,7 +10,7 @@ export class PollQueues {
   readonly #waiting = new DueQueue<Entry>();
   readonly #backlog: Backlog;
   readonly #leased = new DueQueue<Entry>();
-  /** The times by which some entries are polled, whenever else they would be due. */
+  /** Latest poll times of some entries, which limit their due times. */
   readonly #pollBy = new WeakMap<Entry, number>();
 
   /** `rate` compares the due polls while the request budget does not allow all of them. */
@@ -69,13 +69,13 @@ export class PollQueues {
     if (!this.isInFlight(entry)) this.schedule(entry, dueAt);
   }
 
-  /** Makes an entry due at `at` at the latest. This ends with the first poll from then on. */
+  /** Makes an entry due at `at` at the latest, until its first poll at or after `at`. */
   pollBy(entry: Entry, at: number): void {
     this.#pollBy.set(entry, at);
     this.reschedule(entry, entry.dueAt);
   }
 
-  /** Whether the time has come by which the entry is polled. */
+  /** Whether the latest poll time of the entry has been reached. */
   mustPoll(entry: Entry, now: number): boolean {
     return (this.#pollBy.get(entry) ?? Number.POSITIVE_INFINITY) <= now;
   }

@@ -53,7 +53,7 @@ export class UpstreamLimits {
     if (this.breaker.isOpen) this.breaker.probing(now);
   }
 
-  /** Ends a request other than a poll, for which the budget was charged. `pause`: what its response tells about the next one. */
+  /** Ends a request other than a poll, for which the budget was charged. `pause`: the time of the next request as requested by its response. */
   complete(pause: PauseRequest | undefined, now: number): void {
     this.budget.complete(now);
     if (pause) this.pause.observe(pause, now);

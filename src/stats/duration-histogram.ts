@@ -5,13 +5,13 @@ const LOG_GROWTH = Math.log(GROWTH);
 const LAST = 297;
 
 /**
- * Durations counted in buckets of equal relative width. Histograms can be merged, and percentiles are exact to 5 %. Takes at most
- * 298 counts, however many durations are added.
+ * Durations counted in buckets of equal relative width. Histograms can be merged, and percentiles are exact to 5 %. Stores at most
+ * 298 counts, regardless of the number of durations.
  */
 export class DurationHistogram {
   readonly #counts = new Map<number, number>();
 
-  /** Reads the result of `toString`. Counts that cannot be read are left out. */
+  /** Reads the result of `toString`. Ignores unreadable counts. */
   static parse(text: string): DurationHistogram {
     const histogram = new DurationHistogram();
     for (const part of text.split(' ')) {

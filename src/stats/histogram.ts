@@ -12,7 +12,7 @@ export class Histogram {
     return sum;
   }
 
-  /** All evidence so far keeps this share of its weight, but no cell less than `least`: what is impossible is never learned. */
+  /** Multiplies the weight of all evidence by `keep`. No cell falls below `least`, so that no value ever becomes impossible. */
   fade(keep: number, least = 0): void {
     const { weights } = this;
     for (let cell = 0; cell < weights.length; cell++) weights[cell] = Math.max(least, (weights[cell] as number) * keep);
@@ -23,8 +23,8 @@ export class Histogram {
   }
 
   /**
-   * Evidence of one value in the cells from `first` to `last`, spread in proportion to what `belief` says of them (the
-   * self-consistency of Turnbull, J. R. Stat. Soc. B 38, 1976).
+   * Adds evidence of one value in the cells from `first` to `last`, spread in proportion to `belief` (the self-consistency of
+   * Turnbull, J. R. Stat. Soc. B 38, 1976).
    */
   addBetween(first: number, last: number, weight: number, belief: ArrayLike<number> = this.weights): void {
     let sum = 0;
@@ -35,7 +35,7 @@ export class Histogram {
       weights[cell] = (weights[cell] as number) + (weight * (belief[cell] as number)) / sum;
   }
 
-  /** The same from cell `start` on, with this share of each weight spread evenly over the cells at most `reach` away. */
+  /** Returns a histogram in which, from cell `start` on, this share of each weight is spread evenly over the cells at most `reach` away. */
   smoothed(share: number, reach: number, start = 0): Histogram {
     const smooth = new Histogram(this.weights);
     for (let cell = start; cell < this.weights.length; cell++) {
@@ -47,7 +47,7 @@ export class Histogram {
     return smooth;
   }
 
-  /** Probability of a value in the cells up to each one. */
+  /** Returns, for each cell, the probability of a value in it or an earlier cell. */
   cdf(): Float64Array {
     const { total } = this;
     let sum = 0;

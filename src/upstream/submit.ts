@@ -17,18 +17,18 @@ type HttpResponse = Extract<UpstreamResponse, { kind: 'response' }>;
 export type SubmitResponse = Content & { httpStatus: number };
 
 /**
- * Whether the upstream has accepted the data. `detail` is for logs and clients, without credentials. `quote` is the beginning of
- * the response, which may repeat the data: for the client only.
+ * Whether the upstream has accepted the data. `detail` is for logs and clients and contains no credentials. `quote` is the beginning
+ * of the response. It may repeat the data, so it is only for the client.
  */
 export type SubmitResult =
   | { kind: 'accepted'; submissionId: string; response: SubmitResponse }
-  /** The upstream refuses the request: it has accepted nothing. */
+  /** The upstream refused the request and accepted nothing. */
   | { kind: 'refused'; response: SubmitResponse }
   /** The upstream refuses the credentials of this server. */
   | { kind: 'unauthorized' }
   /** Nothing was sent. */
   | { kind: 'not_sent'; detail: string }
-  /** The data was sent, and nothing shows whether the upstream has accepted it. */
+  /** The data was sent, and it is not known whether the upstream has accepted it. */
   | { kind: 'unclear'; isTimeout: boolean; detail: string; quote: string };
 
 const MAX_QUOTED_CHARS = 300;
@@ -51,7 +51,7 @@ export class UpstreamSubmitter {
     this.#apiKey = apiKey;
   }
 
-  /** `pause`: what the response tells about the next request; undefined: nothing. */
+  /** `pause`: the time of the next request as requested by the response; undefined: not specified. */
   async submit(request: SubmitRequest): Promise<SubmitResult & { pause?: PauseRequest | undefined }> {
     const { path, query, headers, body } = request;
     const key = this.#apiKey === undefined ? {} : { 'x-api-key': this.#apiKey };

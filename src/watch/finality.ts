@@ -9,8 +9,8 @@ export type Finality = {
   at: number;
   trackedAt: number;
   /**
-   * The latest time at which it cannot have been final: it was tracked then, or a poll of it or of its block found it open. For an
-   * import that its first poll finds final: the time of the import, because dawatch could not have found it earlier.
+   * The latest time at which the submission was certainly not final: tracking began then, or a poll found it or its block open. For an
+   * import whose first poll finds it final, the time of the import, because dawatch could not have found it earlier.
    */
   after: number;
   /** Number of requests for it. */
@@ -42,14 +42,14 @@ export class FinalityBounds {
   /** Times of the imports that have not been polled yet, by submission id. */
   readonly #importedAt = new Map<string, number>();
 
-  /** Notes that a submission, which another system tracked before, is polled from `now` on. */
+  /** Records that a submission that another system tracked before is polled from `now` on. */
   begin(submissionId: string, now: number): void {
     this.#importedAt.set(submissionId, now);
   }
 
   /**
-   * Returns for each observation that found a submission final the latest time at which it cannot have been final; -Infinity if it is
-   * not known. Must be called before `scheduler.observe`, which removes final submissions.
+   * Returns, for each observation that found a submission final, the latest time at which the submission was certainly not final;
+   * -Infinity if it is not known. Must be called before `scheduler.observe`, which removes final submissions.
    */
   openUntil(
     observations: readonly Observation[],

@@ -164,8 +164,8 @@ export class PollLoop implements UpstreamMember {
   }
 
   /**
-   * Registers a submission. Before `start` and while older ones are being registered, this is left to `#resume`: the ledger lists
-   * a new submission after them. It may have listed one that is tracked again before that.
+   * Registers a submission. Before `start`, and while `#resume` registers older submissions, `#resume` also registers new ones, because
+   * the ledger lists them last. A submission that is tracked again is remembered, because the ledger may already have listed it.
    */
   add(item: Paced, now: number, { isRetracked }: { isRetracked: boolean }): void {
     if (item.trackedAt < now - IMPORTED_MS) this.#committer.imported(item.submissionId, now);
@@ -203,7 +203,7 @@ export class PollLoop implements UpstreamMember {
     return result;
   }
 
-  /** `pause`: what the response tells about the next request. */
+  /** `pause`: the time of the next request as requested by the response. */
   release(pause: PauseRequest | undefined): void {
     this.#deps.scheduler.limits.complete(pause, this.now());
     this.#committer.writeJournal();

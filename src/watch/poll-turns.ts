@@ -9,10 +9,10 @@ import type {
 
 /** An on-demand poll is refused if the request budget is exhausted for longer than this. */
 const MAX_ON_DEMAND_WAIT_MS = 10_000;
-/** A queued poll waits one second longer than that, so that it does not expire exactly when the budget becomes available. */
+/** Time limit of a queued poll: one second longer, so that a poll does not expire exactly when the budget becomes available. */
 export const ON_DEMAND_WAIT_MS = MAX_ON_DEMAND_WAIT_MS + 1_000;
 
-/** Chooses what is sent next within the request budget. On-demand and scheduled polls alternate, so that neither can starve the other. */
+/** Selects the next request within the request budget. On-demand and scheduled polls alternate, so that neither kind starves the other. */
 export class PollTurns {
   readonly #scheduler: Scheduler;
   readonly #onDemand: OnDemandPolls;
@@ -44,7 +44,7 @@ export class PollTurns {
     if (breaker.isOpen) this.#onDemand.rejectWaiting(Math.max(1_000, breaker.probeAt - now));
   }
 
-  /** Returns why no request of this client may wait for the request budget; undefined: it may. `mayProbe`: it is a poll. */
+  /** Returns the reason why a request of this client must not wait for the request budget; undefined if it may wait. `mayProbe`: whether it is a poll. */
   #refusalOf(client: string, { mayProbe }: { mayProbe: boolean }, now: number): OnDemandRefusal | undefined {
     const failed = (reason: OnDemandFailure, retryAfterMs: number) =>
       ({ kind: 'failed', reason, retryAfterMs }) as const;

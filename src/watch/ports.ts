@@ -29,7 +29,7 @@ export type RecordedObservation = {
   submission: Submission;
 };
 
-/** What a tracking request did to a submission; the names are those of the counts in its response. */
+/** The effect of a tracking request on a submission; the names are those of the counts in its response. */
 export type TrackEffect = 'accepted' | 'already_tracked' | 'already_final' | 'retracked';
 export type TrackedSubmission = {
   submission: Submission;
@@ -42,9 +42,9 @@ export type TrackResult =
   | { kind: 'tracked'; submissions: TrackedSubmission[] }
   /** The request at `index` names another upstream than the one at which the submission is tracked. Nothing was stored. */
   | { kind: 'conflict'; index: number; submission: Submission }
-  /** The request at `index` begins to track a submission whose deadline is not after the beginning. Nothing was stored. */
+  /** The request at `index` would track a submission whose deadline is not after the beginning of tracking. Nothing was stored. */
   | { kind: 'late'; index: number }
-  /** More submissions would be open than the ledger may have: `open` are, `begins` would be added. Nothing was stored. */
+  /** The quota would be exceeded: `open` submissions are open, and the request would add `begins`. Nothing was stored. */
   | { kind: 'over_quota'; open: number; max: number; begins: number };
 
 export type UpdateResult =
@@ -93,7 +93,7 @@ export type WatcherLedger = {
   update(submissionId: string, patch: OptionsPatch, now: number, actor?: Actor): UpdateResult | undefined;
   /**
    * Ignores submissions that are not tracked. An observation that is older than the recorded one changes nothing. `openUntil`: for
-   * observations that found a submission final, the latest time at which it cannot have been final.
+   * observations that found a submission final, the latest time at which it was certainly not final.
    */
   record(
     observations: readonly Observation[],

@@ -10,7 +10,7 @@ import type { TimeLimits } from './time-limits.ts';
 
 /** How long nothing is polled after the ledger rejected a write: results that cannot be committed are wasted requests. */
 export const WRITE_RETRY_MS = 1_000;
-/** The ledger records this far ahead that the process is polling, so that it is written once a minute instead of per poll. */
+/** How far ahead the ledger records that the process is polling, so that it is written once a minute instead of once per poll. */
 const POLL_AHEAD_MS = 60_000;
 /** When a submission is polled again whose result is rejected although the ledger is writable: a defect of dawatch. */
 const POISON_RETRY_MS = 60_000;
@@ -82,7 +82,7 @@ export class ResultCommitter {
     journal.writePause();
   }
 
-  /** Notes that a submission, which another system tracked before, is polled from `now` on. */
+  /** Records that a submission that another system tracked before is polled from `now` on. */
   imported(submissionId: string, now: number): void {
     this.#finalityBounds.begin(submissionId, now);
   }

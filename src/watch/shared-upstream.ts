@@ -7,12 +7,12 @@ import { type UpstreamLimitSettings, UpstreamLimits } from '../pacing/upstream-l
 export type UpstreamMember = {
   /** Its share of an exhausted request budget is this number divided by the sum of the numbers of all waiting members. */
   readonly weight: () => number;
-  /** Whether it may send polls now, and has some to send. */
+  /** Whether the loop has polls to send and may send them now. */
   isReady(): boolean;
   /** Returns at most `most` submissions to poll now. The budget is charged for them, and for granted reservations. */
   take(now: number, most: number): string[];
   send(submissionIds: string[]): void;
-  /** The earliest time at which it has something to send; Infinity: it waits for a result or a change. */
+  /** The earliest time of its next poll; Infinity: the loop waits for a result or a change. */
   wakeAt(): number;
   /** Called after another member has changed the pause or the circuit breaker. `state` null: only the pause. */
   upstreamChanged(state: BreakerState | null): void;
@@ -20,11 +20,11 @@ export type UpstreamMember = {
 };
 
 /**
- * One upstream with the poll loops that share its limits: one loop for each ledger, so one without tenants.
+ * One upstream with the poll loops that share its limits. Each ledger has one loop; without tenants there is one ledger.
  *
- * An exhausted budget is divided by start-time fair queueing: each request moves its loop back by one, divided by its weight,
- * and the loop that is farthest ahead sends next. A loop that had nothing to send begins at the position of those that did, so it
- * neither waits for their backlog nor saves up its unused share, which the others use.
+ * An exhausted budget is divided by start-time fair queueing: each request increases the position of its loop by one divided by its
+ * weight, and the loop with the lowest position sends next. A loop that had nothing to send rejoins at the position of the newest
+ * request: it neither waits for the backlog of the others nor accumulates its unused share, which the others use.
  */
 export class SharedUpstream {
   readonly limits: UpstreamLimits;
@@ -73,7 +73,7 @@ export class SharedUpstream {
     this.#cancelTimer = this.#clock.after(Math.max(1, wakeAt - this.#clock.now()), () => this.wake());
   }
 
-  /** Tells all other members about a change of the pause or, unless `state` is null, of the circuit breaker. */
+  /** Notifies all other members of a change of the pause or, unless `state` is null, of the circuit breaker. */
   changed(by: UpstreamMember, state: BreakerState | null): void {
     for (const member of this.#members.keys()) if (member !== by) member.upstreamChanged(state);
   }

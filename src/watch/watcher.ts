@@ -32,7 +32,7 @@ export type WatcherSettings = {
 export type UpstreamHealth = { upstream: string; state: BreakerState; tracked: number; inFlight: number };
 export type UpstreamPacing = UpstreamHealth & Outlook;
 
-/** A poll that is overdue for longer shows that its loop does not run. */
+/** If a poll is overdue for longer than this, its loop counts as not running. */
 const OVERDUE_MS = 60_000;
 
 /** Watches submissions until they are final: one poll loop per upstream, all over one ledger. Watchers may share upstreams. */
@@ -53,7 +53,7 @@ export class Watcher {
     engine: PollEngine;
     clock: Clock;
     random: () => number;
-    /** Those of the watcher that shares its upstreams. */
+    /** Upstreams that another watcher shares. */
     upstreams?: ReadonlyMap<string, SharedUpstream> | undefined;
     /** The share of an exhausted request budget, relative to that of other watchers. */
     weight?: () => number;
@@ -170,7 +170,7 @@ export class Watcher {
    * ledger cannot be written.
    */
   update(submissionId: string, patch: OptionsPatch, actor?: Actor): UpdateResult | undefined {
-    // A step of the clock does not count for the new deadline.
+    // Each loop accounts for a step of the clock first, so that the step does not count for the new deadline.
     for (const loop of this.#loops.values()) loop.now();
     const result = this.#writing(() => this.#ledger.update(submissionId, patch, this.#clock.now(), actor));
     if (result?.kind === 'updated' && result.changed.includes('deadline')) {
@@ -199,7 +199,7 @@ export class Watcher {
       : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
   }
 
-  /** `pause`: what the response to the request tells about the next one. */
+  /** `pause`: the time of the next request as requested by the response. */
   release(upstream: string, pause?: PauseRequest): void {
     this.#loops.get(upstream)?.release(pause);
   }

@@ -17,7 +17,7 @@ type LedgerDeps = {
   clock: Clock;
   log: Log;
   counters: Counters;
-  /** The disk failed to take what was committed: the process must end at once. Default: the error is uncaught. */
+  /** Called if the disk failed to store committed data. The process must then end at once. Default: the error is uncaught. */
   onSyncFailed?: ((error: unknown) => void) | undefined;
 };
 

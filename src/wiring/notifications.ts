@@ -26,7 +26,7 @@ type Routing = Pick<Config, 'routes' | 'channels'>;
 /** Starts the dispatcher with all channels, and the evaluation of alert rules. */
 export async function startNotifications(deps: {
   config: Config;
-  /** null: what belongs to no tenant. */
+  /** null: data without a tenant. */
   tenant: string | null;
   ledger: Ledger;
   /** Names of the configured upstreams. */
@@ -119,7 +119,7 @@ export async function startNotifications(deps: {
     publicUrl: () => publicUrl,
     /** The configured channels and the queue, in the order of the settings. */
     channels: () => channels.describe(settings.routes),
-    /** `defect` returns why this server does not work; undefined: it works. Returns a function that stops the heartbeat. */
+    /** `defect` returns the reason why this server does not work; undefined if it works. Returns a function that stops the heartbeat. */
     startHeartbeat(defect: () => string | undefined): () => void {
       const logBeat = logHeartbeat(log);
       const onBeat: typeof logBeat = (event) => {

@@ -20,7 +20,7 @@ export type SettingsSource = {
   onApplied: (loaded: LoadedConfig) => void;
 };
 
-/** `apply` must not throw. `discard`: ends what was started for settings that are not applied. */
+/** `apply` must not throw. `discard` stops everything that was started for settings that are not applied. */
 type PreparedSettings = { apply: () => void; discard?: () => Promise<void> };
 
 type ReloadDeps = {
@@ -29,7 +29,7 @@ type ReloadDeps = {
   config: Config;
   /** Undefined: the settings cannot change. */
   source: SettingsSource | undefined;
-  /** Does everything that may fail. Throws StartError. */
+  /** Performs all steps that may fail. Throws StartError. */
   prepare: (next: Config) => Promise<PreparedSettings> | PreparedSettings;
   /** Stores the result of a reload. If it throws, nothing is applied. */
   record?: (actor: Actor, result: ReloadResult) => void;

@@ -34,7 +34,7 @@ export type SharedParts = {
 };
 
 type OwnParts = {
-  /** null: what belongs to no tenant. */
+  /** null: data without a tenant. */
   tenant: string | null;
   config: Config;
   ledger: Ledger;
@@ -42,7 +42,7 @@ type OwnParts = {
   log: Log;
   metrics: Metrics;
   listeners: readonly WatcherListener[];
-  /** Of the watcher whose upstreams this one shares. */
+  /** The upstreams of the watcher that shares them. */
   sharesWith?: Watcher;
   /** See Watcher. */
   weight?: () => number;
@@ -50,7 +50,7 @@ type OwnParts = {
 
 export type RunningServices = Awaited<ReturnType<typeof startServices>>;
 
-/** Starts everything that works with one ledger. The watcher polls after `watcher.start`. */
+/** Starts all services of one ledger. Polling begins with `watcher.start`. */
 export async function startServices(shared: SharedParts, own: OwnParts) {
   const { upstreams, engine, scaling, traces, clock, random } = shared;
   const { tenant, config, ledger, onUnreadable, log, metrics } = own;
@@ -156,7 +156,7 @@ function watcherSettings(config: Config, upstreams: [string, UsableUpstream][], 
   };
 }
 
-/** Logs a warning for submissions whose upstream is no longer configured: they are kept, and not polled. */
+/** Logs a warning about submissions whose upstream is no longer configured. They are kept, but not polled. */
 function warnOfOrphans(ledger: Ledger, watcher: Watcher, log: Log): void {
   for (const [upstream, submissions] of ledger.submissions.watchedCounts())
     if (!watcher.hasUpstream(upstream)) log.warn({ upstream, submissions }, 'upstream.not_configured');

@@ -1,7 +1,7 @@
 import type { TracerSettings } from '../platform/tracing/tracer.ts';
 import type { createTraces } from './tracing.ts';
 
-/** Returns undefined if tracing is off, as on most servers, which then do not load it. */
+/** Returns undefined if tracing is off; its modules are then not loaded. */
 export async function startTracing(
   settings: TracerSettings | undefined,
   deps: Omit<Parameters<typeof createTraces>[0], 'settings'>,

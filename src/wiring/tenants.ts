@@ -18,7 +18,7 @@ type OpenedLedger = ReturnType<typeof openLedger> & { metrics: Metrics; log: Log
 type RunningTenant = RunningServices & {
   tenant: Tenant;
   settings: TenantConfig;
-  /** Ends what is held open for its clients. */
+  /** Ends the feeds and waiting requests of its clients. */
   closing: AbortController;
 };
 
@@ -33,13 +33,13 @@ function configOfTenant(config: Config, tenant: string): Config {
 
 type TenantsDeps = Pick<Parameters<typeof openLedger>[0], 'config' | 'clock' | 'log' | 'onSyncFailed'>;
 
-/** The tenants of a process. Each has a ledger of its own and everything that works with it. */
+/** The tenants of a process. Each has its own ledger and its own services. */
 export class Tenants {
   readonly #deps: TenantsDeps;
-  /** Ledgers that are open without services: before `start`. */
+  /** Ledgers that are open but have no services yet, before `start`. */
   readonly #ledgers = new Map<string, OpenedLedger>();
   readonly #running = new Map<string, RunningTenant>();
-  /** Started by a reload that may still be refused, and closed then. */
+  /** Tenants started by a reload that may still be refused; they are then closed. */
   readonly #prepared = new Map<string, RunningTenant>();
   readonly #closing = new Map<string, Promise<void>>();
   #shared: { parts: SharedParts; watcher: Watcher } | undefined;
@@ -132,7 +132,7 @@ export class Tenants {
     this.#closeLedgers();
   }
 
-  /** Ends what is held open for clients, because the server stops. */
+  /** Ends the feeds and waiting requests of clients, because the server stops. */
   endRequests(): void {
     for (const { closing } of this.#running.values()) closing.abort();
   }
@@ -147,7 +147,7 @@ export class Tenants {
       return { ...opened, metrics, log };
     } catch (error) {
       if (!(error instanceof LedgerError)) throw error;
-      throw new StartError(`the tenant ${name} can not be served: ${error.message}`);
+      throw new StartError(`the tenant ${name} cannot be served: ${error.message}`);
     }
   }
 

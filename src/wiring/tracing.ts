@@ -10,7 +10,7 @@ import type { WatcherListener } from '../watch/listeners.ts';
 /** Returns the stored `traceparent` of a submission; undefined if it has none, or if the ledger cannot be read. */
 type StoredContext = (submissionId: string) => string | undefined;
 
-/** Starts a tracer. `connect` connects it with everything that happens to the submissions of a ledger after their intake. */
+/** Starts a tracer. `connect` makes it record the polls, commits and deliveries of a ledger's submissions after their intake. */
 export function createTraces(deps: { settings: TracerSettings; clock: Clock; log: Log; version: string }) {
   const { settings, clock, log, version } = deps;
   const onDropped = (dropped: { spans: number; reason: string }) => log.warn(dropped, 'tracing.dropped');
@@ -23,7 +23,7 @@ function connectTracing({ tracer, ledger, clock }: { tracer: Tracer; ledger: Led
     try {
       return ledger.submissions.traceparentOf(submissionId);
     } catch {
-      // Whatever reads the ledger next reports the failure.
+      // The next reader of the ledger reports the failure.
       return undefined;
     }
   };
@@ -52,7 +52,7 @@ function connectTracing({ tracer, ledger, clock }: { tracer: Tracer; ledger: Led
   };
 }
 
-/** Records the poll and the commit of each observation. Their spans are made afterwards from its times, so polls are not slowed. */
+/** Records the poll and the commit of each observation. The spans are created afterwards from the times of the observation, so that polls are not delayed. */
 function listenerOf(tracer: Tracer, storedContext: StoredContext, now: () => number): WatcherListener {
   return {
     recorded({ observation, previousStatus, submission }) {

@@ -64,7 +64,7 @@ export function createSubmitters(upstreams: [string, UsableUpstream][], clock: C
     enabled.map(([name, { url, api_key: apiKey, budget, submit, ...upstream }]) => {
       const timeoutMs = upstream.timeout_s * 1_000;
       const limits = { connections: budget.concurrency, timeoutMs, now: () => clock.now() };
-      // A connection that the upstream closes as it is used again would make the result of a submit unclear.
+      // A reused connection may be closed by the upstream during the request, which would make the result of a submit unclear.
       const pool = new UpstreamPool({ url, ...limits, keepAlive: false });
       return [name, { submitter: new UpstreamSubmitter({ pool, apiKey }), maxBytes: submit.max_bytes }] as const;
     }),

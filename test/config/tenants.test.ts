@@ -5,7 +5,7 @@ const problemsOf = (tenants: unknown) =>
   configSchema.safeParse({ tenants }).error?.issues.map(({ message, path }) => `${path.join('.')}: ${message}`) ?? [];
 
 it.each(['../x', '', 'x'.repeat(300), 'Acme', 'a b', '.', '-a', 'a/b', 'ä', 'a\n'])(
-  'a tenant can not be named %j',
+  'a tenant cannot be named %j',
   (name) => {
     expect(problemsOf({ [name]: {} })).toEqual([expect.stringMatching(/^tenants/)]);
   },
@@ -13,7 +13,7 @@ it.each(['../x', '', 'x'.repeat(300), 'Acme', 'a b', '.', '-a', 'a/b', 'ä', 'a\
 
 it('the name default is reserved', () => {
   expect(problemsOf({ default: {} })).toEqual([
-    'tenants.default: must have another name: default is reserved for what belongs to no tenant',
+    'tenants.default: must have another name: default is reserved for data without a tenant',
   ]);
 });
 

@@ -138,7 +138,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
     await page.getByRole('button', { name: 'Create' }).click();
     await page.getByRole('dialog').waitFor();
     await check('a new token');
-    await page.getByRole('button', { name: 'It is saved' }).click();
+    await page.getByRole('button', { name: 'I have stored it' }).click();
     for (const name of ['Rotate', 'Change', 'Revoke']) {
       await page.getByRole('button', { name: `${name}: deploys` }).click();
       await page.getByRole('dialog').waitFor();

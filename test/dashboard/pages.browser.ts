@@ -100,11 +100,11 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       await goTo(operator, 'webhooks/callbacks');
       await operator.getByText('the callback_url of each submission').waitFor();
       for (const [path, text] of [
-        ['webhooks/callbacks', 'This session can not change webhooks'],
-        ['webhooks/new', 'This session can not change webhooks'],
+        ['webhooks/callbacks', 'This session cannot change webhooks'],
+        ['webhooks/new', 'This session cannot change webhooks'],
         ['deliveries', 'Deliveries'],
-        ['channels', 'This session can not test them'],
-        ['alerts', 'This session can not acknowledge or mute alerts'],
+        ['channels', 'This session cannot test them'],
+        ['alerts', 'This session cannot acknowledge or mute alerts'],
       ] as const) {
         await goTo(operator, path);
         await main(operator).getByText(text).first().waitFor();

@@ -66,7 +66,7 @@ describe.skipIf(SKIPPED)('the dashboard of a tenant', { timeout: TEST_MS }, () =
     await main(page).getByText('The credentials of the tenant acme').waitFor();
     await page.getByLabel('Name of the client').fill('billing');
     await page.getByRole('button', { name: 'Create' }).click();
-    await page.getByRole('button', { name: 'It is saved' }).click();
+    await page.getByRole('button', { name: 'I have stored it' }).click();
     await main(page).getByRole('row').filter({ hasText: 'billing' }).getByText('acme', { exact: true }).waitFor();
     expect(await main(page).getByRole('row').filter({ hasText: 'of globex' }).count()).toBe(0);
     const own = await open(null);

@@ -36,7 +36,7 @@ const rowOf = (page: Page, name: string) => page.getByRole('row').filter({ hasTe
 async function takeSecret(page: Page, name: string): Promise<string> {
   const dialog = page.getByRole('dialog', { name: `Token of ${name}` });
   const secret = (await dialog.locator('code').textContent()) ?? '';
-  await dialog.getByRole('button', { name: 'It is saved' }).click();
+  await dialog.getByRole('button', { name: 'I have stored it' }).click();
   await dialog.waitFor({ state: 'detached' });
   await page.getByText(secret).waitFor({ state: 'detached' });
   return secret;

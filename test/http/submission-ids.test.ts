@@ -78,7 +78,7 @@ it.each(BAD.filter(([, id]) => id.isWellFormed()))('refuses an id of or with %s 
 });
 
 describe.each(['.', '..'])('the id %s, which no URL can contain', (id) => {
-  const reason = 'the ids . and .. can not be tracked: no URL leads to them';
+  const reason = 'the ids . and .. cannot be tracked: no URL leads to them';
 
   it('is refused for tracking, and nothing of its batch is stored', async () => {
     const response = await post(app.url, { submission_ids: ['beside-dots', id] });

@@ -35,7 +35,7 @@ const POISON: readonly [name: string, fields: Record<string, string | number | n
   ['a time beyond all dates', { type: 'upstream.down', upstream: 'default', at: 9e15 }],
   ['an id that BullMQ takes for its own', { type: 'upstream.down', upstream: 'default', id: '4711' }],
   ['an id with a line break', { type: 'upstream.down', upstream: 'default', id: 'evt_1\r\nx-evil: 1' }],
-  ['an id with a dot, which can not be signed', { type: 'upstream.down', upstream: 'default', id: 'evt.1' }],
+  ['an id with a dot, which cannot be signed', { type: 'upstream.down', upstream: 'default', id: 'evt.1' }],
 ];
 
 function alertWith(fields: object): string {

@@ -185,7 +185,7 @@ describe('unreadable rows', () => {
     const reported = reportedOf(log).flatMap(({ row, unreadable }) => (row === 'event' ? [unreadable] : []));
     expect(reported).toEqual([
       ...DAMAGES.map(([, fields]) => (fields[0] === 'data' ? 'previous_data, data' : fields.join(', '))),
-      'its alert can not be read',
+      'its alert cannot be read',
       'its type is unknown',
     ]);
   });
@@ -298,7 +298,7 @@ describe('unreadable rows', () => {
     const undeliverable = deliveries.filter((one: { dead_reason: string }) => one.dead_reason === 'undeliverable');
     expect(undeliverable).toMatchObject([{ event_type: 'alert.raised' }]);
     expect(await json(`/v1/deliveries/${undeliverable[0].id}`, admin)).toMatchObject({ event: null });
-    expect(reportedOf(log).filter(({ unreadable }) => unreadable === 'its alert can not be read')).toHaveLength(1);
+    expect(reportedOf(log).filter(({ unreadable }) => unreadable === 'its alert cannot be read')).toHaveLength(1);
     expect(deliveries.length).toBeGreaterThan(due.length);
     const unreadable = deliveries.flatMap((one: { unreadable?: string[] }) => one.unreadable ?? []);
     expect(unreadable.toSorted()).toEqual(['created_at', 'dead_reason']);

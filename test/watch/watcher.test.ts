@@ -332,7 +332,7 @@ test('an observation that cannot be recorded does not affect the others', async 
   const { ledger } = world;
   const record = ledger.record.bind(ledger);
   ledger.record = (observations, context) => {
-    if (observations.some(({ submissionId }) => submissionId === 'poison')) throw new Error('this one can not be kept');
+    if (observations.some(({ submissionId }) => submissionId === 'poison')) throw new Error('this one cannot be kept');
     return record(observations, context);
   };
   world.track(['a', 'poison', 'b']);

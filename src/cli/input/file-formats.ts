@@ -1,18 +1,18 @@
 import { isObject } from '../../domain/json.ts';
 import { unescapeFormulas } from '../../domain/reports/csv.ts';
 
-/** The fields of one submission in a file, before validation; or why the text cannot be read. */
+/** The fields of one submission in a file, before validation; or the reason why the text cannot be read. */
 type Fields = { fields: Record<string, unknown> } | { problem: string };
 
 export type FileFormat = {
-  /** Whether a quoted cell begins or ends in the line without doing both, so that lines belong together. */
+  /** Whether the line has an odd number of quotes, so that a quoted cell continues across line ends. */
   togglesQuote: (line: string) => boolean;
   fieldsOf: (text: string) => Fields;
 };
 
 const DELIMITERS = [',', ';', '\t'];
 const ID_COLUMN = 'submission_id';
-/** Columns that only an export has; its cells are escaped for spreadsheets. */
+/** Columns that only an export of dawatch has. Cells of an export are escaped for spreadsheets. */
 const EXPORT_COLUMNS = ['status', 'tracked_at', 'deadline_at', 'changed_at'];
 const NUMBER = /^\d+(\.\d+)?$/;
 
@@ -20,7 +20,7 @@ const NUMBER = /^\d+(\.\d+)?$/;
 export function formatOf(first: string): { format: FileFormat; isHeader: boolean } | { problem: string } {
   if (first.trimStart().startsWith('{')) return { format: NDJSON, isHeader: false };
   if (first.trimStart().startsWith('['))
-    return { problem: 'a list in JSON: write one object per line instead (jq -c ".[]" converts it)' };
+    return { problem: 'is a list in JSON; write one object per line instead (jq -c ".[]" converts it)' };
   for (const delimiter of DELIMITERS) {
     const columns = cellsOf(first, delimiter)?.map((name) => name.trim());
     if (columns?.includes(ID_COLUMN)) return csvFormat(columns, delimiter);
@@ -32,10 +32,12 @@ export function formatOf(first: string): { format: FileFormat; isHeader: boolean
 const IDS: FileFormat = {
   togglesQuote: () => false,
   fieldsOf(text) {
-    // A file in CSV without a header would otherwise be taken for ids.
+    // Otherwise the lines of a CSV file without a header would count as ids.
     if (text.includes(','))
-      return { problem: `has a comma: CSV needs a header with the column ${ID_COLUMN}; an id with a comma needs JSON` };
-    if (/^\s*".+"\s*$/.test(text)) return { problem: 'has an id in quotes: write it without them (jq -r does)' };
+      return {
+        problem: `has a comma; CSV needs a header with the column ${ID_COLUMN}, and an id with a comma needs JSON`,
+      };
+    if (/^\s*".+"\s*$/.test(text)) return { problem: 'has an id in quotes; write it without quotes (jq -r does)' };
     return { fields: { submission_id: text.trim() } };
   },
 };
@@ -47,7 +49,7 @@ const NDJSON: FileFormat = {
     const value = parsed(text);
     return isObject(value)
       ? { fields: value }
-      : { problem: 'is not a JSON object: each line must be one (jq -c . converts other JSON)' };
+      : { problem: 'is not a JSON object; each line must be one (jq -c . converts other JSON)' };
   },
 };
 
@@ -76,8 +78,8 @@ function csvFormat(
 }
 
 /**
- * Returns the value of a cell; undefined for metadata that is not JSON. Other text that is not of the column's type stays text,
- * which the validation refuses.
+ * Returns the value of a cell; undefined for metadata that is not JSON. A cell that does not have the type of its column stays
+ * text, which the validation refuses.
  */
 function cellValue(column: string, cell: string): unknown {
   if (column === 'metadata') return parsed(cell);

@@ -26,17 +26,20 @@ export function tenantsOf({ config }: SettingsOptions): string[] {
 
 /** Adds the options of a command that works on one ledger. */
 export function withLedger(command: Command): Command {
-  return withSettings(command).option('--tenant <name>', 'the ledger of this tenant (default: that of no tenant)');
+  return withSettings(command).option(
+    '--tenant <name>',
+    'use the ledger of this tenant (default: the ledger for data without a tenant)',
+  );
 }
 
-/** Returns the path of the ledger in the settings that belongs to no tenant. */
+/** Returns the path of the ledger for data without a tenant (`database` in the settings). */
 export function ledgerOf({ config }: SettingsOptions): string {
   return loadConfig({ env: process.env, file: config, user: 'none' }).config.database;
 }
 
 /**
- * Returns the path of the ledger of the tenant, which need not be in the settings any more; without a tenant that of no tenant, with
- * a note on the error output that there are others.
+ * Returns the path of the ledger of the tenant, which may have been removed from the settings. Without a tenant, returns the path of
+ * the ledger for data without a tenant, and writes a note to stderr if there are ledgers of tenants.
  */
 export function selectedLedgerOf({ config: file, tenant }: LedgerOptions): string {
   const { database, tenants } = loadConfig({ env: process.env, file, user: 'none' }).config;

@@ -11,7 +11,10 @@ export function parseSince(text: string): string {
   throw new InvalidArgumentError('Expected a duration like 2h, or a time like 2026-01-02T03:04:05Z.');
 }
 
-/** Returns a function from a time to a later one, both in epoch milliseconds: "2h" after it, or a fixed time with its zone. */
+/**
+ * Parses an end time: "2h" after a start, or a fixed time with its zone. Returns a function that computes the end from the start,
+ * both in epoch milliseconds.
+ */
 export function parseAhead(text: string): (start: number) => number {
   if (timeSchema.safeParse(text).success) return () => Date.parse(text);
   if (!/^\d+(\.\d+)?[a-z]+$/.test(text))

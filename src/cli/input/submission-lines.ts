@@ -7,14 +7,14 @@ import { type FileFormat, formatOf } from './file-formats.ts';
 import { readIds } from './ids.ts';
 import { readLines } from './text-lines.ts';
 
-/** A submission to track. `from`: where it was given, such as "line 7". */
+/** A submission to track. `from`: its place in the input, such as "line 7". */
 export type GivenSubmission = { from: string; item: TrackItem };
 
 /** `skipped`: number of submissions in an export that are final already. */
 export type GivenSubmissions = { submissions: GivenSubmission[]; skipped: number };
 
 const MAX_PROBLEMS = 10;
-/** A longer text of several lines is a quote that is not closed. */
+/** Limit for a row of several lines. A longer row indicates a quote that is not closed. */
 const MAX_RECORD_CHARS = 1024 * 1024;
 
 /** A submission in an export of dawatch, and the option of a request that each field becomes. */
@@ -30,7 +30,7 @@ const EXPORTED = {
 } as const;
 
 /**
- * Returns the submissions of the arguments, or else those of a file or stdin: ids, NDJSON, CSV, or an export. An id that is given
+ * Returns the submissions of the arguments or, without arguments, of a file or stdin: ids, NDJSON, CSV, or an export. An id that is given
  * again with the same options is omitted. `retrack`: submissions of an export that can be tracked again are not skipped. Throws a CommandError that names the lines if anything is invalid, or if nothing was given.
  */
 export async function readSubmissions(
@@ -96,7 +96,7 @@ class Collected {
     this.#retrack = retrack;
   }
 
-  /** Whether so much is wrong that reading on is of no use. */
+  /** Whether there are so many problems that the rest is not read. */
   get isWrong(): boolean {
     return this.#problems.length >= MAX_PROBLEMS;
   }
@@ -146,7 +146,7 @@ function toItem(fields: Record<string, unknown>, now: number, retrack: boolean):
     const status = STATUSES.find((name) => name === fields.status);
     if (!status) return problem(`status: must be one of ${STATUSES.join(', ')}`);
     if (isFinal(status) && !(retrack && canRetrack(status))) return { kind: 'final' };
-    // Tracked again from now on, with new time limits.
+    // The submission is tracked again from now on, with new time limits.
     if (isFinal(status))
       return toItem({ ...fields, status: Status.tracking, tracked_at: null, deadline_at: null }, now, retrack);
   }

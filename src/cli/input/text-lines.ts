@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { CommandError, ExitCode } from '../exit.ts';
 
-/** Far above a submission with a long history. */
+/** Far above the size of a submission with a long history. */
 const MAX_LINE_CHARS = 16 * 1024 * 1024;
 
 /**
@@ -28,7 +28,7 @@ export async function* readLines(file: string): AsyncGenerator<string, void> {
     rest += decoder.decode();
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    // Thrown by the decoder.
+    // The decoder throws a TypeError.
     if (error instanceof TypeError) throw new CommandError(`${name} is not text in UTF-8`, ExitCode.usage);
     throw new CommandError(`cannot read ${name}: ${error instanceof Error ? error.message : error}`, ExitCode.usage);
   }

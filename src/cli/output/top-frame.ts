@@ -65,7 +65,7 @@ function body(overview: Overview, columns: number): Line[] {
   ];
 }
 
-/** Returns the numbers of alerts, and the newest ones that are neither acknowledged nor muted. */
+/** Returns the numbers of alerts, and the texts of the newest alerts that are neither acknowledged nor muted. */
 function alertLines(alerts: readonly Alert[], at: string): Line[] {
   const unhandled = alerts.filter(({ acknowledged, muted_until }) => !acknowledged && muted_until === null);
   const acknowledged = alerts.filter((alert) => alert.acknowledged).length;

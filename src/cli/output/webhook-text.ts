@@ -1,7 +1,7 @@
 import type { Webhook } from '../../client/index.ts';
 import { factTable } from './table.ts';
 
-/** A fact per line. */
+/** Returns the facts about a webhook, one per line. */
 export function webhookText(webhook: Webhook): string {
   const facts: [string, string | null][] = [
     ['id', webhook.id],

@@ -1,6 +1,6 @@
 import { queryOf, type SendRequest } from '../request.ts';
 
-/** A set of scopes: submissions; lookups of single users; reading what operators watch; everything. */
+/** A set of scopes. service: submissions. user: lookups of single users. operator: reads submissions, webhooks, deliveries, channels and mutes. admin: everything. */
 export type Role = 'service' | 'user' | 'operator' | 'admin';
 
 /** What a credential may do; admin includes all. */
@@ -15,25 +15,25 @@ export type Scope =
 /** A credential of the ledger, without its secret. Times are ISO 8601 in UTC. */
 export type Credential = {
   id: number;
-  /** Of the client; appears in the audit. */
+  /** Name of the client; appears in the audit. */
   name: string;
-  /** E-mail address or subject of the person who signs in by OpenID Connect with it; null: a client has its secret. */
+  /** E-mail address or subject of the person who signs in with this credential by OpenID Connect; null for the token of a client. */
   person: string | null;
   /** null: it belongs to no tenant. */
   tenant: string | null;
   /** null: it has scopes of its own. */
   role: Role | null;
-  /** Everything that it may do. */
+  /** All scopes of the credential. */
   scopes: Scope[];
   /** An expired credential is valid again if it gets a later expiry. */
   state: 'valid' | 'expired' | 'revoked';
   created_at: string;
   /** null: it does not expire. */
   expires_at: string | null;
-  /** Of the current secret, to the minute. */
+  /** Last use of the current secret, to the minute. */
   last_used_at: string | null;
   revoked_at: string | null;
-  /** Secrets that rotations have replaced and that are still accepted, newest first. */
+  /** Replaced secrets that are still accepted, newest first. */
   replaced_secrets: { valid_until: string; last_used_at: string | null }[];
 };
 
@@ -82,12 +82,12 @@ export class CredentialRequests {
     return this.#send('POST', `/v1/credentials/${id}/rotate`, options);
   }
 
-  /** Admits a person again whose credential is revoked. Throws ApiError with status 409 for the credential of a client. */
+  /** Makes the revoked credential of a person valid again. Throws ApiError with status 409 for the credential of a client. */
   readmit(id: number): Promise<Credential> {
     return this.#send('POST', `/v1/credentials/${id}/readmit`);
   }
 
-  /** Its requests are refused from then on. Throws ApiError with status 409 for the last valid one with the scope admin. */
+  /** Revokes a credential: its requests are then refused. Throws ApiError with status 409 for the last valid one with the scope admin. */
   async revoke(id: number): Promise<void> {
     await this.#send('DELETE', `/v1/credentials/${id}`);
   }

@@ -3,11 +3,11 @@ import type { AlertEvent } from './event-shapes.ts';
 
 /** A condition that operators are notified of. Times are ISO 8601 in UTC. */
 export type Alert = {
-  /** Of this occurrence: the same condition has another id when it begins again. */
+  /** Identifies this occurrence. When the same condition begins again, its alert has another id. */
   id: number;
   /** Such as `upstream_down`. A newer server may have more rules. */
   rule: AlertEvent['data']['alert']['rule'] | (string & {});
-  /** What it concerns: an upstream, a destination, `ledger` or `all`. */
+  /** The affected upstream or destination, or `ledger` or `all`. */
   subject: string;
   summary: string;
   /** Number of affected submissions or deliveries. */
@@ -32,7 +32,7 @@ export type Mute = {
   id: number;
   /** null: all alerts, a maintenance window. */
   rule: string | null;
-  /** null: all of the rule. */
+  /** null: all alerts of the rule. */
   subject: string | null;
   from: string;
   until: string;

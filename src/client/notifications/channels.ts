@@ -6,9 +6,9 @@ export type Channel = {
   name: string;
   /** Such as `slack`. A newer server may have more types. */
   type: 'slack' | 'discord' | 'teams' | 'apprise' | 'email' | 'queue' | (string & {});
-  /** Where it sends to, with all parts masked that may be secret. */
+  /** Address of the channel, with its secret parts masked. */
   address: string;
-  /** It receives the events that match at least one of them. */
+  /** Subscriptions. The channel receives the events that match at least one of them. */
   routes: { types: string[]; metadata: Record<string, unknown> | null }[];
   /** When an attempt last succeeded and last failed; null: never. */
   last_success_at: string | null;

@@ -96,7 +96,7 @@ export const heartbeatSection = section({
   url: httpUrl
     .optional()
     .describe(
-      'Address that the server calls with GET while it works: of a service that reports when the calls stop, such as Healthchecks or Uptime Kuma',
+      'Address of a service that reports when calls stop, such as Healthchecks or Uptime Kuma. The server calls it with GET while it works',
     ),
   every_s: seconds(60, 1).describe('Seconds between two calls'),
 }).describe("Dead man's switch");

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isLoopback } from '../../platform/addresses.ts';
 import { section } from './values.ts';
 
-/** Over http, a machine in between could replace the keys of the provider. */
+/** Over http, a machine on the network path could replace the keys of the provider. */
 const isIssuer = (text: string) => {
   const url = URL.parse(text);
   if (url === null || /[?#\s]/.test(text) || url.username !== '' || url.password !== '') return false;
@@ -12,7 +12,7 @@ const isIssuer = (text: string) => {
 };
 
 const claimValues = z.array(z.string().min(1).max(200)).max(100).default([]);
-const valuesFor = (role: string) => claimValues.describe(`Values of the claim whose owners get the role ${role}`);
+const valuesFor = (role: string) => claimValues.describe(`Values of the claim that give the role ${role}`);
 
 export const oidcSection = section({
   issuer: z
@@ -22,12 +22,12 @@ export const oidcSection = section({
     .describe(
       'The OpenID Connect provider at which people sign in to the dashboard, exactly as it names itself. Requires client_id, server.public_url and a role',
     ),
-  client_id: z.string().min(1).max(200).optional().describe('The id by which the provider knows dawatch'),
+  client_id: z.string().min(1).max(200).optional().describe('Client id of dawatch at the provider'),
   client_secret: z
     .string()
     .regex(/^[\x20-\x7e]+$/, 'must be printable ASCII')
     .optional()
-    .describe('The secret that the provider created for this id; not set: a public client'),
+    .describe('Client secret, created by the provider; not set: a public client'),
   name: z
     .string()
     .min(1)
@@ -46,7 +46,7 @@ export const oidcSection = section({
     .max(200)
     .default('groups')
     .describe(
-      'The claim of the ID token that decides about the role: a text or a list of texts. Dots lead to nested claims: `realm_access.roles`',
+      'Claim of the ID token that determines the role: a text or a list of texts. Dots lead to nested claims: `realm_access.roles`',
     ),
   tenant_claim: z
     .string()
@@ -54,13 +54,13 @@ export const oidcSection = section({
     .max(200)
     .optional()
     .describe(
-      'The claim of the ID token that has the tenant of a person: the name of one in the settings, or "default" for none. Other values, and no value, refuse the sign-in; not set: people belong to no tenant',
+      'Claim of the ID token with the tenant of a person: the name of a tenant in the settings, or "default" for no tenant. With another value or none, the sign-in is refused. Not set: people belong to no tenant',
     ),
   sign_out: z
     .boolean()
     .default(false)
     .describe(
-      'Whether signing out of the dashboard also ends the session at the provider. It must permit the return to `server.public_url`',
+      'Whether signing out of the dashboard also ends the session at the provider. The provider must permit the return to `server.public_url`',
     ),
   roles: section({
     admin: valuesFor('admin'),

@@ -3,7 +3,7 @@ import { byName, count, httpUrl, lagPrice, seconds, section } from './values.ts'
 
 const isBare = ({ username, password, search, hash }: URL) => !(username || password || search || hash);
 
-/** The error budget is the rest to 100 %, which must not be empty. */
+/** Below 100 %, so that the error budget, which is the rest to 100 %, is not empty. */
 const targetPercent = z.number().min(0).max(99.999);
 const withinS = z.number().min(1).max(86_400);
 

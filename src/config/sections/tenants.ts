@@ -14,7 +14,7 @@ const tenant = section({
     .max(1_000)
     .default(1)
     .describe(
-      'Share of the request budget of an upstream while it does not suffice, relative to the weights of the others. Submissions without a tenant have the weight 1',
+      'Share of the exhausted request budget of an upstream, relative to the weights of other tenants. Submissions without a tenant have the weight 1',
     ),
 });
 

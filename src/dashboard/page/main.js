@@ -51,7 +51,7 @@ function App() {
       setFailure(undefined);
     } catch (error) {
       const { message } = /** @type {Error} */ (error);
-      // Another token may help against a refusal. Otherwise the session may be open.
+      // After a refusal, another token may be accepted. After any other failure, the session may be open.
       if (error instanceof ApiError && error.status < 500 && error.status !== 429) setReason(message);
       else setFailure(/** @type {Error} */ (error));
     }

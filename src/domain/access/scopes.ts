@@ -12,7 +12,7 @@ export const SCOPES = [
 ] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Named sets of scopes. service: submissions. user: lookups of single users. operator: reads what operators watch. */
+/** Named sets of scopes. service: submissions. user: lookups of single users. operator: reads submissions, webhooks, deliveries, channels and mutes. */
 export const ROLES = ['service', 'user', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -23,7 +23,7 @@ const SCOPES_OF: Record<Role, ReadonlySet<Scope>> = {
   admin: new Set<Scope>(SCOPES),
 };
 
-/** What a credential may do. `role`: null if it has scopes of its own. `scopes`: including those that admin includes. */
+/** The rights of a credential. `role`: null if it has scopes of its own. `scopes`: for admin, all scopes. */
 export type Rights = { role: Role | null; scopes: ReadonlySet<Scope> };
 
 export function rightsOfRole(role: Role): Rights {
@@ -38,7 +38,7 @@ export function rightsOfScopes(scopes: readonly Scope[]): Rights {
 /** The role in the ledger of a credential with scopes of its own. */
 const OWN_SCOPES = 'scoped';
 
-/** Returns how the ledger stores rights: the scopes of a role are not stored. */
+/** Returns rights in their stored form, in which a role has no scopes. */
 export function toStoredRights({ role, scopes }: Rights): { role: string; scopes: string | null } {
   return role === null ? { role: OWN_SCOPES, scopes: [...scopes].join(' ') } : { role, scopes: null };
 }

@@ -1,8 +1,8 @@
-/** The caller over HTTP, the user of the command line, or the signal that changes or reads something. */
+/** The origin of a change or lookup: a caller over HTTP, a user of the command line, a signal or the server. */
 export type Actor = {
   /** Name of the credential; `cli:` and the name of the system's user; SIGHUP; dawatch for the server itself. */
   name: string;
-  /** null for a credential that is not in the ledger. */
+  /** Id of the credential; null if the ledger does not have the credential. */
   credentialId: number | null;
   /** Address of the client; null for everything but requests. */
   address: string | null;
@@ -45,8 +45,8 @@ export const AUDIT_ACTIONS = {
 export type AuditAction = keyof typeof AUDIT_ACTIONS;
 
 /**
- * refused: by dawatch or the upstream. failed: no usable response of the upstream. busy: not sent. started: of an erasure, whose end has
- * an entry of its own. done: the change is stored.
+ * refused: by dawatch or the upstream. failed: no usable response of the upstream. busy: not sent. started: an erasure has begun, whose
+ * end has an entry of its own. done: the change is stored.
  */
 export const AUDIT_RESULTS = [
   'found',

@@ -4,9 +4,9 @@ import { readStoredObject } from '../stored.ts';
 /** The value that identifies a person: an e-mail address, or an entry of the metadata of submissions. */
 export type ErasureTarget = { kind: 'email'; email: string } | { kind: 'metadata'; key: string; value: string };
 
-/** Copies that no erasure in the ledger reaches. */
+/** Copies outside the ledger, which an erasure does not change. */
 export const NOT_COVERED = [
-  'backups, replicas, and ledgers that a restore replaced: delete them, or erase in them, too',
+  'backups, replicas, and ledgers that a restore replaced; delete them, or erase the data in them, too',
   'jobs in Redis that no consumer or worker has taken yet',
   'receivers of events (webhooks, callbacks, channels, consumers, readers of the feed), which have their own copies',
   'exports of submissions and of the audit',
@@ -22,11 +22,11 @@ export type PersonalValue = {
   isInMetadata(metadata: string): boolean;
   /** Whether a value of a metadata key, by which reports are grouped, identifies the person. */
   isGroup(key: string, value: string): boolean;
-  /** Whether any other text contains the value. */
+  /** Whether a text other than metadata contains the value. */
   isIn(text: string): boolean;
-  /** Replaces the value in a text. An entry of metadata is replaced nowhere, because other texts have fields of the same name. */
+  /** Replaces the value in a text. An entry of metadata is never replaced, because other texts have fields of the same name. */
   redact(text: string): string;
-  /** Matches the value in the bytes of a file, read as Latin-1, whatever surrounds it. */
+  /** Matches the value anywhere in the bytes of a file, read as Latin-1. */
   bytes: RegExp;
 };
 
@@ -34,7 +34,7 @@ export function personalValueOf(target: ErasureTarget): PersonalValue {
   return target.kind === 'email' ? emailValue(target.email) : metadataValue(target);
 }
 
-/** Characters of an address that may precede the value only in another, longer address; escapes are not part of an address. */
+/** Characters of addresses. Such a character before the value shows that the value is the end of a longer address. Escapes are excluded. */
 const NOT_WITHIN_BEFORE = '(?:(?<![\\w.+%-])|(?<=\\\\[bfnrt]|%[0-9a-f]{2}|\\\\u[0-9a-f]{4}))';
 const NOT_WITHIN_AFTER = '(?![a-z0-9-]|\\.[a-z0-9])';
 
@@ -43,7 +43,7 @@ function emailValue(address: string): PersonalValue {
   const email = address.trim().toLowerCase();
   const { source } = patternOf(email);
   const whole = new RegExp(`${NOT_WITHIN_BEFORE}(?:${source})${NOT_WITHIN_AFTER}`, 'gi');
-  // Texts without escapes, which are almost all, need no pattern.
+  // Almost all texts have no escapes, and need no pattern.
   const mayContain = (text: string) => /[\\%&]/.test(text) || text.toLowerCase().includes(email);
   const redact = (text: string) => (mayContain(text) ? text.replace(whole, ERASED) : text);
   const isIn = (text: string) => redact(text) !== text;

@@ -73,10 +73,10 @@ export type Alert = Omit<AlertCondition, 'since'> & {
 
 /** An alert as stored. Times are epoch milliseconds. */
 export type AlertRecord = Pick<AlertCondition, 'rule' | 'subject' | 'summary' | 'count'> & {
-  /** Of this occurrence: a condition that holds again later has another id. */
+  /** Identifies this occurrence: a condition that holds again later gets another id. */
   id: number;
   since: number;
-  /** When its beginning or a reminder was sent last; null: nothing was sent, because it has been muted. */
+  /** When its beginning or a reminder was last sent; null: neither was sent, because the alert was muted. */
   sentAt: number | null;
   acknowledgedAt: number | null;
   /** Name of the credential. */

@@ -21,7 +21,7 @@ export function linkTo(publicUrl: string, path: string): string {
   return `${publicUrl.replace(/\/+$/, '').replace(UNSAFE, percentEncoded)}/${path}`;
 }
 
-/** Characters that encodeURIComponent or the parser of URLs keeps, and that end a link in the markup of a chat service. */
+/** Characters that end a link in the markup of a chat service, although encodeURIComponent or the URL parser keeps them. */
 const UNSAFE = /[!'()*|<>"[\]\s]/g;
 
 function encoded(text: string): string {

@@ -1,7 +1,7 @@
 /** A service level objective: the share `target` (0 to 1) of the submissions is known to be final `withinMs` after tracking. */
 export type Objective = { target: number; withinMs: number };
 
-/** Submissions known to be final in time, and those that were not. */
+/** Numbers of submissions that were known as final in time, and of those that were not. */
 export type ObjectiveCounts = { good: number; bad: number };
 
 /** The error budget is that of the last 30 days. */
@@ -40,7 +40,7 @@ export function attained({ good, bad }: ObjectiveCounts): number | null {
  * counted.
  */
 export function burnRate({ good, bad }: ObjectiveCounts, { target }: Objective): number | null {
-  // Rounded, because 1 - 0.99 is not exactly 0.01: a rate of 1 would be below 1.
+  // Rounded, because 1 - 0.99 is not exactly 0.01, so that a rate of exactly 1 would be computed as less than 1.
   return good + bad === 0 ? null : Number((bad / (good + bad) / (1 - target)).toPrecision(12));
 }
 
@@ -50,15 +50,15 @@ export function budgetLeft(counts: ObjectiveCounts, objective: Objective): numbe
 }
 
 /**
- * Burn rates at which an alert is raised, each in two windows: the long one shows that the budget is really being spent, and the
- * short one that it still is. In the long windows, these rates spend 2 %, 5 % and 10 % of the budget of 30 days.
+ * Burn rates at which an alert is raised if both windows exceed them. The long window shows that a relevant share of the budget is
+ * spent: 2 %, 5 % and 10 % of the budget of 30 days. The short window shows that this continues.
  */
 const BURNS: readonly { long: BurnWindow; short: BurnWindow; rate: number }[] = [
   { long: '1h', short: '5m', rate: 14.4 },
   { long: '6h', short: '30m', rate: 6 },
   { long: '3d', short: '6h', rate: 1 },
 ];
-/** Fewer late submissions in the long window raise no alert: with little traffic, one of them would be a high rate. */
+/** Minimum number of late submissions in the long window. With little traffic, a single one would already be a high rate. */
 const MIN_BAD = 5;
 
 /** Returns the first window in which the budget burns too fast; undefined if there is none. An alert that `isOpen` clears at half the rate. */

@@ -26,7 +26,7 @@ export class ReportTable {
     this.#query = query;
   }
 
-  /** Adds the sums of a row that begins at `start`. `group`: that of the row, if it is of a credential or a metadata value. */
+  /** Adds the sums of a row that begins at `start`. `group`: the credential or metadata value of the row. */
   add(
     { start, upstream, group }: { start: number; upstream: string; group: ReportGroup },
     sums: Readonly<RollUp>,
@@ -35,7 +35,7 @@ export class ReportTable {
     addRollUp(this.total.sums, sums);
   }
 
-  /** Adds submissions of an upstream by whether they met its objective. */
+  /** Adds the numbers of submissions of an upstream that met its objective and that did not. */
   addCounts({ start, upstream }: { start: number; upstream: string }, counts: ObjectiveCounts): void {
     const line = this.#lineOf(start, upstream, { kind: 'none' });
     for (const one of [line, this.total])

@@ -3,7 +3,7 @@ import { FINAL_STATUSES } from '../submission.ts';
 
 export type FinalStatus = (typeof FINAL_STATUSES)[number];
 
-/** What is added up over the submissions that ended in some period. */
+/** Sums over the submissions that ended in a period. */
 export type RollUp = {
   /** Ended submissions by their final status. */
   ended: Record<FinalStatus, number>;
@@ -13,11 +13,11 @@ export type RollUp = {
   requests: number;
   /** From tracking until found final, of finalized submissions. */
   timeToFinality: DurationHistogram;
-  /** Upper bound of the time from finality until it was found. */
+  /** Upper bound of the time from finality until its detection. */
   lag: DurationHistogram;
   fees: bigint;
   dataBilled: bigint;
-  /** Finalized submissions whose fees or billed data are no integers. They count as 0 in the sums. */
+  /** Finalized submissions whose fees or billed data are not integers. They count as 0 in the sums. */
   unbilled: number;
 };
 
@@ -49,7 +49,7 @@ export function addRollUp(sum: RollUp, other: Readonly<RollUp>): void {
 /** An integer as upstreams return it, which may be too long for a JavaScript number. */
 const INTEGER = /^-?\d{1,60}$/;
 
-/** Returns the billed amounts of the upstream's `data`; undefined for one that is missing or no integer. */
+/** Returns the billed amounts of the upstream's `data`. An amount that is missing or not an integer is undefined. */
 export function billingOf(data: Readonly<Record<string, unknown>> | null | undefined) {
   const amount = (value: unknown) => {
     const isNumber = typeof value === 'number' && Number.isSafeInteger(value);
@@ -58,7 +58,7 @@ export function billingOf(data: Readonly<Record<string, unknown>> | null | undef
   return { fees: amount(data?.fees), dataBilled: amount(data?.data_billed) };
 }
 
-/** What the submissions of a row have in common besides their upstream. */
+/** The common property of the submissions of a row, besides their upstream. */
 export type ReportGroup =
   /** A credential or a value of the metadata key. */
   | { kind: 'value'; value: string }

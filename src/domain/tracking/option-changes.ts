@@ -13,7 +13,7 @@ import { extendedDeadline } from '../transition.ts';
 /** A value before and after a change. */
 const pair = <T extends z.ZodType>(value: T) => z.tuple([value, value]).optional();
 
-/** Not copied by zod, which would leave out a key such as __proto__. */
+/** Passed through unchanged, because a copy made by zod would drop a key such as __proto__. */
 const metadataSchema = z.custom<Record<string, unknown> | null>((value) => value === null || isObject(value));
 
 const changesSchema: z.ZodType<OptionChanges> = z.object({
@@ -48,7 +48,7 @@ export function withOptions(
   if (unknownGraceMs !== undefined) after.graceEndsAt = before.trackedAt + unknownGraceMs;
   if (stuckAfterMs !== undefined) {
     after.stuckAt = before.trackedAt + stuckAfterMs;
-    // Reported again at the new time if that has not passed.
+    // A submission that was reported as stuck is reported again if the new time has not passed.
     after.stuck &&= now >= after.stuckAt + outageMs - before.outageMsBefore;
   }
   // Only later outages extend the new deadline.
@@ -63,11 +63,11 @@ export function changesBetween(before: Submission, after: Submission): OptionCha
   const changes: OptionChanges = {};
   for (const name of Object.keys(old) as (keyof typeof old)[])
     if (old[name] !== now[name]) changes[name] = [old[name], now[name]];
-  // A new deadline may be the one of the beginning, without the extension by outages.
+  // The new deadline may equal the original one without its extension by outages.
   if (before.deadlineOutageMsBefore !== after.deadlineOutageMsBefore)
     changes.deadlineAt = [before.deadlineAt, after.deadlineAt];
   if (!isSameJson(before.metadata, after.metadata)) changes.metadata = [before.metadata, after.metadata];
-  // The path may have changed while the origin is the same.
+  // The URLs may differ only in their paths, which are not stored.
   if (before.callbackUrl !== after.callbackUrl)
     changes.callbackOrigin = [originOf(before.callbackUrl), originOf(after.callbackUrl)];
   return Object.keys(changes).length === 0 ? null : changes;
@@ -85,7 +85,7 @@ export function changedOptions(changes: OptionChanges): TrackOption[] {
   return TRACK_OPTIONS.filter((option) => changed[option] !== undefined);
 }
 
-/** Metadata are in a pair of the changes. */
+/** Levels of the changes around the metadata: the object and the pair. */
 const METADATA_LEVEL = 2;
 
 /** Returns stored changes; undefined if they are unreadable. */
@@ -106,7 +106,7 @@ export function optionsBefore(stored: readonly string[]) {
   return before;
 }
 
-/** Returns the named options of a request that differ from those of the submission, which it does not change. */
+/** Returns the options that a request sets and that differ from those of the submission, which stays unchanged. */
 export function unappliedOptions(request: TrackRequest, submission: Submission, now: number): TrackOption[] {
   const { named = [] } = request;
   const [wanted, actual] = [

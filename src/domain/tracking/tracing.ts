@@ -8,7 +8,7 @@ export type SpanAttributes = Record<string, string | number | boolean | undefine
 export type SpanStart = {
   name: string;
   kind: SpanKind;
-  /** `traceparent` of the span that this one is a part of. An invalid one is ignored. */
+  /** `traceparent` of the parent span. An invalid one is ignored. */
   parent?: string | undefined;
   /** `traceparent` of sampled spans that caused this one. A span with a link is always sampled. */
   links?: readonly string[];
@@ -18,7 +18,7 @@ export type SpanStart = {
 };
 
 export type Span = {
-  /** The `traceparent` for whatever this span causes; undefined if it is not sampled. */
+  /** The `traceparent` for spans that this one causes; undefined if it is not sampled. */
   readonly traceparent: string | undefined;
   /** `error`: one sentence without secrets; absent: it succeeded. */
   end(result?: { at?: number; error?: string | undefined; attributes?: SpanAttributes }): void;

@@ -10,7 +10,7 @@ export const updateBodySchema = z
     callback_url: optionFields.callback_url
       .nullable()
       .describe(
-        'Receives the events from now on, and those that were not delivered to the earlier URL; null: nothing is sent any more',
+        'Receives the events from now on, and those that were not delivered to the earlier URL; null: no further events are sent',
       ),
   })
   .partial()

@@ -73,7 +73,7 @@ export class RedisClusterError extends Error {
 
 function stateOf(replies: [error: Error | null, result: unknown][] | null) {
   if (!replies) throw new Error('Redis aborted the pipeline');
-  // First: a node refuses the keys of other nodes.
+  // Checked before the errors, because a node of a cluster refuses keys of other nodes with an error.
   if (isCluster(String(replies[0]?.[1]))) throw new RedisClusterError();
   for (const [error] of replies) if (error) throw error;
   const [info, token, time] = replies.map(([, result]) => result);

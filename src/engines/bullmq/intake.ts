@@ -27,7 +27,7 @@ type IntakeDeps = {
   /** Resolves when everything committed is on the disk. */
   whenDurable: () => Promise<void> | undefined;
   onRefused: (refused: { jobId: string | undefined; reason: string }) => void;
-  /** The ledger could not be written, or the quota of open submissions is exhausted; the job is retried. */
+  /** A job is retried because the ledger could not be written, or because the quota of open submissions is exhausted. */
   onPostponed: (postponed: { jobId: string | undefined; delayMs: number; error: unknown }) => void;
 };
 
@@ -112,7 +112,7 @@ export class Intake {
     }
   }
 
-  /** A delayed job does not use up the attempts that the producer configured. */
+  /** Delays the job. A delay does not count as one of the attempts that the producer configured. */
   async #postponed(job: Job, token: string | undefined, error: unknown): Promise<DelayedError> {
     const delayMs = Math.min(RETRY_MS * 2 ** Math.max(0, job.attemptsStarted - 1), MAX_DELAY_MS);
     this.#deps.onPostponed({ jobId: job.id, delayMs, error });

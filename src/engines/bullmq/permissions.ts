@@ -4,7 +4,7 @@ import { POLLS_QUEUE } from './poll-job.ts';
 /** The ACL user of a process. */
 export type RedisUser = 'server' | 'worker';
 
-/** Commands by their number of arguments, each of which may be a key. Most of them run in the scripts of BullMQ. */
+/** Commands by the number of their arguments; the verification passes keys for all of them. Most commands run in the scripts of BullMQ. */
 const WORKER = {
   1: 'del exists get hgetall incr llen pttl scard smembers zcard zpopmin',
   2: 'bzpopmin hdel hexists hget hmget lpush pexpire rpoplpush sadd set srandmember srem zrem zscore',

@@ -44,7 +44,7 @@ function optionsOf(address: RedisAddress) {
     // After a failover the former primary refuses writes, and the host name resolves to the new one.
     reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
     keepAlive: KEEP_ALIVE_MS,
-    // The command for it is optional, and would need a permission.
+    // Setting the client info is optional and would need a permission.
     disableClientInfo: true,
     // Timeout for closing a connection gracefully.
     disconnectTimeout: 100,
@@ -67,7 +67,7 @@ function sentinelOptionsOf({ url, sentinel_user, sentinel_password }: RedisAddre
     ...(sentinel_user !== undefined && { sentinelUsername: sentinel_user }),
     ...(sentinel_password !== undefined && { sentinelPassword: sentinel_password }),
     sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
-    // Its messages can end a connection for good while it reconnects. A silent or read-only primary is left without them.
+    // Messages of the detector can end a reconnecting connection permanently. A silent or read-only primary is detected without it.
     failoverDetector: false,
   } satisfies RedisOptions;
 }

@@ -30,7 +30,7 @@ declare module 'fastify' {
 export type Identity =
   /** cross_origin: the cookie of a session, which a page of another origin may have sent. */
   | { kind: 'absent' | 'malformed' | 'unknown' | 'cross_origin' }
-  /** `hash`: of the credential. `session`: the hash of the cookie, if that identifies the request. */
+  /** `hash`: hash of the credential. `session`: hash of the cookie, if a session authenticated the request. */
   | { kind: 'known'; hash: Buffer; caller: Caller; session?: Buffer }
   /** A bearer for the upstream. `wasAccepted`: the upstream has accepted it from this address before. */
   | { kind: 'forwarded'; secret: string; hash: Buffer; wasAccepted: boolean }
@@ -114,7 +114,7 @@ export function sendEnded(reply: FastifyReply): FastifyReply {
   return sendUnauthenticated(reply, 'the credential has expired or was revoked');
 }
 
-/** Returns a hook that refuses a request whose credential has ended while its body arrived, which can take long. */
+/** Returns a hook that refuses a request if its credential became invalid while its body was received. */
 export function requireCurrentCaller(authenticator: { currentCaller(identity: Identity): Caller | undefined }) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const caller = request.body !== undefined && request.identity && authenticator.currentCaller(request.identity);
@@ -123,10 +123,10 @@ export function requireCurrentCaller(authenticator: { currentCaller(identity: Id
   };
 }
 
-/** As often as the live feed checks its readers. */
+/** The interval at which the live feed checks its readers. */
 const CHECK_MS = 15_000;
 
-/** Checks the access of a request that is held open. `ended` aborts when it has ended, or cannot be determined. */
+/** Checks the access of a request that is held open. `ended` aborts when the access has ended or cannot be determined. */
 export function watchAccess(
   mayContinue: () => boolean,
   clock: Pick<Clock, 'after'>,
@@ -140,7 +140,7 @@ export function watchAccess(
   return { ended: ended.signal, stop: () => cancel() };
 }
 
-/** Returns false if the ledger cannot be read: the request then gets that problem. */
+/** Returns false if the ledger cannot be read; the request then gets a problem document. */
 function isAllowed(mayContinue: () => boolean): boolean {
   try {
     return mayContinue();
@@ -177,8 +177,8 @@ function missingScope(needed: readonly Scope[], { role, scopes }: Caller): strin
 }
 
 /**
- * Whether an open route may show what only operators of the whole process see. False if the ledger cannot be read: no credential is
- * known then, and the rest of the response matters more.
+ * Returns whether a route without authentication may show details for operators of the whole process. Returns false if the ledger
+ * cannot be read, so that the rest of the response is still sent.
  */
 export function isOperator(request: FastifyRequest, authenticator: Authenticator): boolean {
   try {

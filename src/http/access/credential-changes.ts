@@ -7,8 +7,8 @@ import { sha256 } from './access.ts';
 import { type CredentialLedger, changeCredential, type IssuedCredential, makeToken } from './credentials.ts';
 
 /**
- * Why a credential was not changed. last_admin: no other credential with the scope admin would be valid. person: it has no secret,
- * and its name and role come from a provider. not_person: it has a secret, which may be known to others.
+ * Reasons why a credential was not changed. last_admin: no other credential with the scope admin would be valid. person: it has no
+ * secret, and its name and role come from a provider. not_person: it has a secret, and a revoked secret must stay invalid.
  */
 export type CredentialRefusal = {
   kind: 'unknown' | 'is_revoked' | 'has_expired' | 'last_admin' | 'person' | 'not_person';
@@ -21,7 +21,7 @@ export const MAX_OVERLAP_S = 30 * DAY_S;
 /** Each change is stored with its audit entry in one transaction. The functions below throw LedgerError. */
 type Change = { actor: Actor; now: number };
 
-/** Replaces the secret of a valid credential. The replaced one is accepted for the overlap, earlier ones no longer than that. */
+/** Replaces the secret of a valid credential. The replaced secret is accepted for the overlap; earlier secrets end at the same time at the latest. */
 export function rotateCredential(
   ledger: CredentialLedger,
   { actor, now, id, overlapS }: Change & { id: number; overlapS: number },
@@ -90,7 +90,7 @@ export function updateCredential(
   return changeCredential(ledger, { actor, now }, update, ({ kind }) => (kind === 'updated' ? entry : undefined));
 }
 
-/** Admits a person again whose credential is revoked. The person signs in anew. */
+/** Makes the revoked credential of a person valid again. The person must sign in again. */
 export function readmitPerson(
   ledger: CredentialLedger,
   { actor, now, id }: Change & { id: number },
@@ -111,8 +111,8 @@ export function readmitPerson(
 }
 
 /**
- * Whether no other credential with the scope admin would be valid after `endsAt`. People count only for each other: a token must not
- * depend on a provider.
+ * Returns whether no other credential with the scope admin would be valid after `endsAt`. Credentials of people count only when a
+ * person's credential ends, because access by tokens must not depend on a provider.
  */
 function isLastAdmin(
   credentials: CredentialStore,

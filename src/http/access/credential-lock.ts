@@ -17,9 +17,9 @@ type AuthenticationAttempt =
   | { kind: 'locked'; retryAfterMs: number };
 
 /**
- * Looks up credentials, or the session of a request without one, and limits how many wrong ones an address may try: after `maxFailures` different ones within a minute,
- * the address is locked for the rest of that minute. Repetitions of one wrong credential count once and lock only that
- * credential, so that a client with an outdated one does not lock its neighbors.
+ * Looks up the credential of a request, or its session if it has no credential, and limits the number of wrong credentials of an
+ * address: after `maxFailures` different ones within a minute, the address is locked for the rest of that minute. Repetitions of one
+ * wrong credential count once and lock only that credential, so that a client with an outdated credential does not lock its neighbors.
  *
  * A locked address gets 429 for every credential without a lookup, so that a correct guess looks like a wrong one. Exempt are
  * sessions and tokens of dawatch's own form, whose 256 random bits cannot be guessed, and credentials that the address has used

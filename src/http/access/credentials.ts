@@ -38,7 +38,7 @@ export function hasTokenForm(secret: string): boolean {
 }
 
 /**
- * The lookup of configured and stored credentials. `issuer`: the provider of the settings, whose people are the only ones with valid
+ * The lookup of configured and stored credentials. `issuer`: the configured provider; only people of this provider have valid
  * sessions. `hasConfiguredAdmin`: whether the settings have a credential with the scope admin.
  */
 export function credentialsOf(
@@ -54,7 +54,7 @@ export function credentialsOf(
   if (auth.admin_token !== undefined) add(auth.admin_token, 'admin', 'DAWATCH_ADMIN_TOKEN');
   return {
     find(hash) {
-      // All are compared, so that the time does not reveal which one matched.
+      // Compares all secrets, so that the time of the comparison does not reveal which one matched.
       const known = configured.filter((one) => timingSafeEqual(one.hash, hash))[0];
       if (known) return known.caller;
       const now = clock.now();

@@ -20,8 +20,8 @@ export function isUnlimited(route: string | undefined): boolean {
 }
 
 /**
- * Applies limits per minute: wrong credentials per address, which `lock` counts, requests per credential, and requests per
- * tenant. Requests with an unknown credential count for their address, because every guess would otherwise have its own bucket.
+ * Applies limits per minute: wrong credentials per address (counted by `lock`), requests per credential, and requests per tenant.
+ * Requests with an unknown credential count for their address, because otherwise each guess would have a bucket of its own.
  */
 export async function addLimits(
   app: FastifyInstance,

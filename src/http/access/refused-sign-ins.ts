@@ -4,11 +4,11 @@ import { LedgerError } from '../../ledger/file/errors.ts';
 import { networkOf } from '../../platform/addresses.ts';
 import type { AuthenticationFailure } from './failed-authentications.ts';
 
-/** How long the first refusal of an address waits for others, so that they share one entry and one commit. */
+/** Delay of the entry for the first refusal of an address, so that refusals shortly after it share the entry. */
 const FIRST_MS = 1_000;
-/** Further refusals of the address are summed up this often. */
+/** Interval of the entries that sum up further refusals. */
 const WINDOW_MS = 3_600_000;
-/** Addresses with entries of their own in a window. Further ones share one entry, so that the audit cannot fill the disk. */
+/** Maximum number of addresses with entries of their own in a window. Further addresses share one entry, so that the audit cannot fill the disk. */
 const MAX_ADDRESSES = 100;
 
 type Refusals = { since: number; counts: Map<AuthenticationFailure, number> };
@@ -24,7 +24,7 @@ export class RefusedSignIns {
   readonly #pending = new Map<string | null, Refusals>();
   /** Addresses with entries of their own in this window. */
   readonly #known = new Set<string>();
-  /** Those whose first entry is written. */
+  /** Addresses whose first entry is written. */
   readonly #written = new Set<string | null>();
   #cancelFirst: (() => void) | undefined;
   #cancelWindow: (() => void) | undefined;
@@ -73,7 +73,7 @@ export class RefusedSignIns {
     this.#known.clear();
   }
 
-  /** What cannot be written, because the disk is full for example, is written with the next refusals. */
+  /** Refusals that cannot be written, for example because the disk is full, are written with later ones. */
   #write(addresses: readonly (string | null)[]): void {
     if (addresses.length === 0) return;
     const now = this.#clock.now();

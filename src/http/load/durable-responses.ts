@@ -3,7 +3,7 @@ import type { Ledger } from '../../ledger/ledger.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The response shows nothing of the ledger that is not on the disk, so it does not wait for the disk. */
+    /** Whether the response contains only ledger content that is on the disk, so that it need not wait for the disk. */
     isDurable?: boolean;
   }
 }
@@ -11,8 +11,8 @@ declare module 'fastify' {
 type Durability = Pick<Ledger, 'whenDurable'>;
 
 /**
- * Holds responses until everything that was committed before them is on the disk: an acknowledgement survives a power failure,
- * and so does what a client has read. A response of 5xx promises nothing and is not held. Must follow every hook that writes.
+ * Holds responses until all earlier commits are on the disk, so that acknowledgements, and data that a client has read, survive a
+ * power failure. A 5xx response acknowledges nothing and is not held. Must be registered after every hook that writes.
  */
 export function awaitDurability(app: FastifyInstance, ledger: Durability): void {
   app.addHook('onSend', (request, reply, _payload, done) => {

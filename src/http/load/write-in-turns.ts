@@ -23,7 +23,7 @@ export async function* textOf<Item>(
   yield `${text}${tail}`;
 }
 
-/** Returns a JSON object with a long list as a stream: the fields before the list, the list, and those after it. */
+/** Returns a JSON object with a long list as a stream. `head` and `tail` are the fields before and after the list. */
 export function jsonStream<Item>(
   before: object,
   [name, items, shown]: readonly [name: string, items: Iterable<Item>, shown: (item: Item) => unknown],

@@ -82,7 +82,7 @@ export function createCounters(registry: Registry) {
   );
   const authenticationFailures = counter(
     'authentication_failures_total',
-    'Requests with a credential that was absent where one is required, malformed, unknown or revoked, locked (not looked up after too many wrong ones from the address), refused by the upstream, the cookie of a session that a page of another origin sent, or a refused sign-in by OpenID Connect',
+    'Failed authentications, by reason: absent (a credential is required), malformed, unknown (or revoked), locked (too many wrong credentials from the address), refused (by the upstream), cross_origin (the cookie of a session, sent by a page of another origin) or oidc (a refused sign-in)',
     ['reason'],
   );
   for (const reason of AUTHENTICATION_FAILURES) authenticationFailures.inc({ reason }, 0);

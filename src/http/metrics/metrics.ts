@@ -15,7 +15,7 @@ export type Metrics = ReturnType<typeof createMetrics>;
 export type Scraped = GaugeValues & { pacing: readonly UpstreamPacing[]; objectives: readonly ObjectiveStatus[] };
 
 /**
- * Creates the metrics of what belongs to no tenant, or of one tenant, whose samples have its name as a label. A process can have
+ * Creates the metrics for data without a tenant, or those of one tenant, whose samples have its name as a label. A process can have
  * several servers.
  */
 export function createMetrics({ version, tenant }: { version: string; tenant?: string }) {
@@ -42,7 +42,7 @@ export function createMetrics({ version, tenant }: { version: string; tenant?: s
       setPacingGauges(upstreams);
       setObjectiveGauges(objectives);
     },
-    /** Returns the Prometheus text format, with the samples of tenants behind those of no tenant. */
+    /** Returns the Prometheus text format. In each family, the samples of tenants follow those without a tenant. */
     async text(tenants: readonly { registry: Registry }[]) {
       collectProcess();
       const { contentType } = registry;
@@ -68,7 +68,7 @@ export function createMetrics({ version, tenant }: { version: string; tenant?: s
 const EMPTY_LAG = /^nodejs_eventloop_lag_mean_seconds NaN$/im;
 const LAG_SAMPLES = /^nodejs_eventloop_lag_(?:min|max|mean|stddev|p50|p90|p99)_seconds .*\n/gm;
 
-/** Removes statistics of no delays: at the first scrape and right after another one, nothing was measured yet. */
+/** Removes the event loop delays if none was measured, as at the first scrape and directly after another one. */
 function withoutEmptyLag(text: string): string {
   return EMPTY_LAG.test(text) ? text.replace(LAG_SAMPLES, '') : text;
 }

@@ -92,7 +92,7 @@ export function registerMetrics(
     let last: { at: number; text: ReturnType<typeof scrape> } | undefined;
     return () => {
       const now = deps.clock.now();
-      // The absolute difference, because the clock can be set back.
+      // Uses the absolute difference, because the clock can be set back.
       if (last && Math.abs(now - last.at) < MAX_AGE_MS) return last.text;
       const text = scrape(now, options);
       last = { at: now, text };
@@ -105,7 +105,7 @@ export function registerMetrics(
   const [own, all] = [shared({ withTenants: false }), shared({ withTenants: true })];
   const config = { prefersBearer: true, isDurable: true };
   app.get('/metrics', { config, schema: OPERATIONS.getMetrics }, async (request, reply) => {
-    // One tenant must not learn the names and numbers of the others.
+    // A tenant must not see the names and numbers of other tenants.
     const withTenants = deps.tenants.all.length > 0 && isOperator(request, deps.authenticator);
     const { contentType, body } = await (withTenants ? all() : own());
     return reply.type(contentType).send(body as never);

@@ -58,7 +58,7 @@ function withPlainReferences(schemas: Record<string, JsonSchema>): Record<string
 }
 
 /**
- * Removes what zod adds to every time, every integer and every record. Converts the default and the examples of a parameter that
+ * Removes keywords that zod adds to every time, integer and record. Converts the default and the examples of a parameter that
  * is published as an integer. Merges `null` into the type of a nullable text, number or boolean; some generators lose it in that of
  * an object.
  */

@@ -33,7 +33,7 @@ export async function buildDocs(routes: readonly RouteOptions[], version: string
     await server.register(swaggerUi, {
       routePrefix: PAGE,
       theme: { title: 'dawatch' },
-      // Without the bar at the top, which can load other documents.
+      // Hides the top bar, which can load other documents.
       uiConfig: { layout: 'BaseLayout', docExpansion: 'list', displayRequestDuration: true, tryItOutEnabled: true },
     });
     const files = new Map<string, StoredResponse>();

@@ -9,7 +9,7 @@ import { completeOperation, PROBLEM_RESPONSES, RESPONSE_HEADERS } from './respon
 const DESCRIPTION = `Tracks data-availability submissions until they are final.
 
 Send a credential as \`x-api-key\` or \`Authorization: Bearer\`. Its scopes determine access. A role is a set of
-scopes: **service** for submissions, **user** for lookups of single users, **operator** for reading what operators watch,
+scopes: **service** for submissions, **user** for lookups of single users, **operator** for reading submissions, webhooks, deliveries, channels and mutes,
 **admin** for everything. If a request has both headers, routes for users and admins use
 the bearer and all others the x-api-key. An admin without a tenant acts in a tenant with the header
 \`dawatch-tenant\`; a credential of a tenant always does. Errors are problem documents (RFC 9457). A method that a path does not support returns

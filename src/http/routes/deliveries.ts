@@ -76,7 +76,7 @@ const querySchema = z
   })
   .refine(({ webhook_id, destination }) => webhook_id === undefined || destination === undefined, {
     path: ['destination'],
-    error: 'can not be combined with webhook_id',
+    error: 'cannot be combined with webhook_id',
   })
   .superRefine((query, context) => {
     checkRange(context, { since: query.since, until: query.until, name: 'until' });

@@ -23,7 +23,7 @@ const EXAMPLE = {
 const whoamiSchema = z
   .object({
     role: roleSchema.nullable().describe('null: the credential has scopes of its own'),
-    scopes: z.array(scopeSchema).describe('Everything that the credential may do'),
+    scopes: z.array(scopeSchema).describe('All scopes of the credential'),
     name: z
       .string()
       .describe(

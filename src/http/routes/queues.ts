@@ -57,7 +57,7 @@ export async function registerQueues(
       return sendProblem(reply, { status: 403, detail: 'requests from pages of other sites are refused' });
     // A query to a Redis that was never connected would wait for it.
     if (health().redis?.state !== 'up' && request.url.startsWith(`${PREFIX}/api/`))
-      return sendProblem(reply, { status: 503, detail: 'Redis is away: see redis.disconnected in the log' });
+      return sendProblem(reply, { status: 503, detail: 'Redis is disconnected: see redis.disconnected in the log' });
     if (request.method === 'GET' || request.method === 'HEAD') return undefined;
     const { queueName } = request.params as { queueName?: string };
     const detail = `${request.method} ${request.routeOptions.url}`;

@@ -169,7 +169,7 @@ export const submissionListSchema = z
     ],
   });
 
-/** `callbackUrl`: what the reader may see of it. The plan of polls is known to the running server only. */
+/** `callbackUrl`: the part that the reader may see. Without `next_poll_at`, because only the running server has the schedule. */
 export function toSubmissionBody(
   submission: Submission,
   { deadlineAt, callbackUrl }: { deadlineAt: number; callbackUrl: string | null },

@@ -134,7 +134,7 @@ export function registerSubmissions(
       const ids = (tracked.submissions ?? tracked.submission_ids)?.length ?? 1;
       const credential = credentialNumber(request.caller);
       const isLarge = ids > ITEMS_PER_TURN;
-      // Reading the body has taken long, and so will the commit.
+      // Serves other requests between two long steps: the body has been read, and the commit follows.
       if (isLarge) await setImmediate();
       const take = (body: TrackBody) =>
         admission.take({ body, credential, tracker }, ids, clientOf(request.caller)).finally(request.bodyDone);

@@ -165,7 +165,7 @@ function isAboutAnother(requested: string, returned: unknown): boolean {
 /** Problem texts. The upstream's own text is never sent, because it can contain anything. */
 const FAILURES = {
   timeout: 'the upstream did not respond in time',
-  network: 'the upstream can not be reached',
+  network: 'the upstream cannot be reached',
   too_large: 'the response of the upstream is too large',
   http_status: 'the upstream failed',
   throttled: 'the upstream asks for fewer requests',

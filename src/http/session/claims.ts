@@ -32,7 +32,7 @@ export function roleOf(
   return PRECEDENCE.find((role) => roles[role].some((value) => values.includes(value)));
 }
 
-/** Returns the tenant that the claims name; null: none, by the settings or by name; undefined: they name no tenant of the settings. */
+/** Returns the tenant that the claims name. null: no tenant, because no claim is configured or its value is "default". undefined: no configured tenant. */
 export function tenantOf(
   claims: Claims,
   { oidc: { tenant_claim }, tenants }: Pick<Config, 'tenants'> & { oidc: Pick<Config['oidc'], 'tenant_claim'> },

@@ -7,8 +7,8 @@ const SESSION_COOKIE = 'dawatch-session';
 const BROWSER_COOKIE = 'dawatch-sign-in';
 
 /**
- * The prefixes by which browsers bind a cookie to https, and with the first one also to the host and the path "/". A cookie with a
- * prefix takes precedence, because another server of the domain may have set the one without.
+ * Browsers bind a cookie with one of these prefixes to https, and with the first one also to the host and the path "/". A cookie
+ * with a prefix takes precedence over one without, which another server of the domain may have set.
  */
 const PREFIXES = ['__Host-', '__Secure-', ''] as const;
 type Prefix = (typeof PREFIXES)[number];
@@ -46,8 +46,8 @@ export function sessionCookie(base: URL, value?: string): string {
 }
 
 /**
- * Returns the address of the dashboard, which ends with a slash: `server.public_url` if the request comes from it. Another address
- * has no path, as far as the server knows.
+ * Returns the address of the dashboard with a slash at its end: `server.public_url` if the request comes from there. Any other
+ * address is assumed to have no path.
  */
 export function baseOf({ headers }: FastifyRequest, publicUrl: string | undefined): URL {
   const isPublic = publicUrl !== undefined && (headers.origin ?? webOriginOf(publicUrl)) === webOriginOf(publicUrl);

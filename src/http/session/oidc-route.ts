@@ -22,7 +22,7 @@ import { type Provider, ProviderError } from './provider.ts';
 
 const PATH = 'v1/session/oidc';
 
-/** Why a person could not sign in, as the page of the dashboard explains it. */
+/** The reasons why a person could not sign in. The dashboard has a message for each. */
 type Failure = ProviderError['reason'] | SignInError['reason'] | 'ledger';
 
 export type OidcDeps = {
@@ -106,7 +106,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
     }
   });
 
-  /** Leads back to the dashboard, which explains the failure. The log has its cause. */
+  /** Redirects to the dashboard, which explains the failure. The log has the cause. */
   function fail(request: FastifyRequest, reply: FastifyReply, base: URL, error: unknown): FastifyReply {
     const { reason, detail, err } = explain(error);
     if (reason !== 'unavailable' && reason !== 'ledger') deps.onRefused(request.clientAddress);
@@ -132,7 +132,7 @@ function explain(error: unknown): { reason: Failure; detail?: string; err?: Erro
   throw error;
 }
 
-/** Leaves escapes as they are. The result cannot end the fragment or the header. */
+/** Encodes characters that would end the fragment or the header. Keeps existing escapes. */
 function escapePage(page: string): string {
   return page.replace(/[^\w\-.~!$&'()*+,;=:@/?%]/gu, encodeURIComponent);
 }

@@ -6,8 +6,8 @@ import { causeOf, codeOf } from '../../notify/transport/connection-error.ts';
 type OidcSettings = Config['oidc'];
 
 /**
- * Why a sign-in failed. unavailable: the provider cannot be reached or is not what the settings describe. denied: the person or the
- * provider refused. invalid: the response of the provider failed a check. `detail`: for the log, without tokens and personal data.
+ * Reasons why a sign-in failed. unavailable: the provider cannot be reached or does not match the settings. denied: the person or
+ * the provider refused. invalid: the response of the provider failed a check. `detail`: for the log, without tokens and personal data.
  */
 export class ProviderError extends Error {
   override readonly name = 'ProviderError';
@@ -31,7 +31,7 @@ export type Checks = { state: string; nonce: string; verifier: string };
 
 /**
  * The OpenID Connect provider of the settings: authorization code flow with PKCE. The library and the endpoints of the provider are
- * loaded at the first sign-in, and again after a failure, so that a provider that is away does not matter to anything else.
+ * loaded at the first sign-in, and again after a failure, so that an unavailable provider affects only sign-ins.
  */
 export class Provider {
   readonly #settings: () => OidcSettings;
@@ -72,7 +72,7 @@ export class Provider {
       if (claims) return claims;
       throw new ProviderError('invalid', 'there is no ID token');
     } catch (error) {
-      // Its keys or endpoints may have changed.
+      // The keys or endpoints of the provider may have changed.
       this.#discovered = undefined;
       throw toProviderError(error);
     }

@@ -1,12 +1,12 @@
 import type { FastifyRequest } from 'fastify';
 
-/** Pages of other origins cannot send it, because CORS does not allow it. */
+/** Pages of other origins cannot send this header, because CORS does not allow it. */
 const HEADER = 'x-requested-with';
 const VALUE = 'dawatch';
 const SAFE: readonly string[] = ['GET', 'HEAD'];
 
 /**
- * Whether a cookie may authenticate the request: a page of this server sent it, not one of another origin of the same site.
+ * Returns whether a cookie may authenticate the request: a page of this server must have sent it, and not another origin of the same site.
  * Browsers send Sec-Fetch-Site over https and to this machine only. Over http, SameSite protects the cookie, and Origin is
  * compared if the browser sends it, as it does with every request that changes something.
  */
@@ -18,8 +18,8 @@ export function mayUseCookie(request: FastifyRequest, publicUrl: string | undefi
 }
 
 /**
- * The scripts of the board of the queues, which are not those of dawatch, send no mark: their changes need a header of the browser that
- * names the origin. People also open the board by its address.
+ * The scripts of the queue board come from a library and cannot send the header of the dashboard. Changes on the board therefore need
+ * a browser header that names the origin. Opening the board by its address is allowed.
  */
 function mayUseOnBoard(request: FastifyRequest, publicUrl: string | undefined, isSafe: boolean): boolean {
   const { origin, 'sec-fetch-site': site } = request.headers;
@@ -27,7 +27,7 @@ function mayUseOnBoard(request: FastifyRequest, publicUrl: string | undefined, i
   return (site !== undefined || origin !== undefined) && isSameOrigin(request, publicUrl);
 }
 
-/** Whether the request is not one of a page of another origin. True for clients that are no browsers. */
+/** Returns whether no page of another origin sent the request. True for clients that are not browsers. */
 export function isSameOrigin({ headers }: FastifyRequest, publicUrl: string | undefined): boolean {
   const { origin, host } = headers;
   const site = headers['sec-fetch-site'];

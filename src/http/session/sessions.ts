@@ -25,7 +25,7 @@ export class Sessions {
     this.#deps = deps;
   }
 
-  /** Returns undefined without a session that is open. Throws LedgerError. */
+  /** Returns undefined if no session is open. Throws LedgerError. */
   identify(request: FastifyRequest): Identity | undefined {
     const value = sessionCookieOf(request);
     if (value === undefined) return undefined;
@@ -60,7 +60,7 @@ export class Sessions {
     return caller && { record, caller };
   }
 
-  /** A full disk must not prevent access. */
+  /** Ignores a failed write, so that a full disk does not prevent access. */
   #recordUse(session: Buffer, record: SessionRecord): void {
     const { store, clock } = this.#deps;
     try {

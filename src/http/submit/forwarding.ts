@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** Headers that describe the data. Credentials are not among them: those of callers are credentials of dawatch. */
+/** Headers that describe the data. Credentials are not forwarded, because those of callers are for dawatch. */
 const FORWARDED = ['content-type', 'accept', 'idempotency-key'] as const;
 
 export function forwardedHeaders(headers: IncomingHttpHeaders): Record<string, string> {

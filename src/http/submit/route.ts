@@ -69,7 +69,7 @@ const SCHEMAS: Record<SubmitPath, typeof OPERATIONS.submitData> = {
   '/v1/submit_raw_data': OPERATIONS.submitRawData,
 };
 
-/** Registers the upstream's endpoints that accept data. Without an upstream that has them enabled, there are none. */
+/** Registers the upstream's endpoints that accept data, if they are enabled for an upstream. */
 export async function registerSubmit(app: TypedServer, deps: SubmitDeps): Promise<void> {
   const { submitters, admission } = deps;
   if (submitters.size === 0) return;
@@ -143,7 +143,7 @@ async function forward(
   call: Submit & { upstream: string; target: Submitter; body: Buffer; freePlace: () => void },
 ): Promise<FastifyReply> {
   const { path, request, reply, tracked, traceparent, upstream, target, body, freePlace } = call;
-  // A client that has disconnected would not learn the id.
+  // A disconnected client would not receive the id.
   const reserved = await watcher.reserve(upstream, clientOf(request.caller), goneSignal(reply));
   if (reserved.kind === 'failed')
     return refused(reply, 503, `${NOT_RESERVED[reserved.reason]}: nothing was submitted`, reserved.retryAfterMs);
@@ -158,7 +158,7 @@ async function forward(
   }
   if (result.kind !== 'accepted') return sendNotAccepted(request, reply, upstream, result);
 
-  // From here on the data is submitted, whether the client is still connected or not.
+  // From here on, a disconnect of the client no longer prevents the submit.
   const { submissionId, response } = result;
   freePlace();
   const failure = track(tracker, { submissionId, upstream, traceparent }, credentialNumber(request.caller));
@@ -181,14 +181,14 @@ const NOT_RESERVED: Record<OnDemandFailure, string> = {
   no_response: 'the upstream did not respond',
 };
 
-/** Commits the tracking. Returns why it failed; undefined: it is committed. */
+/** Commits the tracking. Returns the reason of a failure; undefined if it is committed. */
 function track(
   tracker: Tracker,
   submission: { submissionId: string; upstream: string; traceparent: string | undefined },
   credential: number | null,
 ): { status: 500 | 507; reason: string; error?: unknown } | undefined {
   try {
-    // The upstream has just accepted this id, so an earlier end of its tracking no longer holds.
+    // The upstream has just accepted this id, so a submission that has ended is tracked again.
     const { submissionId: submission_id, ...options } = submission;
     const tracked = tracker.track({ submission_id, ...options, retrack: true }, credential);
     if (tracked.kind === 'tracked') return undefined;
@@ -230,7 +230,7 @@ function sendNotAccepted(
     case 'unauthorized':
       return refused(reply, 502, 'the upstream refuses the credentials of this server: nothing was submitted');
     case 'not_sent':
-      return refused(reply, 502, 'the upstream can not be reached: nothing was submitted');
+      return refused(reply, 502, 'the upstream cannot be reached: nothing was submitted');
     case 'unclear': {
       logOf(request).warn({ upstream, reason: result.detail }, 'submit.unclear');
       const what = result.isTimeout

@@ -12,14 +12,14 @@ type AddRoute = (url: string, options: { config?: object }, handler: RouteHandle
 type Handlers = Map<string, RouteHandlerMethod>;
 
 /**
- * Routes of data that tenants have. Each route is registered once, with its hooks and limits, and has one handler for each
- * tenant, which knows only the services of that tenant. Handlers of a tenant are created at its first request.
+ * Routes for the data of tenants. Each route is registered once, with its hooks and limits, and has one handler per tenant. A
+ * handler has access only to the services of its tenant. Handlers of a tenant are created at its first request.
  */
 export class TenantRoutes {
   readonly #groups: RegisterRoutes[] = [];
   readonly #handlers = new WeakMap<Tenant, Handlers>();
 
-  /** `services`: those of what belongs to no tenant. */
+  /** `services`: those for data without a tenant. */
   async register(app: TypedServer, services: Services, group: RegisterRoutes): Promise<void> {
     this.#groups.push(group);
     await group(this.#dispatching(app), services);

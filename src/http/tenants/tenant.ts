@@ -6,7 +6,7 @@ import type { Services } from '../services.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The tenant that the request concerns; undefined: what belongs to no tenant. */
+    /** The tenant that the request concerns; undefined: data without a tenant. */
     tenant?: Tenant | undefined;
   }
   interface FastifyContextConfig {
@@ -28,7 +28,7 @@ export type Tenant = {
 export type TenantDirectory = {
   get(name: string): Tenant | undefined;
   readonly all: readonly { tenant: Tenant; settings: TenantSettings; metrics: Metrics }[];
-  /** Ends what is held open for clients of tenants. */
+  /** Ends the feeds and waiting requests of clients of tenants. */
   endRequests(): void;
 };
 export type MeasuredTenants = Pick<TenantDirectory, 'all'>;

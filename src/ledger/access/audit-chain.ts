@@ -12,7 +12,7 @@ export type ChainedEntry = {
   result: string;
   subject: string | null;
   detail: string | null;
-  /** `personDigest` of the person that the entry is about; null if it is about none. */
+  /** `personDigest` of the person whom the entry concerns; null if it concerns no person. */
   personDigest: string | null;
 };
 
@@ -39,8 +39,8 @@ export function personDigest({ salt, emailHash, emailMasked }: AuditedPerson): s
 }
 
 /**
- * An entry as stored or exported. The fields of the person are null if it is about none, or if they were erased. `callerPerson`: the
- * person who is the caller, from another table, so that the hash does not cover it.
+ * An entry as stored or exported. The fields of the person are null if the entry is about no person, or if they were erased.
+ * `callerPerson`: the person behind the caller. It is in another table, so the hash does not cover it.
  */
 export type StoredEntry = ChainedEntry & { [Field in keyof AuditedPerson]: AuditedPerson[Field] | null } & {
   hash: string | null;
@@ -50,7 +50,7 @@ export type StoredEntry = ChainedEntry & { [Field in keyof AuditedPerson]: Audit
 /** The result of checking a chain. `head`: the hash of its last entry. */
 export type ChainCheck =
   | { kind: 'intact'; entries: number; head: string; erasedPersons: number }
-  /** `seq`: the first wrong entry; null if no single entry is. `entries`: the number of those before it that are right. */
+  /** `seq`: the first wrong entry; null if no single entry is wrong. `entries`: number of correct entries before it. */
   | { kind: 'broken'; entries: number; seq: number | null; reason: string };
 
 /** The number of entries whose person was erased, in the `detail` of an erasure. */
@@ -64,8 +64,8 @@ export function erasureDetail(erased: Readonly<Record<string, number>>): string 
 }
 
 /**
- * Checks a complete chain, oldest entry first, in constant memory. `expectedHead`: the hash of an entry that must occur, because
- * it was noted earlier as the head.
+ * Checks a complete chain, oldest entry first, in constant memory. `expectedHead`: the hash of an entry that must occur, such as an
+ * earlier head.
  */
 export async function checkChain(
   chain: Iterable<StoredEntry> | AsyncIterable<StoredEntry>,
@@ -92,7 +92,7 @@ class ChainChecker {
     this.#isHeadFound = expectedHead === undefined;
   }
 
-  /** Returns why the entry is wrong; undefined if it is right. */
+  /** Returns the reason why the entry is wrong; undefined if it is correct. */
   add(entry: StoredEntry): string | undefined {
     const { hash: stored, action, detail } = entry;
     if (stored === null) return 'it has no hash';

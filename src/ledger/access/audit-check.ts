@@ -26,8 +26,8 @@ export async function checkAudit(file: string, expectedHead?: string): Promise<C
 const BUSY_MS = 5_000;
 
 /**
- * Stores an entry for a command that only reads. Returns false, and changes nothing, if the ledger has an earlier schema, as a
- * replaced one may have, or cannot be written. Throws LedgerError for other problems.
+ * Stores an entry for a command that only reads. Returns false and changes nothing if the ledger cannot be written, or has an
+ * earlier schema, as a replaced ledger may have. Throws LedgerError for other problems.
  */
 export function appendBeside(file: string, actor: Actor, at: number, entry: AuditedAction): boolean {
   try {

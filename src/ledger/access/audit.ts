@@ -5,7 +5,7 @@ import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
 import { type AuditedPerson, CHAIN_START, entryHash, personDigest, type StoredEntry } from './audit-chain.ts';
 
-/** What an actor did. `subject`: see AUDIT_ACTIONS. `detail`: a short text without personal data. */
+/** An action of an actor. `subject`: see AUDIT_ACTIONS. `detail`: a short text without personal data. */
 export type AuditedAction = {
   action: AuditAction;
   result?: AuditResult;
@@ -49,7 +49,7 @@ export class AuditTrail {
     this.#chainEarlierEntries();
   }
 
-  /** Stores an entry durably; inside a transaction, together with the change that it is about. */
+  /** Stores an entry durably. Inside a transaction, the entry is stored together with the change that it describes. */
   append(actor: Actor, at: number, entry: AuditedLookup): void {
     const { action, result = 'done', subject = null, detail = null, email, bearer } = entry;
     const { credentialId, address } = actor;
@@ -60,7 +60,7 @@ export class AuditTrail {
     this.#db.transaction(() => {
       const last = this.head();
       const seq = (last?.seq ?? 0) + 1;
-      // The credentials of a tenant are in the ledger of those that belong to none. Here, only their numbers are known.
+      // The ledger of a tenant contains no credentials, so the entry has only their numbers.
       if (credentialId !== null)
         this.#db.run`
           INSERT OR IGNORE INTO credentials (id, hash, role, name, created_at, revoked_at)
@@ -173,7 +173,7 @@ function keyedHash(key: Buffer, text: string): string {
   return createHmac('sha256', key).update(text).digest('hex');
 }
 
-/** Entries of earlier versions that are chained with one statement open. */
+/** Number of entries of earlier versions that one statement chains. */
 const EARLIER_AT_ONCE = 1_000;
 
 export const SELECT_ENTRY = `

@@ -20,10 +20,10 @@ export type CredentialRecord = {
   /** null: it belongs to no tenant. */
   tenant: string | null;
   name: string;
-  /** The person who signs in at a provider with it, by e-mail address or subject. It has no secret. */
+  /** E-mail address or subject of the person who signs in at a provider with this credential, which has no secret. */
   person: string | null;
   createdAt: number;
-  /** Of the current secret, with a resolution of one minute. */
+  /** Last use of the current secret, with a resolution of one minute. */
   lastUsedAt: number | null;
   expiresAt: number | null;
   revokedAt: number | null;
@@ -35,12 +35,12 @@ export type ReplacedSecret = { validUntil: number; lastUsedAt: number | null };
 /** A valid credential. `lastUsedAt` is that of the secret with this hash. `issuer`: the provider of the person; null: it has a secret. */
 export type FoundCredential = CredentialRecord & { hash: Buffer; isReplaced: boolean; issuer: string | null };
 
-/** The last use is recorded at most this often, because every write waits for the disk. */
+/** Minimum time between two records of the last use, because every write waits for the disk. */
 const LAST_USED_STEP_MS = 60_000;
 
 /**
- * Credentials of callers. Stores only the SHA-256 of a secret, which suffices for 256 random bits. Those of a tenant are seen
- * by the store of that tenant, see `ofTenant`, and by that of none. Throws LedgerError.
+ * Credentials of callers. Stores only the SHA-256 of a secret, which suffices for 256 random bits. This store has the credentials of
+ * all tenants; `ofTenant` returns a store with those of one tenant. Throws LedgerError.
  */
 export class CredentialStore {
   readonly #db: LedgerDatabase;
@@ -109,7 +109,7 @@ export class CredentialStore {
     this.#db.run`UPDATE credentials SET name = ${name}, expires_at = ${expiresAt} WHERE id = ${id}`;
   }
 
-  /** Replaces the secret. The replaced one is accepted until `oldUntil`, those of earlier rotations no longer than that. */
+  /** Replaces the secret. The replaced secret is accepted until `oldUntil`; secrets of earlier rotations end then at the latest. */
   rotate(id: number, hash: Buffer, { oldUntil, now }: { oldUntil: number; now: number }): void {
     this.#db.transaction(() => {
       this.#db.run`
@@ -128,12 +128,12 @@ export class CredentialStore {
       WHERE credential = ${id} AND valid_until > ${now} ORDER BY valid_until DESC`;
   }
 
-  /** Whether a credential other than this one, of no tenant and with the scope admin, is valid after that time. */
+  /** Returns whether another credential without a tenant and with the scope admin is valid after that time. */
   isOtherAdminValid(id: number, after: number, { countsPeople }: { countsPeople: boolean }): boolean {
     return this.#db.row(countsPeople ? OTHER_ADMIN : `${OTHER_ADMIN} AND ${IS_SECRET}`, id, after) !== undefined;
   }
 
-  /** Returns the valid credential whose secret has this hash, also one that a rotation has replaced and that is still accepted. */
+  /** Returns the valid credential whose secret has this hash: the current secret, or a replaced secret that is still accepted. */
   find(hash: Buffer, now: number): FoundCredential | undefined {
     const current = this.#db.row<CredentialRecord & { issuer: string | null }>(FIND_CURRENT, hash, now);
     if (current) return { ...current, hash, isReplaced: false };
@@ -142,8 +142,8 @@ export class CredentialStore {
   }
 
   /**
-   * Whether any credential is not revoked. Expired ones count: an expiry must not prevent the next start. Those of people do not:
-   * only a provider can authenticate them.
+   * Returns whether any credential is not revoked. Expired credentials count, because an expiry must not prevent the next start.
+   * Credentials of people do not count, because only a provider can authenticate them.
    */
   isAnyKept(): boolean {
     return this.#db.row(`SELECT 1 FROM credentials WHERE revoked_at IS NULL AND ${IS_SECRET} LIMIT 1`) !== undefined;

@@ -9,8 +9,8 @@ type Rights = { role: string; tenant: string | null };
 type FoundPerson = { id: number; hash: Buffer; tenant: string | null; revokedAt: number | null };
 
 /**
- * People who sign in at a provider. Each has a credential whose secret nobody knows, so that its role, its last use and its
- * revocation are those of a credential. Its name is `person:` and its id: entries of the audit, which never change, have no
+ * People who sign in at a provider. Each person has a credential, so that role, last use and revocation work as for tokens. The
+ * credential has no usable secret. Its name is `person:` and its id, so that entries of the audit, which never change, contain no
  * personal data. Throws LedgerError.
  */
 export class PeopleStore {
@@ -23,8 +23,8 @@ export class PeopleStore {
   }
 
   /**
-   * Begins a session with this role in this tenant, with its entry in the audit. In another tenant than before, it ends the earlier
-   * sessions. revoked: the credential of the person is revoked.
+   * Begins a session with this role in this tenant, and stores its entry in the audit. If the tenant has changed, the earlier
+   * sessions end. revoked: the credential of the person is revoked.
    */
   signIn(
     person: PersonRecord & Rights,
@@ -68,7 +68,7 @@ export class PeopleStore {
   }
 
   #add({ issuer, subject, name, role, tenant }: PersonRecord & Rights, now: number): { id: number; hash: Buffer } {
-    // No secret has this hash.
+    // Random, so that no secret has this hash.
     const hash = randomBytes(32);
     const { lastInsertRowid } = this.#db.run`
       INSERT INTO credentials (hash, role, tenant, name, created_at) VALUES (${hash}, ${role}, ${tenant}, '', ${now})`;
@@ -84,7 +84,7 @@ function personName(credential: number): string {
   return `person:${credential}`;
 }
 
-/** Returns SQL for the name of a caller to show: the stored one, or that of the person behind it until it is erased. */
+/** Returns SQL for the shown name of a caller: the stored name or, for a person, the address or subject until it is erased. */
 export function callerShown(column: string): string {
   return `coalesce((SELECT p.name FROM people p WHERE 'person:' || p.credential = ${column}), ${column})`;
 }

@@ -2,15 +2,15 @@ import type { Actor } from '../../domain/audit/actions.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import type { AuditTrail } from './audit.ts';
 
-/** A session of the dashboard. `credentialHash`: of the credential it was begun with. Times are epoch milliseconds. */
+/** A session of the dashboard. `credentialHash`: hash of the credential with which it began. Times are epoch milliseconds. */
 export type SessionRecord = { credentialHash: Buffer; createdAt: number; usedAt: number };
 
-/** `maxAgeMs`: older sessions of any credential are deleted. `replaces`: the session that the browser has. */
+/** `maxAgeMs`: older sessions of any credential are deleted. `replaces`: the current session of the browser, which ends. */
 export type NewSession = { hash: Buffer; credentialHash: Buffer; maxAgeMs: number; replaces: Buffer | undefined };
 
-/** Further sessions of a credential end its oldest ones, so that sign-ins cannot fill the disk. */
+/** Maximum number of sessions of a credential. A further session ends the oldest, so that sign-ins cannot fill the disk. */
 const MAX_PER_CREDENTIAL = 100;
-/** The last use is recorded at most this often, because every write waits for the disk. */
+/** Minimum time between two records of the last use, because every write waits for the disk. */
 const USED_STEP_MS = 60_000;
 
 /** Sessions of the dashboard, found by the hash of the secret in the cookie. Throws LedgerError. */

@@ -20,14 +20,14 @@ import type { Mutes } from './mutes.ts';
 const KEEP_RESOLVED_MS = 30 * 86_400_000;
 const MAX_RESOLVED = 10_000;
 
-/** An alert, and until when it is muted; null: it is not. */
+/** An alert with the end of its mute; null: it is not muted. */
 export type MutedAlert = AlertRecord & { mutedUntil: number | null };
 /** An alert after a request to change it. */
 type ChangedAlert = { alert: MutedAlert; isChanged: boolean };
 
 /**
- * The alerts, stored so that the beginning and the end of each one are sent once. An alert that is muted when it begins is sent
- * when the mute ends, if it still fires. Throws LedgerError.
+ * The alerts, stored so that the beginning and the end of each alert are sent once. An alert that begins during a mute is sent when
+ * the mute ends, if it still fires. Throws LedgerError.
  */
 export class Alerts {
   readonly #db: LedgerDatabase;
@@ -64,9 +64,9 @@ export class Alerts {
   }
 
   /**
-   * Writes events for conditions that are new, that have ended, or whose alert was last sent `remindAfterMs` ago or earlier, and
-   * for those whose mute has ended. An acknowledged alert is sent again only at its end, and an alert whose beginning was not
-   * sent not even then. `linkOf` returns the address of the page about an alert. Returns the alerts of the events.
+   * Writes events for new conditions, for conditions that have ended, for alerts that were last sent `remindAfterMs` ago or earlier,
+   * and for alerts whose mute has ended. An acknowledged alert is sent again only at its end. The end of an alert is sent only if
+   * its beginning was sent. `linkOf` returns the address of the page about an alert. Returns the alerts of the events.
    */
   reconcile(
     conditions: readonly AlertCondition[],

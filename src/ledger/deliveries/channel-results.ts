@@ -1,9 +1,9 @@
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 
-/** Epoch milliseconds; null: never, as far as known. */
+/** Epoch milliseconds; null: never since this is recorded. */
 export type ChannelResult = { lastSuccessAt: number | null; lastFailureAt: number | null };
 
-/** When each channel last accepted and last failed an attempt, also after its deliveries are deleted. Throws LedgerError. */
+/** The times of the last success and the last failure of each channel. They outlive its deliveries. Throws LedgerError. */
 export class ChannelResults {
   readonly #db: LedgerDatabase;
 

@@ -209,7 +209,7 @@ const REPLAY = `
   UPDATE deliveries AS d
   SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL, replayed_at = @now`;
 
-/** Returns the condition for the dead letters. What precedes `match` lets SQLite use an index. */
+/** Returns the condition for the dead letters. The terms before `match` let SQLite use an index. */
 function deadLetters(destination: string, since: number, only: ReplayConditions) {
   const { match, parameters } = deliveryCondition({ ...only, destination, since, states: ['dead'] });
   const where = `WHERE ${matches(destination)} AND state = 'dead' AND created_at >= @since AND (${match})`;

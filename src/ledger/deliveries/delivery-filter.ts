@@ -20,7 +20,7 @@ export type DeliveryFilter = {
 /** Conditions of a replay in addition to its destination and start. */
 export type ReplayConditions = Pick<DeliveryFilter, 'submissionId' | 'eventTypes' | 'until'>;
 
-/** newest: the last created first. time: the latest event first. They differ for events that were replayed late. */
+/** newest: the last created delivery first. time: the latest event first. The orders differ for events that were replayed late. */
 export type DeliveryOrder = 'newest' | 'time';
 
 /** Returns the order of a list. It depends only on which conditions there are. */
@@ -31,7 +31,7 @@ export function deliveryOrderOf({ since, until }: DeliveryFilter): DeliveryOrder
 /** Some 20 ms of the event loop if the rows are not cached. */
 const MAX_EXAMINED = 5_000;
 
-/** `after`: the position behind which the search continues. */
+/** `after`: the position after which the search continues. */
 export function deliverySearchOf(filter: DeliveryFilter, after: Position | undefined): Search {
   const { destination = null, states, submissionId, eventId = null, until = LAST } = filter;
   const order = deliveryOrderOf(filter);

@@ -3,7 +3,7 @@ import { callerShown } from '../access/people.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
 
-/** Mutes that have not ended. Each check of the alerts compares every firing alert with every active mute. */
+/** Maximum number of mutes that have not ended. Each check compares every firing alert with every active mute. */
 export const MAX_MUTES = 1_000;
 
 /** The times in which alerts are recorded and not sent, and maintenance windows. Throws LedgerError. */

@@ -63,7 +63,7 @@ export class WebhookPauses {
     if (remove) this.#removeEmpty(webhookId);
   }
 
-  /** A webhook does not miss the tests of others, and not the events of muted alerts. */
+  /** Tests of other destinations and events of muted alerts do not count as missed. */
   #events(after: number, through: number) {
     return this.#db.rows<Omit<MissedEvent, 'metadata'> & { metadata: string | null }>`
       SELECT o.seq, o.type, o.at, s.submission_id AS submissionId, s.metadata, s.callback_url AS callbackUrl

@@ -71,7 +71,7 @@ type Content = EventRecord extends infer Event
     : never
   : never;
 
-/** Returns the content of an event, or a text that says what is invalid. */
+/** Returns the content of an event, or a text that describes the defect. */
 function contentOf(row: EventRow): Content | string {
   if (!isTime(row.at)) return 'its time is missing or not a time';
   if (isSubmissionEvent(row)) {
@@ -87,13 +87,13 @@ function contentOf(row: EventRow): Content | string {
   if (row.type === TestEventType.webhook)
     return typeof detail?.webhookId === 'string'
       ? { type: row.type, webhookId: detail.webhookId }
-      : 'it does not say which webhook it tests';
+      : 'it does not name the webhook that it tests';
   if (row.type === TestEventType.channel)
     return typeof detail?.channel === 'string'
       ? { type: row.type, channel: detail.channel }
-      : 'it does not say which channel it tests';
+      : 'it does not name the channel that it tests';
   if (!isOneOf(AlertEventType, row.type)) return 'its type is unknown';
-  return isAlert(detail) ? { type: row.type, alert: detail } : 'its alert can not be read';
+  return isAlert(detail) ? { type: row.type, alert: detail } : 'its alert cannot be read';
 }
 
 function isSubmissionEvent(row: EventRow): row is SubmissionEventRow {

@@ -111,7 +111,7 @@ export class FanOut {
    * those that match. Returns their number. Must be called inside a transaction.
    */
   addMissed(destination: string, since: number, now: number, only: ReplayConditions = {}): number {
-    // The other events of the pause are still missed.
+    // The events of the pause that do not match are still missed.
     const isAll = Object.values(only).every((condition) => condition === undefined);
     const remove = isAll && parseDestination(destination).kind === 'webhook';
     let count = 0;

@@ -50,7 +50,7 @@ export class Outbox {
 
   /**
    * Returns the events after `seq`, oldest first, at most `limit`; empty only if there is no newer event. Events that are not on
-   * the disk yet are left out: after a power failure other events would have their numbers.
+   * the disk yet are omitted, because after a power failure other events could get their numbers.
    */
   after(seq: number, limit: number): (EventRecord | UnreadableEvent)[] {
     const events: (EventRecord | UnreadableEvent)[] = [];

@@ -9,7 +9,7 @@ export type Source = {
   ranges: readonly { from: string; id: string }[];
   /** The number of rows. Absent: it is counted, up to `maxExamined`. */
   size?: number;
-  /** The rows behind the position, for an index that has the order of the search. `keys`: SQL expressions of the sort keys. */
+  /** The rows after the position, for an index in the order of the search. `keys`: SQL expressions of the sort keys. */
   walk?: readonly { from: string; keys: readonly string[] }[];
 };
 
@@ -21,7 +21,7 @@ export type Search = {
   id: string;
   /** Condition for a row of the table. */
   match: string;
-  /** `behind`: condition for the rows behind the position. */
+  /** `behind`: condition for the rows after the position. */
   order: { keys: readonly string[]; direction: 'ASC' | 'DESC'; behind: string };
   /** At least one has a `walk`. */
   sources: readonly Source[];
@@ -35,9 +35,9 @@ export type Search = {
 export type Found = { id: number; position: Position };
 
 /**
- * Finds rows in the order of the search, at most `limit`. Reads the source with the fewest rows: it walks an index that has the
- * order of the search, or gathers and sorts up to `maxExamined` rows. `next`: the position to continue behind, which may follow
- * fewer than `limit` rows, even none; null at the end. Must be called in a snapshot.
+ * Finds at most `limit` rows in the order of the search. Reads the source with the fewest rows: it walks an index in the order of the
+ * search, or gathers and sorts up to `maxExamined` rows. `next`: the position after which the search continues. A page may have fewer
+ * than `limit` rows, even none, before `next`. null at the end. Must be called in a snapshot.
  */
 export function findBounded(
   db: LedgerDatabase,

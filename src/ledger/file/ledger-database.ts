@@ -22,10 +22,10 @@ export class LedgerDatabase {
   readonly #endListeners: ((committed: boolean, durationMs: number) => void)[] = [];
   readonly #sync: LogSync | undefined;
   #isInSnapshot = false;
-  /** Whether the commit in progress has to reach the disk. */
+  /** Whether the current commit must be synced to the disk. */
   #isSynced = true;
 
-  /** `sync`: syncs what the connection commits; undefined: the connection itself syncs each commit. */
+  /** `sync`: syncs the commits of the connection to the disk; undefined: the connection itself syncs each commit. */
   constructor(connection: Database.Database, file: string, sync?: LogSync) {
     this.connection = connection;
     this.file = file;
@@ -74,8 +74,8 @@ export class LedgerDatabase {
   }
 
   /**
-   * Resolves when every commit until now is on the disk; undefined if it is already. Nothing that a commit promises may leave the
-   * process before. Rejects with LedgerError if the disk failed, which ends the process.
+   * Resolves when all commits so far are on the disk; undefined if they are already. An acknowledgement of a commit must not leave the
+   * process before. Rejects with LedgerError if the disk failed; the process then ends.
    */
   whenDurable(): Promise<void> | undefined {
     return this.#sync?.whenDurable();

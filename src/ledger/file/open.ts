@@ -63,8 +63,8 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
 }
 
 /**
- * Deleted and moved rows are overwritten with zeros in the pages that are written anyway, so that an erasure leaves few remains
- * of them. It costs a poll nothing that can be measured.
+ * Overwrites deleted and moved rows with zeros in pages that are written anyway, so that an erasure leaves few remains. The cost per
+ * poll is not measurable.
  */
 const OVERWRITE = 'secure_delete = FAST';
 
@@ -188,7 +188,7 @@ function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): v
   migrate(db);
   if (maxPages !== undefined) db.pragma(`max_page_count = ${maxPages}`);
   probe(db, now);
-  // The log of a process whose disk failed may be in the cache of the system only. A reader may prevent this.
+  // After a failed disk, the write-ahead log may exist only in the cache of the system. An open reader may prevent the checkpoint.
   withoutWaiting(db, () => db.pragma('wal_checkpoint(TRUNCATE)'));
 }
 

@@ -7,7 +7,7 @@ export type AddedMetadata = { id: number; metadata: Readonly<Record<string, unkn
 /** Entries per statement. */
 const PER_STATEMENT = 64;
 const COLUMNS = 3;
-/** Names that are sorted together: clients have few, and more of them would take much memory at once. */
+/** Maximum number of names that are collected before they are written, to limit memory. Clients usually have few names. */
 const MAX_NAMES = 2_000;
 
 type Values = Map<string, { value: string; submission: number }[]>;
@@ -89,7 +89,7 @@ const [ADD_ONE, ADD_MANY] = [1, PER_STATEMENT].map(
     `INSERT OR IGNORE INTO submission_metadata (key, value, submission) VALUES ${Array(count).fill('(?, ?, ?)').join(', ')}`,
 ) as [string, string];
 
-/** As the triggers do. */
+/** Adds the entries of one submission in the same way as the triggers. */
 const ADD_ESCAPED = `
   INSERT OR IGNORE INTO submission_metadata
   SELECT key, CASE type WHEN 'text' THEN value ELSE @text -> fullkey END, @id FROM json_each(@text)

@@ -5,7 +5,7 @@ export type QuotaExcess = { open: number; max: number; begins: number };
 
 /** Limits the open submissions of a ledger. */
 export class OpenQuota {
-  /** null: no limit. A lower limit than the number of open submissions refuses only further ones. */
+  /** null: no limit. If the limit is below the number of open submissions, only further submissions are refused. */
   max: number | null = null;
   /** Called for each refused request. */
   onExceeded: () => void = () => undefined;
@@ -32,7 +32,7 @@ export class OpenQuota {
     return { open, max, begins };
   }
 
-  /** Holds the place of a submission whose id the upstream has yet to return. Returns an idempotent function that frees it. */
+  /** Reserves a place for a submission whose id the upstream has yet to return. Returns an idempotent function that frees the place. */
   hold(): (() => void) | QuotaExcess {
     const excess = this.exceededBy(1);
     if (excess) return excess;

@@ -29,7 +29,7 @@ export function orderOf(filter: SubmissionFilter): SubmissionOrder {
   return hasTracked(filter) ? 'tracked' : 'newest';
 }
 
-/** All conditions but `search`, which has no index. `after`: the position behind which the search continues. `countOf`: returns the number of submissions in the statuses. */
+/** All conditions but `search`, which has no index. `after`: the position after which the search continues. `countOf`: returns the number of submissions in the statuses. */
 export function searchOf(
   filter: SubmissionFilter,
   after: Position | undefined,
@@ -111,8 +111,8 @@ const MATCH = `
 const equalMetadata = (index: number) => `m.key = +@name${index} AND m.value = +@value${index}`;
 
 /**
- * Returns the condition for one value of the metadata. The text of the row is searched first: that takes a tenth of a lookup in
- * the index, which reads pages all over the file.
+ * Returns the condition for one value of the metadata. The text of the row is searched first, because this takes a tenth of the time
+ * of a lookup in the index, which reads pages across the whole file.
  */
 const matchMetadata = (index: number) => `
   instr(s.metadata, +@text${index}) > 0 AND EXISTS (

@@ -81,7 +81,7 @@ export class SubmissionStore {
       const read = request.retrack ? undefined : known[index];
       const row = read ?? this.#queries.findRow(submissionId);
       if (row?.upstream !== upstream)
-        throw new Error(`${submissionId} can not be tracked at both upstreams ${row?.upstream} and ${upstream}`);
+        throw new Error(`${submissionId} cannot be tracked at both upstreams ${row?.upstream} and ${upstream}`);
       return this.#trackKnown(row, request, { now, outageMs });
     });
     return { kind: 'tracked', submissions };
@@ -151,8 +151,8 @@ export class SubmissionStore {
   }
 
   /**
-   * Records one observation. Returns undefined if the submission is not tracked. `openUntil`: the latest time at which a submission
-   * that was found final cannot have been final; undefined: not known.
+   * Records one observation. Returns undefined if the submission is not tracked. `openUntil`: the latest time at which a
+   * submission that was found final was certainly not final; undefined: not known.
    */
   record(
     observation: Observation,
@@ -164,7 +164,7 @@ export class SubmissionStore {
     if (!row) return undefined;
     // A time of the newest poll that lies in the future was written by a clock that was ahead, and is ignored.
     const isOvertaken = row.polledAt !== null && at < row.polledAt && row.polledAt <= context.now;
-    // The poll was sent before the submission was tracked again. What the upstream returned is still true.
+    // The poll was sent before the submission was tracked again. Its response is still valid.
     const beganAt = row.version > 1 && !isSeen(observation) ? this.#trackedAgainAt(row) : null;
     const isOutdated = beganAt !== null && at - observation.durationMs < beganAt && beganAt <= context.now;
     const isStale = isOvertaken || isOutdated;
@@ -176,7 +176,7 @@ export class SubmissionStore {
     return { observation, result, previousStatus: row.status, submission };
   }
 
-  /** Returns when an ended submission was tracked again the last time; null: never. `tracked_at` may be earlier. */
+  /** Returns when an ended submission was last tracked again; null: never. `tracked_at` may be earlier. */
   #trackedAgainAt({ id }: SubmissionRow): number | null {
     const at = this.#db.value<number | null>`
       SELECT max(at) FROM history WHERE submission = ${id} AND status = 'tracking' AND previous_status <> 'tracking'`;

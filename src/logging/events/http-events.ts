@@ -39,7 +39,7 @@ export const HTTP_EVENTS = {
     'correct the variable and restart, or set `OTEL_TRACES_EXPORTER=none`',
   ),
   'tracing.dropped': warn(
-    'spans were dropped: the receiver of traces refused them, or was away for too long. Tracking, polls and deliveries continue',
+    'spans were dropped: the receiver of traces refused them, or was unavailable for too long. Tracking, polls and deliveries continue',
     ['spans', 'reason'],
     '`reason` names the cause: check `OTEL_EXPORTER_OTLP_ENDPOINT`, its headers and the receiver',
   ),

@@ -27,9 +27,9 @@ export const LEDGER_EVENTS = {
   'tenant.started': info('a reload has added a tenant', ['tenant']),
   'tenant.stopped': info('a reload has removed a tenant. Its ledger is kept', ['tenant']),
   'tenant.not_configured': warn(
-    'the server starts and there is the ledger of a tenant that is not in the settings. Its submissions are not polled',
+    'at the start, a ledger of a tenant was found that is not in the settings. Its submissions are not polled',
     ['tenant'],
-    'add the tenant to `tenants`, or move its ledger away',
+    'add the tenant to `tenants`, or move its ledger to another folder',
   ),
   'ledger.pruned': info('expired rows were deleted (`retention`, `deliveries.keep_s`)', [
     'submissions',
@@ -37,9 +37,9 @@ export const LEDGER_EVENTS = {
     'deliveries',
   ]),
   'ledger.sync_failed': error(
-    'the disk failed to sync what was committed. The server exits with 5; what it has not acknowledged may be lost',
+    'the disk failed to sync committed data. The server exits with 5; data that was not acknowledged may be lost',
     ['err'],
-    'look for errors of the disk in the log of the system, replace the disk, and start the server',
+    'check the system log for disk errors, replace the disk, and start the server',
   ),
   'ledger.maintenance_failed': error(
     'the ledger could not be pruned or shrunk, or its write-ahead log could not be truncated. The operation is retried',

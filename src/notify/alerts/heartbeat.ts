@@ -21,8 +21,8 @@ type HeartbeatDeps = {
 };
 
 /**
- * Calls an address at an interval while this server works, so that the service behind it notices when the calls stop: a dead
- * man's switch. Without settings it calls nothing.
+ * Calls an address at an interval while this server works. The service behind the address reports when the calls stop (a dead man's
+ * switch). Without settings it sends no calls.
  */
 export class Heartbeat {
   readonly #deps: HeartbeatDeps;
@@ -35,7 +35,7 @@ export class Heartbeat {
     this.#deps = deps;
   }
 
-  /** Begins with a call at once. Replaces the previous settings; equal ones change nothing. */
+  /** Replaces the settings and calls the new address at once. Equal settings change nothing. */
   start(settings: HeartbeatSettings | undefined): void {
     if (settings?.url === this.#settings?.url && settings?.everyMs === this.#settings?.everyMs) return;
     this.stop();
@@ -61,7 +61,7 @@ export class Heartbeat {
     const { defect, get, onBeat } = this.#deps;
     const reason = defect();
     if (reason !== undefined) return onBeat({ result: 'withheld', reason });
-    // The previous call ends by its own time limit.
+    // The previous call is still in flight; its time limit ends it.
     if (this.#call) return;
     const call = new AbortController();
     this.#call = call;

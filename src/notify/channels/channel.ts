@@ -7,7 +7,7 @@ export type Outgoing = {
   json: string;
   /** For callbacks: the `callback_url` of the submission. */
   callbackUrl: string | null;
-  /** Of the span of this attempt; absent: it is not traced. */
+  /** Trace context of the span of this attempt; absent if the attempt is not traced. */
   traceparent?: string | undefined;
 };
 

@@ -77,8 +77,8 @@ export function createQueueChannel({ redis: settings, queue: name = EVENTS_QUEUE
 }
 
 /**
- * Returns whether the jobs survive a failover: one of the connected replicas has them, or there is none. Otherwise the events
- * are sent again, under the same job ids.
+ * Returns whether the jobs survive a failover: one of the connected replicas has confirmed them, or no replica is connected. If not,
+ * the events are sent again, under the same job ids.
  */
 async function isReplicated(redis: Redis): Promise<boolean> {
   const { replicas } = readRedisInfo(await redis.info('replication'));

@@ -20,7 +20,7 @@ export type SentPart = { deliveries: readonly DueDelivery[]; result: SendResult 
 /**
  * Makes one attempt and returns its results, with the time at which it started (`at`). If the channel cannot serialize the
  * message, each event is sent on its own, so that one event does not block the others. Ends soon after `stop` aborts.
- * An event that a power failure could undo is not sent: rejects if the disk failed.
+ * An event is sent only when it is on the disk. Rejects if the disk failed.
  */
 export async function send(
   channel: Channel,

@@ -1,6 +1,9 @@
 import type { Due } from '../../pacing/due-queue.ts';
 
-/** proven: the latest attempt was delivered. unproven: it failed, or there was none. Callback URLs are supplied by API clients. */
+/**
+ * proven: the latest attempt was delivered. unproven: it failed, or there was none. Callbacks have priorities of their own, because
+ * clients supply their URLs.
+ */
 export const PRIORITIES = ['proven', 'unproven', 'proven_callback', 'callback'] as const;
 export type DestinationPriority = (typeof PRIORITIES)[number];
 
@@ -16,7 +19,7 @@ const MAX_PAUSE_MS = 60_000;
  */
 export class DestinationQueue implements Due {
   readonly destination: string;
-  /** Epoch milliseconds; the key and the position in the dispatcher's schedule. */
+  /** Time of the next attempt in epoch milliseconds. The dispatcher's schedule sorts by it and maintains `heapIndex`. */
   dueAt = 0;
   heapIndex = 0;
   /** Ids of deliveries in an attempt, or with a result that is not committed yet. */

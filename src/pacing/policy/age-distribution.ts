@@ -5,7 +5,7 @@ import { checkingSchedule } from './checking-schedule.ts';
 export const AGE_CELLS = 240;
 const FIRST_MS = 100;
 const RATIO = 1.0697;
-/** Weight of the prior, in submissions, and its share near half a minute. */
+/** Weight of the prior, in submissions, and the share of this weight at ages near half a minute. */
 const PRIOR_WEIGHT = 3;
 const USUAL_SHARE = 0.7;
 /** The weight of an observation decays to 1/e after this number of further ones. */
@@ -22,13 +22,13 @@ const WIDTHS_S = Float64Array.from(
 );
 
 /**
- * The distribution of the age (time since tracking) at which a submission becomes final: a histogram on a geometric grid,
- * learned from interval-censored observations. Used alone until a slot time is known, and by upstreams without one.
+ * The distribution of the age at which a submission becomes final: a histogram on a geometric grid, learned from interval-censored
+ * observations. The age is the time since tracking or, after a failure, since the upstream queued the submission again. Used alone until a slot time is known, and by upstreams without one.
  */
 export class AgeDistribution {
   #histogram: Histogram;
   readonly #price: number;
-  /** By number of dependents. `cdf`: probability of being final by the end of each cell. */
+  /** Schedules by the number of dependents. `cdf`: probability of being final by the end of each cell. */
   readonly #schedules = new Map<number, { next: Int32Array; cdf: Float64Array }>();
   #observed: number;
   #scheduledAt = 0;
@@ -74,7 +74,7 @@ export class AgeDistribution {
     }
     const cell = cellOf(ageMs);
     const next = schedule.next[cell] as number;
-    // At least 1 % later, because polls within one cell would otherwise repeat without delay.
+    // The scheduled age is at least 1 % later, because polls within one cell would otherwise repeat without delay.
     const scheduledMs = Math.max(EDGES_MS[next < 0 ? AGE_CELLS : next] as number, ageMs * 1.01 + 50);
     return Math.min(scheduledMs, ageMs + intervalMs(schedule.cdf, cell, price));
   }

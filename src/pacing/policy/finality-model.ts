@@ -44,7 +44,7 @@ export class FinalityModel {
   #clock = new SlotClock();
   /** Order of the newest submission that was found final. */
   #newestFinal = 0;
-  /** When the newest block was found to have several submissions; those up to the order `#swept` were polled since. */
+  /** When the newest block was found to have several submissions. Submissions up to the order `#swept` were polled after that. */
   #sharedAt = NEVER;
   #swept = 0;
   ages: AgeDistribution;
@@ -142,7 +142,7 @@ export class FinalityModel {
       this.ages.learn(event.after - queuedAt, isAlreadyFinal ? 0 : at - queuedAt);
       isOther = this.#learnWait(final, weight);
     }
-    // By the estimate, the submission still waits to be sent.
+    // According to the estimate, the submission still waits to be sent.
     if (slots && !cohort) queue.count.catchUp(item.order, at);
     // Its group was found earlier, but a poll may have found this member open after that.
     queue.remove(item, Math.max(item.openAt, group.foundAt));

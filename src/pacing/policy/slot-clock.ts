@@ -6,7 +6,7 @@ const NEWEST = 12;
 const PHASE_EVENTS = 24;
 /** Slot times are configured, so only multiples of this are periods; least and largest multiple. */
 const UNIT = { ms: 100, least: 2, most: 900 };
-/** Range of the periods as shares of the median age of final submissions: few wait for less than a quarter of a slot. */
+/** Range of the periods, as shares of the median age of final submissions. Few submissions wait for less than a quarter of a slot. */
 const RANGE = { shortest: 1 / 24, longest: 4 };
 /**
  * Prior of a period. `cost`: negative logarithm of its probability (nats), by which the evidence must exceed it; `events`:
@@ -18,7 +18,7 @@ const PRIOR = { usual: { cost: 5, events: 6 }, second: { cost: 14, events: 12 },
 const LEAST_LENGTH = 0.6;
 /**
  * Effective numbers of the newest events that can show that there is another period, and none. A submission that its first
- * poll finds final has an interval longer than a slot, which shows nothing.
+ * poll finds final has an interval longer than a slot, which is no evidence of either.
  */
 const LEAST_COUNT = { other: 3, lost: 8 };
 /** A slot begins this share of a slot before the mean time of finality, so that no group is split between two slots. */
@@ -155,7 +155,7 @@ function fitOf(events: readonly FinalityEvent[], periodMs: number): Fit {
   const reference = events.at(-1)?.by ?? 0;
   let [x, y, sum, squares] = [0, 0, 0, 0];
   for (const { after, by } of events) {
-    // An event whose interval is as wide as the period says nothing about the phase.
+    // An event whose interval is as wide as the period is no evidence of the phase.
     const weight = Math.max(0.02, 1 - (by - after) / periodMs) ** 2;
     const angle = (2 * Math.PI * ((after + by) / 2 - reference)) / periodMs;
     x += weight * Math.cos(angle);

@@ -53,7 +53,7 @@ export async function exportSpans(
     return { kind: RETRIED.includes(response.status) ? 'retry' : 'refused', reason };
   } catch (error) {
     const isLate = error instanceof Error && ['TimeoutError', 'AbortError'].includes(error.name);
-    const reason = isLate ? 'did not respond in time' : 'can not be reached';
+    const reason = isLate ? 'did not respond in time' : 'cannot be reached';
     return { kind: 'retry', reason: `the receiver of traces ${reason}` };
   }
 }

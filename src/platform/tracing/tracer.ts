@@ -23,9 +23,9 @@ export type ClosableTracer = Tracer & {
 
 const EXPORT_INTERVAL_MS = 5_000;
 const MAX_BATCH = 512;
-/** Further spans are dropped while the receiver is away, so that memory is bounded. */
+/** Maximum number of waiting spans. Further spans are dropped while the receiver is unavailable, to limit memory. */
 const MAX_WAITING = 4_096;
-/** A receiver that does not respond must not delay a restart. */
+/** Limit for the last export, so that a receiver that does not respond does not delay a restart. */
 const MAX_CLOSE_MS = 3_000;
 
 const UNSAMPLED: Span = { traceparent: undefined, end: () => undefined };
@@ -68,12 +68,12 @@ export function createTracer(deps: {
     });
   }
 
-  /** Exports batches until one fails. A batch that the receiver may accept later stays for the next time. */
+  /** Exports batches until one fails. A batch that the receiver may accept later is kept for the next export. */
   async function exportAll(): Promise<void> {
     failure = undefined;
     while (waiting.length > 0 && failure === undefined) {
       const batch = waiting.slice(0, MAX_BATCH);
-      // One per request: AbortSignal.any would keep its listeners for as long as the signal exists.
+      // A controller per request, because AbortSignal.any would keep its listeners as long as the signal exists.
       request = new AbortController();
       if (isLate) request.abort();
       const result = await exportSpans(batch, { settings, version, signal: request.signal });

@@ -174,7 +174,7 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
     const page = await browser.open(`${app.url}/#/alerts`);
     await signIn(page, API_KEY);
     await alertRow(page).waitFor();
-    await page.getByText('This session can not acknowledge or mute alerts').waitFor();
+    await page.getByText('This session cannot acknowledge or mute alerts').waitFor();
     await expect.poll(() => main(page).getByRole('button').allTextContents()).toEqual(['Refresh']);
   });
 });

@@ -190,7 +190,7 @@ describe('the queue of tracking requests', () => {
       processBatch: (names: readonly string[]) => {
         seen.commits.push(names.join('+'));
         seen.now += seen.commitMs;
-        if (names.includes('bad')) throw new Error('this one can not be kept');
+        if (names.includes('bad')) throw new Error('this one cannot be kept');
         if (names.includes('full')) throw new LedgerUnavailableError('no room');
         return [...names];
       },

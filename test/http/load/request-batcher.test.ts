@@ -12,7 +12,7 @@ describe('items of one iteration of the event loop', () => {
     const process = (names: readonly string[]) => {
       commits.push(names.join('+'));
       if (names.includes('full')) throw new LedgerUnavailableError('no room');
-      if (names.includes('bad')) throw new Error('this one can not be kept');
+      if (names.includes('bad')) throw new Error('this one cannot be kept');
       return names.map((name) => name.toUpperCase());
     };
     const settled = (results: Promise<string>[]) =>
@@ -39,7 +39,7 @@ describe('items of one iteration of the event loop', () => {
 
   it('are committed one by one if the batch fails', async () => {
     const { commits, take } = openGroup();
-    expect(await take('a', 'bad', 'c')).toEqual(['A', 'this one can not be kept', 'C']);
+    expect(await take('a', 'bad', 'c')).toEqual(['A', 'this one cannot be kept', 'C']);
     expect(commits).toEqual(['a+bad+c', 'a', 'bad', 'c']);
   });
 

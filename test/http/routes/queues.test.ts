@@ -118,7 +118,7 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
     await vi.waitFor(async () => expect((await call(url, '/readyz')).text).toContain('"away"'), 10_000);
     const response = await get('/queues/api/queues', basic(ADMIN));
     expect(response.status).toBe(503);
-    expect(response.text).toContain('Redis is away');
+    expect(response.text).toContain('Redis is disconnected');
   });
 });
 

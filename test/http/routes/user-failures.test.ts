@@ -20,8 +20,8 @@ describe.each([userPath(), LISTING])('%s', (path) => {
   it.each<[FaultOrder['kind'], number, string]>([
     ['hang', 504, 'the upstream did not respond in time'],
     ['drip', 504, 'the upstream did not respond in time'],
-    ['reset', 502, 'the upstream can not be reached'],
-    ['cut', 502, 'the upstream can not be reached'],
+    ['reset', 502, 'the upstream cannot be reached'],
+    ['cut', 502, 'the upstream cannot be reached'],
     ['html_502', 502, 'the upstream failed'],
     ['html_503', 502, 'the upstream failed'],
     ['html_504', 502, 'the upstream failed'],

@@ -50,7 +50,7 @@ it('a reload that is refused because the ledger of a tenant is in use changes no
   const next = { tenants: { a: { max_open: 1 }, b: {} } };
   expect(await world.reload(next)).toEqual({
     kind: 'refused',
-    reason: expect.stringContaining('the tenant b can not be served'),
+    reason: expect.stringContaining('the tenant b cannot be served'),
   });
   expect((await track(world.client('a', 'service'), 'one', 'two')).status).toBe(202);
   holder.close();
@@ -80,11 +80,11 @@ it('a refused reload leaves no tenant running, also if the audit cannot store it
   expect(await world.client(null).json('/v1/tenants')).toMatchObject({ tenants: [{ name: 'a' }, { name: 'b' }] });
 });
 
-it('a start is refused if the ledger of a tenant can not be opened, and names the tenant', async () => {
+it('a start is refused if the ledger of a tenant cannot be opened, and names the tenant', async () => {
   const world = await openTenants({ tenants: { a: {} } });
   await world.close();
   writeFileSync(world.ledgerOf('a'), 'not a ledger');
-  await expect(world.restart()).rejects.toThrow('the tenant a can not be served');
+  await expect(world.restart()).rejects.toThrow('the tenant a cannot be served');
   await world.restart({ tenants: {} });
   expect((await world.client(null).send('/v1/submissions')).status).toBe(200);
 });

@@ -18,7 +18,7 @@ describe('a change and its entry', () => {
     const { id } = ledger.credentials.add(TOKEN, 1);
     const revoke = () => ledger.credentials.revoke(id, 2);
     const fail = () => {
-      throw new Error('the entry can not be made');
+      throw new Error('the entry cannot be made');
     };
     expect(() => ledger.audit.change(ACTOR, 2, revoke, fail)).toThrow('the entry');
     expect(ledger.credentials.find(TOKEN.hash, 3)).toBeDefined();

@@ -92,7 +92,7 @@ it('keeps at most 4,096 spans while nothing listens, and reports the others', as
   const { tracer, dropped, end } = await openTracer({ url: 'http://127.0.0.1:1/v1/traces' });
   for (let index = 0; index < 5_000; index += 1) end('a');
   await tracer.close(1_000);
-  const reason = 'the receiver of traces can not be reached';
+  const reason = 'the receiver of traces cannot be reached';
   expect(dropped.reduce((sum, { spans }) => sum + spans, 0)).toBe(5_000);
   expect(dropped.every((one) => one.reason === reason)).toBe(true);
 });

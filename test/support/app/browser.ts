@@ -126,7 +126,7 @@ async function empty(page: Page): Promise<void> {
   const context = page.context();
   await Promise.all(context.pages().map((one) => one !== page && one.close()));
   await page.unrouteAll({ behavior: 'ignoreErrors' });
-  if (await page.evaluate('"__pwClock" in globalThis')) throw new Error('a clock can not be removed');
+  if (await page.evaluate('"__pwClock" in globalThis')) throw new Error('a clock cannot be removed');
   await page.evaluate('sessionStorage.clear(); localStorage.clear()');
   await context.clearCookies();
   await context.clearPermissions();

@@ -105,7 +105,7 @@ export async function runRedis(args: readonly string[], port: number): Promise<C
   process.once('exit', killAtExit);
   child.once('close', () => process.off('exit', killAtExit));
   const failure = new Promise<never>((_resolve, reject) => {
-    child.once('error', (cause) => reject(new Error('redis-server can not be started; is it installed?', { cause })));
+    child.once('error', (cause) => reject(new Error('redis-server cannot be started; is it installed?', { cause })));
     child.once('close', () =>
       reject(
         output.includes('Address already in use')

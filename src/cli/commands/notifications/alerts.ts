@@ -73,7 +73,7 @@ function addAcknowledge(alerts: Command): void {
     });
 }
 
-/** A fact per line. */
+/** Returns the facts about an alert, one per line. */
 function alertText(alert: Alert): string {
   return factTable(
     [

@@ -18,7 +18,10 @@ export function addMute(alerts: Command): void {
   withTimes(withAdmin(alerts.command('mute')))
     .description(`Mute the alerts of a rule, or only those about one subject. ${ACTIVE}`)
     .addArgument(new Argument('<rule>', 'rule of the alerts').choices(ALERT_RULES))
-    .argument('[subject]', 'upstream or destination, as `dawatch alerts list` shows it; default: all of the rule')
+    .argument(
+      '[subject]',
+      'upstream or destination, as `dawatch alerts list` shows it; default: all alerts of the rule',
+    )
     .addHelpText('after', '\nExample:\n  dawatch alerts mute stuck default --until 2h --reason "the chain is halted"')
     .action(async (rule: string, subject: string | undefined, options: Options & Times) => {
       await create(options, { rule, subject: subject ?? null });

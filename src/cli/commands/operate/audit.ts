@@ -68,7 +68,7 @@ async function readPages(client: DawatchClient, options: ListOptions): Promise<A
 
 function addHead(audit: Command): void {
   withAdmin(audit.command('head'))
-    .description('Print the hash of the newest entry, which commits to all entries. Note it in another place.')
+    .description('Print the hash of the newest entry, which commits to all entries. Store it outside the server.')
     .option('--json', 'print the number and the hash of the entry as JSON')
     .addHelpText('after', '\nExample:\n  dawatch audit head >> /mnt/elsewhere/audit-heads')
     .action(async (_options: unknown, command: Command) => {
@@ -81,7 +81,7 @@ function addHead(audit: Command): void {
 
 function addExport(audit: Command): void {
   withAdmin(audit.command('export'))
-    .description('Export all entries, oldest first, one JSON object per line. The export is audited itself.')
+    .description('Export all entries, oldest first, one JSON object per line. The audit records the export.')
     .option('--output <file>', 'write to this file, which must not exist (default: standard output)')
     .addHelpText(
       'after',
@@ -114,7 +114,11 @@ function addVerify(audit: Command): void {
   withLedger(audit.command('verify'))
     .description('Check every hash of the audit in the ledger, also while the server runs, or in an export.')
     .option('--file <file>', 'check this export instead of the ledger')
-    .option('--expect-head <hash>', 'require this entry, noted earlier, so that removed entries are noticed', parseHash)
+    .option(
+      '--expect-head <hash>',
+      'hash of an entry that must exist, such as an earlier head; detects removed entries',
+      parseHash,
+    )
     .option('--json', 'print JSON')
     .addHelpText(
       'after',

@@ -75,7 +75,7 @@ async function erase(file: string, target: ErasureTarget): Promise<ErasureResult
     for (;;) {
       const step = run.next();
       if (step.done) return step.value;
-      // The server writes between two steps.
+      // Lets the server write between two steps.
       await setImmediate();
     }
   } finally {
@@ -83,7 +83,7 @@ async function erase(file: string, target: ErasureTarget): Promise<ErasureResult
   }
 }
 
-/** Rewrites the ledger. Returns false if a server has it and it is too large for that. */
+/** Rewrites the ledger. Returns false if a server has the ledger open and it is too large to be rewritten meanwhile. */
 function vacuum(file: string): boolean {
   try {
     vacuumLedger(file, Date.now());

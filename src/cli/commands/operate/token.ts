@@ -68,13 +68,13 @@ function addCreate(token: Command): void {
     .addOption(
       new Option(
         '--role <role>',
-        'service: submissions; user: lookup of one user; operator: reads what operators watch; admin: everything',
+        'service: submissions; user: lookup of one user; operator: reads submissions, webhooks, deliveries, channels and mutes; admin: everything',
       ).choices(ROLES),
     )
     .option('--scopes <scopes>', `instead of a role, separated by commas: ${SCOPES.join(', ')}`, parseScopes)
     .requiredOption('--name <name>', 'name of the client, 1 to 64 characters; appears in the audit', parseName)
     .option('--expires <time>', 'when it expires: 90d (from now), or 2027-01-02T03:04:05Z (default: never)', parseAhead)
-    .option('--tenant <name>', 'the tenant that it belongs to (default: none)')
+    .option('--tenant <name>', 'tenant of the token (default: none)')
     .addHelpText('after', '\nExample:\n  DAWATCH_API_KEY=$(dawatch token create --role service --name billing)')
     .action((options: CreateOptions) => {
       const { name, expires, tenant } = options;
@@ -149,7 +149,7 @@ function addRotate(token: Command): void {
   const limits = { least: '0s', most: `${MAX_OVERLAP_S / DAY_S}d`, fallback: '24h' };
   withId(token, 'rotate')
     .description(
-      'Replace a token and print the new one, which cannot be shown again. Both are accepted for a while. Tokens of earlier rotations are accepted no longer than that.',
+      'Replace a token and print the new one, which cannot be shown again. The old token is accepted during the overlap. Tokens of earlier rotations end at the same time at the latest.',
     )
     .addOption(durationOption('--overlap', 'how long the old token is accepted', limits))
     .addHelpText('after', '\nExample:\n  DAWATCH_API_KEY=$(dawatch token rotate 3 --overlap 2h)')
@@ -183,7 +183,7 @@ function addRevoke(token: Command): void {
 
 function addReadmit(token: Command): void {
   withId(token, 'readmit')
-    .description('Admit a person again who signs in by OpenID Connect and whose token is revoked.')
+    .description('Make the revoked token of a person who signs in by OpenID Connect valid again.')
     .addHelpText('after', '\nExample:\n  dawatch token readmit 3')
     .action((id: number, options: SettingsOptions) => {
       const result = withLedger(options, (ledger) =>
@@ -207,7 +207,7 @@ function withId(token: Command, name: string): Command {
 }
 
 function withForce(command: Command): Command {
-  return command.option('--force', 'also if no other token of the ledger with the scope admin stays valid');
+  return command.option('--force', 'also if the ledger then has no other valid token with the scope admin');
 }
 
 function rightsIn({ role, scopes }: { role?: Role; scopes?: Scope[] }): Rights {

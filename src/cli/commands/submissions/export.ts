@@ -98,7 +98,7 @@ Examples:
 
 const [FIRST, LAST] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
 
-/** Describes the conditions for the audit, which must not name values of the metadata: they may identify a person. */
+/** Describes the conditions for the audit, without values of the metadata, which may identify a person. */
 function detailOf(options: Options): string | null {
   const { status, upstream, metadata, prefix, search } = options;
   const times = (['since', 'until', 'trackedSince', 'trackedUntil', 'endedSince', 'endedUntil'] as const).map(
@@ -128,7 +128,7 @@ function filterOf(options: Options): SubmissionFilter {
 
 type TimeOption = 'since' | 'until' | 'trackedSince' | 'trackedUntil' | 'endedSince' | 'endedUntil';
 
-/** Returns the given of two times in epoch milliseconds. */
+/** Returns the start and end of a time range in epoch milliseconds; absent options are omitted. */
 function rangeOf<Since extends TimeOption, Until extends TimeOption>(
   options: Options,
   sinceName: Since,

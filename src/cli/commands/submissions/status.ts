@@ -9,7 +9,7 @@ import { toJson } from '../../output/json.ts';
 import { submissionTable } from './list.ts';
 
 const MAX_CHARS = 6_000;
-/** Of each value before and after a change. */
+/** Maximum length of a shown value before or after a change. */
 const MAX_CHANGE_CHARS = 300;
 
 type Options = ConnectOptions & { status?: SubmissionStatus; limit: number; json?: boolean };

@@ -46,8 +46,8 @@ stuck_after_s, metadata, callback_url, tracked_at); or the values of the columns
 Blank lines and lines that begin with # are ignored. The options of the command apply to lines that do not set them. The output
 of \`dawatch export\` is accepted: its open submissions are tracked, the final ones are skipped.
 
-Ids that are tracked already are unchanged. Without --wait, the exit code is 3 if any id had ended already and is not
-tracked again; with --wait, it says how all of them ended.
+Ids that are already tracked are unchanged. Without --wait, the exit code is 3 if any id had already ended and is not
+tracked again. With --wait, it depends on the final statuses of all ids.
 
 Examples:
   dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11

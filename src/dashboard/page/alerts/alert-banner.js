@@ -6,7 +6,7 @@ import { Action, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 import { isAdmin } from '../session/access.js';
 
-/** Acknowledgements and mutes by others are no events, so they are loaded at this interval. */
+/** Acknowledgements and mutes by other users cause no events, so they are loaded at this interval. */
 const REFRESH_MS = 30_000;
 const RELOAD_EVERY_MS = 1_000;
 /** Further alerts are only counted. */
@@ -86,7 +86,7 @@ function Row({ alert }) {
   </li>`;
 }
 
-/** Acknowledges an alert or withdraws that. The banner and the page of alerts show the change. @param {{ alert: Alert }} props */
+/** Acknowledges an alert, or withdraws the acknowledgement. Used by the banner and the page of alerts. @param {{ alert: Alert }} props */
 export function Acknowledgement({ alert: { id, summary, acknowledged } }) {
   const { api, announce } = useDashboard();
   const change = async () => {

@@ -22,7 +22,7 @@ const STATES = ['firing', 'resolved', 'all'];
 /** @typedef {{ id: number, rule: string | null, subject: string | null, from: string, until: string, active: boolean, reason: string, created_by: string }} Mute */
 /** @typedef {{ rule: string, subject: string }} Covered what the form mutes; empty: all */
 
-/** The alerts, and what mutes them. @param {{ query: URLSearchParams }} props */
+/** The alerts, the mutes and the maintenance windows. @param {{ query: URLSearchParams }} props */
 export function AlertsPage({ query }) {
   const { api, session } = useDashboard();
   const { given, cursor, unknown } = conditionsIn(query, ['state']);
@@ -75,7 +75,7 @@ export function AlertsPage({ query }) {
       <button type="button" onClick=${reload}>Refresh</button>
       ${mayChange && html`<button type="button" ref=${plan} onClick=${() => setCovered({ rule: '', subject: '' })}>Plan a maintenance window</button>`}
     </div>
-    ${!mayChange && html`<p class="muted">This session can not acknowledge or mute alerts.</p>`}
+    ${!mayChange && html`<p class="muted">This session cannot acknowledge or mute alerts.</p>`}
     ${
       covered &&
       html`<${MuteForm}
@@ -138,7 +138,7 @@ function actionsColumn(handling) {
 function Actions({ alert, mutes, mute }) {
   const { api, announce } = useDashboard();
   const { rule, subject, summary } = alert;
-  // A mute that covers more is ended in the list of mutes, which shows what else it covers.
+  // A mute that covers other alerts, too, is ended in the list of mutes, which shows its whole scope.
   const own = mutes.find((one) => one.active && one.rule === rule && one.subject === subject);
   const unmute = async () => {
     await api.delete(`v1/mutes/${own?.id}`);

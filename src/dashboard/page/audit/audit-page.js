@@ -31,7 +31,7 @@ export function AuditPage({ query }) {
       ${(/** @type {{ entries: any[], next_cursor: string | null }} */ { entries, next_cursor: next }) => html`
         ${
           entries.length === 0
-            ? html`<${Empty} title=${next !== null ? 'None among the entries searched so far.' : hasConditions ? 'No entry matches.' : 'No entries yet.'}>
+            ? html`<${Empty} title=${next !== null ? 'No match among the entries searched so far.' : hasConditions ? 'No entry matches.' : 'No entries yet.'}>
                 ${next !== null && html`<p>The search continues on the next page.</p>`}
               <//>`
             : html`<${Table} caption="Entries, newest first" columns=${COLUMNS} rows=${entries} keyOf=${(/** @type {{ seq: number }} */ { seq }) => seq} isBusy=${loaded.isLoading} />`
@@ -65,7 +65,7 @@ const COLUMNS = [
 /** @param {{ given: Conditions, entries: readonly any[], reload: () => void }} props `entries`: suggest values */
 function Filter({ given, entries, reload }) {
   const apply = (/** @type {keyof Conditions} */ name) => (/** @type {string} */ value) => {
-    // The address may already have another change that is not shown yet.
+    // The address may already contain a later change that is not shown yet.
     const now = conditionsIn(parseRoute(location.hash).query, CONDITIONS).given;
     location.hash = hrefTo('audit', undefined, { ...now, [name]: value });
   };

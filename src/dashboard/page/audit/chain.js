@@ -5,7 +5,7 @@ import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Action, Badge, Facts } from '../parts/parts.js';
 
-/** Reading a million entries takes the server some ten seconds. */
+/** The server reads a million entries in some ten seconds. */
 const VERIFY_TIMEOUT_MS = 600_000;
 
 /**
@@ -26,7 +26,7 @@ export function Chain({ head, onExported }) {
     const entries = await api.download('v1/audit?format=ndjson', VERIFY_TIMEOUT_MS);
     save(entries, 'audit.ndjson');
     onExported();
-    return 'The export is saved by the browser. It is audited itself.';
+    return 'The browser saves the export. The audit records the export.';
   };
   return html`<section aria-labelledby="chain">
     <h2 id="chain">Chain</h2>

@@ -35,7 +35,7 @@ const TIMEOUT_MS = 30_000;
 const MARK = { 'x-requested-with': 'dawatch' };
 const SILENT = 'The server does not respond. Check that it is running, then try again.';
 const UNCLEAR = 'The server did not respond. The change may have been made nevertheless: check that before you try again.';
-const SIGNED_OUT = 'Refused, because you were signed out. Try once more.';
+const SIGNED_OUT = 'Refused because you were signed out. Try again.';
 const FOREIGN =
   'The response is not from dawatch: a proxy may require sign-in or redirect elsewhere. Reload the page to see its response.';
 
@@ -49,7 +49,7 @@ export class Api {
   #isRefused = false;
 
   /**
-   * @param {{ token?: string, onRefused?: () => void }} [options] `token`: is sent instead of the session, whatever it is;
+   * @param {{ token?: string, onRefused?: () => void }} [options] `token`: sent instead of the session;
    *   `onRefused`: called when the server rejects the session, which ends all requests
    */
   constructor({ token, onRefused } = {}) {

@@ -2,12 +2,12 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 
 const REFRESH = 'dawatch-refresh';
 
-/** Loads everything again that the page shows. */
+/** Reloads all data of the page. */
 export function refreshAll() {
   window.dispatchEvent(new Event(REFRESH));
 }
 
-/** The same after a change, which a load that is in flight may not contain. */
+/** Reloads after a change, also if a load is in flight, because that load may have begun before the change. */
 export function reloadAll() {
   window.dispatchEvent(new CustomEvent(REFRESH, { detail: 'changed' }));
 }

@@ -3,7 +3,7 @@ import { refreshAll } from '../data/use-load.js';
 import { switchTimes } from '../parts/times.js';
 import { hrefTo } from '../router.js';
 
-/** The keys of a sequence follow each other within this time. */
+/** Maximum time between two keys of a sequence. */
 const SEQUENCE_MS = 1_500;
 const STORED = 'dawatch.shortcuts';
 const NOT_HERE = 'input:not([type="checkbox"], [type="radio"]), textarea, select, [contenteditable]';
@@ -45,7 +45,7 @@ export function useShortcuts(shortcuts, isOn) {
     let previous = { key: '', at: 0 };
     const press = (/** @type {KeyboardEvent} */ event) => {
       if (isForPage(event)) return;
-      // With Caps Lock it is a capital letter.
+      // Caps Lock changes the key to a capital letter.
       const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
       const isSequence = previous.key !== '' && event.timeStamp - previous.at < SEQUENCE_MS;
       const keys = isSequence ? `${previous.key} ${key}` : key;
@@ -61,7 +61,7 @@ export function useShortcuts(shortcuts, isOn) {
   }, [isOn]);
 }
 
-/** Whether shortcuts are on, which this browser remembers. @returns {[boolean, (isOn: boolean) => void]} */
+/** Whether shortcuts are on. The choice is stored in the browser. @returns {[boolean, (isOn: boolean) => void]} */
 export function useShortcutSetting() {
   const [isOn, setIsOn] = useState(() => localStorage.getItem(STORED) !== 'off');
   const change = (/** @type {boolean} */ wanted) => {
@@ -104,7 +104,7 @@ function searchFieldIn(page) {
   return page.querySelector('input[type="search"]');
 }
 
-/** Moves the focus to another row: to what its head opens, or else to its first link or button. @param {1 | -1} step */
+/** Moves the focus to another row: to the link in its first cell, or else to its first link or button. @param {1 | -1} step */
 function moveToRow(step) {
   const rows = [...document.querySelectorAll(ROW)].flatMap((row) => {
     const target = row.querySelector(`th ${TARGET}`) ?? row.querySelector(TARGET);

@@ -25,7 +25,7 @@ export function ChannelsPage() {
           ? 'Channels and their routes are defined in the settings of the server.'
           : 'Channels belong to the operator of the server. A tenant has webhooks and callbacks.'
       }
-      ${!mayTest && ' This session can not test them.'}
+      ${!mayTest && ' This session cannot test them.'}
     </p>
     <${Loadable} loaded=${loaded}>
       ${(/** @type {{ channels: any[] }} */ { channels }) =>
@@ -64,7 +64,7 @@ const COLUMNS = [
   { title: 'Dead letters', class: 'number', cell: (channel) => deliveriesLink(channel, 'dead') },
 ];
 
-/** By the newest attempt. @param {{ last_success_at: string | null, last_failure_at: string | null }} channel */
+/** Returns the state by the newest attempt. @param {{ last_success_at: string | null, last_failure_at: string | null }} channel */
 function stateOf({ last_success_at: success, last_failure_at: failure }) {
   if (failure !== null && (success === null || failure > success)) return { state: 'failing' };
   return success === null ? { state: 'unused', label: 'not used yet' } : { state: 'enabled', label: 'working' };

@@ -93,7 +93,7 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
 /** @param {{ given: Conditions, isEnd: boolean }} props */
 function Nothing({ given, isEnd }) {
   if (!isEnd)
-    return html`<${Empty} title="None among the deliveries searched so far."><p>The search continues on the next page.</p><//>`;
+    return html`<${Empty} title="No match among the deliveries searched so far."><p>The search continues on the next page.</p><//>`;
   const { state, ...others } = given;
   const title = Object.values(others).some(Boolean)
     ? 'No delivery matches.'
@@ -108,7 +108,7 @@ function Nothing({ given, isEnd }) {
 /** @param {{ given: Conditions, destinations: readonly string[] | undefined, hrefOf: HrefOf, reload: () => void }} props `destinations`: suggestions; undefined: there is one */
 function Filter({ given, destinations, hrefOf, reload }) {
   const apply = (/** @type {keyof Conditions} */ name) => (/** @type {string} */ value) => {
-    // The address may already have another change that is not shown yet.
+    // The address may already contain a later change that is not shown yet.
     const now = conditionsIn(parseRoute(location.hash).query, CONDITIONS).given;
     location.hash = hrefOf({ ...now, [name]: value });
   };

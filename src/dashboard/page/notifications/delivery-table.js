@@ -12,7 +12,7 @@ const REASONS = {
   endpoint_gone: 'its receiver is gone',
   endpoint_disabled: 'it was disabled',
   not_configured: 'it is no longer configured',
-  undeliverable: 'its event can not be read or written',
+  undeliverable: 'its event cannot be read or written',
 };
 
 /**

@@ -24,7 +24,7 @@ export const TYPES = Object.entries(EVENT_TYPES).flatMap(([family, names]) => na
 
 /**
  * The subscribed types, as checkboxes with the name `types`.
- * @param {{ chosen: readonly string[], error: string | undefined }} props `chosen`: may have types that only a newer server knows
+ * @param {{ chosen: readonly string[], error: string | undefined }} props `chosen`: may contain types of a newer server
  */
 export function EventTypes({ chosen, error }) {
   const others = chosen.filter((type) => !WILDCARDS.includes(type) && !TYPES.includes(type));

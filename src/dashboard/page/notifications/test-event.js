@@ -44,7 +44,7 @@ export function CallbackTest({ onSent }) {
     },
   });
   return html`<form class="form" ref=${form.form} onSubmit=${form.submit} novalidate aria-label="Test a callback">
-    <${Field} label="Callback address" hint="Gets a test event that is signed with the secret of the callbacks." error=${form.errorOf('url')}>
+    <${Field} label="Callback address" hint="Receives a test event that is signed with the secret of the callbacks." error=${form.errorOf('url')}>
       ${(/** @type {any} */ attributes) =>
         html`<input ...${attributes} type="url" name="url" maxlength="2048" required spellcheck="false" autocomplete="off" />`}
     <//>

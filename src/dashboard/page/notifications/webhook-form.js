@@ -77,7 +77,7 @@ export function OwnSecret({ error }) {
   <//>`;
 }
 
-/** The fields as the server expects them; those that the form lacks are absent. @param {FormData} form */
+/** Returns the fields in the form that the server expects, without fields that the form does not have. @param {FormData} form */
 function fieldsOf(form) {
   const types = form.getAll('types').map(String);
   const secret = textOf(form, 'secret');

@@ -64,7 +64,7 @@ function Details({ webhook, setWebhook, onSent }) {
   const [rotated, setRotated] = useState(/** @type {any} */ (undefined));
   const mayChange = mayChangeNotifications(session);
   const close = () => setOpen(undefined);
-  // The button that opened a form disappears with it, and with the form its own buttons.
+  // The focused button disappears when a form opens or closes.
   const section = useRef(/** @type {HTMLElement | null} */ (null));
   const opened = useRef(open);
   useEffect(() => {
@@ -94,7 +94,7 @@ function Details({ webhook, setWebhook, onSent }) {
       }
       ${open === 'rotate' && html`<${Rotation} id=${webhook.id} onRotated=${rotate} onCancel=${close} />`}
       ${open === undefined && mayChange && html`<${Actions} webhook=${webhook} setWebhook=${setWebhook} onSent=${onSent} setOpen=${setOpen} />`}
-      ${!mayChange && html`<p class="muted">This session can not change webhooks.</p>`}
+      ${!mayChange && html`<p class="muted">This session cannot change webhooks.</p>`}
     </section>
     ${
       mayChange &&
@@ -147,7 +147,7 @@ function Actions({ webhook, setWebhook, onSent, setOpen }) {
     return said;
   };
   const disabling = 'The webhook will receive no events, and its waiting deliveries become dead letters.';
-  const deleting = 'Its waiting deliveries and dead letters are discarded. This can not be undone.';
+  const deleting = 'Its waiting deliveries and dead letters are discarded. This cannot be undone.';
   return html`<div class="actions">
     ${url !== null && enabled && html`<${Action} label="Send test event" act=${test} />`}
     <button type="button" value="edit" onClick=${() => setOpen('edit')}>Edit</button>

@@ -23,7 +23,7 @@ export function WebhooksPage({ query }) {
     ${
       mayChangeNotifications(session)
         ? html`<p><a class="button" href=${hrefTo('webhooks', 'new')}>Create a webhook</a></p>`
-        : html`<p class="muted">This session can not change webhooks.</p>`
+        : html`<p class="muted">This session cannot change webhooks.</p>`
     }
     <${Loadable} loaded=${loaded}>
       ${(/** @type {any} */ { webhooks, next_cursor }) => html`
@@ -48,7 +48,7 @@ export function NewWebhook() {
   const [created, setCreated] = useState(/** @type {any} */ (undefined));
   if (!mayChangeNotifications(session))
     return html`<h1 tabindex="-1">Create a webhook</h1>
-      <${Empty} title="This session can not change webhooks." />`;
+      <${Empty} title="This session cannot change webhooks." />`;
   if (created)
     return html`<h1 tabindex="-1">Webhook created</h1>
       <${Secret} webhook=${created} />

@@ -12,7 +12,7 @@ export function ConfirmDialog({ title, confirm, act, onClose, children }) {
   const id = useId();
   const [isBusy, setIsBusy] = useState(false);
   const [error, setError] = useState('');
-  // Before the next key, which may be meant for it.
+  // Focuses synchronously, so that the next key reaches the focused element.
   useLayoutEffect(() => dialog.current?.showModal(), []);
   const run = async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
@@ -21,7 +21,7 @@ export function ConfirmDialog({ title, confirm, act, onClose, children }) {
     setError('');
     try {
       await act();
-      // Closing returns the focus to the element that had it before.
+      // Closing a dialog returns the focus to the element that was focused before.
       dialog.current?.close();
     } catch (thrown) {
       setError(messageOf(thrown));

@@ -3,8 +3,8 @@ import { fromLocalTime, toLocalTime } from './form.js';
 import { html } from './html.js';
 
 /**
- * The conditions in the address of a list, with the names of the server, and the names there that are none. A condition that
- * occurs several times has several values.
+ * Returns the conditions in the address of a list, under the names of the HTTP parameters, and the names in the address that are
+ * not conditions. A condition that occurs several times has several values.
  * @template {string} Name
  * @param {URLSearchParams} query @param {readonly Name[]} names
  * @returns {{ given: Record<Name, string>, cursor: string, unknown: readonly string[] }} `given`: empty: no condition
@@ -15,7 +15,7 @@ export function conditionsIn(query, names) {
   return { given: Object.fromEntries(given), cursor: query.get('cursor') ?? '', unknown };
 }
 
-/** Shown instead of a list whose address has unknown names, because a list without their conditions would mislead. @param {{ names: readonly string[], href: string }} props `href`: the list without them */
+/** Replaces a list whose address has unknown filters: a list that ignores them would be misleading. @param {{ names: readonly string[], href: string }} props `href`: the list without them */
 export function UnknownFilters({ names, href }) {
   return html`<div class="state failure" role="alert">
     <p><strong>Unknown filter in the address.</strong> There is no filter named ${names.join(', ')}.</p>
@@ -23,7 +23,7 @@ export function UnknownFilters({ names, href }) {
   </div>`;
 }
 
-/** The filters of a list, folded on a phone, which shows the list first. @param {{ label: string, given: Record<string, string>, children?: any }} props `label`: what the list contains */
+/** The filters of a list. They are folded on a phone, so that the list is visible. @param {{ label: string, given: Record<string, string>, children?: any }} props `label`: what the list contains */
 export function Filters({ label, given, children }) {
   const [isWide] = useState(() => window.matchMedia('(min-width: 40rem)').matches);
   const set = Object.values(given).filter(Boolean);
@@ -44,7 +44,7 @@ export function Zone() {
  */
 export function TextFilter({ label, value, apply, type = 'text', ...attributes }) {
   const [typed, setTyped] = useState(value);
-  // Before the next key, which would be lost.
+  // Applies synchronously, so that the next key is not lost.
   useLayoutEffect(() => setTyped(value), [value]);
   const done = () => typed.trim() !== value && apply(typed.trim());
   return html`<label>
@@ -62,7 +62,7 @@ export function TextFilter({ label, value, apply, type = 'text', ...attributes }
   </label>`;
 }
 
-/** A time in the time zone of the browser. @param {{ label: string, value: string, apply: (value: string) => void }} props `value`: ISO 8601, or empty */
+/** A field for a time in the time zone of the browser. @param {{ label: string, value: string, apply: (value: string) => void }} props `value`: ISO 8601, or empty */
 export function TimeFilter({ label, value, apply }) {
   const local = toLocalTime(value);
   return html`<${TextFilter}
@@ -74,7 +74,7 @@ export function TimeFilter({ label, value, apply }) {
   />`;
 }
 
-/** One of several values, or all. @param {{ label: string, value: string, values: readonly string[], apply: (value: string) => void }} props */
+/** A field that selects one of several values, or all. @param {{ label: string, value: string, values: readonly string[], apply: (value: string) => void }} props */
 export function ChoiceFilter({ label, value, values, apply }) {
   const offered = value === '' || values.includes(value) ? values : [...values, value];
   return html`<label>

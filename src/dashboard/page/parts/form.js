@@ -67,7 +67,7 @@ export function FormEnd({ of: { isBusy, message }, label, onCancel }) {
     </div>`;
 }
 
-/** An error of one field that is found before the request. @param {string} field @param {string} detail */
+/** Returns an error of one field that was found before the request. @param {string} field @param {string} detail */
 export function invalidField(field, detail) {
   return new ApiError({ status: 400, detail, errors: [{ pointer: `/${field}`, detail }] });
 }
@@ -77,7 +77,7 @@ export function textOf(form, name) {
   return String(form.get(name) ?? '').trim();
 }
 
-/** The value of an input of the type datetime-local, in the time zone of the browser; empty for an invalid time. @param {string | number | undefined} at */
+/** Returns the value of a datetime-local input, in the time zone of the browser; empty for an invalid time. @param {string | number | undefined} at */
 export function toLocalTime(at) {
   const date = new Date(at ?? '');
   if (Number.isNaN(date.getTime())) return '';
@@ -85,7 +85,7 @@ export function toLocalTime(at) {
   return local.endsWith(':00.000Z') ? local.slice(0, 16) : local.slice(0, 19);
 }
 
-/** ISO 8601 in UTC; empty for an empty or incomplete value. @param {string} local */
+/** Returns the time in ISO 8601 and UTC; empty for an empty or incomplete value. @param {string} local */
 export function fromLocalTime(local) {
   const date = new Date(local);
   return Number.isNaN(date.getTime()) ? '' : date.toISOString();

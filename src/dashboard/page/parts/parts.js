@@ -48,8 +48,8 @@ export function Loadable({ loaded, children }) {
 }
 
 /**
- * A relative time that stays current. Hovering shows the absolute time with its zone, and a tap shows it in place. It is no stop of
- * the tab key, because a list has a hundred times: with the keyboard, all are shown as absolute ones at once.
+ * A relative time that stays current. Hovering shows the absolute time with its zone, and a tap shows it in place. The tab key skips
+ * it, because a list has a hundred times: keyboard users switch all times to absolute ones with a shortcut.
  * @param {{ at: string | null }} props
  */
 export function Time({ at }) {
@@ -80,7 +80,7 @@ export function Command({ children }) {
 /**
  * A button that sends a request to the server and shows its result.
  * @param {{ label: string, name?: string, confirm?: string, act: () => Promise<string> }} props `name`: the item that the
- *   button acts on, for its accessible name; `confirm`: what a dialog explains before; `act`: returns the message to show afterwards.
+ *   button acts on, for its accessible name; `confirm`: text of a dialog that asks for a confirmation; `act`: returns the message to show afterwards.
  */
 export function Action({ label, name, confirm, act }) {
   const { announce } = useDashboard();

@@ -11,7 +11,7 @@ function tick() {
   for (const listener of listeners) listener();
 }
 
-/** Calls the listener every second while the page is visible, with one timer for all. @param {() => void} listener @returns {() => void} ends it */
+/** Calls the listener every second while the page is visible. All listeners share one timer. @param {() => void} listener @returns {() => void} removes the listener */
 function onTick(listener) {
   if (listeners.size === 0) {
     timer = setInterval(tick, EVERY_MS);

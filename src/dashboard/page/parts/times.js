@@ -7,7 +7,7 @@ function areAbsolute() {
   return localStorage.getItem(STORED) === 'absolute';
 }
 
-/** Whether all times are shown as absolute ones, which this browser remembers. @returns {boolean} */
+/** Returns whether all times are shown as absolute times. The choice is stored in the browser. @returns {boolean} */
 export function useAbsoluteTimes() {
   const [isAbsolute, setIsAbsolute] = useState(areAbsolute);
   useEffect(() => {
@@ -18,7 +18,7 @@ export function useAbsoluteTimes() {
   return isAbsolute;
 }
 
-/** Shows relative times as absolute ones, or the reverse. */
+/** Switches between relative and absolute times. */
 export function switchTimes() {
   localStorage.setItem(STORED, areAbsolute() ? 'relative' : 'absolute');
   changes.dispatchEvent(new Event('change'));

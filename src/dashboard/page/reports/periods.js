@@ -28,7 +28,7 @@ export function periodOf(name, to, now) {
     to: dayText(last),
     interval: isHourly ? 'hour' : 'day',
     earlier: dayText(first - DAY_MS),
-    /** Undefined: this is the newest one. */
+    /** Undefined for the newest period. */
     later: last < today ? dayText(Math.min(today, last + days * DAY_MS)) : undefined,
   };
 }
@@ -44,7 +44,7 @@ export function stepMsOf(interval) {
 }
 
 /**
- * The rows of a report with one for each hour or day up to now; undefined where nothing ended.
+ * Returns one row of a report for each hour or day up to now; undefined where no submission ended.
  * @param {{ from: string, to: string, interval: string, counted_until: string, rows: readonly any[] }} report
  * @returns {{ at: number[], rows: (any | undefined)[] }} `at`: seconds since the epoch
  */

@@ -18,10 +18,10 @@ export function SignInPage(props) {
   return html`<main class="sign-in"><${SignIn} ...${props} /></main>`;
 }
 
-/** Covers the page whose session has ended. What was typed there is kept for the same person. @param {Props} props */
+/** Covers the page after its session has ended. Typed text is kept if the same person signs in again. @param {Props} props */
 export function SignInAgain(props) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  // Before the next key, which may be meant for it.
+  // Focuses synchronously, so that the next key reaches the focused element.
   useLayoutEffect(() => dialog.current?.showModal(), []);
   return html`<dialog
     class="signed-out sign-in"
@@ -117,7 +117,7 @@ export async function fetchSession() {
   return { session: isSignedIn ? await api.get('v1/whoami') : undefined, provider: oidc };
 }
 
-/** Why a sign-in at the provider failed, by the reason in the address to which the server redirects. @type {Record<string, string>} */
+/** Messages about failed sign-ins at the provider, by the reason in the address to which the server redirects. @type {Record<string, string>} */
 const FAILURES = {
   unavailable: 'The provider cannot be reached at the moment. Try again later, or use a token.',
   denied: 'The provider refused the sign-in.',
@@ -144,7 +144,7 @@ function pageToReturn() {
   return location.hash.replace(/^#\/?/, '');
 }
 
-/** Returns a message for the user if the session may still be open. The provider may have a page to open. @returns {Promise<string | undefined>} */
+/** Signs out. Opens the sign-out page of the provider, if there is one. Returns a message if the session may still be open. @returns {Promise<string | undefined>} */
 export async function endSession() {
   try {
     const ended = await new Api().delete('v1/session');

@@ -29,7 +29,7 @@ export function SignedIn({ session, signOut, onEnded }) {
   };
   const isContinued = useRef(false);
   useEffect(() => {
-    // After a new session of the same person.
+    // The same person has begun a new session.
     if (isContinued.current) reloadAll();
     isContinued.current = true;
     if (!maySeeSubmissions(session)) return undefined;
@@ -144,7 +144,7 @@ function useAnnouncer() {
     timer.current = undefined;
     if (next.current === undefined) return;
     const { current } = next;
-    // A text that is announced again must differ.
+    // Screen readers announce only a text that differs from the previous one.
     setText((before) => (before === current ? `${current}\u00a0` : current));
     next.current = undefined;
     timer.current = setTimeout(tell, EVERY_MS);

@@ -8,7 +8,7 @@ import { changeEach } from './change-each.js';
 import { cancel, retrack } from './changes.js';
 import { canRetrack, OPEN_STATUSES, submissionLink } from './submission-table.js';
 
-/** Of more results, only those that failed are listed. */
+/** If there are more results, only the failed ones are listed. */
 const LISTED = 50;
 
 /**
@@ -119,7 +119,7 @@ function Results({ of, heading, onClose }) {
   const listed = of.length > LISTED ? of.filter(({ isError }) => isError) : of;
   return html`<section aria-labelledby="results">
     <h2 id="results" tabindex="-1" ref=${heading}>Results</h2>
-    ${listed.length < of.length && html`<p>${counted(of.length - listed.length)} without an error, which are not listed.</p>`}
+    ${listed.length < of.length && html`<p>${counted(of.length - listed.length)} succeeded and are not listed.</p>`}
     <ul class="results">
       ${listed.map(
         ({ id, text, isError }) => html`<li key=${id}>
@@ -148,7 +148,7 @@ export function SelectMatches({ load, select }) {
     try {
       const { submissions, hasMore } = await load(MAX_SELECTED);
       select(submissions);
-      const more = hasMore ? `More match than these ${count(submissions.length)}.` : '';
+      const more = hasMore ? `More than these ${count(submissions.length)} match.` : '';
       setSaid(more);
       announce(`${counted(submissions.length)} selected. ${more}`);
     } catch (error) {

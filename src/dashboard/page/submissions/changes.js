@@ -1,6 +1,6 @@
 /**
- * Changes of tracked submissions, and what they did in words. The server decides by the current status, which may differ from the
- * shown one. All throw what the methods of Api throw.
+ * Changes of tracked submissions. Each returns a text about its effect. The server decides by the current status, which may differ
+ * from the shown one. All throw the errors of the methods of Api.
  * @typedef {{ submission_id: string, upstream: string }} Named
  */
 

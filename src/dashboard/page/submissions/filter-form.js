@@ -8,14 +8,14 @@ import { describe, filterOf, filtersOf, hrefOf, metadataOf, statusesOf } from '.
 import { STATUSES } from './submission-table.js';
 
 const TYPING_MS = 300;
-/** A time has several parts, each of which is a change. */
+/** Typing a time causes a change event for each of its parts. */
 const TYPING_TIME_MS = 1_500;
 
 /** @typedef {import('./filters.js').Filters} Filters */
 
 /**
- * The filters as controls. A change leads to the URL of the new filters: of a typed text after a pause or Enter, of the others at
- * once. `errors`: by the name of the filter.
+ * The filters as controls. A change navigates to the URL of the new filters: for typed text after a pause or Enter, for other
+ * controls at once. `errors`: by the name of the filter.
  * @param {{ filters: Filters, hasAny: boolean, errors: Map<string, string>, reload: () => void }} props `hasAny`: there is something to clear
  */
 export function FilterForm({ filters, hasAny, errors, reload }) {
@@ -27,7 +27,7 @@ export function FilterForm({ filters, hasAny, errors, reload }) {
     if (!form.current) return;
     const href = hrefOf(filtersOf(form.current, filters));
     if (href === hrefOf(filters)) return;
-    // Each letter is not a page to go back to.
+    // Replaces the history entry, so that the back button does not undo single letters.
     if (isTyping) location.replace(href);
     else location.hash = href;
   };
@@ -87,7 +87,7 @@ function Field({ label, name, value, type = 'text', error, onInput, ...attribute
   const id = useId();
   const shown = type === 'datetime-local' ? toLocalTime(value) : value;
   const [typed, setTyped] = useState(shown);
-  // A space at the end may be followed by more.
+  // The user may continue after a space at the end.
   useEffect(() => setTyped((before) => (before.trim() === shown ? before : shown)), [shown]);
   return html`<label>
     <span>${label}</span>

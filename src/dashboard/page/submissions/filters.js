@@ -3,8 +3,8 @@ import { absoluteTime } from '../parts/format.js';
 import { hrefTo } from '../router.js';
 
 /**
- * The filters of the list, as names and values of parameters of `GET /v1/submissions`. The URL of the page has the same ones. A
- * name that occurs twice is kept, so that the server explains what is wrong with it.
+ * The filters of the list, as names and values of parameters of `GET /v1/submissions`. The URL of the page has the same parameters. A
+ * name that occurs twice is kept, so that the error of the server explains it.
  * @typedef {readonly (readonly [name: string, value: string])[]} Filters
  */
 
@@ -13,7 +13,7 @@ const TIMES = ['tracked_since', 'tracked_until', 'ended_since', 'ended_until'];
 const NAMES = ['status', ...TEXTS, ...TIMES];
 const METADATA = 'metadata.';
 
-/** @param {URLSearchParams} query @returns {{ filters: Filters, cursor: string, unknown: readonly string[] }} `unknown`: names that are no filters */
+/** @param {URLSearchParams} query @returns {{ filters: Filters, cursor: string, unknown: readonly string[] }} `unknown`: names that are not filters */
 export function readQuery(query) {
   const given = [...query].filter(([name]) => name !== 'cursor');
   return {
@@ -54,8 +54,8 @@ export function metadataOf(filters) {
 }
 
 /**
- * The filters in the form. A time that the form shows without its fraction of a second keeps it, and empty metadata apply only if
- * they did before, because a name is entered before its value.
+ * Returns the filters in the form. An unchanged time keeps its fraction of a second, which the form does not show. A metadata name
+ * with an empty value applies only if it applied before, because a name is entered before its value.
  * @param {HTMLFormElement} form @param {Filters} before @returns {Filters}
  */
 export function filtersOf(form, before) {

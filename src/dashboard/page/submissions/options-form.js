@@ -13,7 +13,7 @@ import { FINAL_STATUSES } from './submission-table.js';
 const FIELDS = {
   deadline: {
     label: 'Deadline',
-    hint: 'In your time zone. After it, the submission ends as failed or expired.',
+    hint: 'In your time zone. A submission that is still open then ends as failed or expired.',
     attributes: { type: 'datetime-local', step: '1' },
   },
   unknown_grace_s: {
@@ -33,19 +33,19 @@ const FIELDS = {
   },
   callback_url: {
     label: 'Callback URL',
-    hint: 'Receives the events. Empty: nothing is sent any more. Only admins see more than its origin.',
+    hint: 'Receives the events. Empty: no further events are sent. Only admins see more than its origin.',
     attributes: { type: 'text', inputmode: 'url', spellcheck: false, autocomplete: 'off' },
   },
 };
 
 /**
- * Changes options. What another client changes meanwhile appears in fields that were not edited here, and beside those that were.
+ * Changes options. A change by another client appears in fields that were not edited here, and beside edited fields.
  * @param {{ one: any, onSaved: (text: string) => void, onClose: () => void }} props `one`: the submission, as it is now
  */
 export function OptionsForm({ one, onSaved, onClose }) {
   const { api, announce } = useDashboard();
   const current = textsOf(one);
-  // `base`: the values that the texts were before they were edited.
+  // `base`: the values before the texts were edited.
   const [{ base, texts }, setValues] = useState({ base: current, texts: current });
   const [errors, setErrors] = useState(/** @type {Errors} */ ({}));
   const [failure, setFailure] = useState('');
@@ -57,7 +57,7 @@ export function OptionsForm({ one, onSaved, onClose }) {
   const edited = usable.filter(isEdited);
 
   useEffect(() => {
-    // The texts of now, because they may have been edited since the render that this follows.
+    // Reads the current texts, which may have been edited since the last render.
     setValues((now) => {
       const untouched = OPTIONS.filter((name) => !isChanged(name, now.base[name], now.texts[name]));
       const renewed = Object.fromEntries(untouched.map((name) => [name, current[name]]));
@@ -146,7 +146,7 @@ function Field({ name, value, error, isDisabled, meanwhile, set }) {
       ${error && html`<p class="wrong">${error}</p>`}
       ${
         meanwhile !== undefined &&
-        html`<p class="warning">Another client has changed it to ${meanwhile === '' ? 'nothing' : html`<span class="value">${meanwhile}</span>`}. Saving replaces that.</p>`
+        html`<p class="warning">Another client has changed it to ${meanwhile === '' ? 'nothing' : html`<span class="value">${meanwhile}</span>`}. Saving overwrites this change.</p>`
       }
     </div>
   </div>`;

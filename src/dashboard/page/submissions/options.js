@@ -11,7 +11,7 @@ import { isShownAs } from './filters.js';
 
 /** @type {readonly Name[]} */
 export const OPTIONS = ['deadline', 'unknown_grace_s', 'stuck_after_s', 'metadata', 'callback_url'];
-/** Those that a submission which has ended can still change. @type {readonly Name[]} */
+/** The options that can still be changed after a submission has ended. @type {readonly Name[]} */
 export const ALWAYS = ['metadata', 'callback_url'];
 
 /** @param {any} one a submission @returns {Texts} */
@@ -31,7 +31,7 @@ export function isChanged(name, before, now) {
 }
 
 /**
- * The body of a PATCH with the changed options, and what is wrong with those that cannot be sent.
+ * Returns the body of a PATCH with the changed options, and the errors of the options that cannot be sent.
  * @param {Texts} texts @param {readonly Name[]} changed @returns {{ body: Record<string, unknown>, errors: Errors }}
  */
 export function toPatch(texts, changed) {

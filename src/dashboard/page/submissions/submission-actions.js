@@ -6,7 +6,7 @@ import { cancel, retrack } from './changes.js';
 import { OptionsForm } from './options-form.js';
 import { canRetrack, OPEN_STATUSES } from './submission-table.js';
 
-/** What a dialog explains before an action. */
+/** The texts of the dialog before each action. */
 const QUESTIONS = {
   cancel: {
     title: 'Cancel this submission?',

@@ -24,7 +24,7 @@ const COLUMNS = [
   { title: 'Requests', cell: ({ polls }) => polls, class: 'number secondary' },
 ];
 
-/** @typedef {{ rows: readonly any[], selected: readonly any[], select: (submissions: readonly any[]) => void }} Selection `selected`: also of other pages */
+/** @typedef {{ rows: readonly any[], selected: readonly any[], select: (submissions: readonly any[]) => void }} Selection `selected`: includes rows of other pages */
 
 /**
  * @param {{ submissions: readonly any[], caption: string, isLoading: boolean, selected: readonly any[] | undefined, select: (submissions: readonly any[]) => void }} props
@@ -105,7 +105,7 @@ export function canRetrack(status) {
   return FINAL_STATUSES.includes(status) && status !== 'finalized';
 }
 
-/** A text as one word of a shell, whatever an address contains. @param {string} text */
+/** Quotes a text as one word of a shell. @param {string} text */
 function quoted(text) {
   return /^[\w.:-]+$/.test(text) && !text.startsWith('-') ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -14,7 +14,7 @@ import { describe, filterOf, hrefOf, queryOf, readQuery } from './filters.js';
 import { SelectAll, SubmissionTable, TrackHint } from './submission-table.js';
 
 const PER_PAGE = 50;
-/** A response examines a bounded number of submissions, so that a search for few may need many. */
+/** Limit of requests for one page of results: each response examines a bounded number of submissions. */
 const MAX_REQUESTS = 20;
 
 /** @typedef {import('./filters.js').Filters} Filters */

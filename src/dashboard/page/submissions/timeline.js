@@ -19,7 +19,7 @@ function Entry({ entry, before, begin }) {
       ${entry.previous_status === entry.status && html` <span class="muted">${entry.changes ? 'options changed' : 'data changed'}</span>`}
     </p>
     <p class="muted"><${Time} at=${entry.at} />${before && ` · ${between(begin, entry.at)} after it was tracked`}</p>
-    ${entry.upstream_state && entry.upstream_state !== before?.upstream_state && html`<p>The upstream says ${entry.upstream_state}</p>`}
+    ${entry.upstream_state && entry.upstream_state !== before?.upstream_state && html`<p>The upstream reports ${entry.upstream_state}</p>`}
     ${entry.error && html`<p class="wrong">${entry.error}</p>`}
     ${entry.changes && html`<${OptionChanges} changes=${entry.changes} />`}
     ${
@@ -34,7 +34,7 @@ function Entry({ entry, before, begin }) {
   </li>`;
 }
 
-/** What a client changed, with the values before. @param {{ changes: Record<string, { from: unknown, to: unknown }> }} props */
+/** The options that a client changed, with their previous values. @param {{ changes: Record<string, { from: unknown, to: unknown }> }} props */
 function OptionChanges({ changes }) {
   return html`<dl class="changes">
     ${Object.entries(changes).map(
@@ -46,7 +46,7 @@ function OptionChanges({ changes }) {
   </dl>`;
 }
 
-/** Fields that were added or changed. @param {Record<string, unknown>} before @param {Record<string, unknown>} now */
+/** Returns the fields that were added or changed. @param {Record<string, unknown>} before @param {Record<string, unknown>} now */
 function changedIn(before, now) {
   return Object.entries(now).filter(([name, value]) => value !== null && text(before[name]) !== text(value));
 }

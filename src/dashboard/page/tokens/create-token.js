@@ -7,7 +7,7 @@ import { ExpirySelect, expiryOf } from './expiry.js';
 /** @type {Record<string, string>} */
 const ROLES = {
   service: 'service: submissions',
-  operator: 'operator: reads what operators watch',
+  operator: 'operator: reads submissions, webhooks, deliveries, channels and mutes',
   user: 'user: lookups of single users',
   admin: 'admin: everything',
 };

@@ -6,7 +6,7 @@ import { Command } from '../parts/parts.js';
 /** Shows a new token once. @param {{ issued: import('./tokens-page.js').Issued, onClose: () => void }} props */
 export function SecretDialog({ issued, onClose }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  // Before the next key, which may be meant for it.
+  // Focuses synchronously, so that the next key reaches the focused element.
   useLayoutEffect(() => dialog.current?.showModal(), []);
   return html`<dialog
     ref=${dialog}
@@ -20,7 +20,7 @@ export function SecretDialog({ issued, onClose }) {
     <${Command}>${issued.secret}<//>
     <div class="actions">
       <${CopyButton} text=${issued.secret} name="the token" />
-      <button type="button" class="primary" autofocus onClick=${() => dialog.current?.close()}>It is saved</button>
+      <button type="button" class="primary" autofocus onClick=${() => dialog.current?.close()}>I have stored it</button>
     </div>
   </dialog>`;
 }

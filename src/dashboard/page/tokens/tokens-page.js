@@ -77,7 +77,7 @@ function columnsOf(tokens, onChanged, onIssued) {
   ];
 }
 
-/** The last use of the token, and those of replaced ones that are still accepted. @param {{ token: any }} props */
+/** The last use of the token, and of replaced tokens that are still accepted. @param {{ token: any }} props */
 function LastUse({ token }) {
   return html`${token.last_used_at === null ? 'never' : html`<${Time} at=${token.last_used_at} />`}
     ${token.replaced_secrets.map(

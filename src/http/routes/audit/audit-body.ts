@@ -19,7 +19,7 @@ const entrySchema = z
       .string()
       .nullable()
       .describe(
-        'If the caller is a person who signed in by OpenID Connect, `person:` and the credential_id: the e-mail address or subject, until it is erased. Not covered by `hash`; the entry of the sign-in has the masked address',
+        'E-mail address or subject of a caller who signed in by OpenID Connect, until it is erased; `caller` is then `person:` and the credential_id. Not covered by `hash`; the entry of the sign-in has the masked address',
       ),
     credential_id: z
       .int()
@@ -63,7 +63,7 @@ const entrySchema = z
     hash: z
       .string()
       .nullable()
-      .describe('SHA-256 of the hash before it and of this entry; null only if something else wrote the entry'),
+      .describe('SHA-256 of the preceding hash and of this entry; null only if another program wrote the entry'),
   })
   .describe('An entry of the audit')
   .meta({ id: 'AuditEntry' });
@@ -91,7 +91,7 @@ export const auditSchema = z
     head: z
       .object({ seq: z.int(), hash: hashSchema })
       .nullable()
-      .describe('The newest entry, whose hash commits to all entries. Note it elsewhere; null: there is no entry'),
+      .describe('The newest entry, whose hash commits to all entries; store it elsewhere. null: there is no entry'),
     entries: z.array(entrySchema).describe('Newest first'),
     next_cursor: nextCursorSchema,
   })

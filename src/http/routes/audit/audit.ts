@@ -27,7 +27,7 @@ const MAX_TEXT_CHARS = 500;
 
 const text = z.string().min(1).max(MAX_TEXT_CHARS);
 
-/** The conditions of a list. An export has all entries, because each hash covers the one before it. */
+/** The conditions of a list. They do not apply to exports: an export has all entries, because each hash covers the preceding one. */
 const conditions = {
   caller: text.optional().describe('Only entries of this caller'),
   action: severalOf(Object.keys(AUDIT_ACTIONS) as AuditAction[])
@@ -59,7 +59,7 @@ const OPERATIONS = operations('users', {
       'Append-only and chained: docs/audit.md describes the hash. All conditions apply together. A page takes a bounded time: with ' +
       'conditions it may have fewer entries than `limit`, even none, although more follow. Continue until `next_cursor` is null. ' +
       'With `format=ndjson`, or `Accept: application/x-ndjson`, the response has all entries, oldest first, one JSON object per ' +
-      'line; the export is audited itself.',
+      'line. The audit records the export.',
     querystring: querySchema,
     response: { 200: auditSchema, ...problemResponses(507) },
   },
@@ -70,7 +70,7 @@ const OPERATIONS = operations('users', {
     querystring: z.strictObject({
       expect_head: hashSchema
         .optional()
-        .describe('The hash of an entry, noted earlier as the head, that must occur: removed entries are noticed'),
+        .describe('The hash of an entry that must exist, such as an earlier head. Detects removed entries'),
     }),
     response: { 200: verificationSchema },
   },
@@ -91,7 +91,7 @@ export function registerAudit(
       (name) => request.query[name] !== undefined,
     );
     if (pointer !== undefined) {
-      const detail = 'can not be combined with ndjson, which has all entries';
+      const detail = 'cannot be combined with ndjson, which has all entries';
       return sendProblem(reply, { status: 400, detail: `query ${pointer}: ${detail}`, errors: [{ pointer, detail }] });
     }
     if (request.method === 'HEAD') return reply.type(NDJSON).send(Readable.from([]) as never);
@@ -119,7 +119,7 @@ function acceptsNdjson({ headers }: FastifyRequest): boolean {
 
 const READ_AT_ONCE = 500;
 
-/** Yields all entries, a page at a time; other requests are served between two pages. */
+/** Yields all entries, and serves other requests after each page. */
 async function* pagesOf(audit: AuditTrail): AsyncGenerator<StoredEntry[], void> {
   for (let page = audit.after(0, READ_AT_ONCE); page.length > 0; ) {
     yield page;

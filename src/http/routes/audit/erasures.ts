@@ -82,7 +82,7 @@ const OPERATIONS = operations('users', {
 /** The pause between two steps of an erasure, for tracking and polling. */
 const STEP_PAUSE_MS = 5;
 
-/** Erases the data of a person in steps, between which other requests are served. Requests wait for the one before them. */
+/** Erases the data of a person in steps, and serves other requests between the steps. Erasures run one after the other. */
 export function registerErasures(
   app: TypedServer,
   { ledger: { erasure }, clock }: { ledger: Pick<Ledger, 'erasure'>; clock: Pick<Clock, 'now'> },

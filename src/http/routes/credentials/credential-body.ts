@@ -17,7 +17,7 @@ import { nextCursorSchema, rowId } from '../../query.ts';
 export const roleSchema = z
   .enum(ROLES)
   .describe(
-    'service: submissions; user: lookups of single users; operator: reads what operators watch; admin: everything',
+    'service: submissions; user: lookups of single users; operator: reads submissions, webhooks, deliveries, channels and mutes; admin: everything',
   )
   .meta({ id: 'Role' });
 
@@ -28,7 +28,7 @@ export const scopeSchema = z
 
 const stateSchema = z
   .enum(CREDENTIAL_STATES)
-  .describe('expired: valid again if it gets a later expiry')
+  .describe('expired: a later expiry makes it valid again')
   .meta({ id: 'CredentialState' });
 
 export const credentialIdSchema = rowId('a credential', '3');
@@ -36,7 +36,7 @@ export const credentialIdSchema = rowId('a credential', '3');
 const expiry = z.iso
   .datetime({ offset: true, error: 'must be a time like 2027-01-02T03:04:05Z' })
   .nullable()
-  .describe('From when it is refused; null: never');
+  .describe('Time from which the credential is refused; null: never');
 
 export const newCredentialSchema = z
   .strictObject({
@@ -106,11 +106,11 @@ export const credentialSchema = z
       .string()
       .nullable()
       .describe(
-        'E-mail address or subject of the person who signs in by OpenID Connect with it; null: a client has its secret',
+        'E-mail address or subject of the person who signs in with this credential by OpenID Connect; null for the token of a client',
       ),
     tenant: z.string().nullable().describe('The tenant in which it acts; null: none'),
     role: roleSchema.nullable().describe('null: it has scopes of its own'),
-    scopes: z.array(scopeSchema).describe('Everything that it may do'),
+    scopes: z.array(scopeSchema).describe('All scopes of the credential'),
     state: stateSchema,
     created_at: timeSchema,
     expires_at: timeSchema.nullable(),
@@ -140,7 +140,7 @@ export function rightsIn({ role, scopes = [] }: z.output<typeof newCredentialSch
   return role === undefined ? rightsOfScopes(scopes) : rightsOfRole(role);
 }
 
-/** Fields of the JSON representation over HTTP and on the command line. A credential of a newer version may have unknown rights: no scopes. */
+/** Fields of the JSON representation over HTTP and on the command line. A credential with unknown rights, written by a newer version, is shown without scopes. */
 export function toCredentialBody(
   record: CredentialRecord,
   { replaced, now }: { replaced: readonly ReplacedSecret[]; now: number },

@@ -59,7 +59,7 @@ const OPERATIONS = operations('credentials', {
   rotateCredential: {
     summary: 'Replace the secret of a credential',
     description:
-      'Both secrets are accepted for a while, so that the client can switch. Secrets of earlier rotations are accepted no longer than that. The new secret is returned only in this response. 409 if the credential is expired or revoked, or belongs to a person. Audited.',
+      'The old secret is also accepted during the overlap, so that the client can switch. Secrets of earlier rotations end at the same time at the latest. The new secret is returned only in this response. 409 if the credential is expired or revoked, or belongs to a person. Audited.',
     params,
     body: credentialRotationSchema,
     response: { 200: credentialWithSecretSchema, ...problemResponses(404, 409, 507) },
@@ -67,7 +67,7 @@ const OPERATIONS = operations('credentials', {
   readmitPerson: {
     summary: 'Admit a person again',
     description:
-      'Makes the revoked credential of a person who signs in by OpenID Connect valid again. The person signs in anew. Does nothing if it is valid. 409 for the credential of a client. Audited.',
+      'Makes the revoked credential of a person who signs in by OpenID Connect valid again. The person must sign in again. Does nothing if it is valid. 409 for the credential of a client. Audited.',
     params,
     response: { 200: credentialSchema, ...problemResponses(404, 409, 507) },
   },

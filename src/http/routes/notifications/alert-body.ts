@@ -33,7 +33,9 @@ export const newMuteSchema = z
       .max(MAX_SUBJECT_CHARS)
       .nullable()
       .default(null)
-      .describe('Only the alert about this subject, such as an upstream; requires `rule`. null: all of the rule'),
+      .describe(
+        'Only the alert about this subject, such as an upstream; requires `rule`. null: all alerts of the rule',
+      ),
     from: moment.optional().describe('Start; default: now'),
     until: moment.describe('End, after the start and within 366 days from now'),
     reason: z
@@ -76,9 +78,9 @@ const acknowledgementSchema = z
 
 export const alertSchema = z
   .object({
-    id: z.int().describe('Of this occurrence: the same condition has another id when it begins again'),
+    id: z.int().describe('Identifies this occurrence. When the same condition begins again, its alert has another id'),
     rule: alertRuleSchema,
-    subject: z.string().describe('What it concerns: an upstream, a destination, `ledger` or `all`'),
+    subject: z.string().describe('The affected upstream or destination, or `ledger` or `all`'),
     summary: z.string().describe('One sentence for operators'),
     count: z.int().nullable().describe('Number of affected submissions or deliveries'),
     since: timeSchema.describe('Since when the condition has held'),
@@ -114,7 +116,7 @@ export const muteSchema = z
   .object({
     id: z.int(),
     rule: alertRuleSchema.nullable().describe('null: all alerts, a maintenance window'),
-    subject: z.string().nullable().describe('null: all of the rule'),
+    subject: z.string().nullable().describe('null: all alerts of the rule'),
     from: timeSchema,
     until: timeSchema,
     active: z.boolean().describe('Whether it has started'),

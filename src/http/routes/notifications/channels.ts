@@ -15,7 +15,7 @@ const channelSchema = z
   .object({
     name: z.string(),
     type: z.string().describe('slack, discord, teams, apprise, email, or queue'),
-    address: z.string().describe('Where it sends to, with all parts masked that may be secret'),
+    address: z.string().describe('Address of the channel, with its secret parts masked'),
     routes: z
       .array(
         z.object({
@@ -23,7 +23,7 @@ const channelSchema = z
           metadata: z.record(z.string(), z.unknown()).nullable(),
         }),
       )
-      .describe('It receives the events that match at least one of them; empty: none'),
+      .describe('Subscriptions: the channel receives the events that match at least one of them; empty: no events'),
     last_success_at: timeSchema.nullable().describe('When an attempt last succeeded; null: never'),
     last_failure_at: timeSchema.nullable().describe('When an attempt last failed; null: never'),
     deliveries: z.object({

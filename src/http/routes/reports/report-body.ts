@@ -64,7 +64,7 @@ const sums = {
   objective: countsSchema
     .nullable()
     .describe(
-      'By the time at which the objective required it; null if there is none, or grouped by credential or metadata',
+      'By whether finality was known by the time that the objective requires; null without an objective, and for groups by credential or metadata',
     ),
 };
 
@@ -252,7 +252,7 @@ function toObjectiveBody({ upstream, objective, budget, windows }: ObjectiveStat
   };
 }
 
-/** More digits than the precision of 5 % would be noise. */
+/** Rounds to digits that are significant at a precision of 5 %. */
 function rounded(value: number): number {
   return Number(value.toPrecision(3));
 }

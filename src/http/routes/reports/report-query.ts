@@ -5,7 +5,7 @@ import { REPORT_UNITS } from '../../../ledger/stats/report-rows.ts';
 const DAY_MS = REPORT_UNITS.day;
 const DEFAULT_DAYS = 30;
 const MAX_DAYS = { hour: 8, day: 400, total: 400 } as const;
-/** Of one row for each day and group, of which there may be a hundred a day. */
+/** Limit for reports with a row for each day and group, because a day may have a hundred groups. */
 const MAX_DAYS_OF_GROUPS = 92;
 
 export const intervalSchema = z
@@ -61,8 +61,7 @@ export function toReportQuery(
   const defaultDays = Math.min(DEFAULT_DAYS, maxDays);
   const from = parameters.from === undefined ? until - defaultDays * DAY_MS : Date.parse(parameters.from);
   if (from >= until) return { invalid: 'to', reason: 'must not be before from' };
-  if (interval === 'hour' && isGrouped)
-    return { invalid: 'interval', reason: `hours can not be grouped by ${groupBy}` };
+  if (interval === 'hour' && isGrouped) return { invalid: 'interval', reason: `hours cannot be grouped by ${groupBy}` };
   if (until - from > maxDays * DAY_MS)
     return { invalid: 'from', reason: `must be at most ${maxDays} days before to, with this interval and group_by` };
   return { query: { from, until, interval, groupBy, upstream } };

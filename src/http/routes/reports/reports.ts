@@ -42,7 +42,7 @@ export function registerReports(
   deps: {
     ledger: Ledger;
     clock: Clock;
-    /** Of all tenants, for the names of those that have tracked. The ledger of a tenant has none of its own. */
+    /** The credentials of all tenants, to name those that tracked submissions. Ledgers of tenants contain no credentials. */
     credentials: Pick<CredentialStore, 'list'>;
     metadataKey: string | null;
     objectives: ReadonlyMap<string, Objective>;

@@ -101,7 +101,7 @@ export function registerSubmissionSearch(
     },
   );
 
-  // Every path below /v1/submissions is an id.
+  // A path of its own, because every path below /v1/submissions is an id.
   app.get(
     '/v1/submission_count',
     { config: { isExpensive: true, scopes: ['submissions:read'] }, schema: OPERATIONS.countSubmissions },

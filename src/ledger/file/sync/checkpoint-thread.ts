@@ -1,4 +1,4 @@
-// Runs checkpoints for checkpoints.ts. Reading and writing ledgers goes on meanwhile.
+// Runs checkpoints for checkpoints.ts. Other connections read and write the ledgers meanwhile.
 import { parentPort } from 'node:worker_threads';
 import Database from 'better-sqlite3';
 

@@ -2,11 +2,11 @@ import { extname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type Database from 'better-sqlite3';
 
-/** Pages of the log (4 KiB each) that are copied to the ledger together: the default of SQLite. */
+/** Minimum number of pages of the log (4 KiB each) for a checkpoint; the default of SQLite. */
 const PAGES = 1_000;
-/** Size at which the log is begun again. SQLite can do that only while nothing is written, so it happens on the event loop. */
+/** Size at which the log is restarted from its beginning. This must not run during a write, so it runs on the event loop. */
 const MAX_LOG_PAGES = 16_000;
-/** How long a checkpoint is not repeated after it failed. */
+/** Pause after a failed checkpoint. */
 const RETRY_MS = 1_000;
 
 /** The thread is a source file in a checkout, and compiled in the package. */
@@ -14,7 +14,7 @@ const THREAD = join(import.meta.dirname, `checkpoint-thread${extname(import.meta
 
 type LogState = { log: number; checkpointed: number };
 
-/** Copies the write-ahead log to the ledger in another thread, because that syncs the disk. A failed checkpoint is repeated. */
+/** Copies the write-ahead log to the ledger in another thread, because a checkpoint waits for the disk. Retries failed checkpoints. */
 export class Checkpoints {
   readonly #state: Database.Statement<[], LogState>;
   readonly #db: Database.Database;
@@ -27,7 +27,7 @@ export class Checkpoints {
     this.#state = db.prepare('PRAGMA wal_checkpoint(NOOP)');
   }
 
-  /** Must be called again and again. */
+  /** Starts a checkpoint if enough of the log is not yet copied. Called after each sync of the log; without calls, the log grows. */
   runIfNeeded(): void {
     if (this.#isRunning || performance.now() < this.#blockedUntil) return;
     this.#orLater(() => {
@@ -42,13 +42,13 @@ export class Checkpoints {
     });
   }
 
-  /** After a checkpoint of the whole log, SQLite writes the next commit to its beginning. */
+  /** Makes SQLite write the next commit to the beginning of a large log, which requires a checkpoint of the whole log. */
   #restartLog(): void {
     const { log } = this.#state.get() as LogState;
     if (log >= MAX_LOG_PAGES) this.#db.pragma('wal_checkpoint(PASSIVE)');
   }
 
-  /** Nothing is lost without a checkpoint: a full disk, or a read in progress, only defers it. */
+  /** Runs work of a checkpoint. An error, such as a full disk or a read in progress, only defers the checkpoint and loses nothing. */
   #orLater(work: () => void): void {
     try {
       if (this.#db.open) work();
@@ -58,14 +58,14 @@ export class Checkpoints {
   }
 }
 
-/** `error` undefined: it worked. */
+/** `error`: undefined after a successful checkpoint. */
 type Reply = { id: number; error: string | undefined };
 
 let thread: Worker | undefined;
 let newestId = 0;
 const waiting = new Map<number, (error: string | undefined) => void>();
 
-/** All ledgers of a process share a thread, which starts at its first checkpoint and does not keep the process running. */
+/** Runs a checkpoint in the thread that all ledgers of the process share. The thread starts at the first checkpoint and does not keep the process running. */
 function checkpointInThread(file: string, onEnd: (error: string | undefined) => void): void {
   thread ??= startThread();
   newestId += 1;
@@ -80,7 +80,7 @@ function startThread(): Worker {
     waiting.delete(id);
     onEnd?.(error);
   });
-  // An error is followed by the exit.
+  // The event `exit`, which follows, reports the failure.
   started.on('error', () => undefined);
   started.on('exit', () => {
     thread = undefined;
@@ -88,7 +88,7 @@ function startThread(): Worker {
     waiting.clear();
     for (const onEnd of all) onEnd('the thread has ended');
   });
-  // After the listeners, which would keep the process running.
+  // After the listeners are added, because adding a listener makes the thread keep the process running.
   started.unref();
   return started;
 }

@@ -15,14 +15,14 @@ export class LogSync {
   readonly #fd: number;
   readonly #checkpoints: Checkpoints;
   readonly #onFailed: (error: unknown) => void;
-  /** Covers what was committed before it began. */
+  /** The sync in progress. It covers all commits before its start. */
   #running: PromiseWithResolvers<void> | undefined;
-  /** Covers what was committed since then. */
+  /** The next sync. It covers the commits since the start of the running one. */
   #next: PromiseWithResolvers<void> | undefined;
   #failure: unknown;
   #isClosed = false;
 
-  /** From now on, commits of `db` do not wait for the disk. `onFailed`: the process must end, and start again from the file. */
+  /** Turns off the sync of each commit of `db`. `onFailed` is called if a sync fails; it must end the process, which then restarts from the file. */
   constructor(db: Database.Database, onFailed: (error: unknown) => void) {
     this.#file = db.name;
     this.#onFailed = onFailed;
@@ -31,22 +31,22 @@ export class LogSync {
     db.pragma('synchronous = NORMAL');
   }
 
-  /** Must be called after each commit that has to reach the disk. */
+  /** Requests a sync. Must be called after each commit that must be on the disk before it is acknowledged. */
   committed(): void {
     if (this.#next) return;
     this.#next = Promise.withResolvers();
-    // Whoever does not wait for the disk does not handle the error either.
+    // `onFailed` handles a failed sync. Without this handler, a rejection that no caller awaits would be an unhandled rejection.
     this.#next.promise.catch(() => undefined);
     if (!this.#running) this.#start();
   }
 
-  /** Resolves when everything that was committed before this call is on the disk; undefined if it is. Rejects with LedgerError. */
+  /** Resolves when all commits before this call are on the disk; undefined if they are already. Rejects with LedgerError. */
   whenDurable(): Promise<void> | undefined {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return (this.#next ?? this.#running)?.promise;
   }
 
-  /** Syncs what is left, and blocks until it is on the disk. Throws LedgerError. */
+  /** Syncs the remaining commits, and blocks until they are on the disk. Throws LedgerError. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -55,7 +55,7 @@ export class LogSync {
     } catch (error) {
       throw toLedgerError(this.#file, error);
     } finally {
-      // The thread of a running sync still uses the descriptor. Only its end shows whether the disk took everything.
+      // A running sync still uses the descriptor, and reports only at its end whether the disk stored the data. It closes the descriptor.
       if (!this.#running) closeSync(this.#fd);
     }
   }

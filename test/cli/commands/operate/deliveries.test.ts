@@ -135,7 +135,7 @@ describe('exits with 2 for', () => {
     [
       'two destinations',
       ['list', '--webhook', 'callbacks', '--destination', 'channel:b'],
-      'can not be combined with webhook_id',
+      'cannot be combined with webhook_id',
     ],
     ['an invalid event id', ['list', '--event', '7'], 'the id of an event'],
   ])('%s', async (_, args, message) => {

@@ -67,7 +67,7 @@ describe('erase', () => {
     expect([vacuumBeside(file, 1, bytes - 1), vacuumBeside(file, 1, bytes)]).toEqual([false, true]);
   });
 
-  it('names rows that it can not change, and exits with 3', async () => {
+  it('names rows that it cannot change, and exits with 3', async () => {
     const ledger = openLedger();
     ledger.track([trackRequest(`order:${EMAIL}`)], 1);
     const { code, stdout } = await run(ledger.file, '--email', EMAIL);

@@ -127,7 +127,7 @@ describe('tracks nothing, exits with 2 and names the line, if the file has', () 
     ['CSV without a header', 'good-1,{}\n', 'line 1: has a comma'],
     ['text that is not JSON', `${good}\n{"submission_id":\n`, 'line 2: is not a JSON object'],
     ['JSON over several lines', '{\n  "submission_id": "good-1"\n}\n', 'line 1: is not a JSON object'],
-    ['a list in JSON', `[${good}]`, 'line 1: a list in JSON'],
+    ['a list in JSON', `[${good}]`, 'line 1: is a list in JSON'],
     ['another value in JSON', `${good}\n7\n`, 'line 2: is not a JSON object'],
     ['an unknown field', `${good}\n{"submission_id":"a","dedline":1}\n`, 'line 2: there is no field "dedline"'],
     ['a value of another type', `${good}\n{"submission_id":"a","metadata":7}\n`, 'line 2: metadata: must be an object'],

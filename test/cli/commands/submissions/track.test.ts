@@ -108,7 +108,7 @@ describe('refuses with exit code 2, before anything is tracked,', () => {
     ['an id with a space, by its position', ['good-1', 'not good'], '', 'id 2, "not good", is not a submission id'],
     ['an invalid id on stdin', [], 'good-1\ngood-2\nb\u00e4d\n', 'line 3: "b\u00e4d": a submission id is'],
     ['an escape sequence, which is not printed', ['good-1', '\u001b[2J'], '', 'id 2, "\\u001b[2J"'],
-    ['an id that no URL can contain', ['good-1', '..'], '', 'id 2: the ids . and .. can not be tracked'],
+    ['an id that no URL can contain', ['good-1', '..'], '', 'id 2: the ids . and .. cannot be tracked'],
     ['no ids', [], '\n\n', 'no ids were given'],
     ['a missing file', ['--file', '/nowhere/ids.txt'], '', 'cannot read /nowhere/ids.txt'],
     ['metadata that is not an object', ['good-1', '--metadata', '[1]'], '', 'Expected a JSON object.'],

@@ -131,7 +131,7 @@ describe('refuses', () => {
     ['?from=2024-01-01&to=2026-01-01', 'from', /at most 400 days before to/],
     ['?from=2025-01-01&to=2025-06-01&group_by=metadata', 'from', /at most 92 days/],
     ['?from=2026-01-01&to=2026-02-01&interval=hour', 'from', /at most 8 days/],
-    ['?interval=hour&group_by=metadata', 'interval', /hours can not be grouped by metadata/],
+    ['?interval=hour&group_by=metadata', 'interval', /hours cannot be grouped by metadata/],
     ['?interval=week', 'interval', /hour|day|total/],
     ['?group_by=team', 'group_by', /none|upstream/],
     ['?format=xml', 'format', /json|csv/],
