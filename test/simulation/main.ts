@@ -12,6 +12,7 @@ const USAGE = `npm run simulate -- [options]
   --seed <number>      of the first run; default: a new one
   --days <number>      virtual days of each run; default: 30
   --runs <number>      runs with this seed and the following ones; default: 1
+  --minutes <number>   instead of --runs: such runs until the time is over, at least one
   --without <kind>,…   leaves faults out: ${KINDS.join(', ')}
   --mutations          runs copies of the code with ${MUTATIONS.length} deliberate bugs, and fails if less than 9 of 10 are found`;
 
@@ -43,24 +44,29 @@ async function runMutations(): Promise<boolean> {
 /** Throws for a text that is no number in this range. */
 function numberIn(text: string, min: number, max: number): number {
   const value = Number(text);
-  if (!(value >= min && value <= max)) throw new Error(`${text} is not between ${min} and ${max}`);
+  if (text.trim() === '' || !(value >= min && value <= max))
+    throw new Error(`${text} is not between ${min} and ${max}`);
   return value;
 }
 
 try {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({
-    options: { seed: text, days: text, runs: text, without: text, mutations: { type: 'boolean' } },
+    options: { seed: text, days: text, runs: text, minutes: text, without: text, mutations: { type: 'boolean' } },
   });
   const seed = numberIn(values.seed ?? String(Date.now() % 2 ** 31), 0, 2 ** 31);
   const days = numberIn(values.days ?? '30', 0.01, 3_650);
-  const runs = numberIn(values.runs ?? '1', 1, 1_000_000);
+  if (values.runs !== undefined && values.minutes !== undefined)
+    throw new Error('--runs and --minutes exclude each other');
+  const runs = values.minutes === undefined ? numberIn(values.runs ?? '1', 1, 1_000_000) : Number.POSITIVE_INFINITY;
+  const endsAt = performance.now() + numberIn(values.minutes ?? '1', 0.01, 10_000) * 60_000;
   const without = new Set(values.without?.split(',') ?? []);
   for (const kind of without) if (!KINDS.includes(kind)) throw new Error(`${kind} is no kind of fault`);
+  const isInTime = () => values.minutes === undefined || performance.now() < endsAt;
   let hasPassed = true;
   if (values.mutations) hasPassed = await runMutations();
   else
-    for (let index = 0; index < runs && hasPassed; index++)
+    for (let index = 0; index < runs && hasPassed && (index === 0 || isInTime()); index++)
       hasPassed = await run({ seed: seed + index, days, without });
   process.exitCode = hasPassed ? 0 : 1;
 } catch (error) {

@@ -6,12 +6,15 @@ import { Disk, isOfKilledProcess } from './machine/disk.ts';
 import { Machine, START_MS } from './machine/machine.ts';
 import { Network } from './machine/network.ts';
 import { createRandom } from './machine/random.ts';
+import { redisModel } from './redis/redis-model.ts';
 import { CALLBACK_URL, Callers } from './world/callers.ts';
 import { Checks } from './world/checks.ts';
+import { Consumer } from './world/consumer.ts';
 import { Faults } from './world/faults.ts';
 import { Receiver } from './world/receivers.ts';
 import { DATABASE, DAY_MS, MINUTE_MS, SimulatedServer, SLACK_URL, TENANT, TOKEN } from './world/server.ts';
 import { createUpstream, UPSTREAM_URL } from './world/upstream.ts';
+import { WorkerMachine } from './world/workers.ts';
 
 export type Settings = { seed: number; days: number; without: ReadonlySet<string> };
 export type Result = {
@@ -26,6 +29,8 @@ export type Result = {
   lines: readonly string[];
 };
 
+/** The share of seeds whose server polls through workers. They take more time. */
+const WITH_WORKERS = 1 / 3;
 const SETUP_MS = 1_000;
 const STEP_MS = 3 * MINUTE_MS;
 /** After the faults, in which everything has to end: a deadline, an outage that extends it, and the retry schedule. */
@@ -48,16 +53,20 @@ export async function simulate({ seed, days, without }: Settings): Promise<Resul
 
   const disk = new Disk(join(parent, 'disk'), machine);
   const network = new Network(machine, createRandom(seed, 'network'));
+  const hasWorkers = !without.has('workers') && createRandom(seed, 'workers').chance(WITH_WORKERS);
+  redisModel.now = () => machine.now;
   const upstream = createUpstream({
     machine,
     seed,
     onDefect,
-    disturbedAt: () => faults.disturbedAt(['disk', 'clock']),
+    disturbedAt: () => faults.disturbedAt(['disk', 'clock', 'redis', 'workers']),
+    hasWorkers,
   });
   const server: SimulatedServer = new SimulatedServer({
     machine,
     disk,
     random: createRandom(seed, 'server'),
+    hasWorkers,
     onDefect,
   });
   const receiving = {
@@ -71,6 +80,9 @@ export async function simulate({ seed, days, without }: Settings): Promise<Resul
     network.hosts.set(origin, (sent) => ([...hooks, ...others][index] as Receiver).receive(sent));
   network.hosts.set(UPSTREAM_URL, (sent) => upstream.receive(sent));
 
+  const workers = (hasWorkers ? ['one', 'two'] : []).map(
+    (name) => new WorkerMachine({ name, machine, upstream, random: createRandom(seed, `worker ${name}`) }),
+  );
   server.start();
   await machine.advance(machine.now);
   const tenants = [null, TENANT];
@@ -98,12 +110,24 @@ export async function simulate({ seed, days, without }: Settings): Promise<Resul
     mayRefuse: () => faults.disturbedAt(['disk']) > machine.now - MINUTE_MS,
   });
   const receivers = [...hooks, ...others];
-  const faults: Faults = new Faults({ machine, disk, server, upstream, receivers, callers, seed, without });
+  const faults: Faults = new Faults({
+    machine,
+    disk,
+    server,
+    upstream,
+    receivers,
+    callers,
+    workers,
+    seed,
+    without,
+  });
   const checks = tenants.map((tenant) => new Checks(tenant, { machine, disk, upstream, faults, onDefect }));
   for (const [index, check] of checks.entries()) check.destination = destinations[index] as string;
+  const consumers = tenants.map((tenant) => new Consumer(tenant));
   const run = async (untilMs: number, isOver = () => false) => {
     while (machine.now < untilMs && defects.length === 0 && !isOver()) {
       await machine.advance(Math.min(untilMs, machine.now + STEP_MS));
+      for (const consumer of consumers) consumer.take();
       // What a loss of power may undo has not happened yet.
       if (disk.isSynced) for (const check of checks) check.run(callers.acknowledged.values());
     }
@@ -113,8 +137,13 @@ export async function simulate({ seed, days, without }: Settings): Promise<Resul
   faults.heal();
   await run(machine.now + HEALED_MS, () => checks.every((check) => check.hasEnded()));
   if (defects.length === 0)
-    for (const [index, check] of checks.entries())
-      check.checkEnd(callers.acknowledged.values(), (hooks[index] as Receiver).accepted);
+    for (const [index, check] of checks.entries()) {
+      check.checkEnd(callers.acknowledged.values());
+      check.checkReceived('the webhook', (hooks[index] as Receiver).accepted);
+      // Redis is no part of what survives: it may lose the jobs that nobody has taken.
+      if (hasWorkers && !redisModel.wasEmptied)
+        check.checkReceived('the queue', (consumers[index] as Consumer).received);
+    }
   machine.kill();
   const digest = createHash('sha256')
     .update(readFileSync(join(disk.folder, DATABASE)))

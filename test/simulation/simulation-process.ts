@@ -1,7 +1,9 @@
 // Runs one simulation: <seed> <days> <faults left out>. Prints its result.
 import { writeSync } from 'node:fs';
-import { simulate } from './simulate.ts';
+import './redis/replace-packages.ts';
 
+// Loaded when the packages are replaced.
+const { simulate } = await import('./simulate.ts');
 const [seed, days, without = ''] = process.argv.slice(2);
 const result = await simulate({
   seed: Number(seed),

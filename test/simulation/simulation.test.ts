@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -24,6 +25,23 @@ it(
   async () => {
     const mutation = MUTATIONS.find(({ name }) => name === 'a version is left out') as Mutation;
     expect(await find(mutation, { seeds: [1], days: 0.3 })).toContain('follows');
+  },
+  TIMEOUT_MS,
+);
+
+it(
+  'refuses options that are out of range or exclude each other, with the reason',
+  () => {
+    const main = join(import.meta.dirname, 'main.ts');
+    const refusalOf = (...args: string[]) => {
+      const { status, stderr } = spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
+      return [status, stderr.split('\n')[0]];
+    };
+    expect(refusalOf('--minutes', '0')).toEqual([2, '0 is not between 0.01 and 10000']);
+    expect(refusalOf('--minutes', 'soon')).toEqual([2, 'soon is not between 0.01 and 10000']);
+    expect(refusalOf('--minutes=')).toEqual([2, ' is not between 0.01 and 10000']);
+    expect(refusalOf('--minutes', '1', '--runs', '2')).toEqual([2, '--runs and --minutes exclude each other']);
+    expect(refusalOf('--without', 'luck')).toEqual([2, 'luck is no kind of fault']);
   },
   TIMEOUT_MS,
 );

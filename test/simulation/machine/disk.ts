@@ -24,6 +24,8 @@ export function isOfKilledProcess(error: unknown): boolean {
 export class Disk {
   readonly folder: string;
   isFull = false;
+  /** The number of commits until the disk is full. */
+  #fullIn = Number.POSITIVE_INFINITY;
   /** Duration of a sync. */
   syncMs = SYNC_MS;
   /** Whether the next sync fails, which drops what was not synced. */
@@ -53,6 +55,7 @@ export class Disk {
     };
     const beforeCommit = () => {
       if (!machine.survives()) throw new Killed('Killed before a commit');
+      if (this.#fullIn-- <= 0) this.isFull = true;
       if (this.isFull) throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL');
     };
     prototype.transaction = function (this: Database.Database, work: (...args: never[]) => unknown) {
@@ -142,6 +145,17 @@ export class Disk {
   close(): void {
     for (const connection of this.#connections) connection.close();
     this.#connections.clear();
+  }
+
+  /** Becomes full with one of the next commits: the first one if 0. */
+  fillAfter(commits: number): void {
+    this.#fullIn = commits;
+  }
+
+  /** Has room again. */
+  empty(): void {
+    this.isFull = false;
+    this.#fullIn = Number.POSITIVE_INFINITY;
   }
 
   /** Whether a loss of power would lose nothing. */

@@ -61,6 +61,11 @@ export class Machine {
     const interval = () => timer(() => undefined, Number.POSITIVE_INFINITY);
     const replaced = { setTimeout: timer, clearTimeout: clear, setInterval: interval, clearInterval: clear };
     Object.assign(globalThis, replaced, { setImmediate: immediate });
+    AbortSignal.timeout = (delayMs: number) => {
+      const limit = new AbortController();
+      timer(() => limit.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError')), delayMs);
+      return limit.signal;
+    };
     const wait = (delayMs: number, value: unknown) => new Promise((resolve) => timer(() => resolve(value), delayMs));
     Object.assign(timers, { setTimeout: wait, setImmediate: () => new Promise((resolve) => immediate(resolve)) });
     syncBuiltinESMExports();
@@ -85,9 +90,9 @@ export class Machine {
     return this.#add(delayMs, run, this.#process);
   }
 
-  /** A timer of the world around the process. */
-  later(delayMs: number, run: () => void): void {
-    this.#add(delayMs, run, null);
+  /** A timer of the world around the process. Returns a function that cancels it. */
+  later(delayMs: number, run: () => void): () => void {
+    return this.#add(delayMs, run, null);
   }
 
   #add(delayMs: number, run: () => void, process: number | null): () => void {

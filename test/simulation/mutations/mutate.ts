@@ -8,8 +8,10 @@ import { MUTATIONS, type Mutation } from './mutations.ts';
 const RUNS = { seeds: [1, 2, 3, 4], days: 2.5 };
 const ROOT = join(import.meta.dirname, '../../..');
 
-/** Runs each mutation in a copy of the code. Returns the names of those that no run found. */
+/** Runs each mutation in a copy of the code. Returns the names of those that no run found. Throws if a run finds a defect without one. */
 export async function findMutations(onResult: (name: string, defect: string | undefined) => void): Promise<string[]> {
+  const unmutated = await findIn(ROOT, RUNS);
+  if (unmutated !== undefined) throw new Error(`the code has a defect without a mutation: ${unmutated}`);
   const missed: string[] = [];
   const left = [...MUTATIONS];
   const work = async () => {
@@ -24,19 +26,23 @@ export async function findMutations(onResult: (name: string, defect: string | un
 }
 
 /** Returns the first defect that a run of the mutated code shows; undefined: there is none. */
-export async function find(mutation: Mutation, { seeds, days } = RUNS): Promise<string | undefined> {
+export async function find(mutation: Mutation, runs = RUNS): Promise<string | undefined> {
   const root = mkdtempSync(join(tmpdir(), 'dawatch-mutation-'));
   try {
     copyCode(root);
     apply(mutation, root);
-    for (const seed of seeds) {
-      const { defects } = await runProcess({ seed, days, without: new Set() }, root);
-      if (defects[0] !== undefined) return defects[0];
-    }
-    return undefined;
+    return await findIn(root, runs);
   } finally {
     rmSync(root, { recursive: true });
   }
+}
+
+async function findIn(root: string, { seeds, days }: typeof RUNS): Promise<string | undefined> {
+  for (const seed of seeds) {
+    const { defects } = await runProcess({ seed, days, without: new Set() }, root);
+    if (defects[0] !== undefined) return `${defects[0]} (seed ${seed})`;
+  }
+  return undefined;
 }
 
 function copyCode(root: string): void {

@@ -25,8 +25,8 @@ type UpstreamRow = { outageMs: number };
 type Known = Pick<HistoryRow, 'version' | 'status' | 'content'> & {
   /** When its status was found changed; outside of the machine. */
   at: number;
-  /** The total of outages when its time limits began. */
-  outageMs: number;
+  /** When its time limits began. */
+  beganAt: number;
 };
 
 type ChecksDeps = {
@@ -39,12 +39,17 @@ type ChecksDeps = {
 
 /** The longest distance of two polls, and what a burst of submissions adds to it. */
 const UNPOLLED_MS = 5 * MINUTE_MS + 2 * MINUTE_MS;
+/** The faults that disturb polling, and those that disturb deliveries. */
+const POLLING = ['kills', 'stops', 'reloads', 'upstream', 'disk', 'clock', 'redis', 'workers'] as const;
+const SENDING = ['kills', 'stops', 'reloads', 'receivers', 'disk', 'clock'] as const;
 const OVERDUE_MS = 2 * MINUTE_MS;
 /** After this time every receiver is tried again: pauses take a minute at most. */
 const SENDING_MS = 3 * MINUTE_MS;
 const CALM_MS = 15 * MINUTE_MS;
 /** Steps of the clock move times of the ledger by no more than this. */
 const SKEW_MS = 3 * HOUR_MS;
+/** What a fault may add to the outage clock without an event: the time in which the server does not run. */
+const UNREPORTED_MS = 10_000;
 
 const HISTORY = `
   -- New changes, each with the events about it, except those about no change of the status.
@@ -80,6 +85,8 @@ export class Checks {
   #outageMs = 0;
   #reportedMs = 0;
   #outSince: number | undefined;
+  /** The outages that were reported. */
+  readonly #outages: { from: number; to: number }[] = [];
 
   constructor(tenant: string | null, deps: ChecksDeps) {
     this.#tenant = tenant;
@@ -89,8 +96,9 @@ export class Checks {
   run(acknowledged: Iterable<Acknowledged>): void {
     const db = this.#deps.disk.connection(fileOf(this.#tenant));
     if (!db) return;
-    this.#checkHistory(db);
+    // First: they tell the outages.
     this.#checkEvents(db);
+    this.#checkHistory(db);
     this.#checkOutages(db);
     this.#checkPolling(db);
     this.#checkDeliveries(db);
@@ -122,9 +130,9 @@ export class Checks {
         this.#defect(`${id} is finalized, which is not true`);
       this.#checkEnd(row, before);
       const begins = previous === null || status === 'tracking' || changes !== null;
-      const outageMs = begins ? this.#reportedMs : (before?.outageMs ?? 0);
+      const beganAt = begins ? row.at : (before?.beganAt ?? row.at);
       const at = before?.status === status ? before.at : this.#deps.machine.now;
-      this.known.set(id, { version, status, content, at, outageMs });
+      this.known.set(id, { version, status, content, at, beganAt });
     }
   }
 
@@ -133,7 +141,8 @@ export class Checks {
     if (status === previous) return;
     if (status === 'rejected') this.#defect(`${id} was rejected`);
     if (status === 'unknown' && this.#deps.upstream.has(id)) this.#defect(`${id} is unknown, and the upstream has it`);
-    const outageMs = this.#reportedMs - (before?.outageMs ?? this.#reportedMs);
+    const beganAt = before?.beganAt ?? at;
+    const outageMs = this.#outages.reduce((sum, { from, to }) => sum + Math.max(0, to - Math.max(from, beganAt)), 0);
     if ((status === 'expired' || status === 'failed') && at < deadlineAt + outageMs)
       this.#defect(`${id} ended ${deadlineAt + outageMs - at} ms before its deadline`);
   }
@@ -157,6 +166,7 @@ export class Checks {
     if (type === 'upstream.down' || type === 'upstream.unauthorized') this.#outSince ??= at;
     if (type !== 'upstream.up' || this.#outSince === undefined) return;
     this.#reportedMs += Math.max(0, at - this.#outSince);
+    this.#outages.push({ from: this.#outSince, to: at });
     this.#outSince = undefined;
   }
 
@@ -166,7 +176,7 @@ export class Checks {
       | UpstreamRow
       | undefined;
     if (!row) return;
-    const { faults } = this.#deps;
+    const { faults, upstream } = this.#deps;
     if (row.outageMs < this.#outageMs)
       this.#defect(`the outage clock went back from ${this.#outageMs} to ${row.outageMs}`);
     this.#outageMs = row.outageMs;
@@ -174,13 +184,15 @@ export class Checks {
     if (row.outageMs < this.#reportedMs)
       this.#defect(`outages took ${this.#reportedMs} ms, of which ${row.outageMs} count`);
     if (row.outageMs > allowedMs) this.#defect(`outages took ${row.outageMs} ms, of at most ${allowedMs}`);
+    const knownMs = this.#reportedMs + upstream.pausedMs + faults.clockMs + faults.count * UNREPORTED_MS;
+    if (row.outageMs > knownMs) this.#defect(`outages took ${row.outageMs} ms, of which at most ${knownMs} are known`);
   }
 
   /** In calm times every open submission is polled, and what is final upstream is final here. */
   #checkPolling(db: Database.Database): void {
     const { machine, faults, upstream } = this.#deps;
     const { now } = machine;
-    if (faults.disturbedAt() + CALM_MS > now) return;
+    if (faults.disturbedAt(POLLING) + CALM_MS > now) return;
     const open = db
       .prepare('SELECT submission_id FROM submissions WHERE watched = 1 AND finalized_at IS NULL')
       .pluck()
@@ -203,7 +215,7 @@ export class Checks {
       .all(this.destination);
     if (dead.length > 0) this.#defect(`dead letters: ${JSON.stringify(dead)}`);
     // Soon, because any new delivery to a destination wakes those that were forgotten.
-    if (faults.disturbedAt() + SENDING_MS > machine.now) return;
+    if (faults.disturbedAt(SENDING) + SENDING_MS > machine.now) return;
     const overdue = db.prepare(OVERDUE).all(machine.wall() - OVERDUE_MS);
     if (overdue.length > 0) this.#defect(`not attempted: ${JSON.stringify(overdue)}`);
   }
@@ -215,7 +227,7 @@ export class Checks {
   }
 
   /** After everything has healed and time has passed: everything has ended, and as it should. */
-  checkEnd(acknowledged: Iterable<Acknowledged>, received: ReadonlyMap<string, unknown>): void {
+  checkEnd(acknowledged: Iterable<Acknowledged>): void {
     const { disk, upstream } = this.#deps;
     const db = disk.connection(fileOf(this.#tenant));
     if (db) this.#checkLedger(db);
@@ -227,7 +239,11 @@ export class Checks {
       if (finalAt !== undefined && finalAt < at + DEADLINE_MS - SKEW_MS && status !== 'finalized' && !isCancelled)
         this.#defect(`${id} is ${status}, although it was finalized in time`);
     }
-    for (const id of this.expected) if (!received.has(id)) this.#defect(`the event ${id} was never delivered`);
+  }
+
+  /** After the end: every event has arrived. */
+  checkReceived(by: string, received: { has: (id: string) => boolean }): void {
+    for (const id of this.expected) if (!received.has(id)) this.#defect(`the event ${id} was never delivered to ${by}`);
   }
 
   #checkLedger(db: Database.Database): void {

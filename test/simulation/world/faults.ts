@@ -1,14 +1,26 @@
 import { type Disk, SYNC_MS } from '../machine/disk.ts';
 import type { Machine } from '../machine/machine.ts';
 import { createRandom, type Random } from '../machine/random.ts';
+import { redisModel } from '../redis/redis-model.ts';
 import type { Callers } from './callers.ts';
 import type { Receiver } from './receivers.ts';
 import { RECEIVER_FAULTS, type ReceiverFault } from './receivers.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, type SimulatedServer } from './server.ts';
 import { UPSTREAM_FAULTS, type Upstream, type UpstreamFault } from './upstream.ts';
+import type { WorkerMachine } from './workers.ts';
 
 /** Everything that can be left out of a simulation. */
-export const FAULTS = ['kills', 'stops', 'reloads', 'upstream', 'receivers', 'disk', 'clock'] as const;
+export const FAULTS = [
+  'kills',
+  'stops',
+  'reloads',
+  'upstream',
+  'receivers',
+  'disk',
+  'clock',
+  'redis',
+  'workers',
+] as const;
 export const ACTIONS = ['cancels', 'retracks', 'updates'] as const;
 export type FaultKind = (typeof FAULTS)[number];
 
@@ -19,38 +31,49 @@ type FaultsDeps = {
   upstream: Upstream;
   receivers: readonly Receiver[];
   callers: Callers;
+  /** Empty: the server polls by itself, without Redis. */
+  workers: readonly WorkerMachine[];
 };
 
 /** Causes faults at random times. Those of one kind do not depend on the others, so that any kind can be left out. */
 export class Faults {
-  /** By kind: until when it may have effects; outside of the machine. */
-  readonly lastAt = new Map<FaultKind, number>();
+  /** By kind: when a fault began or ended, the last time; outside of the machine. */
+  readonly #lastAt = new Map<FaultKind, number>();
+  /** By kind: how many faults last. */
+  readonly #running = new Map<FaultKind, number>();
   /** Total milliseconds in which the upstream sent no truth, or the clock skipped. */
   outageMs = 0;
+  /** Total milliseconds by which the clock was set. */
+  clockMs = 0;
   count = 0;
   isActive = true;
   readonly #deps: FaultsDeps;
+  readonly #without: ReadonlySet<string>;
   /** Ends the running faults, with the times when they began. */
   readonly #ends = new Map<() => void, number>();
 
   constructor(deps: FaultsDeps & { seed: number; without: ReadonlySet<string> }) {
     this.#deps = deps;
+    this.#without = deps.without;
     const meanMs = {
-      kills: DAY_MS,
+      kills: DAY_MS / 2,
       stops: 3 * DAY_MS,
       reloads: DAY_MS,
       upstream: DAY_MS / 3,
-      receivers: DAY_MS / 3,
-      disk: 2 * DAY_MS,
+      receivers: DAY_MS / 6,
+      disk: DAY_MS / 2,
       clock: 2 * DAY_MS,
+      redis: DAY_MS / 3,
+      workers: DAY_MS / 6,
     };
     for (const kind of FAULTS) {
       if (deps.without.has(kind)) continue;
+      if ((kind === 'redis' || kind === 'workers') && deps.workers.length === 0) continue;
       const random = createRandom(deps.seed, `faults ${kind}`);
       const repeat = () =>
         deps.machine.later(random.waitMs(meanMs[kind]), () => {
           if (!this.isActive) return;
-          this.lastAt.set(kind, deps.machine.now);
+          this.#lastAt.set(kind, deps.machine.now);
           this.count += 1;
           this.#cause(kind, random);
           repeat();
@@ -61,7 +84,9 @@ export class Faults {
 
   /** The last time at which a start or a fault of these kinds may have had an effect; a running one has until now. */
   disturbedAt(kinds: readonly FaultKind[] = FAULTS): number {
-    return Math.max(this.#deps.server.bootedAt, ...kinds.map((kind) => this.lastAt.get(kind) ?? 0));
+    const lastAt = (kind: FaultKind) =>
+      this.#running.get(kind) ? this.#deps.machine.now : (this.#lastAt.get(kind) ?? 0);
+    return Math.max(this.#deps.server.bootedAt, ...kinds.map(lastAt));
   }
 
   /** Total milliseconds for which the running faults have lasted. */
@@ -76,7 +101,7 @@ export class Faults {
   }
 
   #cause(kind: FaultKind, random: Random): void {
-    const { machine, disk, server, upstream, receivers, callers } = this.#deps;
+    const { machine, disk, server, upstream, receivers, callers, workers } = this.#deps;
     switch (kind) {
       case 'kills': {
         // An idle server has little to lose.
@@ -98,6 +123,8 @@ export class Faults {
       case 'upstream': {
         if (upstream.fault) return;
         upstream.fault = random.pick(Object.keys(UPSTREAM_FAULTS) as UpstreamFault[]);
+        // Most of all, an upstream under load fails.
+        if (random.chance(0.3)) callers.submitMany();
         this.#during(kind, random.between(1, random.chance(0.6) ? 10 : 180) * MINUTE_MS, () => {
           upstream.fault = undefined;
         });
@@ -107,18 +134,28 @@ export class Faults {
         const receiver = random.pick(receivers);
         if (receiver.fault) return;
         receiver.fault = random.pick(Object.keys(RECEIVER_FAULTS) as ReceiverFault[]);
-        this.#during(kind, random.between(1, random.chance(0.8) ? 30 : 360) * MINUTE_MS, () => {
+        const durationMs = random.between(1, random.chance(0.8) ? 30 : 360) * MINUTE_MS;
+        this.#during(kind, durationMs, () => {
           receiver.fault = undefined;
         });
+        // A restart with deliveries that wait to be tried again.
+        const killAfterMs = random.between(0, durationMs);
+        if (random.chance(0.3) && !this.#without.has('kills'))
+          machine.later(killAfterMs, () => receiver.fault && machine.kill());
         return;
       }
       case 'disk': {
-        const fault = random.pick(['full', 'slow', 'failing'] as const);
+        if (this.#running.get(kind)) return;
+        const fault = random.pick(['full', 'nearly_full', 'slow', 'failing'] as const);
+        let isOver = false;
+        if (random.chance(0.5)) callers.submitMany();
         if (fault === 'full') disk.isFull = true;
+        else if (fault === 'nearly_full') this.#fill(random, () => isOver);
         else if (fault === 'slow') disk.syncMs = random.between(50, 4_000);
         else disk.failsNextSync = true;
         this.#during(kind, random.between(1, 600) * 1_000, () => {
-          disk.isFull = false;
+          isOver = true;
+          disk.empty();
           disk.syncMs = SYNC_MS;
           disk.failsNextSync = false;
         });
@@ -127,6 +164,7 @@ export class Faults {
       case 'clock': {
         const ms = random.between(1, random.chance(0.5) ? 10 * MINUTE_MS : HOUR_MS);
         this.outageMs += ms;
+        this.clockMs += ms;
         if (random.chance(0.5)) machine.skip(ms);
         else {
           // A clock that is set back is followed at the next start.
@@ -135,18 +173,48 @@ export class Faults {
         }
         return;
       }
+      case 'redis': {
+        if (this.#running.get(kind)) return;
+        redisModel.disconnect();
+        const end = random.pick(['same', 'restarted', 'emptied'] as const);
+        this.#during(kind, random.between(1, 600) * 1_000, () => redisModel.reconnect(end));
+        return;
+      }
+      case 'workers': {
+        // Those of a killed worker are lost, too.
+        if (random.chance(0.5)) {
+          random.pick(workers).kill();
+          return;
+        }
+        if (this.#running.get(kind)) return;
+        redisModel.copiesOf = () => random.pick([0, 1, 1, 2]);
+        this.#during(kind, random.between(1, 30) * MINUTE_MS, () => {
+          redisModel.copiesOf = () => 1;
+        });
+        return;
+      }
       default:
         kind satisfies never;
     }
   }
 
+  /** Until the fault ends, the disk is full again and again, each time from a random commit on. */
+  #fill(random: Random, isOver: () => boolean): void {
+    const { machine, disk } = this.#deps;
+    if (isOver()) return;
+    disk.empty();
+    disk.fillAfter(random.between(0, 12));
+    machine.later(random.between(1, 60) * 1_000, () => this.#fill(random, isOver));
+  }
+
   #during(kind: FaultKind, durationMs: number, onEnd: () => void): void {
     const { machine } = this.#deps;
     const from = machine.now;
-    this.lastAt.set(kind, Number.POSITIVE_INFINITY);
+    this.#running.set(kind, (this.#running.get(kind) ?? 0) + 1);
     const end = () => {
       if (!this.#ends.delete(end)) return;
-      this.lastAt.set(kind, machine.now);
+      this.#running.set(kind, (this.#running.get(kind) ?? 0) - 1);
+      this.#lastAt.set(kind, machine.now);
       this.outageMs += machine.now - from;
       onEnd();
     };

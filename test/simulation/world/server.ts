@@ -5,6 +5,7 @@ import { createLog } from '../../../src/logging/logger.ts';
 import type { Disk } from '../machine/disk.ts';
 import type { Machine } from '../machine/machine.ts';
 import type { Random } from '../machine/random.ts';
+import { type RedisHost, redisModel } from '../redis/redis-model.ts';
 import { BUDGET, UPSTREAM_URL } from './upstream.ts';
 
 export const DAY_MS = 86_400_000;
@@ -20,12 +21,22 @@ export const fileOf = (tenant: string | null) => (tenant === null ? DATABASE : `
 export const DEADLINE_MS = 6 * HOUR_MS;
 export const RETENTION_DAYS = 2;
 export const SLACK_URL = 'https://slack.test';
+export const REDIS_URL = 'redis://redis.test';
+export const PREFIX = 'bull';
+export const SECRET = 'the-secret-of-server-and-workers';
 
 const NO_LIMITS = { max_open: 0, requests_per_minute: 0, weight: 1 };
 const RESTART_MS = 5_000;
 const MAX_LINES = 40;
 
-type ServerDeps = { machine: Machine; disk: Disk; random: Random; onDefect: (text: string) => void };
+type ServerDeps = {
+  machine: Machine;
+  disk: Disk;
+  random: Random;
+  /** Whether workers poll, through Redis. */
+  hasWorkers: boolean;
+  onDefect: (text: string) => void;
+};
 
 /** The program under test, complete and unchanged, with a supervisor that starts it again whenever it ends. */
 export class SimulatedServer {
@@ -52,6 +63,12 @@ export class SimulatedServer {
   start(): void {
     const { machine, disk, random, onDefect } = this.#deps;
     this.bootedAt = machine.now;
+    const host: RedisHost = {
+      after: (delayMs, run) => machine.after(delayMs, run),
+      isAlive: () => redisModel.host === host && machine.survives(),
+    };
+    redisModel.drop(redisModel.host);
+    redisModel.host = host;
     machine.boot(async () => {
       try {
         const app = await startApp({
@@ -114,6 +131,7 @@ export class SimulatedServer {
       retention: { submissions_days: RETENTION_DAYS, events_days: RETENTION_DAYS - 1 },
       deliveries: { keep_s: (RETENTION_DAYS * DAY_MS) / 1_000 },
       alerts: { check_s: 300 },
+      ...(this.#deps.hasWorkers && { redis: { url: REDIS_URL, prefix: PREFIX, secret: SECRET } }),
       ...(this.#hasChannel && { channels: { slack }, routes: [everything] }),
     });
   }

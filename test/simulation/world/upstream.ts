@@ -6,6 +6,8 @@ import type { Reply, Sent } from '../machine/network.ts';
 
 export const UPSTREAM_URL = 'http://upstream.test';
 const RETRY_AFTER_S = 30;
+/** How long a response may be on its way. */
+const ON_THE_WAY_MS = { direct: 100, throughWorkers: 1_000 };
 export const BUDGET = { requests: 20, per_s: 10, concurrency: 8 };
 
 const json = (status: number, body: unknown): Reply => ({ kind: 'response', status, body: JSON.stringify(body) });
@@ -15,6 +17,8 @@ const page = (status: number, headers = {}): Reply => ({
   body: '<html><title>Error</title></html>',
   headers: { 'content-type': 'text/html', ...headers },
 });
+
+const isFound = (truth: Reply) => truth.kind === 'response' && truth.status === 200;
 
 /** What the upstream responds instead of the truth. None of it may end or finalize a submission. */
 export const UPSTREAM_FAULTS = {
@@ -33,7 +37,9 @@ export const UPSTREAM_FAULTS = {
       error: null,
       data: { block_hash: '0x1' },
     }),
-  without_block: () => json(200, { state: 'Finalized', error: null, data: { block_hash: null } }),
+  // Only about rows that it has: one that it lost later counts as an outage until an operator cancels it, see decision 2.
+  without_block: (truth) =>
+    isFound(truth) ? json(200, { state: 'Finalized', error: null, data: { block_hash: null } }) : truth,
   slow: (truth) => ({ delayMs: 8_000, ...truth }),
 } satisfies Record<string, (truth: Reply) => Reply>;
 export type UpstreamFault = keyof typeof UPSTREAM_FAULTS;
@@ -47,14 +53,16 @@ export function createUpstream(deps: {
   onDefect: (text: string) => void;
   /** When a process may have lost what it knew, or have another time, the last time. */
   disturbedAt: () => number;
+  hasWorkers: boolean;
 }) {
-  const { machine, seed, onDefect, disturbedAt } = deps;
+  const { machine, seed, onDefect, disturbedAt, hasWorkers } = deps;
+  const onTheWayMs = hasWorkers ? ON_THE_WAY_MS.throughWorkers : ON_THE_WAY_MS.direct;
   const options = sandboxOptionsSchema.parse({
     seed,
     errorRate: 0.05,
     stragglerRate: 0.02,
     lostRate: 0.02,
-    deadRate: 0.005,
+    deadRate: 0.02,
     regressRate: 0.01,
   });
   const model = createModel(options);
@@ -62,6 +70,8 @@ export function createUpstream(deps: {
   const times: number[] = [];
   const inFlight = new Set<Sent>();
   const polledAt = new Map<string, number>();
+  /** When the pause that is kept now was asked for: the first time, and the last time. */
+  let throttledFrom = 0;
   let throttledAt = 0;
   /** The request budget holds in every window, and a pause that was asked for is kept. */
   const checkLimits = (sent: Sent) => {
@@ -71,12 +81,14 @@ export function createUpstream(deps: {
       onDefect(`${BUDGET.requests + 1} requests within ${machine.now - first} ms`);
     for (const each of inFlight) if (each.isOver()) inFlight.delete(each);
     if (inFlight.add(sent).size > BUDGET.concurrency) onDefect(`${inFlight.size} requests in flight`);
-    const agoMs = machine.now - throttledAt;
-    if (agoMs > 1_000 && agoMs < RETRY_AFTER_S * 1_000 && disturbedAt() < throttledAt)
+    const agoMs = machine.now - throttledFrom;
+    if (agoMs > onTheWayMs && agoMs < RETRY_AFTER_S * 1_000 && disturbedAt() < throttledFrom)
       onDefect(`a request ${agoMs} ms after a response with Retry-After: ${RETRY_AFTER_S}`);
   };
   return {
     polls: 0,
+    /** Total milliseconds of the pauses that were asked for. */
+    pausedMs: 0,
     /** When each submission was polled last. */
     polledAt,
     fault: undefined as UpstreamFault | undefined,
@@ -94,7 +106,12 @@ export function createUpstream(deps: {
       const truth = row
         ? json(200, submissionBody(row, { userId: 'user', dialect: options }))
         : json(500, { error: 'Record not found' });
-      if (this.fault === 'throttled') throttledAt = machine.now;
+      if (this.fault === 'throttled') {
+        const agoMs = machine.now - throttledAt;
+        if (agoMs >= RETRY_AFTER_S * 1_000) throttledFrom = machine.now;
+        this.pausedMs += Math.min(agoMs, RETRY_AFTER_S * 1_000);
+        throttledAt = machine.now;
+      }
       return this.fault === undefined ? truth : UPSTREAM_FAULTS[this.fault](truth);
     },
   };

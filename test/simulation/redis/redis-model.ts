@@ -1,0 +1,172 @@
+/** A process or machine that uses Redis. Its connections end with it. */
+export type RedisHost = {
+  /** Runs a callback later, in the time of the host, unless the host has ended. Returns a function that cancels it. */
+  after: (delayMs: number, run: () => void) => () => void;
+  /** Called before each command and each reply. Returns whether the host still runs. */
+  isAlive: () => boolean;
+};
+
+type StreamEntry = [id: string, fields: string[]];
+export type JobState = 'waiting' | 'active' | 'delayed' | 'completed' | 'failed';
+export type StoredJob = {
+  id: string;
+  name: string;
+  data: string;
+  state: JobState;
+  attemptsStarted: number;
+  stalled: number;
+  /** The worker that has it, and until when; a stalled job has an expired lock. */
+  token: string | undefined;
+  lockedUntil: number;
+  delayedUntil: number;
+};
+/** A queue of BullMQ, jobs in the order in which they were added. */
+export type StoredQueue = { jobs: Map<string, StoredJob>; lastId: number };
+
+/** What happens to an event of a job on its way to the stream: it arrives this number of times. */
+export type CopiesOf = (event: string) => number;
+
+const systemHost: RedisHost = {
+  after(delayMs, run) {
+    const timer = setTimeout(run, delayMs);
+    return () => clearTimeout(timer);
+  },
+  isAlive: () => true,
+};
+
+/** BullMQ keeps finished jobs for inspection. Here only some, because nothing reads them. */
+const KEPT = 20;
+const MAX_EVENTS = 2_000;
+
+/**
+ * A model of one Redis server with the queues of BullMQ, in memory: what the modules ioredis.ts and bullmq.ts store, and who waits
+ * for it. Each command and each script of BullMQ is one synchronous call of `work`, as Redis runs them.
+ */
+export class RedisModel {
+  /** Changes when the server is restarted. */
+  runId = 'run-1';
+  isReachable = true;
+  /** Whether it has lost its data once. */
+  wasEmptied = false;
+  /** The clock of the server in epoch milliseconds. */
+  now: () => number = Date.now;
+  random: () => number = Math.random;
+  copiesOf: CopiesOf = () => 1;
+  readonly #strings = new Map<string, { value: string; until: number }>();
+  readonly #sets = new Map<string, Set<string>>();
+  readonly #streams = new Map<string, StreamEntry[]>();
+  readonly #queues = new Map<string, StoredQueue>();
+  #lastEntryId = '';
+  /** Called when a job may be taken, or an entry was added; by key. */
+  readonly #waiting = new Map<string, Set<() => void>>();
+  /** Breaks a connection. */
+  readonly connections = new Set<{ host: RedisHost; breakOff: () => void }>();
+  /** The host that opens connections now. */
+  host = systemHost;
+
+  /** Drops the connections of a host that has ended. It notices nothing. */
+  drop(host: RedisHost): void {
+    for (const connection of this.connections) if (connection.host === host) this.connections.delete(connection);
+  }
+
+  /** The network fails, or the server stops: connections break and cannot be opened. */
+  disconnect(): void {
+    this.isReachable = false;
+    for (const { breakOff } of [...this.connections]) breakOff();
+  }
+
+  /** `restarted`: another process, with the data; `emptied`: without any. */
+  reconnect(kind: 'same' | 'restarted' | 'emptied'): void {
+    if (kind !== 'same') this.runId = `run-${Number(this.runId.slice(4)) + 1}`;
+    this.wasEmptied ||= kind === 'emptied';
+    if (kind === 'emptied')
+      for (const stored of [this.#strings, this.#sets, this.#streams, this.#queues]) stored.clear();
+    this.isReachable = true;
+  }
+
+  get(key: string): string | null {
+    const found = this.#strings.get(key);
+    return found && found.until > this.now() ? found.value : null;
+  }
+
+  set(key: string, value: string, lastsMs = Number.POSITIVE_INFINITY): 'OK' {
+    this.#strings.set(key, { value, until: this.now() + lastsMs });
+    return 'OK';
+  }
+
+  delete(key: string): void {
+    this.#strings.delete(key);
+  }
+
+  setOf(key: string): Set<string> {
+    return getOrAdd(this.#sets, key, () => new Set());
+  }
+
+  queue(key: string): StoredQueue {
+    return getOrAdd(this.#queues, key, () => ({ jobs: new Map(), lastId: 0 }));
+  }
+
+  /** Returns the entries of a stream after a position. */
+  read(key: string, position: string, count: number): StreamEntry[] {
+    const entries = this.#streams.get(key) ?? [];
+    let from = entries.length;
+    while (from > 0 && isAfter((entries[from - 1] as StreamEntry)[0], position)) from -= 1;
+    return entries.slice(from, from + count);
+  }
+
+  /** Calls `wake` once when something happens at a key. Returns a function that cancels it. */
+  wait(key: string, wake: () => void): () => void {
+    const waiting = getOrAdd(this.#waiting, key, () => new Set());
+    waiting.add(wake);
+    return () => waiting.delete(wake);
+  }
+
+  notify(key: string): void {
+    const waiting = this.#waiting.get(key);
+    this.#waiting.delete(key);
+    for (const wake of waiting ?? []) wake();
+  }
+
+  /** Adds an event of a job to the stream of its queue. */
+  emit(queue: string, fields: Record<string, string>): void {
+    const key = `${queue}:events`;
+    const entries = getOrAdd(this.#streams, key, () => []);
+    for (let copies = this.copiesOf(fields.event ?? ''); copies > 0; copies--) {
+      const [ms = '', order = ''] = this.#lastEntryId.split('-');
+      const now = Math.floor(this.now());
+      // Ids never go back, even if the clock does.
+      this.#lastEntryId = now > Number(ms) ? `${now}-0` : `${ms}-${Number(order) + 1}`;
+      entries.push([this.#lastEntryId, Object.entries(fields).flat()]);
+    }
+    if (entries.length > MAX_EVENTS) entries.splice(0, entries.length - MAX_EVENTS);
+    this.notify(key);
+  }
+
+  /** Ends a job. */
+  finish(queue: string, job: StoredJob, state: 'completed' | 'failed', result: string): void {
+    job.state = state;
+    job.token = undefined;
+    const { jobs } = this.queue(queue);
+    const finished = [...jobs.values()].filter((one) => one.state === 'completed' || one.state === 'failed');
+    for (const { id } of finished.slice(0, -KEPT)) jobs.delete(id);
+    const field = state === 'completed' ? 'returnvalue' : 'failedReason';
+    this.emit(queue, { event: state, jobId: job.id, [field]: result });
+  }
+}
+
+/** The Redis of this process. */
+export const redisModel = new RedisModel();
+
+function isAfter(id: string, position: string): boolean {
+  const [ms = 0, order = 0] = id.split('-').map(Number);
+  const [positionMs = 0, positionOrder = 0] = position.split('-').map(Number);
+  return ms > positionMs || (ms === positionMs && order > positionOrder);
+}
+
+function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  map.set(key, made);
+  return made;
+}

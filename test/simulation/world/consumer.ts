@@ -1,0 +1,21 @@
+import { queueOf } from '../../../src/domain/access/tenant.ts';
+import { EVENTS_QUEUE } from '../../../src/notify/channels/queue.ts';
+import { redisModel } from '../redis/redis-model.ts';
+import { PREFIX } from './server.ts';
+
+/** Takes the events of one ledger from its BullMQ queue. */
+export class Consumer {
+  /** The ids of the jobs, which are those of the events. */
+  readonly received = new Set<string>();
+  readonly #queue: string;
+
+  constructor(tenant: string | null) {
+    this.#queue = `${PREFIX}:${queueOf(EVENTS_QUEUE, tenant)}`;
+  }
+
+  take(): void {
+    const { jobs } = redisModel.queue(this.#queue);
+    for (const id of jobs.keys()) this.received.add(id);
+    jobs.clear();
+  }
+}

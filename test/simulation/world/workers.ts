@@ -1,0 +1,83 @@
+import type { UpstreamResponse } from '../../../src/domain/classify.ts';
+import { PollWorker } from '../../../src/engines/bullmq/poll-worker.ts';
+import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
+import type { Machine } from '../machine/machine.ts';
+import type { Reply } from '../machine/network.ts';
+import type { Random } from '../machine/random.ts';
+import { type RedisHost, redisModel } from '../redis/redis-model.ts';
+import { PREFIX, REDIS_URL, SECRET } from './server.ts';
+import { UPSTREAM_URL, type Upstream } from './upstream.ts';
+
+const TIMEOUT_MS = 10_000;
+const RESTART_MS = 5_000;
+const CONCURRENCY = 4;
+
+type WorkerDeps = { name: string; machine: Machine; upstream: Upstream; random: Random };
+
+/** A machine with a poll worker, which is started again after each kill. Its clock is right. */
+export class WorkerMachine {
+  readonly #deps: WorkerDeps;
+  #end = () => {};
+
+  constructor(deps: WorkerDeps) {
+    this.#deps = deps;
+    this.#start();
+  }
+
+  /** Ends the worker at once, with its jobs and requests. */
+  kill(): void {
+    this.#end();
+    this.#deps.machine.later(RESTART_MS, () => this.#start());
+  }
+
+  #start(): void {
+    const { name, machine } = this.#deps;
+    let isAlive = true;
+    const after = (delayMs: number, run: () => void) => machine.later(delayMs, () => isAlive && run());
+    const host: RedisHost = { after, isAlive: () => isAlive };
+    this.#end = () => {
+      isAlive = false;
+      redisModel.drop(host);
+    };
+    const serverHost = redisModel.host;
+    redisModel.host = host;
+    new PollWorker({
+      redis: { url: REDIS_URL, prefix: PREFIX },
+      signer: new MessageSigner([SECRET]),
+      name,
+      version: '0.0.0-simulation',
+      concurrency: CONCURRENCY,
+      clock: { now: () => Math.floor(machine.now), after },
+      sendPoll: (_upstream, submissionId) => this.#poll(submissionId, host),
+      timeoutMsOf: () => TIMEOUT_MS,
+      onEvent() {},
+    });
+    redisModel.host = serverHost;
+  }
+
+  #poll(submissionId: string, host: RedisHost): Promise<UpstreamResponse> {
+    const { machine, upstream, random } = this.#deps;
+    let isOver = false;
+    const reply = upstream.receive({
+      url: new URL(`${UPSTREAM_URL}/v1/get_submission_info?submission_id=${submissionId}`),
+      body: '',
+      headers: {},
+      isOver: () => isOver || !host.isAlive(),
+    });
+    return new Promise((resolve) => {
+      const delayMs =
+        reply.kind === 'hang' ? TIMEOUT_MS : random.between(1, 80) + (('delayMs' in reply && reply.delayMs) || 0);
+      host.after(Math.min(delayMs, TIMEOUT_MS), () => {
+        isOver = true;
+        resolve(responseOf(reply, new Date(machine.now)));
+      });
+    });
+  }
+}
+
+function responseOf(reply: Reply, at: Date): UpstreamResponse {
+  if (reply.kind === 'hang') return { kind: 'failure', reason: 'timeout', detail: 'no response' };
+  if (reply.kind === 'reset') return { kind: 'failure', reason: 'network', detail: 'ECONNRESET' };
+  const retryAfter = reply.headers?.['retry-after'] ?? null;
+  return { kind: 'response', httpStatus: reply.status, retryAfter, date: at.toUTCString(), body: reply.body };
+}
