@@ -6,13 +6,16 @@ import type Database from 'better-sqlite3';
 const PAGES = 1_000;
 /** Size at which the log is begun again. SQLite can do that only while nothing is written, so it happens on the event loop. */
 const MAX_LOG_PAGES = 16_000;
-/** How long a checkpoint is not repeated after it failed. */
+/** How long a checkpoint is not repeated after it failed, or after a reader prevented it from copying the whole log. */
 const RETRY_MS = 1_000;
 
 /** The thread is a source file in a checkout, and compiled in the package. */
 const THREAD = join(import.meta.dirname, `checkpoint-thread${extname(import.meta.filename)}`);
 
 type LogState = { log: number; checkpointed: number };
+
+/** copied: little is left, so that a checkpoint on the event loop is short. held: a reader, or a full disk, prevents more. */
+export type LogCopy = 'copied' | 'copying' | 'held';
 
 /** Copies the write-ahead log to the ledger in another thread, because that syncs the disk. A failed checkpoint is repeated. */
 export class Checkpoints {
@@ -27,25 +30,34 @@ export class Checkpoints {
     this.#state = db.prepare('PRAGMA wal_checkpoint(NOOP)');
   }
 
-  /** Must be called again and again. */
-  runIfNeeded(): void {
-    if (this.#isRunning || performance.now() < this.#blockedUntil) return;
+  /** Begins to copy the log if much of it is left. Must be called again and again. */
+  runIfNeeded(): LogCopy {
+    if (this.#isRunning) return 'copying';
+    if (performance.now() < this.#blockedUntil) return 'held';
+    let state: LogCopy = 'held';
     this.#orLater(() => {
       const { log, checkpointed } = this.#state.get() as LogState;
-      if (log - checkpointed < PAGES) return;
+      state = log - checkpointed < PAGES ? 'copied' : 'copying';
+      if (state === 'copied') return;
       checkpointInThread(this.#db.name, (error) => {
         this.#isRunning = false;
-        if (error === undefined) this.#orLater(() => this.#restartLog());
+        if (error === undefined) this.#orLater(() => this.#ended({ log, checkpointed }));
         else this.#blockedUntil = performance.now() + RETRY_MS;
       });
       this.#isRunning = true;
     });
+    return state;
   }
 
-  /** After a checkpoint of the whole log, SQLite writes the next commit to its beginning. */
-  #restartLog(): void {
-    const { log } = this.#state.get() as LogState;
-    if (log >= MAX_LOG_PAGES) this.#db.pragma('wal_checkpoint(PASSIVE)');
+  /** `before`: the log when the checkpoint began. If it is shorter now, it was copied completely and has been begun again. */
+  #ended(before: LogState): void {
+    const { log, checkpointed } = this.#state.get() as LogState;
+    const [copied, left] = [before.log - before.checkpointed, log - checkpointed];
+    if (log >= before.log && checkpointed < before.log) this.#blockedUntil = performance.now() + RETRY_MS;
+    // While a long log was copied, much was written. It is copied in the thread, too, as long as each time less is left.
+    else if (left >= PAGES && left < copied / 2) this.runIfNeeded();
+    // After a checkpoint of the whole log, SQLite writes the next commit to its beginning.
+    else if (log >= MAX_LOG_PAGES) this.#db.pragma('wal_checkpoint(PASSIVE)');
   }
 
   /** Nothing is lost without a checkpoint: a full disk, or a read in progress, only defers it. */
