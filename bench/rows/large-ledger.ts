@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { SubmissionFilter } from '../../src/client/index.ts';
 import type { Metric, Round, Row } from '../row.ts';
-import { fillLargeLedger } from '../support/large-ledger.ts';
-import { type Blocks, longestBlock } from '../support/longest-block.ts';
+import { fillLargeLedger } from '../support/large-ledger/fill.ts';
+import { type Blocks, longestBlock } from '../support/large-ledger/longest-block.ts';
 import { type BenchServer, costsOf, startProgram, startServer, temporaryFolder } from '../support/processes.ts';
 
 const SUBMISSIONS = Number(process.env.BENCH_LARGE_LEDGER ?? 5_000_000);

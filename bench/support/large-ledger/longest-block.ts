@@ -1,6 +1,6 @@
 import { Agent, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { BenchServer } from './processes.ts';
+import type { BenchServer } from '../processes.ts';
 
 const EVERY_MS = 5;
 
