@@ -199,9 +199,13 @@ function keyOf({ rule, subject }: { rule: string; subject: string }): string {
   return `${rule} ${subject}`;
 }
 
-/** Submissions that failed since @failuresSince and still have that status. */
+/**
+ * Submissions that failed since @failuresSince and still have that status. Without the named index, SQLite would begin with all
+ * submissions that have the status, of which a large ledger has many.
+ */
 const RECENT_AND_STILL = (status: 'failing' | 'failed') => `
-  (SELECT count(DISTINCT o.submission) FROM outbox o JOIN submissions s ON s.id = o.submission
+  (SELECT count(DISTINCT o.submission)
+   FROM outbox o INDEXED BY outbox_failures CROSS JOIN submissions s ON s.id = o.submission
    WHERE o.upstream = u.name AND o.at >= @failuresSince
      AND o.type IN ('submission.failing', 'submission.failed') AND s.status = '${status}')`;
 

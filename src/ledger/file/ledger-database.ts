@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3';
 import { guarded, toLedgerError } from './errors.ts';
+import type { LogCopy } from './sync/checkpoints.ts';
 import type { LogSync } from './sync/log-sync.ts';
 
 /** The text of a statement, or the strings of a tagged template. The values of the template are bound as parameters. */
@@ -52,6 +53,7 @@ export class LedgerDatabase {
       const result = guarded(this.file, () => this.#transaction.immediate(work) as T);
       committed = true;
       if (this.#isSynced) this.#sync?.committed();
+      else this.#sync?.copyLog();
       return result;
     } finally {
       const durationMs = performance.now() - startedAt;
@@ -79,6 +81,11 @@ export class LedgerDatabase {
    */
   whenDurable(): Promise<void> | undefined {
     return this.#sync?.whenDurable();
+  }
+
+  /** Copies the write-ahead log to the file in another thread. Returns `copied` if the connection does that itself. */
+  copyLog(): LogCopy {
+    return this.#sync?.copyLog() ?? 'copied';
   }
 
   /** Runs several reads as of one moment, with one lock of the file instead of one per statement. */

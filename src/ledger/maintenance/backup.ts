@@ -7,6 +7,9 @@ import { openStaging, publish, refuseTaken, type Staging } from '../file/staging
 
 const PAGES_AT_ONCE = 1_000;
 
+/** `done` and `total`: pages. */
+export type BackupStep = { kind: 'copying'; done: number; total: number } | { kind: 'checking' };
+
 /**
  * Copies the ledger, which a server may be using, checks the copy, and then moves it to `target`, which is never incomplete.
  * Throws LedgerError if there is no ledger, `target` exists, or another backup is writing it.
@@ -14,7 +17,7 @@ const PAGES_AT_ONCE = 1_000;
 export async function backupLedger(
   file: string,
   target: string,
-  onProgress: (pages: { done: number; total: number }) => void = () => undefined,
+  onStep: (step: BackupStep) => void = () => undefined,
 ): Promise<{ bytes: number }> {
   if (target === '') throw new LedgerError('read_only', 'the path of the backup is empty');
   const source = guarded(file, () => new Database(existingLedgerPath(file), { readonly: true, fileMustExist: true }));
@@ -27,10 +30,13 @@ export async function backupLedger(
     createPrivateFile(staging.file);
     await source.backup(staging.file, {
       progress: ({ totalPages, remainingPages }) => {
-        onProgress({ done: totalPages - remainingPages, total: totalPages });
+        onStep({ kind: 'copying', done: totalPages - remainingPages, total: totalPages });
         return PAGES_AT_ONCE;
       },
     });
+    // The check takes longer than the copy, and a server cannot shorten its log while the snapshot is open.
+    source.close();
+    onStep({ kind: 'checking' });
     const { bytes } = verifyLedger(staging.file, 'the copy');
     publish(staging.file, target);
     return { bytes };

@@ -90,7 +90,10 @@ export class Maintenance {
     for (const task of tasks) {
       try {
         // While a reader prevents the log from being truncated, deleting would only fill the disk.
-        while (ledger.space.checkpoint() && !task.next().done) yield;
+        for (let log = ledger.space.checkpoint(); log !== 'held'; log = ledger.space.checkpoint()) {
+          if (log === 'copied' && task.next().done) break;
+          yield;
+        }
         ledger.space.checkpoint();
       } catch (error) {
         onFailed(error);

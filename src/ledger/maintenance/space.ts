@@ -1,6 +1,7 @@
 import { guarded } from '../file/errors.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { withoutWaiting } from '../file/open.ts';
+import type { LogCopy } from '../file/sync/checkpoints.ts';
 import type { LedgerStats } from '../stats/ledger-stats.ts';
 
 /** journal_size_limit: a log keeps this size after a checkpoint, see file/sync/checkpoints.ts. A larger log is in use by a reader. */
@@ -20,12 +21,18 @@ export class Space {
     this.#stats = stats;
   }
 
-  /** Truncates a large log without waiting for readers. Returns false if a reader prevents it and the log is very large. */
-  checkpoint(): boolean {
-    if (this.#stats.bytes().wal <= MAX_WAL_BYTES) return true;
+  /**
+   * Truncates a large log without waiting for readers, after another thread has copied most of it. Returns `copied` if the log is
+   * not large any more, `copying` until then, and `held` if a reader prevents it.
+   */
+  checkpoint(): LogCopy {
     const { connection, file } = this.#db;
+    const isLarge = () => this.#stats.bytes().wal > MAX_WAL_BYTES;
+    if (!isLarge()) return 'copied';
+    const state = this.#db.copyLog();
+    if (state !== 'copied') return state;
     guarded(file, () => withoutWaiting(connection, () => connection.pragma('wal_checkpoint(TRUNCATE)')));
-    return this.#stats.bytes().wal <= MAX_WAL_BYTES;
+    return isLarge() ? 'held' : 'copied';
   }
 
   /** Returns up to `pages` free pages to the file system if there are many. Returns whether more can be returned. */

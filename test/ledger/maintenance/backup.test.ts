@@ -9,6 +9,7 @@ import {
   integrityOf,
   isUnbroken,
   openLedger,
+  rawConnection,
   trackRequests,
 } from '../../support/ledger/ledger-file.ts';
 import { startChild } from '../../support/processes/child-process.ts';
@@ -58,6 +59,21 @@ describe('a backup', () => {
     const kept = allSubmissions(copy);
     expect(kept.length).toBeGreaterThanOrEqual(6_000);
     for (const { submissionId } of kept.slice(0, 50)) expect(isUnbroken(historyOf(copy, submissionId))).toBe(true);
+  });
+
+  it('keeps no snapshot of the ledger while it checks the copy, so that its log can be shortened', async () => {
+    const ledger = openLedger();
+    const target = join(tempFolder(), 'copy.db');
+    const busy: unknown[] = [];
+    await backupLedger(ledger.file, target, ({ kind }) => {
+      ledger.track(trackRequests(5, `${busy.length}-${kind}`), 0);
+      const other = rawConnection(ledger.file);
+      other.pragma('busy_timeout = 0');
+      const [result] = other.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];
+      busy.push([kind, result?.busy]);
+    });
+    expect(busy[0]).toEqual(['copying', 1]);
+    expect(busy.at(-1)).toEqual(['checking', 0]);
   });
 
   it('leaves an existing file unchanged', async () => {

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
 import { integrityOf, openLedger, rawConnection, trackRequests } from '../../support/ledger/ledger-file.ts';
@@ -76,6 +76,28 @@ describe('the write-ahead log', () => {
     reader.exec('COMMIT');
     await clock.advance(2 * 60_000);
     expect(pruned).toEqual([{ submissions: 50, events: 0, deliveries: 0 }]);
+    expect(errors).toEqual([]);
+  });
+
+  it('is copied by another thread before a server truncates it, and pruning waits for that', async () => {
+    const ledger = openLedger({ deferredSync: { onFailed: () => undefined } });
+    fill(ledger, 50);
+    finalizeAll(ledger, 50);
+    const reader = rawConnection(ledger.file);
+    reader.exec('BEGIN; SELECT count(*) FROM submissions');
+    for (let turn = 0; turn < 14; turn++) fill(ledger, 300, `t${turn}-`);
+    await ledger.whenDurable();
+    await vi.waitFor(() => expect(ledger.space.checkpoint()).toBe('held'), 30_000);
+    const grown = ledger.stats.bytes().wal;
+    reader.exec('COMMIT');
+    await vi.waitFor(() => expect(ledger.space.checkpoint()).toBe('copying'), 30_000);
+    expect(ledger.stats.bytes().wal).toBe(grown);
+    const { clock, pruned, errors } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    await vi.waitFor(async () => {
+      await clock.advance(60_000);
+      expect(pruned).toEqual([{ submissions: 50, events: 0, deliveries: 0 }]);
+    }, 30_000);
+    expect(ledger.stats.bytes().wal).toBeLessThan(MIB);
     expect(errors).toEqual([]);
   });
 

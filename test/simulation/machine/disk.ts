@@ -104,11 +104,11 @@ export class Disk {
     };
     /** Runs the checkpoints of the process. The only thread of a server is that of its checkpoints. */
     class Worker extends EventEmitter {
-      postMessage(file: string): void {
+      postMessage({ id, file }: { id: number; file: string }): void {
         machine.after(1, () => {
           const connection = [...connections].find(({ name, open }) => open && name === file);
           if (machine.survives() && connection) pragma.call(connection, 'wal_checkpoint(PASSIVE)');
-          this.emit('message', { file, error: undefined });
+          this.emit('message', { id, error: undefined });
         });
       }
       unref(): void {}

@@ -12,9 +12,10 @@ export function addBackup(program: Command): void {
       const ledger = selectedLedgerOf(options);
       const { backupLedger } = await import('../../../ledger/maintenance/backup.ts');
       const progress = createProgress(100, 'copying', process.stderr);
-      const { bytes } = await backupLedger(ledger, file, ({ done, total }) =>
-        progress.advance(Math.floor((100 * done) / Math.max(1, total)), '%'),
-      ).finally(() => progress.stop());
+      const { bytes } = await backupLedger(ledger, file, (step) => {
+        if (step.kind === 'checking') progress.advance(100, '%, checking the copy');
+        else progress.advance(Math.floor((100 * step.done) / Math.max(1, step.total)), '%');
+      }).finally(() => progress.stop());
       const text = options.json ? JSON.stringify({ file, bytes }) : `${ledger} → ${file}, ${bytes} bytes, checked`;
       process.stdout.write(`${text}\n`);
     });

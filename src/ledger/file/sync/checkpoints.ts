@@ -6,13 +6,16 @@ import type Database from 'better-sqlite3';
 const PAGES = 1_000;
 /** Size at which the log is restarted from its beginning. This must not run during a write, so it runs on the event loop. */
 const MAX_LOG_PAGES = 16_000;
-/** Pause after a failed checkpoint. */
+/** Pause after a checkpoint that failed, or that a reader prevented from copying the whole log. */
 const RETRY_MS = 1_000;
 
 /** The thread is a source file in a checkout, and compiled in the package. */
 const THREAD = join(import.meta.dirname, `checkpoint-thread${extname(import.meta.filename)}`);
 
 type LogState = { log: number; checkpointed: number };
+
+/** copied: little is left, so that a checkpoint on the event loop is short. held: a reader, or a full disk, prevents more. */
+export type LogCopy = 'copied' | 'copying' | 'held';
 
 /** Copies the write-ahead log to the ledger in another thread, because a checkpoint waits for the disk. Retries failed checkpoints. */
 export class Checkpoints {
@@ -27,25 +30,34 @@ export class Checkpoints {
     this.#state = db.prepare('PRAGMA wal_checkpoint(NOOP)');
   }
 
-  /** Starts a checkpoint if enough of the log is not yet copied. Called after each sync of the log; without calls, the log grows. */
-  runIfNeeded(): void {
-    if (this.#isRunning || performance.now() < this.#blockedUntil) return;
+  /** Starts a checkpoint if enough of the log is not yet copied. Called after each commit or sync; without calls, the log grows. */
+  runIfNeeded(): LogCopy {
+    if (this.#isRunning) return 'copying';
+    if (performance.now() < this.#blockedUntil) return 'held';
+    let state: LogCopy = 'held';
     this.#orLater(() => {
       const { log, checkpointed } = this.#state.get() as LogState;
-      if (log - checkpointed < PAGES) return;
+      state = log - checkpointed < PAGES ? 'copied' : 'copying';
+      if (state === 'copied') return;
       checkpointInThread(this.#db.name, (error) => {
         this.#isRunning = false;
-        if (error === undefined) this.#orLater(() => this.#restartLog());
+        if (error === undefined) this.#orLater(() => this.#ended({ log, checkpointed }));
         else this.#blockedUntil = performance.now() + RETRY_MS;
       });
       this.#isRunning = true;
     });
+    return state;
   }
 
-  /** Makes SQLite write the next commit to the beginning of a large log, which requires a checkpoint of the whole log. */
-  #restartLog(): void {
-    const { log } = this.#state.get() as LogState;
-    if (log >= MAX_LOG_PAGES) this.#db.pragma('wal_checkpoint(PASSIVE)');
+  /** `before`: the log when the checkpoint began. If it is shorter now, it was copied completely and restarted. */
+  #ended(before: LogState): void {
+    const { log, checkpointed } = this.#state.get() as LogState;
+    const [copied, left] = [before.log - before.checkpointed, log - checkpointed];
+    if (log >= before.log && checkpointed < before.log) this.#blockedUntil = performance.now() + RETRY_MS;
+    // Much may have been written while a long log was copied. The thread copies that, too, as long as each round leaves less.
+    else if (left >= PAGES && left < copied / 2) this.runIfNeeded();
+    // After a checkpoint of the whole log, SQLite writes the next commit to its beginning.
+    else if (log >= MAX_LOG_PAGES) this.#db.pragma('wal_checkpoint(PASSIVE)');
   }
 
   /** Runs work of a checkpoint. An error, such as a full disk or a read in progress, only defers the checkpoint and loses nothing. */

@@ -1,7 +1,7 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import { guarded, toLedgerError } from '../errors.ts';
-import { Checkpoints } from './checkpoints.ts';
+import { Checkpoints, type LogCopy } from './checkpoints.ts';
 
 /**
  * Syncs the write-ahead log of a ledger to the disk in another thread, so that a slow disk does not stop the event loop. Commits
@@ -38,6 +38,11 @@ export class LogSync {
     // `onFailed` handles a failed sync. Without this handler, a rejection that no caller awaits would be an unhandled rejection.
     this.#next.promise.catch(() => undefined);
     if (!this.#running) this.#start();
+  }
+
+  /** Copies the log to the ledger in another thread. Must be called after each commit that is not synced. */
+  copyLog(): LogCopy {
+    return this.#checkpoints.runIfNeeded();
   }
 
   /** Resolves when all commits before this call are on the disk; undefined if they are already. Rejects with LedgerError. */

@@ -145,6 +145,21 @@ describe('the log of a ledger whose syncs are deferred', () => {
     expect(database.value("SELECT length(value) FROM meta WHERE key = 'large'")).toBe(5_000_000);
   });
 
+  it('is copied in another thread, too, if nothing of it has to reach the disk', async () => {
+    const { db, close } = openDatabase({ file: join(tempFolder(), 'dawatch.db'), now: 0 });
+    onTestFinished(close);
+    const database = new LedgerDatabase(db, db.name, new LogSync(db, () => undefined));
+    const text = 'x'.repeat(5_000_000);
+    database.unsyncedTransaction(() => database.run`INSERT INTO meta (key, value) VALUES ('large', ${text})`);
+    const beside = rawConnection(db.name);
+    await vi.waitFor(() => {
+      const [state] = beside.pragma('wal_checkpoint(NOOP)') as { log: number; checkpointed: number }[];
+      expect(state?.log).toBeGreaterThan(1_000);
+      expect(state?.checkpointed).toBe(state?.log);
+    }, 30_000);
+    expect(database.whenDurable()).toBeUndefined();
+  });
+
   it('is copied to the ledger in another thread, and begun again at a bounded size', async () => {
     const { ledger } = await openDeferred();
     const beside = rawConnection(ledger.file);
