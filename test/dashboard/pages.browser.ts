@@ -225,8 +225,25 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       await track({ submission_id: id });
       const page = await open('submissions');
       await rowOf(page, id).getByText('tracking').waitFor();
+      const requests = () => rowOf(page, id).getByRole('cell').last().textContent();
+      expect(await requests()).toMatch(/^\d+$/);
       await call(app.url, `/v1/submissions/${id}`, { method: 'DELETE' });
       await rowOf(page, id).getByText('cancelled').waitFor();
+      expect(await requests(), 'the event does not have it').toBe('–');
+    });
+
+    it('shows the metadata, shortened, where there is space', async () => {
+      const id = randomUUID();
+      await track({ submission_id: id, metadata: { order: 4711, shop: { city: 'Berlin' }, note: 'x'.repeat(200) } });
+      await open('reports');
+      const page = await open('submissions');
+      const cell = rowOf(page, id).getByText('order: 4711, shop: {"city":"Berlin"}, note: xxx');
+      await page.setViewportSize({ width: 1_920, height: 1_080 });
+      await cell.waitFor();
+      expect((await cell.textContent())?.length).toBe(81);
+      await page.setViewportSize({ width: 768, height: 1_024 });
+      await cell.waitFor({ state: 'hidden' });
+      await page.setViewportSize({ width: 1_280, height: 800 });
     });
   });
 

@@ -114,11 +114,24 @@ export function sendEnded(reply: FastifyReply): FastifyReply {
   return sendUnauthenticated(reply, 'the credential has expired or was revoked');
 }
 
+type CurrentCallers = { currentCaller(identity: Identity): Caller | undefined };
+
+/**
+ * Whether the caller of an accepted request may still make it: the credential or session may have ended meanwhile, and a person may have
+ * signed in anew with another role.
+ */
+export function mayContinue(request: FastifyRequest, authenticator: CurrentCallers): boolean {
+  const { identity, tenant } = request;
+  const caller = identity && authenticator.currentCaller(identity);
+  if (!caller || !mayCall(request, caller)) return false;
+  const isSelected = tenant !== undefined && caller.tenant === null;
+  return !isSelected || caller.scopes.has('admin');
+}
+
 /** Returns a hook that refuses a request if its credential became invalid while its body was received. */
-export function requireCurrentCaller(authenticator: { currentCaller(identity: Identity): Caller | undefined }) {
+export function requireCurrentCaller(authenticator: CurrentCallers) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    const caller = request.body !== undefined && request.identity && authenticator.currentCaller(request.identity);
-    if (request.body === undefined || (caller && mayCall(request, caller))) done();
+    if (request.body === undefined || mayContinue(request, authenticator)) done();
     else sendEnded(reply);
   };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { submissionIdSchema } from '../../domain/track-request.ts';
+import { mayContinue } from '../access/access.ts';
 import type { CredentialLock } from '../access/credential-lock.ts';
 import type { EventLog, TypedServer } from '../ports.ts';
 import { operations, sendProblem } from '../problems.ts';
@@ -98,8 +99,7 @@ export function registerEvents(
       });
       // Without chunks a write is one piece instead of three for each reader (row feed). The connection's end ends the body.
       reply.raw.removeHeader('transfer-encoding');
-      const identity = authenticator.identify(request);
-      const mayRead = () => authenticator.currentCaller(identity)?.scopes.has('submissions:read') === true;
+      const mayRead = () => mayContinue(request, authenticator);
       reply.send(feed.open({ position, filter, response: reply.raw, mayRead }) as never);
     },
   );

@@ -1,12 +1,14 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../../domain/submission.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import type { CachedLookup, LookupResult } from '../../watch/cached-lookup.ts';
 import type { Watcher } from '../../watch/watcher.ts';
+import { sendUnauthenticated } from '../access/access.ts';
 import { clientOf, credentialNumber, type TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendOverQuota, sendProblem, setRetryAfter } from '../problems.ts';
 import type { Tracker } from '../services.ts';
+import { hasMark } from '../session/same-origin.ts';
 
 const envelopeSchema = z
   .looseObject({
@@ -72,7 +74,8 @@ export function registerSubmissionInfo(
   app.get(
     '/v1/get_submission_info',
     { config: { hasErrorMember: true, scopes: ['submissions:read'] }, schema: OPERATIONS.getSubmissionInfo },
-    async ({ query, caller }, reply) => {
+    async (request, reply) => {
+      const { query, caller } = request;
       const { submission_id, upstream = 'default' } = query;
       if (!deps.watcher.hasUpstream(upstream))
         return sendProblem(reply, {
@@ -82,6 +85,8 @@ export function registerSubmissionInfo(
       if (query.track === 'true') {
         if (!caller?.scopes.has('submissions:write'))
           return sendProblem(reply, { status: 403, detail: 'track=true needs the scope submissions:write' });
+        if (isOfSession(request) && !hasMark(request))
+          return sendUnauthenticated(reply, 'with a session, track=true needs X-Requested-With: dawatch');
         const tracked = deps.tracker.track(
           { submission_id, ...(query.upstream !== undefined && { upstream }) },
           credentialNumber(caller),
@@ -96,6 +101,10 @@ export function registerSubmissionInfo(
       return send(reply, await deps.lookup.lookUp(submission_id, upstream, clientOf(caller)));
     },
   );
+}
+
+function isOfSession({ identity }: FastifyRequest): boolean {
+  return identity?.kind === 'known' && identity.session !== undefined;
 }
 
 function send(reply: FastifyReply, result: LookupResult): FastifyReply {

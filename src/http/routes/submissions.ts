@@ -11,7 +11,7 @@ import { updateBodySchema } from '../../domain/tracking/update-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { countEffects, type TrackEffect, type TrackedSubmission } from '../../watch/ports.ts';
 import type { Watcher } from '../../watch/watcher.ts';
-import { actorOf, sendEnded, watchAccess } from '../access/access.ts';
+import { actorOf, mayContinue, sendEnded, watchAccess } from '../access/access.ts';
 import type { CredentialLock } from '../access/credential-lock.ts';
 import { sendWithEtag } from '../etag.ts';
 import type { Admission } from '../load/admission.ts';
@@ -195,8 +195,7 @@ export function registerSubmissions(
     { config: { ...READ, staysOpen: true }, schema: OPERATIONS.waitForSubmission },
     async (request, reply) => {
       const { id } = request.params;
-      const caller = authenticator.identify(request);
-      const mayRead = () => authenticator.currentCaller(caller)?.scopes.has('submissions:read') === true;
+      const mayRead = () => mayContinue(request, authenticator);
       const access = watchAccess(mayRead, clock);
       const signal = AbortSignal.any([closing.signal, goneSignal(reply), access.ended]);
       try {

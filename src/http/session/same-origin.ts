@@ -11,10 +11,18 @@ const SAFE: readonly string[] = ['GET', 'HEAD'];
  * compared if the browser sends it, as it does with every request that changes something.
  */
 export function mayUseCookie(request: FastifyRequest, publicUrl: string | undefined): boolean {
-  const { method, headers, routeOptions } = request;
+  const { method, routeOptions } = request;
   const isSafe = SAFE.includes(method);
   if (routeOptions.config?.acceptsBasic) return mayUseOnBoard(request, publicUrl, isSafe);
-  return (isSafe || headers[HEADER] === VALUE) && isSameOrigin(request, publicUrl);
+  return (isSafe || hasMark(request)) && isSameOrigin(request, publicUrl);
+}
+
+/**
+ * Whether the request has the header that a change needs with a session. The check of the origin does not suffice: over http, a GET
+ * caused by a page on another port of this host has neither Origin nor Sec-Fetch-Site, and SameSite sends the cookie.
+ */
+export function hasMark({ headers }: FastifyRequest): boolean {
+  return headers[HEADER] === VALUE;
 }
 
 /**

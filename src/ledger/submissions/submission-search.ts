@@ -8,7 +8,7 @@ import type { StatusCounts } from './status-counts.ts';
 import { SELECT_SUBMISSION, type SubmissionRow, toSubmission } from './submission-rows.ts';
 
 /** Some 20 ms of the event loop if the rows are not cached (row search). */
-const MAX_EXAMINED = 5_000;
+const MAX_EXAMINED = 4_000;
 /** The same for a search for a text, which reads each row twice. */
 const MAX_INSPECTED = 2_500;
 /** The ids and metadata that a page searches for a text. Large metadata would take longer than the rows. */

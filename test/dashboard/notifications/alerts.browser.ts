@@ -54,7 +54,7 @@ describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
     await signIn(page, API_KEY);
     const banner = page.getByRole('region', { name: 'Alerts', exact: true });
     await banner.getByText('1 muted').click();
-    await banner.getByText('muted until').waitFor();
+    await banner.getByText('mute ends').waitFor();
     expect(await banner.getByRole('button').count()).toBe(0);
     await mutes('DELETE', `/${id}`);
   });
@@ -122,7 +122,7 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
     await page.getByText('enter a date and a time').waitFor();
     await page.getByLabel('Until').fill(inHours(2));
     await button(page, 'Mute').click();
-    await alertRow(page).getByText('muted until').waitFor();
+    await alertRow(page).getByText('mute ends').waitFor();
     const mute = page
       .getByRole('region', { name: 'Mutes and maintenance windows' })
       .getByRole('row')

@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { call, post, problemOf } from '../../support/app/http-calls.ts';
 import { openApp } from '../../support/app/running-app.ts';
 import { callWith, signInWith } from '../../support/app/sessions.ts';
+import { rawConnection } from '../../support/ledger/ledger-file.ts';
 import { storeToken } from '../../support/ledger/stored-tokens.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { HeldClock } from '../../support/virtual-time/held-clock.ts';
@@ -12,10 +13,10 @@ import { HeldClock } from '../../support/virtual-time/held-clock.ts';
 const CHECK_MS = 15_000;
 const UNTIL = { timeout: 15_000, interval: 5 };
 
-async function open() {
+async function open(setting: Partial<Parameters<typeof openApp>[0]> = {}) {
   const database = join(tempFolder(), 'ledger.db');
   const clock = new HeldClock(CHECK_MS);
-  const app = await openApp({ database, clock, alerts: { check_s: 3_600 } });
+  const app = await openApp({ database, clock, alerts: { check_s: 3_600 }, ...setting });
   onTestFinished(() => app.close());
   return { url: app.url, database, clock };
 }
@@ -111,5 +112,34 @@ describe.each(WAYS)('a request that waits for a submission with %s', (_, isSessi
     await call(world.url, '/v1/submissions/open', { method: 'DELETE' });
     expect(problemOf(await waiting).status).toBe(401);
     expect(world.clock.held(CHECK_MS)).toBe(0);
+  });
+});
+
+describe('a person who loses the role admin', () => {
+  /** As a sign-in with other claims does, which keeps the sessions. */
+  const degrade = (database: string) => {
+    const db = rawConnection(database);
+    db.prepare("UPDATE credentials SET role = 'operator' WHERE role = 'admin'").run();
+    db.close();
+  };
+
+  it.each([
+    ['ends', { 'dawatch-tenant': 'acme' }, 401],
+    ['may stay, as an operator may read', {}, 200],
+  ])('a request that waits %s: %o', async (_, selection, status) => {
+    const world = await open({ tenants: { acme: {} } });
+    const { headers } = await openCredential(world, true);
+    const own = { 'x-api-key': [], ...headers, ...selection };
+    await call(world.url, '/v1/submissions', { method: 'POST', headers: own, body: { submission_id: 'open' } });
+    const waiting = call(world.url, '/v1/submissions/open/wait?timeout_s=200', { headers: own });
+    const held = () => vi.waitFor(() => expect(world.clock.held(CHECK_MS)).toBe(1), UNTIL);
+    await held();
+    degrade(world.database);
+    world.clock.fire(CHECK_MS);
+    if (status === 200) {
+      await held();
+      world.clock.fire(200_000);
+    }
+    expect((await waiting).status).toBe(status);
   });
 });

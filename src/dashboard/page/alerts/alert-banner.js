@@ -79,9 +79,9 @@ function Row({ alert }) {
   const page = link.slice(link.indexOf('#'));
   return html`<li>
     <a href=${page}>${summary}</a>
-    <span class="muted">since <${Time} at=${since} /></span>
+    <span class="muted">began <${Time} at=${since} /></span>
     ${acknowledged && html`<span class="muted">acknowledged by ${acknowledged.by}</span>`}
-    ${muted_until !== null && html`<span class="muted">muted until <${Time} at=${muted_until} /></span>`}
+    ${muted_until !== null && html`<span class="muted">mute ends <${Time} at=${muted_until} /></span>`}
     ${isAdmin(session) && html`<${Acknowledgement} alert=${alert} />`}
   </li>`;
 }

@@ -73,6 +73,7 @@ function stateOf({ last_success_at: success, last_failure_at: failure }) {
 /** @param {any} channel @param {'waiting' | 'dead'} state */
 function deliveriesLink({ name, deliveries }, state) {
   const number = deliveries[state];
+  if (number === 0) return html`<span class="muted">0</span>`;
   return html`<a href=${hrefTo('deliveries', undefined, { destination: `channel:${name}`, state })}>${count(number)}</a>`;
 }
 

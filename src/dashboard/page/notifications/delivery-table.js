@@ -28,10 +28,10 @@ export function DeliveryTable({ deliveries, caption, hidden: hiddenHere = [], on
       <thead>
         <tr>
           <th scope="col">Delivery</th>
+          <th scope="col">State</th>
           <th scope="col">Event</th>
           ${!hidden.includes('submission') && html`<th scope="col">Submission</th>`}
           ${!hidden.includes('destination') && html`<th scope="col">To</th>`}
-          <th scope="col">State</th>
           <th scope="col" class="number secondary">Attempts</th>
           <th scope="col">Ended or next attempt</th>
           ${!hidden.includes('action') && html`<th scope="col">Action</th>`}
@@ -61,10 +61,10 @@ function Row({ one, hidden, onReplayed }) {
           <span aria-hidden="true">${isOpen ? '▾' : '▸'}</span> <span class="unseen">Delivery </span>${one.id}<span class="unseen">: attempts</span>
         </button>
       </th>
+      <td data-title="State"><${Badge} state=${one.state} />${reason && html` <span class="muted">${reason}</span>`}</td>
       <td data-title="Event">${one.event_type}</td>
       ${!hidden.includes('submission') && html`<td data-title="Submission"><${SubmissionLink} id=${one.submission_id} /></td>`}
       ${!hidden.includes('destination') && html`<td data-title="To"><${Destination} to=${one.destination} /></td>`}
-      <td data-title="State"><${Badge} state=${one.state} />${reason && html` <span class="muted">${reason}</span>`}</td>
       <td class="number secondary">${one.attempts_made}</td>
       <td data-title=${isWaiting ? 'Next attempt' : 'Ended'}>${isWaiting && html`<span class="muted">next </span>`}<${Time} at=${isWaiting ? one.next_at : one.ended_at} /></td>
       ${

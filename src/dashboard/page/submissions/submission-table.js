@@ -1,4 +1,4 @@
-import { between } from '../parts/format.js';
+import { between, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Badge, Command, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
@@ -14,6 +14,7 @@ const COLUMNS = [
       [upstream_state, error].filter(Boolean).join(': ') || html`<span class="muted">–</span>`,
     class: 'said-by-upstream',
   },
+  { title: 'Metadata', cell: ({ metadata }) => metadataOf(metadata), class: 'summary secondary' },
   { title: 'Tracked', cell: ({ tracked_at }) => html`<${Time} at=${tracked_at} />` },
   { title: 'Final', cell: ({ finalized_at }) => html`<${Time} at=${finalized_at} />` },
   {
@@ -21,8 +22,23 @@ const COLUMNS = [
     cell: ({ tracked_at, finalized_at }) => (finalized_at === null ? '' : between(tracked_at, finalized_at)),
     class: 'number secondary',
   },
-  { title: 'Requests', cell: ({ polls }) => polls, class: 'number secondary' },
+  {
+    title: 'Requests',
+    // Events have no number of requests.
+    cell: ({ polls }) => polls ?? html`<span class="muted">–</span>`,
+    class: 'number secondary',
+  },
 ];
+
+/** Metadata that is longer is shown on the page of the submission. */
+const SHOWN_CHARS = 80;
+
+/** @param {Record<string, unknown> | null} metadata */
+function metadataOf(metadata) {
+  const all = Object.entries(metadata ?? {}).map(([name, value]) => `${name}: ${text(value)}`);
+  const shown = all.join(', ');
+  return shown.length > SHOWN_CHARS ? `${shown.slice(0, SHOWN_CHARS)}…` : shown;
+}
 
 /** @typedef {{ rows: readonly any[], selected: readonly any[], select: (submissions: readonly any[]) => void }} Selection `selected`: includes rows of other pages */
 

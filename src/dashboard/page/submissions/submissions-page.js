@@ -125,7 +125,10 @@ function withEvents(page, events) {
   const newest = new Map(events.map(({ data }) => [data.submission?.submission_id, data.submission]));
   const isShown = page.submissions.some((/** @type {any} */ { submission_id }) => newest.has(submission_id));
   if (!isShown) return page;
-  const submissions = page.submissions.map((/** @type {any} */ one) => ({ ...one, ...newest.get(one.submission_id) }));
+  const submissions = page.submissions.map((/** @type {any} */ one) => {
+    const changed = newest.get(one.submission_id);
+    return changed ? { ...one, ...changed, polls: null } : one;
+  });
   return { ...page, submissions };
 }
 

@@ -49,7 +49,7 @@ export function TokensPage({ query }) {
 }
 
 /** @type {Record<string, string>} */
-const BADGES = { valid: 'enabled', expired: 'expired', revoked: 'disabled' };
+const BADGES = { valid: 'enabled', expired: 'expired', revoked: 'discarded' };
 
 /** Shows tenants if there are any. @param {readonly any[]} tokens @param {() => void} onChanged @param {(token: Issued) => void} onIssued @returns {readonly import('../parts/table.js').Column[]} */
 function columnsOf(tokens, onChanged, onIssued) {
