@@ -27,10 +27,10 @@ const VIEWPORTS = [
   { width: 1_920, height: 1_080 },
 ] as const;
 const OVERVIEW = { width: 1_280, height: 960 };
-/** The pages in the documents, with their widths. */
+/** The pages in the documents, at every width. */
 const PUBLISHED = [
-  ...['overview-390', 'submission-768', 'deliveries-390', 'submissions-1920'],
-  ...['channels', 'alerts', 'audit', 'tokens'].flatMap((name) => VIEWPORTS.map(({ width }) => `${name}-${width}`)),
+  ...['overview', 'submissions', 'submission', 'reports', 'webhooks', 'deliveries'],
+  ...['channels', 'alerts', 'tokens', 'audit'],
 ];
 
 const isAll = process.argv.includes('--all');
@@ -187,7 +187,7 @@ async function pictures(page: Page, viewport: (typeof VIEWPORTS)[number], colorS
   ];
   for (const [name, path] of paths) {
     const fullName = `${name}-${viewport.width}${colorScheme === 'dark' ? '-dark' : ''}`;
-    if (!isAll && !PUBLISHED.includes(fullName)) continue;
+    if (!isAll && !PUBLISHED.includes(name)) continue;
     await page.goto(`${app.url}/#/${path}`);
     await page.getByRole('heading', { level: 1 }).waitFor();
     await page.locator('main > *:not(h1):not(p)').first().waitFor();

@@ -25,7 +25,7 @@ export function UnknownFilters({ names, href }) {
 
 /** The filters of a list. They are folded on a phone, so that the list is visible. @param {{ label: string, given: Record<string, string>, children?: any }} props `label`: what the list contains */
 export function Filters({ label, given, children }) {
-  const [isWide] = useState(() => window.matchMedia('(min-width: 40rem)').matches);
+  const [isWide] = useState(() => window.matchMedia('(min-width: 64rem)').matches);
   const set = Object.values(given).filter(Boolean);
   return html`<details class="filters" open=${isWide}>
     <summary>Filters${set.length > 0 && `: ${set.join(', ')}`}</summary>

@@ -51,7 +51,7 @@ export function FilterForm({ filters, hasAny, errors, reload }) {
   });
   const text = (/** @type {string} */ name) => ({ name, value: filterOf(filters, name), error: errors.get(name) });
   // A phone shows the list first.
-  const [isWide] = useState(() => window.matchMedia('(min-width: 40rem)').matches);
+  const [isWide] = useState(() => window.matchMedia('(min-width: 64rem)').matches);
   const inner = filters.filter(([name]) => name !== 'search');
   return html`<form class="filters" role="search" ref=${form} onSubmit=${submit} onChange=${() => apply()}>
     <div class="filter">
