@@ -166,8 +166,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'the timer of retries is not set again',
     file: DISPATCHER,
-    from: 'this.#makeReady(earliest);\n    this.#setTimer();',
-    to: 'this.#makeReady(earliest);',
+    from: 'break;\n      }\n    this.#setTimer();',
+    to: 'break;\n      }',
   },
   {
     name: 'a rejected result is dropped',

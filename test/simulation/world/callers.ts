@@ -74,6 +74,14 @@ export class Callers {
       );
   }
 
+  /** Polls a submission on demand. */
+  look(random: Random): void {
+    const known = [...this.acknowledged.values()];
+    if (known.length === 0) return;
+    const { tenant, id } = random.pick(known);
+    void this.#call(tenant, 'GET', `/v1/get_submission_info?submission_id=${id}`);
+  }
+
   /** More than the request budget allows at once. */
   submitMany(): void {
     const { random, upstream } = this.#deps;

@@ -24,6 +24,9 @@ export const FAULTS = [
 export const ACTIONS = ['cancels', 'retracks', 'updates'] as const;
 export type FaultKind = (typeof FAULTS)[number];
 
+const LOOKS = 40;
+const LOOK_MS = 7_000;
+
 type FaultsDeps = {
   machine: Machine;
   disk: Disk;
@@ -122,9 +125,13 @@ export class Faults {
         return;
       case 'upstream': {
         if (upstream.fault) return;
-        upstream.fault = random.pick(Object.keys(UPSTREAM_FAULTS) as UpstreamFault[]);
-        // Most of all, an upstream under load fails.
-        if (random.chance(0.3)) callers.submitMany();
+        const any = random.pick(Object.keys(UPSTREAM_FAULTS) as UpstreamFault[]);
+        upstream.fault = random.chance(0.25) ? 'throttled' : any;
+        // On-demand polls wait for the end of a pause.
+        if (upstream.fault === 'throttled')
+          for (let look = 1; look < LOOKS; look++) machine.later(look * LOOK_MS, () => callers.look(random));
+        // Most of all, an upstream under load fails or throttles.
+        if (upstream.fault === 'throttled' || random.chance(0.3)) callers.submitMany();
         this.#during(kind, random.between(1, random.chance(0.6) ? 10 : 180) * MINUTE_MS, () => {
           upstream.fault = undefined;
         });

@@ -19,6 +19,7 @@ export const TENANT = 'acme';
 const GUEST = 'guest';
 export const fileOf = (tenant: string | null) => (tenant === null ? DATABASE : `ledger.tenants/${tenant}.db`);
 export const DEADLINE_MS = 6 * HOUR_MS;
+const GRACE_MS = HOUR_MS;
 export const RETENTION_DAYS = 2;
 export const SLACK_URL = 'https://slack.test';
 export const REDIS_URL = 'redis://redis.test';
@@ -126,7 +127,8 @@ export class SimulatedServer {
       auth: { admin_token: TOKEN },
       limits: { requests_per_minute: 0 },
       upstreams: { default: { url: UPSTREAM_URL, api_key: 'key', budget: BUDGET } },
-      submissions: { recheck_after_s: 60, deadline_s: DEADLINE_MS / 1_000 },
+      // An id without a row is polled for long, by the safety net only.
+      submissions: { recheck_after_s: 60, unknown_grace_s: GRACE_MS / 1_000, deadline_s: DEADLINE_MS / 1_000 },
       tenants: { [TENANT]: NO_LIMITS, ...(this.#hasGuest && { [GUEST]: NO_LIMITS }) },
       retention: { submissions_days: RETENTION_DAYS, events_days: RETENTION_DAYS - 1 },
       deliveries: { keep_s: (RETENTION_DAYS * DAY_MS) / 1_000 },
