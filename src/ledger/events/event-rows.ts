@@ -38,7 +38,8 @@ const firstChangeOf = (option: keyof ReturnType<typeof optionsBefore>) => `
 
 /**
  * Columns and joins of an event `o` with its subject as of the event: rows of the history never change, and `laterChanges`
- * has the first later change of each option that events show, one JSON text per line. A callback is sent to the current URL.
+ * has the first later change of each option that events show, one JSON text per line. Without the comparison of versions, it would
+ * take half of the time also if there is none. A callback is sent to the current URL.
  */
 export const EVENT_COLUMNS = `
   o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail,
@@ -47,9 +48,10 @@ export const EVENT_COLUMNS = `
   h.status, h.upstream_state AS upstreamState, h.error, h.answer AS envelope,
   p.status AS previousStatus, p.upstream_state AS previousState, p.error AS previousError,
   p.answer AS previousEnvelope,
-  (SELECT group_concat(changes, char(10) ORDER BY version) FROM history
-   WHERE submission = h.submission
-     AND version IN (${(['trackedAt', 'deadlineAt', 'metadata'] as const).map(firstChangeOf).join(', ')})) AS laterChanges`;
+  iif(s.version > h.version,
+      (SELECT group_concat(changes, char(10) ORDER BY version) FROM history
+       WHERE submission = h.submission
+         AND version IN (${(['trackedAt', 'deadlineAt', 'metadata'] as const).map(firstChangeOf).join(', ')})), NULL) AS laterChanges`;
 export const EVENT_JOINS = `
   LEFT JOIN submissions s ON s.id = o.submission
   LEFT JOIN history h ON h.seq = o.history_seq

@@ -123,6 +123,7 @@ describe('an update', () => {
     ledger.record([observation('error', 200, 's')], context());
     const before = eventsOf(ledger);
     ledger.update('s', { metadata: { order: 2 } }, 300);
+    expect(eventsOf(ledger)).toEqual(before);
     ledger.update('s', { metadata: { order: 3 }, deadlineAt: 20_000 }, 400);
     ledger.record([observation('pending', 500, 's')], context());
     const shown = eventsOf(ledger);

@@ -113,6 +113,15 @@ describe('an event', () => {
 });
 
 describe('a response', () => {
+  it('that quotes the secret of its own attempt has it redacted, also after a rotation', async () => {
+    const [first, second] = [makeSecret('v1'), makeSecret('v1')];
+    const receiver = await openReceiver([{ body: `not ${first}` }, { body: `not ${second}` }]);
+    const { send, endpoint } = channelTo(receiver.url, { secrets: [first] });
+    expect((await send()).response).toBe('not [redacted]');
+    endpoint.secrets = [second, first];
+    expect((await send()).response).toBe('not [redacted]');
+  });
+
   const date = new Date(NOW).toUTCString();
   it.each<[string, ScriptedResponse, object]>([
     ['500', { status: 500, body: 'oops' }, { error: 'responded with 500', response: 'oops' }],
