@@ -1,5 +1,6 @@
 // Minimal fastify server that sends a given example as its response. With a ledger it responds from the ledger instead and stores
-// posts: with `together` in one transaction per turn of the event loop, else each in its own transaction.
+// posts: with `together` in one transaction per turn of the event loop, synced in another thread while the next requests are read, else each in its
+// own transaction, which waits for its sync. A post is acknowledged when it is on the disk.
 import type { AddressInfo } from 'node:net';
 import { fastify } from 'fastify';
 import { gathering, openBareLedger } from './bare-ledger.ts';
@@ -25,7 +26,7 @@ function sendExample(): void {
 }
 
 function serveFrom(file: string): void {
-  const { insert, read } = openBareLedger(file);
+  const { insert, read, whenDurable } = openBareLedger(file, { syncs: together ? 'apart' : 'each commit' });
   const later = together ? setImmediate : (run: () => void) => run();
   const get = gathering<Waiting>((all) => {
     const found = read(all.map(({ id }) => id));
@@ -33,7 +34,9 @@ function serveFrom(file: string): void {
   }, later);
   const post = gathering<Waiting>((all) => {
     insert(all.map(({ id }) => id));
-    for (const { send } of all) send(response);
+    whenDurable(() => {
+      for (const { send } of all) send(response);
+    });
   }, later);
   app.get<{ Params: { id: string } }>('/v1/submissions/:id', ({ params }, reply) => {
     get({ id: params.id, send: (body) => reply.send(body) });

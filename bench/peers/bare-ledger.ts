@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { fdatasync, openSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { migrate } from '../../src/ledger/file/schema.ts';
 
@@ -8,11 +9,14 @@ export type Attempted = { id: number; at: number; durationMs: number; httpStatus
 /**
  * The ledger's tables and indexes with the same durability, and the fewest statements for the work of each benchmark row: what a
  * careful user with no other needs would write. Each write of several rows is one transaction.
+ *
+ * `syncs`: `each commit` waits for the disk. `apart`: commits do not wait, as in dawatch (docs/decisions/0026), and `whenDurable` of
+ * the returned object must be used before anything promises them.
  */
-export function openBareLedger(file: string) {
+export function openBareLedger(file: string, { syncs }: { syncs: 'each commit' | 'apart' }) {
   const db = new Database(file);
   db.pragma('journal_mode = WAL');
-  db.pragma('synchronous = FULL');
+  db.pragma(`synchronous = ${syncs === 'apart' ? 'NORMAL' : 'FULL'}`);
   db.pragma('foreign_keys = ON');
   migrate(db);
   db.exec("INSERT INTO upstreams (name) VALUES ('default') ON CONFLICT DO NOTHING");
@@ -43,6 +47,7 @@ export function openBareLedger(file: string) {
     UPDATE deliveries SET attempts = attempts + 1, state = 'delivered', next_at = NULL, ended_at = ? WHERE id = ?`);
 
   return {
+    whenDurable: syncs === 'apart' ? logSync(`${file}-wal`) : (run: () => void) => run(),
     insert: db.transaction((ids: readonly string[]) => {
       const now = Date.now();
       for (const id of ids) {
@@ -86,6 +91,31 @@ export function openBareLedger(file: string) {
         arrived.run(at + durationMs, id);
       }
     }).immediate,
+  };
+}
+
+/**
+ * Returns a function that syncs the write-ahead log in a thread of libuv, and calls `run` when everything that was committed before is
+ * on the disk. Commits during a sync share the next one.
+ */
+function logSync(log: string): (run: () => void) => void {
+  const fd = openSync(log, 'r');
+  let waiting: (() => void)[] = [];
+  let isRunning = false;
+  const start = () => {
+    const covered = waiting;
+    waiting = [];
+    isRunning = true;
+    fdatasync(fd, (error) => {
+      if (error) throw error;
+      isRunning = false;
+      for (const run of covered) run();
+      if (waiting.length > 0) start();
+    });
+  };
+  return (run) => {
+    waiting.push(run);
+    if (!isRunning) start();
   };
 }
 

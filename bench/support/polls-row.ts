@@ -32,8 +32,8 @@ export function pollsRow({ concurrency, throughRedis, what, target }: PollsRow):
         ...(target && { target }),
         unit: '',
         value: ({ dawatch = 0, minimal = 0 }) => dawatch / minimal,
-        context: ({ dawatch = 0, bare = 0, minimal = 0 }) =>
-          `${Math.round(dawatch)} and ${Math.round(minimal)} polls/s; ${(minimal / bare).toFixed(2)} of the rate of the peer above`,
+        context: ({ dawatch = 0, bare = 0, minimal = 0, cpuUs = 0, minimalCpuUs = 0 }) =>
+          `${Math.round(dawatch)} and ${Math.round(minimal)} polls/s; ${Math.round(cpuUs)} and ${Math.round(minimalCpuUs)} µs of CPU each; ${(minimal / bare).toFixed(2)} of the rate of the peer above`,
       },
     ],
     async open() {
@@ -49,31 +49,35 @@ export function pollsRow({ concurrency, throughRedis, what, target }: PollsRow):
       /** Returns the rate of a peer while dawatch is stopped and does not use the upstream. */
       const apart = async (peer: string, args: readonly unknown[]) => {
         for (const pid of pids) process.kill(pid, 'SIGSTOP');
-        const { perSecond } = await runProgram<{ perSecond: number }>(peer, args);
+        const result = await runProgram<{ perSecond: number; cpuUs?: number }>(peer, args);
         for (const pid of pids) process.kill(pid, 'SIGCONT');
         // The server sends the polls itself until it has detected Redis and the worker.
         while (throughRedis && (await server.client.overview()).workers !== 1) await sleep(50);
         await sleep(1_000);
-        return perSecond;
+        return result;
       };
+      const cpuS = () => pids.reduce((sum, pid) => sum + costsOf(pid).cpuS, 0);
       return {
         async round(index) {
-          let [dawatch, bare, minimal] = [0, 0, 0];
+          let [dawatch, bare, minimal, cpuUs, minimalCpuUs] = [0, 0, 0, 0, 0];
           await inTurns(index, [
             async () => {
-              const [before, from] = [await pollsOf(server), performance.now()];
+              const [before, from, cpuBefore] = [await pollsOf(server), performance.now(), cpuS()];
               await sleep(SECONDS * 1_000);
-              dawatch = ((await pollsOf(server)) - before) / ((performance.now() - from) / 1_000);
+              const polls = (await pollsOf(server)) - before;
+              dawatch = polls / ((performance.now() - from) / 1_000);
+              cpuUs = ((cpuS() - cpuBefore) * 1e6) / polls;
             },
             async () => {
-              bare = await apart('peers/bare-loop.ts', [url, concurrency, SECONDS]);
+              bare = (await apart('peers/bare-loop.ts', [url, concurrency, SECONDS])).perSecond;
             },
             async () => {
               const file = join(folder, `minimal-${index}.db`);
-              minimal = await apart('peers/storing-loop.ts', [url, concurrency, SECONDS, file, TRACKED]);
+              const result = await apart('peers/storing-loop.ts', [url, concurrency, SECONDS, file, TRACKED]);
+              [minimal, minimalCpuUs] = [result.perSecond, result.cpuUs ?? 0];
             },
           ]);
-          return { dawatch, bare, minimal };
+          return { dawatch, bare, minimal, cpuUs, minimalCpuUs };
         },
         memoryMib: () => costsOf(server.pid).mib,
         close,
