@@ -1,4 +1,4 @@
-import { ApiError, ConnectionError } from '../client/index.ts';
+import { ApiError, ConnectionError } from '../client/errors.ts';
 import { ConfigError } from '../config/load.ts';
 import { StartError } from '../config/start-error.ts';
 import { escapeText } from '../domain/text.ts';

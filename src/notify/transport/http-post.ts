@@ -81,7 +81,7 @@ export function createHttpPost(options: HttpPostOptions) {
   /** Origins that have responded, to which a pooled connection may be open. The one unused for longest is evicted. */
   const responded = new LruMap<true>(MAX_ORIGINS);
 
-  /** By URL and secrets: making one costs a tenth of a delivery (row webhooks). */
+  /** By URL and secrets: making one takes 5 % of a delivery (row webhooks). */
   const redactors = new LruMap<(text: string) => string>(MAX_REDACTORS);
 
   function redactorFor(target: URL, secrets: readonly string[]): (text: string) => string {
