@@ -4,8 +4,11 @@ import type Database from 'better-sqlite3';
 
 /** Pages of the log (4 KiB each) that are copied to the ledger together: the default of SQLite. */
 const PAGES = 1_000;
-/** Size at which the log is begun again. SQLite can do that only while nothing is written, so it happens on the event loop. */
-const MAX_LOG_PAGES = 16_000;
+/**
+ * Size at which the log is begun again. SQLite can do that only while nothing is written, so it happens on the event loop. Below
+ * the size at which the maintenance truncates the log (maintenance/space.ts), because truncating takes the system 30 ms.
+ */
+const MAX_LOG_PAGES = 12_288;
 /** How long a checkpoint is not repeated after it failed, or after a reader prevented it from copying the whole log. */
 const RETRY_MS = 1_000;
 
