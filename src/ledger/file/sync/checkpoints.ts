@@ -4,8 +4,11 @@ import type Database from 'better-sqlite3';
 
 /** Minimum number of pages of the log (4 KiB each) for a checkpoint; the default of SQLite. */
 const PAGES = 1_000;
-/** Size at which the log is restarted from its beginning. This must not run during a write, so it runs on the event loop. */
-const MAX_LOG_PAGES = 16_000;
+/**
+ * Size at which the log is restarted from its beginning. This must not run during a write, so it runs on the event loop. It is below the
+ * size at which the maintenance truncates the log (maintenance/space.ts), because truncating takes the system 30 ms.
+ */
+const MAX_LOG_PAGES = 12_288;
 /** Pause after a checkpoint that failed, or that a reader prevented from copying the whole log. */
 const RETRY_MS = 1_000;
 
