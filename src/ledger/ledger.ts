@@ -83,7 +83,8 @@ export class Ledger implements WatcherLedger {
    */
   constructor(options: OpenOptions & { deferredSync?: { onFailed: (error: unknown) => void } }) {
     const { db, tightened, installation, close } = openDatabase(options);
-    const sync = options.deferredSync && new LogSync(db, options.deferredSync.onFailed);
+    const { deferredSync } = options;
+    const sync = deferredSync && closingOnError(close, () => new LogSync(db, deferredSync.onFailed));
     const database = new LedgerDatabase(db, options.file, sync);
     const counts = new StatusCounts(database);
     this.file = options.file;
@@ -238,5 +239,15 @@ export class Ledger implements WatcherLedger {
 
   probe(now: number): void {
     this.#db.transaction(() => probe(this.#db.connection, now));
+  }
+}
+
+/** Returns the result of `work`. Calls `close` if it throws. */
+function closingOnError<T>(close: () => void, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    close();
+    throw error;
   }
 }

@@ -26,14 +26,15 @@ export class LogSync {
   constructor(db: Database.Database, onFailed: (error: unknown) => void) {
     this.#file = db.name;
     this.#onFailed = onFailed;
-    this.#fd = guarded(db.name, () => openSync(`${db.name}-wal`, 'r'));
     this.#checkpoints = new Checkpoints(db);
     db.pragma('synchronous = NORMAL');
+    // Last, because nothing closes the descriptor if this constructor throws.
+    this.#fd = guarded(db.name, () => openSync(`${db.name}-wal`, 'r'));
   }
 
   /** Requests a sync. Must be called after each commit that must be on the disk before it is acknowledged. */
   committed(): void {
-    if (this.#next) return;
+    if (this.#next || this.#failure !== undefined) return;
     this.#next = Promise.withResolvers();
     // `onFailed` handles a failed sync. Without this handler, a rejection that no caller awaits would be an unhandled rejection.
     this.#next.promise.catch(() => undefined);
@@ -53,7 +54,8 @@ export class LogSync {
     try {
       if (this.#running) fdatasyncSync(this.#fd);
     } catch (error) {
-      throw toLedgerError(this.#file, error);
+      // The system reports an error to one sync only: the running one may succeed.
+      throw this.#fail(error);
     } finally {
       // A running sync still uses the descriptor, and reports only at its end whether the disk stored the data. It closes the descriptor.
       if (!this.#running) closeSync(this.#fd);
@@ -65,9 +67,10 @@ export class LogSync {
     this.#running = running;
     this.#next = undefined;
     fdatasync(this.#fd, (error) => {
-      this.#running = undefined;
       if (this.#isClosed) closeSync(this.#fd);
-      if (error) return this.#fail(toLedgerError(this.#file, error), running);
+      if (error && this.#failure === undefined) this.#fail(error);
+      this.#running = undefined;
+      if (this.#failure !== undefined) return;
       running?.resolve();
       if (this.#isClosed) {
         this.#next?.resolve();
@@ -78,10 +81,13 @@ export class LogSync {
     });
   }
 
-  #fail(error: unknown, running: PromiseWithResolvers<void> | undefined): void {
-    this.#failure = error;
-    running?.reject(error);
-    this.#next?.reject(error);
-    this.#onFailed(error);
+  /** Returns the error as LedgerError. */
+  #fail(error: unknown): unknown {
+    const failure = toLedgerError(this.#file, error);
+    this.#failure = failure;
+    this.#running?.reject(failure);
+    this.#next?.reject(failure);
+    this.#onFailed(failure);
+    return failure;
   }
 }
