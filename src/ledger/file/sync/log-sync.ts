@@ -1,7 +1,15 @@
-import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
+import { closeSync, fdatasyncSync, openSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import { guarded, toLedgerError } from '../errors.ts';
 import { Checkpoints } from './checkpoints.ts';
+import { SyncSlots } from './sync-slots.ts';
+
+export type DeferredSync = {
+  /** Called if a sync fails; must end the process, which then restarts from the file. */
+  onFailed: (error: unknown) => void;
+  /** Shared by the ledgers of a server. */
+  slots?: SyncSlots;
+};
 
 /**
  * Syncs the write-ahead log of a ledger to the disk in another thread, so that a slow disk does not stop the event loop. Commits
@@ -15,6 +23,7 @@ export class LogSync {
   readonly #fd: number;
   readonly #checkpoints: Checkpoints;
   readonly #onFailed: (error: unknown) => void;
+  readonly #slots: SyncSlots;
   /** The sync in progress. It covers all commits before its start. */
   #running: PromiseWithResolvers<void> | undefined;
   /** The next sync. It covers the commits since the start of the running one. */
@@ -22,10 +31,11 @@ export class LogSync {
   #failure: unknown;
   #isClosed = false;
 
-  /** Turns off the sync of each commit of `db`. `onFailed` is called if a sync fails; it must end the process, which then restarts from the file. */
-  constructor(db: Database.Database, onFailed: (error: unknown) => void) {
+  /** Turns off the sync of each commit of `db`. */
+  constructor(db: Database.Database, { onFailed, slots = new SyncSlots() }: DeferredSync) {
     this.#file = db.name;
     this.#onFailed = onFailed;
+    this.#slots = slots;
     this.#checkpoints = new Checkpoints(db);
     db.pragma('synchronous = NORMAL');
     // Last, because nothing closes the descriptor if this constructor throws.
@@ -66,7 +76,7 @@ export class LogSync {
     const running = this.#next;
     this.#running = running;
     this.#next = undefined;
-    fdatasync(this.#fd, (error) => {
+    this.#slots.fdatasync(this.#fd, (error) => {
       if (this.#isClosed) closeSync(this.#fd);
       if (error && this.#failure === undefined) this.#fail(error);
       this.#running = undefined;

@@ -59,7 +59,7 @@ describe('a commit whose sync is deferred', () => {
   it('is not awaited after a transaction that needs no sync, even a failed one', async () => {
     const { db, close } = openDatabase({ file: join(tempFolder(), 'dawatch.db'), now: 0 });
     onTestFinished(close);
-    const database = new LedgerDatabase(db, db.name, new LogSync(db, () => undefined));
+    const database = new LedgerDatabase(db, db.name, new LogSync(db, { onFailed: () => undefined }));
     const write = () => database.run`UPDATE meta SET value = value`;
     const fail = () => {
       write();
@@ -134,7 +134,7 @@ describe('the log of a ledger whose syncs are deferred', () => {
   it('is not copied during a read in progress, and that ends nothing', async () => {
     const { db, close } = openDatabase({ file: join(tempFolder(), 'dawatch.db'), now: 0 });
     onTestFinished(close);
-    const database = new LedgerDatabase(db, db.name, new LogSync(db, () => undefined));
+    const database = new LedgerDatabase(db, db.name, new LogSync(db, { onFailed: () => undefined }));
     const text = 'x'.repeat(5_000_000);
     database.run`INSERT INTO meta (key, value) VALUES ('large', ${text})`;
     const reading = database.iterate('SELECT key FROM meta');
