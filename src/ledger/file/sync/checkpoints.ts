@@ -6,7 +6,7 @@ import type Database from 'better-sqlite3';
 const PAGES = 1_000;
 /** Size at which the log is restarted from its beginning. This must not run during a write, so it runs on the event loop. */
 const MAX_LOG_PAGES = 16_000;
-/** Pause after a failed checkpoint. */
+/** Pause after a checkpoint that failed, or copied nothing because a reader needs the earlier content. */
 const RETRY_MS = 1_000;
 
 /** The thread is a source file in a checkout, and compiled in the package. */
@@ -35,17 +35,17 @@ export class Checkpoints {
       if (log - checkpointed < PAGES) return;
       checkpointInThread(this.#db.name, (error) => {
         this.#isRunning = false;
-        if (error === undefined) this.#orLater(() => this.#restartLog());
-        else this.#blockedUntil = performance.now() + RETRY_MS;
+        this.#orLater(() => this.#ended(error, checkpointed));
       });
       this.#isRunning = true;
     });
   }
 
   /** Makes SQLite write the next commit to the beginning of a large log, which requires a checkpoint of the whole log. */
-  #restartLog(): void {
-    const { log } = this.#state.get() as LogState;
-    if (log >= MAX_LOG_PAGES) this.#db.pragma('wal_checkpoint(PASSIVE)');
+  #ended(error: string | undefined, checkpointedBefore: number): void {
+    const { log, checkpointed } = this.#state.get() as LogState;
+    if (error !== undefined || checkpointed === checkpointedBefore) this.#blockedUntil = performance.now() + RETRY_MS;
+    else if (log >= MAX_LOG_PAGES) this.#db.pragma('wal_checkpoint(PASSIVE)');
   }
 
   /** Runs work of a checkpoint. An error, such as a full disk or a read in progress, only defers the checkpoint and loses nothing. */

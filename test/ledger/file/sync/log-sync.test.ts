@@ -1,5 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { LedgerDatabase } from '../../../../src/ledger/file/ledger-database.ts';
 import { openDatabase } from '../../../../src/ledger/file/open.ts';
@@ -143,6 +145,32 @@ describe('the log of a ledger whose syncs are deferred', () => {
     await new Promise((resolve) => setImmediate(resolve));
     reading.return();
     expect(database.value("SELECT length(value) FROM meta WHERE key = 'large'")).toBe(5_000_000);
+  });
+
+  it('is not copied again and again while a reader needs its earlier content', async () => {
+    const { ledger } = await openDeferred();
+    const reader = rawConnection(ledger.file);
+    reader.exec('BEGIN');
+    reader.prepare('SELECT count(*) FROM meta').get();
+    let checkpoints = 0;
+    const { postMessage } = Worker.prototype;
+    Worker.prototype.postMessage = function (...args) {
+      checkpoints += 1;
+      return postMessage.apply(this, args);
+    };
+    onTestFinished(() => void Object.assign(Worker.prototype, { postMessage }));
+    const metadata = { note: 'x'.repeat(15_000) };
+    ledger.track(
+      trackRequests(600).map((request) => ({ ...request, metadata })),
+      1,
+    );
+    for (let turn = 0; turn < 300; turn++) {
+      ledger.probe(turn + 1);
+      await ledger.whenDurable();
+      await wait(2);
+    }
+    expect(checkpoints).toBeGreaterThan(0);
+    expect(checkpoints).toBeLessThan(50);
   });
 
   it('is copied to the ledger in another thread, and begun again at a bounded size', async () => {
