@@ -5,7 +5,7 @@ import { damaged, guarded, LedgerError } from './errors.ts';
 import { LedgerDatabase } from './ledger-database.ts';
 import { createPrivateFile, refuseForeignOwner, refuseLinkedSideFiles, tightenPermissions } from './permissions.ts';
 import { assertOwnSchema, migrate, schemaOf } from './schema.ts';
-import { rewriteLog } from './sync/log-file.ts';
+import { rewriteLog, syncLog } from './sync/log-file.ts';
 
 export type OpenOptions = {
   /** Path of the SQLite file. A missing folder is created. */
@@ -98,6 +98,25 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: 
     db.pragma('foreign_keys = ON');
     db.pragma(OVERWRITE);
     return { database: new LedgerDatabase(db, file), close: () => db.close() };
+  });
+}
+
+/**
+ * Opens a ledger for a command that reads it as of one moment, with or without a running server. What it reads is on the disk.
+ * Throws LedgerError.
+ */
+export function openSnapshot(file: string): Database.Database {
+  return guarded(file, () => {
+    const db = new Database(existingLedgerPath(file), { readonly: true, fileMustExist: true });
+    try {
+      // The first read begins the transaction.
+      db.exec('BEGIN; SELECT count(*) FROM sqlite_schema');
+      syncLog(db);
+      return db;
+    } catch (error) {
+      db.close();
+      throw error;
+    }
   });
 }
 

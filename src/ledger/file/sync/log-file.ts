@@ -29,6 +29,15 @@ export function rewriteLog(db: Database.Database): void {
   }
 }
 
+/**
+ * Syncs what a connection has read, if a server has committed it and not synced it yet. Must be called before a command shows what it
+ * has read, and while the connection is open, which keeps the log in its place.
+ */
+export function syncLog(db: Database.Database): void {
+  const log = `${db.name}-wal`;
+  if (existsSync(log)) withFile(log, 'r', fdatasyncSync);
+}
+
 function withFile(path: string, flags: string, work: (fd: number) => void): void {
   const fd = openSync(path, flags);
   try {
