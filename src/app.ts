@@ -9,6 +9,7 @@ import { credentialsOf, ensureCredential } from './http/access/credentials.ts';
 import { createMetrics } from './http/metrics/metrics.ts';
 import { buildServer } from './http/server.ts';
 import { refuseOwnBearer, type Services, usersOf } from './http/services.ts';
+import { SyncSlots } from './ledger/file/sync/sync-slots.ts';
 import type { Log } from './logging/logger.ts';
 import { learnedPacing } from './pacing/policy/policy.ts';
 import type { PolicyFactory } from './pacing/policy.ts';
@@ -80,7 +81,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
   try {
     const metrics = createMetrics({ version: VERSION });
     const { counters } = metrics;
-    const { ledger, onUnreadable } = openLedger({ config, clock, log, counters, onSyncFailed });
+    const syncSlots = new SyncSlots();
+    const { ledger, onUnreadable } = openLedger({ config, clock, log, counters, onSyncFailed, syncSlots });
     opened.push(() => ledger.close());
     const first = ensureCredential({ config, ledger, now: clock.now() });
     if (first.kind === 'refused') throw new StartError(first.reason);
@@ -89,7 +91,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       deps.onNewKey(first.key);
     }
     let credentials = credentialsOf(config.auth, ledger.credentials, clock, config.oidc.issuer);
-    const tenants = new Tenants({ config, clock, log, onSyncFailed });
+    const tenants = new Tenants({ config, clock, log, onSyncFailed, syncSlots });
     opened.push(() => tenants.close(leftMs));
 
     const traces = await startTracing(deps.tracing, { clock, log, version: VERSION });

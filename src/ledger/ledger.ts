@@ -26,7 +26,7 @@ import { FanOut } from './events/fan-out.ts';
 import { Outbox } from './events/outbox.ts';
 import { CommittedChanges, LedgerDatabase } from './file/ledger-database.ts';
 import { type OpenOptions, openDatabase, probe } from './file/open.ts';
-import { LogSync } from './file/sync/log-sync.ts';
+import { type DeferredSync, LogSync } from './file/sync/log-sync.ts';
 import { Erasure } from './maintenance/erasure.ts';
 import { claimPrimary } from './maintenance/primary.ts';
 import { Pruning } from './maintenance/pruning.ts';
@@ -78,12 +78,13 @@ export class Ledger implements WatcherLedger {
   readonly #changed: CommittedChanges<string>;
 
   /**
-   * `deferredSync`: commits do not wait for the disk, see file/sync/log-sync.ts; `onFailed` must end the process. Default: each commit
+   * `deferredSync`: commits do not wait for the disk, see file/sync/log-sync.ts. Default: each commit
    * waits, and `whenDurable` returns undefined.
    */
-  constructor(options: OpenOptions & { deferredSync?: { onFailed: (error: unknown) => void } }) {
+  constructor(options: OpenOptions & { deferredSync?: DeferredSync }) {
     const { db, tightened, installation, close } = openDatabase(options);
-    const sync = options.deferredSync && new LogSync(db, options.deferredSync.onFailed);
+    const { deferredSync } = options;
+    const sync = deferredSync && closingOnError(close, () => new LogSync(db, deferredSync));
     const database = new LedgerDatabase(db, options.file, sync);
     const counts = new StatusCounts(database);
     this.file = options.file;
@@ -238,5 +239,15 @@ export class Ledger implements WatcherLedger {
 
   probe(now: number): void {
     this.#db.transaction(() => probe(this.#db.connection, now));
+  }
+}
+
+/** Returns the result of `work`. Calls `close` if it throws. */
+function closingOnError<T>(close: () => void, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    close();
+    throw error;
   }
 }

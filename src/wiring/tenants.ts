@@ -31,7 +31,7 @@ function configOfTenant(config: Config, tenant: string): Config {
   return { ...config, database, channels: {}, routes: [], heartbeat: { ...config.heartbeat, url: undefined } };
 }
 
-type TenantsDeps = Pick<Parameters<typeof openLedger>[0], 'config' | 'clock' | 'log' | 'onSyncFailed'>;
+type TenantsDeps = Pick<Parameters<typeof openLedger>[0], 'config' | 'clock' | 'log' | 'onSyncFailed' | 'syncSlots'>;
 
 /** The tenants of a process. Each has its own ledger and its own services. */
 export class Tenants {
@@ -140,10 +140,10 @@ export class Tenants {
   #openLedger(name: string, config: Config): OpenedLedger {
     const log = logOfTenant(this.#deps.log, name);
     const metrics = createMetrics({ version: VERSION, tenant: name });
-    const { clock, onSyncFailed } = this.#deps;
+    const { clock, onSyncFailed, syncSlots } = this.#deps;
     try {
       const own = configOfTenant(config, name);
-      const opened = openLedger({ config: own, clock, log, counters: metrics.counters, onSyncFailed });
+      const opened = openLedger({ config: own, clock, log, counters: metrics.counters, onSyncFailed, syncSlots });
       return { ...opened, metrics, log };
     } catch (error) {
       if (!(error instanceof LedgerError)) throw error;

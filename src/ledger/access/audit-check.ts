@@ -2,7 +2,7 @@ import Database from 'better-sqlite3';
 import type { Actor } from '../../domain/audit/actions.ts';
 import { guarded, LedgerError } from '../file/errors.ts';
 import { LedgerDatabase } from '../file/ledger-database.ts';
-import { existingLedgerPath } from '../file/open.ts';
+import { existingLedgerPath, openSnapshot } from '../file/open.ts';
 import { assertCurrentLedger, assertLedger, schemaOf } from '../file/schema.ts';
 import { type AuditedAction, AuditTrail, SELECT_ENTRY } from './audit.ts';
 import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts';
@@ -12,7 +12,7 @@ import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts'
  * Changes nothing. Throws LedgerError.
  */
 export async function checkAudit(file: string, expectedHead?: string): Promise<ChainCheck> {
-  const db = guarded(file, () => new Database(existingLedgerPath(file), { readonly: true, fileMustExist: true }));
+  const db = openSnapshot(file);
   try {
     guarded(file, () => assertCurrentLedger(db, file));
     const entries = new LedgerDatabase(db, file).iterate<StoredEntry>(`${SELECT_ENTRY} ORDER BY a.seq`);

@@ -5,6 +5,7 @@ import { damaged, guarded, LedgerError } from './errors.ts';
 import { LedgerDatabase } from './ledger-database.ts';
 import { createPrivateFile, refuseForeignOwner, refuseLinkedSideFiles, tightenPermissions } from './permissions.ts';
 import { assertOwnSchema, migrate, schemaOf } from './schema.ts';
+import { rewriteLog, syncLog } from './sync/log-file.ts';
 
 export type OpenOptions = {
   /** Path of the SQLite file. A missing folder is created. */
@@ -100,6 +101,25 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: 
   });
 }
 
+/**
+ * Opens a ledger for a command that reads it as of one moment, with or without a running server. What it reads is on the disk.
+ * Throws LedgerError.
+ */
+export function openSnapshot(file: string): Database.Database {
+  return guarded(file, () => {
+    const db = new Database(existingLedgerPath(file), { readonly: true, fileMustExist: true });
+    try {
+      // The first read begins the transaction.
+      db.exec('BEGIN; SELECT count(*) FROM sqlite_schema');
+      syncLog(db);
+      return db;
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  });
+}
+
 function isMigrated(path: string, file: string): boolean {
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
   try {
@@ -178,6 +198,8 @@ function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): v
   const verdict = db.pragma('quick_check(1)', { simple: true });
   if (verdict !== 'ok') throw damaged(file, String(verdict));
   assertOwnSchema(db, file);
+  // Before the first checkpoint: it would copy frames of the log that no sync has stored.
+  rewriteLog(db);
   // Allows free pages to be returned to the file system. Can only be set before the first table exists.
   if (db.pragma('page_count', { simple: true }) === 0) db.pragma('auto_vacuum = INCREMENTAL');
   db.pragma('journal_mode = WAL');
@@ -188,7 +210,7 @@ function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): v
   migrate(db);
   if (maxPages !== undefined) db.pragma(`max_page_count = ${maxPages}`);
   probe(db, now);
-  // After a failed disk, the write-ahead log may exist only in the cache of the system. An open reader may prevent the checkpoint.
+  // Begins with an empty log, unless another connection reads it.
   withoutWaiting(db, () => db.pragma('wal_checkpoint(TRUNCATE)'));
 }
 

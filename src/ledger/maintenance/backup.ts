@@ -1,7 +1,6 @@
-import Database from 'better-sqlite3';
 import { verifyLedger } from '../file/check.ts';
-import { guarded, LedgerError, toLedgerError } from '../file/errors.ts';
-import { existingLedgerPath } from '../file/open.ts';
+import { LedgerError, toLedgerError } from '../file/errors.ts';
+import { openSnapshot } from '../file/open.ts';
 import { createPrivateFile } from '../file/permissions.ts';
 import { openStaging, publish, refuseTaken, type Staging } from '../file/staging.ts';
 
@@ -20,13 +19,12 @@ export async function backupLedger(
   onStep: (step: BackupStep) => void = () => undefined,
 ): Promise<{ bytes: number }> {
   if (target === '') throw new LedgerError('read_only', 'the path of the backup is empty');
-  const source = guarded(file, () => new Database(existingLedgerPath(file), { readonly: true, fileMustExist: true }));
+  // A read transaction: without it, every write of the server would restart the copy.
+  const source = openSnapshot(file);
   let staging: Staging | undefined;
   try {
     refuseTaken(target);
     staging = openStaging(target);
-    // A read transaction: without it, every write of the server would restart the copy.
-    guarded(file, () => source.exec('BEGIN; SELECT count(*) FROM sqlite_schema'));
     createPrivateFile(staging.file);
     await source.backup(staging.file, {
       progress: ({ totalPages, remainingPages }) => {

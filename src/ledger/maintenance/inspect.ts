@@ -8,6 +8,7 @@ import { guarded, LedgerError, type LedgerProblem } from '../file/errors.ts';
 import { LedgerDatabase } from '../file/ledger-database.ts';
 import { realPath } from '../file/open.ts';
 import { assertOwnSchema, schemaOf } from '../file/schema.ts';
+import { syncLog } from '../file/sync/log-file.ts';
 
 /** The state of a ledger as another process sees it. */
 export type LedgerInspection =
@@ -42,7 +43,9 @@ export function inspectLedger(file: string, now: number): LedgerInspection {
         assertOwnSchema(db, file);
         const { found, needed } = schemaOf(db);
         if (found !== needed) return { kind: 'older', found, needed };
-        return inspectCurrent(new LedgerDatabase(db, file), found, now);
+        const inspection = inspectCurrent(new LedgerDatabase(db, file), found, now);
+        syncLog(db);
+        return inspection;
       } finally {
         db.close();
       }

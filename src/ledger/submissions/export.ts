@@ -1,11 +1,10 @@
-import Database from 'better-sqlite3';
 import { nearestTime } from '../../domain/stored.ts';
 import { type HistoryEntry, isFinal, type Submission } from '../../domain/submission.ts';
 import { textMatcher } from '../../domain/tracking/text-search.ts';
 import { extendedDeadline } from '../../domain/transition.ts';
 import { guarded } from '../file/errors.ts';
 import { LedgerDatabase } from '../file/ledger-database.ts';
-import { existingLedgerPath } from '../file/open.ts';
+import { openSnapshot } from '../file/open.ts';
 import { assertLedger } from '../file/schema.ts';
 import { matchOf, type SubmissionFilter } from './search-sources.ts';
 import {
@@ -43,13 +42,10 @@ export class LedgerExport {
   readonly #db: LedgerDatabase;
 
   constructor(file: string) {
-    const db = guarded(file, () => new Database(existingLedgerPath(file), { readonly: true, fileMustExist: true }));
+    const db = openSnapshot(file);
     this.#db = new LedgerDatabase(db, file);
     try {
-      guarded(file, () => {
-        assertLedger(db, file);
-        db.exec('BEGIN');
-      });
+      guarded(file, () => assertLedger(db, file));
     } catch (error) {
       db.close();
       throw error;

@@ -15,11 +15,15 @@ export type Child = {
 };
 
 /** Runs a script of this folder in its own process, killed when the test ends. */
-export function startChild(script: URL, args: string[], identity: { uid?: number; gid?: number } = {}): Child {
+export function startChild(
+  script: URL,
+  args: string[],
+  options: { uid?: number; gid?: number; env?: NodeJS.ProcessEnv } = {},
+): Child {
   const child = fork(fileURLToPath(script), args, {
     execArgv: [],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    ...identity,
+    ...options,
   });
   const messages: unknown[] = [];
   child.on('message', (message) => messages.push(message));

@@ -1,7 +1,15 @@
-import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
+import { closeSync, fdatasyncSync, openSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import { guarded, toLedgerError } from '../errors.ts';
 import { Checkpoints, type LogCopy } from './checkpoints.ts';
+import { SyncSlots } from './sync-slots.ts';
+
+export type DeferredSync = {
+  /** Called if a sync fails; must end the process, which then restarts from the file. */
+  onFailed: (error: unknown) => void;
+  /** Shared by the ledgers of a server. */
+  slots?: SyncSlots;
+};
 
 /**
  * Syncs the write-ahead log of a ledger to the disk in another thread, so that a slow disk does not stop the event loop. Commits
@@ -15,6 +23,7 @@ export class LogSync {
   readonly #fd: number;
   readonly #checkpoints: Checkpoints;
   readonly #onFailed: (error: unknown) => void;
+  readonly #slots: SyncSlots;
   /** The sync in progress. It covers all commits before its start. */
   #running: PromiseWithResolvers<void> | undefined;
   /** The next sync. It covers the commits since the start of the running one. */
@@ -22,18 +31,20 @@ export class LogSync {
   #failure: unknown;
   #isClosed = false;
 
-  /** Turns off the sync of each commit of `db`. `onFailed` is called if a sync fails; it must end the process, which then restarts from the file. */
-  constructor(db: Database.Database, onFailed: (error: unknown) => void) {
+  /** Turns off the sync of each commit of `db`. */
+  constructor(db: Database.Database, { onFailed, slots = new SyncSlots() }: DeferredSync) {
     this.#file = db.name;
     this.#onFailed = onFailed;
-    this.#fd = guarded(db.name, () => openSync(`${db.name}-wal`, 'r'));
+    this.#slots = slots;
     this.#checkpoints = new Checkpoints(db);
     db.pragma('synchronous = NORMAL');
+    // Last, because nothing closes the descriptor if this constructor throws.
+    this.#fd = guarded(db.name, () => openSync(`${db.name}-wal`, 'r'));
   }
 
   /** Requests a sync. Must be called after each commit that must be on the disk before it is acknowledged. */
   committed(): void {
-    if (this.#next) return;
+    if (this.#next || this.#failure !== undefined) return;
     this.#next = Promise.withResolvers();
     // `onFailed` handles a failed sync. Without this handler, a rejection that no caller awaits would be an unhandled rejection.
     this.#next.promise.catch(() => undefined);
@@ -58,7 +69,8 @@ export class LogSync {
     try {
       if (this.#running) fdatasyncSync(this.#fd);
     } catch (error) {
-      throw toLedgerError(this.#file, error);
+      // The system reports an error to one sync only: the running one may succeed.
+      throw this.#fail(error);
     } finally {
       // A running sync still uses the descriptor, and reports only at its end whether the disk stored the data. It closes the descriptor.
       if (!this.#running) closeSync(this.#fd);
@@ -69,10 +81,11 @@ export class LogSync {
     const running = this.#next;
     this.#running = running;
     this.#next = undefined;
-    fdatasync(this.#fd, (error) => {
-      this.#running = undefined;
+    this.#slots.fdatasync(this.#fd, (error) => {
       if (this.#isClosed) closeSync(this.#fd);
-      if (error) return this.#fail(toLedgerError(this.#file, error), running);
+      if (error && this.#failure === undefined) this.#fail(error);
+      this.#running = undefined;
+      if (this.#failure !== undefined) return;
       running?.resolve();
       if (this.#isClosed) {
         this.#next?.resolve();
@@ -83,10 +96,13 @@ export class LogSync {
     });
   }
 
-  #fail(error: unknown, running: PromiseWithResolvers<void> | undefined): void {
-    this.#failure = error;
-    running?.reject(error);
-    this.#next?.reject(error);
-    this.#onFailed(error);
+  /** Returns the error as LedgerError. */
+  #fail(error: unknown): unknown {
+    const failure = toLedgerError(this.#file, error);
+    this.#failure = failure;
+    this.#running?.reject(failure);
+    this.#next?.reject(failure);
+    this.#onFailed(failure);
+    return failure;
   }
 }

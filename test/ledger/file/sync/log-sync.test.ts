@@ -1,5 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { LedgerDatabase } from '../../../../src/ledger/file/ledger-database.ts';
 import { openDatabase } from '../../../../src/ledger/file/open.ts';
@@ -59,7 +61,7 @@ describe('a commit whose sync is deferred', () => {
   it('is not awaited after a transaction that needs no sync, even a failed one', async () => {
     const { db, close } = openDatabase({ file: join(tempFolder(), 'dawatch.db'), now: 0 });
     onTestFinished(close);
-    const database = new LedgerDatabase(db, db.name, new LogSync(db, () => undefined));
+    const database = new LedgerDatabase(db, db.name, new LogSync(db, { onFailed: () => undefined }));
     const write = () => database.run`UPDATE meta SET value = value`;
     const fail = () => {
       write();
@@ -134,7 +136,7 @@ describe('the log of a ledger whose syncs are deferred', () => {
   it('is not copied during a read in progress, and that ends nothing', async () => {
     const { db, close } = openDatabase({ file: join(tempFolder(), 'dawatch.db'), now: 0 });
     onTestFinished(close);
-    const database = new LedgerDatabase(db, db.name, new LogSync(db, () => undefined));
+    const database = new LedgerDatabase(db, db.name, new LogSync(db, { onFailed: () => undefined }));
     const text = 'x'.repeat(5_000_000);
     database.run`INSERT INTO meta (key, value) VALUES ('large', ${text})`;
     const reading = database.iterate('SELECT key FROM meta');
@@ -148,7 +150,7 @@ describe('the log of a ledger whose syncs are deferred', () => {
   it('is copied in another thread, too, if nothing of it has to reach the disk', async () => {
     const { db, close } = openDatabase({ file: join(tempFolder(), 'dawatch.db'), now: 0 });
     onTestFinished(close);
-    const database = new LedgerDatabase(db, db.name, new LogSync(db, () => undefined));
+    const database = new LedgerDatabase(db, db.name, new LogSync(db, { onFailed: () => undefined }));
     const text = 'x'.repeat(5_000_000);
     database.unsyncedTransaction(() => database.run`INSERT INTO meta (key, value) VALUES ('large', ${text})`);
     const beside = rawConnection(db.name);
@@ -158,6 +160,32 @@ describe('the log of a ledger whose syncs are deferred', () => {
       expect(state?.checkpointed).toBe(state?.log);
     }, 30_000);
     expect(database.whenDurable()).toBeUndefined();
+  });
+
+  it('is not copied again and again while a reader needs its earlier content', async () => {
+    const { ledger } = await openDeferred();
+    const reader = rawConnection(ledger.file);
+    reader.exec('BEGIN');
+    reader.prepare('SELECT count(*) FROM meta').get();
+    let checkpoints = 0;
+    const { postMessage } = Worker.prototype;
+    Worker.prototype.postMessage = function (...args) {
+      checkpoints += 1;
+      return postMessage.apply(this, args);
+    };
+    onTestFinished(() => void Object.assign(Worker.prototype, { postMessage }));
+    const metadata = { note: 'x'.repeat(15_000) };
+    ledger.track(
+      trackRequests(600).map((request) => ({ ...request, metadata })),
+      1,
+    );
+    for (let turn = 0; turn < 300; turn++) {
+      ledger.probe(turn + 1);
+      await ledger.whenDurable();
+      await wait(2);
+    }
+    expect(checkpoints).toBeGreaterThan(0);
+    expect(checkpoints).toBeLessThan(50);
   });
 
   it('is copied to the ledger in another thread, and begun again at a bounded size', async () => {

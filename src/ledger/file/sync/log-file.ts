@@ -1,0 +1,48 @@
+import { closeSync, existsSync, fdatasyncSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
+import type Database from 'better-sqlite3';
+
+const CHUNK_BYTES = 1024 * 1024;
+
+/**
+ * Writes the bytes of the write-ahead log again in their places, and syncs them. After a failed sync, Linux marks pages as clean that
+ * it could not write: their content is only in the cache, and without a new write no sync would store it. Other connections may read
+ * meanwhile. No connection can append to the log, restart it or truncate it, because each of these needs the lock for writes.
+ */
+export function rewriteLog(db: Database.Database): void {
+  const log = `${db.name}-wal`;
+  if (!existsSync(log)) return;
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    withFile(log, 'r+', (fd) => {
+      const { size } = fstatSync(fd);
+      const chunk = Buffer.alloc(Math.min(size, CHUNK_BYTES));
+      for (let at = 0; at < size; ) {
+        const bytes = readSync(fd, chunk, 0, Math.min(chunk.length, size - at), at);
+        if (bytes === 0) throw new Error(`${log} was truncated by another program`);
+        for (let done = 0; done < bytes; ) done += writeSync(fd, chunk, done, bytes - done, at + done);
+        at += bytes;
+      }
+      fdatasyncSync(fd);
+    });
+  } finally {
+    db.exec('ROLLBACK');
+  }
+}
+
+/**
+ * Syncs what a connection has read, if a server has committed it and not synced it yet. Must be called before a command shows what it
+ * has read, and while the connection is open, which keeps the log in its place.
+ */
+export function syncLog(db: Database.Database): void {
+  const log = `${db.name}-wal`;
+  if (existsSync(log)) withFile(log, 'r', fdatasyncSync);
+}
+
+function withFile(path: string, flags: string, work: (fd: number) => void): void {
+  const fd = openSync(path, flags);
+  try {
+    work(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,54 @@
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { Ledger } from '../../../../src/ledger/ledger.ts';
+import { openFaultyDisk } from '../../../faults/disk/faulty-disk.ts';
+import { isCompilerMissing } from '../../../faults/disk/preload.ts';
+import { openLedger } from '../../../support/ledger/ledger-file.ts';
+import { startChild } from '../../../support/processes/child-process.ts';
+import { tempFolder } from '../../../support/temp-folder.ts';
+
+const CLOSING = new URL('./closing-child.ts', import.meta.url);
+
+it.skipIf(isCompilerMissing())(
+  'a failed sync at the close acknowledges no commit, although the running sync succeeds',
+  async () => {
+    const folder = tempFolder();
+    const disk = openFaultyDisk(folder, folder);
+    const child = startChild(CLOSING, [join(folder, 'dawatch.db')], { env: disk.env });
+    expect(await child.message()).toBe('opened');
+    disk.set({ syncDelayMs: 1_000 });
+    child.process.send('commit');
+    expect(await child.message()).toBe('syncing');
+    disk.set({ syncFailures: 1 });
+    child.process.send('close');
+    expect(await child.message()).toEqual(['failed', 'io', 'rejected']);
+    expect(disk.failedSyncs()).toBe(1);
+  },
+);
+
+it('a ledger whose log cannot be opened for syncs is closed, and can be opened again', () => {
+  const file = join(tempFolder(), 'dawatch.db');
+  const open = () => new Ledger({ file, now: 0, deferredSync: { onFailed: () => undefined } });
+  refuseToOpen(`${file}-wal`, 'EMFILE');
+  expect(open).toThrow('EMFILE');
+  fs.openSync = realOpen;
+  syncBuiltinESMExports();
+  expect(openLedger({ file }).submissions.get('a')).toBeUndefined();
+});
+
+const realOpen = fs.openSync;
+
+/** Simulates a process without free file descriptors, for one file. */
+function refuseToOpen(refused: string, code: string): void {
+  fs.openSync = (path, ...rest) => {
+    if (path === refused && rest[0] === 'r') throw Object.assign(new Error(`${code}: open`), { code });
+    return realOpen(path, ...rest);
+  };
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    fs.openSync = realOpen;
+    syncBuiltinESMExports();
+  });
+}
