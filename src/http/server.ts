@@ -161,7 +161,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   handleUnroutedMethods(app);
   serializeExpensiveRoutes(app);
   limitUnreadResponses(app);
-  awaitDurability(app, ledger);
+  awaitDurability(app, ledger, () => tenants.all.map(({ tenant }) => tenant.services.ledger));
   coalesceResponses(app);
 
   app.addHook(
