@@ -115,12 +115,12 @@ export class Ledger implements WatcherLedger {
     this.reports = new Reports(database);
     this.objectives = new ObjectiveSlices(database);
     this.pruning = new Pruning(database, counts);
-    this.erasure = new Erasure(database, this.audit);
+    this.#changed = new CommittedChanges(database);
+    this.erasure = new Erasure(database, this.audit, this.#changed);
     this.space = new Space(database, this.stats);
     this.mutes = new Mutes(database);
     this.alerts = new Alerts(database, this);
     this.#upstreams = new UpstreamStore(database);
-    this.#changed = new CommittedChanges(database);
     const writer = new SubmissionWriter(database, { outbox: this.outbox, counts, changed: this.#changed });
     this.#store = new SubmissionStore(database, writer, this.quota);
   }
