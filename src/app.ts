@@ -220,6 +220,7 @@ function defectOf(services: Services, tenants: Tenants, clock: Clock): string | 
     of,
     services: { ledger, watcher },
   } of all) {
+    if (ledger.isDiskHanging) return `the disk of the ledger${of} does not end a sync`;
     try {
       ledger.probe(clock.now());
     } catch {

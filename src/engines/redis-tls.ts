@@ -20,7 +20,7 @@ class RedisTlsError extends Error {
 export type RedisTls = { secureContext?: SecureContext };
 
 /** Reads and verifies the files. Throws a RedisTlsError. */
-export function readTls({ tls_ca_file, tls_cert_file, tls_key_file }: RedisTlsFiles): RedisTls {
+function readTls({ tls_ca_file, tls_cert_file, tls_key_file }: RedisTlsFiles): RedisTls {
   const ca = tls_ca_file === undefined ? undefined : readCertificates('redis.tls_ca_file', tls_ca_file);
   if (tls_cert_file === undefined || tls_key_file === undefined)
     return ca === undefined ? {} : { secureContext: createSecureContext({ ca }) };
@@ -31,12 +31,31 @@ export function readTls({ tls_ca_file, tls_cert_file, tls_key_file }: RedisTlsFi
   return { secureContext: createSecureContext({ ...(ca !== undefined && { ca }), cert, key }) };
 }
 
+/** By the paths of the files. All connections with the same files share the options. */
+const inUse = new Map<string, RedisTls>();
+
+/**
+ * Returns the TLS options of new connections. Keeps those of the previous call if a file is unusable now, because files may be
+ * replaced one after the other. Throws a RedisTlsError if the files have never been usable.
+ */
+export function tlsOf(files: RedisTlsFiles): RedisTls {
+  const paths = JSON.stringify([files.tls_ca_file, files.tls_cert_file, files.tls_key_file]);
+  const tls = inUse.get(paths);
+  if (tls) {
+    refreshTls(tls, files);
+    return tls;
+  }
+  const read = readTls(files);
+  inUse.set(paths, read);
+  return read;
+}
+
 /** Reads the files again, because certificates are replaced before they expire. Keeps the previous ones if a file is unusable. */
 export function refreshTls(tls: RedisTls, files: RedisTlsFiles): void {
   try {
     Object.assign(tls, readTls(files));
   } catch {
-    // The files may be replaced one after the other. The next attempt reads them again.
+    // The next attempt reads the files again.
   }
 }
 

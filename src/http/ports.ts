@@ -14,6 +14,7 @@ import { CONFIGURED_CREDENTIALS, type Submission } from '../domain/submission.ts
 import type { TrackBody } from '../domain/track-request.ts';
 import type { RedisHealth } from '../engines/bullmq/redis-link.ts';
 import type { Outbox } from '../ledger/events/outbox.ts';
+import type { Ledger } from '../ledger/ledger.ts';
 import type { TrackResult, UpdateResult } from '../watch/ports.ts';
 import type { Watcher } from '../watch/watcher.ts';
 
@@ -28,8 +29,11 @@ export type TypedServer = FastifyInstance<
 
 /** A request to track, and the number of its credential. */
 export type TrackCall = { body: TrackBody; credential: number | null };
-/** A call that waits for the ledger, and the tracker of its tenant. */
-export type QueuedCall = TrackCall & { tracker: { trackBatch(calls: readonly TrackCall[]): TrackRequestResult[] } };
+/** A call that waits for the ledger, with the tracker and the ledger of its tenant. */
+export type QueuedCall = TrackCall & {
+  tracker: { trackBatch(calls: readonly TrackCall[]): TrackRequestResult[] };
+  ledger: Pick<Ledger, 'whenDurable'>;
+};
 
 /** `field`: place of the cause in the body, as a JSON pointer without its first slash. */
 export type TrackRequestResult =

@@ -161,7 +161,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   handleUnroutedMethods(app);
   serializeExpensiveRoutes(app);
   limitUnreadResponses(app);
-  awaitDurability(app, ledger);
+  awaitDurability(app, ledger, () => tenants.all.map(({ tenant }) => tenant.services.ledger));
   coalesceResponses(app);
 
   app.addHook(
@@ -173,6 +173,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const admission = new Admission<QueuedCall, TrackRequestResult>({
     processBatch: (calls) => calls[0]?.tracker.trackBatch(calls) ?? [],
     isOfBatch: (call, first) => call.tracker === first.tracker,
+    whenDurable: ({ ledger: own }) => own.whenDurable(),
     maxWaitMs: limits.tracking_wait_s * 1_000,
     maxHeldOpen: limits.held_open,
     onShed: metrics.counters.shed,

@@ -42,6 +42,9 @@ import { SubmissionStore } from './submissions/submission-store.ts';
 import { SubmissionWriter } from './submissions/submission-writer.ts';
 import { UpstreamStore } from './submissions/upstream-store.ts';
 
+/** Far longer than a sync takes that a working disk ends. */
+const HANGING_MS = 10_000;
+
 /**
  * The source of truth, in one SQLite file. Every method that writes is one transaction: when it returns, its changes are
  * committed, and `whenDurable` resolves when they are on the disk; when it throws LedgerError, none of them is kept. Listeners
@@ -113,12 +116,12 @@ export class Ledger implements WatcherLedger {
     this.reports = new Reports(database);
     this.objectives = new ObjectiveSlices(database);
     this.pruning = new Pruning(database, counts);
-    this.erasure = new Erasure(database, this.audit);
+    this.#changed = new CommittedChanges(database);
+    this.erasure = new Erasure(database, this.audit, this.#changed);
     this.space = new Space(database, this.stats);
     this.mutes = new Mutes(database);
     this.alerts = new Alerts(database, this);
     this.#upstreams = new UpstreamStore(database);
-    this.#changed = new CommittedChanges(database);
     const writer = new SubmissionWriter(database, { outbox: this.outbox, counts, changed: this.#changed });
     this.#store = new SubmissionStore(database, writer, this.quota);
   }
@@ -130,6 +133,11 @@ export class Ledger implements WatcherLedger {
   /** See LedgerDatabase. */
   whenDurable(): Promise<void> | undefined {
     return this.#db.whenDurable();
+  }
+
+  /** Whether the disk has not ended a sync for 10 s. Nothing is acknowledged meanwhile. */
+  get isDiskHanging(): boolean {
+    return this.#db.syncingMs > HANGING_MS;
   }
 
   /** Whether the newest change of a submission is committed, and not on the disk yet. */

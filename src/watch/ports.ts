@@ -79,6 +79,8 @@ export class LedgerUnavailableError extends Error {}
 
 /** The ledger as the watcher needs it. Every method is one transaction, committed when it returns. */
 export type WatcherLedger = {
+  /** Whether the disk has not completed a sync for so long that it seems to hang. */
+  readonly isDiskHanging: boolean;
   /**
    * Tracks groups of submissions, each accepted or refused independently as a whole. Submissions that are tracked already
    * are unchanged, unless they have ended and the request tracks them again.

@@ -245,7 +245,8 @@ export class Watcher {
   health(): { ledgerWritable: boolean; upstreams: UpstreamHealth[] } {
     const loops = [...this.#loops];
     return {
-      ledgerWritable: this.#isWritable() && loops.every(([, loop]) => !loop.isLedgerFailing),
+      ledgerWritable:
+        !this.#ledger.isDiskHanging && this.#isWritable() && loops.every(([, loop]) => !loop.isLedgerFailing),
       upstreams: loops.map(([upstream, { scheduler }]) => healthOf(upstream, scheduler)),
     };
   }

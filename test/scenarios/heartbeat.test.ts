@@ -1,18 +1,20 @@
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { call } from '../support/app/http-calls.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
 import { openApp } from '../support/app/running-app.ts';
+import { holdSyncs } from '../support/ledger/held-syncs.ts';
 import { openReceiver, type ScriptedResponse } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const UNTIL = { timeout: 15_000, interval: 10 };
 
 /** A server whose heartbeat calls a receiver with these responses every 20 ms. */
-async function open(...script: ScriptedResponse[]) {
+async function open(script: ScriptedResponse[], database = join(tempFolder(), 'ledger.db')) {
   const receiver = await openReceiver(script);
   const lines: string[] = [];
   const app = await openApp({
-    database: join(tempFolder(), 'ledger.db'),
+    database,
     heartbeat: { url: `${receiver.url}/ping/SECRET`, every_s: 0.02 },
     onLog: (line) => lines.push(line),
   });
@@ -23,7 +25,7 @@ async function open(...script: ScriptedResponse[]) {
 
 describe('the heartbeat of a server', () => {
   it('calls the address with GET while it runs, and not after its stop', async () => {
-    const { app, receiver, logged } = await open({});
+    const { app, receiver, logged } = await open([{}]);
     await vi.waitUntil(() => receiver.requests.length >= 3, UNTIL);
     expect(receiver.requests[0]).toMatchObject({ method: 'GET', path: '/ping/SECRET', body: '' });
     expect(receiver.requests[0]?.headers['user-agent']).toMatch(/^dawatch\//);
@@ -37,11 +39,29 @@ describe('the heartbeat of a server', () => {
 
   it('reports the first of several failures, and the end of them, without the address', async () => {
     const failure = { status: 500 };
-    const { app, receiver, lines, logged } = await open({}, failure, failure, failure, {});
+    const { app, receiver, lines, logged } = await open([{}, failure, failure, failure, {}]);
     await vi.waitUntil(() => logged().length === 2, UNTIL);
     expect(logged()).toEqual(['heartbeat.failed', 'heartbeat.resumed']);
     expect(receiver.requests.length).toBeGreaterThanOrEqual(5);
     expect(reading((await scrape(app.url)).text, 'dawatch_heartbeats_total', { result: 'failed' })).toBe(3);
     expect(lines.join()).not.toContain('SECRET');
+  });
+
+  it('is withheld, and the server is not ready, while the disk hangs', async () => {
+    const database = join(tempFolder(), 'ledger.db');
+    const { app, lines, logged } = await open([{}], database);
+    const syncs = holdSyncs(database);
+    await vi.waitUntil(() => syncs.isHolding(), UNTIL);
+    expect((await call(app.url, '/readyz')).status).toBe(200);
+    const now = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 11_000);
+    onTestFinished(() => clock.mockRestore());
+    await vi.waitUntil(() => logged().includes('heartbeat.withheld'), UNTIL);
+    expect(lines.join()).toContain('the disk of the ledger does not end a sync');
+    const { status, text } = await call(app.url, '/readyz');
+    expect([status, JSON.parse(text)]).toEqual([503, expect.objectContaining({ ledger: 'not_writable' })]);
+    syncs.release();
+    await vi.waitUntil(() => logged().includes('heartbeat.resumed'), UNTIL);
+    expect((await call(app.url, '/readyz')).status).toBe(200);
   });
 });

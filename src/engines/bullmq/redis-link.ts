@@ -71,6 +71,8 @@ export class RedisLink {
   /** Whether the permissions were verified on this connection. */
   #isPermitted = false;
   #fencingToken: string | undefined;
+  /** Set from the issue of a token until all listeners were called. */
+  #unannounced: Pick<NewFencingToken, 'isSameRedis'> | undefined;
   #probedAt = Number.NEGATIVE_INFINITY;
   #redisMs = 0;
   #workers: readonly WorkerInfo[] = [];
@@ -111,11 +113,11 @@ export class RedisLink {
   get usable() {
     const sinceMs = this.#deps.clock.now() - this.#probedAt;
     const isKnown = this.#state === 'up' && this.redis.status === 'ready' && sinceMs < PROBE_VALID_MS;
-    if (!isKnown || this.#fencingToken === undefined) return undefined;
+    if (!isKnown || this.#unannounced || this.#fencingToken === undefined) return undefined;
     return { fencingToken: this.#fencingToken, workers: this.#workers, redisNow: this.#redisMs + sinceMs };
   }
 
-  /** Calls `listener` after every new fencing token. */
+  /** Calls `listener` after every new fencing token, before it is used, and again if a listener throws. */
   onFencingToken(listener: (token: NewFencingToken) => void): void {
     this.#tokenListeners.push(listener);
   }
@@ -162,20 +164,20 @@ export class RedisLink {
     if (!isOurs) await this.#issueToken(runId, found);
     const { workers, refused } = await this.#registry.list(this.#deps.signer);
     if (this.#isClosed || this.redis.status !== 'ready') return;
+    // After a failover the clock of the new Redis may be behind.
+    const sinceMs = this.#redisMs === 0 ? redisMs : Math.min(this.#redisMs, redisMs);
+    if (this.#unannounced) {
+      for (const listener of this.#tokenListeners) listener({ sinceMs, ...this.#unannounced });
+      this.#unannounced = undefined;
+    }
     this.#reportWorkers(workers, refused);
     this.#workers = workers;
     this.#refused = refused;
-    // After a failover the clock of the new Redis may be behind.
-    const sinceMs = this.#redisMs === 0 ? redisMs : Math.min(this.#redisMs, redisMs);
     this.#probedAt = probedAt;
     this.#redisMs = redisMs;
     if (this.#state !== 'up') this.#deps.onEvent({ kind: 'connected', workers: workers.length });
     this.#state = 'up';
     this.#detail = null;
-    if (!isOurs) {
-      const token = { sinceMs, isSameRedis: found !== undefined && isIssuedBy(found, runId) };
-      for (const listener of this.#tokenListeners) listener(token);
-    }
   }
 
   /** Redis is unknown, or was restarted, emptied or replaced: invalidates all previous jobs. */
@@ -183,6 +185,9 @@ export class RedisLink {
     const isSameRedis = this.#fencingToken !== undefined && isIssuedBy(this.#fencingToken, runId);
     if (isSameRedis && found !== undefined) this.#deps.onEvent({ kind: 'fencing_token_lost' });
     this.#fencingToken = undefined;
+    // The previous token is that before all attempts which the listeners do not know.
+    const isPreviousSame = found !== undefined && isIssuedBy(found, runId);
+    this.#unannounced = { isSameRedis: isPreviousSame && this.#unannounced?.isSameRedis !== false };
     const token = await this.#tokens.issue(runId, this.#deps.signer);
     if (!isSameRedis) await this.#inspect();
     this.#fencingToken = token;

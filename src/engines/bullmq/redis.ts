@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Redis, type RedisOptions } from 'ioredis';
-import { type RedisTlsFiles, readTls, refreshTls } from '../redis-tls.ts';
+import { type RedisTlsFiles, refreshTls, tlsOf } from '../redis-tls.ts';
 
 /** The settings of a connection, named as in the section `redis`. */
 export type RedisAddress = RedisTlsFiles & {
@@ -29,10 +29,10 @@ const SILENCE_MS = { commands: 8_000, loops: 25_000 };
 const MAX_RECONNECT_DELAY_MS = 5_000;
 const SENTINEL_PORT = 26_379;
 
-/** Returns the options that all connections share. Throws a RedisTlsError. */
+/** Returns the options that all connections share. Throws a RedisTlsError if its files have never been usable. */
 function optionsOf(address: RedisAddress) {
   const isTls = address.url.startsWith('rediss:');
-  const tls = isTls ? readTls(address) : undefined;
+  const tls = isTls ? tlsOf(address) : undefined;
   // Retries indefinitely, 100 ms to 5 s apart, with jitter so that clients do not reconnect at the same time.
   const retryStrategy = (times: number) => {
     if (tls) refreshTls(tls, address);

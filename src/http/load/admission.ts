@@ -5,6 +5,7 @@ import { clientOf } from '../ports.ts';
 import { sendProblem } from '../problems.ts';
 import { logOf } from '../request-log.ts';
 import { type BatchFunction, type BatchItem, runBatch } from './request-batcher.ts';
+import { Shares } from './shares.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -22,6 +23,8 @@ export type AdmissionDeps<Body, Result> = {
   processBatch: BatchFunction<Body, Result>;
   /** Whether a body may be in a batch that begins with `first`. Default: always. */
   isOfBatch?: (body: Body, first: Body) => boolean;
+  /** Resolves when a committed batch that begins with `first` is on the disk; undefined if it is already. */
+  whenDurable?: (first: Body) => Promise<unknown> | undefined;
   /** Limit of the estimated time that ids wait for the ledger. */
   maxWaitMs: number;
   /** Limit of requests held open. */
@@ -55,6 +58,8 @@ const MIN_REST_MS = 5;
 /** Interval of the idle check during a rest, and the idle time in it that ends the rest early. */
 const IDLE_CHECK_MS = 3;
 const MIN_IDLE_MS = 2;
+/** Limit of committed ids that wait for the disk, whose requests stay in memory. Only a disk that hangs has as many waiting. */
+const MAX_UNSYNCED_IDS = 50_000;
 const RETRY_AFTER_S = { tracking: 5, held_open: 30 } as const;
 
 /**
@@ -74,8 +79,9 @@ export class Admission<Body, Result> {
   /** By client, while it uses any. */
   readonly #usage = new Map<string, ClientUsage>();
   readonly #total: ClientUsage = { bytes: 0, bodies: 0, ids: 0, requests: 0 };
-  readonly #heldOpen = new Map<string, number>();
-  #totalHeldOpen = 0;
+  readonly #heldOpen = new Shares();
+  /** Committed ids that wait for the disk. */
+  readonly #unsynced = new Shares();
   #isBusy = false;
   /** Duration of recent batches, weighted towards the newest. */
   #pace = { ...INITIAL_PACE };
@@ -86,8 +92,9 @@ export class Admission<Body, Result> {
     this.#now = deps.now ?? (() => performance.now());
   }
 
+  /** Ids that wait for a commit or for the disk. */
   get waitingIds(): number {
-    return this.#total.ids;
+    return this.#total.ids + this.#unsynced.total;
   }
 
   /** Hook of tracking requests: refuses a request before its body is read, by its declared length. */
@@ -131,7 +138,8 @@ export class Admission<Body, Result> {
    * if too many ids wait already.
    */
   take(body: Body, ids: number, client = ''): Promise<Result | undefined> {
-    if (this.#isBusy && this.#total.ids > 0 && !this.#mayWait(client, ids + REQUEST_IDS))
+    const isFree = !this.#isBusy || this.#total.ids === 0;
+    if (!this.#isSyncedSoon(client) || !(isFree || this.#mayWait(client, ids + REQUEST_IDS)))
       return Promise.resolve(undefined);
     return new Promise((resolve, reject) => {
       this.#queue.add(client, { item: body, ids, client, resolve, reject });
@@ -142,26 +150,18 @@ export class Admission<Body, Result> {
 
   /** Limits the requests of routes with `staysOpen`. */
   boundHeldOpen(app: FastifyInstance): void {
-    const hold = (client: string, count: number) => {
-      const own = (this.#heldOpen.get(client) ?? 0) + count;
-      this.#totalHeldOpen += count;
-      if (own > 0) this.#heldOpen.set(client, own);
-      else this.#heldOpen.delete(client);
-    };
     app.addHook('onRequest', (request, reply, done) => {
       if (!request.routeOptions.config?.staysOpen) {
         done();
         return;
       }
       const client = clientOf(request.caller);
-      const own = this.#heldOpen.get(client) ?? 0;
-      const clients = this.#heldOpen.size + (own > 0 ? 0 : 1);
-      if (!isWithinFairShare(1, { own, all: this.#totalHeldOpen, limit: this.#deps.maxHeldOpen, clients })) {
+      if (!this.#heldOpen.hasRoom(client, 1, this.#deps.maxHeldOpen)) {
         this.shed('held_open', request, reply);
         return;
       }
-      hold(client, 1);
-      reply.raw.once('close', () => hold(client, -1));
+      this.#heldOpen.add(client, 1);
+      reply.raw.once('close', () => this.#heldOpen.add(client, -1));
       done();
     });
   }
@@ -169,7 +169,7 @@ export class Admission<Body, Result> {
   shed(reason: ShedReason, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const retryAfterS = RETRY_AFTER_S[reason];
     this.#deps.onShed(reason);
-    logOf(request).warn({ reason, waiting_ids: this.#total.ids }, 'http.shed');
+    logOf(request).warn({ reason, waiting_ids: this.waitingIds }, 'http.shed');
     reply.header('retry-after', retryAfterS);
     const detail =
       reason === 'tracking'
@@ -212,7 +212,13 @@ export class Admission<Body, Result> {
   }
 
   #isQueueFull(client: string): boolean {
+    if (!this.#isSyncedSoon(client)) return true;
     return this.#waitMs(this.#total) >= this.#deps.maxWaitMs && !this.#mayWait(client, REQUEST_IDS);
+  }
+
+  /** Whether so few ids wait for the disk that more may be committed. */
+  #isSyncedSoon(client: string): boolean {
+    return this.#unsynced.hasRoom(client, 1, MAX_UNSYNCED_IDS);
   }
 
   #waitMs({ ids, requests }: ClientUsage): number {
@@ -230,11 +236,21 @@ export class Admission<Body, Result> {
     this.#isBusy = true;
     const from = this.#now();
     runBatch(batch, this.#deps.processBatch);
+    this.#countUnsynced(batch);
     const restMs = (this.#now() - from) * REST;
     this.#defer(() => {
       if (restMs < MIN_REST_MS || this.#queue.clients === 0) this.#end(batch, from);
       else this.#defer(() => this.#end(batch, from), restMs);
     }, 0);
+  }
+
+  #countUnsynced(batch: readonly QueuedRequest<Body, Result>[]): void {
+    const durable = batch[0] && this.#deps.whenDurable?.(batch[0].item);
+    for (const { client, ids } of durable ? batch : []) {
+      this.#unsynced.add(client, ids);
+      const release = () => this.#unsynced.add(client, -ids);
+      durable?.then(release, release);
+    }
   }
 
   #nextBatch(): QueuedRequest<Body, Result>[] {

@@ -36,7 +36,10 @@ const GAUGES: Record<string, readonly [help: string, of: (values: GaugeValues) =
   ],
   deliveries_dead: ['Dead letters in the ledger, which can be replayed', ({ counts }) => counts?.deliveries.dead],
   feed_readers: ['Readers of the live feed', ({ readers }) => readers],
-  tracking_waiting_ids: ['Ids of tracking requests that are waiting for the ledger', ({ waitingIds }) => waitingIds],
+  tracking_waiting_ids: [
+    'Ids of tracking requests that are waiting for the ledger or its disk',
+    ({ waitingIds }) => waitingIds,
+  ],
   ledger_writable: [
     '1: the ledger is writable; 0: new submissions are refused',
     ({ health }) => Number(health.ledgerWritable),

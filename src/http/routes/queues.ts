@@ -40,7 +40,7 @@ export async function registerQueues(
     queues: Queues;
     authenticator: Authenticator;
     health: () => Readiness;
-    ledger: Pick<Ledger, 'audit'>;
+    ledger: Pick<Ledger, 'audit' | 'whenDurable'>;
     clock: Pick<Clock, 'now'>;
   },
 ): Promise<void> {
@@ -62,6 +62,8 @@ export async function registerQueues(
     const { queueName } = request.params as { queueName?: string };
     const detail = `${request.method} ${request.routeOptions.url}`;
     ledger.audit.append(actorOf(request), clock.now(), { action: 'queues.change', subject: queueName ?? null, detail });
+    // The change of Redis must not be older than its entry.
+    await ledger.whenDurable();
     return undefined;
   });
   const serverAdapter = new FastifyAdapter();

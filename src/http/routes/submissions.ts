@@ -137,7 +137,7 @@ export function registerSubmissions(
       // Serves other requests between two long steps: the body has been read, and the commit follows.
       if (isLarge) await setImmediate();
       const take = (body: TrackBody) =>
-        admission.take({ body, credential, tracker }, ids, clientOf(request.caller)).finally(request.bodyDone);
+        admission.take({ body, credential, tracker, ledger }, ids, clientOf(request.caller)).finally(request.bodyDone);
       const result = await traceIntake(tracer, request, {
         parent: tracked.traceparent,
         attributes: { 'dawatch.submissions': ids, 'dawatch.submission_id': tracked.submission_id },

@@ -71,7 +71,10 @@ const OPERATIONS = operations('operations', {
 export function registerTenants(app: TypedServer, { tenants }: { tenants: Pick<TenantDirectory, 'all'> }): void {
   app.get(
     '/v1/tenants',
-    { config: { isExpensive: true, scopes: ['operations:read'] }, schema: OPERATIONS.listTenants },
+    {
+      config: { isExpensive: true, scopes: ['operations:read'], concernsAllTenants: true },
+      schema: OPERATIONS.listTenants,
+    },
     async () => ({
       tenants: tenants.all.map(({ tenant: { name, services }, settings }): z.output<typeof tenantSchema> => {
         const { ledger, watcher } = services;

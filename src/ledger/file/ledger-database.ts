@@ -88,6 +88,12 @@ export class LedgerDatabase {
     return this.#sync?.copyLog() ?? 'copied';
   }
 
+  /** Duration of the sync in progress so far, in milliseconds; 0 if there is none. */
+  get syncingMs(): number {
+    const since = this.#sync?.pendingSince;
+    return since === undefined ? 0 : performance.now() - since;
+  }
+
   /** Runs several reads as of one moment, with one lock of the file instead of one per statement. */
   snapshot<T>(work: () => T): T {
     if (this.connection.inTransaction) return work();

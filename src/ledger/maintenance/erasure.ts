@@ -47,9 +47,12 @@ export class Erasure {
   readonly #db: LedgerDatabase;
   readonly #audit: AuditTrail;
   readonly #reports: ReportRows;
+  readonly #changed: { add(submissionId: string): void } | undefined;
 
-  constructor(database: LedgerDatabase, audit: AuditTrail) {
+  /** `changed`: gets the ids of submissions whose metadata or callback_url was removed. */
+  constructor(database: LedgerDatabase, audit: AuditTrail, changed?: { add(submissionId: string): void }) {
     this.#db = database;
+    this.#changed = changed;
     this.#reports = new ReportRows(database);
     this.#audit = audit;
   }
@@ -102,15 +105,17 @@ export class Erasure {
   }
 
   *#submissions(value: PersonalValue, erased: ErasedRows): Generator<void> {
-    type Row = { position: number; metadata: string | null; callback_url: string | null };
-    const sql = 'SELECT id AS position, metadata, callback_url FROM submissions WHERE id > ? ORDER BY id';
-    yield* this.#scan<Row>(sql, ({ position: id, metadata, callback_url: url }) => {
+    type Row = { position: number; submission_id: string; metadata: string | null; callback_url: string | null };
+    const sql =
+      'SELECT id AS position, submission_id, metadata, callback_url FROM submissions WHERE id > ? ORDER BY id';
+    yield* this.#scan<Row>(sql, ({ position: id, submission_id, metadata, callback_url: url }) => {
       const isAbout = metadata !== null && value.isInMetadata(metadata);
       const isCalled = url !== null && value.isIn(url);
       if (!isAbout && !isCalled) return;
       this.#db.run`
         UPDATE submissions SET metadata = ${isAbout ? null : metadata}, callback_url = ${isCalled ? null : url}
         WHERE id = ${id}`;
+      this.#changed?.add(submission_id);
       erased.submissions += 1;
       erased.attempts += this.#eraseResponses(id);
       if (isAbout) erased.history += this.#eraseEarlier(id);

@@ -38,7 +38,8 @@ export async function send(
 ): Promise<{ sent: SentPart[]; at: number }> {
   const { clock, stop, onFailed, onUnreadable } = deps;
   const durable = deps.store.whenDurable();
-  if (durable) await durable;
+  if (durable) await untilAborted(durable, stop);
+  if (stop.aborted) return { sent: [], at: clock.now() };
   const at = clock.now();
   const span = deps.trace?.(deps.destination, deliveries);
   const limit = new AbortController();
@@ -93,6 +94,15 @@ const UNDELIVERABLE: SendResult = {
 function resultOnAbort(signal: AbortSignal): Promise<SendResult> {
   const late = failed('the attempt timed out');
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(late), { once: true }));
+}
+
+/** Resolves with the promise, or when the signal aborts. */
+async function untilAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  const aborted = Promise.withResolvers<void>();
+  const abort = () => aborted.resolve();
+  signal.addEventListener('abort', abort);
+  await Promise.race([promise, aborted.promise]).finally(() => signal.removeEventListener('abort', abort));
 }
 
 /** Groups deliveries into messages: events of one type, at most `maxBatch` per message, in their order. */

@@ -190,6 +190,22 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(server.events).toContainEqual({ kind: 'fencing_token_lost' });
   });
 
+  it('a listener of fencing tokens throws: the token is not used, and the next probe calls the listeners again', async () => {
+    const redis = await redisForTest();
+    const server = openServer(redis);
+    const received: boolean[] = [];
+    server.link.onFencingToken(({ isSameRedis }) => {
+      received.push(isSameRedis);
+      if (received.length === 1) throw new Error('a file is unusable');
+    });
+    await vi.waitUntil(() => received.length === 1);
+    expect(server.link.usable).toBeUndefined();
+    await server.sees(0);
+    // The token of the failed probe is not the previous one.
+    expect(received).toEqual([false, false]);
+    expect(server.events.map(({ kind }) => kind)).not.toContain('fencing_token_lost');
+  });
+
   it('reports workers that register and unregister', async () => {
     const redis = await redisForTest();
     const server = openServer(redis);

@@ -11,6 +11,7 @@ import { call, listOf, post, problemOf, trackedOf } from '../../support/app/http
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
 import { reading, scrape } from '../../support/app/metrics.ts';
 import { API_KEY, openApp } from '../../support/app/running-app.ts';
+import { holdSyncs } from '../../support/ledger/held-syncs.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const MAX_BODY = 2 * 1024 * 1024;
@@ -178,6 +179,46 @@ it('limits requests held open: 503 with Retry-After until one ends', async () =>
   reader.cut();
   await vi.waitFor(async () => {
     expect((await call(app.url, '/v1/submissions/open/wait?timeout_s=0')).status).toBe(200);
+  });
+});
+
+describe('while the disk hangs', () => {
+  it('refuses requests once too many committed ids wait for it, and clients that have few of them last', async () => {
+    const synced = Promise.withResolvers<void>();
+    const admission = new Admission<string, string>({
+      processBatch: (names) => [...names],
+      whenDurable: () => synced.promise,
+      maxWaitMs: 1_000,
+      maxHeldOpen: 1,
+      onShed: () => undefined,
+      defer: (run) => run(),
+    });
+    for (const name of ['a', 'b', 'c', 'd', 'e']) expect(await admission.take(name, 10_000, 'many')).toBe(name);
+    expect(admission.waitingIds).toBe(50_000);
+    expect(await admission.take('f', 1, 'many')).toBeUndefined();
+    expect(await admission.take('g', 1, 'few')).toBe('g');
+    synced.resolve();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(admission.waitingIds).toBe(0);
+    expect(await admission.take('h', 1, 'many')).toBe('h');
+  });
+
+  it('tracking requests are refused with 503, and nothing of them is kept', async () => {
+    const database = join(tempFolder(), 'ledger.db');
+    const app = await openApp({ database });
+    onTestFinished(() => app.close());
+    const syncs = holdSyncs(database);
+    const waitingIds = async () => reading((await scrape(app.url)).text, 'dawatch_tracking_waiting_ids');
+    const held: ReturnType<typeof post>[] = [];
+    for (const name of ['a', 'b', 'c', 'd', 'e']) {
+      held.push(post(app.url, batch(name, 10_000)));
+      await vi.waitFor(async () => expect(await waitingIds()).toBe(held.length * 10_000), 15_000);
+    }
+    expect((await post(app.url, { submission_id: 'one-more' })).status).toBe(503);
+    syncs.release();
+    expect((await Promise.all(held)).map(({ status }) => status)).toEqual(Array(5).fill(202));
+    expect((await call(app.url, '/v1/submissions/one-more')).status).toBe(404);
+    expect((await post(app.url, { submission_id: 'one-more' })).status).toBe(202);
   });
 });
 

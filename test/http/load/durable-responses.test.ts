@@ -5,13 +5,17 @@ import { awaitDurability } from '../../../src/http/load/durable-responses.ts';
 const TURNS = 20;
 
 /** A server whose disk syncs when a test says so. */
-function openServer(tenant?: { services: { ledger: ReturnType<typeof openDisk> } }) {
+function openServer(
+  tenant?: { services: { ledger: ReturnType<typeof openDisk> } },
+  ofTenants: ReturnType<typeof openDisk>[] = [],
+) {
   const app: FastifyInstance = fastify();
   onTestFinished(() => app.close());
   const disk = openDisk();
   if (tenant) app.decorateRequest('tenant', { getter: () => tenant as never });
-  awaitDurability(app, disk);
+  awaitDurability(app, disk, () => ofTenants);
   app.post('/write', async () => 'done');
+  app.post('/write/tenants', { config: { concernsAllTenants: true } }, async () => 'done');
   app.get('/read', async () => 'read');
   app.get('/missing', async (_request, reply: FastifyReply) => reply.code(404).send('nothing'));
   app.get('/failed', async (_request, reply: FastifyReply) => reply.code(503).send('busy'));
@@ -88,6 +92,20 @@ it('a response about a tenant waits for its ledger and for the one with the cred
   await turns();
   expect(response.status).toBeUndefined();
   ofTenant.synced();
+  await turns();
+  expect(response.status).toBe(200);
+});
+
+it('only a response that concerns all tenants waits for their ledgers', async () => {
+  const [one, another] = [openDisk(), openDisk()];
+  const { app } = openServer(undefined, [one, another]);
+  another.commit();
+  const response = send(app, 'POST', '/write/tenants');
+  const own = send(app, 'POST', '/write');
+  await turns();
+  expect(response.status).toBeUndefined();
+  expect(own.status).toBe(200);
+  another.synced();
   await turns();
   expect(response.status).toBe(200);
 });

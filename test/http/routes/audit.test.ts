@@ -5,6 +5,7 @@ import { validatorCompiler } from 'fastify-type-provider-zod';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { rightsOfRole } from '../../../src/domain/access/scopes.ts';
 import { registerProblems } from '../../../src/http/problems.ts';
+import { registerAudit } from '../../../src/http/routes/audit/audit.ts';
 import { registerUsers } from '../../../src/http/routes/users.ts';
 import { LedgerError } from '../../../src/ledger/file/errors.ts';
 import { call, problemOf } from '../../support/app/http-calls.ts';
@@ -14,6 +15,27 @@ import { deadAddress } from '../../support/servers/upstream-server.ts';
 
 const LISTING = '/admin/get_all_users?limit=2';
 const HASH = expect.stringMatching(/^[0-9a-f]{64}$/);
+
+it('an export ends with its own entry, because later ones may not be on the disk', async () => {
+  const ledger = openLedger({ deferredSync: { onFailed: () => undefined } });
+  const app = fastify();
+  onTestFinished(() => app.close());
+  app.setValidatorCompiler(() => () => true);
+  app.setSerializerCompiler(() => JSON.stringify);
+  app.decorateRequest('clientAddress', '');
+  app.addHook('onRequest', async (request) => {
+    request.caller = { ...rightsOfRole('admin'), id: null, tenant: null, name: 'an admin' };
+  });
+  const actor = { name: 'another admin', credentialId: null, address: null };
+  app.addHook('onSend', async () => ledger.audit.append(actor, 1, { action: 'queues.change' }));
+  registerAudit(app, { ledger, clock: { now: () => 1 } });
+  const { body } = await app.inject({ url: '/v1/audit?format=ndjson' });
+  const actions = body
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).action);
+  expect(actions).toEqual(['audit.export']);
+});
 
 describe('every lookup leaves a row', () => {
   it('with caller, action and result', async () => {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { call } from '../../support/app/http-calls.ts';
 import { API_KEY, openApp, useApp } from '../../support/app/running-app.ts';
 import { signInWith } from '../../support/app/sessions.ts';
+import { holdSyncs } from '../../support/ledger/held-syncs.ts';
 import { openQueue } from '../../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, startRedis } from '../../support/redis/redis-server.ts';
 
@@ -14,11 +15,12 @@ const basic = (password: string) => ({ authorization: `Basic ${Buffer.from(`any:
 describe.skipIf(isRedisMissing())('the page at /queues', () => {
   let redis: RedisServer;
   let url = '';
+  let database = '';
   let end = async () => {};
   beforeAll(async () => {
     redis = await startRedis();
     const folder = mkdtempSync(join(tmpdir(), 'dawatch-queues-'));
-    const database = join(folder, 'ledger.db');
+    database = join(folder, 'ledger.db');
     const app = await openApp({ database, adminToken: ADMIN, redisUrl: redis.url });
     url = app.url;
     end = async () => {
@@ -90,6 +92,19 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
         detail: 'PUT /queues/api/queues/:queueName/pause',
       },
     ]);
+  });
+
+  it('changes nothing in Redis before the audit entry of the change is on the disk', async () => {
+    const queue = openQueue(redis, 'dawatch-submissions');
+    const syncs = holdSyncs(database);
+    const paused = get('/queues/api/queues/dawatch-submissions/pause', basic(ADMIN), 'PUT');
+    await vi.waitUntil(() => syncs.isHolding());
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(await queue.isPaused()).toBe(false);
+    syncs.release();
+    expect((await paused).status).toBe(200);
+    expect(await queue.isPaused()).toBe(true);
+    await queue.resume();
   });
 
   it('accepts the session of an admin, from its own pages and from the address bar', async () => {

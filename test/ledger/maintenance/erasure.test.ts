@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ErasureTarget } from '../../../src/domain/audit/personal-value.ts';
+import type { Submission } from '../../../src/domain/submission.ts';
 import { checkAudit } from '../../../src/ledger/access/audit-check.ts';
 import type { ErasureResult } from '../../../src/ledger/maintenance/erasure.ts';
 import { checkErased, isErased } from '../../../src/ledger/maintenance/erasure-check.ts';
@@ -266,4 +267,19 @@ it('an erasure that is interrupted has an entry for its start only, and is repea
   run.return(undefined as never);
   expect(ledger.audit.list({ limit: 1 }).entries).toMatchObject([{ action: 'data.erase', result: 'started' }]);
   expect(erase(ledger, ADA).erased.submissions).toBe(2);
+});
+
+it('a submission whose metadata was erased counts as unsynced until the erasure is on the disk', async () => {
+  const ledger = openLedger({ deferredSync: { onFailed: () => undefined } });
+  ledger.track([{ ...trackRequest('a'), metadata: { customer: 'acme' } }], 1);
+  await ledger.whenDurable();
+  const actor = { name: 'an admin', credentialId: null, address: null };
+  const target = { kind: 'metadata', key: 'customer', value: 'acme' } as const;
+  const run = ledger.erasure.run({ target, actor, now: () => 2 });
+  const found = () => ledger.submissions.get('a');
+  while (found()?.metadata) run.next();
+  expect(ledger.isUnsynced(found() as Submission)).toBe(true);
+  await ledger.whenDurable();
+  expect(ledger.isUnsynced(found() as Submission)).toBe(false);
+  for (const _ of run);
 });

@@ -300,6 +300,21 @@ describe('every event is delivered', () => {
     expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 0 }]);
   });
 
+  it('a stop does not wait beyond its limit for a disk that hangs, and nothing is sent', async () => {
+    const world = openDispatcher({
+      receive: () => delivered,
+      store: (store) => ({ ...store, whenDurable: () => new Promise<void>(() => undefined) }),
+    });
+    world.webhook('https://a.example');
+    world.finalize('s1');
+    await world.clock.advance(1);
+    const stopped = world.dispatcher.stop(50);
+    await world.clock.advance(50);
+    await stopped;
+    expect(world.sent).toEqual([]);
+    expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 0 }]);
+  });
+
   it('while the ledger cannot be written, a result is kept in memory and the event is not sent twice', async () => {
     const disk = { isFull: false };
     const world = openOnDisk(disk);

@@ -96,7 +96,8 @@ export function registerAudit(
     }
     if (request.method === 'HEAD') return reply.type(NDJSON).send(Readable.from([]) as never);
     audit.append(actorOf(request), clock.now(), { action: 'audit.export' });
-    return reply.type(NDJSON).send(Readable.from(linesOf(audit)) as never);
+    // Later entries may not be on the disk when they are read.
+    return reply.type(NDJSON).send(Readable.from(linesOf(audit, audit.head()?.seq ?? 0)) as never);
   });
 
   let isStopping = false;
@@ -119,17 +120,19 @@ function acceptsNdjson({ headers }: FastifyRequest): boolean {
 
 const READ_AT_ONCE = 500;
 
-/** Yields all entries, and serves other requests after each page. */
-async function* pagesOf(audit: AuditTrail): AsyncGenerator<StoredEntry[], void> {
+/** Yields all entries up to `last`, and serves other requests after each page. */
+async function* pagesOf(audit: AuditTrail, last = Number.MAX_SAFE_INTEGER): AsyncGenerator<StoredEntry[], void> {
   for (let page = audit.after(0, READ_AT_ONCE); page.length > 0; ) {
-    yield page;
+    yield page.filter(({ seq }) => seq <= last);
+    const { seq } = page.at(-1) as StoredEntry;
+    if (seq >= last) return;
     await setImmediate();
-    page = audit.after(page.at(-1)?.seq ?? 0, READ_AT_ONCE);
+    page = audit.after(seq, READ_AT_ONCE);
   }
 }
 
-async function* linesOf(audit: AuditTrail): AsyncGenerator<string, void> {
-  for await (const page of pagesOf(audit))
+async function* linesOf(audit: AuditTrail, last: number): AsyncGenerator<string, void> {
+  for await (const page of pagesOf(audit, last))
     yield page.map((entry) => `${JSON.stringify(toEntryBody(entry))}\n`).join('');
 }
 

@@ -28,6 +28,8 @@ export class LogSync {
   #running: PromiseWithResolvers<void> | undefined;
   /** The next sync. It covers the commits since the start of the running one. */
   #next: PromiseWithResolvers<void> | undefined;
+  /** Start of the sync in progress, in monotonic milliseconds. */
+  #startedAt = 0;
   #failure: unknown;
   #isClosed = false;
 
@@ -62,6 +64,11 @@ export class LogSync {
     return (this.#next ?? this.#running)?.promise;
   }
 
+  /** Start of the sync in progress, in milliseconds of `performance.now()`; undefined if there is none. */
+  get pendingSince(): number | undefined {
+    return this.#running && this.#startedAt;
+  }
+
   /** Syncs the remaining commits, and blocks until they are on the disk. Throws LedgerError. */
   close(): void {
     if (this.#isClosed) return;
@@ -80,6 +87,7 @@ export class LogSync {
   #start(): void {
     const running = this.#next;
     this.#running = running;
+    this.#startedAt = performance.now();
     this.#next = undefined;
     this.#slots.fdatasync(this.#fd, (error) => {
       if (this.#isClosed) closeSync(this.#fd);
