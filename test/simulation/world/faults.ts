@@ -101,6 +101,7 @@ export class Faults {
   heal(): void {
     this.isActive = false;
     for (const end of this.#ends.keys().toArray()) end();
+    void this.#deps.server.heal();
   }
 
   #cause(kind: FaultKind, random: Random): void {

@@ -102,9 +102,19 @@ export class SimulatedServer {
 
   /** Adds or removes the channel or the tenant `guest`. */
   async reload(): Promise<void> {
-    const { machine, disk, random, onDefect } = this.#deps;
-    if (random.chance(0.5)) this.#hasChannel = !this.#hasChannel;
+    if (this.#deps.random.chance(0.5)) this.#hasChannel = !this.#hasChannel;
     else this.#hasGuest = !this.#hasGuest;
+    await this.#applySettings();
+  }
+
+  /** Adds the channel, if it is missing: deliveries to it would wait for four days. */
+  async heal(): Promise<void> {
+    this.#hasChannel = true;
+    await this.#applySettings();
+  }
+
+  async #applySettings(): Promise<void> {
+    const { machine, disk, onDefect } = this.#deps;
     try {
       const result = await this.app?.reload({ name: 'SIGHUP', credentialId: null, address: null });
       if (result?.kind === 'refused' && machine.isAlive && !disk.isFull) onDefect(`reload refused: ${result.reason}`);
