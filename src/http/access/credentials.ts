@@ -20,7 +20,7 @@ import { sha256 } from './access.ts';
 
 /** The kind of a token with scopes of its own. */
 const SCOPED = 'scoped';
-const KINDS = [...ROLES, SCOPED];
+const PREFIXES = [...ROLES, SCOPED].map((kind) => `dawatch_${kind}_`);
 
 /** Returns a new token: 256 random bits after a prefix that secret scanners can recognize. `role` null: scopes of its own. */
 export function makeToken(role: Role | null): string {
@@ -29,7 +29,7 @@ export function makeToken(role: Role | null): string {
 
 /** Whether a secret has the prefix of a dawatch token. */
 export function isOwnToken(secret: string): boolean {
-  return KINDS.some((kind) => secret.startsWith(`dawatch_${kind}_`));
+  return PREFIXES.some((prefix) => secret.startsWith(prefix));
 }
 
 /** Whether a secret has the complete form of a dawatch token. */
