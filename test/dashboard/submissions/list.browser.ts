@@ -322,7 +322,7 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
       };
       await page.route(`**/v1/submissions/${prefix}*`, stop);
       await dialog.getByRole('button', { name: 'Cancel selected' }).click();
-      await main().getByText('20 submissions without an error').waitFor();
+      await main().getByText('20 submissions succeeded').waitFor();
       await main().getByText('40 selected', { exact: true }).waitFor();
       expect(await resultOf(`${prefix}159`).textContent()).toContain('Not sent.');
       await page.unroute(`**/v1/submissions/${prefix}*`, stop);
@@ -355,7 +355,7 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
       await page.unroute('**/v1/submissions/u1', refuse);
       await signIn(page, API_KEY);
       await expectShown(['u1', 'u2']);
-      await resultOf('u1').getByText('Refused, because you were signed out').waitFor();
+      await resultOf('u1').getByText('Refused because you were signed out').waitFor();
       await main().getByText('1 selected').waitFor();
       expect(await page.getByRole('row').filter({ hasText: 'tracking' }).count()).toBe(2);
     });
