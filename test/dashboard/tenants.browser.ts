@@ -7,6 +7,13 @@ import { openTenants, track } from '../support/app/tenants.ts';
 
 const browser = useBrowser();
 const main = (page: Page) => page.getByRole('main');
+const selectionOf = (page: Page) => page.getByRole('banner').getByRole('combobox', { name: 'Tenant' });
+/** Resolves when the page is loaded again. */
+async function selectNone(page: Page): Promise<void> {
+  await selectionOf(page).selectOption('None');
+  await page.waitForURL((url) => url.search === '');
+  await page.getByRole('button', { name: 'Sign out' }).waitFor();
+}
 const navigation = (page: Page) => page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents();
 
 describe.skipIf(SKIPPED)('the dashboard of a tenant', { timeout: TEST_MS }, () => {
@@ -36,7 +43,7 @@ describe.skipIf(SKIPPED)('the dashboard of a tenant', { timeout: TEST_MS }, () =
     }
     const own = await open(null);
     await own.getByText('Signed in as').waitFor();
-    expect(await own.getByRole('banner').getByText('Tenant').count()).toBe(0);
+    await expect.poll(() => selectionOf(own).inputValue()).toBe('');
   });
 
   it('shows only what belongs to the tenant', async () => {
@@ -58,6 +65,52 @@ describe.skipIf(SKIPPED)('the dashboard of a tenant', { timeout: TEST_MS }, () =
     expect(await main(page).getByText('in the settings').count()).toBe(0);
     const own = await open(null);
     await expect.poll(() => navigation(own)).toContain('Users');
+  });
+
+  it('lets an admin without a tenant select one, whose data alone it shows, with the live feed', async () => {
+    const page = await open(null);
+    await track(app.client(null), 'of-none');
+    await track(app.client('acme'), 'of-acme');
+    await goTo(page, 'submissions');
+    const ids = () => main(page).locator('tbody').getByRole('link').allTextContents();
+    await expect.poll(ids).toEqual(['of-none']);
+    const selection = selectionOf(page);
+    await selection.selectOption('acme');
+    await expect.poll(ids).toEqual(['of-acme']);
+    expect(page.url()).toContain('?tenant=acme#/submissions');
+    expect(await navigation(page)).not.toContain('Users');
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.reload();
+    await expect.poll(ids).toEqual(['of-acme']);
+    await main(page).getByRole('link', { name: 'of-acme' }).click();
+    await main(page).getByRole('button', { name: 'Cancel tracking' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel tracking' }).click();
+    await main(page).getByText('Cancelled.', { exact: true }).waitFor();
+    await selectNone(page);
+    await goTo(page, 'submissions');
+    await expect.poll(ids).toEqual(['of-none']);
+    expect(new URL(page.url()).search).toBe('');
+  });
+
+  it('reports a tenant in the address that does not exist or that the session may not select', async () => {
+    const page = await browser.open(`${app.url}/?tenant=nobody`);
+    await signIn(page, app.client(null).token);
+    await goTo(page, 'submissions');
+    await main(page).getByText('there is no tenant nobody').waitFor();
+    await selectNone(page);
+    await goTo(page, 'submissions');
+    await expect.poll(() => main(page).locator('tbody').getByRole('link').count()).toBeGreaterThan(0);
+
+    const other = await browser.open(`${app.url}/?tenant=globex`);
+    await signIn(other, app.client('acme').token);
+    await goTo(other, 'submissions');
+    await main(other).getByText('this credential belongs to the tenant acme').waitFor();
+    expect(await selectionOf(other).count()).toBe(0);
+
+    const operator = await browser.open(`${app.url}/?tenant=${encodeURIComponent('ä b')}`);
+    await signIn(operator, app.client(null, 'operator').token);
+    await goTo(operator, 'submissions');
+    await main(operator).getByText('must be one name of a tenant').waitFor();
   });
 
   it('lists and creates the tokens of the tenant; without a tenant, the list names the tenant of each', async () => {

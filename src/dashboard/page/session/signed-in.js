@@ -12,15 +12,20 @@ import { html } from '../parts/html.js';
 import { Empty } from '../parts/parts.js';
 import { hrefTo, useRoute } from '../router.js';
 import { maySeeSubmissions } from './access.js';
+import { maySelectTenant, tenantInAddress } from './tenant.js';
 
 /** @typedef {{ session: import('../data/context.js').Session, signOut: () => void, onEnded: (reason: string) => void }} Props */
 
 /** The frame of every page. @param {Props} props */
-export function SignedIn({ session, signOut, onEnded }) {
+export function SignedIn({ session: own, signOut, onEnded }) {
+  const selected = tenantInAddress();
+  // The server refuses a selection that the session may not make.
+  const session = useMemo(() => ({ ...own, tenant: own.tenant ?? selected ?? null }), [own]);
   const [announce, announcements] = useAnnouncer();
   const isLeaving = useRef(false);
   const dashboard = useMemo(() => {
-    const api = new Api({ onRefused: () => isLeaving.current || onEnded('The session has ended. Sign in again.') });
+    const onRefused = () => isLeaving.current || onEnded('The session has ended. Sign in again.');
+    const api = new Api({ tenant: selected, onRefused });
     return { api, session, announce, feed: new Feed(api) };
   }, [session, announce, onEnded]);
   const leave = () => {
@@ -60,7 +65,7 @@ export function SignedIn({ session, signOut, onEnded }) {
   return html`<${DashboardContext.Provider} value=${dashboard}>
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <div class="frame">
-      <${Header} pages=${allowed} page=${page} place=${place} signOut=${leave} showShortcuts=${showShortcuts} />
+      <${Header} pages=${allowed} page=${page} place=${place} maySelectTenant=${maySelectTenant(own)} signOut=${leave} showShortcuts=${showShortcuts} />
       <div class="content">
         ${hasFeed && html`<${Disconnected} />`}
         ${hasFeed && html`<${AlertBanner} />`}
