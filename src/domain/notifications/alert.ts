@@ -134,8 +134,9 @@ export type AlertFacts = {
   }[];
   waiting: number;
   /** Dead letters of destinations that are not disabled, except those of alerts. */
-  dead: { receiver: string; count: number }[];
-  disabled: { id: string; reason: DisabledReason; since: number }[];
+  dead: { receiver: string; description: string | null; count: number }[];
+  /** `description`: as its owner named the webhook; null or empty: it has none. */
+  disabled: { id: string; description: string | null; reason: DisabledReason; since: number }[];
   /** Bytes of the ledger's write-ahead log. */
   walBytes: number;
   objectives: readonly ObjectiveStatus[];

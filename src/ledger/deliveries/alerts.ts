@@ -54,7 +54,7 @@ export class Alerts {
       waiting: this.#db.value<number>(WAITING, times) ?? 0,
       dead: this.#db.rows(DEAD_LETTERS, times),
       disabled: this.#db.rows(
-        `SELECT webhook_id AS id, disabled_reason AS reason, updated_at AS since
+        `SELECT webhook_id AS id, description, disabled_reason AS reason, updated_at AS since
          FROM webhooks WHERE disabled_reason IN ('gone', 'failing')`,
       ),
       walBytes: this.#stats.bytes().wal,
@@ -228,6 +228,7 @@ const WAITING = `
  */
 const DEAD_LETTERS = `
   SELECT CASE WHEN d.destination LIKE 'callback:%' THEN 'webhook:callbacks' ELSE d.destination END AS receiver,
+         (SELECT description FROM webhooks WHERE 'webhook:' || webhook_id = d.destination) AS description,
          count(*) AS count
   FROM deliveries d JOIN outbox o ON o.seq = d.event
   WHERE d.state = 'dead' AND d.ended_at >= @deadSince AND d.dead_reason <> 'endpoint_disabled'

@@ -99,15 +99,22 @@ function ofObjective(status: ObjectiveStatus, open: AlertFacts['open']): AlertCo
   return [{ rule, subject, summary, count: bad }];
 }
 
-function ofDeadLetters({ receiver, count }: AlertFacts['dead'][number]): AlertCondition {
-  const summary = `${deliveries(count)} to ${receiver} became ${count === 1 ? 'a dead letter' : 'dead letters'} and can be replayed`;
+function ofDeadLetters({ receiver, description, count }: AlertFacts['dead'][number]): AlertCondition {
+  const [kind, name = ''] = receiver.split(/:(.*)/s);
+  const to = kind === 'webhook' ? webhookName(name, description) : `the channel ${name}`;
+  const summary = `${deliveries(count)} to ${to} became ${count === 1 ? 'a dead letter' : 'dead letters'} and can be replayed`;
   return { rule: AlertRule.deadLetters, subject: receiver, summary, count };
 }
 
-function ofDisabled({ id, reason, since }: AlertFacts['disabled'][number]): AlertCondition {
+function ofDisabled({ id, description, reason, since }: AlertFacts['disabled'][number]): AlertCondition {
   const cause = reason === 'gone' ? 'its receiver responded with 410 Gone' : 'all its deliveries failed for too long';
-  const summary = `The webhook ${id} was disabled: ${cause}`;
+  const name = webhookName(id, description);
+  const summary = `${name[0]?.toUpperCase()}${name.slice(1)} was disabled: ${cause}`;
   return { rule: AlertRule.webhookDisabled, subject: `webhook:${id}`, summary, count: null, since };
+}
+
+function webhookName(id: string, description: string | null): string {
+  return description ? `the webhook ${description} (${id})` : `the webhook ${id}`;
 }
 
 function deliveries(count: number): string {

@@ -254,7 +254,10 @@ describe('the facts', () => {
     const query = { upstreams: [], failuresSince: 0, deadSince: 30, waitingBefore: 15, ...NO_OBJECTIVES };
     expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 1, dead: [] });
     ledger.deliveries.expireUnconfigured('channel:ops', 1_000, 30);
-    expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 0, dead: [{ receiver: 'channel:ops', count: 1 }] });
+    expect(ledger.alerts.facts(query)).toMatchObject({
+      waiting: 0,
+      dead: [{ receiver: 'channel:ops', description: null, count: 1 }],
+    });
     expect(ledger.alerts.facts({ ...query, deadSince: 31 })).toMatchObject({ dead: [] });
   });
 
@@ -285,7 +288,11 @@ describe('the facts', () => {
     const ledger = openLedger();
     ledger.webhooks.ensureCallbacks(() => ({ secret: 'x', publicKey: null }), 0);
     const webhook = { url: 'https://a', types: ['*'], metadata: null, description: '', signature: 'v1' as const };
-    const on = ledger.webhooks.create({ ...webhook, enabled: true }, { secret: 'x', publicKey: null }, 0).id;
+    const on = ledger.webhooks.create(
+      { ...webhook, description: 'billing', enabled: true },
+      { secret: 'x', publicKey: null },
+      0,
+    ).id;
     const off = ledger.webhooks.create({ ...webhook, enabled: false }, { secret: 'x', publicKey: null }, 0).id;
     ledger.track(
       ['1', '2'].map((id) => trackRequest(id, { callbackUrl: `https://c${id}.example` })),
@@ -298,8 +305,8 @@ describe('the facts', () => {
     expect(facts(ledger, 0)).toMatchObject({
       waiting: 0,
       dead: expect.arrayContaining([
-        { receiver: 'webhook:callbacks', count: 2 },
-        { receiver: `webhook:${on}`, count: 2 },
+        { receiver: 'webhook:callbacks', description: null, count: 2 },
+        { receiver: `webhook:${on}`, description: 'billing', count: 2 },
       ]),
       disabled: [],
     });

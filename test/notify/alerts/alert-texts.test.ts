@@ -90,12 +90,12 @@ const TEXTS: Record<AlertRule, { holds: [facts: Partial<AlertFacts>, sentence: s
   dead_letters: {
     holds: [
       [
-        { dead: [{ receiver: 'webhook:wh_1', count: 1 }] },
-        '1 delivery to webhook:wh_1 became a dead letter and can be replayed',
+        { dead: [{ receiver: 'webhook:wh_1', description: '', count: 1 }] },
+        '1 delivery to the webhook wh_1 became a dead letter and can be replayed',
       ],
       [
-        { dead: [{ receiver: 'webhook:wh_1', count: 4 }] },
-        '4 deliveries to webhook:wh_1 became dead letters and can be replayed',
+        { dead: [{ receiver: 'webhook:wh_1', description: 'billing', count: 4 }] },
+        '4 deliveries to the webhook billing (wh_1) became dead letters and can be replayed',
       ],
     ],
     over: 'The dead letters of webhook:wh_1 were replayed or are older than a day, or the destination was disabled or deleted',
@@ -103,12 +103,12 @@ const TEXTS: Record<AlertRule, { holds: [facts: Partial<AlertFacts>, sentence: s
   webhook_disabled: {
     holds: [
       [
-        { disabled: [{ id: 'wh_1', reason: 'gone', since: 0 }] },
+        { disabled: [{ id: 'wh_1', description: null, reason: 'gone', since: 0 }] },
         'The webhook wh_1 was disabled: its receiver responded with 410 Gone',
       ],
       [
-        { disabled: [{ id: 'wh_1', reason: 'failing', since: 0 }] },
-        'The webhook wh_1 was disabled: all its deliveries failed for too long',
+        { disabled: [{ id: 'wh_1', description: 'billing', reason: 'failing', since: 0 }] },
+        'The webhook billing (wh_1) was disabled: all its deliveries failed for too long',
       ],
     ],
     over: 'The webhook wh_1 was enabled again, deleted, or disabled by an operator',

@@ -41,10 +41,14 @@ describe('the rules', () => {
     ],
     ['few waiting deliveries', { waiting: 9 }, []],
     ['many waiting deliveries', { waiting: 10 }, ['backlog all 10']],
-    ['dead letters', { dead: [{ receiver: 'webhook:wh_1', count: 1 }] }, ['dead_letters webhook:wh_1 1']],
+    [
+      'dead letters',
+      { dead: [{ receiver: 'webhook:wh_1', description: null, count: 1 }] },
+      ['dead_letters webhook:wh_1 1'],
+    ],
     [
       'a disabled webhook',
-      { disabled: [{ id: 'wh_1', reason: 'gone', since: 0 }] },
+      { disabled: [{ id: 'wh_1', description: null, reason: 'gone', since: 0 }] },
       ['webhook_disabled webhook:wh_1 null'],
     ],
     ['an error budget that is spent too fast', { objectives: [late] }, ['error_budget default 20']],
@@ -62,6 +66,12 @@ describe('the rules', () => {
   ])('%s', (_name, facts, expected) => {
     const conditions = conditionsOf({ ...QUIET, ...facts }, THRESHOLDS);
     expect(conditions.map(({ rule, subject, count }) => `${rule} ${subject} ${count}`)).toEqual(expected);
+  });
+
+  it('name a channel with dead letters as a channel', () => {
+    const dead = [{ receiver: 'channel:ops', description: null, count: 2 }];
+    const [condition] = conditionsOf({ ...QUIET, dead }, THRESHOLDS);
+    expect(condition?.summary).toBe('2 deliveries to the channel ops became dead letters and can be replayed');
   });
 });
 
