@@ -36,6 +36,16 @@ describe.skipIf(SKIPPED)('the banner of alerts', { timeout: TEST_MS }, () => {
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
   });
 
+  it('leaves most of a phone to the page', async () => {
+    const page = await browser.open(app.url);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await post(app.url, { submission_id: randomUUID() });
+    await signIn(page, ADMIN_TOKEN);
+    const banner = page.getByRole('region', { name: 'Alerts', exact: true });
+    await banner.getByText(TEXT).waitFor();
+    expect((await banner.boundingBox())?.height).toBeLessThan(844 / 8);
+  });
+
   it('folds an acknowledged alert, and shows it again when that is withdrawn', async () => {
     const page = await browser.open(app.url);
     await signIn(page, ADMIN_TOKEN);
