@@ -44,9 +44,13 @@ type Failure = { status: number; detail: string; headers?: Record<string, string
 
 /** Creates a webhook whose receiver sends these responses. */
 async function webhook(...responses: { status?: number }[]) {
+  return describedWebhook('', ...responses);
+}
+
+async function describedWebhook(description: string, ...responses: { status?: number }[]) {
   const receiver = await openReceiver(responses.length > 0 ? responses : {});
   const of = randomUUID();
-  const { id } = await app.create({ url: receiver.url, metadata: { of } });
+  const { id } = await app.create({ url: receiver.url, metadata: { of }, description });
   const cancel = (...ids: string[]) => app.cancelled(ids, { metadata: { of } });
   return { receiver, id, cancel };
 }
@@ -320,6 +324,19 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
     await page.getByRole('alert').getByText('is not an event type').waitFor();
     await page.getByRole('link', { name: 'Clear filters' }).click();
     await rowOf(page, two).filter({ hasText: id }).waitFor();
+  });
+
+  it('name the webhook by its description, and by its id without one', async () => {
+    const [named, unnamed] = [await describedWebhook('Orders of the shop'), await webhook()];
+    const [ofNamed, ofUnnamed] = [randomUUID(), randomUUID()];
+    await named.cancel(ofNamed);
+    await unnamed.cancel(ofUnnamed);
+    const page = await open('deliveries');
+    const rowOf = (id: string) => main(page).getByRole('row').filter({ hasText: id });
+    await rowOf(ofUnnamed).getByRole('link', { name: unnamed.id }).waitFor();
+    await rowOf(ofNamed).getByRole('link', { name: 'Orders of the shop' }).click();
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await expect.poll(() => page.url()).toContain(`#/webhooks/${named.id}`);
   });
 
   it('are not shown for a wrong name in the address, and have several values of one', async () => {

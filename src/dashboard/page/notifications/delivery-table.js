@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { useDashboard } from '../data/context.js';
 import { useLoad } from '../data/use-load.js';
 import { html } from '../parts/html.js';
@@ -22,6 +22,7 @@ const REASONS = {
 export function DeliveryTable({ deliveries, caption, hidden: hiddenHere = [], onReplayed }) {
   const { session } = useDashboard();
   const hidden = mayChangeNotifications(session) ? hiddenHere : [...hiddenHere, 'action'];
+  const names = useWebhookNames(hidden.includes('destination') ? [] : deliveries.map(({ destination }) => destination));
   return html`<div class="wide" tabindex="0" role="region" aria-label=${caption}>
     <table>
       <caption>${caption}</caption>
@@ -38,14 +39,14 @@ export function DeliveryTable({ deliveries, caption, hidden: hiddenHere = [], on
         </tr>
       </thead>
       <tbody>
-        ${deliveries.map((one) => html`<${Row} key=${one.id} one=${one} hidden=${hidden} onReplayed=${onReplayed} />`)}
+        ${deliveries.map((one) => html`<${Row} key=${one.id} one=${one} hidden=${hidden} names=${names} onReplayed=${onReplayed} />`)}
       </tbody>
     </table>
   </div>`;
 }
 
-/** @param {{ one: any, hidden: readonly string[], onReplayed: () => void }} props */
-function Row({ one, hidden, onReplayed }) {
+/** @param {{ one: any, hidden: readonly string[], names: ReadonlyMap<string, string>, onReplayed: () => void }} props */
+function Row({ one, hidden, names, onReplayed }) {
   const { api } = useDashboard();
   const [isOpen, setIsOpen] = useState(false);
   const isWaiting = one.state === 'waiting';
@@ -64,7 +65,7 @@ function Row({ one, hidden, onReplayed }) {
       <td data-title="State"><${Badge} state=${one.state} />${reason && html` <span class="muted">${reason}</span>`}</td>
       <td data-title="Event">${one.event_type}</td>
       ${!hidden.includes('submission') && html`<td data-title="Submission"><${SubmissionLink} id=${one.submission_id} /></td>`}
-      ${!hidden.includes('destination') && html`<td data-title="To"><${Destination} to=${one.destination} /></td>`}
+      ${!hidden.includes('destination') && html`<td data-title="To"><${Destination} to=${one.destination} names=${names} /></td>`}
       <td class="number secondary">${one.attempts_made}</td>
       <td data-title=${isWaiting ? 'Next attempt' : 'Ended'}>${isWaiting && html`<span class="muted">next </span>`}<${Time} at=${isWaiting ? one.next_at : one.ended_at} /></td>
       ${
@@ -87,11 +88,35 @@ function SubmissionLink({ id }) {
   return html`<a class="id" href=${hrefTo('submissions', id)}>${id}</a>`;
 }
 
-/** webhook:<id>, channel:<name>, or callback:<origin>. @param {{ to: string }} props */
-function Destination({ to }) {
+/**
+ * Descriptions of webhooks by their ids, of those that have one, among the newest hundred. Loaded again for other destinations.
+ * @param {readonly string[]} destinations
+ */
+function useWebhookNames(destinations) {
+  const { api } = useDashboard();
+  const shown = [...new Set(destinations)].sort().join(' ');
+  const load = async (/** @type {AbortSignal} */ signal) =>
+    shown ? api.get('v1/webhooks?limit=100', { signal }) : undefined;
+  const { data } = useLoad(load, 'names', shown);
+  return useMemo(
+    () =>
+      new Map(
+        (data?.webhooks ?? [])
+          .filter((/** @type {any} */ { description }) => description !== '')
+          .map((/** @type {any} */ { id, description }) => [id, description]),
+      ),
+    [data],
+  );
+}
+
+/** webhook:<id>, channel:<name>, or callback:<origin>. @param {{ to: string, names: ReadonlyMap<string, string> }} props */
+function Destination({ to, names }) {
   const webhook = /^webhook:(.+)$/.exec(to)?.[1];
   const href = webhook ? hrefTo('webhooks', webhook) : hrefTo('deliveries', undefined, { destination: to });
-  return html`<a class="id" href=${href}>${webhook ?? to}</a>`;
+  const name = webhook && names.get(webhook);
+  return name
+    ? html`<a href=${href} title=${webhook}>${name}</a>`
+    : html`<a class="id" href=${href}>${webhook ?? to}</a>`;
 }
 
 /** The body that was sent, and the result of each attempt. @param {{ id: number, version: string }} props `version`: changes when there are new ones */
