@@ -91,7 +91,11 @@ try {
   const enough = new AbortController();
   const submitting = submit(enough.signal);
   await setTimeout((HOUR_MS / SPEED) * 0.9);
-  await client.webhooks.create({ url: `${receiverUrl}/shop`, types: ['submission.failing', 'submission.failed'] });
+  await client.webhooks.create({
+    url: `${receiverUrl}/shop`,
+    types: ['submission.failing', 'submission.failed'],
+    description: 'Shop',
+  });
   await setTimeout((HOUR_MS / SPEED) * 0.1);
   const page = await browser.newPage({ viewport: OVERVIEW });
   await page.goto(app.url);
