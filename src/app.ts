@@ -17,7 +17,7 @@ import type { TracerSettings } from './platform/tracing/tracer.ts';
 import { VERSION } from './platform/version.ts';
 import { withTimeout } from './platform/with-timeout.ts';
 import type { WatcherListener } from './watch/listeners.ts';
-import { ON_DEMAND_WAIT_MS } from './watch/poll-turns.ts';
+import { ON_DEMAND_WAIT_MS } from './watch/on-demand-polls.ts';
 import { openLedger } from './wiring/ledger.ts';
 import { redisOf } from './wiring/redis.ts';
 import { auditReload, SettingsReload, type SettingsSource } from './wiring/reload.ts';
