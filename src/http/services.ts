@@ -7,7 +7,7 @@ import { type TrackBody, type TrackContext, toTrackRequests } from '../domain/tr
 import { toOptionsPatch, type UpdateBody } from '../domain/tracking/update-request.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { OpenQuota } from '../ledger/submissions/open-quota.ts';
-import type { UpstreamPool } from '../upstream/pool.ts';
+import type { UpstreamClient } from '../upstream/client.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
 import type { CachedLookup } from '../watch/cached-lookup.ts';
 import type { Watcher } from '../watch/watcher.ts';
@@ -77,12 +77,12 @@ export function trackerOf(deps: {
 export type Users = Omit<ReturnType<typeof usersOf>, 'useBearer'>;
 
 /** Looks up users at the upstream `default`; tokens of callers are forwarded to no other. */
-export function usersOf(config: Config, pool: UpstreamPool | undefined) {
+export function usersOf(config: Config, client: UpstreamClient | undefined) {
   const { bearer, users } = config.upstreams.default;
   refuseOwnBearer(config);
   const failure = { kind: 'failure', reason: 'network', detail: 'no upstream is named default' } as const;
   const lookups = new UpstreamUsers({
-    pool: pool ?? { get: async () => failure },
+    client: client ?? { get: async () => failure },
     bearer,
     getPath: users.get_path,
     listPath: users.list_path,
