@@ -31,6 +31,7 @@ export type TrackRequestResult =
   | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
   | { kind: 'conflict'; field: string; submission: Submission }
   | { kind: 'invalid'; field: string; reason: string };
+
 /** Returns the result for a client: a refusal names the place of its cause in the body. */
 export function trackResultOf(
   { fieldOf }: Extract<TrackRequests, { kind: 'requests' }>,
