@@ -17,6 +17,8 @@ const RETIRED: Record<string, string> = {
   answer: 'response, observation or result',
   answers: 'responses, observations or results',
   answered: 'response, observation or result',
+  said: 'message',
+  away: 'disconnected',
   seat: 'schedule',
   sooner: 'reschedule',
   brain: 'policy',

@@ -17,7 +17,7 @@ import type { TracerSettings } from './platform/tracing/tracer.ts';
 import { VERSION } from './platform/version.ts';
 import { withTimeout } from './platform/with-timeout.ts';
 import type { WatcherListener } from './watch/listeners.ts';
-import { ON_DEMAND_WAIT_MS } from './watch/poll-turns.ts';
+import { ON_DEMAND_WAIT_MS } from './watch/on-demand-polls.ts';
 import { openLedger } from './wiring/ledger.ts';
 import { redisOf } from './wiring/redis.ts';
 import { auditReload, SettingsReload, type SettingsSource } from './wiring/reload.ts';
@@ -29,7 +29,7 @@ import {
   budgetOf,
   createClient,
   createSubmitters,
-  createUserPool,
+  createUserClient,
   leaseMsOf,
   type UsableUpstream,
   upstreamClientFor,
@@ -98,8 +98,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
     opened.push(() => traces?.tracer.close(leftMs()));
     const clients = new Map(upstreams.map(([name, upstream]) => [name, createClient(upstream, clock)]));
     opened.push(() => Promise.all([...clients.values()].map((client) => client.close())));
-    const userPool = createUserPool(config.upstreams.default, clock);
-    opened.push(() => userPool?.close());
+    const userClient = createUserClient(config.upstreams.default, clock);
+    opened.push(() => userClient?.close());
     const submitters = createSubmitters(upstreams, clock);
     opened.push(() => Promise.all([...submitters.values()].map(({ submitter }) => submitter.close())));
     const local = createLocalEngine({
@@ -124,7 +124,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     await tenants.start(parts, watcher);
     opened.push(() => tenants.close(leftMs));
 
-    const users = usersOf(config, userPool);
+    const users = usersOf(config, userClient);
     const settings = new SettingsReload({
       process: 'server',
       config,

@@ -1,5 +1,5 @@
 import type { UpstreamConfig } from '../config/schema.ts';
-import { UpstreamPool } from '../upstream/pool.ts';
+import { UpstreamClient } from '../upstream/client.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { settingName } from './settings.ts';
@@ -15,12 +15,12 @@ export async function checkBearer(
   const about = 'users.default';
   const bearer = settingName('upstreams.default.bearer');
   const timeoutMs = Math.min(limitMs, upstream.timeout_s * 1_000);
-  const pool = new UpstreamPool({ url: upstream.url, connections: 1, timeoutMs, now: Date.now });
-  const close = () => void pool.close();
+  const client = new UpstreamClient({ url: upstream.url, connections: 1, timeoutMs, now: Date.now });
+  const close = () => void client.close();
   signal.addEventListener('abort', close, { once: true });
   try {
     const users = new UpstreamUsers({
-      pool,
+      client,
       bearer: upstream.bearer,
       getPath: upstream.users.get_path,
       listPath: upstream.users.list_path,
@@ -35,6 +35,6 @@ export async function checkBearer(
     return [warning(about, `user lookups do not work: ${detail}`, advice)];
   } finally {
     signal.removeEventListener('abort', close);
-    await pool.close();
+    await client.close();
   }
 }

@@ -79,7 +79,7 @@ export type TrackRequest = {
   metadata: Record<string, unknown> | null;
   /** Receives the events of this submission, in addition to the webhooks. */
   callbackUrl: string | null;
-  /** The time that `graceEndsAt` and `stuckAt` are counted from, shortly before the commit; absent: the time of the commit. */
+  /** When the request was validated, shortly before the commit; absent: at the commit. See limitsFrom. */
   requestedAt?: number;
   /** Whether the submission is tracked again if it has ended with a status other than finalized. */
   retrack?: boolean;

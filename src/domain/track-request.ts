@@ -141,7 +141,8 @@ export type TrackBody = z.output<typeof trackBodySchema>;
 
 type TrackDefaults = { deadlineMs: number; unknownGraceMs: number; stuckAfterMs: number };
 
-type TrackContext = {
+/** What the requests of a body depend on besides the body. */
+export type TrackContext = {
   now: number;
   defaults: TrackDefaults;
   hasUpstream: (name: string) => boolean;
@@ -149,6 +150,8 @@ type TrackContext = {
   refusalOf: (url: string) => string | undefined;
   /** The number of the client's credential; null for a request that did not come over HTTP. */
   credential: number | null;
+  /** Whether trace contexts are stored. Without tracing they have no use. */
+  isTraced: boolean;
 };
 
 /** `field`: the invalid field, as a JSON pointer into the body without its first slash. */
@@ -218,7 +221,9 @@ function toRequestOptions(options: Options, context: TrackContext): Omit<TrackRe
   if (wrongTime) return invalid(wrongTime.field, wrongTime.reason);
   const refusal = callback_url === undefined ? undefined : context.refusalOf(callback_url);
   if (refusal !== undefined) return invalid('callback_url', refusal);
-  const trackedAt = options.tracked_at === undefined ? undefined : Math.min(Date.parse(options.tracked_at), now);
+  const begin = options.tracked_at === undefined ? now : Date.parse(options.tracked_at);
+  // The ledger sets the time of the commit, which may be seconds later than `now`.
+  const trackedAt = begin < now ? begin : undefined;
   const from = trackedAt ?? now;
   return {
     upstream,
@@ -230,8 +235,9 @@ function toRequestOptions(options: Options, context: TrackContext): Omit<TrackRe
     retrack: options.retrack ?? false,
     named: TRACK_OPTIONS.filter((option) => options[option] !== undefined),
     credential: context.credential,
-    ...(trackedAt === undefined ? { requestedAt: now } : { trackedAt }),
-    traceparent: options.traceparent,
+    requestedAt: now,
+    ...(trackedAt !== undefined && { trackedAt }),
+    traceparent: context.isTraced ? options.traceparent : undefined,
   };
 }
 

@@ -11,10 +11,9 @@ import type { Rights } from '../domain/access/scopes.ts';
 import type { Actor } from '../domain/audit/actions.ts';
 import type { Subscription } from '../domain/notifications/subscription.ts';
 import { CONFIGURED_CREDENTIALS, type Submission } from '../domain/submission.ts';
-import type { TrackBody } from '../domain/track-request.ts';
+import type { TrackRequests } from '../domain/track-request.ts';
 import type { RedisHealth } from '../engines/bullmq/redis-link.ts';
 import type { Outbox } from '../ledger/events/outbox.ts';
-import type { Ledger } from '../ledger/ledger.ts';
 import type { TrackResult, UpdateResult } from '../watch/ports.ts';
 import type { Watcher } from '../watch/watcher.ts';
 
@@ -27,19 +26,34 @@ export type TypedServer = FastifyInstance<
   ZodTypeProvider
 >;
 
-/** A request to track, and the number of its credential. */
-export type TrackCall = { body: TrackBody; credential: number | null };
-/** A call that waits for the ledger, with the tracker and the ledger of its tenant. */
-export type QueuedCall = TrackCall & {
-  tracker: { trackBatch(calls: readonly TrackCall[]): TrackRequestResult[] };
-  ledger: Pick<Ledger, 'whenDurable'>;
-};
-
 /** `field`: place of the cause in the body, as a JSON pointer without its first slash. */
 export type TrackRequestResult =
   | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
   | { kind: 'conflict'; field: string; submission: Submission }
   | { kind: 'invalid'; field: string; reason: string };
+
+/** Returns the result for a client: a refusal names the place of its cause in the body. */
+export function trackResultOf(
+  { fieldOf }: Extract<TrackRequests, { kind: 'requests' }>,
+  result: TrackResult,
+): TrackRequestResult {
+  switch (result.kind) {
+    case 'tracked':
+    case 'over_quota':
+      return result;
+    case 'conflict': {
+      const { index, submission } = result;
+      return { kind: 'conflict', field: fieldOf(index, 'submission_id'), submission };
+    }
+    case 'late': {
+      const reason = 'the deadline is not in the future';
+      return { kind: 'invalid', field: fieldOf(result.index, 'deadline'), reason };
+    }
+    default:
+      return result satisfies never;
+  }
+}
+
 /** Undefined: the id was never tracked. */
 export type UpdateRequestResult = UpdateResult | { kind: 'invalid'; field: string; reason: string } | undefined;
 

@@ -24,7 +24,7 @@ import { handleUnroutedMethods } from './methods.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { countRequests, registerMetrics } from './metrics/route.ts';
 import { addDocumentation } from './openapi/documentation.ts';
-import type { Credentials, QueuedCall, Readiness, Reload, TrackRequestResult } from './ports.ts';
+import type { Credentials, Readiness, Reload } from './ports.ts';
 import { registerProblems, sendUnroutable } from './problems.ts';
 import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreadable } from './protocol.ts';
 import { parseQuery } from './query.ts';
@@ -170,10 +170,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   );
   app.addHook('preClose', async () => tenants.endRequests());
 
-  const admission = new Admission<QueuedCall, TrackRequestResult>({
-    processBatch: (calls) => calls[0]?.tracker.trackBatch(calls) ?? [],
-    isOfBatch: (call, first) => call.tracker === first.tracker,
-    whenDurable: ({ ledger: own }) => own.whenDurable(),
+  const admission = new Admission({
     maxWaitMs: limits.tracking_wait_s * 1_000,
     maxHeldOpen: limits.held_open,
     onShed: metrics.counters.shed,

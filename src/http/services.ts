@@ -3,19 +3,18 @@ import { StartError } from '../config/start-error.ts';
 import type { Actor } from '../domain/audit/actions.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
-import { type TrackBody, type TrackRequests, toTrackRequests } from '../domain/track-request.ts';
+import { type TrackBody, type TrackContext, toTrackRequests } from '../domain/track-request.ts';
 import { toOptionsPatch, type UpdateBody } from '../domain/tracking/update-request.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { OpenQuota } from '../ledger/submissions/open-quota.ts';
-import type { UpstreamPool } from '../upstream/pool.ts';
+import type { UpstreamClient } from '../upstream/client.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
 import type { CachedLookup } from '../watch/cached-lookup.ts';
-import type { TrackResult } from '../watch/ports.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { isOwnToken } from './access/credentials.ts';
 import type { EventFeed } from './feed/event-feed.ts';
 import type { RollingHour } from './metrics/rolling-hour.ts';
-import type { ChannelDescription, TrackCall, TrackRequestResult, UpdateRequestResult } from './ports.ts';
+import { type ChannelDescription, type TrackRequestResult, trackResultOf, type UpdateRequestResult } from './ports.ts';
 
 /** The services of the routes, for one tenant or for data without a tenant. */
 export type Services = {
@@ -37,7 +36,7 @@ export type Services = {
 
 export type Tracker = ReturnType<typeof trackerOf>;
 
-/** Validates requests to track and passes them to the watcher. */
+/** Tracks single requests, which wait in no queue, and changes options. */
 export function trackerOf(deps: {
   config: Config;
   watcher: Watcher;
@@ -47,69 +46,43 @@ export function trackerOf(deps: {
   quota: Pick<OpenQuota, 'hold'>;
   isTraced: boolean;
 }) {
-  const { config, watcher, clock, refusalOf, quota } = deps;
-  const defaults = {
-    deadlineMs: config.submissions.deadline_s * 1_000,
-    unknownGraceMs: config.submissions.unknown_grace_s * 1_000,
-    stuckAfterMs: config.submissions.stuck_after_s * 1_000,
+  const { config, watcher, clock, refusalOf, quota, isTraced } = deps;
+  const context: Omit<TrackContext, 'now' | 'credential'> = {
+    defaults: {
+      deadlineMs: config.submissions.deadline_s * 1_000,
+      unknownGraceMs: config.submissions.unknown_grace_s * 1_000,
+      stuckAfterMs: config.submissions.stuck_after_s * 1_000,
+    },
+    hasUpstream: (name) => watcher.hasUpstream(name),
+    refusalOf,
+    isTraced,
   };
-  const hasUpstream = (name: string) => watcher.hasUpstream(name);
-  // Without tracing, a stored trace context has no use.
-  const storable = (body: TrackBody) =>
-    deps.isTraced || body.traceparent === undefined ? body : { ...body, traceparent: undefined };
-  const requestsOf = ({ body, credential }: TrackCall) =>
-    toTrackRequests(storable(body), { now: clock.now(), defaults, hasUpstream, refusalOf, credential });
   return {
+    /** For toTrackRequests. */
+    context,
     /** Reserves a place in the quota for a submission whose id is not known yet; see OpenQuota. */
     hold: () => quota.hold(),
     /** `credential`: the number of the credential; null for a request that did not come over HTTP. */
     track(body: TrackBody, credential: number | null = null): TrackRequestResult {
-      const parsed = requestsOf({ body, credential });
-      return parsed.kind === 'invalid' ? parsed : located(parsed, watcher.track(parsed.requests));
+      const parsed = toTrackRequests(body, { ...context, now: clock.now(), credential });
+      return parsed.kind === 'invalid' ? parsed : trackResultOf(parsed, watcher.track(parsed.requests));
     },
     update(submissionId: string, body: UpdateBody, actor: Actor): UpdateRequestResult {
       const parsed = toOptionsPatch(body, { now: clock.now(), refusalOf });
       return parsed.kind === 'invalid' ? parsed : watcher.update(submissionId, parsed.patch, actor);
     },
-    /** Tracks each request independently, all in one commit. */
-    trackBatch(calls: readonly TrackCall[]): TrackRequestResult[] {
-      const parsed = calls.map(requestsOf);
-      const valid = parsed.flatMap((one) => (one.kind === 'requests' ? [one.requests] : []));
-      // Invalid requests are reported even if the ledger cannot be written.
-      const results = (valid.length > 0 ? watcher.trackGroups(valid) : []).values();
-      return parsed.map((one) => (one.kind === 'invalid' ? one : located(one, results.next().value as TrackResult)));
-    },
   };
-}
-
-/** Adds the place of the cause in the body to a refusal. */
-function located({ fieldOf }: Extract<TrackRequests, { kind: 'requests' }>, result: TrackResult): TrackRequestResult {
-  switch (result.kind) {
-    case 'tracked':
-    case 'over_quota':
-      return result;
-    case 'conflict': {
-      const { index, submission } = result;
-      return { kind: 'conflict', field: fieldOf(index, 'submission_id'), submission };
-    }
-    case 'late': {
-      const reason = 'the deadline is not in the future';
-      return { kind: 'invalid', field: fieldOf(result.index, 'deadline'), reason };
-    }
-    default:
-      return result satisfies never;
-  }
 }
 
 export type Users = Omit<ReturnType<typeof usersOf>, 'useBearer'>;
 
 /** Looks up users at the upstream `default`; tokens of callers are forwarded to no other. */
-export function usersOf(config: Config, pool: UpstreamPool | undefined) {
+export function usersOf(config: Config, client: UpstreamClient | undefined) {
   const { bearer, users } = config.upstreams.default;
   refuseOwnBearer(config);
   const failure = { kind: 'failure', reason: 'network', detail: 'no upstream is named default' } as const;
   const lookups = new UpstreamUsers({
-    pool: pool ?? { get: async () => failure },
+    client: client ?? { get: async () => failure },
     bearer,
     getPath: users.get_path,
     listPath: users.list_path,

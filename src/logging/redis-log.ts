@@ -17,7 +17,7 @@ const ADVICE = {
 /** Instructions for each problem of Redis. */
 const DISCONNECTED = {
   unreachable: 'verify that Redis runs and that redis.url is right',
-  not_answering: 'verify that Redis runs and that redis.url is right',
+  no_response: 'verify that Redis runs and that redis.url is right',
   refused: 'verify the user, its password and its permissions (docs/queues.md), and that Redis accepts writes',
   cluster: 'use a single Redis, or a primary with replicas and Sentinels',
 } as const satisfies Record<DisconnectReason, string>;

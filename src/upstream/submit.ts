@@ -2,8 +2,8 @@ import type { UpstreamResponse } from '../domain/classify.ts';
 import { isObject, parseJson } from '../domain/json.ts';
 import { type PauseRequest, retryAfterMs } from '../domain/retry-after.ts';
 import { REACHABLE_ID_PATTERN, SUBMISSION_ID_PATTERN } from '../domain/submission.ts';
+import type { UpstreamClient } from './client.ts';
 import type { Content } from './content.ts';
-import type { UpstreamPool } from './pool.ts';
 
 /** The two endpoints that accept data. */
 export const SUBMIT_PATHS = ['/v1/submit_data', '/v1/submit_raw_data'] as const;
@@ -38,11 +38,11 @@ const TOO_MANY_REQUESTS = 429;
 
 /** Submits data to one upstream, once. Never rejects and never repeats a request. */
 export class UpstreamSubmitter {
-  readonly #pool: Pick<UpstreamPool, 'post' | 'close'>;
+  readonly #client: Pick<UpstreamClient, 'post' | 'close'>;
   #apiKey: string | undefined;
 
-  constructor({ pool, apiKey }: { pool: Pick<UpstreamPool, 'post' | 'close'>; apiKey: string | undefined }) {
-    this.#pool = pool;
+  constructor({ client, apiKey }: { client: Pick<UpstreamClient, 'post' | 'close'>; apiKey: string | undefined }) {
+    this.#client = client;
     this.#apiKey = apiKey;
   }
 
@@ -55,7 +55,7 @@ export class UpstreamSubmitter {
   async submit(request: SubmitRequest): Promise<SubmitResult & { pause?: PauseRequest | undefined }> {
     const { path, query, headers, body } = request;
     const key = this.#apiKey === undefined ? {} : { 'x-api-key': this.#apiKey };
-    const { response, content, wasSent } = await this.#pool.post({
+    const { response, content, wasSent } = await this.#client.post({
       path: `${path}${query}`,
       headers: { accept: 'application/json', ...headers, ...key },
       body,
@@ -67,7 +67,7 @@ export class UpstreamSubmitter {
 
   /** Closes immediately; calls in flight return failures. */
   close(): Promise<void> {
-    return this.#pool.close();
+    return this.#client.close();
   }
 }
 

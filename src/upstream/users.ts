@@ -1,6 +1,7 @@
 import type { UpstreamResponse } from '../domain/classify.ts';
 import { parseJson } from '../domain/json.ts';
 import { retryAfterMs } from '../domain/retry-after.ts';
+import type { UpstreamClient } from './client.ts';
 import {
   isNotFound,
   type NormalizedResponse,
@@ -8,10 +9,9 @@ import {
   normalizeUsers,
   type UserRecord,
 } from './normalize-users.ts';
-import type { UpstreamPool } from './pool.ts';
 
 export type UpstreamUsersOptions = {
-  pool: Pick<UpstreamPool, 'get'>;
+  client: Pick<UpstreamClient, 'get'>;
   /** Sent with every lookup; undefined: the caller's Authorization is passed on. */
   bearer: string | undefined;
   getPath: string;
@@ -79,11 +79,11 @@ export class UpstreamUsers {
     return { path: `${path}?${query.join('&')}`, headers };
   }
 
-  async #send<T>(request: Parameters<UpstreamPool['get']>[0], reading: Reading<T>): Promise<UserLookup<T>> {
+  async #send<T>(request: Parameters<UpstreamClient['get']>[0], reading: Reading<T>): Promise<UserLookup<T>> {
     if (this.#lookups >= MAX_LOOKUPS) return { kind: 'busy' };
     this.#lookups += 1;
     try {
-      return classify(await this.#options.pool.get(request), reading);
+      return classify(await this.#options.client.get(request), reading);
     } finally {
       this.#lookups -= 1;
     }

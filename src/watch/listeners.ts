@@ -1,8 +1,11 @@
+import type { Observation } from '../domain/classify.ts';
 import type { Finality } from './finality.ts';
 import type { RecordedObservation, UpstreamChange } from './ports.ts';
 
-/** Receives what the watcher does, for logs, statistics and live views. Everything reported is committed. */
+/** Receives what the watcher does, for logs, statistics and live views. Everything but `polled` is reported after its commit. */
 export type WatcherListener = {
+  /** Called for every result of a poll, before its commit. */
+  polled?: (upstream: string, observation: Observation) => void;
   /** Called for every recorded observation. */
   recorded?: (recorded: RecordedObservation) => void;
   finalized?: (finality: Finality) => void;
@@ -34,6 +37,7 @@ export function combineListeners(listeners: readonly WatcherListener[]): Require
     for (const listener of listeners) attempt(() => call(listener), listenerFailed);
   };
   return {
+    polled: (upstream, observation) => each((listener) => listener.polled?.(upstream, observation)),
     recorded: (recorded) => each((listener) => listener.recorded?.(recorded)),
     finalized: (finality) => each((listener) => listener.finalized?.(finality)),
     upstream: (change) => each((listener) => listener.upstream?.(change)),

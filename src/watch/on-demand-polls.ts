@@ -1,5 +1,6 @@
 import type { Observation } from '../domain/classify.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { Scheduler } from '../pacing/scheduler.ts';
 import { FairQueue, isWithinFairShare } from './fair-queue.ts';
 
 /**
@@ -23,6 +24,10 @@ type OnDemandPoll = {
   clients: Set<string>;
 };
 
+/** An on-demand poll is refused if the request budget is exhausted for longer than this. */
+const MAX_ON_DEMAND_WAIT_MS = 10_000;
+/** Time limit of a queued poll: one second longer, so that a poll does not expire exactly when the budget becomes available. */
+export const ON_DEMAND_WAIT_MS = MAX_ON_DEMAND_WAIT_MS + 1_000;
 /** Number of waiting polls above which a client with its fair share of them is refused. */
 const MAX_WAITING = 10_000;
 /** Begins the key of a reservation; no submission id contains it. */
@@ -34,98 +39,111 @@ const RESERVATION = '\0';
  * Requests other than polls wait in the same queue, as reservations.
  */
 export class OnDemandPolls {
+  readonly #scheduler: Scheduler;
+  readonly #clock: Clock;
   readonly #waiting = new FairQueue<string>();
   readonly #open = new Map<string, OnDemandPoll>();
-  readonly #clock: Clock;
   #reservations = 0;
 
-  constructor(clock: Clock) {
+  constructor({ scheduler, clock }: { scheduler: Scheduler; clock: Clock }) {
+    this.#scheduler = scheduler;
     this.#clock = clock;
-  }
-
-  has(submissionId: string): boolean {
-    return this.#open.has(submissionId);
   }
 
   get isWaiting(): boolean {
     return this.#waiting.size > 0;
   }
 
-  /** Returns whether one more poll of this client may wait. */
-  mayQueue(client: string): boolean {
+  /**
+   * Queues a poll of one submission, or joins the one that is open. The poll fails if it still waits after ON_DEMAND_WAIT_MS, or
+   * if no result arrives within its lease after that.
+   */
+  poll(submissionId: string, client: string, now: number): Promise<OnDemandResult> {
+    const known = this.#open.get(submissionId);
+    if (known) {
+      if (known.clients.size > 0) this.#enqueue(submissionId, known, client);
+      return known.result as Promise<OnDemandResult>;
+    }
+    const refusal = this.#refusalOf(client, { mayProbe: true }, now);
+    if (refusal) return Promise.resolve(refusal);
+    return this.#begin(submissionId, client, this.#scheduler.leaseMs) as Promise<OnDemandResult>;
+  }
+
+  /** Queues a request other than a poll. The reservation is cancelled if the signal aborts before its turn. */
+  reserve(client: string, signal: AbortSignal | undefined, now: number): Promise<ReservationResult> {
+    const refusal = this.#refusalOf(client, { mayProbe: false }, now);
+    if (refusal) return Promise.resolve(refusal);
+    if (signal?.aborted) return Promise.resolve({ kind: 'cancelled' });
+    this.#reservations += 1;
+    const key = `${RESERVATION}${this.#reservations}`;
+    signal?.addEventListener('abort', () => this.#open.get(key)?.complete({ kind: 'cancelled' }), { once: true });
+    return this.#begin(key, client, 0) as Promise<ReservationResult>;
+  }
+
+  /**
+   * Returns the next submission to poll now, and charges the budget. Returns undefined if none can be polled now, or if it was the
+   * turn of a reservation, which is granted if the budget allows it.
+   */
+  take(now: number): string | undefined {
+    for (let key = this.#waiting.peek(); key !== undefined; key = this.#waiting.peek()) {
+      if (key.startsWith(RESERVATION)) {
+        this.#grant(key, now);
+        return undefined;
+      }
+      const state = this.#scheduler.pollNow(key, now);
+      if (state === 'wait') return undefined;
+      // Only a poll that uses the budget counts as its client's turn.
+      if (state === 'sent') this.#waiting.shift();
+      this.#dequeue(key);
+      if (state === 'sent') return key;
+    }
+    return undefined;
+  }
+
+  #grant(key: string, now: number): void {
+    const { limits } = this.#scheduler;
+    if (limits.available(now) === 0) return;
+    limits.budget.send();
+    this.#waiting.shift();
+    this.#open.get(key)?.complete({ kind: 'reserved' });
+  }
+
+  /** Returns the reason why a request of this client must not wait for the request budget; undefined if it may wait. `mayProbe`: whether it is a poll. */
+  #refusalOf(client: string, { mayProbe }: { mayProbe: boolean }, now: number): OnDemandRefusal | undefined {
+    const failed = (reason: OnDemandFailure, retryAfterMs: number) =>
+      ({ kind: 'failed', reason, retryAfterMs }) as const;
+    const pollAt = this.#scheduler.nextPollAt();
+    const waitMs = pollAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, pollAt - now);
+    // During an outage no caller waits: a poll either becomes the probe that is due, or fails immediately.
+    if (this.#scheduler.limits.breaker.isOpen && (waitMs > 0 || !mayProbe)) return failed('upstream_down', waitMs);
+    if (waitMs > MAX_ON_DEMAND_WAIT_MS || !this.#mayQueue(client)) return failed('budget_exhausted', waitMs);
+    return undefined;
+  }
+
+  /** Returns whether one more request of this client may wait. */
+  #mayQueue(client: string): boolean {
     const own = this.#waiting.sizeOf(client);
     const clients = this.#waiting.clients + (own > 0 ? 0 : 1);
     return isWithinFairShare(1, { own, all: this.#waiting.size, limit: MAX_WAITING, clients });
   }
 
-  /** The submission to poll next, or a reservation. */
-  get next(): string | undefined {
-    return this.#waiting.peek();
-  }
-
-  /** Moves the next poll from waiting to in flight. `usedBudget`: this counts as its client's turn. */
-  take(usedBudget: boolean): void {
-    const submissionId = this.next;
-    if (submissionId === undefined) return;
-    if (usedBudget) this.#waiting.shift();
-    this.#dequeue(submissionId);
-  }
-
-  get isReservationNext(): boolean {
-    return this.next?.startsWith(RESERVATION) ?? false;
-  }
-
-  /** Adds a reservation, which fails if it still waits after `queueMs`, and is cancelled if the signal aborts before its turn. */
-  reserve(queueMs: number, client: string, signal?: AbortSignal): Promise<ReservationResult> {
-    if (signal?.aborted) return Promise.resolve({ kind: 'cancelled' });
-    this.#reservations += 1;
-    const key = `${RESERVATION}${this.#reservations}`;
-    signal?.addEventListener('abort', () => this.#open.get(key)?.complete({ kind: 'cancelled' }), { once: true });
-    return this.#begin(key, { queueMs, responseMs: 0 }, client) as Promise<ReservationResult>;
-  }
-
-  /** Completes the next reservation, after the budget was charged. */
-  grant(): void {
-    const reservation = this.#open.get(this.next ?? '');
-    this.take(true);
-    reservation?.complete({ kind: 'reserved' });
-  }
-
-  /**
-   * Adds a poll, or joins the one that is open. The poll fails if it still waits after `queueMs`, or if no result arrives
-   * within `responseMs` after that.
-   */
-  add(
-    submissionId: string,
-    { queueMs, responseMs }: { queueMs: number; responseMs: number },
-    client: string,
-  ): Promise<OnDemandResult> {
-    const known = this.#open.get(submissionId);
-    if (!known) return this.#begin(submissionId, { queueMs, responseMs }, client) as Promise<OnDemandResult>;
-    if (known.clients.size > 0) this.#enqueue(submissionId, known, client);
-    return known.result as Promise<OnDemandResult>;
-  }
-
-  #begin(
-    submissionId: string,
-    { queueMs, responseMs }: { queueMs: number; responseMs: number },
-    client: string,
-  ): OnDemandPoll['result'] {
+  /** `responseMs`: time limit of the result, from the end of the wait. */
+  #begin(key: string, client: string, responseMs: number): OnDemandPoll['result'] {
     const { promise, resolve } = Promise.withResolvers<OnDemandResult | ReservationResult>();
-    const fail = (reason: OnDemandFailure) => complete({ kind: 'failed', reason, retryAfterMs: queueMs });
-    let cancelTimer = this.#clock.after(queueMs, () => {
+    const fail = (reason: OnDemandFailure) => complete({ kind: 'failed', reason, retryAfterMs: ON_DEMAND_WAIT_MS });
+    let cancelTimer = this.#clock.after(ON_DEMAND_WAIT_MS, () => {
       if (poll.clients.size > 0) fail('budget_exhausted');
       else cancelTimer = this.#clock.after(responseMs, () => fail('no_response'));
     });
     const complete = (result: OnDemandResult | ReservationResult) => {
       cancelTimer();
-      this.#dequeue(submissionId);
-      this.#open.delete(submissionId);
+      this.#dequeue(key);
+      this.#open.delete(key);
       resolve(result);
     };
     const poll: OnDemandPoll = { result: promise, complete, clients: new Set() };
-    this.#open.set(submissionId, poll);
-    this.#enqueue(submissionId, poll, client);
+    this.#open.set(key, poll);
+    this.#enqueue(key, poll, client);
     return promise;
   }
 
@@ -133,8 +151,11 @@ export class OnDemandPolls {
     this.#open.get(observation.submissionId)?.complete({ kind: 'observed', observation });
   }
 
-  /** Fails the polls that are not in flight, because the circuit breaker has opened. */
-  rejectWaiting(retryAfterMs: number): void {
+  /** Fails the requests that wait for the request budget, if the circuit breaker is open. */
+  refuseDuringOutage(now: number): void {
+    const { breaker } = this.#scheduler.limits;
+    if (!breaker.isOpen) return;
+    const retryAfterMs = Math.max(1_000, breaker.probeAt - now);
     for (const { clients, complete } of [...this.#open.values()])
       if (clients.size > 0) complete({ kind: 'failed', reason: 'upstream_down', retryAfterMs });
   }
@@ -145,14 +166,14 @@ export class OnDemandPolls {
       complete({ kind: 'failed', reason: 'stopping', retryAfterMs: 1_000 });
   }
 
-  #enqueue(submissionId: string, { clients }: OnDemandPoll, client: string): void {
+  #enqueue(key: string, { clients }: OnDemandPoll, client: string): void {
     clients.add(client);
-    this.#waiting.add(client, submissionId);
+    this.#waiting.add(client, key);
   }
 
-  #dequeue(submissionId: string): void {
-    const { clients } = this.#open.get(submissionId) ?? {};
-    for (const client of clients ?? []) this.#waiting.delete(client, submissionId);
+  #dequeue(key: string): void {
+    const { clients } = this.#open.get(key) ?? {};
+    for (const client of clients ?? []) this.#waiting.delete(client, key);
     clients?.clear();
   }
 }

@@ -7,7 +7,6 @@ import type { Scheduler } from '../pacing/scheduler.ts';
 import type { WatcherListener } from './listeners.ts';
 import { OnDemandPolls, type OnDemandRefusal, type OnDemandResult, type ReservationResult } from './on-demand-polls.ts';
 import { OutageJournal } from './outage-journal.ts';
-import { PollTurns } from './poll-turns.ts';
 import type { PollEngine, RecordedObservation, WatcherLedger } from './ports.ts';
 import { ResultCommitter, WRITE_RETRY_MS } from './result-committer.ts';
 import type { SharedUpstream, UpstreamMember } from './shared-upstream.ts';
@@ -49,11 +48,10 @@ export class PollLoop implements UpstreamMember {
   readonly #limits: TimeLimits;
   readonly #committer: ResultCommitter;
   readonly #onDemand: OnDemandPolls;
-  readonly #turns: PollTurns;
   readonly #batches = new Set<Promise<void>>();
   #running = false;
-  /** Set after the last commit of `stop`: results that arrive later are dropped. */
-  #isStopped = false;
+  /** On-demand and scheduled polls alternate, so that neither kind starves the other. */
+  #isOnDemandNext = false;
   #skippedMs = 0;
   /** Undefined once all open submissions of the ledger are registered. */
   #cancelResume: (() => void) | undefined;
@@ -65,8 +63,7 @@ export class PollLoop implements UpstreamMember {
     this.#deps = deps;
     this.#journal = new OutageJournal(deps);
     this.#limits = new TimeLimits({ scheduler: deps.scheduler, journal: this.#journal });
-    this.#onDemand = new OnDemandPolls(deps.clock);
-    this.#turns = new PollTurns(deps.scheduler, this.#onDemand);
+    this.#onDemand = new OnDemandPolls(deps);
     this.#committer = new ResultCommitter({
       ...deps,
       limits: this.#limits,
@@ -139,13 +136,14 @@ export class PollLoop implements UpstreamMember {
    * Polling begins when all are registered: whether "not found" is believed depends on what the upstream has shown before.
    */
   #resume({ watched, next }: ReturnType<WatcherLedger['listWatched']>): void {
-    const { scheduler, clock } = this.#deps;
+    const { scheduler, shared, clock } = this.#deps;
     const now = this.now();
     for (const item of watched) scheduler.resume(item, now);
-    if (next === null) for (const item of this.#retracked.splice(0)) scheduler.add(item, now);
     this.#cancelResume = next === null ? undefined : clock.after(0, () => this.#resumeAfter(next));
-    if (next === null) this.#limits.begin(now);
-    this.wake();
+    if (next !== null) return;
+    for (const item of this.#retracked.splice(0)) scheduler.add(item, now);
+    this.#limits.begin(now);
+    shared.wake();
   }
 
   #resumeAfter(after: number): void {
@@ -166,18 +164,13 @@ export class PollLoop implements UpstreamMember {
   /**
    * Registers a submission. Before `start`, and while `#resume` registers older submissions, `#resume` also registers new ones, because
    * the ledger lists them last. A submission that is tracked again is remembered, because the ledger may already have listed it.
+   * The caller wakes the upstream.
    */
   add(item: Paced, now: number, { isRetracked }: { isRetracked: boolean }): void {
     if (item.trackedAt < now - IMPORTED_MS) this.#committer.imported(item.submissionId, now);
     if (!this.#running) return;
     if (!this.#cancelResume) this.#deps.scheduler.add(item, now);
     else if (isRetracked) this.#retracked.push(item);
-  }
-
-  /** Polls a submission once more by `at`, because its deadline passes with a poll. */
-  pollBy(submissionId: string, at: number): void {
-    this.#deps.scheduler.pollBy(submissionId, at);
-    this.wake();
   }
 
   /**
@@ -187,8 +180,8 @@ export class PollLoop implements UpstreamMember {
    */
   pollOnDemand(submissionId: string, client: string): Promise<OnDemandResult> {
     if (!this.#running) return Promise.resolve(STOPPING);
-    const result = this.#turns.poll(submissionId, client, this.now());
-    this.wake();
+    const result = this.#onDemand.poll(submissionId, client, this.now());
+    this.#deps.shared.wake();
     return result;
   }
 
@@ -198,22 +191,18 @@ export class PollLoop implements UpstreamMember {
    */
   reserve(client: string, signal?: AbortSignal): Promise<ReservationResult> {
     if (!this.#running) return Promise.resolve(STOPPING);
-    const result = this.#turns.reserve(client, signal, this.now());
-    this.wake();
+    const result = this.#onDemand.reserve(client, signal, this.now());
+    this.#deps.shared.wake();
     return result;
   }
 
   /** `pause`: the time of the next request as requested by the response. */
   release(pause: PauseRequest | undefined): void {
-    this.#deps.scheduler.limits.complete(pause, this.now());
+    const { scheduler, shared } = this.#deps;
+    scheduler.limits.complete(pause, this.now());
     this.#committer.writeJournal();
-    this.#deps.shared.changed(this, null);
-    this.wake();
-  }
-
-  /** Sends the polls that are due. Called whenever something has changed. */
-  wake(): void {
-    if (this.#running && !this.#cancelResume) this.#deps.shared.wake();
+    shared.changed(this, null);
+    shared.wake();
   }
 
   isReady(): boolean {
@@ -224,7 +213,17 @@ export class PollLoop implements UpstreamMember {
   }
 
   take(now: number, most: number): string[] {
-    return this.#turns.take(now, most);
+    const { scheduler } = this.#deps;
+    const batch: string[] = [];
+    while (batch.length < most) {
+      const onDemand = this.#isOnDemandNext ? this.#onDemand.take(now) : undefined;
+      const scheduled = onDemand === undefined ? scheduler.next(now, 1)[0] : undefined;
+      const submissionId = onDemand ?? scheduled ?? this.#onDemand.take(now);
+      if (submissionId === undefined) break;
+      this.#isOnDemandNext = scheduled !== undefined;
+      batch.push(submissionId);
+    }
+    return batch;
   }
 
   wakeAt(): number {
@@ -236,14 +235,12 @@ export class PollLoop implements UpstreamMember {
 
   upstreamChanged(state: BreakerState | null): void {
     this.#committer.upstreamChanged(state);
-    this.#turns.refuseDuringOutage(this.now());
+    this.#onDemand.refuseDuringOutage(this.now());
   }
 
   send(submissionIds: string[]): void {
     const { engine, upstream } = this.#deps;
-    const batch = engine.poll({ upstream, submissionIds }, (observation) => {
-      if (!this.#isStopped) this.#committer.add(observation);
-    });
+    const batch = engine.poll({ upstream, submissionIds }, this.#committer.add);
     const ended = batch.finally(() => this.#batches.delete(ended));
     this.#batches.add(ended);
   }
@@ -253,8 +250,8 @@ export class PollLoop implements UpstreamMember {
     const proof = this.#limits.neededProof(recorded, this.now());
     if (proof !== undefined) void this.pollOnDemand(proof, PROOF_CLIENT);
     for (const observation of observations) this.#onDemand.resolve(observation);
-    this.#turns.refuseDuringOutage(this.now());
-    this.wake();
+    this.#onDemand.refuseDuringOutage(this.now());
+    this.#deps.shared.wake();
   }
 
   /** Sends no more polls, waits up to `limitMs` for results in flight and commits them. Later results are dropped. */
@@ -271,8 +268,7 @@ export class PollLoop implements UpstreamMember {
         resolve();
       });
     });
-    this.#committer.commit();
-    this.#isStopped = true;
+    this.#committer.close();
     try {
       this.#committer.recordPolling(this.now());
     } catch (error) {

@@ -46,6 +46,7 @@ export class ResultCommitter {
   isLedgerFailing = false;
   #blockedUntil = 0;
   #pollingUntil = Number.NEGATIVE_INFINITY;
+  #isClosed = false;
 
   constructor(deps: ResultCommitterDeps) {
     this.#deps = deps;
@@ -87,13 +88,22 @@ export class ResultCommitter {
     this.#finalityBounds.begin(submissionId, now);
   }
 
-  add(observation: Observation): void {
+  /** Receives a result of the engine. */
+  readonly add = (observation: Observation): void => {
+    if (this.#isClosed) return;
+    const { upstream, clock, listener } = this.#deps;
+    listener.polled(upstream, observation);
     this.#arrived.push(observation);
-    this.#cancelCommit ??= this.#deps.clock.after(0, () => this.commit());
+    this.#cancelCommit ??= clock.after(0, () => this.#commit());
+  };
+
+  /** Commits everything that has arrived. Later results are dropped. */
+  close(): void {
+    this.#commit();
+    this.#isClosed = true;
   }
 
-  /** Commits everything that has arrived. */
-  commit(): void {
+  #commit(): void {
     this.#cancelCommit?.();
     this.#cancelCommit = undefined;
     const observations = this.#arrived;

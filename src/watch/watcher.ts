@@ -108,7 +108,7 @@ export class Watcher {
     const now = loop.now();
     loop.scheduler.limits.budget.change(budget, now);
     loop.scheduler.limits.breaker.probeNow(now);
-    loop.wake();
+    this.upstreams.get(upstream)?.wake();
   }
 
   hasUpstream(name: string): boolean {
@@ -134,18 +134,18 @@ export class Watcher {
   }
 
   #register(results: readonly TrackResult[], now: number): void {
-    const changed = new Set<PollLoop>();
+    const changed = new Set<string>();
     for (const result of results) {
       if (result.kind !== 'tracked') continue;
       for (const { submission, effect } of result.submissions) {
-        const loop = this.#loops.get(submission.upstream);
+        const { submissionId, upstream, trackedAt } = submission;
+        const loop = this.#loops.get(upstream);
         if ((effect !== 'accepted' && effect !== 'retracked') || !loop) continue;
-        const { submissionId, trackedAt } = submission;
         loop.add({ submissionId, trackedAt, seen: false }, now, { isRetracked: effect === 'retracked' });
-        changed.add(loop);
+        changed.add(upstream);
       }
     }
-    for (const loop of changed) loop.wake();
+    for (const upstream of changed) this.upstreams.get(upstream)?.wake();
   }
 
   /**
@@ -174,8 +174,10 @@ export class Watcher {
     for (const loop of this.#loops.values()) loop.now();
     const result = this.#writing(() => this.#ledger.update(submissionId, patch, this.#clock.now(), actor));
     if (result?.kind === 'updated' && result.changed.includes('deadline')) {
-      const { submission } = result;
-      this.#loops.get(submission.upstream)?.pollBy(submission.submissionId, submission.deadlineAt);
+      const { upstream, deadlineAt } = result.submission;
+      // The deadline passes with a poll.
+      this.#loops.get(upstream)?.scheduler.pollBy(submissionId, deadlineAt);
+      this.upstreams.get(upstream)?.wake();
     }
     return result;
   }

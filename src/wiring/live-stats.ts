@@ -1,9 +1,9 @@
+import type { Observation } from '../domain/classify.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Counters } from '../http/metrics/counters.ts';
 import { RollingHour } from '../http/metrics/rolling-hour.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import type { Finality } from '../watch/finality.ts';
-import type { PollEngine } from '../watch/ports.ts';
 
 const HOUR_MS = 3_600_000;
 /** Maximum finalities read at the start, the newest first. 200 per second for an hour would be 720,000. */
@@ -24,20 +24,15 @@ export function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: C
   return {
     hour,
     listener: {
+      polled(upstream: string, observation: Observation): void {
+        hour.addPoll(observation.at);
+        counters.polled(upstream, observation);
+      },
       finalized(finality: Finality): void {
         const { at, trackedAt, after, polls } = finality;
         counters.finalized(finality);
         hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, lagMs: Math.max(0, at - after), polls });
       },
     },
-    /** Returns an engine that counts its observations. */
-    counting: (engine: PollEngine): PollEngine => ({
-      poll: (batch, report) =>
-        engine.poll(batch, (observation) => {
-          hour.addPoll(observation.at);
-          counters.polled(batch.upstream, observation);
-          report(observation);
-        }),
-    }),
   };
 }

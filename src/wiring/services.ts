@@ -92,7 +92,7 @@ export async function startServices(shared: SharedParts, own: OwnParts) {
     const watcher = new Watcher({
       settings: watcherSettings(config, upstreams, shared.policy),
       ledger,
-      engine: stats.counting(engine),
+      engine,
       clock,
       random,
       upstreams: own.sharesWith?.upstreams,

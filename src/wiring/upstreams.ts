@@ -3,7 +3,6 @@ import { StartError } from '../config/start-error.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { BudgetSettings } from '../pacing/request-budget.ts';
 import { UpstreamClient } from '../upstream/client.ts';
-import { UpstreamPool } from '../upstream/pool.ts';
 import { UpstreamSubmitter } from '../upstream/submit.ts';
 
 export type UsableUpstream = UpstreamConfig & { url: string };
@@ -47,9 +46,9 @@ export function createClient(upstream: UsableUpstream, clock: Clock): UpstreamCl
 /** User lookups are rare. They have their own connections, so that slow lookups do not delay polls. */
 const USER_CONNECTIONS = 8;
 
-export function createUserPool({ url, timeout_s }: UpstreamConfig, clock: Clock): UpstreamPool | undefined {
+export function createUserClient({ url, timeout_s }: UpstreamConfig, clock: Clock): UpstreamClient | undefined {
   if (url === undefined) return undefined;
-  return new UpstreamPool({
+  return new UpstreamClient({
     url,
     connections: USER_CONNECTIONS,
     timeoutMs: timeout_s * 1_000,
@@ -65,8 +64,8 @@ export function createSubmitters(upstreams: [string, UsableUpstream][], clock: C
       const timeoutMs = upstream.timeout_s * 1_000;
       const limits = { connections: budget.concurrency, timeoutMs, now: () => clock.now() };
       // A reused connection may be closed by the upstream during the request, which would make the result of a submit unclear.
-      const pool = new UpstreamPool({ url, ...limits, keepAlive: false });
-      return [name, { submitter: new UpstreamSubmitter({ pool, apiKey }), maxBytes: submit.max_bytes }] as const;
+      const client = new UpstreamClient({ url, ...limits, keepAlive: false });
+      return [name, { submitter: new UpstreamSubmitter({ client, apiKey }), maxBytes: submit.max_bytes }] as const;
     }),
   );
 }

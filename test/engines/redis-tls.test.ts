@@ -80,7 +80,7 @@ describe.skipIf(isRedisMissing())('a Redis with a private authority and client c
     await admin.config('SET', 'tls-ca-cert-file', next.ca, 'tls-cert-file', cert, 'tls-key-file', key);
     await admin.config('SET', 'tls-auth-clients', 'yes');
     await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    await server.isAway();
+    await server.isDisconnected();
     // A reconnection between the following three steps finds files that do not match.
     writeFileSync(client.cert, 'incomplete');
     next.issue('client', client);

@@ -141,7 +141,7 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     const { redis, open, submit, logged } = await openWorld();
     await redis.kill();
     const app = await open();
-    await ready(app.url, { status: 'degraded', redis: { state: 'away', reason: 'unreachable', workers: [] } });
+    await ready(app.url, { status: 'degraded', redis: { state: 'disconnected', reason: 'unreachable', workers: [] } });
     const ids = submit(3);
     expect((await post(app.url, { submission_ids: ids })).status).toBe(202);
     await final(app.url, ids);

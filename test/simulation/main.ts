@@ -41,7 +41,7 @@ async function runMutations(): Promise<boolean> {
   return missed.length <= MUTATIONS.length / 10;
 }
 
-/** Throws for a text that is no number in this range. */
+/** Throws for a text that is not a number in this range. */
 function numberIn(text: string, min: number, max: number): number {
   const value = Number(text);
   if (text.trim() === '' || !(value >= min && value <= max))
@@ -61,7 +61,7 @@ try {
   const runs = values.minutes === undefined ? numberIn(values.runs ?? '1', 1, 1_000_000) : Number.POSITIVE_INFINITY;
   const endsAt = performance.now() + numberIn(values.minutes ?? '1', 0.01, 10_000) * 60_000;
   const without = new Set(values.without?.split(',') ?? []);
-  for (const kind of without) if (!KINDS.includes(kind)) throw new Error(`${kind} is no kind of fault`);
+  for (const kind of without) if (!KINDS.includes(kind)) throw new Error(`${kind} is not a kind of fault`);
   const isInTime = () => values.minutes === undefined || performance.now() < endsAt;
   let hasPassed = true;
   if (values.mutations) hasPassed = await runMutations();

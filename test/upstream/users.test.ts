@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { UpstreamPool } from '../../src/upstream/pool.ts';
+import { UpstreamClient } from '../../src/upstream/client.ts';
 import { UpstreamUsers, type UpstreamUsersOptions } from '../../src/upstream/users.ts';
 import { deadAddress, serve } from '../support/servers/upstream-server.ts';
 
@@ -10,10 +10,10 @@ const RECORD = { id: '1', ...USER, app_id: 7, assigned_wallet: '0xab' };
 
 function usersOf(url: string, options: Partial<UpstreamUsersOptions> & { timeoutMs?: number } = {}): UpstreamUsers {
   const { timeoutMs = 5_000, ...rest } = options;
-  const pool = new UpstreamPool({ url, connections: 2, timeoutMs, now: () => 0 });
-  onTestFinished(() => pool.close());
+  const client = new UpstreamClient({ url, connections: 2, timeoutMs, now: () => 0 });
+  onTestFinished(() => client.close());
   const paths = { getPath: '/users/get_user', listPath: '/admin/get_all_users' };
-  return new UpstreamUsers({ pool, bearer: undefined, ...paths, parameters: 'query', ...rest });
+  return new UpstreamUsers({ client, bearer: undefined, ...paths, parameters: 'query', ...rest });
 }
 
 /** Always returns the same response; records the requests. */

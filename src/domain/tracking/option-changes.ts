@@ -123,10 +123,19 @@ export function unappliedOptions(request: TrackRequest, submission: Submission, 
   return named.filter((option) => !isApplied[option]());
 }
 
-/** Returns the time limits of a request that is committed at `now`. */
-export function limitsFrom({ deadlineAt, graceEndsAt, stuckAt, requestedAt }: TrackRequest, now: number) {
-  const laterMs = now - (requestedAt ?? now);
-  return { deadlineAt, graceEndsAt: graceEndsAt + laterMs, stuckAt: stuckAt + laterMs };
+/**
+ * Returns the time limits of a request that is committed at `now`. A default deadline counts from the commit; so do the other limits,
+ * unless the request sets `trackedAt`.
+ */
+export function limitsFrom(request: TrackRequest, now: number) {
+  const { deadlineAt, graceEndsAt, stuckAt, requestedAt = now, trackedAt, named = [] } = request;
+  const queuedMs = now - requestedAt;
+  const beginsLaterMs = trackedAt === undefined ? queuedMs : 0;
+  return {
+    deadlineAt: named.includes('deadline') ? deadlineAt : deadlineAt + queuedMs,
+    graceEndsAt: graceEndsAt + beginsLaterMs,
+    stuckAt: stuckAt + beginsLaterMs,
+  };
 }
 
 /** Returns the durations of the time limits that are counted from the beginning of tracking, in milliseconds. */

@@ -272,6 +272,6 @@ function messageOf(error: unknown): string {
 }
 
 /** The server's classifier uses only the beginning of the detail. */
-function withoutLongDetail(answer: UpstreamResponse): UpstreamResponse {
-  return answer.kind === 'failure' ? { ...answer, detail: answer.detail.slice(0, MAX_DETAIL_CHARS) } : answer;
+function withoutLongDetail(response: UpstreamResponse): UpstreamResponse {
+  return response.kind === 'failure' ? { ...response, detail: response.detail.slice(0, MAX_DETAIL_CHARS) } : response;
 }

@@ -40,7 +40,7 @@ export function isOlder(version: string, than: string): boolean {
 export type RedisInspection =
   | { kind: 'seen'; info: RedisInfo }
   /** `refused`: the credentials or permissions. `detail`: the message of Redis or of the network. */
-  | { kind: 'away'; reason: 'unreachable' | 'refused'; detail: string };
+  | { kind: 'disconnected'; reason: 'unreachable' | 'refused'; detail: string };
 
 /** Connects to a Redis as the user of a server, reads its INFO and verifies the permissions. Never rejects. */
 export async function inspectRedis(settings: RedisSettings, limitMs: number): Promise<RedisInspection> {
@@ -54,7 +54,7 @@ export async function inspectRedis(settings: RedisSettings, limitMs: number): Pr
     const message = error instanceof Error ? error.message : String(error);
     const isLate = error instanceof Error && error.name === 'AbortError';
     const detail = isLate ? `no response within ${limitMs / 1_000} s` : message;
-    return { kind: 'away', reason: isCredentialRefusal(message) ? 'refused' : 'unreachable', detail };
+    return { kind: 'disconnected', reason: isCredentialRefusal(message) ? 'refused' : 'unreachable', detail };
   } finally {
     disconnect(redis);
   }

@@ -9,10 +9,10 @@ import type { MessageSigner } from './signer.ts';
 import { type RefusedWorker, type WorkerInfo, WorkerRegistry } from './worker-registry.ts';
 
 /**
- * `unreachable`: no connection. `not_answering`: no response in time. `refused`: Redis refuses the credentials, a command or
+ * `unreachable`: no connection. `no_response`: no response in time. `refused`: Redis refuses the credentials, a command or
  * a write. `cluster`: it is a cluster, which is not supported.
  */
-export type DisconnectReason = 'unreachable' | 'not_answering' | 'refused' | 'cluster';
+export type DisconnectReason = 'unreachable' | 'no_response' | 'refused' | 'cluster';
 
 export type LinkEvent =
   | { kind: 'connected'; workers: number }
@@ -28,7 +28,7 @@ export type LinkEvent =
   | { kind: 'worker_refused'; worker: RefusedWorker };
 
 export type RedisHealth = {
-  state: 'up' | 'away';
+  state: 'up' | 'disconnected';
   reason: DisconnectReason | null;
   workers: readonly WorkerInfo[];
   /** Number of announced workers that get no jobs. */
@@ -58,14 +58,14 @@ type RedisLinkDeps = {
 /**
  * The server's connection to Redis: its state, the live workers and the fencing token.
  *
- * Probes Redis once a second. `away` until a probe succeeds, `up` until a probe fails or the connection closes.
+ * Probes Redis once a second. `disconnected` until a probe succeeds, `up` until a probe fails or the connection closes.
  */
 export class RedisLink {
   readonly redis: Redis;
   readonly #deps: RedisLinkDeps;
   readonly #tokens: FencingTokenStore;
   readonly #registry: WorkerRegistry;
-  #state: 'up' | 'away' | undefined;
+  #state: 'up' | 'disconnected' | undefined;
   #reason: DisconnectReason | null = 'unreachable';
   #detail: string | null = null;
   /** Whether the permissions were verified on this connection. */
@@ -93,7 +93,7 @@ export class RedisLink {
     this.redis.on('ready', () => this.#scheduleProbe(0));
     this.redis.on('close', () => {
       this.#isPermitted = false;
-      this.#setAway('unreachable');
+      this.#setDisconnected('unreachable');
     });
     this.#scheduleProbe(PROBE_MS);
   }
@@ -102,7 +102,7 @@ export class RedisLink {
     const isUp = this.#state === 'up';
     const [workers, refused] = isUp ? [this.#workers, this.#refused] : [[], []];
     return {
-      state: isUp ? 'up' : 'away',
+      state: isUp ? 'up' : 'disconnected',
       reason: isUp ? null : this.#reason,
       workers,
       refusedWorkers: refused.length,
@@ -142,7 +142,7 @@ export class RedisLink {
   }
 
   async #probe(): Promise<void> {
-    if (this.redis.status !== 'ready') return this.#setAway('unreachable');
+    if (this.redis.status !== 'ready') return this.#setDisconnected('unreachable');
     let failure: unknown;
     const probed = this.#runProbe().catch((error: unknown) => {
       failure = error;
@@ -150,9 +150,9 @@ export class RedisLink {
     const ended = await withTimeout(RESPONSE_WITHIN_MS, probed);
     if (this.#isClosed || (ended === 'done' && failure === undefined)) return;
     if (failure instanceof Error) this.#detail = failure.message;
-    if (this.redis.status !== 'ready') this.#setAway('unreachable');
-    else if (failure instanceof RedisClusterError) this.#setAway('cluster');
-    else this.#setAway(ended === 'late' ? 'not_answering' : 'refused');
+    if (this.redis.status !== 'ready') this.#setDisconnected('unreachable');
+    else if (failure instanceof RedisClusterError) this.#setDisconnected('cluster');
+    else this.#setDisconnected(ended === 'late' ? 'no_response' : 'refused');
   }
 
   async #runProbe(): Promise<void> {
@@ -211,13 +211,13 @@ export class RedisLink {
     for (const worker of this.#workers) if (!seen.has(worker.name)) this.#deps.onEvent({ kind: 'worker_left', worker });
   }
 
-  #setAway(found: DisconnectReason): void {
+  #setDisconnected(found: DisconnectReason): void {
     if (this.#isClosed) return;
     // Redis closes the connection after a wrong password.
     const isRefusal = found === 'unreachable' && isCredentialRefusal(this.#detail ?? '');
     const reason = isRefusal ? 'refused' : found;
-    const isChange = this.#state !== 'away' || this.#reason !== reason;
-    this.#state = 'away';
+    const isChange = this.#state !== 'disconnected' || this.#reason !== reason;
+    this.#state = 'disconnected';
     this.#reason = reason;
     if (isChange) this.#deps.onEvent({ kind: 'disconnected', reason, detail: this.#detail });
   }

@@ -1,10 +1,14 @@
 import { performance } from 'node:perf_hooks';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { TrackRequest } from '../../domain/submission.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
 import { FairQueue, isWithinFairShare } from '../../watch/fair-queue.ts';
+import type { TrackResult } from '../../watch/ports.ts';
+import type { Watcher } from '../../watch/watcher.ts';
 import { clientOf } from '../ports.ts';
 import { sendProblem } from '../problems.ts';
 import { logOf } from '../request-log.ts';
-import { type BatchFunction, type BatchItem, runBatch } from './request-batcher.ts';
+import { type BatchItem, runBatch } from './request-batcher.ts';
 import { Shares } from './shares.ts';
 
 declare module 'fastify' {
@@ -19,15 +23,9 @@ declare module 'fastify' {
 /** The exhausted resource. */
 export type ShedReason = 'tracking' | 'held_open';
 
-export type AdmissionDeps<Body, Result> = {
-  processBatch: BatchFunction<Body, Result>;
-  /** Whether a body may be in a batch that begins with `first`. Default: always. */
-  isOfBatch?: (body: Body, first: Body) => boolean;
-  /** Resolves when a committed batch that begins with `first` is on the disk; undefined if it is already. */
-  whenDurable?: (first: Body) => Promise<unknown> | undefined;
+type AdmissionDeps = {
   /** Limit of the estimated time that ids wait for the ledger. */
   maxWaitMs: number;
-  /** Limit of requests held open. */
   maxHeldOpen: number;
   onShed: (reason: ShedReason) => void;
   /** Calls `run` after other work had `restMs` in the event loop. */
@@ -36,7 +34,11 @@ export type AdmissionDeps<Body, Result> = {
   now?: () => number;
 };
 
-type QueuedRequest<Body, Result> = BatchItem<Body, Result> & { ids: number; client: string };
+/** The tenant of a request. */
+type Target = { watcher: Pick<Watcher, 'trackGroups'>; ledger: Pick<Ledger, 'whenDurable'> };
+
+/** The item is a request: one or more submissions, which are all tracked or none. */
+type QueuedRequest = BatchItem<readonly TrackRequest[], TrackResult> & { target: Target; client: string };
 
 /** Resources used by a client: bodies being received, and ids waiting for the ledger. */
 type ClientUsage = { bytes: number; bodies: number; ids: number; requests: number };
@@ -71,11 +73,9 @@ const RETRY_AFTER_S = { tracking: 5, held_open: 30 } as const;
  * costs more than the few ids in it (row posts). The rest between two batches ends early when the event loop is idle (row
  * ids per second, 20 %). Each client is limited to its share of the body memory and of the queue.
  */
-export class Admission<Body, Result> {
-  readonly #deps: AdmissionDeps<Body, Result>;
-  readonly #defer: (run: () => void, restMs: number) => void;
-  readonly #now: () => number;
-  readonly #queue = new FairQueue<QueuedRequest<Body, Result>>();
+export class Admission {
+  readonly #deps: Required<AdmissionDeps>;
+  readonly #queue = new FairQueue<QueuedRequest>();
   /** By client, while it uses any. */
   readonly #usage = new Map<string, ClientUsage>();
   readonly #total: ClientUsage = { bytes: 0, bodies: 0, ids: 0, requests: 0 };
@@ -86,10 +86,8 @@ export class Admission<Body, Result> {
   /** Duration of recent batches, weighted towards the newest. */
   #pace = { ...INITIAL_PACE };
 
-  constructor(deps: AdmissionDeps<Body, Result>) {
-    this.#deps = deps;
-    this.#defer = deps.defer ?? afterOthers;
-    this.#now = deps.now ?? (() => performance.now());
+  constructor(deps: AdmissionDeps) {
+    this.#deps = { defer: afterOthers, now: () => performance.now(), ...deps };
   }
 
   /** Ids that wait for a commit or for the disk. */
@@ -99,10 +97,9 @@ export class Admission<Body, Result> {
 
   /** Hook of tracking requests: refuses a request before its body is read, by its declared length. */
   beforeBody(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
-    const { bodyLimit } = request.routeOptions;
     const client = clientOf(request.caller);
     // A longer body is refused by its limit.
-    const declared = Math.min(bodyLimit, Number(request.headers['content-length'] ?? 0));
+    const declared = Math.min(request.routeOptions.bodyLimit, Number(request.headers['content-length'] ?? 0));
     if (!this.#mayReceive(client, REQUEST_BYTES + declared) || this.#isQueueFull(client)) {
       this.shed('tracking', request, reply);
       return;
@@ -134,15 +131,16 @@ export class Admission<Body, Result> {
   }
 
   /**
-   * Queues a body with `ids` ids; clients are served in turn. Resolves with the result once it is committed, or with undefined
-   * if too many ids wait already.
+   * Queues a valid request; clients are served in turn. Resolves with the result of its commit, or with undefined if too many ids
+   * wait already. Rejects if it cannot be committed.
    */
-  take(body: Body, ids: number, client = ''): Promise<Result | undefined> {
+  take(request: readonly TrackRequest[], target: Target, client = ''): Promise<TrackResult | undefined> {
+    const ids = request.length;
     const isFree = !this.#isBusy || this.#total.ids === 0;
     if (!this.#isSyncedSoon(client) || !(isFree || this.#mayWait(client, ids + REQUEST_IDS)))
       return Promise.resolve(undefined);
     return new Promise((resolve, reject) => {
-      this.#queue.add(client, { item: body, ids, client, resolve, reject });
+      this.#queue.add(client, { item: request, target, client, resolve, reject });
       this.#use(client, { ids, requests: 1 });
       if (!this.#isBusy) this.#processNext();
     });
@@ -231,48 +229,50 @@ export class Admission<Body, Result> {
 
   /** Processes the next batch, lets other work run, and continues. */
   #processNext(): void {
-    const batch = this.#nextBatch();
-    if (batch.length === 0) return;
+    const target = this.#queue.peek()?.target;
+    if (!target) return;
     this.#isBusy = true;
-    const from = this.#now();
-    runBatch(batch, this.#deps.processBatch);
-    this.#countUnsynced(batch);
-    const restMs = (this.#now() - from) * REST;
-    this.#defer(() => {
+    const batch = this.#nextBatch(target);
+    const { defer, now } = this.#deps;
+    const from = now();
+    runBatch(batch, (requests) => target.watcher.trackGroups(requests));
+    this.#countUnsynced(batch, target);
+    const restMs = (now() - from) * REST;
+    defer(() => {
       if (restMs < MIN_REST_MS || this.#queue.clients === 0) this.#end(batch, from);
-      else this.#defer(() => this.#end(batch, from), restMs);
+      else defer(() => this.#end(batch, from), restMs);
     }, 0);
   }
 
-  #countUnsynced(batch: readonly QueuedRequest<Body, Result>[]): void {
-    const durable = batch[0] && this.#deps.whenDurable?.(batch[0].item);
-    for (const { client, ids } of durable ? batch : []) {
-      this.#unsynced.add(client, ids);
-      const release = () => this.#unsynced.add(client, -ids);
+  #countUnsynced(batch: readonly QueuedRequest[], { ledger }: Target): void {
+    const durable = ledger.whenDurable();
+    for (const { client, item } of durable ? batch : []) {
+      this.#unsynced.add(client, item.length);
+      const release = () => this.#unsynced.add(client, -item.length);
       durable?.then(release, release);
     }
   }
 
-  #nextBatch(): QueuedRequest<Body, Result>[] {
-    const batch: QueuedRequest<Body, Result>[] = [];
+  /** Returns the next requests, all of one tenant. */
+  #nextBatch({ watcher }: Target): QueuedRequest[] {
+    const batch: QueuedRequest[] = [];
     let ids = 0;
-    for (let next = this.#queue.peek(); next; next = this.#queue.peek()) {
-      ids += next.ids;
-      const [first] = batch;
-      if (first && (ids > MAX_BATCH_IDS || this.#deps.isOfBatch?.(next.item, first.item) === false)) break;
+    for (let next = this.#queue.peek(); next?.target.watcher === watcher; next = this.#queue.peek()) {
+      ids += next.item.length;
+      if (batch.length > 0 && ids > MAX_BATCH_IDS) break;
       this.#queue.shift();
-      this.#use(next.client, { ids: -next.ids, requests: -1 });
+      this.#use(next.client, { ids: -next.item.length, requests: -1 });
       batch.push(next);
     }
     return batch;
   }
 
-  #end(batch: readonly QueuedRequest<Body, Result>[], from: number): void {
+  #end(batch: readonly QueuedRequest[], from: number): void {
     this.#isBusy = false;
     if (this.#queue.clients > 0) {
       // Includes the time of other work, which queued requests wait for, too.
-      const ids = batch.reduce((sum, one) => sum + REQUEST_IDS + one.ids, 0);
-      this.#pace = { ids: this.#pace.ids * DECAY + ids, ms: this.#pace.ms * DECAY + this.#now() - from };
+      const ids = batch.reduce((sum, one) => sum + REQUEST_IDS + one.item.length, 0);
+      this.#pace = { ids: this.#pace.ids * DECAY + ids, ms: this.#pace.ms * DECAY + this.#deps.now() - from };
     }
     this.#processNext();
   }

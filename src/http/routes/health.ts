@@ -15,15 +15,15 @@ const readinessStatus = z
   .meta({ id: 'ReadinessStatus' });
 const ledgerState = z.enum(['ok', 'not_writable']).meta({ id: 'LedgerState' });
 const redisState = z
-  .enum(['up', 'away'])
-  .describe('away: this server polls alone; events for queues and queued submissions wait')
+  .enum(['up', 'disconnected'])
+  .describe('disconnected: this server polls alone; events for queues and queued submissions wait')
   .meta({ id: 'RedisState' });
 const redisReason = z
-  .enum(['unreachable', 'not_answering', 'refused', 'cluster'])
+  .enum(['unreachable', 'no_response', 'refused', 'cluster'])
   .describe(
-    'Why Redis is away; refused: it refuses the password, a command or a write; cluster: it is a cluster, which is not supported',
+    'Why Redis is disconnected; refused: it refuses the password, a command or a write; cluster: it is a cluster, which is not supported',
   )
-  .meta({ id: 'RedisAwayReason' });
+  .meta({ id: 'RedisDisconnectReason' });
 
 const workerSchema = z
   .object({
@@ -53,7 +53,7 @@ const readinessSchema = z
         reason: redisReason
           .nullable()
           .optional()
-          .describe('Why it is away; refused: it refuses the password or a write. Operators only'),
+          .describe('Why it is disconnected; refused: it refuses the password or a write. Operators only'),
         workers: z
           .array(workerSchema)
           .optional()
@@ -110,7 +110,7 @@ function readinessOf(
   { ledgerWritable, upstreams, redis }: Readiness,
   { isDetailed }: { isDetailed: boolean },
 ): z.output<typeof readinessSchema> {
-  const allUp = upstreams.every(({ state }) => state === 'closed') && redis?.state !== 'away';
+  const allUp = upstreams.every(({ state }) => state === 'closed') && redis?.state !== 'disconnected';
   return {
     status: ledgerWritable ? (allUp ? 'ok' : 'degraded') : 'unavailable',
     ledger: ledgerWritable ? 'ok' : 'not_writable',

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { canonicalId, canRetrack, Status, type Submission } from '../../domain/submission.ts';
-import { submissionIdSchema, type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
+import { submissionIdSchema, type TrackBody, toTrackRequests, trackBodySchema } from '../../domain/track-request.ts';
 import { originOf } from '../../domain/tracking/option-changes.ts';
 import type { Tracer } from '../../domain/tracking/tracing.ts';
 import { updateBodySchema } from '../../domain/tracking/update-request.ts';
@@ -17,7 +17,7 @@ import { sendWithEtag } from '../etag.ts';
 import type { Admission } from '../load/admission.ts';
 import { batchReads } from '../load/request-batcher.ts';
 import { ITEMS_PER_TURN, jsonStream } from '../load/write-in-turns.ts';
-import { clientOf, credentialNumber, type QueuedCall, type TrackRequestResult, type TypedServer } from '../ports.ts';
+import { clientOf, credentialNumber, type TypedServer, trackResultOf } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendOverQuota, sendProblem } from '../problems.ts';
 import { wholeNumber } from '../query.ts';
 import { goneSignal, isDebugLogged, logOf } from '../request-log.ts';
@@ -97,8 +97,8 @@ export function registerSubmissions(
   deps: {
     ledger: Ledger;
     watcher: Watcher;
-    admission: Admission<QueuedCall, TrackRequestResult>;
-    tracker: Pick<Tracker, 'update' | 'trackBatch'>;
+    admission: Admission;
+    tracker: Pick<Tracker, 'context' | 'update'>;
     onUnreadable: ReportUnreadable;
     tracer?: Tracer | undefined;
     authenticator: CredentialLock;
@@ -136,12 +136,16 @@ export function registerSubmissions(
       const isLarge = ids > ITEMS_PER_TURN;
       // Serves other requests between two long steps: the body has been read, and the commit follows.
       if (isLarge) await setImmediate();
-      const take = (body: TrackBody) =>
-        admission.take({ body, credential, tracker, ledger }, ids, clientOf(request.caller)).finally(request.bodyDone);
+      const track = async (body: TrackBody) => {
+        const valid = toTrackRequests(body, { ...tracker.context, now: clock.now(), credential });
+        if (valid.kind === 'invalid') return valid;
+        const taken = await admission.take(valid.requests, { watcher, ledger }, clientOf(request.caller));
+        return taken && trackResultOf(valid, taken);
+      };
       const result = await traceIntake(tracer, request, {
         parent: tracked.traceparent,
         attributes: { 'dawatch.submissions': ids, 'dawatch.submission_id': tracked.submission_id },
-        run: (traceparent) => take(tracer ? { ...tracked, traceparent } : tracked),
+        run: (traceparent) => track(tracer ? { ...tracked, traceparent } : tracked).finally(request.bodyDone),
         describe: (taken) => (taken?.kind === 'tracked' ? {} : { error: taken?.kind ?? 'refused because of overload' }),
       });
       if (!result) return admission.shed('tracking', request, reply);

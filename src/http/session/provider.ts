@@ -134,7 +134,11 @@ export async function discover(
 function toProviderError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;
   const isDenied = codeOf(error) === 'OAUTH_AUTHORIZATION_RESPONSE_ERROR' && errorOf(error) === 'access_denied';
-  return new ProviderError(isDenied ? 'denied' : isAway(error) ? 'unavailable' : 'invalid', detailOf(error), error);
+  return new ProviderError(
+    isDenied ? 'denied' : isUnavailable(error) ? 'unavailable' : 'invalid',
+    detailOf(error),
+    error,
+  );
 }
 
 /** Returns the text of an error without values of tokens, which the library has in `cause`. */
@@ -143,7 +147,7 @@ export function detailOf(error: unknown): string {
   if (code === 'invalid_client' || codeOf(error) === 'OAUTH_WWW_AUTHENTICATE_CHALLENGE')
     return 'the provider refuses the client: check oidc.client_id and oidc.client_secret';
   if (code !== undefined) return `the provider returned ${escapeText(code, 64)}`;
-  if (isAway(error)) return causeOf(error instanceof Error ? error.cause : error).sentence;
+  if (isUnavailable(error)) return causeOf(error instanceof Error ? error.cause : error).sentence;
   return error instanceof Error ? escapeText(error.message, 200) : 'the request failed';
 }
 
@@ -153,6 +157,6 @@ function errorOf(error: unknown): string | undefined {
 }
 
 /** Whether there was no response. */
-function isAway(error: unknown): boolean {
+function isUnavailable(error: unknown): boolean {
   return codeOf(error) === 'OAUTH_TIMEOUT' || (error instanceof TypeError && error.message === 'fetch failed');
 }

@@ -13,7 +13,7 @@ import {
 import type { OnDemandFailure } from '../../watch/on-demand-polls.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import type { Admission } from '../load/admission.ts';
-import { clientOf, credentialNumber, type QueuedCall, type TrackRequestResult, type TypedServer } from '../ports.ts';
+import { clientOf, credentialNumber, type TrackRequestResult, type TypedServer } from '../ports.ts';
 import { operations, problemResponses, sendOverQuota, sendProblem, setRetryAfter } from '../problems.ts';
 import { goneSignal, logOf } from '../request-log.ts';
 import type { Tracker } from '../services.ts';
@@ -28,7 +28,7 @@ type SubmitDeps = {
   submitters: Submitters;
   tracker: Tracker;
   watcher: Watcher;
-  admission: Admission<QueuedCall, TrackRequestResult>;
+  admission: Admission;
   tracer?: Tracer | undefined;
 };
 

@@ -42,12 +42,12 @@ const TENANT_HEADER = 'dawatch-tenant';
 /** Returns a hook that sets the tenant of a request whose caller is known. It runs after every hook that sets the caller. */
 export function selectTenant(find: TenantDirectory['get']) {
   return (request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: () => void): void => {
-    const asked = request.raw.headersDistinct[TENANT_HEADER];
-    if (!request.caller || (request.caller.tenant === null && asked === undefined)) {
+    const header = request.raw.headersDistinct[TENANT_HEADER];
+    if (!request.caller || (request.caller.tenant === null && header === undefined)) {
       done();
       return;
     }
-    const selected = tenantOf(request, asked, find);
+    const selected = tenantOf(request, header, find);
     if ('status' in selected) {
       sendProblem(reply, selected);
       return;
@@ -59,12 +59,12 @@ export function selectTenant(find: TenantDirectory['get']) {
 
 function tenantOf(
   request: FastifyRequest,
-  asked: string[] | undefined,
+  header: string[] | undefined,
   find: TenantDirectory['get'],
 ): Tenant | Problem {
   const { caller, routeOptions } = request;
   const own = caller?.tenant ?? null;
-  const [name = own ?? '', ...others] = asked ?? [];
+  const [name = own ?? '', ...others] = header ?? [];
   if (others.length > 0 || !TENANT_PATTERN.test(name))
     return { status: 400, detail: `header ${TENANT_HEADER}: must be one name of a tenant` };
   if (own !== null && name !== own)

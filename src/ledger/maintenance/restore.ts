@@ -56,7 +56,7 @@ function refuseUnusable(backup: string, path: string): void {
   try {
     accessSync(backup, constants.R_OK);
   } catch (error) {
-    throw new LedgerError('read_only', `${backup} can not be read: check its permissions`, error);
+    throw new LedgerError('read_only', `${backup} cannot be read: check its permissions`, error);
   }
   if (realpathSync(backup) === path) throw new LedgerError('read_only', `${backup} is the ledger itself`);
   if ((statSync(`${backup}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0)

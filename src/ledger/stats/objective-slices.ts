@@ -21,7 +21,7 @@ type Counted = {
   status: Status;
   notFoundMs: number | null;
   finalizedAt: number | null;
-  /** When dawatch was asked to track it; later than `tracked_at` if the client set that. */
+  /** When dawatch received the request to track it; later than `tracked_at` if the client set that. */
   startAt: number;
 };
 

@@ -21,7 +21,7 @@ export type SendResult =
       error: string;
       /** The beginning of the response body. */
       response: string | null;
-      /** The receiver asks for fewer requests: the destination is paused. `retryAfterMs` null: for an unspecified time. */
+      /** The receiver requests a lower rate: the destination is paused. `retryAfterMs` null: for an unspecified time. */
       slowDown?: { retryAfterMs: number | null };
       /** The receiver is permanently gone (410). */
       gone?: boolean;

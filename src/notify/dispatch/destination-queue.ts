@@ -66,7 +66,7 @@ export class DestinationQueue implements Due {
     this.#isProven = true;
   }
 
-  /** `slowDown`: the receiver asked for fewer requests, with an optional Retry-After. */
+  /** `slowDown`: the receiver requested a lower rate, with an optional Retry-After. */
   failed(now: number, slowDown: { retryAfterMs: number | null } | undefined): void {
     this.#attempts -= 1;
     this.#limit = 1;

@@ -30,7 +30,7 @@ type ExportResult = { kind: 'exported' } | { kind: 'retry' | 'refused'; reason: 
 /** Values of the OTLP enumerations. */
 const KINDS: Record<SpanKind, number> = { internal: 1, server: 2, client: 3, consumer: 5 };
 const STATUS_ERROR = 2;
-/** Statuses after which OTLP asks clients to retry. */
+/** Statuses after which clients of OTLP retry. */
 const RETRIED = [429, 502, 503, 504];
 
 /** Sends spans by OTLP over HTTP as JSON. Never rejects. */

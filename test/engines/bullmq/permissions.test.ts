@@ -40,7 +40,7 @@ describe.skipIf(isRedisMissing())('a permission that was forgotten', () => {
     const server = openEngine({ url: addresses.server });
     const detail = 'NOPERM the ACL user lacks permissions: +xread +zadd';
     await vi.waitUntil(() => server.events.some((event) => 'detail' in event && event.detail === detail), 10_000);
-    expect(server.link.health).toMatchObject({ state: 'away', reason: 'refused' });
+    expect(server.link.health).toMatchObject({ state: 'disconnected', reason: 'refused' });
     await admin.call('ACL', 'SETUSER', 'dawatch-server', '+xread', '+zadd');
     await server.isUp();
   });

@@ -22,8 +22,8 @@ function openServer(redis: { url: string }, setting: { leaseMs?: number; timeout
     await server.engine.poll({ upstream: 'default', submissionIds }, (observation) => observations.push(observation));
     return observations.map(({ submissionId }) => submissionId).sort();
   };
-  const away = (reason: string) => expect.objectContaining({ kind: 'disconnected', reason });
-  return { ...server, own, poll, away };
+  const disconnected = (reason: string) => expect.objectContaining({ kind: 'disconnected', reason });
+  return { ...server, own, poll, disconnected };
 }
 
 describe.skipIf(isRedisMissing())('with Redis', () => {
@@ -32,8 +32,13 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await redis.kill();
     const server = openServer(redis);
     const worker = openWorker(redis);
-    await server.isAway();
-    expect(server.link.health).toEqual({ state: 'away', reason: 'unreachable', workers: [], refusedWorkers: 0 });
+    await server.isDisconnected();
+    expect(server.link.health).toEqual({
+      state: 'disconnected',
+      reason: 'unreachable',
+      workers: [],
+      refusedWorkers: 0,
+    });
     expect(await server.poll('a')).toEqual(['a']);
     expect(server.own).toEqual(['a']);
     await redis.restart();
@@ -60,7 +65,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await inFlight.promise;
     await redis.kill();
     held.resolve();
-    await server.isAway();
+    await server.isDisconnected();
     expect(await server.poll('b')).toEqual(['b']);
     expect(await out).toEqual([]);
     expect(server.own).toEqual(['b']);
@@ -97,8 +102,8 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const worker = openWorker(redis);
     await server.sees(1);
     redis.pause();
-    await server.isAway();
-    expect(server.events).toContainEqual(server.away('not_answering'));
+    await server.isDisconnected();
+    expect(server.events).toContainEqual(server.disconnected('no_response'));
     expect(await server.poll('a')).toEqual(['a']);
     expect(server.own).toEqual(['a']);
     redis.resume();
@@ -128,7 +133,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const server = openEngine({ url: proxy.url.replace('http:', 'redis:') });
     await server.isUp();
     proxy.silence();
-    await server.isAway();
+    await server.isDisconnected();
     await server.isUp();
     expect(server.link.usable).toBeDefined();
   });
@@ -137,7 +142,10 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const redis = await redisForTest({ password: 'right-one' });
     const server = openServer({ url: redis.url.replace('right-one', 'wrong-one') });
     await vi.waitFor(() => expect(JSON.stringify(server.events)).toMatch(/WRONGPASS|NOAUTH/), 10_000);
-    await vi.waitFor(() => expect(server.link.health).toMatchObject({ state: 'away', reason: 'refused' }), 10_000);
+    await vi.waitFor(
+      () => expect(server.link.health).toMatchObject({ state: 'disconnected', reason: 'refused' }),
+      10_000,
+    );
     expect(JSON.stringify(server.events)).not.toContain('wrong-one');
     expect(await server.poll('a')).toEqual(['a']);
   });
@@ -149,8 +157,8 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await server.sees(1);
     const redisClient = openRedisClient(redis);
     await redisClient.config('SET', 'maxmemory', '1');
-    await server.isAway();
-    expect(server.events).toContainEqual(server.away('refused'));
+    await server.isDisconnected();
+    expect(server.events).toContainEqual(server.disconnected('refused'));
     expect(await server.poll('a')).toEqual(['a']);
     await redisClient.config('SET', 'maxmemory', '0');
     await server.sees(1);
@@ -163,7 +171,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const redisClient = openRedisClient(redis);
     const { port } = new URL(await deadAddress());
     await redisClient.replicaof('127.0.0.1', port);
-    await server.isAway();
+    await server.isDisconnected();
     expect(await server.poll('a')).toEqual(['a']);
     await redisClient.replicaof('NO', 'ONE');
     await server.isUp();

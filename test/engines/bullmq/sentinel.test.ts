@@ -11,7 +11,7 @@ describe.skipIf(isRedisMissing())('a primary behind Sentinels', () => {
     await server.sees(1);
     const former = await redis.primary();
     await former.kill();
-    await server.isAway();
+    await server.isDisconnected();
     await redis.replaced(former);
     await server.isUp();
     await server.sees(1);

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Config } from '../../../src/config/schema.ts';
+import type { TrackRequest } from '../../../src/domain/submission.ts';
 import { Admission } from '../../../src/http/load/admission.ts';
-import { LedgerUnavailableError } from '../../../src/watch/ports.ts';
+import { LedgerUnavailableError, type TrackResult } from '../../../src/watch/ports.ts';
 import { readEvents } from '../../support/app/event-reader.ts';
 import { call, listOf, post, problemOf, trackedOf } from '../../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
@@ -48,6 +49,25 @@ const batch = (name: string, size: number) => ({
   submission_ids: Array.from({ length: size }, (_, index) => `${name}-${index}`),
 });
 
+const TRACKED: TrackResult = { kind: 'tracked', submissions: [] };
+
+/** A valid request with this number of submissions. */
+function requestOf(name: string, ids: number): TrackRequest[] {
+  const times = { deadlineAt: 3, graceEndsAt: 2, stuckAt: 1 };
+  return Array.from({ length: ids }, () => {
+    return { submissionId: name, upstream: 'default', ...times, metadata: null, callbackUrl: null };
+  });
+}
+
+/** A tenant whose commits call `commit` with the names of their requests. */
+function committing(commit: (names: string[]) => void, durable?: Promise<void>) {
+  const trackGroups = (groups: readonly (readonly TrackRequest[])[]) => {
+    commit(groups.map((group) => group[0]?.submissionId ?? ''));
+    return groups.map(() => TRACKED);
+  };
+  return { watcher: { trackGroups }, ledger: { whenDurable: () => durable } };
+}
+
 it('refuses with 503 and Retry-After when too many ids would wait, reports it, and accepts later', async () => {
   const app = await bounded({ tracking_wait_s: 0.015 });
   const bodies = Array.from({ length: 6 }, (_, index) => batch(`b${index}`, 50));
@@ -70,6 +90,13 @@ it('responds separately to requests that share a commit', async () => {
   expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 400, 202, 400, 202]);
   const { submissions } = listOf(await call(app.url, '/v1/submissions'));
   expect(submissions.map(({ submission_id }) => submission_id)).toEqual(['c-1', 'c-0', 'b', 'a-2', 'a-1', 'a-0']);
+});
+
+it('reports an invalid request although too many ids wait', async () => {
+  const app = await bounded({ tracking_wait_s: 0.015 });
+  const invalid = { submission_id: 'x', upstream: 'moon' };
+  const bodies = [...Array.from({ length: 4 }, (_, index) => batch(`b${index}`, 50)), invalid];
+  expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 202, 503, 400]);
 });
 
 it('accepts a batch above the limit if nothing else waits', async () => {
@@ -185,22 +212,22 @@ it('limits requests held open: 503 with Retry-After until one ends', async () =>
 describe('while the disk hangs', () => {
   it('refuses requests once too many committed ids wait for it, and clients that have few of them last', async () => {
     const synced = Promise.withResolvers<void>();
-    const admission = new Admission<string, string>({
-      processBatch: (names) => [...names],
-      whenDurable: () => synced.promise,
+    const admission = new Admission({
       maxWaitMs: 1_000,
       maxHeldOpen: 1,
       onShed: () => undefined,
       defer: (run) => run(),
     });
-    for (const name of ['a', 'b', 'c', 'd', 'e']) expect(await admission.take(name, 10_000, 'many')).toBe(name);
+    const target = committing(() => undefined, synced.promise);
+    for (const name of ['a', 'b', 'c', 'd', 'e'])
+      expect(await admission.take(requestOf(name, 10_000), target, 'many')).toEqual(TRACKED);
     expect(admission.waitingIds).toBe(50_000);
-    expect(await admission.take('f', 1, 'many')).toBeUndefined();
-    expect(await admission.take('g', 1, 'few')).toBe('g');
+    expect(await admission.take(requestOf('f', 1), target, 'many')).toBeUndefined();
+    expect(await admission.take(requestOf('g', 1), target, 'few')).toEqual(TRACKED);
     synced.resolve();
     await new Promise((resolve) => setImmediate(resolve));
     expect(admission.waitingIds).toBe(0);
-    expect(await admission.take('h', 1, 'many')).toBe('h');
+    expect(await admission.take(requestOf('h', 1), target, 'many')).toEqual(TRACKED);
   });
 
   it('tracking requests are refused with 503, and nothing of them is kept', async () => {
@@ -227,14 +254,13 @@ describe('the queue of tracking requests', () => {
     const deferred: { run: () => void; restMs: number }[] = [];
     const seen = { now: 0, commitMs: 0, taken: [] as string[], commits: [] as string[] };
     const settled = () => new Promise((resolve) => setImmediate(resolve));
+    const target = committing((names) => {
+      seen.commits.push(names.join('+'));
+      seen.now += seen.commitMs;
+      if (names.includes('bad')) throw new Error('this one cannot be kept');
+      if (names.includes('full')) throw new LedgerUnavailableError('no room');
+    });
     const admission = new Admission({
-      processBatch: (names: readonly string[]) => {
-        seen.commits.push(names.join('+'));
-        seen.now += seen.commitMs;
-        if (names.includes('bad')) throw new Error('this one cannot be kept');
-        if (names.includes('full')) throw new LedgerUnavailableError('no room');
-        return [...names];
-      },
       maxWaitMs,
       maxHeldOpen: 1,
       onShed: () => undefined,
@@ -248,9 +274,12 @@ describe('the queue of tracking requests', () => {
       commitsTake: (ms: number) => {
         seen.commitMs = ms;
       },
-      take: (name: string, ids: number, client?: string) => {
-        const taken = admission.take(name, ids, client).catch(() => `failed ${name}`);
-        void taken.then((result) => seen.taken.push(result ?? `not ${name}`));
+      take: (name: string, ids: number, client?: string, at = target) => {
+        const taken = admission.take(requestOf(name, ids), at, client);
+        void taken.then(
+          (result) => seen.taken.push(result ? name : `not ${name}`),
+          () => seen.taken.push(`failed ${name}`),
+        );
       },
       taken: async () => {
         await settled();
@@ -286,6 +315,22 @@ describe('the queue of tracking requests', () => {
     for (const [name, ids] of Object.entries({ a: 600, b: 400, c: 1, large: 5_000, d: 1, e: 1 })) line.take(name, ids);
     while (line.deferred.length > 0) line.next(0);
     expect(line.commits()).toEqual(['first', 'a+b', 'c', 'large', 'd+e']);
+  });
+
+  it('commits the requests of each tenant separately', async () => {
+    const line = openLine(1_000);
+    const commits: string[] = [];
+    const other = committing((names) => commits.push(names.join('+')));
+    line.take('first', 1);
+    line.take('a', 1);
+    for (const name of ['b', 'c']) line.take(name, 1, 'other', other);
+    line.take('d', 1);
+    while (line.deferred.length > 0) line.next(0);
+    expect([line.commits(), commits]).toEqual([
+      ['first', 'a', 'd'],
+      ['b', 'c'],
+    ]);
+    expect(await line.taken()).toBe('first,a,b,d,c');
   });
 
   it('repeats a failed batch one by one, so that one failure does not affect the others', async () => {

@@ -2,8 +2,10 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type FastifyInstance, fastify } from 'fastify';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { TrackRequest } from '../../../src/domain/submission.ts';
 import { Admission } from '../../../src/http/load/admission.ts';
 import { coalesceRequests, coalesceResponses } from '../../../src/http/load/coalescing.ts';
+import type { TrackResult } from '../../../src/watch/ports.ts';
 
 describe('requests on several connections', () => {
   let app: FastifyInstance;
@@ -55,17 +57,23 @@ describe('requests on several connections', () => {
   it('that arrive while ids are committed are served before the next commit', async () => {
     const [connection] = connections as [Socket];
     let response: Promise<string> | undefined;
-    const admission = new Admission({
-      processBatch: (names: readonly string[]) => {
-        events.push(...names);
-        response ??= request(connection);
-        return [...names];
-      },
-      maxWaitMs: 1_000,
-      maxHeldOpen: 1,
-      onShed: () => undefined,
-    });
-    await Promise.all([admission.take('first', 1), admission.take('next', 1)]);
+    const admission = new Admission({ maxWaitMs: 1_000, maxHeldOpen: 1, onShed: () => undefined });
+    const trackGroups = (groups: readonly (readonly TrackRequest[])[]): TrackResult[] => {
+      events.push(...groups.flat().map(({ submissionId }) => submissionId));
+      response ??= request(connection);
+      return groups.map(() => ({ kind: 'tracked', submissions: [] }));
+    };
+    const target = { watcher: { trackGroups }, ledger: { whenDurable: () => undefined } };
+    const common = {
+      upstream: 'default',
+      deadlineAt: 3,
+      graceEndsAt: 2,
+      stuckAt: 1,
+      metadata: null,
+      callbackUrl: null,
+    };
+    const take = (submissionId: string) => admission.take([{ submissionId, ...common }], target);
+    await Promise.all([take('first'), take('next')]);
     await response;
     expect(events.filter((what) => what !== 'arrived' && what !== 'answered')).toEqual(['first', 'served', 'next']);
   });

@@ -130,7 +130,7 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
 
   it('responds 503 while Redis is unreachable', async () => {
     await redis.kill();
-    await vi.waitFor(async () => expect((await call(url, '/readyz')).text).toContain('"away"'), 10_000);
+    await vi.waitFor(async () => expect((await call(url, '/readyz')).text).toContain('"disconnected"'), 10_000);
     const response = await get('/queues/api/queues', basic(ADMIN));
     expect(response.status).toBe(503);
     expect(response.text).toContain('Redis is disconnected');

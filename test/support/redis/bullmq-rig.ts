@@ -66,7 +66,7 @@ export function openEngine(
         if (link.usable?.workers.length !== workers || !engine.isReading) throw new Error('not yet');
       }, 10_000),
     isUp: () => vi.waitUntil(() => link.health.state === 'up', 15_000),
-    isAway: () => vi.waitUntil(() => link.health.state === 'away', 15_000),
+    isDisconnected: () => vi.waitUntil(() => link.health.state === 'disconnected', 15_000),
   };
 }
 

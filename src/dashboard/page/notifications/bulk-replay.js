@@ -16,38 +16,38 @@ const OLDEST = '1970-01-01T00:00:00.000Z';
  */
 export function BulkReplay({ filter, onReplayed }) {
   const { api, announce } = useDashboard();
-  const [asked, setAsked] = useState(
+  const [confirming, setConfirming] = useState(
     /** @type {{ filter: ReplayFilter, body: object, replayed: number } | undefined} */ (undefined),
   );
-  const [said, setSaid] = useState('');
-  const ask = async () => {
-    setSaid('');
+  const [message, setMessage] = useState('');
+  const preview = async () => {
+    setMessage('');
     const body = bodyOf(filter);
     const { replayed } = await api.post('v1/deliveries/replay', { ...body, dry_run: true });
     if (replayed === 0) return 'No dead letter and no missed event matches.';
-    setAsked({ filter, body, replayed });
+    setConfirming({ filter, body, replayed });
     return '';
   };
   const replay = async () => {
-    const { replayed } = await api.post('v1/deliveries/replay', asked?.body);
+    const { replayed } = await api.post('v1/deliveries/replay', confirming?.body);
     const text = `${count(replayed)} ${replayed === 1 ? 'waits' : 'wait'} to be sent again.`;
-    setSaid(text);
+    setMessage(text);
     announce(text);
     onReplayed();
   };
   return html`<span class="action">
-    <${Action} label="Replay dead letters…" act=${ask} />
-    ${said && html`<span class="said">${said}</span>`}
+    <${Action} label="Replay dead letters…" act=${preview} />
+    ${message && html`<span class="message">${message}</span>`}
     ${
-      asked &&
+      confirming &&
       html`<${ConfirmDialog}
-        title=${`Replay ${count(asked.replayed)} ${asked.replayed === 1 ? 'delivery' : 'deliveries'}?`}
-        confirm=${`Replay ${count(asked.replayed)}`}
+        title=${`Replay ${count(confirming.replayed)} ${confirming.replayed === 1 ? 'delivery' : 'deliveries'}?`}
+        confirm=${`Replay ${count(confirming.replayed)}`}
         act=${replay}
-        onClose=${() => setAsked(undefined)}
+        onClose=${() => setConfirming(undefined)}
       >
         <p>Dead letters, and events that were missed while the webhook was disabled, are sent again:</p>
-        <${Facts} of=${factsOf(asked.filter)} />
+        <${Facts} of=${factsOf(confirming.filter)} />
       <//>`
     }
   </span>`;

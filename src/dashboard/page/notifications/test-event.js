@@ -28,15 +28,15 @@ export async function resultOf(api, { id }) {
 /** Sends a test event to the address of a callback, signed like every callback. @param {{ onSent: () => void }} props */
 export function CallbackTest({ onSent }) {
   const { api, announce } = useDashboard();
-  const [said, setSaid] = useState('');
+  const [message, setMessage] = useState('');
   const form = useForm({
     fields: ['url'],
     async send(data) {
-      setSaid('');
+      setMessage('');
       const delivery = await api.post('v1/callbacks/test', { url: textOf(data, 'url') });
       try {
         const text = await resultOf(api, delivery);
-        setSaid(text);
+        setMessage(text);
         announce(text);
       } finally {
         onSent();
@@ -49,6 +49,6 @@ export function CallbackTest({ onSent }) {
         html`<input ...${attributes} type="url" name="url" maxlength="2048" required spellcheck="false" autocomplete="off" />`}
     <//>
     <${FormEnd} of=${form} label="Send test event" />
-    ${said && html`<p class="said">${said}</p>`}
+    ${message && html`<p class="message">${message}</p>`}
   </form>`;
 }

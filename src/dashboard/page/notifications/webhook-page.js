@@ -142,9 +142,9 @@ function Actions({ webhook, setWebhook, onSent, setOpen }) {
   const remove = async () => {
     await api.delete(`v1/webhooks/${id}`);
     location.hash = hrefTo('webhooks');
-    const said = 'The webhook is deleted.';
-    announce(said);
-    return said;
+    const message = 'The webhook is deleted.';
+    announce(message);
+    return message;
   };
   const disabling = 'The webhook will receive no events, and its waiting deliveries become dead letters.';
   const deleting = 'Its waiting deliveries and dead letters are discarded. This cannot be undone.';

@@ -16,9 +16,9 @@ export function CopyButton({ text, name, label }) {
   useEffect(() => () => clearTimeout(timer.current), []);
   const copy = async () => {
     const isCopied = await copyText(text, button.current);
-    const said = isCopied ? 'Copied' : 'The browser does not permit copying';
-    setResult(said);
-    announce(`${said}: ${name}`);
+    const message = isCopied ? 'Copied' : 'The browser does not permit copying';
+    setResult(message);
+    announce(`${message}: ${name}`);
     clearTimeout(timer.current);
     timer.current = setTimeout(() => setResult(''), SHOWN_MS);
   };

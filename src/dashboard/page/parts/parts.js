@@ -80,17 +80,17 @@ export function Command({ children }) {
 /**
  * A button that sends a request to the server and shows its result.
  * @param {{ label: string, name?: string, confirm?: string, act: () => Promise<string> }} props `name`: the item that the
- *   button acts on, for its accessible name; `confirm`: text of a dialog that asks for a confirmation; `act`: returns the message to show afterwards.
+ *   button acts on, for its accessible name; `confirm`: text of a dialog that requires a confirmation; `act`: returns the message to show afterwards.
  */
 export function Action({ label, name, confirm, act }) {
   const { announce } = useDashboard();
   const [isBusy, setIsBusy] = useState(false);
-  const [said, setSaid] = useState(/** @type {{ text: string, isError: boolean } | undefined} */ (undefined));
-  const [isAsking, setIsAsking] = useState(false);
+  const [message, setMessage] = useState(/** @type {{ text: string, isError: boolean } | undefined} */ (undefined));
+  const [isConfirming, setIsConfirming] = useState(false);
   const perform = async () => {
-    setSaid(undefined);
+    setMessage(undefined);
     const text = await act();
-    setSaid({ text, isError: false });
+    setMessage({ text, isError: false });
     if (text) announce(text);
   };
   const run = async () => {
@@ -100,18 +100,18 @@ export function Action({ label, name, confirm, act }) {
       await perform();
     } catch (error) {
       const text = messageOf(error);
-      setSaid({ text, isError: true });
+      setMessage({ text, isError: true });
       announce(`${label}: ${text}`);
     } finally {
       setIsBusy(false);
     }
   };
   return html`<span class="action">
-    <button type="button" aria-label=${name} aria-busy=${isBusy} aria-disabled=${isBusy} onClick=${confirm === undefined ? run : () => setIsAsking(true)}>${label}</button>
-    ${said && html`<span class=${said.isError ? 'said wrong' : 'said'}>${said.text}</span>`}
+    <button type="button" aria-label=${name} aria-busy=${isBusy} aria-disabled=${isBusy} onClick=${confirm === undefined ? run : () => setIsConfirming(true)}>${label}</button>
+    ${message && html`<span class=${message.isError ? 'message wrong' : 'message'}>${message.text}</span>`}
     ${
-      isAsking &&
-      html`<${ConfirmDialog} title=${`${name ?? label}?`} confirm=${label} act=${perform} onClose=${() => setIsAsking(false)}><p>${confirm}</p><//>`
+      isConfirming &&
+      html`<${ConfirmDialog} title=${`${name ?? label}?`} confirm=${label} act=${perform} onClose=${() => setIsConfirming(false)}><p>${confirm}</p><//>`
     }
   </span>`;
 }

@@ -145,18 +145,18 @@ function useAnnouncer() {
   const timer = useRef(/** @type {number | undefined} */ (undefined));
   useEffect(() => () => clearTimeout(timer.current), []);
 
-  const tell = useCallback(() => {
+  const show = useCallback(() => {
     timer.current = undefined;
     if (next.current === undefined) return;
     const { current } = next;
     // Screen readers announce only a text that differs from the previous one.
     setText((before) => (before === current ? `${current}\u00a0` : current));
     next.current = undefined;
-    timer.current = setTimeout(tell, EVERY_MS);
+    timer.current = setTimeout(show, EVERY_MS);
   }, []);
-  const announce = useCallback((/** @type {string} */ said) => {
-    next.current = said;
-    if (timer.current === undefined) tell();
+  const announce = useCallback((/** @type {string} */ message) => {
+    next.current = message;
+    if (timer.current === undefined) show();
   }, []);
   return [announce, html`<div class="unseen" role="status" aria-live="polite">${text}</div>`];
 }

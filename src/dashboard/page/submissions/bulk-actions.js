@@ -13,21 +13,21 @@ const LISTED = 50;
 
 /**
  * @typedef {import('./change-each.js').Result} Result
- * @typedef {{ label: string, question: (count: string) => string, fits: (status: string) => boolean, effect: string, act: typeof cancel }} Change
+ * @typedef {{ label: string, title: (count: string) => string, fits: (status: string) => boolean, effect: string, act: typeof cancel }} Change
  */
 
 /** @type {readonly Change[]} */
 const CHANGES = [
   {
     label: 'Cancel selected',
-    question: (count) => `Cancel ${count}?`,
+    title: (count) => `Cancel ${count}?`,
     fits: (status) => OPEN_STATUSES.includes(status),
     effect: 'Their tracking ends, and subscribers receive submission.cancelled.',
     act: cancel,
   },
   {
     label: 'Retrack selected',
-    question: (count) => `Track ${count} again?`,
+    title: (count) => `Track ${count} again?`,
     fits: canRetrack,
     effect: 'They are polled again with the default time limits, and subscribers receive submission.retracked.',
     act: retrack,
@@ -41,23 +41,23 @@ const CHANGES = [
  */
 export function BulkActions({ submissions, select, onDone, children }) {
   const { api, announce } = useDashboard();
-  const [asked, setAsked] = useState(
+  const [confirming, setConfirming] = useState(
     /** @type {{ change: Change, submissions: readonly any[] } | undefined} */ (undefined),
   );
   const [results, setResults] = useState(/** @type {readonly Result[]} */ ([]));
   const [made, setMade] = useState(/** @type {number | undefined} */ (undefined));
   const stopping = useRef(new AbortController());
   const heading = useRef(/** @type {HTMLElement | null} */ (null));
-  const closed = () => setAsked(undefined);
+  const closed = () => setConfirming(undefined);
   // The button that had the focus disappears with the selection, before or after the dialog closes.
   useEffect(() => {
-    if (results.length > 0 && !asked && document.activeElement === document.body) heading.current?.focus();
-  }, [results, asked, submissions.length]);
+    if (results.length > 0 && !confirming && document.activeElement === document.body) heading.current?.focus();
+  }, [results, confirming, submissions.length]);
   const run = async () => {
-    if (!asked) return;
+    if (!confirming) return;
     stopping.current = new AbortController();
     setMade(0);
-    const { change, submissions: chosen } = asked;
+    const { change, submissions: chosen } = confirming;
     const done = await changeEach(chosen, (one) => change.act(api, one), {
       signal: stopping.current.signal,
       onProgress: setMade,
@@ -79,7 +79,7 @@ export function BulkActions({ submissions, select, onDone, children }) {
               key=${change.label}
               type="button"
               disabled=${!submissions.some(({ status }) => change.fits(status))}
-              onClick=${() => setAsked({ change, submissions })}
+              onClick=${() => setConfirming({ change, submissions })}
             >
               ${change.label}
             </button>`,
@@ -87,15 +87,15 @@ export function BulkActions({ submissions, select, onDone, children }) {
           <button type="button" onClick=${() => select([])}>Clear the selection</button>`
       }
     </div>
-    ${asked && html`<${Question} ...${asked} made=${made} act=${run} stop=${() => stopping.current.abort()} onClose=${closed} />`}
+    ${confirming && html`<${ConfirmChange} ...${confirming} made=${made} act=${run} stop=${() => stopping.current.abort()} onClose=${closed} />`}
     ${results.length > 0 && html`<${Results} of=${results} heading=${heading} onClose=${() => setResults([])} />`}`;
 }
 
 /** @param {{ change: Change, submissions: readonly any[], made: number | undefined, act: () => Promise<void>, stop: () => void, onClose: () => void }} props `made`: the number of those that were sent */
-function Question({ change, submissions, made, act, stop, onClose }) {
+function ConfirmChange({ change, submissions, made, act, stop, onClose }) {
   const others = submissions.filter(({ status }) => !change.fits(status)).length;
   const number = counted(submissions.length - others);
-  return html`<${ConfirmDialog} title=${change.question(number)} confirm=${change.label} act=${act} onClose=${onClose}>
+  return html`<${ConfirmDialog} title=${change.title(number)} confirm=${change.label} act=${act} onClose=${onClose}>
     <p>${change.effect}</p>
     ${others > 0 && html`<p>${counted(others)} of the selection cannot change in this way and will stay as they are.</p>`}
     ${
@@ -141,22 +141,22 @@ const MAX_SELECTED = 1_000;
 export function SelectMatches({ load, select }) {
   const { announce } = useDashboard();
   const [isBusy, setIsBusy] = useState(false);
-  const [said, setSaid] = useState('');
+  const [message, setMessage] = useState('');
   const run = async () => {
     setIsBusy(true);
-    setSaid('');
+    setMessage('');
     try {
       const { submissions, hasMore } = await load(MAX_SELECTED);
       select(submissions);
       const more = hasMore ? `More than these ${count(submissions.length)} match.` : '';
-      setSaid(more);
+      setMessage(more);
       announce(`${counted(submissions.length)} selected. ${more}`);
     } catch (error) {
-      setSaid(messageOf(error));
+      setMessage(messageOf(error));
     } finally {
       setIsBusy(false);
     }
   };
   return html`<button type="button" aria-busy=${isBusy} onClick=${() => isBusy || run()}>Select all that match</button>
-    ${said && html`<span>${said}</span>`}`;
+    ${message && html`<span>${message}</span>`}`;
 }

@@ -7,7 +7,7 @@ import { OptionsForm } from './options-form.js';
 import { canRetrack, OPEN_STATUSES } from './submission-table.js';
 
 /** The texts of the dialog before each action. */
-const QUESTIONS = {
+const CONFIRMATIONS = {
   cancel: {
     title: 'Cancel this submission?',
     label: 'Cancel tracking',
@@ -26,41 +26,41 @@ const QUESTIONS = {
 /** Cancel, retrack and change one submission. @param {{ one: any, onChanged: () => void }} props */
 export function SubmissionActions({ one, onChanged }) {
   const { api, announce } = useDashboard();
-  const [asked, setAsked] = useState(/** @type {keyof typeof QUESTIONS | undefined} */ (undefined));
+  const [chosen, setChosen] = useState(/** @type {keyof typeof CONFIRMATIONS | undefined} */ (undefined));
   const [isEditing, setIsEditing] = useState(false);
-  const [said, setSaid] = useState('');
-  const message = useRef(/** @type {HTMLElement | null} */ (null));
+  const [message, setMessage] = useState('');
+  const messageLine = useRef(/** @type {HTMLElement | null} */ (null));
   const done = (/** @type {string} */ text) => {
-    setSaid(text);
+    setMessage(text);
     announce(text);
     onChanged();
   };
-  const question = asked && QUESTIONS[asked];
+  const confirmation = chosen && CONFIRMATIONS[chosen];
   // The button that had the focus disappears with the dialog, or once the new status is loaded.
   const focusMessage = () => {
-    if (document.activeElement === document.body) message.current?.focus();
+    if (document.activeElement === document.body) messageLine.current?.focus();
   };
   useEffect(() => {
-    if (said) focusMessage();
-  }, [said, one.status]);
+    if (message) focusMessage();
+  }, [message, one.status]);
   const closed = () => {
-    setAsked(undefined);
+    setChosen(undefined);
     focusMessage();
   };
-  const ask = (/** @type {keyof typeof QUESTIONS} */ name) => {
-    setSaid('');
-    setAsked(name);
+  const choose = (/** @type {keyof typeof CONFIRMATIONS} */ name) => {
+    setMessage('');
+    setChosen(name);
   };
   return html`<div class="actions">
-      ${OPEN_STATUSES.includes(one.status) && html`<button type="button" onClick=${() => ask('cancel')}>Cancel tracking</button>`}
-      ${canRetrack(one.status) && html`<button type="button" onClick=${() => ask('retrack')}>Retrack</button>`}
+      ${OPEN_STATUSES.includes(one.status) && html`<button type="button" onClick=${() => choose('cancel')}>Cancel tracking</button>`}
+      ${canRetrack(one.status) && html`<button type="button" onClick=${() => choose('retrack')}>Retrack</button>`}
       <button type="button" aria-expanded=${isEditing} onClick=${() => setIsEditing(!isEditing)}>Change options</button>
-      <span tabindex="-1" ref=${message}>${said}</span>
+      <span tabindex="-1" ref=${messageLine}>${message}</span>
     </div>
     ${
-      question &&
-      html`<${ConfirmDialog} title=${question.title} confirm=${question.label} act=${async () => done(await question.act(api, one))} onClose=${closed}>
-        <p>${question.effect}</p>
+      confirmation &&
+      html`<${ConfirmDialog} title=${confirmation.title} confirm=${confirmation.label} act=${async () => done(await confirmation.act(api, one))} onClose=${closed}>
+        <p>${confirmation.effect}</p>
       <//>`
     }
     ${

@@ -12,7 +12,7 @@ const COLUMNS = [
     title: 'Upstream state',
     cell: ({ upstream_state, error }) =>
       [upstream_state, error].filter(Boolean).join(': ') || html`<span class="muted">–</span>`,
-    class: 'said-by-upstream',
+    class: 'from-upstream',
   },
   { title: 'Metadata', cell: ({ metadata }) => metadataOf(metadata), class: 'summary secondary' },
   { title: 'Tracked', cell: ({ tracked_at }) => html`<${Time} at=${tracked_at} />` },
