@@ -34,12 +34,13 @@ import { Space } from './maintenance/space.ts';
 import { LedgerStats } from './stats/ledger-stats.ts';
 import { ObjectiveSlices } from './stats/objective-slices.ts';
 import { Reports } from './stats/reports.ts';
+import { History } from './submissions/history.ts';
 import { OpenQuota } from './submissions/open-quota.ts';
 import { StatusCounts } from './submissions/status-counts.ts';
+import { SubmissionChanges } from './submissions/submission-changes.ts';
 import { SubmissionQueries } from './submissions/submission-queries.ts';
 import { SubmissionSearch } from './submissions/submission-search.ts';
 import { SubmissionStore } from './submissions/submission-store.ts';
-import { SubmissionWriter } from './submissions/submission-writer.ts';
 import { UpstreamStore } from './submissions/upstream-store.ts';
 
 /** Far longer than a sync takes that a working disk ends. */
@@ -77,6 +78,7 @@ export class Ledger implements WatcherLedger {
   readonly #installation: string;
   readonly #close: () => void;
   readonly #store: SubmissionStore;
+  readonly #changes: SubmissionChanges;
   readonly #upstreams: UpstreamStore;
   readonly #changed: CommittedChanges<string>;
 
@@ -122,8 +124,9 @@ export class Ledger implements WatcherLedger {
     this.mutes = new Mutes(database);
     this.alerts = new Alerts(database, this);
     this.#upstreams = new UpstreamStore(database);
-    const writer = new SubmissionWriter(database, { outbox: this.outbox, counts, changed: this.#changed });
-    this.#store = new SubmissionStore(database, writer, this.quota);
+    const deps = { outbox: this.outbox, counts, history: new History(database, this.#changed) };
+    this.#changes = new SubmissionChanges(database, deps);
+    this.#store = new SubmissionStore(database, { ...deps, quota: this.quota, changes: this.#changes });
   }
 
   close(): void {
@@ -185,7 +188,7 @@ export class Ledger implements WatcherLedger {
   cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[] {
     return this.#db.transaction(() =>
       submissionIds.map((id) => {
-        const cancelled = this.#store.cancel(id, now);
+        const cancelled = this.#changes.cancel(id, now);
         if (actor && cancelled?.isChanged)
           this.audit.append(actor, now, { action: 'submissions.cancel', subject: cancelled.submission.submissionId });
         return cancelled?.submission;
@@ -195,7 +198,7 @@ export class Ledger implements WatcherLedger {
 
   update(submissionId: string, patch: OptionsPatch, now: number, actor?: Actor): UpdateResult | undefined {
     return this.#db.transaction(() => {
-      const result = this.#store.update(submissionId, patch, now);
+      const result = this.#changes.update(submissionId, patch, now);
       if (actor && result?.kind === 'updated' && result.changed.length > 0) {
         const detail = result.changed.join(', ');
         this.audit.append(actor, now, {
@@ -219,11 +222,11 @@ export class Ledger implements WatcherLedger {
   }
 
   listWatched(upstream: string, page: { after: number; limit: number }) {
-    return this.#store.listWatched(upstream, page);
+    return this.submissions.listWatched(upstream, page);
   }
 
   findShownId(upstream: string): string | undefined {
-    return this.#store.findShownId(upstream);
+    return this.submissions.findShownId(upstream);
   }
 
   upstream(name: string): UpstreamRecord {
