@@ -1,6 +1,6 @@
 import type { Actor } from '../domain/audit/actions.ts';
 import type { Observation } from '../domain/classify.ts';
-import { callbackDestination, channelDestination } from '../domain/notifications/delivery.ts';
+import { callbackDestination, channelDestination, type DeadLetters } from '../domain/notifications/delivery.ts';
 import { CALLBACKS_ID } from '../domain/notifications/webhook.ts';
 import type { Submission, TrackRequest } from '../domain/submission.ts';
 import type { OptionsPatch } from '../domain/tracking/option-changes.ts';
@@ -22,7 +22,8 @@ import { Alerts } from './deliveries/alerts.ts';
 import { Deliveries } from './deliveries/deliveries.ts';
 import { Mutes } from './deliveries/mutes.ts';
 import { Webhooks } from './deliveries/webhooks.ts';
-import { FanOut } from './events/fan-out.ts';
+import { EventLog } from './events/event-log.ts';
+import { EventRoutes } from './events/event-routes.ts';
 import { Outbox } from './events/outbox.ts';
 import { CommittedChanges, LedgerDatabase } from './file/ledger-database.ts';
 import { type OpenOptions, openDatabase, probe } from './file/open.ts';
@@ -62,8 +63,9 @@ export class Ledger implements WatcherLedger {
   readonly submissions: SubmissionQueries;
   readonly search: SubmissionSearch;
   readonly quota: OpenQuota;
-  readonly fanOut: FanOut;
+  readonly routes: EventRoutes;
   readonly outbox: Outbox;
+  readonly events: EventLog;
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
   readonly alerts: Alerts;
@@ -110,10 +112,17 @@ export class Ledger implements WatcherLedger {
     this.submissions = new SubmissionQueries(database);
     this.search = new SubmissionSearch(database, counts);
     this.quota = new OpenQuota(counts);
-    this.fanOut = new FanOut(database);
-    this.outbox = new Outbox(database, this.fanOut);
-    this.webhooks = new Webhooks(database, this.fanOut);
-    this.deliveries = new Deliveries(database, this.fanOut, this.webhooks);
+    const dead = new CommittedChanges<DeadLetters>(database);
+    this.routes = new EventRoutes(database);
+    this.outbox = new Outbox(database, this.routes);
+    this.events = new EventLog(database, this.outbox.added);
+    this.webhooks = new Webhooks(database, { routes: this.routes, dead });
+    this.deliveries = new Deliveries(database, {
+      routes: this.routes,
+      outbox: this.outbox,
+      webhooks: this.webhooks,
+      dead,
+    });
     this.stats = new LedgerStats(database, counts);
     this.reports = new Reports(database);
     this.objectives = new ObjectiveSlices(database);
@@ -164,7 +173,7 @@ export class Ledger implements WatcherLedger {
   /** Sends a test event to an address as to a callback. Returns the id of the delivery; undefined if callbacks are disabled. */
   testCallback(callbackUrl: string, now: number): number | undefined {
     return this.#db.transaction(() => {
-      if (!this.fanOut.isEnabled(callbackDestination(callbackUrl))) return undefined;
+      if (!this.routes.isEnabled(callbackDestination(callbackUrl))) return undefined;
       return this.outbox.addTestEvent({ webhookId: CALLBACKS_ID, callbackUrl }, now);
     });
   }
@@ -172,7 +181,7 @@ export class Ledger implements WatcherLedger {
   /** Sends a test event to one channel. Returns the id of the delivery; undefined if no such channel is configured. */
   testChannel(channel: string, now: number): number | undefined {
     return this.#db.transaction(() => {
-      if (!this.fanOut.isEnabled(channelDestination(channel))) return undefined;
+      if (!this.routes.isEnabled(channelDestination(channel))) return undefined;
       return this.outbox.addTestEvent({ channel }, now);
     });
   }

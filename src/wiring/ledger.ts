@@ -49,7 +49,7 @@ export function openLedger({ config, clock, log, counters, syncSlots, onSyncFail
     counters.rowUnreadable(kind);
     log.error({ row: kind, row_id: escapeText(id), unreadable: fields.join(', ') }, 'ledger.row_unreadable');
   };
-  ledger.fanOut.onUnreadable = onUnreadable;
+  ledger.routes.onUnreadable = onUnreadable;
   return { ledger, onUnreadable };
 }
 

@@ -173,7 +173,7 @@ describe('cancelling', () => {
     const ledger = openLedger();
     ledger.track([trackRequest('s'), trackRequest('t')], 0);
     const commits = vi.fn();
-    ledger.outbox.onAppended(commits);
+    ledger.events.onAppended(commits);
     const statuses = ledger.cancel(['s', 'nobody', 't', 's'], 10).map((submission) => submission?.status);
     expect(statuses).toEqual(['cancelled', undefined, 'cancelled', 'cancelled']);
     expect(commits).toHaveBeenCalledOnce();

@@ -2,7 +2,6 @@
 export type Mutation = { name: string; file: string; from: string; to: string };
 
 const STORE = 'ledger/submissions/submission-store.ts';
-const FAN_OUT = 'ledger/events/fan-out.ts';
 const RESULTS = 'ledger/deliveries/attempt-results.ts';
 const PRUNING = 'ledger/maintenance/pruning.ts';
 const BUDGET = 'pacing/request-budget.ts';
@@ -37,13 +36,13 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a new webhook misses events',
-    file: FAN_OUT,
+    file: 'ledger/events/event-routes.ts',
     from: 'const routes = [...this.#currentWebhooks().filter(({ enabled }) => enabled), ',
     to: 'const routes = [...this.#currentWebhooks().slice(0, 1), ',
   },
   {
     name: 'new deliveries wake nobody',
-    file: FAN_OUT,
+    file: 'ledger/events/outbox.ts',
     from: 'this.notifyWaiting(destination);\n    return Number(lastInsertRowid);',
     to: 'return Number(lastInsertRowid);',
   },
