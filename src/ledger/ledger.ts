@@ -35,6 +35,7 @@ import { Space } from './maintenance/space.ts';
 import { LedgerStats } from './stats/ledger-stats.ts';
 import { ObjectiveSlices } from './stats/objective-slices.ts';
 import { Reports } from './stats/reports.ts';
+import { ChangedSubmissions } from './submissions/changed-submissions.ts';
 import { History } from './submissions/history.ts';
 import { OpenQuota } from './submissions/open-quota.ts';
 import { StatusCounts } from './submissions/status-counts.ts';
@@ -82,7 +83,7 @@ export class Ledger implements WatcherLedger {
   readonly #store: SubmissionStore;
   readonly #changes: SubmissionChanges;
   readonly #upstreams: UpstreamStore;
-  readonly #changed: CommittedChanges<string>;
+  readonly #changed: ChangedSubmissions;
 
   /**
    * `deferredSync`: commits do not wait for the disk, see file/sync/log-sync.ts. Default: each commit
@@ -127,7 +128,7 @@ export class Ledger implements WatcherLedger {
     this.reports = new Reports(database);
     this.objectives = new ObjectiveSlices(database);
     this.pruning = new Pruning(database, counts);
-    this.#changed = new CommittedChanges(database);
+    this.#changed = new ChangedSubmissions(database);
     this.erasure = new Erasure(database, this.audit, this.#changed);
     this.space = new Space(database, this.stats);
     this.mutes = new Mutes(database);
@@ -154,7 +155,7 @@ export class Ledger implements WatcherLedger {
 
   /** Whether the newest change of a submission is committed, and not on the disk yet. */
   isUnsynced({ submissionId }: Submission): boolean {
-    return this.#changed.unsynced.some((changed) => changed.includes(submissionId));
+    return this.#changed.isUnsynced(submissionId);
   }
 
   /** Makes this server the primary of the ledger. Must be called before anything else is written. See maintenance/primary.ts. */

@@ -1,5 +1,6 @@
 import type { OptionChanges, Status, Submission } from '../../domain/submission.ts';
-import type { CommittedChanges, LedgerDatabase } from '../file/ledger-database.ts';
+import type { LedgerDatabase } from '../file/ledger-database.ts';
+import type { ChangedSubmissions } from './changed-submissions.ts';
 
 type HistoryChange = {
   previousStatus: Status | null;
@@ -13,10 +14,9 @@ type HistoryChange = {
 /** The append-only history of submissions. */
 export class History {
   readonly #db: LedgerDatabase;
-  readonly #changed: CommittedChanges<string>;
+  readonly #changed: ChangedSubmissions;
 
-  /** `changed`: gets the ids of changed submissions. */
-  constructor(database: LedgerDatabase, changed: CommittedChanges<string>) {
+  constructor(database: LedgerDatabase, changed: ChangedSubmissions) {
     this.#db = database;
     this.#changed = changed;
   }

@@ -118,6 +118,23 @@ describe('a commit whose sync is deferred', () => {
     expect(of('a')).toBe(false);
   });
 
+  it('is known as a change that is not on the disk until every change of its submission is', async () => {
+    const { ledger } = await openDeferred();
+    const request = trackRequest('a');
+    const isUnsynced = () => ledger.isUnsynced(request as never);
+    ledger.track([request], 1);
+    await ledger.whenDurable();
+    // One commit changes the submission twice.
+    ledger.record([observation('pending', 2, 'a'), observation('finalized', 3, 'a')], context());
+    const first = ledger.whenDurable();
+    ledger.update('a', { metadata: { order: 1 } }, 4);
+    const second = ledger.whenDurable();
+    await first;
+    expect([isUnsynced(), second === first]).toEqual([true, false]);
+    await second;
+    expect(isUnsynced()).toBe(false);
+  });
+
   it('is on the disk after the ledger was closed, however early', async () => {
     const file = join(tempFolder(), 'dawatch.db');
     const ledger = new Ledger({ file, now: 0, deferredSync: { onFailed: () => undefined } });
