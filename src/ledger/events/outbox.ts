@@ -15,7 +15,8 @@ type AddedEvent = { seq: number; type: string; at: number; metadata?: string | n
 
 /**
  * Writes events, each with its deliveries, in the transaction of the change that they report. Every method that writes must be
- * called inside that transaction. Throws LedgerError.
+ * called inside that transaction. Once it is on the disk, the dispatcher is notified of the deliveries, and the live feed of the
+ * events. Throws LedgerError.
  */
 export class Outbox {
   readonly #db: LedgerDatabase;
