@@ -13,7 +13,7 @@ import type { Subscription } from '../domain/notifications/subscription.ts';
 import { CONFIGURED_CREDENTIALS, type Submission } from '../domain/submission.ts';
 import type { TrackRequests } from '../domain/track-request.ts';
 import type { RedisHealth } from '../engines/bullmq/redis-link.ts';
-import type { Outbox } from '../ledger/events/outbox.ts';
+import type { EventLog } from '../ledger/events/event-log.ts';
 import type { TrackResult, UpdateResult } from '../watch/ports.ts';
 import type { Watcher } from '../watch/watcher.ts';
 
@@ -58,7 +58,7 @@ export function trackResultOf(
 export type UpdateRequestResult = UpdateResult | { kind: 'invalid'; field: string; reason: string } | undefined;
 
 /** All events in commit order, for the live feed. */
-export type EventLog = Pick<Outbox, 'newestSeq' | 'missingThrough' | 'after' | 'onAppended'>;
+export type FeedLog = Pick<EventLog, keyof EventLog>;
 
 export type Caller = Rights & {
   /** null for a configured credential. */

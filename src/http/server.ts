@@ -189,7 +189,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
       const own = { ...deps, ...services };
       registerSubmissions(scope, { ...own, authenticator, admission });
       registerSubmissionInfo(scope, own);
-      registerEvents(scope, { ...own, authenticator, events: own.ledger.outbox });
+      registerEvents(scope, { ...own, authenticator, events: own.ledger.events });
       registerPacing(scope, own);
       registerOverview(scope, { ...own, readers: () => own.feed.readers });
       registerReports(scope, {

@@ -1,6 +1,6 @@
 import type { Actor } from '../domain/audit/actions.ts';
 import type { Observation } from '../domain/classify.ts';
-import { callbackDestination, channelDestination } from '../domain/notifications/delivery.ts';
+import { callbackDestination, channelDestination, type DeadLetters } from '../domain/notifications/delivery.ts';
 import { CALLBACKS_ID } from '../domain/notifications/webhook.ts';
 import type { Submission, TrackRequest } from '../domain/submission.ts';
 import type { OptionsPatch } from '../domain/tracking/option-changes.ts';
@@ -22,7 +22,8 @@ import { Alerts } from './deliveries/alerts.ts';
 import { Deliveries } from './deliveries/deliveries.ts';
 import { Mutes } from './deliveries/mutes.ts';
 import { Webhooks } from './deliveries/webhooks.ts';
-import { FanOut } from './events/fan-out.ts';
+import { EventLog } from './events/event-log.ts';
+import { EventRoutes } from './events/event-routes.ts';
 import { Outbox } from './events/outbox.ts';
 import { CommittedChanges, LedgerDatabase } from './file/ledger-database.ts';
 import { type OpenOptions, openDatabase, probe } from './file/open.ts';
@@ -34,12 +35,14 @@ import { Space } from './maintenance/space.ts';
 import { LedgerStats } from './stats/ledger-stats.ts';
 import { ObjectiveSlices } from './stats/objective-slices.ts';
 import { Reports } from './stats/reports.ts';
+import { ChangedSubmissions } from './submissions/changed-submissions.ts';
+import { History } from './submissions/history.ts';
 import { OpenQuota } from './submissions/open-quota.ts';
 import { StatusCounts } from './submissions/status-counts.ts';
+import { SubmissionChanges } from './submissions/submission-changes.ts';
 import { SubmissionQueries } from './submissions/submission-queries.ts';
 import { SubmissionSearch } from './submissions/submission-search.ts';
 import { SubmissionStore } from './submissions/submission-store.ts';
-import { SubmissionWriter } from './submissions/submission-writer.ts';
 import { UpstreamStore } from './submissions/upstream-store.ts';
 
 /** Far longer than a sync takes that a working disk ends. */
@@ -61,8 +64,9 @@ export class Ledger implements WatcherLedger {
   readonly submissions: SubmissionQueries;
   readonly search: SubmissionSearch;
   readonly quota: OpenQuota;
-  readonly fanOut: FanOut;
+  readonly routes: EventRoutes;
   readonly outbox: Outbox;
+  readonly events: EventLog;
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
   readonly alerts: Alerts;
@@ -77,8 +81,9 @@ export class Ledger implements WatcherLedger {
   readonly #installation: string;
   readonly #close: () => void;
   readonly #store: SubmissionStore;
+  readonly #changes: SubmissionChanges;
   readonly #upstreams: UpstreamStore;
-  readonly #changed: CommittedChanges<string>;
+  readonly #changed: ChangedSubmissions;
 
   /**
    * `deferredSync`: commits do not wait for the disk, see file/sync/log-sync.ts. Default: each commit
@@ -108,22 +113,30 @@ export class Ledger implements WatcherLedger {
     this.submissions = new SubmissionQueries(database);
     this.search = new SubmissionSearch(database, counts);
     this.quota = new OpenQuota(counts);
-    this.fanOut = new FanOut(database);
-    this.outbox = new Outbox(database, this.fanOut);
-    this.webhooks = new Webhooks(database, this.fanOut);
-    this.deliveries = new Deliveries(database, this.fanOut, this.webhooks);
+    const dead = new CommittedChanges<DeadLetters>(database);
+    this.routes = new EventRoutes(database);
+    this.outbox = new Outbox(database, this.routes);
+    this.events = new EventLog(database, this.outbox.added);
+    this.webhooks = new Webhooks(database, { routes: this.routes, dead });
+    this.deliveries = new Deliveries(database, {
+      routes: this.routes,
+      outbox: this.outbox,
+      webhooks: this.webhooks,
+      dead,
+    });
     this.stats = new LedgerStats(database, counts);
     this.reports = new Reports(database);
     this.objectives = new ObjectiveSlices(database);
     this.pruning = new Pruning(database, counts);
-    this.#changed = new CommittedChanges(database);
+    this.#changed = new ChangedSubmissions(database);
     this.erasure = new Erasure(database, this.audit, this.#changed);
     this.space = new Space(database, this.stats);
     this.mutes = new Mutes(database);
     this.alerts = new Alerts(database, this);
     this.#upstreams = new UpstreamStore(database);
-    const writer = new SubmissionWriter(database, { outbox: this.outbox, counts, changed: this.#changed });
-    this.#store = new SubmissionStore(database, writer, this.quota);
+    const deps = { outbox: this.outbox, counts, history: new History(database, this.#changed) };
+    this.#changes = new SubmissionChanges(database, deps);
+    this.#store = new SubmissionStore(database, { ...deps, quota: this.quota, changes: this.#changes });
   }
 
   close(): void {
@@ -142,7 +155,7 @@ export class Ledger implements WatcherLedger {
 
   /** Whether the newest change of a submission is committed, and not on the disk yet. */
   isUnsynced({ submissionId }: Submission): boolean {
-    return this.#changed.unsynced.some((changed) => changed.includes(submissionId));
+    return this.#changed.isUnsynced(submissionId);
   }
 
   /** Makes this server the primary of the ledger. Must be called before anything else is written. See maintenance/primary.ts. */
@@ -161,7 +174,7 @@ export class Ledger implements WatcherLedger {
   /** Sends a test event to an address as to a callback. Returns the id of the delivery; undefined if callbacks are disabled. */
   testCallback(callbackUrl: string, now: number): number | undefined {
     return this.#db.transaction(() => {
-      if (!this.fanOut.isEnabled(callbackDestination(callbackUrl))) return undefined;
+      if (!this.routes.isEnabled(callbackDestination(callbackUrl))) return undefined;
       return this.outbox.addTestEvent({ webhookId: CALLBACKS_ID, callbackUrl }, now);
     });
   }
@@ -169,7 +182,7 @@ export class Ledger implements WatcherLedger {
   /** Sends a test event to one channel. Returns the id of the delivery; undefined if no such channel is configured. */
   testChannel(channel: string, now: number): number | undefined {
     return this.#db.transaction(() => {
-      if (!this.fanOut.isEnabled(channelDestination(channel))) return undefined;
+      if (!this.routes.isEnabled(channelDestination(channel))) return undefined;
       return this.outbox.addTestEvent({ channel }, now);
     });
   }
@@ -185,7 +198,7 @@ export class Ledger implements WatcherLedger {
   cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[] {
     return this.#db.transaction(() =>
       submissionIds.map((id) => {
-        const cancelled = this.#store.cancel(id, now);
+        const cancelled = this.#changes.cancel(id, now);
         if (actor && cancelled?.isChanged)
           this.audit.append(actor, now, { action: 'submissions.cancel', subject: cancelled.submission.submissionId });
         return cancelled?.submission;
@@ -195,7 +208,7 @@ export class Ledger implements WatcherLedger {
 
   update(submissionId: string, patch: OptionsPatch, now: number, actor?: Actor): UpdateResult | undefined {
     return this.#db.transaction(() => {
-      const result = this.#store.update(submissionId, patch, now);
+      const result = this.#changes.update(submissionId, patch, now);
       if (actor && result?.kind === 'updated' && result.changed.length > 0) {
         const detail = result.changed.join(', ');
         this.audit.append(actor, now, {
@@ -219,11 +232,11 @@ export class Ledger implements WatcherLedger {
   }
 
   listWatched(upstream: string, page: { after: number; limit: number }) {
-    return this.#store.listWatched(upstream, page);
+    return this.submissions.listWatched(upstream, page);
   }
 
   findShownId(upstream: string): string | undefined {
-    return this.#store.findShownId(upstream);
+    return this.submissions.findShownId(upstream);
   }
 
   upstream(name: string): UpstreamRecord {

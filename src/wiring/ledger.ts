@@ -38,7 +38,7 @@ export function openLedger({ config, clock, log, counters, syncSlots, onSyncFail
     },
   });
   if (ledger.tightened.length > 0) log.warn({ files: ledger.tightened }, 'ledger.permissions_tightened');
-  const { isCopy, generation } = ledger.claim(clock.now());
+  const { isCopy, generation } = claimed(ledger, clock.now());
   if (isCopy) log.warn({ generation }, 'ledger.continued');
   const reported = new Set<string>();
   const onUnreadable: ReportUnreadable = ({ kind, id, fields }) => {
@@ -49,8 +49,18 @@ export function openLedger({ config, clock, log, counters, syncSlots, onSyncFail
     counters.rowUnreadable(kind);
     log.error({ row: kind, row_id: escapeText(id), unreadable: fields.join(', ') }, 'ledger.row_unreadable');
   };
-  ledger.fanOut.onUnreadable = onUnreadable;
+  ledger.routes.onUnreadable = onUnreadable;
   return { ledger, onUnreadable };
+}
+
+/** Makes this server the primary of the ledger. Closes the ledger if that fails. */
+function claimed(ledger: Ledger, now: number): ReturnType<Ledger['claim']> {
+  try {
+    return ledger.claim(now);
+  } catch (error) {
+    ledger.close();
+    throw error;
+  }
 }
 
 function throwUncaught(error: unknown): void {

@@ -5,7 +5,7 @@ import { channelDestination, DEAD_REASONS, parseDestination } from '../domain/no
 import { CALLBACKS_ID } from '../domain/notifications/webhook.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
 import type { Counters } from '../http/metrics/counters.ts';
-import type { ChannelRoute } from '../ledger/events/fan-out.ts';
+import type { ChannelRoute } from '../ledger/events/event-routes.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { logAlert, logAttempt, logHeartbeat } from '../logging/listeners.ts';
 import type { Log } from '../logging/logger.ts';
@@ -52,7 +52,7 @@ export async function startNotifications(deps: {
   let publicUrl = config.server.public_url;
   const channels = await Channels.open({ config, tenant: deps.tenant, version, now, publicUrl: () => publicUrl });
   const applyRoutes = (settings: Routing) => {
-    ledger.fanOut.setChannels(routesOf(settings, channels.names));
+    ledger.routes.setChannels(routesOf(settings, channels.names));
     for (const kind of channels.kinds)
       for (const reason of DEAD_REASONS) counters.deadLettered({ kind, reason, count: 0 });
   };
@@ -67,7 +67,7 @@ export async function startNotifications(deps: {
     return endpoint && createWebhookChannel({ post: http.post, endpoint, refusalOf, now: Date.now });
   };
 
-  ledger.fanOut.onDead(({ destination, ...dead }) =>
+  deliveries.onDead(({ destination, ...dead }) =>
     counters.deadLettered({ kind: channels.kindOf(destination), ...dead }),
   );
   const logAttempted = logAttempt(log);

@@ -114,7 +114,7 @@ export async function startServices(shared: SharedParts, own: OwnParts) {
     const track = tracing ? tracing.intake(tracker.track) : tracker.track;
     const intake = scaling?.startIntake({ track, whenDurable: () => ledger.whenDurable() }, tenant, log);
     opened.push((leftMs) => intake?.close(leftMs()));
-    const feed = new EventFeed({ events: ledger.outbox, clock, log, onUnreadable });
+    const feed = new EventFeed({ events: ledger.events, clock, log, onUnreadable });
     const { hour } = stats;
     const services: Services = {
       tenant,

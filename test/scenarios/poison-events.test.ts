@@ -48,7 +48,7 @@ function writeLedger(file: string, url: string): { poisoned: number; webhookId: 
   ledger.upstream('default');
   const webhook = { url, types: ['*'], metadata: null, description: '', signature: 'v1' as const, enabled: true };
   const { id: webhookId } = ledger.webhooks.create(webhook, SECRET, 0);
-  ledger.fanOut.setChannels(
+  ledger.routes.setChannels(
     ['chat', 'mail', 'queue'].map((name) => ({ name, subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 })),
   );
   const raw = new Database(file);

@@ -332,12 +332,12 @@ describe('unreadable rows', () => {
     db.exec(`UPDATE submissions SET metadata = '{', callback_url = 'no address'`);
     db.exec(`UPDATE history SET answer = '{'`);
     const reported: UnreadableRow[] = [];
-    ledger.fanOut.onUnreadable = (row) => reported.push(row);
+    ledger.routes.onUnreadable = (row) => reported.push(row);
     ledger.record([observation('finalized', 2, 'a')], context());
     expect(ledger.submissions.get('a')).toMatchObject({ status: 'finalized', unreadable: ['metadata'] });
     expect(ledger.deliveries.destinations()).toHaveLength(1);
     expect(reported).toEqual([{ kind: 'submission', id: 'a', fields: ['callback_url'] }]);
-    expect(ledger.outbox.after(0, 10)).toMatchObject([{ submission: { unreadable: ['metadata'] } }]);
+    expect(ledger.events.after(0, 10)).toMatchObject([{ submission: { unreadable: ['metadata'] } }]);
   });
 
   it('do not prevent the replay of events that a webhook and the callbacks missed while they were disabled', () => {
@@ -356,7 +356,7 @@ describe('unreadable rows', () => {
       "UPDATE submissions SET metadata = '{', callback_url = 'no address' WHERE submission_id = 'damaged'",
     );
     const reported: UnreadableRow[] = [];
-    ledger.fanOut.onUnreadable = (row) => reported.push(row);
+    ledger.routes.onUnreadable = (row) => reported.push(row);
     for (const one of all) ledger.webhooks.update(one, { enabled: true }, 4);
     const counts = all.map((one) => ledger.deliveries.replayDead(`webhook:${one}`, 0, 5));
     expect(counts).toEqual([2, 1, 1]);

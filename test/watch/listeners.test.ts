@@ -39,7 +39,7 @@ describe('a listener that throws', () => {
         expect(world.statuses(id)).toEqual(['tracking', 'finalized']);
       }
       expect(world.polls).toHaveLength(3);
-      expect(world.ledger.outbox.after(0, 100)).toHaveLength(3);
+      expect(world.ledger.events.after(0, 100)).toHaveLength(3);
       expect(world.monitor.health().ledgerWritable).toBe(true);
       expect(faults.map(String)).toContain(`Error: fault in ${kind}`);
     },

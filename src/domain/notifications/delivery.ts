@@ -16,6 +16,8 @@ export const DEAD_REASONS = [
   'undeliverable',
 ] as const;
 export type DeadReason = (typeof DEAD_REASONS)[number];
+/** Deliveries to one destination that became dead letters. `callback:` without an origin stands for all callbacks. */
+export type DeadLetters = { destination: string; reason: DeadReason; count: number };
 
 /** One event for one destination. Times are epoch milliseconds. */
 export type Delivery = {

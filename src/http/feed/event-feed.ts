@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '../../domain/clock.ts';
 import type { ReportUnreadable } from '../../domain/stored.ts';
 import type { Log } from '../../logging/event-catalog.ts';
-import type { EventLog } from '../ports.ts';
+import type { FeedLog } from '../ports.ts';
 import { FeedPage } from './feed-page.ts';
 import { FeedReader, type FeedReaderOptions } from './feed-reader.ts';
 
@@ -15,7 +15,7 @@ const READERS_PER_SLICE = 100;
 /** Pause between two rounds. A round costs one write for each reader, however many events it sends (row feed). */
 const REST_MS = 10;
 
-type EventFeedDeps = { events: EventLog; clock: Clock; log: Log; onUnreadable: ReportUnreadable };
+type EventFeedDeps = { events: FeedLog; clock: Clock; log: Log; onUnreadable: ReportUnreadable };
 
 /**
  * The live feed of all readers. New events are read from the log and serialized once for all live readers, and are sent in rounds

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import { mayContinue } from '../access/access.ts';
 import type { CredentialLock } from '../access/credential-lock.ts';
-import type { EventLog, TypedServer } from '../ports.ts';
+import type { FeedLog, TypedServer } from '../ports.ts';
 import { operations, sendProblem } from '../problems.ts';
 import { integer } from '../query.ts';
 import type { EventFeed } from './event-feed.ts';
@@ -59,7 +59,7 @@ const OPERATIONS = operations('events', {
 /** Registers the live feed: new events, and all events since a position. */
 export function registerEvents(
   app: TypedServer,
-  deps: { events: EventLog; feed: EventFeed; authenticator: CredentialLock },
+  deps: { events: FeedLog; feed: EventFeed; authenticator: CredentialLock },
 ): void {
   const { events, feed, authenticator } = deps;
   app.addHook('preClose', async () => feed.close());

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { ReportUnreadable } from '../../domain/stored.ts';
-import type { EventLog } from '../ports.ts';
+import type { FeedLog } from '../ports.ts';
 import type { EventFilter } from './event-filter.ts';
 import { FeedPage, gapFrame } from './feed-page.ts';
 
@@ -16,7 +16,7 @@ function positionFrame(comment: string, position: number): string {
 }
 
 export type FeedReaderOptions = {
-  log: EventLog;
+  log: FeedLog;
   /** Number of the last event the client has. */
   position: number;
   filter: EventFilter;

@@ -1,12 +1,12 @@
 import {
+  type DeadLetters,
   type DeadReason,
   type Delivery,
   type DeliveryResult,
   type DeliveryState,
   parseDestination,
 } from '../../domain/notifications/delivery.ts';
-import type { FanOut } from '../events/fan-out.ts';
-import type { LedgerDatabase } from '../file/ledger-database.ts';
+import type { CommittedChanges, LedgerDatabase } from '../file/ledger-database.ts';
 import type { ChannelResults } from './channel-results.ts';
 import type { Webhooks } from './webhooks.ts';
 
@@ -16,15 +16,18 @@ const MOVED_RETRY_MS = 5_000;
 /** Records the results of attempts: the attempt, the next state of the delivery, and the health of its webhook. */
 export class AttemptResults {
   readonly #db: LedgerDatabase;
-  readonly #fanOut: FanOut;
   readonly #webhooks: Webhooks;
   readonly #channels: ChannelResults;
+  readonly #dead: CommittedChanges<DeadLetters>;
 
-  constructor(database: LedgerDatabase, fanOut: FanOut, webhooks: Webhooks, channels: ChannelResults) {
-    this.#channels = channels;
+  constructor(
+    database: LedgerDatabase,
+    deps: { webhooks: Webhooks; channels: ChannelResults; dead: CommittedChanges<DeadLetters> },
+  ) {
     this.#db = database;
-    this.#fanOut = fanOut;
-    this.#webhooks = webhooks;
+    this.#webhooks = deps.webhooks;
+    this.#channels = deps.channels;
+    this.#dead = deps.dead;
   }
 
   /** Must be called inside a transaction. A webhook that has only failed for `disableAfterMs` is disabled. */
@@ -55,7 +58,7 @@ export class AttemptResults {
     else {
       const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
       this.#end(deliveryId, 'dead', reason, endedAt);
-      this.#fanOut.notifyDead({ destination, reason, count: 1 });
+      this.#dead.add({ destination, reason, count: 1 });
     }
     // An event that cannot be sent is no failure of the receiver.
     if (parsed.kind === 'channel' && !isUndeliverable)

@@ -1,4 +1,5 @@
 import type {
+  DeadLetters,
   Delivery,
   DeliveryAttempt,
   DeliveryResult,
@@ -6,10 +7,11 @@ import type {
   UnreadableDelivery,
 } from '../../domain/notifications/delivery.ts';
 import type { EventRecord, UnreadableEvent } from '../../domain/notifications/event-body.ts';
+import type { EventRoutes } from '../events/event-routes.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from '../events/event-rows.ts';
-import type { FanOut } from '../events/fan-out.ts';
+import type { Outbox } from '../events/outbox.ts';
 import { findBounded, type Position } from '../file/bounded-search.ts';
-import type { LedgerDatabase } from '../file/ledger-database.ts';
+import type { CommittedChanges, LedgerDatabase } from '../file/ledger-database.ts';
 import { AttemptResults } from './attempt-results.ts';
 import { ChannelResults } from './channel-results.ts';
 import {
@@ -20,29 +22,51 @@ import {
   type ReplayConditions,
 } from './delivery-filter.ts';
 import { type DueRow, SELECT_DELIVERY, toAttempt, toDelivery, toDueDelivery } from './delivery-rows.ts';
+import { MissedEvents } from './missed-events.ts';
 import type { Webhooks } from './webhooks.ts';
 
 /** A batch ends early once it holds this much text of upstream responses, which may be a megabyte each. */
 const MAX_BATCH_CHARS = 256 * 1024;
 
+type DeliveriesDeps = {
+  routes: EventRoutes;
+  outbox: Outbox;
+  webhooks: Webhooks;
+  /** Gets new dead letters. */
+  dead: CommittedChanges<DeadLetters>;
+};
+
 /** Deliveries: waiting until they are delivered, dead or discarded. Throws LedgerError. */
 export class Deliveries {
   readonly #db: LedgerDatabase;
-  readonly #fanOut: FanOut;
+  readonly #routes: EventRoutes;
+  readonly #outbox: Outbox;
+  readonly #dead: CommittedChanges<DeadLetters>;
+  readonly #missed: MissedEvents;
   readonly #results: AttemptResults;
   /** The latest success and failure of each channel. */
   readonly channelResults: ChannelResults;
 
-  constructor(database: LedgerDatabase, fanOut: FanOut, webhooks: Webhooks) {
+  constructor(database: LedgerDatabase, { routes, outbox, webhooks, dead }: DeliveriesDeps) {
     this.#db = database;
-    this.#fanOut = fanOut;
+    this.#routes = routes;
+    this.#outbox = outbox;
+    this.#dead = dead;
+    this.#missed = new MissedEvents(database, { routes, outbox });
     this.channelResults = new ChannelResults(database);
-    this.#results = new AttemptResults(database, fanOut, webhooks, this.channelResults);
+    this.#results = new AttemptResults(database, { webhooks, channels: this.channelResults, dead });
   }
 
   /** Calls `listener` with the destinations of new deliveries once they are on the disk. Returns a function that removes it. */
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
-    return this.#fanOut.onWaiting(listener);
+    return this.#outbox.onWaiting(listener);
+  }
+
+  /** Calls `listener` after every commit that made dead letters, also several times with the same destination. */
+  onDead(listener: (dead: DeadLetters) => void): void {
+    this.#dead.onCommitted((notes) => {
+      for (const dead of notes) listener(dead);
+    });
   }
 
   /** See LedgerDatabase. */
@@ -106,7 +130,7 @@ export class Deliveries {
       const { changes } = this.#db.run`
         UPDATE deliveries SET state = 'dead', dead_reason = 'not_configured', next_at = NULL, ended_at = ${now}
         WHERE destination = ${destination} AND state = 'waiting' AND created_at < ${createdBefore}`;
-      this.#fanOut.notifyDead({ destination, reason: 'not_configured', count: changes });
+      if (changes > 0) this.#dead.add({ destination, reason: 'not_configured', count: changes });
     });
   }
 
@@ -151,9 +175,9 @@ export class Deliveries {
         SELECT state, destination FROM deliveries WHERE id = ${id}`;
       if (!row) return 'unknown';
       if (row.state === 'discarded') return 'discarded';
-      if (!this.#fanOut.isEnabled(row.destination)) return 'disabled';
+      if (!this.#routes.isEnabled(row.destination)) return 'disabled';
       this.#db.run(`${REPLAY} WHERE id = @id`, { id, now });
-      this.#fanOut.notifyWaiting(row.destination);
+      this.#outbox.notifyWaiting(row.destination);
       return 'waiting';
     });
   }
@@ -164,21 +188,21 @@ export class Deliveries {
    */
   replayDead(destination: string, since: number, now: number, only: ReplayConditions = {}): number | undefined {
     return this.#db.transaction(() => {
-      if (!this.#fanOut.isEnabled(destination)) return undefined;
+      if (!this.#routes.isEnabled(destination)) return undefined;
       const { where, parameters } = deadLetters(destination, since, only);
       const replayed = this.#db.values<string>(`${REPLAY} ${where} RETURNING destination`, { ...parameters, now });
-      for (const each of replayed) this.#fanOut.notifyWaiting(each);
-      return replayed.length + this.#fanOut.addMissed(destination, since, now, only);
+      for (const each of replayed) this.#outbox.notifyWaiting(each);
+      return replayed.length + this.#missed.replay(destination, since, now, only);
     });
   }
 
   /** Returns what `replayDead` would return, and changes nothing. */
   countDead(destination: string, since: number, only: ReplayConditions = {}): number | undefined {
     return this.#db.snapshot(() => {
-      if (!this.#fanOut.isEnabled(destination)) return undefined;
+      if (!this.#routes.isEnabled(destination)) return undefined;
       const { where, parameters } = deadLetters(destination, since, only);
       const dead = this.#db.value<number>(`SELECT count(*) FROM deliveries AS d ${where}`, parameters) ?? 0;
-      return dead + this.#fanOut.countMissed(destination, since, only);
+      return dead + this.#missed.count(destination, since, only);
     });
   }
 

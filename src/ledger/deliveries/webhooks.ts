@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { webhookDestination } from '../../domain/notifications/delivery.ts';
+import { type DeadLetters, webhookDestination } from '../../domain/notifications/delivery.ts';
 import {
   CALLBACKS_ID,
   type DisabledReason,
@@ -7,9 +7,10 @@ import {
   type Webhook,
   type WebhookPatch,
 } from '../../domain/notifications/webhook.ts';
-import type { FanOut } from '../events/fan-out.ts';
-import type { LedgerDatabase } from '../file/ledger-database.ts';
+import type { EventRoutes } from '../events/event-routes.ts';
+import type { CommittedChanges, LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
+import { WebhookPauses } from './webhook-pauses.ts';
 import { SELECT_WEBHOOK, toWebhook, type WebhookRow } from './webhook-rows.ts';
 import { type WebhookSecret, WebhookSecrets } from './webhook-secrets.ts';
 
@@ -19,12 +20,20 @@ const MAX_GAP_MS = 30 * 3_600_000;
 /** Webhook endpoints with their subscriptions. Throws LedgerError. */
 export class Webhooks {
   readonly #db: LedgerDatabase;
-  readonly #fanOut: FanOut;
+  readonly #routes: EventRoutes;
+  readonly #dead: CommittedChanges<DeadLetters>;
+  readonly #pauses: WebhookPauses;
   readonly #secrets: WebhookSecrets;
 
-  constructor(database: LedgerDatabase, fanOut: FanOut) {
+  /** `dead`: gets the dead letters of webhooks that are disabled. */
+  constructor(
+    database: LedgerDatabase,
+    { routes, dead }: { routes: EventRoutes; dead: CommittedChanges<DeadLetters> },
+  ) {
     this.#db = database;
-    this.#fanOut = fanOut;
+    this.#routes = routes;
+    this.#dead = dead;
+    this.#pauses = new WebhookPauses(database);
     this.#secrets = new WebhookSecrets(database);
   }
 
@@ -89,7 +98,7 @@ export class Webhooks {
         { id, url, description, reason, failingSince, now, ...toColumns({ types, metadata, enabled }) },
       );
       if (!enabled && before.enabled) this.#pause(id, now);
-      if (enabled && !before.enabled) this.#fanOut.pauses.end(id);
+      if (enabled && !before.enabled) this.#pauses.end(id);
       return this.get(id, now);
     });
   }
@@ -140,7 +149,7 @@ export class Webhooks {
       UPDATE webhooks SET enabled = 0, disabled_reason = ${reason}, revision = revision + 1, updated_at = ${now}
       WHERE webhook_id = ${id} AND enabled = 1`;
     if (changes === 0) return;
-    this.#fanOut.invalidateWebhooks();
+    this.#routes.invalidateWebhooks();
     this.#pause(id, now);
   }
 
@@ -153,13 +162,13 @@ export class Webhooks {
       { id, url, description, signature, reason: enabled ? null : 'operator', now, ...toColumns(webhook) },
     );
     this.#secrets.add(id, secret);
-    if (!enabled) this.#fanOut.pauses.begin(id);
+    if (!enabled) this.#pauses.begin(id);
     return this.get(id, now) as Webhook;
   }
 
   /** Turns waiting deliveries into dead letters; later events are recorded as missed. */
   #pause(id: string, now: number): void {
-    this.#fanOut.pauses.begin(id);
+    this.#pauses.begin(id);
     const destination = webhookDestination(id);
     this.#makeDeadLetters('destination = @destination', { destination, now });
     if (id === CALLBACKS_ID)
@@ -175,14 +184,15 @@ export class Webhooks {
        WHERE ${condition} AND state = 'waiting'`,
       parameters,
     );
-    this.#fanOut.notifyDead({ destination: parameters.destination, reason: 'endpoint_disabled', count: changes });
+    if (changes > 0)
+      this.#dead.add({ destination: parameters.destination, reason: 'endpoint_disabled', count: changes });
   }
 
   /** A transaction that changes webhooks. They are read again even if it fails. */
   #change<T>(work: () => T): T {
-    this.#fanOut.invalidateWebhooks();
+    this.#routes.invalidateWebhooks();
     const result = this.#db.transaction(work);
-    this.#fanOut.invalidateWebhooks();
+    this.#routes.invalidateWebhooks();
     return result;
   }
 

@@ -3,9 +3,9 @@ import Database from 'better-sqlite3';
 import type { Webhook } from '../../domain/notifications/webhook.ts';
 import { CredentialStore } from '../access/credentials.ts';
 import { Webhooks } from '../deliveries/webhooks.ts';
-import { FanOut } from '../events/fan-out.ts';
+import { EventRoutes } from '../events/event-routes.ts';
 import { guarded, LedgerError, type LedgerProblem } from '../file/errors.ts';
-import { LedgerDatabase } from '../file/ledger-database.ts';
+import { CommittedChanges, LedgerDatabase } from '../file/ledger-database.ts';
 import { realPath } from '../file/open.ts';
 import { assertOwnSchema, schemaOf } from '../file/schema.ts';
 import { syncLog } from '../file/sync/log-file.ts';
@@ -60,11 +60,12 @@ function inspectCurrent(database: LedgerDatabase, schema: number, now: number): 
   const deadLetters = database.rows<{ destination: string; count: number }>(
     "SELECT destination, count(*) AS count FROM deliveries WHERE state = 'dead' GROUP BY destination",
   );
+  const webhooks = new Webhooks(database, { routes: new EventRoutes(database), dead: new CommittedChanges(database) });
   return {
     kind: 'current',
     schema,
     hasCredential: new CredentialStore(database).isAnyKept(),
-    webhooks: new Webhooks(database, new FanOut(database)).list({ limit: MAX_WEBHOOKS, now }).webhooks,
+    webhooks: webhooks.list({ limit: MAX_WEBHOOKS, now }).webhooks,
     deadLetters: new Map(deadLetters.map(({ destination, count }) => [destination, count])),
   };
 }

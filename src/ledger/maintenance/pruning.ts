@@ -1,5 +1,5 @@
 import type { Status } from '../../domain/submission.ts';
-import { RECORD_MISSING_EVENTS } from '../events/outbox.ts';
+import { RECORD_MISSING_EVENTS } from '../events/event-log.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import type { StatusCounts } from '../submissions/status-counts.ts';
 

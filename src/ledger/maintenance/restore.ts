@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, linkSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { RECORD_MISSING_EVENTS } from '../events/outbox.ts';
+import { RECORD_MISSING_EVENTS } from '../events/event-log.ts';
 import { verifyLedger } from '../file/check.ts';
 import { guarded, LedgerError, toLedgerError } from '../file/errors.ts';
 import { copyToPrivateFile, isSqliteFile, syncWithFolder } from '../file/files.ts';

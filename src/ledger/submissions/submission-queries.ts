@@ -1,4 +1,4 @@
-import { canonicalId, type HistoryEntry, type Submission } from '../../domain/submission.ts';
+import { canonicalId, type HistoryEntry, Status, type Submission } from '../../domain/submission.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import {
   HISTORY,
@@ -76,6 +76,27 @@ export class SubmissionQueries {
       }
       return { submissions, notFound, remaining: [] };
     });
+  }
+
+  /** Returns one page of the submissions that the scheduler of an upstream is rebuilt from, and where the next begins. */
+  listWatched(upstream: string, { after, limit }: { after: number; limit: number }) {
+    type WatchedRow = Pick<Submission, 'submissionId' | 'trackedAt' | 'status' | 'polledAt' | 'finalizedAt'>;
+    const rows = this.#db.rows<WatchedRow & { id: number }>`
+      SELECT id, submission_id AS submissionId, tracked_at AS trackedAt, status, polled_at AS polledAt,
+             finalized_at AS finalizedAt
+      FROM submissions WHERE upstream = ${upstream} AND watched = 1 AND id > ${after} ORDER BY id LIMIT ${limit}`;
+    const watched = rows.map(({ submissionId, trackedAt, status, polledAt, finalizedAt }) => {
+      return { submissionId, trackedAt, seen: status !== Status.tracking, polledAt, finalizedAt };
+    });
+    return { watched, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
+  }
+
+  /** Returns a submission that the upstream has finalized. Searches the newest 1,000 of all upstreams, to bound the time. */
+  findShownId(upstream: string): string | undefined {
+    return this.#db.value<string>`
+      SELECT submission_id
+      FROM (SELECT upstream, submission_id FROM submissions WHERE status = 'finalized' ORDER BY id DESC LIMIT 1000)
+      WHERE upstream = ${upstream} LIMIT 1`;
   }
 
   /** Returns the number of watched submissions by upstream. */

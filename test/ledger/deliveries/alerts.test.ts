@@ -24,7 +24,7 @@ describe('reported alerts', () => {
     expect(report([stuck], 40)).toEqual([['alert.resolved', 'upstream_down', 5, 10]]);
     expect(report([stuck], 50)).toEqual([]);
     expect(report([down, stuck], 60)).toEqual([['alert.raised', 'upstream_down', 3, 60]]);
-    expect(ledger.outbox.after(0, 100).map(({ type }) => type)).toEqual([
+    expect(ledger.events.after(0, 100).map(({ type }) => type)).toEqual([
       'alert.raised',
       'alert.raised',
       'alert.resolved',
@@ -68,7 +68,7 @@ function sentBy(ledger: Ledger): string[] {
 
 function openWithChannel(file?: string): Ledger {
   const ledger = openLedger(file === undefined ? {} : { file });
-  ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+  ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
   return ledger;
 }
 
@@ -113,7 +113,7 @@ describe('a muted alert', () => {
     expect(check(ledger, [down], 10, 20, 49)).toEqual(['(raised)']);
     expect(sentBy(ledger)).toEqual([]);
     expect(check(ledger, [down], 50, 60)).toEqual(['raised']);
-    expect(ledger.outbox.after(0, 10)).toMatchObject([
+    expect(ledger.events.after(0, 10)).toMatchObject([
       { type: 'alert.raised', alert: { since: 10, muted: true } },
       { type: 'alert.raised', alert: { since: 10 } },
     ]);
@@ -247,7 +247,7 @@ describe('the facts', () => {
 
   it('exclude short waits, old dead letters, and dead letters of alerts', () => {
     const ledger = openLedger();
-    ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
     ledger.track([trackRequest('s')], 0);
     ledger.record([observation('finalized', 10, 's')], context());
     ledger.alerts.reconcile([down], times(20));

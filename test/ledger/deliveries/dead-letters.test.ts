@@ -15,7 +15,7 @@ const SECRET = { secret: 'whsec_first', publicKey: null };
 
 function listen(ledger: Ledger): string[] {
   const reported: string[] = [];
-  ledger.fanOut.onDead(({ destination, reason, count }) => reported.push(`${destination} ${reason} ${count}`));
+  ledger.deliveries.onDead(({ destination, reason, count }) => reported.push(`${destination} ${reason} ${count}`));
   return reported;
 }
 
@@ -50,7 +50,7 @@ it('every way to become a dead letter is reported after the commit, with the rea
   expect(reported.splice(0)).toEqual([`${to} endpoint_gone 1`, `${to} endpoint_disabled 1`]);
   end(ledger, 's4');
   expect(reported.splice(0)).toEqual([]);
-  ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+  ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
   ledger.webhooks.delete(id, 3);
   end(ledger, 's5');
   ledger.deliveries.expireUnconfigured('channel:ops', 100, 200);

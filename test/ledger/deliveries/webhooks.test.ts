@@ -305,10 +305,10 @@ describe('secrets', () => {
 describe('deliveries', () => {
   it('of a channel that is no longer configured are not replayed', () => {
     const ledger = openLedger();
-    ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
     finalize(ledger, 's1');
     ledger.deliveries.expireUnconfigured('channel:ops', 1_000, 30);
-    ledger.fanOut.setChannels([]);
+    ledger.routes.setChannels([]);
     expect(ledger.deliveries.replayDead('channel:ops', 0, 40)).toBeUndefined();
     expect(ledger.deliveries.replay(1, 40)).toBe('disabled');
   });
@@ -353,6 +353,6 @@ describe('deliveries', () => {
     const poison = { ...observation('finalized', 10, 's1'), at: 10.5 };
     expect(() => ledger.record([observation('error', 9, 's1'), poison], context())).toThrow();
     expect(states(ledger)).toEqual([]);
-    expect(ledger.outbox.newestSeq()).toBe(0);
+    expect(ledger.events.newestSeq()).toBe(0);
   });
 });

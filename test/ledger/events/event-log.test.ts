@@ -11,7 +11,7 @@ import { openLedger, outboxOf, rawConnection, trackRequest, trackRequests } from
 
 /** Returns all events, which must be readable. */
 const eventsOf = (ledger: ReturnType<typeof openLedger>, after = 0, limit = 1_000) =>
-  ledger.outbox.after(after, limit).filter((event): event is EventRecord => !('unreadable' in event));
+  ledger.events.after(after, limit).filter((event): event is EventRecord => !('unreadable' in event));
 const bodies = (ledger: ReturnType<typeof openLedger>, after = 0) =>
   eventsOf(ledger, after).map((event) => ({ seq: event.seq, ...toEventBody(event) }));
 const finalized = (data: Record<string, unknown>) => ({
@@ -102,14 +102,14 @@ describe('events are read', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(23), 0);
     for (let index = 0; index < 23; index += 1) ledger.cancel([`s${index}`], index);
-    expect(ledger.outbox.newestSeq()).toBe(23);
+    expect(ledger.events.newestSeq()).toBe(23);
     for (let after = 0; after <= 24; after += 1)
       for (const limit of [1, 2, 7, 100]) {
         const seqs: number[] = [];
-        let page = ledger.outbox.after(after, limit);
+        let page = ledger.events.after(after, limit);
         while (page.length > 0) {
           seqs.push(...page.map(({ seq }) => seq));
-          page = ledger.outbox.after(seqs.at(-1) ?? 0, limit);
+          page = ledger.events.after(seqs.at(-1) ?? 0, limit);
         }
         expect(seqs).toEqual(Array.from({ length: Math.max(0, 23 - after) }, (_, index) => after + index + 1));
       }
@@ -120,17 +120,17 @@ describe('events are read', () => {
     ledger.track(trackRequests(10), 0);
     const large = finalized({ extra: 'x'.repeat(200_000) });
     for (let index = 0; index < 10; index += 1) ledger.record([observation(large, 10, `s${index}`)], context());
-    expect(ledger.outbox.after(0, 100).map(({ seq }) => seq)).toEqual([1, 2]);
-    expect(ledger.outbox.after(9, 100).map(({ seq }) => seq)).toEqual([10]);
+    expect(ledger.events.after(0, 100).map(({ seq }) => seq)).toEqual([1, 2]);
+    expect(ledger.events.after(9, 100).map(({ seq }) => seq)).toEqual([10]);
   });
 
   it('with a newest number that stays when old events are deleted', () => {
     const ledger = openLedger();
-    expect(ledger.outbox.newestSeq()).toBe(0);
+    expect(ledger.events.newestSeq()).toBe(0);
     ledger.track(trackRequests(2), 0);
     ledger.cancel(['s0'], 1);
     rawConnection(ledger.file).exec('DELETE FROM outbox');
-    expect(ledger.outbox.newestSeq()).toBe(1);
+    expect(ledger.events.newestSeq()).toBe(1);
     ledger.cancel(['s1'], 2);
     expect(bodies(ledger, 1)).toMatchObject([{ seq: 2 }]);
   });
@@ -140,7 +140,7 @@ describe('a listener', () => {
   it('is called once after each commit with events, until it is removed', () => {
     const ledger = openLedger();
     const notified: number[] = [];
-    const stop = ledger.outbox.onAppended(() => notified.push(ledger.outbox.newestSeq()));
+    const stop = ledger.events.onAppended(() => notified.push(ledger.events.newestSeq()));
     ledger.track(trackRequests(4), 0);
     ledger.record([observation('pending', 5, 's0')], context());
     expect(notified).toEqual([]);

@@ -127,7 +127,7 @@ describe.each(SCHEMAS)('a ledger of schema %i', (schema) => {
     expect(events.length).toBeGreaterThan(5);
     expect(deliveries.length > 5 && webhooks.length === 4 && attempts.length > 5).toBe(schema >= 2);
     const ledger = openLedger({ file });
-    const read = ledger.outbox.after(0, 100);
+    const read = ledger.events.after(0, 100);
     expect(read).toMatchObject(events);
     expect(read.filter((event) => 'unreadable' in event)).toEqual([]);
     expect(ledger.deliveries.list({ limit: 100 }).deliveries).toMatchObject(deliveries);

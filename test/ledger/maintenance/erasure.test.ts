@@ -67,7 +67,7 @@ const metadataOf = (ledger: ReturnType<typeof openLedger>, id: string) => ledger
 describe('an erasure by e-mail', () => {
   it('removes the address from every table, keeps everything else, and tracking continues', () => {
     const ledger = openFilled();
-    const events = ledger.outbox.after(0, 100).length;
+    const events = ledger.events.after(0, 100).length;
     expect(erase(ledger, ADA)).toEqual({
       erased: {
         submissions: 2,
@@ -97,7 +97,7 @@ describe('an erasure by e-mail', () => {
     expect(mutes.map(({ reason }) => reason)).toEqual(['Ask dada@example.com', 'Ask [erased], the owner']);
     const { alerts } = ledger.alerts.list({ state: 'all', limit: 10, now: 9 });
     expect(alerts.map(({ summary }) => summary)).toEqual(['Refused for [erased]']);
-    expect(ledger.outbox.after(0, 100)).toHaveLength(events);
+    expect(ledger.events.after(0, 100)).toHaveLength(events);
     expect(integrityOf(ledger.file)).toBe('ok');
     ledger.record([observation('finalized', 40, 'nested')], context());
     expect(ledger.submissions.get('nested')?.status).toBe('finalized');

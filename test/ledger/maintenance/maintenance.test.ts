@@ -86,7 +86,7 @@ describe('by age', () => {
     expect(pruned).toEqual([{ submissions: 50, events: 0, deliveries: 0 }]);
     expect(ledger.stats.submissionsByStatus()).toMatchObject({ finalized: 2, tracking: 2, failing: 1 });
     expect(historyOf(ledger, 's7')).toEqual([]);
-    expect(ledger.outbox.after(0, 1_000).map(({ type }) => type)).toEqual([
+    expect(ledger.events.after(0, 1_000).map(({ type }) => type)).toEqual([
       'submission.failing',
       'submission.finalized',
       'submission.finalized',
@@ -211,7 +211,7 @@ describe('events', () => {
     settle(ledger, (index) => (index === 0 ? 'waits' : 'delivered'));
     const { clock, pruned } = openMaintenance(ledger, { eventsMs: DAY_MS }, 2 * DAY_MS);
     await clock.advance(2 * MINUTE_MS);
-    expect(ledger.outbox.after(0, 100).map(({ type, at }) => [type, at])).toEqual([
+    expect(ledger.events.after(0, 100).map(({ type, at }) => [type, at])).toEqual([
       ['submission.failing', 100],
       ['submission.finalized', 200],
       ['upstream.up', 9 * DAY_MS],
@@ -226,15 +226,15 @@ describe('references to deleted records', () => {
   it('include the newest missing event, and no number is reused', async () => {
     const ledger = openLedger();
     finalize(ledger, 10);
-    expect(ledger.outbox.missingThrough()).toBe(0);
+    expect(ledger.events.missingThrough()).toBe(0);
     const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(2 * MINUTE_MS);
-    expect(ledger.outbox.missingThrough()).toBe(9);
-    expect(ledger.outbox.newestSeq()).toBe(10);
+    expect(ledger.events.missingThrough()).toBe(9);
+    expect(ledger.events.newestSeq()).toBe(10);
     const { next } = ledger.search.list({ limit: 1, after: [Number.MAX_SAFE_INTEGER] });
     expect(next).toBeNull();
     finalize(ledger, 10, clock.now());
-    expect(ledger.outbox.after(0, 100).map(({ seq }) => seq)).toEqual([10, 11, 12, 13, 14, 15, 16, 17, 18, 19]);
+    expect(ledger.events.after(0, 100).map(({ seq }) => seq)).toEqual([10, 11, 12, 13, 14, 15, 16, 17, 18, 19]);
     expect(historyOf(ledger, 's3')).toMatchObject([
       { seq: 24, version: 1, status: 'tracking' },
       { seq: 33, version: 2, status: 'finalized' },
@@ -338,6 +338,6 @@ it.each([1, 2])(
     expect(errors).toEqual([]);
     expect(integrityOf(ledger.file)).toBe('ok');
     expect(rawConnection(ledger.file).prepare('SELECT count(*) FROM history').pluck().get()).toBeGreaterThan(open.size);
-    expect(ledger.outbox.missingThrough()).toBeGreaterThan(0);
+    expect(ledger.events.missingThrough()).toBeGreaterThan(0);
   },
 );

@@ -60,15 +60,15 @@ it('a restored replica is continued as the next generation, with event numbers a
   const replica = await replicate(old);
   // Not replicated: events that readers of the feed have seen.
   ledger.record([observation('finalized', 2, 's1'), observation('finalized', 2, 's2')], context());
-  const seen = ledger.outbox.newestSeq();
+  const seen = ledger.events.newestSeq();
   const next = newMachine();
   copyFileSync(replica.ledger, next);
   const continued = serve(next, HOUR_MS);
   expect(continued.claimed).toMatchObject({ generation: 2, since: HOUR_MS, isCopy: true });
   expect(continued.ledger.upstream('default').pollingUntil).toBe(HOUR_MS);
-  expect(continued.ledger.outbox.missingThrough()).toBeGreaterThanOrEqual(seen);
+  expect(continued.ledger.events.missingThrough()).toBeGreaterThanOrEqual(seen);
   continued.ledger.record([observation('finalized', HOUR_MS, 's1')], context());
-  expect(continued.ledger.outbox.newestSeq()).toBeGreaterThan(seen);
+  expect(continued.ledger.events.newestSeq()).toBeGreaterThan(seen);
   continued.ledger.close();
   expect(serve(next, 2 * HOUR_MS).claimed).toEqual({ ...continued.claimed, isCopy: false });
 });

@@ -30,7 +30,7 @@ it('kill -9 during pruning leaves every open submission, and each other one comp
     const history = historyOf(ledger, submissionId);
     expect([history.length, isUnbroken(history)]).toEqual([version, true]);
   }
-  expect(ledger.outbox.missingThrough(), 'something was pruned').toBeGreaterThan(0);
-  expect(ledger.outbox.after(0, 1_000_000)).toHaveLength(all.filter(({ status }) => status === 'finalized').length);
+  expect(ledger.events.missingThrough(), 'something was pruned').toBeGreaterThan(0);
+  expect(ledger.events.after(0, 1_000_000)).toHaveLength(all.filter(({ status }) => status === 'finalized').length);
   expect(integrityOf(file)).toBe('ok');
 });

@@ -84,13 +84,13 @@ describe('a restored backup', () => {
     restoreLedger({ file, backup, now: NOW });
     const restored = openLedger({ file });
     restored.record([observation('finalized', 9, 'old0')], context());
-    const newestSeq = restored.outbox.newestSeq();
+    const newestSeq = restored.events.newestSeq();
     restored.close();
     writeFileSync(file, 'garbage '.repeat(1_000));
     restoreLedger({ file, backup, now: NOW + 1 });
     const ledger = openLedger({ file });
-    expect(ledger.outbox.newestSeq()).toBeGreaterThan(newestSeq);
-    expect(ledger.outbox.missingThrough()).toBe(ledger.outbox.newestSeq());
+    expect(ledger.events.newestSeq()).toBeGreaterThan(newestSeq);
+    expect(ledger.events.missingThrough()).toBe(ledger.events.newestSeq());
   });
 
   it('replaces the ledger of a killed server, whose log is kept, too', async () => {
@@ -122,14 +122,14 @@ describe('a restored backup', () => {
     const { file, backup } = await openWorld();
     restoreLedger({ file, backup, now: NOW });
     const ledger = openLedger({ file });
-    expect(ledger.outbox.newestSeq()).toBe(1_000_000);
-    expect(ledger.outbox.missingThrough()).toBe(1_000_000);
+    expect(ledger.events.newestSeq()).toBe(1_000_000);
+    expect(ledger.events.missingThrough()).toBe(1_000_000);
     ledger.record([observation('finalized', 9, 'old0')], context());
-    expect(ledger.outbox.after(3, 10).map(({ seq }) => seq)).toEqual([1_000_001]);
+    expect(ledger.events.after(3, 10).map(({ seq }) => seq)).toEqual([1_000_001]);
     ledger.close();
     const again = restoreLedger({ file, backup, now: NOW + 1 });
     expect(again.replacedFile).not.toBeNull();
-    expect(openLedger({ file }).outbox.newestSeq()).toBe(1_000_001);
+    expect(openLedger({ file }).events.newestSeq()).toBe(1_000_001);
   });
 
   it('counts for the request budget as polling until now', async () => {

@@ -141,7 +141,7 @@ it('counts waiting deliveries and dead letters, with the time of the oldest wait
   const ledger = openLedger();
   expect(ledger.stats.deliveries()).toEqual({ waiting: 0, dead: 0, oldestWaitingAt: null });
   const everything = [{ types: ['*'], metadata: null }];
-  ledger.fanOut.setChannels([{ name: 'ops', subscriptions: everything, gatherMs: 0 }]);
+  ledger.routes.setChannels([{ name: 'ops', subscriptions: everything, gatherMs: 0 }]);
   ledger.track(trackRequests(3), 0);
   for (const [index, id] of ['s0', 's1', 's2'].entries()) ledger.cancel([id], 10 + index);
   ledger.deliveries.expireUnconfigured('channel:ops', 11, 20);
@@ -152,7 +152,7 @@ it('counts waiting deliveries and dead letters, with the time of the oldest wait
 
 it('a replayed delivery waits since the replay, not since its event', () => {
   const ledger = openLedger();
-  ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+  ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
   ledger.track(trackRequests(2), 0);
   for (const id of ['s0', 's1']) ledger.cancel([id], 10);
   ledger.deliveries.expireUnconfigured('channel:ops', 11, 20);

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { context, observation } from '../../support/ledger/domain.ts';
 import { historyOf } from '../../support/ledger/histories.ts';
-import { openLedger, outboxOf, trackRequest, trackRequests } from '../../support/ledger/ledger-file.ts';
+import { openLedger, outboxOf, rawConnection, trackRequest, trackRequests } from '../../support/ledger/ledger-file.ts';
 
 describe('tracking', () => {
   it('stores the request unchanged, and begins a history', () => {
@@ -103,6 +103,14 @@ describe('tracking', () => {
     expect(ids).toEqual(['f', 'd', 'b', 'a', 'taken']);
   });
 
+  it('a request that waited for longer than its default deadline is tracked, with that deadline from the commit', () => {
+    const ledger = openLedger();
+    const queued = trackRequest('a', { requestedAt: 0, deadlineAt: 1_000 });
+    expect(ledger.track([queued], 4_000)).toMatchObject({ submissions: [{ submission: { deadlineAt: 5_000 } }] });
+    const named = trackRequest('b', { requestedAt: 0, deadlineAt: 1_000, named: ['deadline'] });
+    expect(ledger.track([named], 4_000)).toEqual({ kind: 'late', index: 0 });
+  });
+
   it('a batch with an id that is tracked at another upstream is a conflict, and is rolled back', () => {
     const ledger = openLedger();
     ledger.upstream('other');
@@ -156,11 +164,24 @@ describe('cancelling', () => {
     expect(ledger.cancel(['t'], 20)).toEqual([undefined]);
   });
 
+  it('keeps unreadable times of a submission as they are stored', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('s')], 0);
+    const raw = rawConnection(ledger.file);
+    raw.exec('UPDATE submissions SET tracked_at = 9223372036854775807, deadline_at = -9223372036854775807');
+    expect(ledger.cancel(['s'], 20)).toMatchObject([{ status: 'cancelled', version: 2 }]);
+    const stored = raw
+      .prepare('SELECT CAST(tracked_at AS TEXT), CAST(deadline_at AS TEXT) FROM submissions')
+      .raw()
+      .get();
+    expect(stored).toEqual(['9223372036854775807', '-9223372036854775807']);
+  });
+
   it('ends several in one commit', () => {
     const ledger = openLedger();
     ledger.track([trackRequest('s'), trackRequest('t')], 0);
     const commits = vi.fn();
-    ledger.outbox.onAppended(commits);
+    ledger.events.onAppended(commits);
     const statuses = ledger.cancel(['s', 'nobody', 't', 's'], 10).map((submission) => submission?.status);
     expect(statuses).toEqual(['cancelled', undefined, 'cancelled', 'cancelled']);
     expect(commits).toHaveBeenCalledOnce();

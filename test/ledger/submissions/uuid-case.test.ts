@@ -119,7 +119,7 @@ describe('a ledger in which ids were compared exactly', () => {
 
 it('deliveries are found by a UUID in any case', () => {
   const ledger = openLedger();
-  ledger.fanOut.setChannels([{ name: 'all', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+  ledger.routes.setChannels([{ name: 'all', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
   ledger.track([trackRequest(LOWER), trackRequest('other')], 1);
   ledger.cancel([LOWER, 'other'], 2);
   for (const submissionId of [LOWER, UPPER, MIXED])

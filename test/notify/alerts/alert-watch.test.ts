@@ -84,7 +84,7 @@ const farFrom = (now: number) => {
 function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = () => delivered) {
   const world = openDispatcher({ receive, maxBatch: 100 });
   const { clock, ledger } = world;
-  ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['alert.*'], metadata: null }], gatherMs: 0 }]);
+  ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['alert.*'], metadata: null }], gatherMs: 0 }]);
   const errors: unknown[] = [];
   const watch = new AlertWatch({
     store: ledger.alerts,
@@ -127,7 +127,7 @@ describe('reported alerts', () => {
     turn('upstream.up', 'closed');
     await clock.advance(60_000);
     expect(messages().slice(3)).toEqual(['alert.resolved']);
-    const alerts = ledger.outbox.after(0, 100).filter((event) => 'alert' in event);
+    const alerts = ledger.events.after(0, 100).filter((event) => 'alert' in event);
     const link = 'https://dawatch.example.com/ops/#/';
     expect(alerts[0]).toMatchObject({ alert: { rule: 'upstream_down', count: 10_000, id: 1, link } });
   });

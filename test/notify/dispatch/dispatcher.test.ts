@@ -464,7 +464,7 @@ describe('every event is delivered', () => {
 
   it('deliveries for a channel that a reload configures are sent at once', async () => {
     const world = openDispatcher({ receive: () => delivered });
-    world.ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    world.ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
     world.configured.ops = false;
     world.finalize('s1');
     await world.clock.advance(1_000);
@@ -479,7 +479,7 @@ describe('every event is delivered', () => {
   it('deliveries for a channel that is not configured wait for days, then become dead letters', async () => {
     const world = openDispatcher({ receive: () => delivered });
     const route = { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 };
-    world.ledger.fanOut.setChannels([route]);
+    world.ledger.routes.setChannels([route]);
     world.configured.ops = false;
     world.finalize('s1');
     await world.clock.advance(3 * DAY_MS);
@@ -530,7 +530,7 @@ describe('a channel that accepts several events at once', () => {
   it('receives the events of some seconds as one message', async () => {
     const world = openDispatcher({ receive: () => delivered, maxBatch: 100 });
     const subscriptions = [{ types: ['*'], metadata: null }];
-    world.ledger.fanOut.setChannels([{ name: 'ops', subscriptions, gatherMs: 5 * SECOND }]);
+    world.ledger.routes.setChannels([{ name: 'ops', subscriptions, gatherMs: 5 * SECOND }]);
     for (let index = 0; index < 12; index++) {
       world.finalize(`s${index}`);
       await world.clock.advance(SECOND / 2);
@@ -544,7 +544,7 @@ describe('a channel that accepts several events at once', () => {
 
   it('has dead letters only of deliveries whose attempts are used up', async () => {
     const world = openDispatcher({ receive: () => failed(), maxBatch: 100 });
-    world.ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    world.ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
     world.finalize('old');
     for (let hour = 0; hour < 90; hour++) {
       await world.clock.advance(HOUR);
@@ -560,7 +560,7 @@ describe('a channel that accepts several events at once', () => {
     let response: SendResult = failed();
     const world = openDispatcher({ receive: () => response, maxBatch: 100 });
     const types = ['*'];
-    world.ledger.fanOut.setChannels([
+    world.ledger.routes.setChannels([
       { name: 'ops', subscriptions: [{ types, metadata: null }], gatherMs: 5 * SECOND },
     ]);
     for (let index = 0; index < 120; index++) world.finalize(`s${index}`);
@@ -576,7 +576,7 @@ describe('a channel that accepts several events at once', () => {
 
   it('never receives two types in one message', async () => {
     const world = openDispatcher({ receive: () => delivered, maxBatch: 100 });
-    world.ledger.fanOut.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 1 }]);
+    world.ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 1 }]);
     world.finalize('s1');
     world.ledger.recordUpstream({
       upstream: 'default',

@@ -1,9 +1,7 @@
 /** A deliberate bug: a text in a file of src that occurs once, and its replacement. */
 export type Mutation = { name: string; file: string; from: string; to: string };
 
-const WRITER = 'ledger/submissions/submission-writer.ts';
 const STORE = 'ledger/submissions/submission-store.ts';
-const FAN_OUT = 'ledger/events/fan-out.ts';
 const RESULTS = 'ledger/deliveries/attempt-results.ts';
 const PRUNING = 'ledger/maintenance/pruning.ts';
 const BUDGET = 'pacing/request-budget.ts';
@@ -12,21 +10,21 @@ const OUTAGES = 'watch/outage-clock.ts';
 const DISPATCHER = 'notify/dispatch/dispatcher.ts';
 const QUEUE = 'notify/dispatch/destination-queue.ts';
 
-const EVENT = 'if (change?.event) this.#outbox.addSubmissionEvent(change.event, { ...row, version }, input.at);';
+const EVENT = 'if (change?.event) this.#outbox.addSubmissionEvent(change.event, { ...row, version }, at);';
 
 /** The bugs that the simulation has to find, in the ledger, the scheduler and the dispatcher. */
 export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a change has no event',
-    file: WRITER,
+    file: STORE,
     from: EVENT,
     to: EVENT.replace('(change?.event)', '(change?.event && row.polls < 2)'),
   },
-  { name: 'a change has two events', file: WRITER, from: EVENT, to: `${EVENT}\n${EVENT}` },
-  { name: 'a version is left out', file: WRITER, from: 'after.version += 1;', to: 'after.version += 2;' },
+  { name: 'a change has two events', file: STORE, from: EVENT, to: `${EVENT}\n${EVENT}` },
+  { name: 'a version is left out', file: STORE, from: 'after.version += 1;', to: 'after.version += 2;' },
   {
     name: 'an update keeps the version',
-    file: WRITER,
+    file: 'ledger/submissions/submission-changes.ts',
     from: 'const version = before.version + 1;',
     to: 'const version = before.version + (isFinal(after.status) ? 0 : 1);',
   },
@@ -38,13 +36,13 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a new webhook misses events',
-    file: FAN_OUT,
+    file: 'ledger/events/event-routes.ts',
     from: 'const routes = [...this.#currentWebhooks().filter(({ enabled }) => enabled), ',
     to: 'const routes = [...this.#currentWebhooks().slice(0, 1), ',
   },
   {
     name: 'new deliveries wake nobody',
-    file: FAN_OUT,
+    file: 'ledger/events/outbox.ts',
     from: 'this.notifyWaiting(destination);\n    return Number(lastInsertRowid);',
     to: 'return Number(lastInsertRowid);',
   },
@@ -74,7 +72,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'failing submissions are forgotten at a restart',
-    file: STORE,
+    file: 'ledger/submissions/submission-queries.ts',
     from: 'finalized_at AS finalizedAt\n      FROM submissions WHERE upstream',
     to: "finalized_at AS finalizedAt\n      FROM submissions WHERE status <> 'failing' AND upstream",
   },

@@ -90,19 +90,19 @@ describe('a commit whose sync is deferred', () => {
     };
     ledger.webhooks.create({ ...webhook, signature: 'v1' } as never, { secret: 'whsec_x', publicKey: null }, 1);
     await ledger.whenDurable();
-    const newest = ledger.outbox.newestSeq();
+    const newest = ledger.events.newestSeq();
     const notified = { appended: 0, waiting: 0 };
-    ledger.outbox.onAppended(() => (notified.appended += 1));
+    ledger.events.onAppended(() => (notified.appended += 1));
     ledger.deliveries.onWaiting(() => (notified.waiting += 1));
     finalize(ledger, 'a');
     const stored = outboxOf(ledger.file).length;
     expect(stored).toBeGreaterThan(0);
-    expect(ledger.outbox.after(newest, 10)).toEqual([]);
-    expect(ledger.outbox.newestSeq()).toBe(newest);
+    expect(ledger.events.after(newest, 10)).toEqual([]);
+    expect(ledger.events.newestSeq()).toBe(newest);
     expect(notified).toEqual({ appended: 0, waiting: 0 });
     await ledger.whenDurable();
-    expect(ledger.outbox.after(newest, 10)).toHaveLength(stored);
-    expect(ledger.outbox.newestSeq()).toBeGreaterThan(newest);
+    expect(ledger.events.after(newest, 10)).toHaveLength(stored);
+    expect(ledger.events.newestSeq()).toBeGreaterThan(newest);
     expect(notified.appended).toBeGreaterThan(0);
     expect(notified.waiting).toBeGreaterThan(0);
   });
@@ -116,6 +116,23 @@ describe('a commit whose sync is deferred', () => {
     expect([of('a'), of('b')]).toEqual([true, false]);
     await ledger.whenDurable();
     expect(of('a')).toBe(false);
+  });
+
+  it('is known as a change that is not on the disk until every change of its submission is', async () => {
+    const { ledger } = await openDeferred();
+    const request = trackRequest('a');
+    const isUnsynced = () => ledger.isUnsynced(request as never);
+    ledger.track([request], 1);
+    await ledger.whenDurable();
+    // One commit changes the submission twice.
+    ledger.record([observation('pending', 2, 'a'), observation('finalized', 3, 'a')], context());
+    const first = ledger.whenDurable();
+    ledger.update('a', { metadata: { order: 1 } }, 4);
+    const second = ledger.whenDurable();
+    await first;
+    expect([isUnsynced(), second === first]).toEqual([true, false]);
+    await second;
+    expect(isUnsynced()).toBe(false);
   });
 
   it('is on the disk after the ledger was closed, however early', async () => {
