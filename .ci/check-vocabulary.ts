@@ -101,7 +101,7 @@ for (const path of filesOf('src'))
 const shared = [...places].filter(([, paths]) => paths.length > 1);
 
 for (const name of Object.keys(LOG_EVENTS)) checked.push({ what: 'log event', name });
-for (const { name } of createMetrics({ version: pkg.version }).describe()) checked.push({ what: 'metric', name });
+for (const { name } of await createMetrics({ version: pkg.version }).describe()) checked.push({ what: 'metric', name });
 
 const violations = checked.flatMap(({ what, name }) =>
   wordsOf(name)

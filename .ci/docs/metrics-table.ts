@@ -2,9 +2,9 @@ import pkg from '../../package.json' with { type: 'json' };
 import { createMetrics } from '../../src/http/metrics/metrics.ts';
 
 /** Returns a table of every metric family of /metrics. */
-function metricsTable(): string {
-  const rows = createMetrics({ version: pkg.version })
-    .describe()
+async function metricsTable(): Promise<string> {
+  const families = await createMetrics({ version: pkg.version }).describe();
+  const rows = families
     .toSorted((a, b) => orderOf(a.name).localeCompare(orderOf(b.name)))
     .map(({ name, type, labels, help }) => `| \`${name}\` | ${type} | ${labels.join(', ')} | ${help} |`);
   return ['| Name | Type | Labels | Meaning |', '|---|---|---|---|', ...rows].join('\n');
@@ -19,8 +19,8 @@ const BEGIN = '<!-- npm run docs:metrics writes from here -->';
 const END = '<!-- to here -->';
 
 /** Returns the document with the generated table; throws if its markers are missing. */
-export function withTable(document: string): string {
+export async function withTable(document: string): Promise<string> {
   const [begin, end] = [document.indexOf(BEGIN), document.indexOf(END)];
   if (begin < 0 || end < begin) throw new Error('the document has no markers for the table');
-  return `${document.slice(0, begin)}${BEGIN}\n${metricsTable()}\n${document.slice(end)}`;
+  return `${document.slice(0, begin)}${BEGIN}\n${await metricsTable()}\n${document.slice(end)}`;
 }

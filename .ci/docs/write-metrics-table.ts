@@ -3,4 +3,4 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { withTable } from './metrics-table.ts';
 
 const file = 'docs/metrics.md';
-writeFileSync(file, withTable(readFileSync(file, 'utf8')));
+writeFileSync(file, await withTable(readFileSync(file, 'utf8')));

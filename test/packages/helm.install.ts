@@ -514,10 +514,9 @@ describe('the files of the chart', () => {
     for (const name of SECRET_VARIABLES) expect(name).toMatch(keys);
   });
 
-  it('scale the workers by a metric of dawatch', () => {
-    const names = createMetrics({ version: pkg.version })
-      .describe()
-      .map(({ name }) => name);
+  it('scale the workers by a metric of dawatch', async () => {
+    const families = await createMetrics({ version: pkg.version }).describe();
+    const names = families.map(({ name }) => name);
     const { metricName } = parse(read('values.yaml')).workers.autoscaling;
     expect(names).toContain(metricName);
     expect(read('templates/autoscaling.yaml')).toContain(`max_over_time(${metricName}{`);

@@ -75,8 +75,9 @@ export class CredentialLock implements Authenticator {
     const hash = sha256(secret);
     const address = networkOf(request.clientAddress);
     if (request.routeOptions.config?.forwardsBearer !== true) return this.#lookUp(secret, hash, address);
-    const wasAccepted = this.#accepted.get(pairOf(address, hash)) === true;
-    const attempt = this.#attempt(address, hash, { isExempt: wasAccepted });
+    const pair = pairOf(address, hash);
+    const wasAccepted = this.#accepted.get(pair) === true;
+    const attempt = this.#attempt(address, pair, { isExempt: wasAccepted });
     if (attempt.kind === 'locked') return attempt;
     request.endAttempt = attempt.end;
     return { kind: 'forwarded', secret, hash, wasAccepted };
@@ -91,14 +92,14 @@ export class CredentialLock implements Authenticator {
     const isOwn = hasTokenForm(secret);
     const pair = pairOf(address, hash);
     const isExempt = isOwn || this.#used.get(pair) === true;
-    const attempt = this.#attempt(address, hash, { isExempt });
+    const attempt = this.#attempt(address, pair, { isExempt });
     if (attempt.kind === 'locked') return attempt;
     let failed = false;
     try {
       const caller = this.#credentials(hash);
       failed = caller === undefined;
       if (caller === undefined) this.#used.delete(pair);
-      else if (!isOwn) this.#used.set(pair, true);
+      else if (!isExempt) this.#used.set(pair, true);
       return caller === undefined ? { kind: 'unknown' } : { kind: 'known', hash, caller };
     } finally {
       attempt.end(failed);
@@ -106,8 +107,7 @@ export class CredentialLock implements Authenticator {
   }
 
   /** Starts an attempt. An exempt one counts only after it has failed, not while it is in flight. */
-  #attempt(address: string, hash: Buffer, { isExempt }: { isExempt: boolean }): AuthenticationAttempt {
-    const pair = pairOf(address, hash);
+  #attempt(address: string, pair: string, { isExempt }: { isExempt: boolean }): AuthenticationAttempt {
     if (isExempt) return { kind: 'started', end: (failed) => failed && this.#begin(address, pair)(true) };
     const retryAfterMs = this.#addresses.retryAfterMs(address) ?? this.#repeated.retryAfterMs(pair);
     if (retryAfterMs !== undefined) return { kind: 'locked', retryAfterMs };

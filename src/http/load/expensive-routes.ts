@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, preHandlerHookHandler } from 'fastify';
 import { FairQueue } from '../../watch/fair-queue.ts';
 import { clientOf } from '../ports.ts';
 
@@ -12,7 +12,7 @@ declare module 'fastify' {
 /**
  * Serves requests of expensive routes one at a time, with iterations of the event loop between them, so that polls and other
  * requests are delayed by at most one of them. Credentials are served in turn. Requests of disconnected clients are dropped.
- * Must follow every other hook of requests.
+ * Applies to routes registered later, after every other hook of their requests.
  */
 export function serializeExpensiveRoutes(app: FastifyInstance): void {
   const waiting = new FairQueue<() => void>();
@@ -25,14 +25,13 @@ export function serializeExpensiveRoutes(app: FastifyInstance): void {
     setImmediate(() => setImmediate(next));
     serve();
   };
-  app.addHook('preHandler', (request, reply, done) => {
-    if (!request.routeOptions.config?.isExpensive) {
-      done();
-      return;
-    }
+  const wait: preHandlerHookHandler = (request, reply, done) => {
     waiting.add(clientOf(request.caller), () => {
       if (!reply.raw.destroyed) done();
     });
     if (!isBusy) next();
+  };
+  app.addHook('onRoute', (route) => {
+    if (route.config?.isExpensive) route.preHandler = [route.preHandler ?? [], wait].flat();
   });
 }

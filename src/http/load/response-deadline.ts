@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { sendProblem } from '../problems.ts';
 import { logOf } from '../request-log.ts';
+import { OpenItems } from './open-items.ts';
 
 /** Checks per deadline. */
 const CHECKS = 6;
@@ -12,14 +13,12 @@ const MAX_CHECK_MS = 60_000;
  * Fastify's handlerTimeout would create a timer and an AbortController for each, and does not cover requests without a route.
  */
 export function enforceResponseDeadline(app: FastifyInstance, deadlineMs: number): void {
-  /** Requests without a response and their times of arrival, oldest first. */
-  const pending = new Map<FastifyReply, number>();
+  /** Requests whose response has not ended, and their times of arrival. */
+  const pending = new OpenItems<{ reply: FastifyReply; since: number }>();
   const check = () => {
     const overdue = performance.now() - deadlineMs;
-    for (const [reply, since] of pending) {
-      if (since > overdue) return;
-      pending.delete(reply);
-      if (reply.sent || reply.raw.headersSent || reply.raw.destroyed) continue;
+    for (const { reply, since } of pending) {
+      if (since > overdue || reply.sent || reply.raw.headersSent || reply.raw.destroyed) continue;
       const { method, routeOptions } = reply.request;
       logOf(reply.request).error({ method, route: routeOptions.url }, 'http.no_response');
       sendProblem(reply.header('connection', 'close'), { status: 503, detail: 'the request took too long' });
@@ -29,9 +28,8 @@ export function enforceResponseDeadline(app: FastifyInstance, deadlineMs: number
   app.addHook('onClose', async () => clearInterval(timer));
   app.addHook('onRequest', (request, reply, done) => {
     if (!request.routeOptions.config?.staysOpen) {
-      pending.set(reply, performance.now());
       // Emitted when the client disconnects first, too.
-      reply.raw.once('close', () => pending.delete(reply));
+      reply.raw.on('close', pending.add({ reply, since: performance.now() }));
     }
     done();
   });

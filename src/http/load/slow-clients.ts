@@ -1,6 +1,7 @@
 import type { ServerOptions } from 'node:http';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { sendProblem } from '../problems.ts';
+import { OpenItems } from './open-items.ts';
 
 /** Checks per timeout. */
 const CHECKS = 6;
@@ -41,19 +42,18 @@ export function requireReceiveRate(app: FastifyInstance, deps: { bytesPerS: numb
   if (bytesPerS === 0) return;
   const windowMs = Math.min(MAX_WINDOW_MS, deps.timeoutMs / CHECKS);
   const minBytes = (bytesPerS * windowMs) / 1_000;
-  /** Bytes received in this window; null in the first one, which is incomplete. */
-  const receiving = new Map<FastifyReply, number | null>();
+  /** `bytes`: received in this window; null in the first one, which is incomplete. */
+  const receiving = new OpenItems<{ reply: FastifyReply; bytes: number | null }>();
   let checkedAt = performance.now();
   const check = () => {
     const now = performance.now();
     // A delay of this check also delayed reading.
     const isLate = now - checkedAt > 1.5 * windowMs;
     checkedAt = now;
-    for (const [reply, received] of receiving) {
-      receiving.set(reply, 0);
-      if (isLate || received === null || received >= minBytes) continue;
-      receiving.delete(reply);
-      if (reply.sent) continue;
+    for (const body of receiving) {
+      const { reply, bytes } = body;
+      body.bytes = 0;
+      if (isLate || bytes === null || bytes >= minBytes || reply.sent) continue;
       const detail = `the body was received at less than ${bytesPerS} bytes a second`;
       sendProblem(reply.header('connection', 'close'), { status: 408, detail });
     }
@@ -63,12 +63,12 @@ export function requireReceiveRate(app: FastifyInstance, deps: { bytesPerS: numb
   app.addHook('onClose', async () => clearInterval(timer));
   app.addHook('preParsing', ({ raw, headers }, reply, _body, done) => {
     if (Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined) {
-      receiving.set(reply, null);
+      const body = { reply, bytes: null as number | null };
+      const remove = receiving.add(body);
       raw.on('data', ({ length }: Buffer) => {
-        const received = receiving.get(reply);
-        if (typeof received === 'number') receiving.set(reply, received + length);
+        if (body.bytes !== null) body.bytes += length;
       });
-      for (const ended of ['end', 'close']) raw.once(ended, () => receiving.delete(reply));
+      for (const ended of ['end', 'close']) raw.on(ended, remove);
     }
     done();
   });

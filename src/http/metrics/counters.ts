@@ -1,4 +1,6 @@
-import { Counter, Histogram, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import Counter from 'prom-client/lib/counter.js';
+import Histogram from 'prom-client/lib/histogram.js';
 import type { Observation } from '../../domain/classify.ts';
 import type { DeadReason } from '../../domain/notifications/delivery.ts';
 import { ROW_KINDS, type UnreadableRow } from '../../domain/stored.ts';

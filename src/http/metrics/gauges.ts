@@ -1,4 +1,5 @@
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import Gauge from 'prom-client/lib/gauge.js';
 import { STATUSES } from '../../domain/submission.ts';
 import { BreakerState } from '../../domain/upstream-health.ts';
 import type { LedgerCounts } from '../../ledger/stats/ledger-stats.ts';

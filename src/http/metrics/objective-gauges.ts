@@ -1,4 +1,5 @@
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import Gauge from 'prom-client/lib/gauge.js';
 import { BURN_WINDOW_NAMES, budgetLeft, burnRate, type ObjectiveStatus } from '../../domain/reports/objective.ts';
 
 /** Creates the gauges of the service level objectives and returns the function that sets them. */

@@ -1,4 +1,5 @@
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import Gauge from 'prom-client/lib/gauge.js';
 import type { UpstreamPacing } from '../../watch/watcher.ts';
 import { type PacingBody, toPacingBody } from '../routes/pacing.ts';
 

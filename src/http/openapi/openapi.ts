@@ -46,6 +46,8 @@ type RouteSchema = {
   params?: z.ZodType;
   querystring?: z.ZodType;
   headers?: z.ZodType;
+  /** Headers of the request that are not validated, because every value is valid. */
+  describedHeaders?: z.ZodType;
   body?: z.ZodType;
   /** The media types of the body; default: JSON. */
   consumes?: string[];
@@ -89,17 +91,19 @@ export function openapiDocument(routes: readonly RouteOptions[], version: string
   };
 }
 
-function schemasOf({ params, querystring, headers, body, response = {} }: RouteSchema): z.ZodType[] {
+function schemasOf(schema: RouteSchema): z.ZodType[] {
+  const { params, querystring, headers, describedHeaders, body, response = {} } = schema;
   const responses = Object.values(response).flatMap((described) =>
     described instanceof z.ZodType ? [described] : Object.values(described.content).map(({ schema }) => schema),
   );
-  return [params, querystring, headers, body, ...responses].filter((schema) => schema !== undefined);
+  return [params, querystring, headers, describedHeaders, body, ...responses].filter((schema) => schema !== undefined);
 }
 
 function operationOf(schema: RouteSchema, { jsonOf }: Converted) {
-  const { params, querystring, headers, body, consumes = ['application/json'], response = {}, ...described } = schema;
-  const parameters = Object.entries({ path: params, query: querystring, header: headers }).flatMap(([place, given]) =>
-    given ? parametersOf(place, jsonOf(given)) : [],
+  const { params, querystring, body, consumes = ['application/json'], response = {}, ...others } = schema;
+  const { headers, describedHeaders = headers, ...described } = others;
+  const parameters = Object.entries({ path: params, query: querystring, header: describedHeaders }).flatMap(
+    ([place, given]) => (given ? parametersOf(place, jsonOf(given)) : []),
   );
   return {
     ...described,

@@ -13,7 +13,7 @@ import { countEffects, type TrackEffect, type TrackedSubmission } from '../../wa
 import type { Watcher } from '../../watch/watcher.ts';
 import { actorOf, mayContinue, sendEnded, watchAccess } from '../access/access.ts';
 import type { CredentialLock } from '../access/credential-lock.ts';
-import { sendWithEtag } from '../etag.ts';
+import { withEtag } from '../etag.ts';
 import type { Admission } from '../load/admission.ts';
 import { batchReads } from '../load/request-batcher.ts';
 import { ITEMS_PER_TURN, jsonStream } from '../load/write-in-turns.ts';
@@ -57,7 +57,7 @@ const OPERATIONS = operations('submissions', {
     description:
       'The entity tag changes with everything that the response contains. With If-None-Match, an unchanged one is 304.',
     params,
-    headers: z.looseObject({
+    describedHeaders: z.object({
       'if-none-match': z.string().optional().describe('The `etag` of an earlier response'),
     }),
     response: {
@@ -187,10 +187,10 @@ export function registerSubmissions(
       const found = await read(id);
       if (!found) return notTracked(reply, id);
       if (ledger.isUnsynced(found.submission)) await ledger.whenDurable();
-      return sendWithEtag(request, reply, {
+      return withEtag(request, reply, {
         ...body(found.submission, request),
         history: found.history.map((entry) => reported(found.submission.submissionId, toHistoryBody(entry))),
-      });
+      }) as never;
     },
   );
 

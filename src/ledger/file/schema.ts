@@ -44,17 +44,19 @@ export function schemaOf(db: Database.Database): { found: number; needed: number
   return { found: versionOf(db), needed: MIGRATIONS.length };
 }
 
-/** Runs the migrations that the file lacks. */
+/**
+ * Runs the migrations that the file lacks, each in its own transaction, so that a start that is killed is continued by the next one. A new
+ * ledger gets its schema in one transaction: each waits for the disk, which took a tenth of a start (row start).
+ */
 export function migrate(db: Database.Database): void {
+  const run = db.transaction((from: number, to: number) => {
+    for (const sql of MIGRATIONS.slice(from, to)) db.exec(sql);
+    db.pragma(`application_id = ${APPLICATION_ID}`);
+    db.pragma(`user_version = ${to}`);
+  });
   const version = versionOf(db);
-  for (const [index, sql] of MIGRATIONS.entries()) {
-    if (index < version) continue;
-    db.transaction(() => {
-      db.exec(sql);
-      db.pragma(`application_id = ${APPLICATION_ID}`);
-      db.pragma(`user_version = ${index + 1}`);
-    }).immediate();
-  }
+  if (version === 0) run.immediate(0, MIGRATIONS.length);
+  else for (let from = version; from < MIGRATIONS.length; from += 1) run.immediate(from, from + 1);
 }
 
 function versionOf(db: Database.Database): number {

@@ -1,5 +1,8 @@
-import { expect, it } from 'vitest';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { AlertCondition } from '../../../src/domain/notifications/alert.ts';
+import { APPLICATION_ID } from '../../../src/ledger/file/schema.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
 import {
   integrityOf,
@@ -9,6 +12,7 @@ import {
   trackRequests,
 } from '../../support/ledger/ledger-file.ts';
 import { revertTo } from '../../support/ledger/revert-schema.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
 
 it('an alert that was sent before schema 13 is neither lost nor sent again', () => {
   const ledger = openLedger();
@@ -100,4 +104,32 @@ it('the migration to schema 12 makes earlier metadata searchable, except damaged
     expect.arrayContaining(before.filter((row) => (row as { submission: number }).submission === 1)),
   );
   expect(integrityOf(ledger.file)).toBe('ok');
+});
+
+describe('a migration that fails', () => {
+  /** Makes the migration to schema 13 fail. Returns the version of the schema after opening the file, and its tables. */
+  function failedAt13(file: string, change: (db: Database.Database) => void) {
+    const before = rawConnection(file);
+    change(before);
+    before.exec('CREATE TABLE mutes (id INTEGER)');
+    before.close();
+    expect(() => openLedger({ file })).toThrow('mutes already exists');
+    const after = rawConnection(file);
+    onTestFinished(() => void after.close());
+    const tables = after.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all();
+    return { version: after.pragma('user_version', { simple: true }), tables };
+  }
+
+  it('leaves a new ledger empty', () => {
+    const file = join(tempFolder(), 'dawatch.db');
+    new Database(file).close();
+    const failed = failedAt13(file, (db) => db.pragma(`application_id = ${APPLICATION_ID}`));
+    expect(failed).toEqual({ version: 0, tables: ['mutes'] });
+  });
+
+  it('keeps the earlier migrations of an existing ledger', () => {
+    const ledger = openLedger();
+    ledger.close();
+    expect(failedAt13(ledger.file, (db) => revertTo(db, 11)).version).toBe(12);
+  });
 });
