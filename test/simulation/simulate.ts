@@ -12,7 +12,7 @@ import { Checks } from './world/checks.ts';
 import { Consumer } from './world/consumer.ts';
 import { Faults } from './world/faults.ts';
 import { Receiver } from './world/receivers.ts';
-import { DATABASE, DAY_MS, MINUTE_MS, SimulatedServer, SLACK_URL, TENANT, TOKEN } from './world/server.ts';
+import { DATABASE, DAY_MS, HOUR_MS, MINUTE_MS, SimulatedServer, SLACK_URL, TENANT, TOKEN } from './world/server.ts';
 import { createUpstream, UPSTREAM_URL } from './world/upstream.ts';
 import { WorkerMachine } from './world/workers.ts';
 
@@ -38,7 +38,12 @@ const HEALED_MS = 3 * DAY_MS;
 const HOOK_URLS = ['https://hook.test', 'https://hook.acme.test'] as const;
 
 /** Runs the server for some virtual days with random faults, and returns the first defects. The same settings give the same result. */
-export async function simulate({ seed, days, without }: Settings): Promise<Result> {
+export async function simulate({
+  seed,
+  days,
+  without,
+  onHour,
+}: Settings & { onHour: (hour: number) => void }): Promise<Result> {
   const memory = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
   const parent = mkdtempSync(join(memory, 'dawatch-simulation-'));
   const machine = new Machine(seed);
@@ -126,7 +131,9 @@ export async function simulate({ seed, days, without }: Settings): Promise<Resul
   const consumers = tenants.map((tenant) => new Consumer(tenant));
   const run = async (untilMs: number, isOver = () => false) => {
     while (machine.now < untilMs && defects.length === 0 && !isOver()) {
+      const hour = Math.floor((machine.now - START_MS) / HOUR_MS);
       await machine.advance(Math.min(untilMs, machine.now + STEP_MS));
+      if ((machine.now - START_MS) / HOUR_MS >= hour + 1) onHour(hour + 1);
       for (const consumer of consumers) consumer.take();
       // What a loss of power may undo has not happened yet.
       if (disk.isSynced) for (const check of checks) check.run(callers.acknowledged.values());
