@@ -18,6 +18,7 @@ export class CircuitBreaker {
   #state: BreakerState = BreakerState.closed;
   #openedAt = 0;
   #failures = 0;
+  #goodResponses = 0;
   #probes = 0;
   #probeAt = Number.POSITIVE_INFINITY;
 
@@ -42,6 +43,11 @@ export class CircuitBreaker {
   /** When the next probe may be sent; Infinity while closed. */
   get probeAt(): number {
     return this.#probeAt;
+  }
+
+  /** The number of good responses so far. */
+  get goodResponses(): number {
+    return this.#goodResponses;
   }
 
   /** Continues an outage that an earlier process recorded. */
@@ -70,6 +76,7 @@ export class CircuitBreaker {
         return this.isOpen ? this.observe('up', now) : null;
       case 'up':
         this.#failures = 0;
+        this.#goodResponses++;
         if (!this.isOpen) return null;
         this.#state = BreakerState.closed;
         this.#probes = 0;

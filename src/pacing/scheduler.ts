@@ -161,8 +161,10 @@ export class Scheduler {
     while (batch.length < most) {
       const available = this.limits.available(now);
       if (available === 0) break;
-      const entry = this.limits.breaker.isOpen ? this.#nextProbe() : this.#nextDue(available, now);
+      const { isOpen } = this.limits.breaker;
+      const entry = isOpen ? this.#nextProbe() : this.#nextDue(available, now);
       if (!entry) break;
+      if (isOpen) this.#probeCandidates.probed(entry);
       this.#send(entry, now);
       batch.push(entry.submissionId);
     }
@@ -182,7 +184,7 @@ export class Scheduler {
    */
   observe(observation: Observation, watched: boolean, now: number): BreakerState | null {
     const entry = this.#entries.get(observation.submissionId);
-    const known = { seenBefore: entry?.seen ?? false, seenAny: this.#probeCandidates.hasAny };
+    const known = this.#probeCandidates.known(entry, observation, this.limits.breaker.goodResponses);
     const changed = this.limits.observe(observation, known, now);
     if (!entry) return changed;
     this.#endPoll(entry, now);
@@ -225,12 +227,9 @@ export class Scheduler {
     this.#unregistered.add(entry);
   }
 
-  /**
-   * Returns the submission for the next probe of an open circuit breaker, due or not. Prefers one that the upstream
-   * returned lately, because an error for an unknown id may concern that id only.
-   */
+  /** Returns the submission for the next probe of an open circuit breaker, due or not. */
   #nextProbe(): Entry | undefined {
-    return this.#probeCandidates.pick((entry) => !this.#queues.isInFlight(entry)) ?? this.#queues.earliest;
+    return this.#probeCandidates.pick((entry) => !this.#queues.isInFlight(entry), this.#queues.earliest);
   }
 
   /** Returns the due entry to poll now; it stays in its queue. `available`: number of polls that the budget allows. */

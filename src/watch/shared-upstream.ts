@@ -88,9 +88,10 @@ export class SharedUpstream {
 
   #sendInTurn(waiting: Set<UpstreamMember>, now: number): void {
     const batches = new Map<UpstreamMember, string[]>();
-    for (let next = this.#next(waiting); next && this.limits.available(now) > 0; next = this.#next(waiting)) {
+    // Members take their turns even if no request is available: that ends their polls whose lease has expired.
+    for (let next = this.#next(waiting); next; next = this.#next(waiting)) {
       const { submissionIds, requests } = this.#take(next, now, 1);
-      if (requests === 0) waiting.delete(next);
+      if (requests <= 0) waiting.delete(next);
       const batch = batches.get(next);
       if (batch) batch.push(...submissionIds);
       else batches.set(next, submissionIds);

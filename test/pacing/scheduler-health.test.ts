@@ -201,3 +201,86 @@ describe('a 500 "Record not found"', () => {
     expect(scheduler.observe(observation('not_found_500', probeAt, id), true, probeAt)).toBe('closed');
   });
 });
+
+describe('an upstream that lost submissions which it returned before', () => {
+  /** A scheduler with an open circuit breaker: the upstream has returned `lost` submissions, and finds none of them any more. */
+  function withLost(lost: number): { scheduler: Scheduler; now: number } {
+    const scheduler = schedulerOf([], { concurrency: 1_000 });
+    const names = Array.from({ length: lost }, (_, index) => `lost-${index}`);
+    for (const name of names) scheduler.add(paced(name), 0);
+    for (const id of drain(scheduler, 0)) scheduler.observe(observation('pending', 0, id), true, 0);
+    const now = 10_000;
+    for (const id of drain(scheduler, now)) scheduler.observe(observation('not_found_500', now, id), true, now);
+    expect(scheduler.limits.breaker.isOpen).toBe(true);
+    return { scheduler, now };
+  }
+
+  /** Polls until `untilMs`. Returns the states of the circuit breaker that were reported, and the ids of the polls. */
+  function run(scheduler: Scheduler, fromMs: number, untilMs: number, isReturned: (id: string) => boolean) {
+    const states: (string | null)[] = [];
+    const polled: string[] = [];
+    for (let now = fromMs; now < untilMs; now = Math.max(now + 1, scheduler.wakeAt()))
+      for (const id of scheduler.next(now)) {
+        polled.push(id);
+        states.push(scheduler.observe(observation(isReturned(id) ? 'pending' : 'not_found_500', now, id), true, now));
+      }
+    return { states: states.filter((state) => state !== null), polled };
+  }
+
+  it('is probed with a new submission within two probes, which closes the circuit breaker', () => {
+    const { scheduler, now } = withLost(500);
+    scheduler.add(paced('new', { dueAt: now }), now);
+    const { states, polled } = run(scheduler, now, now + 4 * PROBE_MS, (id) => id === 'new');
+    expect(states[0]).toBe('closed');
+    expect(polled.indexOf('new')).toBeLessThan(2);
+  });
+
+  it.each([0, 1, 20, 299])(
+    'is up again after the probe of the only one that it still has, wherever that is: %i',
+    (kept) => {
+      const { scheduler, now } = withLost(300);
+      // Ids that the upstream never had are tried, too.
+      for (const id of ids(3)) scheduler.add(paced(id, { dueAt: now }), now);
+      const { breaker } = scheduler.limits;
+      let probes = 0;
+      for (let at = now; breaker.isOpen && probes < 4 * 303; at = Math.max(at + 1, scheduler.wakeAt()))
+        for (const id of scheduler.next(at)) {
+          probes++;
+          const response = id === `lost-${kept}` ? 'pending' : 'not_found_500';
+          scheduler.observe(observation(response, at, id), true, at);
+        }
+      expect(breaker.isOpen).toBe(false);
+    },
+  );
+
+  it('stays up: each lost submission counts as a failure only until another one was returned', () => {
+    const { scheduler, now } = withLost(20);
+    scheduler.add(paced('new', { dueAt: now }), now);
+    run(scheduler, now, now + 60_000, (id) => id === 'new');
+    const { states, polled } = run(scheduler, now + 60_000, now + 600_000, (id) => id === 'new');
+    expect(states).toEqual([]);
+    expect(new Set(polled).size).toBe(21);
+  });
+
+  it('opens the circuit breaker again if it returns nothing at all', () => {
+    const { scheduler, now } = withLost(20);
+    for (const id of ids(4)) scheduler.add(paced(id, { dueAt: now }), now);
+    run(scheduler, now, now + 60_000, (id) => id.startsWith('s'));
+    const { states } = run(scheduler, now + 60_000, now + 600_000, () => false);
+    expect(states).toEqual(['down']);
+  });
+
+  it('ends an outage with a response about a lost submission, if no other one was ever returned', () => {
+    const { scheduler, now } = withLost(3);
+    scheduler.add(paced('new', { dueAt: now }), now);
+    run(scheduler, now, now + 60_000, (id) => id === 'new');
+    scheduler.remove('new', now + 60_000);
+    for (let failed = 0; failed < 3; failed++) {
+      const at = Math.max(now + 60_000, scheduler.wakeAt());
+      for (const id of scheduler.next(at)) scheduler.observe(observation('unavailable', at, id), true, at);
+    }
+    expect(scheduler.limits.breaker.isOpen).toBe(true);
+    const { states } = run(scheduler, now + 100_000, now + 300_000, () => false);
+    expect(states).toEqual(['closed']);
+  });
+});

@@ -3,30 +3,39 @@ import { join } from 'node:path';
 import type { Result, Settings } from './simulate.ts';
 
 const RESULT = 'result: ';
-/** A run that does not end is a defect, too. */
-const LIMIT_MS = 30 * 60_000;
+/** A run that reports no progress for this long is a defect, too: it prints a line after each virtual hour. */
+const STALLED_MS = 5 * 60_000;
 
 /**
  * Runs one simulation in a process of its own, because it replaces the time of its process. `root`: the folder of the code. Never
- * rejects: a process that ends without a result is a defect.
+ * rejects: a process that ends without a result, or prints nothing for `stalledMs`, is a defect.
  */
 export function runProcess(
   { seed, days, without }: Settings,
   root = join(import.meta.dirname, '../..'),
+  stalledMs = STALLED_MS,
 ): Promise<Result> {
   const script = join(root, 'test/simulation/simulation-process.ts');
   const args = [script, String(seed), String(days), [...without].join(',')];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: LIMIT_MS });
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  let isStalled = false;
+  const limit = setTimeout(() => {
+    isStalled = true;
+    child.kill('SIGKILL');
+  }, stalledMs);
   let output = '';
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => {
       output += text;
+      limit.refresh();
     });
   return new Promise((resolve) => {
     child.on('close', (code, signal) => {
+      clearTimeout(limit);
       const result = output.split('\n').find((line) => line.startsWith(RESULT));
       if (result !== undefined) return resolve(JSON.parse(result.slice(RESULT.length)));
-      const defects = [`the process ended with ${signal ?? code}: ${output.slice(-1_000)}`];
+      const end = isStalled ? `made no progress for ${stalledMs / 1_000} s` : `ended with ${signal ?? code}`;
+      const defects = [`the process ${end}: ${output.slice(-1_000)}`];
       resolve({ defects, days, digest: '', counts: {}, lines: [] });
     });
   });

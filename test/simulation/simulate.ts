@@ -11,8 +11,9 @@ import { CALLBACK_URL, Callers } from './world/callers.ts';
 import { Checks } from './world/checks.ts';
 import { Consumer } from './world/consumer.ts';
 import { Faults } from './world/faults.ts';
+import { Producer } from './world/producer.ts';
 import { Receiver } from './world/receivers.ts';
-import { DATABASE, DAY_MS, MINUTE_MS, SimulatedServer, SLACK_URL, TENANT, TOKEN } from './world/server.ts';
+import { DATABASE, DAY_MS, HOUR_MS, MINUTE_MS, SimulatedServer, SLACK_URL, TENANT, TOKEN } from './world/server.ts';
 import { createUpstream, UPSTREAM_URL } from './world/upstream.ts';
 import { WorkerMachine } from './world/workers.ts';
 
@@ -38,7 +39,12 @@ const HEALED_MS = 3 * DAY_MS;
 const HOOK_URLS = ['https://hook.test', 'https://hook.acme.test'] as const;
 
 /** Runs the server for some virtual days with random faults, and returns the first defects. The same settings give the same result. */
-export async function simulate({ seed, days, without }: Settings): Promise<Result> {
+export async function simulate({
+  seed,
+  days,
+  without,
+  onHour,
+}: Settings & { onHour: (hour: number) => void }): Promise<Result> {
   const memory = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
   const parent = mkdtempSync(join(memory, 'dawatch-simulation-'));
   const machine = new Machine(seed);
@@ -81,7 +87,15 @@ export async function simulate({ seed, days, without }: Settings): Promise<Resul
   network.hosts.set(UPSTREAM_URL, (sent) => upstream.receive(sent));
 
   const workers = (hasWorkers ? ['one', 'two'] : []).map(
-    (name) => new WorkerMachine({ name, machine, upstream, random: createRandom(seed, `worker ${name}`) }),
+    (name) =>
+      new WorkerMachine({
+        name,
+        machine,
+        upstream,
+        random: createRandom(seed, `worker ${name}`),
+        onDefect,
+        disturbedAt: () => faults.disturbedAt(['redis']),
+      }),
   );
   server.start();
   await machine.advance(machine.now);
@@ -124,26 +138,43 @@ export async function simulate({ seed, days, without }: Settings): Promise<Resul
   const checks = tenants.map((tenant) => new Checks(tenant, { machine, disk, upstream, faults, onDefect }));
   for (const [index, check] of checks.entries()) check.destination = destinations[index] as string;
   const consumers = tenants.map((tenant) => new Consumer(tenant));
+  const producers = (hasWorkers ? tenants : []).map(
+    (tenant) =>
+      new Producer({
+        machine,
+        upstream,
+        random: createRandom(seed, `producer ${tenant}`),
+        tenant,
+        onAcknowledged: (ids) => callers.acknowledge(tenant, ids),
+        onDefect,
+        disturbedAt: () => faults.disturbedAt(['kills', 'stops', 'reloads', 'disk', 'clock', 'redis']),
+      }),
+  );
+  redisModel.onLoss = (before) => {
+    for (const consumer of consumers) consumer.lose(before);
+    for (const producer of producers) producer.lose();
+  };
   const run = async (untilMs: number, isOver = () => false) => {
     while (machine.now < untilMs && defects.length === 0 && !isOver()) {
+      const hour = Math.floor((machine.now - START_MS) / HOUR_MS);
       await machine.advance(Math.min(untilMs, machine.now + STEP_MS));
+      if ((machine.now - START_MS) / HOUR_MS >= hour + 1) onHour(hour + 1);
       for (const consumer of consumers) consumer.take();
       // What a loss of power may undo has not happened yet.
       if (disk.isSynced) for (const check of checks) check.run(callers.acknowledged.values());
     }
   };
   await run(START_MS + days * DAY_MS);
-  callers.isActive = false;
+  for (const client of [callers, ...producers]) client.isActive = false;
   faults.heal();
-  await run(machine.now + HEALED_MS, () => checks.every((check) => check.hasEnded()));
+  await run(machine.now + HEALED_MS, () => [...checks, ...producers].every((part) => part.hasEnded()));
   if (defects.length === 0)
     for (const [index, check] of checks.entries()) {
       check.checkEnd(callers.acknowledged.values());
       check.checkReceived('the webhook', (hooks[index] as Receiver).accepted);
-      // Redis is no part of what survives: it may lose the jobs that nobody has taken.
-      if (hasWorkers && !redisModel.wasEmptied)
-        check.checkReceived('the queue', (consumers[index] as Consumer).received);
+      if (hasWorkers) check.checkReceived('the queue', (consumers[index] as Consumer).received);
     }
+  if (defects.length === 0 && producers.some((producer) => !producer.hasEnded())) onDefect('a job was never completed');
   machine.kill();
   const digest = createHash('sha256')
     .update(readFileSync(join(disk.folder, DATABASE)))

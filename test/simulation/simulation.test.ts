@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { tempFolder } from '../support/temp-folder.ts';
 import { find, mutate } from './mutations/mutate.ts';
 import { MUTATIONS, type Mutation } from './mutations/mutations.ts';
 import { runProcess } from './run-process.ts';
@@ -45,6 +46,26 @@ it(
   },
   TIMEOUT_MS,
 );
+
+it('ends a run that makes no progress, and no other one, however long it takes', async () => {
+  const script = (text: string) => {
+    const root = tempFolder();
+    mkdirSync(join(root, 'test/simulation'), { recursive: true });
+    writeFileSync(join(root, 'test/simulation/simulation-process.ts'), text);
+    return root;
+  };
+  const run = (text: string) => runProcess({ seed: 1, days: 30, without }, script(text), 5_000);
+  const stuck = await run("setInterval(() => {}, 1_000); console.log('hour 1');");
+  expect(stuck.defects).toEqual(['the process made no progress for 5 s: hour 1\n']);
+  const slow = await run(`
+    let hour = 0;
+    setInterval(() => {
+      console.log('hour ' + ++hour);
+      if (hour === 15) console.log('result: ' + JSON.stringify({ defects: [] }));
+      if (hour === 15) process.exit();
+    }, 500);`);
+  expect(slow.defects).toEqual([]);
+}, 60_000);
 
 it('has deliberate bugs that fit the present code, each in one place', () => {
   const read = (file: string) => readFileSync(join(SRC, file), 'utf8');

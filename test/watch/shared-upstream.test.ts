@@ -231,3 +231,17 @@ test('a new ledger begins with what another one has learned about the upstream',
   openWatcher({ respond: () => pending, policy }, { world: one });
   expect(restored).toEqual(['learned']);
 });
+
+test('polls of two tenants that use all requests in flight, and never get a response, are repeated after their leases', async () => {
+  const respond = () => new Promise<UpstreamResponse>(() => undefined);
+  const scheduler = { budget: { requests: 100, perMs: 1_000, concurrency: 4 }, leaseMs: 30_000 };
+  const one = openWatcher({ respond, scheduler });
+  const other = openWatcher({ respond, scheduler }, { world: one });
+  one.track(['a', 'b']);
+  other.track(['c', 'd']);
+  await one.clock.advance(1_000);
+  expect([one.polls.length, other.polls.length]).toEqual([2, 2]);
+  await one.clock.advance(5 * MINUTE_MS);
+  expect(one.polls.length).toBeGreaterThan(9);
+  expect(other.polls.length).toBeGreaterThan(9);
+});

@@ -9,6 +9,9 @@ import type { Machine } from './machine.ts';
 /** Usual duration of a sync. */
 export const SYNC_MS = 5;
 
+/** Read once a minute or more often: `pragma` would prepare a statement each time. */
+const READ_OFTEN = ['auto_vacuum', 'page_count', 'freelist_count'];
+
 class Killed extends Error {}
 
 /** Whether an error only shows that a killed process went on until its promises had settled. */
@@ -51,6 +54,7 @@ export class Disk {
       connections.add(this);
       // System calls for locks and syncs would take most of the time, and have no effect on a disk in memory with one user.
       if (source === 'journal_mode = WAL') pragma.call(this, 'locking_mode = EXCLUSIVE');
+      if (READ_OFTEN.includes(source)) return readPragma(this, source);
       return pragma.call(this, source.replace(/^synchronous = .*/, 'synchronous = OFF'), options);
     };
     const beforeCommit = () => {
@@ -178,6 +182,16 @@ export class Disk {
     lock.close();
     this.#connections.delete(lock);
   }
+}
+
+const readings = new WeakMap<Database.Database, Map<string, Database.Statement>>();
+
+function readPragma(connection: Database.Database, source: string): unknown {
+  const statements = readings.get(connection) ?? new Map<string, Database.Statement>();
+  readings.set(connection, statements);
+  const statement = statements.get(source) ?? connection.prepare(`PRAGMA ${source}`).pluck();
+  statements.set(source, statement);
+  return statement.get();
 }
 
 function copyFiles(from: string, to: string): void {

@@ -3,13 +3,13 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import type { Clock } from '../../../src/domain/clock.ts';
 import { createRandom } from './random.ts';
-
-type Timer = { at: number; order: number; run: () => void; process: number | null };
+import { TimerHeap } from './timer-heap.ts';
 
 /** 2025-10-09, in epoch milliseconds. */
 export const START_MS = 1_760_000_000_000;
 
 const turn = setImmediate;
+const MAX_SIGNATURES = 1_000;
 
 /**
  * A machine whose time passes only in `advance`, and whose randomness comes from a seed. It replaces the time, the timers and the
@@ -29,7 +29,7 @@ export class Machine {
   #starting = 0;
   /** The number of moments at which a process could be killed, until it is. */
   #killIn = Number.POSITIVE_INFINITY;
-  readonly #timers = new Set<Timer>();
+  #timers = new TimerHeap();
   readonly #onKilled: (() => void)[] = [];
 
   constructor(seed: number) {
@@ -42,6 +42,7 @@ export class Machine {
         return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20)}`;
       },
     });
+    rememberSignatures();
     Date.now = () => this.wall();
     performance.now = () => this.now - START_MS;
     const timer = (run: (...args: unknown[]) => void, delayMs = 0, ...args: unknown[]) => {
@@ -96,16 +97,21 @@ export class Machine {
   }
 
   #add(delayMs: number, run: () => void, process: number | null): () => void {
-    const timer = { at: this.now + Math.max(0, delayMs), order: this.#order++, run, process };
-    this.#timers.add(timer);
-    return () => this.#timers.delete(timer);
+    const at = this.now + Math.max(0, delayMs);
+    const timer = { at, order: this.#order++, run, process, isCancelled: false };
+    if (at !== Number.POSITIVE_INFINITY) this.#timers.add(timer);
+    return () => {
+      timer.isCancelled = true;
+    };
   }
 
   /** Sets the wall clock forward, as SystemClock follows it: timers that are due by then fire at once. */
   skip(ms: number): void {
     this.aheadMs += ms;
     this.#skippedMs += ms;
-    for (const timer of this.#timers) if (timer.process !== null) timer.at = Math.max(this.now, timer.at - ms);
+    const timers = this.#timers.all();
+    for (const timer of timers) if (timer.process !== null) timer.at = Math.max(this.now, timer.at - ms);
+    this.#timers = new TimerHeap(timers);
   }
 
   /** Starts a process, which must not wait for time to pass. No time passes until it has started. */
@@ -149,8 +155,7 @@ export class Machine {
   /** Passes time: every timer fires at its time, and its effects settle before the next one. */
   async advance(untilMs: number): Promise<void> {
     await this.#settle();
-    for (let timer = this.#next(untilMs); timer; timer = this.#next(untilMs)) {
-      this.#timers.delete(timer);
+    for (let timer = this.#timers.take(untilMs); timer; timer = this.#timers.take(untilMs)) {
       this.now = Math.max(this.now, timer.at);
       timer.run();
       await this.#settle();
@@ -163,18 +168,36 @@ export class Machine {
     do await new Promise((resolve) => turn(resolve));
     while (this.#immediates > 0 || this.#starting > 0);
     if (this.isAlive) return;
-    for (const timer of this.#timers) if (timer.process === this.#process) this.#timers.delete(timer);
+    for (const timer of this.#timers.all()) if (timer.process === this.#process) timer.isCancelled = true;
     this.#process += 1;
   }
+}
 
-  #next(untilMs: number): Timer | undefined {
-    let first: Timer | undefined;
-    for (const timer of this.#timers)
-      if (
-        timer.at <= untilMs &&
-        (!first || timer.at < first.at || (timer.at === first.at && timer.order < first.order))
-      )
-        first = timer;
-    return first;
-  }
+/** Most signatures of the server and its workers are of the same announcements, each second. */
+function rememberSignatures(): void {
+  const { createHmac } = crypto;
+  const known = new Map<string, Buffer>();
+  const remembering = (algorithm: string, key: string) => {
+    let content = '';
+    const hmac = {
+      update(text: string) {
+        content += text;
+        return hmac;
+      },
+      digest(encoding?: BufferEncoding) {
+        const name = JSON.stringify([algorithm, key, content]);
+        const digest = known.get(name) ?? createHmac(algorithm, key).update(content).digest();
+        if (known.size >= MAX_SIGNATURES) known.clear();
+        known.set(name, digest);
+        return encoding === undefined ? Buffer.from(digest) : digest.toString(encoding);
+      },
+    };
+    return hmac;
+  };
+  Object.assign(crypto, {
+    createHmac: (algorithm: string, key: unknown) =>
+      typeof key === 'string' && algorithm === 'sha256'
+        ? remembering(algorithm, key)
+        : createHmac(algorithm, key as Buffer),
+  });
 }

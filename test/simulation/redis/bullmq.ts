@@ -23,17 +23,7 @@ export class Queue extends EventEmitter {
   }
 
   async addBulk(added: readonly Added[]): Promise<void> {
-    await this.#connection.run((model) => {
-      const { jobs } = model.queue(this.#key);
-      for (const one of added) {
-        const queue = model.queue(this.#key);
-        queue.lastId += 1;
-        const id = one.opts?.jobId ?? String(queue.lastId);
-        // A job with a known id is ignored.
-        if (!jobs.has(id)) jobs.set(id, storedJob(id, one));
-      }
-      model.notify(this.#key);
-    });
+    await this.#connection.run((model) => addJobs(model, this.#key, added));
   }
 
   add(name: string, data: unknown, opts: { jobId?: string } = {}): Promise<void> {
@@ -185,10 +175,12 @@ export class Worker extends EventEmitter {
   #takeNext(model: RedisModel, lockMs: number): StoredJob | undefined {
     const now = model.now();
     for (const job of model.queue(this.#key).jobs.values()) {
-      if (job.state === 'delayed' && job.delayedUntil <= now) job.state = 'waiting';
+      // BullMQ compares the times of delayed jobs with the clock of the worker, which also sets them.
+      if (job.state === 'delayed' && job.delayedUntil <= Date.now()) job.state = 'waiting';
       if (job.state !== 'waiting') continue;
       job.attemptsStarted += 1;
       Object.assign(job, { state: 'active', token: this.#token, lockedUntil: now + lockMs });
+      job.host = this.#options.connection.host;
       return { ...job };
     }
     this.#waitForJobs(model);
@@ -280,9 +272,17 @@ export class Worker extends EventEmitter {
   }
 }
 
-function storedJob(id: string, { name, data }: Added): StoredJob {
-  const rest = { attemptsStarted: 0, stalled: 0, token: undefined, lockedUntil: 0, delayedUntil: 0 };
-  return { id, name, data: JSON.stringify(data), state: 'waiting', ...rest };
+/** Adds jobs to a queue, which its key names. */
+export function addJobs(model: RedisModel, key: string, added: readonly Added[]): void {
+  const queue = model.queue(key);
+  for (const { name, data, opts } of added) {
+    queue.lastId += 1;
+    const id = opts?.jobId ?? String(queue.lastId);
+    const rest = { attemptsStarted: 0, stalled: 0, lockedUntil: 0, delayedUntil: 0 };
+    // A job with a known id is ignored.
+    if (!queue.jobs.has(id)) queue.jobs.set(id, { id, name, data: JSON.stringify(data), state: 'waiting', ...rest });
+  }
+  model.notify(key);
 }
 
 function isLocked({ state, lockedUntil }: StoredJob, model: RedisModel): boolean {

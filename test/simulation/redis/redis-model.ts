@@ -16,12 +16,29 @@ export type StoredJob = {
   attemptsStarted: number;
   stalled: number;
   /** The worker that has it, and until when; a stalled job has an expired lock. */
-  token: string | undefined;
+  token?: string | undefined;
+  host?: RedisHost;
   lockedUntil: number;
   delayedUntil: number;
+  /** The return value of a completed job, or the reason of a failed one. */
+  result?: string;
 };
 /** A queue of BullMQ, jobs in the order in which they were added. */
 export type StoredQueue = { jobs: Map<string, StoredJob>; lastId: number };
+
+/** What a server stores, by key. */
+export type RedisData = {
+  strings: Map<string, { value: string; until: number }>;
+  sets: Map<string, Set<string>>;
+  streams: Map<string, StreamEntry[]>;
+  queues: Map<string, StoredQueue>;
+};
+export const emptyData = (): RedisData => ({
+  strings: new Map(),
+  sets: new Map(),
+  streams: new Map(),
+  queues: new Map(),
+});
 
 /** What happens to an event of a job on its way to the stream: it arrives this number of times. */
 export type CopiesOf = (event: string) => number;
@@ -35,7 +52,7 @@ const systemHost: RedisHost = {
 };
 
 /** BullMQ keeps finished jobs for inspection. Here only some, because nothing reads them. */
-const KEPT = 20;
+const KEPT = 100;
 const MAX_EVENTS = 2_000;
 
 /**
@@ -46,16 +63,13 @@ export class RedisModel {
   /** Changes when the server is restarted. */
   runId = 'run-1';
   isReachable = true;
-  /** Whether it has lost its data once. */
-  wasEmptied = false;
   /** The clock of the server in epoch milliseconds. */
   now: () => number = Date.now;
   random: () => number = Math.random;
   copiesOf: CopiesOf = () => 1;
-  readonly #strings = new Map<string, { value: string; until: number }>();
-  readonly #sets = new Map<string, Set<string>>();
-  readonly #streams = new Map<string, StreamEntry[]>();
-  readonly #queues = new Map<string, StoredQueue>();
+  #data = emptyData();
+  /** Called with the data before and after a loss of data. */
+  onLoss: (before: RedisData, after: RedisData) => void = () => {};
   #lastEntryId = '';
   /** Called when a job may be taken, or an entry was added; by key. */
   readonly #waiting = new Map<string, Set<() => void>>();
@@ -75,40 +89,59 @@ export class RedisModel {
     for (const { breakOff } of [...this.connections]) breakOff();
   }
 
-  /** `restarted`: another process, with the data; `emptied`: without any. */
-  reconnect(kind: 'same' | 'restarted' | 'emptied'): void {
-    if (kind !== 'same') this.runId = `run-${Number(this.runId.slice(4)) + 1}`;
-    this.wasEmptied ||= kind === 'emptied';
-    if (kind === 'emptied')
-      for (const stored of [this.#strings, this.#sets, this.#streams, this.#queues]) stored.clear();
+  /** The connections work again. */
+  reconnect(): void {
     this.isReachable = true;
   }
 
+  /** Another process continues: with the data, with that of a replica, or without any. */
+  replace(data: RedisData = this.#data): void {
+    this.runId = `run-${Number(this.runId.slice(4)) + 1}`;
+    if (data !== this.#data) this.onLoss(this.#data, data);
+    this.#data = data;
+  }
+
+  /** Returns what a replica has now. */
+  copy(): RedisData {
+    return {
+      strings: new Map(this.#data.strings),
+      sets: copied(this.#data.sets, (set) => new Set(set)),
+      streams: copied(this.#data.streams, (entries) => [...entries]),
+      queues: copied(this.#data.queues, ({ jobs, lastId }) => ({ jobs: copied(jobs, (job) => ({ ...job })), lastId })),
+    };
+  }
+
+  /** Returns the number of jobs that workers of a host have. */
+  activeJobs(host: RedisHost): number {
+    const jobs = this.#data.queues.values().flatMap((queue) => queue.jobs.values());
+    return jobs.filter((job) => job.state === 'active' && job.host === host).toArray().length;
+  }
+
   get(key: string): string | null {
-    const found = this.#strings.get(key);
+    const found = this.#data.strings.get(key);
     return found && found.until > this.now() ? found.value : null;
   }
 
   set(key: string, value: string, lastsMs = Number.POSITIVE_INFINITY): 'OK' {
-    this.#strings.set(key, { value, until: this.now() + lastsMs });
+    this.#data.strings.set(key, { value, until: this.now() + lastsMs });
     return 'OK';
   }
 
   delete(key: string): void {
-    this.#strings.delete(key);
+    this.#data.strings.delete(key);
   }
 
   setOf(key: string): Set<string> {
-    return getOrAdd(this.#sets, key, () => new Set());
+    return getOrAdd(this.#data.sets, key, () => new Set());
   }
 
   queue(key: string): StoredQueue {
-    return getOrAdd(this.#queues, key, () => ({ jobs: new Map(), lastId: 0 }));
+    return getOrAdd(this.#data.queues, key, () => ({ jobs: new Map(), lastId: 0 }));
   }
 
   /** Returns the entries of a stream after a position. */
   read(key: string, position: string, count: number): StreamEntry[] {
-    const entries = this.#streams.get(key) ?? [];
+    const entries = this.#data.streams.get(key) ?? [];
     let from = entries.length;
     while (from > 0 && isAfter((entries[from - 1] as StreamEntry)[0], position)) from -= 1;
     return entries.slice(from, from + count);
@@ -130,7 +163,7 @@ export class RedisModel {
   /** Adds an event of a job to the stream of its queue. */
   emit(queue: string, fields: Record<string, string>): void {
     const key = `${queue}:events`;
-    const entries = getOrAdd(this.#streams, key, () => []);
+    const entries = getOrAdd(this.#data.streams, key, () => []);
     for (let copies = this.copiesOf(fields.event ?? ''); copies > 0; copies--) {
       const [ms = '', order = ''] = this.#lastEntryId.split('-');
       const now = Math.floor(this.now());
@@ -144,8 +177,7 @@ export class RedisModel {
 
   /** Ends a job. */
   finish(queue: string, job: StoredJob, state: 'completed' | 'failed', result: string): void {
-    job.state = state;
-    job.token = undefined;
+    Object.assign(job, { state, token: undefined, result });
     const { jobs } = this.queue(queue);
     const finished = [...jobs.values()].filter((one) => one.state === 'completed' || one.state === 'failed');
     for (const { id } of finished.slice(0, -KEPT)) jobs.delete(id);
@@ -161,6 +193,10 @@ function isAfter(id: string, position: string): boolean {
   const [ms = 0, order = 0] = id.split('-').map(Number);
   const [positionMs = 0, positionOrder = 0] = position.split('-').map(Number);
   return ms > positionMs || (ms === positionMs && order > positionOrder);
+}
+
+function copied<T>(map: Map<string, T>, copy: (value: T) => T): Map<string, T> {
+  return new Map(map.entries().map(([key, value]) => [key, copy(value)]));
 }
 
 function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {

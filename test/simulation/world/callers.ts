@@ -97,6 +97,11 @@ export class Callers {
     };
     const response = await this.#call(tenant, 'POST', '/v1/submissions', [202], { submission_ids: ids, ...options });
     if (response?.status !== 202) return this.#later(() => this.#track(tenant, ids, shape));
+    this.acknowledge(tenant, ids);
+  }
+
+  /** Records submissions whose tracking was acknowledged. */
+  acknowledge(tenant: string | null, ids: readonly string[]): void {
     for (const id of ids) {
       const key = `${tenant} ${id}`;
       const known = this.acknowledged.get(key);

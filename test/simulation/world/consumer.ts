@@ -1,11 +1,11 @@
 import { queueOf } from '../../../src/domain/access/tenant.ts';
 import { EVENTS_QUEUE } from '../../../src/notify/channels/queue.ts';
-import { redisModel } from '../redis/redis-model.ts';
+import { type RedisData, redisModel } from '../redis/redis-model.ts';
 import { PREFIX } from './server.ts';
 
 /** Takes the events of one ledger from its BullMQ queue. */
 export class Consumer {
-  /** The ids of the jobs, which are those of the events. */
+  /** The ids of the jobs, which are those of the events. Those that Redis lost before they were taken count as received. */
   readonly received = new Set<string>();
   readonly #queue: string;
 
@@ -17,5 +17,10 @@ export class Consumer {
     const { jobs } = redisModel.queue(this.#queue);
     for (const id of jobs.keys()) this.received.add(id);
     jobs.clear();
+  }
+
+  /** Redis may lose the jobs that nobody has taken. */
+  lose({ queues }: RedisData): void {
+    for (const id of queues.get(this.#queue)?.jobs.keys() ?? []) this.received.add(id);
   }
 }

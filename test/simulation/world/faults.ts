@@ -1,7 +1,7 @@
 import { type Disk, SYNC_MS } from '../machine/disk.ts';
 import type { Machine } from '../machine/machine.ts';
 import { createRandom, type Random } from '../machine/random.ts';
-import { redisModel } from '../redis/redis-model.ts';
+import { emptyData, redisModel } from '../redis/redis-model.ts';
 import type { Callers } from './callers.ts';
 import type { Receiver } from './receivers.ts';
 import { RECEIVER_FAULTS, type ReceiverFault } from './receivers.ts';
@@ -183,18 +183,25 @@ export class Faults {
       }
       case 'redis': {
         if (this.#running.get(kind)) return;
-        redisModel.disconnect();
-        const end = random.pick(['same', 'restarted', 'emptied'] as const);
-        this.#during(kind, random.between(1, 600) * 1_000, () => redisModel.reconnect(end));
+        const fault = random.pick(['disconnected', 'restarted', 'emptied', 'failed_over'] as const);
+        const replica = fault === 'failed_over' ? redisModel.copy() : fault === 'emptied' ? emptyData() : undefined;
+        // What a replica has not received yet is lost, although it was acknowledged.
+        const lagMs = fault === 'failed_over' ? random.between(1, 5_000) : 0;
+        if (lagMs > 0) callers.submitMany();
+        machine.later(lagMs, () => redisModel.disconnect());
+        this.#during(kind, lagMs + random.between(1, 600) * 1_000, () => {
+          if (fault !== 'disconnected') redisModel.replace(replica);
+          redisModel.reconnect();
+        });
         return;
       }
       case 'workers': {
-        // Those of a killed worker are lost, too.
-        if (random.chance(0.5)) {
-          random.pick(workers).kill();
-          return;
-        }
-        if (this.#running.get(kind)) return;
+        // Those of a killed worker are lost, too; one that stops returns them.
+        const worker = random.pick(workers);
+        const fault = random.pick(['kill', 'kill', 'stop', 'copies', 'copies'] as const);
+        if (fault === 'kill') worker.kill();
+        if (fault === 'stop') void worker.stop();
+        if (fault !== 'copies' || this.#running.get(kind)) return;
         redisModel.copiesOf = () => random.pick([0, 1, 1, 2]);
         this.#during(kind, random.between(1, 30) * MINUTE_MS, () => {
           redisModel.copiesOf = () => 1;

@@ -18,8 +18,6 @@ const page = (status: number, headers = {}): Reply => ({
   headers: { 'content-type': 'text/html', ...headers },
 });
 
-const isFound = (truth: Reply) => truth.kind === 'response' && truth.status === 200;
-
 /** What the upstream responds instead of the truth. None of it may end or finalize a submission. */
 export const UPSTREAM_FAULTS = {
   refused: () => ({ kind: 'reset' }),
@@ -37,9 +35,8 @@ export const UPSTREAM_FAULTS = {
       error: null,
       data: { block_hash: '0x1' },
     }),
-  // Only about rows that it has: one that it lost later counts as an outage until an operator cancels it, see decision 2.
-  without_block: (truth) =>
-    isFound(truth) ? json(200, { state: 'Finalized', error: null, data: { block_hash: null } }) : truth,
+  // Also about rows that it does not have: afterwards it has lost them.
+  without_block: () => json(200, { state: 'Finalized', error: null, data: { block_hash: null } }),
   slow: (truth) => ({ delayMs: 8_000, ...truth }),
 } satisfies Record<string, (truth: Reply) => Reply>;
 export type UpstreamFault = keyof typeof UPSTREAM_FAULTS;

@@ -12,12 +12,24 @@ const TIMEOUT_MS = 10_000;
 const RESTART_MS = 5_000;
 const CONCURRENCY = 4;
 
-type WorkerDeps = { name: string; machine: Machine; upstream: Upstream; random: Random };
+/** `server.shutdown_s`: longer than a request may take. */
+const CLOSE_WITHIN_MS = 15_000;
+
+type WorkerDeps = {
+  name: string;
+  machine: Machine;
+  upstream: Upstream;
+  random: Random;
+  onDefect: (text: string) => void;
+  /** When Redis did not work, the last time. */
+  disturbedAt: () => number;
+};
 
 /** A machine with a poll worker, which is started again after each kill. Its clock is right. */
 export class WorkerMachine {
   readonly #deps: WorkerDeps;
   #end = () => {};
+  #stop = async () => {};
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
@@ -27,11 +39,18 @@ export class WorkerMachine {
   /** Ends the worker at once, with its jobs and requests. */
   kill(): void {
     this.#end();
+    this.#end = () => {};
+    this.#stop = async () => {};
     this.#deps.machine.later(RESTART_MS, () => this.#start());
   }
 
+  /** Stops the worker as SIGTERM does. */
+  async stop(): Promise<void> {
+    await this.#stop();
+  }
+
   #start(): void {
-    const { name, machine } = this.#deps;
+    const { name, machine, onDefect, disturbedAt } = this.#deps;
     let isAlive = true;
     const after = (delayMs: number, run: () => void) => machine.later(delayMs, () => isAlive && run());
     const host: RedisHost = { after, isAlive: () => isAlive };
@@ -41,7 +60,7 @@ export class WorkerMachine {
     };
     const serverHost = redisModel.host;
     redisModel.host = host;
-    new PollWorker({
+    const worker = new PollWorker({
       redis: { url: REDIS_URL, prefix: PREFIX },
       signer: new MessageSigner([SECRET]),
       name,
@@ -53,6 +72,15 @@ export class WorkerMachine {
       onEvent() {},
     });
     redisModel.host = serverHost;
+    this.#stop = async () => {
+      this.#stop = async () => {};
+      const from = machine.now;
+      await worker.close(CLOSE_WITHIN_MS);
+      if (!isAlive) return;
+      const kept = redisModel.activeJobs(host);
+      if (kept > 0 && disturbedAt() < from) onDefect(`the worker ${name} has stopped with ${kept} jobs`);
+      this.kill();
+    };
   }
 
   #poll(submissionId: string, host: RedisHost): Promise<UpstreamResponse> {
