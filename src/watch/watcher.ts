@@ -174,9 +174,10 @@ export class Watcher {
     for (const loop of this.#loops.values()) loop.now();
     const result = this.#writing(() => this.#ledger.update(submissionId, patch, this.#clock.now(), actor));
     if (result?.kind === 'updated' && result.changed.includes('deadline')) {
-      const { upstream, deadlineAt } = result.submission;
+      // The spelling of a UUID may differ from `submissionId`.
+      const { submissionId: canonicalId, upstream, deadlineAt } = result.submission;
       // The deadline passes with a poll.
-      this.#loops.get(upstream)?.scheduler.pollBy(submissionId, deadlineAt);
+      this.#loops.get(upstream)?.scheduler.pollBy(canonicalId, deadlineAt);
       this.upstreams.get(upstream)?.wake();
     }
     return result;

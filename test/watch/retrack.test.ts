@@ -59,6 +59,17 @@ test('the late result of a poll from before the retrack does not end the submiss
   expect(world.statuses('a')).toEqual(['tracking', 'cancelled', 'tracking', 'finalized']);
 });
 
+test('an earlier deadline of a UUID takes effect when it passes, in whatever case the UUID is written', async () => {
+  const world = openWatcher({ respond: () => pending });
+  const id = 'abcdef01-2345-4678-9abc-def012345678';
+  world.track([id], { deadlineAt: world.clock.now() + 6_000 * MINUTE_MS });
+  await world.clock.advance(20 * MINUTE_MS);
+  const deadlineAt = world.clock.now() + 2_000;
+  expect(world.monitor.update(id.toUpperCase(), { deadlineAt })?.kind).toBe('updated');
+  await world.clock.advance(2_000);
+  expect(world.get(id).status).toBe('expired');
+});
+
 test('an earlier deadline takes effect when it passes, however rarely the submission is polled', async () => {
   const world = openWatcher({ respond: () => pending });
   world.track(['a', 'b']);
