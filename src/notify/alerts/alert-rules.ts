@@ -2,6 +2,10 @@ import { type AlertCondition, type AlertFacts, AlertRule } from '../../domain/no
 import { fastestBurn, type ObjectiveStatus } from '../../domain/reports/objective.ts';
 import { BreakerState } from '../../domain/upstream-health.ts';
 import { durationText } from '../messages/duration-text.ts';
+import { truncate } from '../messages/truncate.ts';
+
+/** A longer description of a webhook would leave no room in the title of a message for what happened. */
+const MAX_NAME_CHARS = 60;
 
 export type AlertThresholds = {
   /** Submissions of one upstream that failed with Error within the window and have not recovered. */
@@ -114,7 +118,8 @@ function ofDisabled({ id, description, reason, since }: AlertFacts['disabled'][n
 }
 
 function webhookName(id: string, description: string | null): string {
-  return description ? `the webhook ${description} (${id})` : `the webhook ${id}`;
+  const name = truncate(description?.trim() ?? '', MAX_NAME_CHARS);
+  return name ? `the webhook ${name} (${id})` : `the webhook ${id}`;
 }
 
 function deliveries(count: number): string {

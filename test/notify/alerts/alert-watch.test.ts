@@ -68,6 +68,15 @@ describe('the rules', () => {
     expect(conditions.map(({ rule, subject, count }) => `${rule} ${subject} ${count}`)).toEqual(expected);
   });
 
+  it('shorten a long description of a webhook, and omit an empty one', () => {
+    const summaryOf = (description: string) => {
+      const disabled = [{ id: 'wh_1', description, reason: 'gone' as const, since: 0 }];
+      return conditionsOf({ ...QUIET, disabled }, THRESHOLDS)[0]?.summary;
+    };
+    expect(summaryOf('x'.repeat(200))).toMatch(/^The webhook x{10,59}… \(wh_1\) was disabled/);
+    expect(summaryOf('  ')).toMatch(/^The webhook wh_1 was disabled/);
+  });
+
   it('name a channel with dead letters as a channel', () => {
     const dead = [{ receiver: 'channel:ops', description: null, count: 2 }];
     const [condition] = conditionsOf({ ...QUIET, dead }, THRESHOLDS);
