@@ -35,6 +35,8 @@ import {
 
 /** Ten thousand submissions with their options, and metadata. */
 const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
+/** Memory of a valid request per id, besides its body. */
+const QUEUED_ID_BYTES = 300;
 /** Below the 300 s after which common HTTP clients time out. */
 const MAX_WAIT_S = 240;
 
@@ -139,6 +141,7 @@ export function registerSubmissions(
       const track = async (body: TrackBody) => {
         const valid = toTrackRequests(body, { ...tracker.context, now: clock.now(), credential });
         if (valid.kind === 'invalid') return valid;
+        request.bodyGrew?.(valid.requests.length * QUEUED_ID_BYTES);
         const taken = await admission.take(valid.requests, { watcher, ledger }, clientOf(request.caller));
         return taken && trackResultOf(valid, taken);
       };
