@@ -18,9 +18,9 @@ import { maySelectTenant, tenantInAddress } from './tenant.js';
 
 /** The frame of every page. @param {Props} props */
 export function SignedIn({ session: own, signOut, onEnded }) {
-  const selected = tenantInAddress();
-  // The server refuses a selection that the session may not make.
-  const session = useMemo(() => ({ ...own, tenant: own.tenant ?? selected ?? null }), [own]);
+  // Another address loads the page again. Of a session that may not select a tenant, the address may be left from an earlier one.
+  const selected = maySelectTenant(own) ? tenantInAddress() : undefined;
+  const session = useMemo(() => ({ ...own, tenant: selected ?? own.tenant }), [own]);
   const [announce, announcements] = useAnnouncer();
   const isLeaving = useRef(false);
   const dashboard = useMemo(() => {
