@@ -57,7 +57,7 @@ export function trackResultOf(
 /** Undefined: the id was never tracked. */
 export type UpdateRequestResult = UpdateResult | { kind: 'invalid'; field: string; reason: string } | undefined;
 
-/** All events in commit order, for the live feed. */
+/** All events in commit order, for the live feed: the public methods of the log, which tests replace. */
 export type FeedLog = Pick<EventLog, keyof EventLog>;
 
 export type Caller = Rights & {

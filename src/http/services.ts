@@ -58,7 +58,7 @@ export function trackerOf(deps: {
     isTraced,
   };
   return {
-    /** For toTrackRequests. */
+    /** What the validation of a request depends on, besides the time and the credential. */
     context,
     /** Reserves a place in the quota for a submission whose id is not known yet; see OpenQuota. */
     hold: () => quota.hold(),
