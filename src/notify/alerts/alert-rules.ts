@@ -1,4 +1,5 @@
 import { type AlertCondition, type AlertFacts, AlertRule } from '../../domain/notifications/alert.ts';
+import { parseDestination } from '../../domain/notifications/delivery.ts';
 import { fastestBurn, type ObjectiveStatus } from '../../domain/reports/objective.ts';
 import { BreakerState } from '../../domain/upstream-health.ts';
 import { durationText } from '../messages/duration-text.ts';
@@ -104,8 +105,11 @@ function ofObjective(status: ObjectiveStatus, open: AlertFacts['open']): AlertCo
 }
 
 function ofDeadLetters({ receiver, description, count }: AlertFacts['dead'][number]): AlertCondition {
-  const [kind, name = ''] = receiver.split(/:(.*)/s);
-  const to = kind === 'webhook' ? webhookName(name, description) : `the channel ${name}`;
+  const destination = parseDestination(receiver);
+  const to =
+    destination.kind === 'webhook'
+      ? webhookName(destination.webhookId, description)
+      : `the ${destination.kind} ${destination.kind === 'channel' ? destination.name : destination.origin}`;
   const summary = `${deliveries(count)} to ${to} became ${count === 1 ? 'a dead letter' : 'dead letters'} and can be replayed`;
   return { rule: AlertRule.deadLetters, subject: receiver, summary, count };
 }
