@@ -5,6 +5,7 @@ import { RetryReporter } from './test/support/retry-reporter.ts';
 
 /** The files that take longest on an idle machine. */
 const LONGEST = [
+  '/simulation.',
   '/kill-',
   '/redis-',
   '/upstream-outages.',
@@ -36,7 +37,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'faults',
-          include: ['test/faults/**/*.fault.ts'],
+          include: ['test/**/*.fault.ts'],
           // The tests mostly wait for processes.
           maxWorkers: availableParallelism() + 2,
           sequence: { groupOrder: 0 },
