@@ -123,7 +123,7 @@ function ofDisabled({ id, description, reason, since }: AlertFacts['disabled'][n
 
 function webhookName(id: string, description: string | null): string {
   const name = truncate(description?.trim() ?? '', MAX_NAME_CHARS);
-  return name ? `the webhook ${name} (${id})` : `the webhook ${id}`;
+  return `the webhook ${name || id}`;
 }
 
 function deliveries(count: number): string {

@@ -95,7 +95,7 @@ const TEXTS: Record<AlertRule, { holds: [facts: Partial<AlertFacts>, sentence: s
       ],
       [
         { dead: [{ receiver: 'webhook:wh_1', description: 'billing', count: 4 }] },
-        '4 deliveries to the webhook billing (wh_1) became dead letters and can be replayed',
+        '4 deliveries to the webhook billing became dead letters and can be replayed',
       ],
     ],
     over: 'The dead letters of webhook:wh_1 were replayed or are older than a day, or the destination was disabled or deleted',
@@ -108,7 +108,7 @@ const TEXTS: Record<AlertRule, { holds: [facts: Partial<AlertFacts>, sentence: s
       ],
       [
         { disabled: [{ id: 'wh_1', description: 'billing', reason: 'failing', since: 0 }] },
-        'The webhook billing (wh_1) was disabled: all its deliveries failed for too long',
+        'The webhook billing was disabled: all its deliveries failed for too long',
       ],
     ],
     over: 'The webhook wh_1 was enabled again, deleted, or disabled by an operator',
