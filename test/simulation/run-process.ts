@@ -16,7 +16,8 @@ export function runProcess(
   stalledMs = STALLED_MS,
 ): Promise<Result> {
   const script = join(root, 'test/simulation/simulation-process.ts');
-  const args = [script, String(seed), String(days), [...without].join(',')];
+  // Most objects are dropped at once.
+  const args = ['--max-semi-space-size=64', script, String(seed), String(days), [...without].join(',')];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let isStalled = false;
   const limit = setTimeout(() => {

@@ -7,7 +7,7 @@ import type { Upstream } from './upstream.ts';
 export const CALLBACK_URL = 'https://caller.test';
 const OPEN = ['tracking', 'pending', 'failing'];
 const RETRY_MS = 5_000;
-const MEAN_PAUSE_MS = 10 * MINUTE_MS;
+const MEAN_PAUSE_MS = 30 * MINUTE_MS;
 
 /** A submission whose tracking was acknowledged. Times are outside of the machine. */
 export type Acknowledged = { tenant: string | null; id: string; at: number; isCancelled: boolean };
@@ -55,13 +55,13 @@ export class Callers {
       .toArray();
     const any = known.length > 0 ? random.pick(known) : undefined;
     const shape = random.next();
-    if (draw < 0.55 || !any) return this.#track(tenant, [upstream.submit()], shape);
-    if (draw < 0.57) return this.submitMany();
-    if (draw < 0.6) return this.#track(tenant, [`00000000-0000-4000-8000-${random.bytes(6).toString('hex')}`], shape);
+    if (draw < 0.5 || !any) return this.#track(tenant, [upstream.submit()], shape);
+    if (draw < 0.52) return this.submitMany();
+    if (draw < 0.55) return this.#track(tenant, [`00000000-0000-4000-8000-${random.bytes(6).toString('hex')}`], shape);
     const path = `/v1/submissions/${any.id}`;
-    if (draw < 0.64) return this.#track(any.tenant, [any.id], shape);
-    if (draw < 0.7) return without.has('cancels') ? undefined : this.#cancel(any);
-    if (draw < 0.76) return without.has('retracks') ? undefined : this.#retrack(any);
+    if (draw < 0.58) return this.#track(any.tenant, [any.id], shape);
+    if (draw < 0.66) return without.has('cancels') ? undefined : this.#cancel(any);
+    if (draw < 0.78) return without.has('retracks') ? undefined : this.#retrack(any);
     if (draw < 0.84) return without.has('updates') ? undefined : this.#update(any, shape);
     if (draw < 0.9) await this.#call(any.tenant, 'GET', path, [200, 404]);
     else if (draw < 0.95) await this.#call(any.tenant, 'GET', `/v1/get_submission_info?submission_id=${any.id}`);

@@ -58,16 +58,17 @@ export class Faults {
   constructor(deps: FaultsDeps & { seed: number; without: ReadonlySet<string> }) {
     this.#deps = deps;
     this.#without = deps.without;
+    // Each kind occurs several times in a month.
     const meanMs = {
       kills: DAY_MS / 2,
-      stops: 3 * DAY_MS,
-      reloads: DAY_MS,
-      upstream: DAY_MS / 3,
+      stops: 6 * DAY_MS,
+      reloads: 2 * DAY_MS,
+      upstream: (2 * DAY_MS) / 3,
       receivers: DAY_MS / 6,
-      disk: DAY_MS / 2,
-      clock: 2 * DAY_MS,
-      redis: DAY_MS / 3,
-      workers: DAY_MS / 6,
+      disk: DAY_MS,
+      clock: 4 * DAY_MS,
+      redis: (2 * DAY_MS) / 3,
+      workers: DAY_MS / 3,
     };
     for (const kind of FAULTS) {
       if (deps.without.has(kind)) continue;

@@ -7,7 +7,7 @@ import { redisModel } from '../redis/redis-model.ts';
 import { MINUTE_MS, PREFIX } from './server.ts';
 import type { Upstream } from './upstream.ts';
 
-const MEAN_PAUSE_MS = 30 * MINUTE_MS;
+const MEAN_PAUSE_MS = 60 * MINUTE_MS;
 const LOOK_MS = 5_000;
 /** How long a job may wait in calm times. */
 const WAIT_MS = 2 * MINUTE_MS;
