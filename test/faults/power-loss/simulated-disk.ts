@@ -91,11 +91,13 @@ export class SimulatedDisk {
   }
 
   #open({ inode, path, isFolder }: Extract<StorageChange, { kind: 'opened' }>): void {
+    // An inode is used again after its file or folder is deleted.
     if (isFolder) {
+      this.#byInode.delete(inode);
       this.#folders.set(inode, path);
       return;
     }
-    // An inode is used again after its file is deleted.
+    this.#folders.delete(inode);
     if (this.#names.get(path) && this.#names.get(path) === this.#byInode.get(inode)) return;
     const file = new SimulatedFile();
     this.#byInode.set(inode, file);

@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { tempFolder } from '../../support/temp-folder.ts';
+import { SimulatedDisk } from './simulated-disk.ts';
+
+it('a synced file is safe, also if its inode was that of a deleted folder', () => {
+  const disk = new SimulatedDisk('/root');
+  const [folder, inode] = [1n, 7n];
+  disk.apply({ kind: 'opened', inode: folder, path: '/root', isFolder: true });
+  disk.apply({ kind: 'opened', inode, path: '/root/staging', isFolder: true });
+  disk.apply({ kind: 'opened', inode, path: '/root/file', isFolder: false });
+  disk.apply({ kind: 'written', inode, offset: 0, data: Buffer.from('acknowledged') });
+  for (const [number, synced] of [inode, folder].entries()) {
+    disk.apply({ kind: 'sync_begun', inode: synced, number });
+    disk.apply({ kind: 'synced', inode: synced, number });
+  }
+  const image = tempFolder();
+  disk.writeImage(image, () => 0);
+  expect(readFileSync(join(image, 'file'), 'utf8')).toBe('acknowledged');
+});
