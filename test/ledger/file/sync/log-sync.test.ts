@@ -218,9 +218,11 @@ describe('the log of a ledger whose syncs are deferred', () => {
       );
       await ledger.whenDurable();
       await vi.waitFor(() => {
+        // A copy that the reader of this test prevented is repeated after a later commit.
+        ledger.probe(1);
         const { log = 0, checkpointed = 0 } = state() ?? {};
         expect(log - checkpointed).toBeLessThan(2_000);
-      }, 30_000);
+      }, 15_000);
       largest = Math.max(largest, state()?.log ?? 0);
     }
     expect(statSync(ledger.file).size).toBeGreaterThan(20_000 * PAGE_BYTES);
