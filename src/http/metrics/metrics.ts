@@ -33,7 +33,11 @@ export function createMetrics({ version, tenant }: { version: string; tenant?: s
   let started: Promise<void> | undefined;
   /** Starts at the first scrape, because it costs timers and observers, and its files take 20 ms of CPU to load (row start). */
   const collectProcess = () => {
-    started ??= startProcessMetrics();
+    started ??= startProcessMetrics().catch((error) => {
+      // The next scrape tries again: files cannot be read while the process has no file descriptors left.
+      started = undefined;
+      throw error;
+    });
     return started;
   };
   return {
