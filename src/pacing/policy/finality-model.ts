@@ -101,7 +101,7 @@ export class FinalityModel {
     }
     item.openAt = Math.max(item.openAt, sentAt);
     // A submission that waits to be sent again is behind the others already.
-    if (hasFailed && (cohort || !this.slots)) this.queue.requeue(item, sentAt);
+    if (hasFailed && (cohort || !this.slots)) this.queue.requeueFailed(item, sentAt);
     // A submission that never becomes final must not stay ahead of all later ones.
     else if (!this.slots && now - this.queue.queuedAt(item) > MAX_QUEUED_MS) this.queue.remove(item, now);
   }

@@ -5,6 +5,8 @@ import type { Start } from './slot-model.ts';
 
 /** A serial sender waits this long for finality, then sends the next submission. */
 const TIMEOUT_MS = 120_000;
+/** A submission that still fails at this age probably fails every time. A stall of the chain is over by then. */
+const FAILING_MS = 600_000;
 
 /**
  * The submissions of an upstream as a queue with several servers in order of arrival: they wait for one of the upstream's
@@ -45,6 +47,15 @@ export class SenderQueue {
     this.remove(item, at);
     this.#requeuedAt.set(item, at);
     this.line.append(item);
+  }
+
+  /**
+   * Moves a submission that has failed to the end, because the upstream sends it again behind the others. An old one is removed: the
+   * distribution of age then decides when to poll it.
+   */
+  requeueFailed(item: Candidate, at: number): void {
+    if (at - item.trackedAt > FAILING_MS) this.remove(item, at);
+    else this.requeue(item, at);
   }
 
   /** Assigns the submissions that have been sent to cohorts, by their start, and yields them. */

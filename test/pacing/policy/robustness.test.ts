@@ -1,11 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { arrivalsOf } from '../../../bench/pacing/arrivals.ts';
 import { BASELINES } from '../../../bench/pacing/baselines.ts';
+import { sandboxWorld } from '../../../bench/pacing/sandbox-world.ts';
 import { type Run, simulate, type World } from '../../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../../bench/support/random.ts';
 import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
 import type { PolicyFactory } from '../../../src/pacing/policy.ts';
-import { adversarialWorld, mixture, SHAPES, worldOf } from '../../support/virtual-time/finality-worlds.ts';
+import {
+  adversarialWorld,
+  type Finality,
+  failingWorld,
+  mixture,
+  SHAPES,
+  worldOf,
+} from '../../support/virtual-time/finality-worlds.ts';
 import { costOf, excessOverSafetyNet, SLACK_MS } from '../../support/virtual-time/policy-runs.ts';
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
@@ -58,5 +66,22 @@ describe('for any distribution of finality time', () => {
     );
     expect(excessOverSafetyNet(learned.submissions)).toBeLessThan(SLACK_MS);
     for (const { polledAt } of learned.submissions) expect(polledAt.at(-1)).toBeGreaterThan(4 * 3_600_000 - 301_000);
+  });
+
+  // Each failure begins a new attempt, which would become final as fast as the first one if it succeeded.
+  it.each([
+    ['in slots', () => sandboxWorld({ world: 'usual', seed: SEED })],
+    ['without slots', () => worldOf(SHAPES.exponential as Finality, seededRandom(SEED))],
+    ['behind serial senders', () => sandboxWorld({ world: 'usual', senders: 8, seed: SEED })],
+  ])('%s, every attempt fails: at most twice as many polls as the safety net demands', (_, open) => {
+    const day = 86_400_000;
+    const world = failingWorld(open(), 20);
+    const { submissions } = run(world, LEARNED, { perS: 0.02, submissions: 200, endMs: day });
+    const failing = submissions.filter(({ submissionId }) => world.fails(submissionId));
+    for (const { trackedAt, polledAt } of failing) {
+      const netPolls = (day - trackedAt) / 300_000;
+      expect(polledAt.length).toBeLessThan(2 * netPolls);
+    }
+    expect(excessOverSafetyNet(submissions)).toBeLessThan(SLACK_MS);
   });
 });

@@ -43,6 +43,24 @@ export function adversarialWorld(finality: Finality, random: Random): World {
   };
 }
 
+/** An upstream at which every attempt of every `each`th submission fails, for ever, and others become final like those of `world`. */
+export function failingWorld(world: World, each: number): World & { fails(id: string): boolean } {
+  const failing = new Set<string>();
+  let made = 0;
+  return {
+    submit(now) {
+      const id = world.submit(now);
+      if (made++ % each === each - 1) failing.add(id);
+      return id;
+    },
+    respond: (id, now) => (failing.has(id) ? FAILED : world.respond(id, now)),
+    finalizedAt: (id, now) => (failing.has(id) ? undefined : world.finalizedAt(id, now)),
+    fails: (id) => failing.has(id),
+  };
+}
+
+const FAILED: Classification = { kind: 'error', state: 'Error', error: 'TIMEOUT', envelope: '' };
+
 export const PENDING: Classification = {
   kind: 'pending',
   state: 'Pending',
