@@ -67,6 +67,7 @@ const OVERDUE = `
   -- A channel may be missing in the settings.
   SELECT destination, min(next_at) FROM deliveries
   WHERE state = 'waiting' AND next_at < ? AND destination NOT LIKE 'channel:%' GROUP BY destination`;
+const DEAD = "SELECT event, dead_reason FROM deliveries WHERE state = 'dead' AND destination = ?";
 const OPEN = `
   SELECT (SELECT count(*) FROM submissions WHERE watched = 1)
        + (SELECT count(*) FROM deliveries WHERE state = 'waiting')`;
@@ -112,7 +113,7 @@ export class Checks {
   }
 
   #checkHistory(db: Database.Database): void {
-    for (const row of db.prepare(HISTORY).all(this.#historySeq) as HistoryRow[]) {
+    for (const row of prepared(db, HISTORY).all(this.#historySeq) as HistoryRow[]) {
       const { submissionId: id, status, version, previous, changes, content } = row;
       if (row.seq !== this.#historySeq + 1) this.#defect(`change ${row.seq} follows ${this.#historySeq}`);
       this.#historySeq = row.seq;
@@ -148,7 +149,7 @@ export class Checks {
   }
 
   #checkEvents(db: Database.Database): void {
-    for (const row of db.prepare(EVENTS).all(this.destination, this.#eventSeq) as EventRow[]) {
+    for (const row of prepared(db, EVENTS).all(this.destination, this.#eventSeq) as EventRow[]) {
       if (row.seq !== this.#eventSeq + 1) this.#defect(`event ${row.seq} follows ${this.#eventSeq}`);
       this.#eventSeq = row.seq;
       this.#note(row);
@@ -157,7 +158,7 @@ export class Checks {
       this.expected.add(row.id);
       if (row.deliveries !== 1) this.#defect(`${row.type} ${row.id} has ${row.deliveries} deliveries to the webhook`);
     }
-    const newest = db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").pluck().get() ?? 0;
+    const newest = prepared(db, "SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").pluck().get() ?? 0;
     if (newest !== this.#eventSeq) this.#defect(`the newest event is ${newest}, after ${this.#eventSeq}`);
   }
 
@@ -172,7 +173,7 @@ export class Checks {
 
   /** The outage clock never goes back, and counts no more than what was an outage. */
   #checkOutages(db: Database.Database): void {
-    const row = db.prepare("SELECT outage_ms AS outageMs FROM upstreams WHERE name = 'default'").get() as
+    const row = prepared(db, "SELECT outage_ms AS outageMs FROM upstreams WHERE name = 'default'").get() as
       | UpstreamRow
       | undefined;
     if (!row) return;
@@ -193,8 +194,7 @@ export class Checks {
     const { machine, faults, upstream } = this.#deps;
     const { now } = machine;
     if (faults.disturbedAt(POLLING) + CALM_MS > now) return;
-    const open = db
-      .prepare('SELECT submission_id FROM submissions WHERE watched = 1 AND finalized_at IS NULL')
+    const open = prepared(db, 'SELECT submission_id FROM submissions WHERE watched = 1 AND finalized_at IS NULL')
       .pluck()
       .all() as string[];
     for (const id of open) {
@@ -210,20 +210,18 @@ export class Checks {
   /** In calm times every delivery is attempted when it is due, and none is given up before its time. */
   #checkDeliveries(db: Database.Database): void {
     const { machine, faults } = this.#deps;
-    const dead = db
-      .prepare("SELECT event, dead_reason FROM deliveries WHERE state = 'dead' AND destination = ?")
-      .all(this.destination);
+    const dead = prepared(db, DEAD).all(this.destination);
     if (dead.length > 0) this.#defect(`dead letters: ${JSON.stringify(dead)}`);
     // Soon, because any new delivery to a destination wakes those that were forgotten.
     if (faults.disturbedAt(SENDING) + SENDING_MS > machine.now) return;
-    const overdue = db.prepare(OVERDUE).all(machine.wall() - OVERDUE_MS);
+    const overdue = prepared(db, OVERDUE).all(machine.wall() - OVERDUE_MS);
     if (overdue.length > 0) this.#defect(`not attempted: ${JSON.stringify(overdue)}`);
   }
 
   /** Whether every submission and every delivery has ended. */
   hasEnded(): boolean {
     const db = this.#deps.disk.connection(fileOf(this.#tenant));
-    return db?.prepare(OPEN).pluck().get() === 0;
+    return db !== undefined && prepared(db, OPEN).pluck().get() === 0;
   }
 
   /** After everything has healed and time has passed: everything has ended, and as it should. */
@@ -259,6 +257,17 @@ export class Checks {
       if (kept.has(id) && at < oldestMs - SKEW_MS && kept.size > 1) this.#defect(`${id} is kept for too long`);
     }
   }
+}
+
+const statements = new WeakMap<Database.Database, Map<string, Database.Statement>>();
+
+/** Returns a statement that stays prepared: the checks run every few virtual minutes. */
+function prepared(db: Database.Database, sql: string): Database.Statement {
+  const known = statements.get(db) ?? new Map<string, Database.Statement>();
+  statements.set(db, known);
+  const statement = known.get(sql) ?? db.prepare(sql);
+  known.set(sql, statement);
+  return statement;
 }
 
 function isLegal(from: Status, to: Status): boolean {
