@@ -15,6 +15,10 @@ export type Delivery = {
   dead_reason: 'attempts_used_up' | 'endpoint_gone' | 'endpoint_disabled' | 'not_configured' | 'undeliverable' | null;
   /** Attempts since creation or the last replay. */
   attempts_made: number;
+  /** Of the newest attempt. null: no response, or no attempt yet. */
+  last_http_status: number | null;
+  /** Of the newest attempt. null: success, or no attempt yet. */
+  last_error: string | null;
   next_at: string | null;
   created_at: string;
   ended_at: string | null;

@@ -95,7 +95,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
         .getByRole('button', { name: /attempts/ })
         .last()
         .click();
-      await page.getByText(/HTTP 410|HTTP 200/).waitFor();
+      await page.getByText(/HTTP (410|200) ·/).waitFor();
     });
     await main(page).getByRole('button', { name: 'Change options' }).click();
     await page.getByRole('textbox', { name: 'Metadata as JSON' }).fill('{');

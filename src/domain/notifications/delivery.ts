@@ -30,6 +30,9 @@ export type Delivery = {
   state: DeliveryState;
   deadReason: DeadReason | null;
   attempts: number;
+  /** The result of the newest attempt, as in `DeliveryAttempt`; both null before the first. */
+  lastHttpStatus: number | null;
+  lastError: string | null;
   /** Time of the next attempt; null unless waiting. */
   nextAt: number | null;
   createdAt: number;

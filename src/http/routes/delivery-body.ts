@@ -79,6 +79,8 @@ const EXAMPLE = {
   state: 'waiting',
   dead_reason: null,
   attempts_made: 1,
+  last_http_status: 503,
+  last_error: 'HTTP 503',
   next_at: '2026-01-02T03:04:10.456Z',
   created_at: '2026-01-02T03:04:05.123Z',
   ended_at: null,
@@ -116,6 +118,11 @@ export const deliverySchema = z
     state: deliveryStateSchema,
     dead_reason: deadReasonSchema.nullable(),
     attempts_made: z.int().describe('Attempts since it was created or last replayed'),
+    last_http_status: z
+      .int()
+      .nullable()
+      .describe('Of the newest attempt, also if that was before a replay; null without a response'),
+    last_error: z.string().nullable().describe('Of the newest attempt; null if it succeeded, or if there was none'),
     next_at: timeSchema.nullable().describe('Time of the next attempt'),
     created_at: timeSchema,
     ended_at: timeSchema.nullable(),
@@ -158,6 +165,8 @@ export function toDeliveryBody(delivery: Delivery): z.output<typeof deliverySche
     state: delivery.state,
     dead_reason: delivery.deadReason,
     attempts_made: delivery.attempts,
+    last_http_status: delivery.lastHttpStatus,
+    last_error: delivery.lastError,
     next_at: delivery.nextAt === null ? null : iso(delivery.nextAt),
     created_at: iso(delivery.createdAt),
     ended_at: delivery.endedAt === null ? null : iso(delivery.endedAt),

@@ -42,5 +42,6 @@ export function toAttempt(row: DeliveryAttempt): DeliveryAttempt {
 export const SELECT_DELIVERY = `
   SELECT d.id, d.destination, d.state, d.dead_reason AS deadReason, d.attempts, d.next_at AS nextAt,
          d.created_at AS createdAt, d.ended_at AS endedAt, o.id AS eventId, o.type AS eventType,
-         s.submission_id AS submissionId
-  FROM deliveries d JOIN outbox o ON o.seq = d.event LEFT JOIN submissions s ON s.id = o.submission`;
+         s.submission_id AS submissionId, a.http_status AS lastHttpStatus, a.error AS lastError
+  FROM deliveries d JOIN outbox o ON o.seq = d.event LEFT JOIN submissions s ON s.id = o.submission
+  LEFT JOIN attempts a ON a.id = (SELECT max(id) FROM attempts WHERE delivery = d.id)`;

@@ -46,6 +46,8 @@ describe('a delivery', () => {
       state: 'waiting',
       dead_reason: null,
       attempts_made: 1,
+      last_http_status: 500,
+      last_error: attempts[0]?.error,
       next_at: TIME,
       created_at: TIME,
       ended_at: null,

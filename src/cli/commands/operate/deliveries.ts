@@ -36,7 +36,7 @@ type ReplayOptions = ConnectOptions & {
 
 const parseNumber = numberFrom('dawatch deliveries list');
 
-const COLUMNS = ['id', 'created', 'event', 'submission', 'destination', 'attempts', 'state'];
+const COLUMNS = ['id', 'created', 'event', 'submission', 'destination', 'attempts', 'last response', 'state'];
 const DESTINATIONS = 'webhook:<id>, channel:<name>, or callback:https://example.com';
 
 export function addDeliveries(program: Command): void {
@@ -147,8 +147,10 @@ function addReplay(deliveries: Command): void {
 }
 
 function cells(delivery: Delivery): string[] {
-  const { id, created_at, event_type, submission_id, destination, attempts_made } = delivery;
-  const shown = [id, created_at, event_type, submission_id ?? '-', destination, attempts_made];
+  const { id, created_at, event_type, submission_id, destination, attempts_made, last_http_status, last_error } =
+    delivery;
+  const last = last_http_status === null ? (last_error ?? '-') : `HTTP ${last_http_status}`;
+  const shown = [id, created_at, event_type, submission_id ?? '-', destination, attempts_made, last];
   return [...shown.map((value) => escapeText(String(value))), coloured(deliveryState(delivery))];
 }
 

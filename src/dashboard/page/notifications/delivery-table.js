@@ -34,6 +34,7 @@ export function DeliveryTable({ deliveries, caption, hidden: hiddenHere = [], on
           ${!hidden.includes('submission') && html`<th scope="col">Submission</th>`}
           ${!hidden.includes('destination') && html`<th scope="col">To</th>`}
           <th scope="col" class="number secondary">Attempts</th>
+          <th scope="col">Last response</th>
           <th scope="col">Ended or next attempt</th>
           ${!hidden.includes('action') && html`<th scope="col">Action</th>`}
         </tr>
@@ -67,6 +68,7 @@ function Row({ one, hidden, names, onReplayed }) {
       ${!hidden.includes('submission') && html`<td data-title="Submission"><${SubmissionLink} id=${one.submission_id} /></td>`}
       ${!hidden.includes('destination') && html`<td data-title="To"><${Destination} to=${one.destination} names=${names} /></td>`}
       <td class="number secondary">${one.attempts_made}</td>
+      <td data-title="Last response"><${LastResponse} status=${one.last_http_status} error=${one.last_error} /></td>
       <td data-title=${isWaiting ? 'Next attempt' : 'Ended'}>${isWaiting && html`<span class="muted">next </span>`}<${Time} at=${isWaiting ? one.next_at : one.ended_at} /></td>
       ${
         !hidden.includes('action') &&
@@ -79,7 +81,14 @@ function Row({ one, hidden, names, onReplayed }) {
         </td>`
       }
     </tr>
-    ${isOpen && html`<tr><td colspan=${8 - hidden.length}><${Attempts} id=${one.id} version=${`${one.state} ${one.attempts_made}`} /></td></tr>`}`;
+    ${isOpen && html`<tr><td colspan=${9 - hidden.length}><${Attempts} id=${one.id} version=${`${one.state} ${one.attempts_made}`} /></td></tr>`}`;
+}
+
+/** Of the newest attempt; a channel without HTTP has an error at most. @param {{ status: number | null, error: string | null }} props */
+function LastResponse({ status, error }) {
+  if (status === null && error === null) return html`<span class="muted">–</span>`;
+  const text = status === null ? error : `HTTP ${status}`;
+  return error === null ? text : html`<span class="wrong" title=${error}>${text}</span>`;
 }
 
 /** @param {{ id: string | null }} props */

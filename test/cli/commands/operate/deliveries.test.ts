@@ -27,10 +27,10 @@ describe('list', () => {
     const { code, stdout } = await run(['list', '--webhook', webhook], app.url, cliProcess);
     expect(code).toBe(0);
     const [head, first, second] = stdout.split('\n');
-    expect(head).toMatch(/^id +created +event +submission +destination +attempts +state$/);
+    expect(head).toMatch(/^id +created +event +submission +destination +attempts +last response +state$/);
     expect(first).toMatch(
       new RegExp(
-        `^${deliveries[1]?.id} +\\S+Z  submission\\.cancelled  list-2 +webhook:${webhook}  1 +waiting until \\S+Z$`,
+        `^${deliveries[1]?.id} +\\S+Z  submission\\.cancelled  list-2 +webhook:${webhook}  1 +HTTP 500 +waiting until \\S+Z$`,
       ),
     );
     expect(second).toContain('list-1');
