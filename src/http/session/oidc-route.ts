@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Config } from '../../config/schema.ts';
+import { TENANT_PATTERN } from '../../domain/access/tenant.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { LedgerError } from '../../ledger/file/errors.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
@@ -17,7 +18,7 @@ import {
   sessionCookie,
   sessionCookieOf,
 } from './cookies.ts';
-import { PendingSignIns, SIGN_IN_S } from './pending-sign-ins.ts';
+import { type PendingSignIn, PendingSignIns, SIGN_IN_S } from './pending-sign-ins.ts';
 import { type Provider, ProviderError } from './provider.ts';
 
 const PATH = 'v1/session/oidc';
@@ -49,7 +50,10 @@ export function oidcSignIn({
 export function registerOidc(app: TypedServer, deps: OidcDeps): void {
   const { settings, publicUrl, ledger, clock, provider } = deps;
   const pending = new PendingSignIns();
-  const begin = z.strictObject({ to: z.string().max(1_000).optional() });
+  const begin = z.strictObject({
+    to: z.string().max(1_000).optional(),
+    tenant: z.string().regex(TENANT_PATTERN).optional(),
+  });
 
   app.get(
     `/${PATH}`,
@@ -67,7 +71,8 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
         const { url, ...checks } = await provider.begin(new URL(`${PATH}/callback`, base).href, state);
         // Several tabs can sign in at the same time.
         const browser = browserCookieOf(request) ?? makeCookieValue();
-        pending.begin(state, { ...checks, browser, to: request.query.to ?? '' });
+        const { to = '', tenant } = request.query;
+        pending.begin(state, { ...checks, browser, to, tenant });
         return reply.header('set-cookie', browserCookie(base, browser, SIGN_IN_S)).redirect(url.href);
       } catch (error) {
         return fail(request, reply, base, error);
@@ -100,7 +105,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
       const from = { address: request.clientAddress, now: clock.now() };
       if (ledger.people.signIn({ ...person, role, tenant }, session, from) === 'revoked')
         throw new SignInError('revoked');
-      return reply.header('set-cookie', sessionCookie(base, value)).redirect(`${base.href}#/${escapePage(signIn.to)}`);
+      return reply.header('set-cookie', sessionCookie(base, value)).redirect(pageOf(base, signIn));
     } catch (error) {
       return fail(request, reply, base, error);
     }
@@ -130,6 +135,11 @@ function explain(error: unknown): { reason: Failure; detail?: string; err?: Erro
   if (error instanceof ProviderError) return { reason: error.reason, detail: error.detail };
   if (error instanceof LedgerError) return { reason: 'ledger', err: error };
   throw error;
+}
+
+/** The page of the dashboard at which the sign-in began. */
+function pageOf({ href }: URL, { to, tenant }: Pick<PendingSignIn, 'to' | 'tenant'>): string {
+  return `${href}${tenant === undefined ? '' : `?tenant=${tenant}`}#/${escapePage(to)}`;
 }
 
 /** Encodes characters that would end the fragment or the header. Keeps existing escapes. */

@@ -27,8 +27,8 @@ async function open(setting: Setting = {}) {
   const get = (path: string, cookie = '') => call(url, path, { headers: { 'x-api-key': [], cookie } });
 
   /** Begins a sign-in and passes through the provider. Returns the path to which the provider redirects. */
-  async function begin(to = '', cookie = '') {
-    const start = await get(`/v1/session/oidc?to=${encodeURIComponent(to)}`, cookie);
+  async function begin(to = '', cookie = '', more = '') {
+    const start = await get(`/v1/session/oidc?to=${encodeURIComponent(to)}${more}`, cookie);
     expect(start.status, start.text).toBe(302);
     const browser = start.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
     const jar = new Map<string, string>();
@@ -160,6 +160,36 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
     const tenants = await callWith(server.url, cookie, '/v1/tenants');
     expect(tenants.status).toBe(expected === 'no_tenant' ? 401 : tenant === 'default' ? 200 : 403);
   });
+
+  it('as an admin without a tenant leads back to the tenant that was selected, and the session acts in it', async () => {
+    const server = await open({ tenants: { acme: {} } });
+    server.provider.person = { sub: 'ada', groups: ['admins'] };
+    const { callback, browser } = await server.begin('alerts', '', '&tenant=acme');
+    const { location, cookie = '' } = await server.finish(callback, browser);
+    expect(location).toBe(`${server.url}/?tenant=acme#/alerts`);
+    const listed = async (headers: Record<string, string>) =>
+      (await callWith(server.url, cookie, '/v1/submissions', { headers })).status;
+    expect([await listed({}), await listed({ 'dawatch-tenant': 'acme' })]).toEqual([200, 200]);
+    const track = (headers: Record<string, string>) =>
+      callWith(server.url, cookie, '/v1/submissions', { method: 'POST', body: { submission_id: 'a' }, headers });
+    expect((await track({ 'dawatch-tenant': 'acme' })).status).toBe(202);
+    expect(JSON.parse((await callWith(server.url, cookie, '/v1/submissions')).text).submissions).toEqual([]);
+    server.provider.person = { sub: 'grace', groups: ['watchers'] };
+    const operator = await server.signIn();
+    const refused = await callWith(server.url, operator.cookie, '/v1/submissions', {
+      headers: { 'dawatch-tenant': 'acme' },
+    });
+    expect(refused.status).toBe(403);
+  });
+
+  it.each(['ACME', '../x', 'a&b=c', '%0d%0aset-cookie:x', '"><script>'])(
+    'is not begun with an invalid tenant: %s',
+    async (name) => {
+      const server = await open({ tenants: { acme: {} } });
+      const started = await server.get(`/v1/session/oidc?to=&tenant=${encodeURIComponent(name)}`);
+      expect([started.status, started.headers.location]).toEqual([400, undefined]);
+    },
+  );
 
   it('in another tenant ends the sessions of the earlier one', async () => {
     const server = await open({ tenants: { acme: {}, globex: {} }, oidc: { tenant_claim: 'tenant' } });

@@ -3,6 +3,7 @@ import { Api, ApiError, withQuery } from '../data/api.js';
 import { html } from '../parts/html.js';
 import { Command } from '../parts/parts.js';
 import { parseRoute } from '../router.js';
+import { tenantInAddress } from './tenant.js';
 
 /** @typedef {import('../data/context.js').Session} Session */
 
@@ -64,7 +65,7 @@ function SignIn({ reason, provider, onSignedIn, isAgain }) {
   };
 
   return html`<h1>dawatch</h1>
-    ${provider && html`<a class="provider" target=${isAgain ? '_blank' : undefined} href=${withQuery(provider.url, { to: pageToReturn() })}>Sign in with ${provider.name}</a>`}
+    ${provider && html`<a class="provider" target=${isAgain ? '_blank' : undefined} href=${withQuery(provider.url, { to: pageToReturn(), tenant: tenantToReturn() })}>Sign in with ${provider.name}</a>`}
     <form onSubmit=${submit} novalidate>
       <label for="token">Token</label>
       <input
@@ -142,6 +143,12 @@ export function takeFailure() {
 /** The page that opens after the sign-in. */
 function pageToReturn() {
   return location.hash.replace(/^#\/?/, '');
+}
+
+/** The server refuses to begin a sign-in with a name that no tenant can have. */
+function tenantToReturn() {
+  const name = tenantInAddress();
+  return name !== undefined && /^[a-z0-9][a-z0-9_-]{0,31}$/.test(name) ? name : undefined;
 }
 
 /** Signs out. Opens the sign-out page of the provider, if there is one. Returns a message if the session may still be open. @returns {Promise<string | undefined>} */
