@@ -84,8 +84,8 @@ export class DawatchClient {
   }
 
   /**
-   * Tracks up to 10,000 submissions, all or none. They are on the server's disk when the promise resolves. Each is an id, or an
-   * object with options of its own; `options` apply to those without such an option of their own.
+   * Tracks up to 10,000 submissions. They are on the server's disk when the promise resolves; repeat the request if it rejects. Each
+   * is an id, or an object with options of its own; `options` apply to those without such an option of their own.
    */
   track(submissions: readonly (string | TrackItem)[], options: TrackOptions = {}): Promise<Tracked> {
     const isPlain = submissions.every((one) => typeof one === 'string');

@@ -29,7 +29,7 @@ export type TypedServer = FastifyInstance<
 /** `field`: place of the cause in the body, as a JSON pointer without its first slash. */
 export type TrackRequestResult =
   | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
-  | { kind: 'conflict'; field: string; submission: Submission }
+  | { kind: 'conflict'; field: string; submission: Submission; stored?: number }
   | { kind: 'invalid'; field: string; reason: string };
 
 /** Returns the result for a client: a refusal names the place of its cause in the body. */
@@ -42,8 +42,8 @@ export function trackResultOf(
     case 'over_quota':
       return result;
     case 'conflict': {
-      const { index, submission } = result;
-      return { kind: 'conflict', field: fieldOf(index, 'submission_id'), submission };
+      const { index, ...conflict } = result;
+      return { ...conflict, field: fieldOf(index, 'submission_id') };
     }
     case 'late': {
       const reason = 'the deadline is not in the future';
@@ -69,7 +69,12 @@ export type Caller = Rights & {
   name: string;
 };
 
-/** Returns the key by which limits are shared between clients: the credential. */
+/** Returns the key by which the limits of a server are shared: the tenant, or the credential of a caller without one. */
+export function shareOf(caller: Caller | undefined): string {
+  return caller?.tenant == null ? clientOf(caller) : `tenant ${caller.tenant}`;
+}
+
+/** Returns the key by which the limits of one tenant are shared: the credential. */
 export function clientOf(caller: Caller | undefined): string {
   return caller === undefined ? '' : `${caller.id ?? caller.name}`;
 }

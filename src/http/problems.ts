@@ -4,6 +4,7 @@ import { shownOf } from '../domain/explain-issue.ts';
 import { LedgerError } from '../ledger/file/errors.ts';
 import type { QuotaExcess } from '../ledger/submissions/open-quota.ts';
 import { SUBMIT_PATHS } from '../upstream/submit.ts';
+import { acceptedText } from '../watch/track-in-parts.ts';
 import { SECURITY_HEADERS } from './access/security-headers.ts';
 import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
 import { InvalidRequestError } from './validation.ts';
@@ -109,9 +110,12 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
 const QUOTA_RETRY_MS = 60_000;
 
 /** Responds to a request that would exceed the quota of open submissions of a tenant. */
-export function sendOverQuota(reply: FastifyReply, { open, max, begins }: QuotaExcess): FastifyReply {
+export function sendOverQuota(
+  reply: FastifyReply,
+  { open, max, begins, stored }: QuotaExcess & { stored?: number },
+): FastifyReply {
   setRetryAfter(reply, begins > max ? null : QUOTA_RETRY_MS);
-  const detail = `${open} of at most ${max} submissions are open (max_open of the tenant), and the request would add ${begins}; nothing was accepted`;
+  const detail = `${open} of at most ${max} submissions are open (max_open of the tenant), and the request would add ${begins}; ${acceptedText(stored)}`;
   return sendProblem(reply, { status: 429, kind: 'quota-exceeded', detail });
 }
 
@@ -163,7 +167,8 @@ export function registerProblems(app: FastifyInstance): void {
       const isFull = error.problem === 'full';
       reply.header('retry-after', isFull ? 30 : 5);
       const defect = isFull ? 'the disk is full' : 'the ledger is unavailable';
-      return sendProblem(reply, { status: isFull ? 507 : 503, detail: `${defect}: nothing of the request was stored` });
+      const kept = error.stored === 0 ? 'nothing of the request was stored' : acceptedText(error.stored);
+      return sendProblem(reply, { status: isFull ? 507 : 503, detail: `${defect}: ${kept}` });
     }
     const status = error.statusCode ?? 500;
     if (isClientError(status)) return sendProblem(reply, { status, detail: detailOf(error, request) });

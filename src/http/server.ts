@@ -20,6 +20,7 @@ import { awaitDurability } from './load/durable-responses.ts';
 import { serializeExpensiveRoutes } from './load/expensive-routes.ts';
 import { enforceResponseDeadline } from './load/response-deadline.ts';
 import { dropStalledReaders, requestTimeouts, requireReceiveRate } from './load/slow-clients.ts';
+import { TrackingQueue } from './load/tracking-queue.ts';
 import { handleUnroutedMethods } from './methods.ts';
 import type { Metrics } from './metrics/metrics.ts';
 import { countRequests, registerMetrics } from './metrics/route.ts';
@@ -170,16 +171,13 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   );
   app.addHook('preClose', async () => tenants.endRequests());
 
-  const admission = new Admission({
-    maxWaitMs: limits.tracking_wait_s * 1_000,
-    maxHeldOpen: limits.held_open,
-    onShed: metrics.counters.shed,
-  });
+  const queue = new TrackingQueue({ maxWaitMs: limits.tracking_wait_s * 1_000 });
+  const admission = new Admission({ queue, maxHeldOpen: limits.held_open, onShed: metrics.counters.shed });
   const routes = new TenantRoutes();
   addDocumentation(app, deps.version);
   await app.register(async (open) => {
     registerHealth(open, { ...deps, authenticator });
-    registerMetrics(open, { ...deps, authenticator, objectives, waitingIds: () => admission.waitingIds });
+    registerMetrics(open, { ...deps, authenticator, objectives, waitingIds: () => queue.waitingIds });
     registerDashboard(open);
   });
   await app.register(async (guarded) => {
@@ -187,7 +185,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     admission.boundHeldOpen(guarded);
     await routes.register(guarded, deps, (scope, services) => {
       const own = { ...deps, ...services };
-      registerSubmissions(scope, { ...own, authenticator, admission });
+      registerSubmissions(scope, { ...own, authenticator, admission, queue });
       registerSubmissionInfo(scope, own);
       registerEvents(scope, { ...own, authenticator, events: own.ledger.events });
       registerPacing(scope, own);

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { Config } from '../config/schema.ts';
 import { StartError } from '../config/start-error.ts';
 import type { Actor } from '../domain/audit/actions.ts';
@@ -10,6 +11,7 @@ import type { OpenQuota } from '../ledger/submissions/open-quota.ts';
 import type { UpstreamClient } from '../upstream/client.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
 import type { CachedLookup } from '../watch/cached-lookup.ts';
+import { trackInParts } from '../watch/track-in-parts.ts';
 import type { Watcher } from '../watch/watcher.ts';
 import { isOwnToken } from './access/credentials.ts';
 import type { EventFeed } from './feed/event-feed.ts';
@@ -66,6 +68,15 @@ export function trackerOf(deps: {
     track(body: TrackBody, credential: number | null = null): TrackRequestResult {
       const parsed = toTrackRequests(body, { ...context, now: clock.now(), credential });
       return parsed.kind === 'invalid' ? parsed : trackResultOf(parsed, watcher.track(parsed.requests));
+    },
+    /** Like `track`, for a request of any size that did not come over HTTP. Other work runs between its commits. */
+    async trackInParts(body: TrackBody): Promise<TrackRequestResult> {
+      const parsed = toTrackRequests(body, { ...context, now: clock.now(), credential: null });
+      if (parsed.kind === 'invalid') return parsed;
+      const steps = trackInParts(watcher, parsed.requests);
+      let step = steps.next();
+      for (; !step.done; step = steps.next()) await setImmediate();
+      return trackResultOf(parsed, step.value);
     },
     update(submissionId: string, body: UpdateBody, actor: Actor): UpdateRequestResult {
       const parsed = toOptionsPatch(body, { now: clock.now(), refusalOf });

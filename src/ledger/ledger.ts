@@ -8,6 +8,7 @@ import type { TransitionContext } from '../domain/transition.ts';
 import type { PauseRecord } from '../watch/outage-clock.ts';
 import type {
   RecordedObservation,
+  TrackRefusal,
   TrackResult,
   UpdateResult,
   UpstreamChange,
@@ -193,6 +194,10 @@ export class Ledger implements WatcherLedger {
 
   trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
     return this.#db.transaction(() => this.#store.track(groups, now));
+  }
+
+  refusalOf(requests: readonly TrackRequest[], now: number): TrackRefusal | undefined {
+    return this.#db.snapshot(() => this.#store.refusalOf(requests, now));
   }
 
   cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[] {

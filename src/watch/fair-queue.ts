@@ -44,6 +44,15 @@ export class FairQueue<Item> {
     return undefined;
   }
 
+  /** Gives the turn of the next item's client to the others. The item stays the client's next one. */
+  pass(): void {
+    for (const [client, queue] of this.#queues) {
+      this.#queues.delete(client);
+      this.#queues.set(client, queue);
+      return;
+    }
+  }
+
   /** Removes an item without using its client's turn. */
   delete(client: string, item: Item): void {
     const queue = this.#queues.get(client);

@@ -38,14 +38,18 @@ export type TrackedSubmission = {
   notApplied: TrackOption[];
 };
 
-export type TrackResult =
-  | { kind: 'tracked'; submissions: TrackedSubmission[] }
-  /** The request at `index` names another upstream than the one at which the submission is tracked. Nothing was stored. */
+export type TrackResult = { kind: 'tracked'; submissions: TrackedSubmission[] } | TrackRefusal;
+
+/** `stored`: number of submissions of the request that earlier commits have stored, see track-in-parts.ts. Default: none. */
+export type TrackRefusal = {
+  stored?: number;
+} /** The request at `index` names another upstream than the one at which the submission is tracked. */ & (
   | { kind: 'conflict'; index: number; submission: Submission }
-  /** The request at `index` would track a submission whose deadline is not after the beginning of tracking. Nothing was stored. */
+  /** The request at `index` would track a submission whose deadline is not after the beginning of tracking. */
   | { kind: 'late'; index: number }
-  /** The quota would be exceeded: `open` submissions are open, and the request would add `begins`. Nothing was stored. */
-  | { kind: 'over_quota'; open: number; max: number; begins: number };
+  /** The quota would be exceeded: `open` submissions are open, and the request would add `begins`. */
+  | { kind: 'over_quota'; open: number; max: number; begins: number }
+);
 
 export type UpdateResult =
   /** `changed`: the options that were different before. */
@@ -75,7 +79,10 @@ export type UpstreamChange = {
 };
 
 /** The ledger cannot be written at the moment, whatever is written: for example, the disk is full. Writes are retried. */
-export class LedgerUnavailableError extends Error {}
+export class LedgerUnavailableError extends Error {
+  /** Number of submissions of a request that earlier commits have stored, see track-in-parts.ts. */
+  stored = 0;
+}
 
 /** The ledger as the watcher needs it. Every method is one transaction, committed when it returns. */
 export type WatcherLedger = {
@@ -86,6 +93,8 @@ export type WatcherLedger = {
    * are unchanged, unless they have ended and the request tracks them again.
    */
   trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
+  /** Returns why the requests of a group would be refused; undefined if they would be accepted. Stores nothing. */
+  refusalOf(requests: readonly TrackRequest[], now: number): TrackRefusal | undefined;
   /**
    * Undefined in the result: the id was never tracked. Final submissions are unchanged. With an actor, each cancellation is
    * audited.

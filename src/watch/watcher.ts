@@ -14,6 +14,7 @@ import { PollLoop } from './poll-loop.ts';
 import {
   LedgerUnavailableError,
   type PollEngine,
+  type TrackRefusal,
   type TrackResult,
   type UpdateResult,
   type WatcherLedger,
@@ -115,12 +116,14 @@ export class Watcher {
     return this.#loops.has(name);
   }
 
-  /**
-   * Commits the requests, then starts to poll. All are accepted or none; submissions that are tracked already are
-   * unchanged. Throws if the ledger cannot be written.
-   */
+  /** Commits the requests, all or none, then starts to poll. Throws if the ledger cannot be written. See WatcherLedger. */
   track(requests: readonly TrackRequest[]): TrackResult {
     return this.trackGroups([requests])[0] as TrackResult;
+  }
+
+  /** Returns why `track` would refuse these requests; undefined if it would accept them. Stores nothing. */
+  refusalOf(requests: readonly TrackRequest[]): TrackRefusal | undefined {
+    return this.#ledger.refusalOf(requests, this.#clock.now());
   }
 
   /** Like `track` for several groups in one commit; each group is accepted or refused independently. */

@@ -94,7 +94,7 @@ export function startScaling(deps: {
     /** For the queue dashboard. */
     queues: { polls: engine.queue, others },
     startIntake: (
-      intake: { track: Tracker['track']; whenDurable: Ledger['whenDurable'] },
+      intake: { track: Tracker['trackInParts']; whenDurable: Ledger['whenDurable'] },
       tenant: string | null,
       tenantLog: Log,
     ) => new Intake({ redis, ...intake, queue: queueOf(SUBMISSIONS_QUEUE, tenant), ...logIntake(tenantLog) }),

@@ -111,7 +111,7 @@ export async function startServices(shared: SharedParts, own: OwnParts) {
       quota: ledger.quota,
       isTraced: traces !== undefined,
     });
-    const track = tracing ? tracing.intake(tracker.track) : tracker.track;
+    const track = tracing ? tracing.intake(tracker.trackInParts) : tracker.trackInParts;
     const intake = scaling?.startIntake({ track, whenDurable: () => ledger.whenDurable() }, tenant, log);
     opened.push((leftMs) => intake?.close(leftMs()));
     const feed = new EventFeed({ events: ledger.events, clock, log, onUnreadable });

@@ -32,8 +32,8 @@ function connectTracing({ tracer, ledger, clock }: { tracer: Tracer; ledger: Led
     delivery: deliveryTracer(tracer, storedContext),
     /** Tracks the data of a job within a span. */
     intake:
-      (track: Tracker['track']): Tracker['track'] =>
-      (body, ...others) => {
+      (track: Tracker['trackInParts']): Tracker['trackInParts'] =>
+      async (body) => {
         const span = tracer.start({
           name: 'dawatch-submissions process',
           kind: 'consumer',
@@ -42,7 +42,7 @@ function connectTracing({ tracer, ledger, clock }: { tracer: Tracer; ledger: Led
         });
         let error: string | undefined = 'the ledger could not be written';
         try {
-          const result = track({ ...body, traceparent: span.traceparent }, ...others);
+          const result = await track({ ...body, traceparent: span.traceparent });
           error = result.kind === 'tracked' ? undefined : result.kind;
           return result;
         } finally {

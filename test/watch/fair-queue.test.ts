@@ -28,6 +28,15 @@ describe('a fair queue', () => {
     expect([queue.shift(), queue.shift(), queue.shift()]).toEqual(['busy2', 'other0', 'busy3']);
   });
 
+  it('gives the turn of a client to the others, and keeps its item as its next one', () => {
+    const queue = new FairQueue<string>();
+    for (const item of ['a1', 'a2', 'b1']) queue.add(item.slice(0, 1), item);
+    queue.pass();
+    expect([queue.size, drain(queue)]).toEqual([3, 'b1 a1 a2']);
+    queue.pass();
+    expect(queue.peek()).toBeUndefined();
+  });
+
   it('removes deleted items, and a client with its last item', () => {
     const queue = new FairQueue<string>();
     for (const item of ['a1', 'a2', 'b1']) queue.add(item.slice(0, 1), item);

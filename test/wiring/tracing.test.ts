@@ -168,13 +168,13 @@ it('traces the intake of a job, also if it fails', async () => {
   const settings = tracingSettings({ OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url }, fail);
   const traces = createTraces({ settings, clock: systemClock, version: '1' } as never);
   const bodies: (string | undefined)[] = [];
-  const track = traces.connect({} as never).intake((body) => {
+  const track = traces.connect({} as never).intake(async (body) => {
     bodies.push(body.traceparent);
     if (body.submission_id === 'b') throw new Error('the disk is full');
     return { kind: 'tracked', submissions: [] };
   });
-  track({ submission_id: 'a', traceparent: CALLER });
-  expect(() => track({ submission_id: 'b' })).toThrow('the disk is full');
+  await track({ submission_id: 'a', traceparent: CALLER });
+  await expect(track({ submission_id: 'b' })).rejects.toThrow('the disk is full');
   await traces.tracer.close(1_000);
   const [first, second] = receiver.named('dawatch-submissions process');
   expect(first).toMatchObject({ kind: 5, traceId: TRACE_ID, parentSpanId: 'b7ad6b7169203331', status: {} });

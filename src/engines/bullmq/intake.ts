@@ -6,6 +6,7 @@ import { escapeText } from '../../domain/text.ts';
 import { type TrackBody, trackBodySchema } from '../../domain/track-request.ts';
 import { withTimeout } from '../../platform/with-timeout.ts';
 import { countEffects, type TrackEffect, type TrackResult } from '../../watch/ports.ts';
+import { acceptedText } from '../../watch/track-in-parts.ts';
 import { openLoopConnection, type RedisSettings } from './redis.ts';
 
 /** The queue for submissions of other services: the data of a job is the body of POST /v1/submissions. */
@@ -13,17 +14,17 @@ export const SUBMISSIONS_QUEUE = 'dawatch-submissions';
 
 type Accepted = Record<TrackEffect, number>;
 
+type IntakeResult =
+  | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
+  | { kind: 'conflict'; submission: Submission; stored?: number }
+  | { kind: 'invalid'; field: string; reason: string };
+
 type IntakeDeps = {
   redis: RedisSettings;
   /** Name of the queue. */
   queue: string;
-  /** Commits before it returns. Throws if the ledger cannot be written now. */
-  track: (
-    body: TrackBody,
-  ) =>
-    | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
-    | { kind: 'conflict'; submission: Submission }
-    | { kind: 'invalid'; field: string; reason: string };
+  /** Commits before it resolves. Rejects if the ledger cannot be written now. */
+  track: (body: TrackBody) => Promise<IntakeResult>;
   /** Resolves when everything committed is on the disk. */
   whenDurable: () => Promise<void> | undefined;
   onRefused: (refused: { jobId: string | undefined; reason: string }) => void;
@@ -83,9 +84,9 @@ export class Intake {
   async #process(job: Job<unknown, Accepted>, token: string | undefined): Promise<Accepted> {
     const body = trackBodySchema.safeParse(job.data, { error: explainIssue });
     if (!body.success) throw this.#refusal(job, explain(body.error));
-    let result: ReturnType<IntakeDeps['track']>;
+    let result: IntakeResult;
     try {
-      result = this.#deps.track(body.data);
+      result = await this.#deps.track(body.data);
       await this.#deps.whenDurable();
     } catch (error) {
       throw await this.#postponed(job, token, error);
@@ -104,7 +105,7 @@ export class Intake {
         const { submissionId, upstream } = result.submission;
         throw this.#refusal(
           job,
-          `${submissionId} is already tracked at the upstream ${upstream}; no submission of this job was accepted`,
+          `${submissionId} is already tracked at the upstream ${upstream}; ${acceptedText(result.stored)}`,
         );
       }
       default:

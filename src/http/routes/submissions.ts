@@ -10,14 +10,16 @@ import type { Tracer } from '../../domain/tracking/tracing.ts';
 import { updateBodySchema } from '../../domain/tracking/update-request.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { countEffects, type TrackEffect, type TrackedSubmission } from '../../watch/ports.ts';
+import { acceptedText } from '../../watch/track-in-parts.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import { actorOf, mayContinue, sendEnded, watchAccess } from '../access/access.ts';
 import type { CredentialLock } from '../access/credential-lock.ts';
 import { withEtag } from '../etag.ts';
 import type { Admission } from '../load/admission.ts';
 import { batchReads } from '../load/request-batcher.ts';
+import type { TrackingQueue } from '../load/tracking-queue.ts';
 import { ITEMS_PER_TURN, jsonStream } from '../load/write-in-turns.ts';
-import { clientOf, credentialNumber, type TypedServer, trackResultOf } from '../ports.ts';
+import { credentialNumber, shareOf, type TypedServer, trackResultOf } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendOverQuota, sendProblem } from '../problems.ts';
 import { wholeNumber } from '../query.ts';
 import { goneSignal, isDebugLogged, logOf } from '../request-log.ts';
@@ -50,6 +52,7 @@ const OPERATIONS = operations('submissions', {
     description:
       'The body has one of submission_id, submission_ids and submissions. ' +
       'Idempotent: a submission that is already tracked is unchanged, unless it has ended and `retrack` is true. The response is sent once everything is on disk. ' +
+      'A refused request stores nothing; one of more than 1,000 submissions is stored in parts, so a failure may leave its first ones stored: repeat it. ' +
       'When too many ids wait for that, it is 503 with Retry-After, and nothing of the request was accepted.',
     body: trackBodySchema,
     response: { 202: trackedSchema, ...problemResponses(409, 413, 415, 507) },
@@ -100,6 +103,7 @@ export function registerSubmissions(
     ledger: Ledger;
     watcher: Watcher;
     admission: Admission;
+    queue: TrackingQueue;
     tracker: Pick<Tracker, 'context' | 'update'>;
     onUnreadable: ReportUnreadable;
     tracer?: Tracer | undefined;
@@ -107,7 +111,7 @@ export function registerSubmissions(
     clock: Clock;
   },
 ): void {
-  const { ledger, watcher, admission, tracker, tracer, authenticator, clock } = deps;
+  const { ledger, watcher, admission, queue, tracker, tracer, authenticator, clock } = deps;
   const reported = unreadableReporter(deps.onUnreadable, 'submission');
   const body = (submission: Submission, { caller }: Pick<FastifyRequest, 'caller'>) => {
     const { submissionId, callbackUrl: url } = submission;
@@ -142,7 +146,7 @@ export function registerSubmissions(
         const valid = toTrackRequests(body, { ...tracker.context, now: clock.now(), credential });
         if (valid.kind === 'invalid') return valid;
         request.bodyGrew?.(valid.requests.length * QUEUED_ID_BYTES);
-        const taken = await admission.take(valid.requests, { watcher, ledger }, clientOf(request.caller));
+        const taken = await queue.take(valid.requests, { watcher, ledger }, shareOf(request.caller));
         return taken && trackResultOf(valid, taken);
       };
       const result = await traceIntake(tracer, request, {
@@ -159,7 +163,7 @@ export function registerSubmissions(
           return sendOverQuota(reply, result);
         case 'conflict': {
           const { submissionId, upstream } = result.submission;
-          const detail = `${submissionId} is already tracked at the upstream ${upstream}; nothing was accepted`;
+          const detail = `${submissionId} is already tracked at the upstream ${upstream}; ${acceptedText(result.stored)}`;
           const errors = [{ pointer: `/${result.field}`, detail: `is already tracked at the upstream ${upstream}` }];
           return sendProblem(reply, { status: 409, detail, errors });
         }

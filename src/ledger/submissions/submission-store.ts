@@ -4,7 +4,7 @@ import { canRetrack, isFinal, Status, type Submission, type TrackRequest } from 
 import { limitsFrom } from '../../domain/tracking/option-changes.ts';
 import { type TransitionContext, type TransitionResult, transition } from '../../domain/transition.ts';
 import { isSeen } from '../../domain/upstream-health.ts';
-import type { RecordedObservation, TrackedSubmission, TrackResult } from '../../watch/ports.ts';
+import type { RecordedObservation, TrackedSubmission, TrackRefusal, TrackResult } from '../../watch/ports.ts';
 import type { Outbox } from '../events/outbox.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import type { History } from './history.ts';
@@ -66,8 +66,18 @@ export class SubmissionStore {
     return results;
   }
 
-  #trackGroup(requests: readonly TrackRequest[], now: number, transaction: TrackTransaction): TrackResult {
-    const { outages, added } = transaction;
+  /** Returns why a group would be refused; undefined if it would be tracked. */
+  refusalOf(requests: readonly TrackRequest[], now: number): TrackRefusal | undefined {
+    const checked = this.#check(requests, now, 0);
+    return 'kind' in checked ? checked : undefined;
+  }
+
+  /** Returns the rows of the submissions that are known, and the number of those that the group begins to track. */
+  #check(
+    requests: readonly TrackRequest[],
+    now: number,
+    begun: number,
+  ): TrackRefusal | { known: (SubmissionRow | undefined)[]; begins: number } {
     const known = requests.map((request) => this.#queries.findRow(request.submissionId));
     const beginning = new Set<string>();
     for (const [index, request] of requests.entries()) {
@@ -78,9 +88,16 @@ export class SubmissionStore {
       if (begins && limitsFrom(request, now).deadlineAt <= trackedAt) return { kind: 'late', index };
       if (begins) beginning.add(submissionId);
     }
-    const excess = this.#quota.exceededBy(beginning.size, transaction.begun);
-    if (excess) return { kind: 'over_quota', ...excess };
-    transaction.begun += beginning.size;
+    const excess = this.#quota.exceededBy(beginning.size, begun);
+    return excess ? { kind: 'over_quota', ...excess } : { known, begins: beginning.size };
+  }
+
+  #trackGroup(requests: readonly TrackRequest[], now: number, transaction: TrackTransaction): TrackResult {
+    const { outages, added } = transaction;
+    const checked = this.#check(requests, now, transaction.begun);
+    if ('kind' in checked) return checked;
+    const { known, begins } = checked;
+    transaction.begun += begins;
     const submissions = requests.map((request, index): TrackedSubmission => {
       const { submissionId, upstream } = request;
       const outageMs = outages.get(upstream) ?? this.#upstreams.outageMs(upstream, now);

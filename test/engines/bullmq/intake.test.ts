@@ -12,7 +12,7 @@ type Track = ConstructorParameters<typeof Intake>[0]['track'];
 function ledger(): Track & { ids: Set<string>; bodies: TrackBody[] } {
   const ids = new Set<string>();
   const bodies: TrackBody[] = [];
-  const track = (body: TrackBody) => {
+  const track = async (body: TrackBody) => {
     bodies.push(body);
     const items = body.submissions?.map(({ submission_id }) => submission_id);
     const given = items ?? body.submission_ids ?? [body.submission_id ?? ''];
@@ -115,7 +115,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     expect(refused).toHaveLength(1);
   });
 
-  it.each<[ReturnType<Track>, string]>([
+  it.each<[Awaited<ReturnType<Track>>, string]>([
     [{ kind: 'invalid', field: 'upstream', reason: 'no upstream is named "x"' }, 'upstream: no upstream is named "x"'],
     [
       { kind: 'invalid', field: 'submissions/3/deadline', reason: 'the deadline is not in the future' },
@@ -123,11 +123,11 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     ],
     [
       { kind: 'conflict', submission: { submissionId: 'a', upstream: 'other' } as never },
-      'a is already tracked at the upstream other; no submission of this job was accepted',
+      'a is already tracked at the upstream other; nothing was accepted',
     ],
   ])('fails a job that the ledger refuses with the reason', async (result, reason) => {
     const redis = await redisForTest();
-    openIntake(redis, () => result);
+    openIntake(redis, async () => result);
     const { enqueue, ended } = openProducer(redis);
     expect((await ended(await enqueue({ submission_id: 'a' }))).failedReason).toBe(reason);
   });
@@ -136,7 +136,7 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     const redis = await redisForTest();
     const track = ledger();
     let failures = 2;
-    const { postponed } = openIntake(redis, (body) => {
+    const { postponed } = openIntake(redis, async (body) => {
       if (failures-- > 0) throw new LedgerUnavailableError('no room');
       return track(body);
     });

@@ -4,14 +4,13 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Config } from '../../../src/config/schema.ts';
-import type { TrackRequest } from '../../../src/domain/submission.ts';
-import { Admission } from '../../../src/http/load/admission.ts';
-import { LedgerUnavailableError, type TrackResult } from '../../../src/watch/ports.ts';
+import type { Role } from '../../../src/domain/access/scopes.ts';
 import { readEvents } from '../../support/app/event-reader.ts';
 import { call, listOf, post, problemOf, trackedOf } from '../../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
 import { reading, scrape } from '../../support/app/metrics.ts';
 import { API_KEY, openApp } from '../../support/app/running-app.ts';
+import { openTenants } from '../../support/app/tenants.ts';
 import { holdSyncs } from '../../support/ledger/held-syncs.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
@@ -48,25 +47,6 @@ async function postAtOnce(url: string, bodies: readonly object[]): Promise<numbe
 const batch = (name: string, size: number) => ({
   submission_ids: Array.from({ length: size }, (_, index) => `${name}-${index}`),
 });
-
-const TRACKED: TrackResult = { kind: 'tracked', submissions: [] };
-
-/** A valid request with this number of submissions. */
-function requestOf(name: string, ids: number): TrackRequest[] {
-  const times = { deadlineAt: 3, graceEndsAt: 2, stuckAt: 1 };
-  return Array.from({ length: ids }, () => {
-    return { submissionId: name, upstream: 'default', ...times, metadata: null, callbackUrl: null };
-  });
-}
-
-/** A tenant whose commits call `commit` with the names of their requests. */
-function committing(commit: (names: string[]) => void, durable?: Promise<void>) {
-  const trackGroups = (groups: readonly (readonly TrackRequest[])[]) => {
-    commit(groups.map((group) => group[0]?.submissionId ?? ''));
-    return groups.map(() => TRACKED);
-  };
-  return { watcher: { trackGroups }, ledger: { whenDurable: () => durable } };
-}
 
 it('refuses with 503 and Retry-After when too many ids would wait, reports it, and accepts later', async () => {
   const app = await bounded({ tracking_wait_s: 0.015 });
@@ -192,6 +172,22 @@ it('reserves each credential its share of requests held open', async () => {
   expect((await call(app.url, '/v1/events', { headers: other })).status).toBe(503);
 });
 
+it('reserves each tenant its share of requests held open, however many credentials it has', async () => {
+  const app = await openTenants({ tenants: { acme: {}, globex: {} }, limits: { held_open: 4 } });
+  const headersOf = (tenant: string | null, role: Role) => ({
+    'x-api-key': [],
+    authorization: `Bearer ${app.client(tenant, role).token}`,
+  });
+  for (const role of ['service', 'operator', 'service', 'admin'] as const)
+    await readEvents(app.url, '', headersOf('acme', role));
+  const refused = await call(app.url, '/v1/events', { headers: headersOf('acme', 'operator') });
+  expect(refused.status).toBe(503);
+  for (const role of ['service', 'admin'] as const) await readEvents(app.url, '', headersOf('globex', role));
+  for (const tenant of ['acme', 'globex'])
+    expect((await call(app.url, '/v1/events', { headers: headersOf(tenant, 'service') })).status).toBe(503);
+  await readEvents(app.url, '', headersOf(null, 'service'));
+});
+
 it('limits requests held open: 503 with Retry-After until one ends', async () => {
   const app = await bounded({ held_open: 2 });
   await post(app.url, { submission_id: 'open' });
@@ -210,26 +206,6 @@ it('limits requests held open: 503 with Retry-After until one ends', async () =>
 });
 
 describe('while the disk hangs', () => {
-  it('refuses requests once too many committed ids wait for it, and clients that have few of them last', async () => {
-    const synced = Promise.withResolvers<void>();
-    const admission = new Admission({
-      maxWaitMs: 1_000,
-      maxHeldOpen: 1,
-      onShed: () => undefined,
-      defer: (run) => run(),
-    });
-    const target = committing(() => undefined, synced.promise);
-    for (const name of ['a', 'b', 'c', 'd', 'e'])
-      expect(await admission.take(requestOf(name, 10_000), target, 'many')).toEqual(TRACKED);
-    expect(admission.waitingIds).toBe(50_000);
-    expect(await admission.take(requestOf('f', 1), target, 'many')).toBeUndefined();
-    expect(await admission.take(requestOf('g', 1), target, 'few')).toEqual(TRACKED);
-    synced.resolve();
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(admission.waitingIds).toBe(0);
-    expect(await admission.take(requestOf('h', 1), target, 'many')).toEqual(TRACKED);
-  });
-
   it('tracking requests are refused with 503, and nothing of them is kept', async () => {
     const database = join(tempFolder(), 'ledger.db');
     const app = await openApp({ database });
@@ -246,190 +222,5 @@ describe('while the disk hangs', () => {
     expect((await Promise.all(held)).map(({ status }) => status)).toEqual(Array(5).fill(202));
     expect((await call(app.url, '/v1/submissions/one-more')).status).toBe(404);
     expect((await post(app.url, { submission_id: 'one-more' })).status).toBe(202);
-  });
-});
-
-describe('the queue of tracking requests', () => {
-  function openLine(maxWaitMs: number) {
-    const deferred: { run: () => void; restMs: number }[] = [];
-    const seen = { now: 0, commitMs: 0, taken: [] as string[], commits: [] as string[] };
-    const settled = () => new Promise((resolve) => setImmediate(resolve));
-    const target = committing((names) => {
-      seen.commits.push(names.join('+'));
-      seen.now += seen.commitMs;
-      if (names.includes('bad')) throw new Error('this one cannot be kept');
-      if (names.includes('full')) throw new LedgerUnavailableError('no room');
-    });
-    const admission = new Admission({
-      maxWaitMs,
-      maxHeldOpen: 1,
-      onShed: () => undefined,
-      defer: (run, restMs) => deferred.push({ run, restMs }),
-      now: () => seen.now,
-    });
-    return {
-      admission,
-      deferred,
-      now: () => seen.now,
-      commitsTake: (ms: number) => {
-        seen.commitMs = ms;
-      },
-      take: (name: string, ids: number, client?: string, at = target) => {
-        const taken = admission.take(requestOf(name, ids), at, client);
-        void taken.then(
-          (result) => seen.taken.push(result ? name : `not ${name}`),
-          () => seen.taken.push(`failed ${name}`),
-        );
-      },
-      taken: async () => {
-        await settled();
-        return seen.taken.splice(0).join();
-      },
-      /** Returns the commits since the previous call. */
-      commits: () => seen.commits.splice(0),
-      /** The duration of other work between two commits. */
-      next(tookMs: number): void {
-        seen.now += tookMs;
-        deferred.shift()?.run();
-        const rest = deferred.find(({ restMs }) => restMs > 0);
-        seen.now += rest?.restMs ?? 0;
-        rest?.run();
-        if (rest) deferred.splice(deferred.indexOf(rest), 1);
-      },
-    };
-  }
-
-  it('lets other work run, then commits waiting requests together in their order', async () => {
-    const line = openLine(1_000);
-    for (const name of ['a', 'b', 'c']) line.take(name, 5);
-    expect([await line.taken(), line.admission.waitingIds, line.deferred.length]).toEqual(['a', 10, 1]);
-    line.next(1);
-    expect([await line.taken(), line.admission.waitingIds]).toEqual(['b,c', 0]);
-    line.next(1);
-    expect([line.commits(), line.deferred.length]).toEqual([['a', 'b+c'], 0]);
-  });
-
-  it('commits at most a thousand ids at once, unless they are of one request', async () => {
-    const line = openLine(10_000);
-    line.take('first', 1);
-    for (const [name, ids] of Object.entries({ a: 600, b: 400, c: 1, large: 5_000, d: 1, e: 1 })) line.take(name, ids);
-    while (line.deferred.length > 0) line.next(0);
-    expect(line.commits()).toEqual(['first', 'a+b', 'c', 'large', 'd+e']);
-  });
-
-  it('commits the requests of each tenant separately', async () => {
-    const line = openLine(1_000);
-    const commits: string[] = [];
-    const other = committing((names) => commits.push(names.join('+')));
-    line.take('first', 1);
-    line.take('a', 1);
-    for (const name of ['b', 'c']) line.take(name, 1, 'other', other);
-    line.take('d', 1);
-    while (line.deferred.length > 0) line.next(0);
-    expect([line.commits(), commits]).toEqual([
-      ['first', 'a', 'd'],
-      ['b', 'c'],
-    ]);
-    expect(await line.taken()).toBe('first,a,b,d,c');
-  });
-
-  it('repeats a failed batch one by one, so that one failure does not affect the others', async () => {
-    const line = openLine(1_000);
-    line.take('first', 1);
-    for (const name of ['a', 'bad', 'b']) line.take(name, 1);
-    line.next(0);
-    expect(line.commits()).toEqual(['first', 'a+bad+b', 'a', 'bad', 'b']);
-    expect((await line.taken()).split(',').toSorted()).toEqual(['a', 'b', 'failed bad', 'first']);
-  });
-
-  it('fails a whole batch at once if the ledger cannot be written', async () => {
-    const line = openLine(1_000);
-    line.take('first', 1);
-    for (const name of ['a', 'full', 'b']) line.take(name, 1);
-    line.next(0);
-    expect(line.commits()).toEqual(['first', 'a+full+b']);
-    expect((await line.taken()).split(',').toSorted()).toEqual(['failed a', 'failed b', 'failed full', 'first']);
-  });
-
-  it('rests after a long batch, if requests wait, so that other work proceeds', async () => {
-    const line = openLine(1_000);
-    line.commitsTake(400);
-    line.take('a', 5);
-    line.take('b', 5);
-    expect(await line.taken()).toBe('a');
-    line.next(0);
-    expect(await line.taken()).toBe('b');
-    expect(line.now()).toBe(400 + 100 + 400);
-    line.next(0);
-    expect([line.now(), line.deferred.length]).toEqual([900, 0]);
-  });
-
-  it('does not extend its rest when other work takes long', async () => {
-    const line = openLine(1_000);
-    line.take('a', 5);
-    line.take('b', 5);
-    line.next(400);
-    expect([await line.taken(), line.now()]).toEqual(['a,b', 400]);
-  });
-
-  it('is limited by the allowed wait at the recent pace', async () => {
-    const line = openLine(1_000);
-    line.take('first', 1);
-    line.take('a', 9_000);
-    line.take('b', 961);
-    line.take('c', 960);
-    expect(await line.taken()).toBe('first,not b');
-    // A hundred times slower.
-    line.next(10);
-    expect(await line.taken()).toBe('a');
-    line.next(90_000);
-    expect(await line.taken()).toBe('c');
-    line.take('d', 90);
-    line.take('e', 90);
-    expect(await line.taken()).toBe('not e');
-    line.next(0);
-    expect(await line.taken()).toBe('d');
-  });
-
-  it('accepts a large batch among many small requests', async () => {
-    const line = openLine(5_000);
-    for (let turn = 0; turn < 200; turn++) {
-      line.take('small', 1);
-      line.take('small', 1);
-      line.next(5);
-      line.next(0);
-      await line.taken();
-    }
-    line.take('small', 1);
-    line.take('small', 1);
-    line.take('large', 10_000);
-    const taken = [await line.taken()];
-    while (line.deferred.length > 0) {
-      line.next(5);
-      taken.push(await line.taken());
-    }
-    expect(taken.filter(Boolean)).toEqual(['small', 'small', 'large']);
-  });
-
-  it('serves clients in turn', async () => {
-    const line = openLine(10_000);
-    line.take('first', 1, 'busy');
-    for (let index = 0; index < 4; index++) line.take(`busy${index}`, 600, 'busy');
-    line.take('other', 600, 'other');
-    while (line.deferred.length > 0) line.next(0);
-    expect(line.commits()).toEqual(['first', 'busy0', 'other', 'busy1', 'busy2', 'busy3']);
-  });
-
-  it('reserves a share for clients with fewer waiting ids', async () => {
-    const line = openLine(1_000);
-    line.take('first', 1, 'busy');
-    line.take('busy', 9_900, 'busy');
-    line.take('more', 200, 'busy');
-    line.take('other', 4_900, 'other');
-    line.take('too much', 200, 'other');
-    expect(await line.taken()).toBe('first,not more,not too much');
-    line.next(0);
-    line.next(0);
-    expect(await line.taken()).toBe('busy,other');
   });
 });

@@ -3,8 +3,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type FastifyInstance, fastify } from 'fastify';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { TrackRequest } from '../../../src/domain/submission.ts';
-import { Admission } from '../../../src/http/load/admission.ts';
 import { coalesceRequests, coalesceResponses } from '../../../src/http/load/coalescing.ts';
+import { TrackingQueue } from '../../../src/http/load/tracking-queue.ts';
 import type { TrackResult } from '../../../src/watch/ports.ts';
 
 describe('requests on several connections', () => {
@@ -57,13 +57,15 @@ describe('requests on several connections', () => {
   it('that arrive while ids are committed are served before the next commit', async () => {
     const [connection] = connections as [Socket];
     let response: Promise<string> | undefined;
-    const admission = new Admission({ maxWaitMs: 1_000, maxHeldOpen: 1, onShed: () => undefined });
+    const queue = new TrackingQueue({ maxWaitMs: 1_000 });
     const trackGroups = (groups: readonly (readonly TrackRequest[])[]): TrackResult[] => {
       events.push(...groups.flat().map(({ submissionId }) => submissionId));
       response ??= request(connection);
       return groups.map(() => ({ kind: 'tracked', submissions: [] }));
     };
-    const target = { watcher: { trackGroups }, ledger: { whenDurable: () => undefined } };
+    const unused = () => expect.fail('single ids share a commit');
+    const watcher = { trackGroups, track: unused, refusalOf: unused };
+    const target = { watcher, ledger: { whenDurable: () => undefined } };
     const common = {
       upstream: 'default',
       deadlineAt: 3,
@@ -72,7 +74,7 @@ describe('requests on several connections', () => {
       metadata: null,
       callbackUrl: null,
     };
-    const take = (submissionId: string) => admission.take([{ submissionId, ...common }], target);
+    const take = (submissionId: string) => queue.take([{ submissionId, ...common }], target);
     await Promise.all([take('first'), take('next')]);
     await response;
     expect(events.filter((what) => what !== 'arrived' && what !== 'answered')).toEqual(['first', 'served', 'next']);
