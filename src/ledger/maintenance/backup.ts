@@ -1,3 +1,5 @@
+import { closeSync, fdatasyncSync, openSync } from 'node:fs';
+import type Database from 'better-sqlite3';
 import { verifyLedger } from '../file/check.ts';
 import { LedgerError, toLedgerError } from '../file/errors.ts';
 import { openSnapshot } from '../file/open.ts';
@@ -5,6 +7,8 @@ import { createPrivateFile } from '../file/permissions.ts';
 import { openStaging, publish, refuseTaken, type Staging } from '../file/staging.ts';
 
 const PAGES_AT_ONCE = 1_000;
+/** Pages after which the copy is synced. Everything at once would delay the syncs of a server on the same disk by a large part of a second. */
+const SYNC_PAGES = 2_000;
 
 /** `done` and `total`: pages. */
 export type BackupStep = { kind: 'copying'; done: number; total: number } | { kind: 'checking' };
@@ -26,12 +30,7 @@ export async function backupLedger(
     refuseTaken(target);
     staging = openStaging(target);
     createPrivateFile(staging.file);
-    await source.backup(staging.file, {
-      progress: ({ totalPages, remainingPages }) => {
-        onStep({ kind: 'copying', done: totalPages - remainingPages, total: totalPages });
-        return PAGES_AT_ONCE;
-      },
-    });
+    await copyPages(source, staging.file, onStep);
     // The check takes longer than the copy, and a server cannot shorten its log while the snapshot is open.
     source.close();
     onStep({ kind: 'checking' });
@@ -43,5 +42,25 @@ export async function backupLedger(
   } finally {
     source.close();
     staging?.close();
+  }
+}
+
+async function copyPages(source: Database.Database, to: string, onStep: (step: BackupStep) => void): Promise<void> {
+  const descriptor = openSync(to, 'r');
+  let synced = 0;
+  try {
+    await source.backup(to, {
+      progress({ totalPages, remainingPages }) {
+        const done = totalPages - remainingPages;
+        onStep({ kind: 'copying', done, total: totalPages });
+        if (done - synced >= SYNC_PAGES) {
+          synced = done;
+          fdatasyncSync(descriptor);
+        }
+        return PAGES_AT_ONCE;
+      },
+    });
+  } finally {
+    closeSync(descriptor);
   }
 }
