@@ -105,6 +105,7 @@ export class Ledger implements WatcherLedger {
         sync?.close();
       } finally {
         close();
+        sync?.release();
       }
     };
     this.credentials = new CredentialStore(database);

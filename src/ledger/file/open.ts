@@ -206,7 +206,6 @@ function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): v
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
   db.pragma(OVERWRITE);
-  db.pragma('journal_size_limit = 67108864');
   migrate(db);
   if (maxPages !== undefined) db.pragma(`max_page_count = ${maxPages}`);
   probe(db, now);

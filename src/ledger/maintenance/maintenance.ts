@@ -48,7 +48,7 @@ type MaintenanceDeps = {
 };
 
 /**
- * Once a minute, counts the changes of the last minute for the reports, deletes what exceeds the retention, returns free space to the file system and truncates a large log. Works in
+ * Once a minute, counts the changes of the last minute for the reports, deletes what exceeds the retention, returns free space to the file system and shortens a large log. Works in
  * steps of a few milliseconds, each in its own transaction; an interrupted run is completed by the next one.
  */
 export class Maintenance {
@@ -76,7 +76,8 @@ export class Maintenance {
 
   /** A task that fails, on a full disk for example, does not prevent the others. */
   *#run(): Generator<void> {
-    const { ledger, onPruned, onFailed } = this.#deps;
+    const { ledger, clock, onPruned, onFailed } = this.#deps;
+    const checkpoint = () => ledger.space.checkpoint(clock.now());
     this.#pruned = { submissions: 0, events: 0, deliveries: 0 };
     const tasks = [
       this.#reports(),
@@ -90,11 +91,11 @@ export class Maintenance {
     for (const task of tasks) {
       try {
         // While a reader prevents the log from being truncated, deleting would only fill the disk.
-        for (let log = ledger.space.checkpoint(); log !== 'held'; log = ledger.space.checkpoint()) {
+        for (let log = checkpoint(); log !== 'held'; log = checkpoint()) {
           if (log === 'copied' && task.next().done) break;
           yield;
         }
-        ledger.space.checkpoint();
+        checkpoint();
       } catch (error) {
         onFailed(error);
       }

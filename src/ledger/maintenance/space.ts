@@ -1,11 +1,14 @@
-import { guarded } from '../file/errors.ts';
+import { guarded, LedgerError } from '../file/errors.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
-import { withoutWaiting } from '../file/open.ts';
+import { probe, withoutWaiting } from '../file/open.ts';
 import type { LogCopy } from '../file/sync/checkpoints.ts';
+import { cutLog } from '../file/sync/log-file.ts';
 import type { LedgerStats } from '../stats/ledger-stats.ts';
 
-/** journal_size_limit: a log keeps this size after a checkpoint, see file/sync/checkpoints.ts. A larger log is in use by a reader. */
+/** A log keeps this size, see file/sync/checkpoints.ts. A larger log is, or was, in use by a reader. */
 const MAX_WAL_BYTES = 64 * 1024 * 1024;
+/** Takes the system three milliseconds. SQLite, with `journal_size_limit`, would truncate gigabytes at once, inside a commit. */
+const CUT_BYTES = 16 * 1024 * 1024;
 /** This many free pages, or a tenth of the file if that is more, are kept for future writes. */
 const MIN_FREE_PAGES = 256;
 /** The value of `PRAGMA auto_vacuum` for INCREMENTAL. */
@@ -22,17 +25,44 @@ export class Space {
   }
 
   /**
-   * Truncates a large log without waiting for readers, after another thread has copied most of it. Returns `copied` if the log is
-   * not large any more, `copying` until then, and `held` if a reader prevents it.
+   * Shortens a large log by a step without waiting for readers, after another thread has copied most of it. Returns `copied` if the log is
+   * not large any more, `copying` until then, and `held` if another connection prevents it.
    */
-  checkpoint(): LogCopy {
-    const { connection, file } = this.#db;
-    const isLarge = () => this.#stats.bytes().wal > MAX_WAL_BYTES;
-    if (!isLarge()) return 'copied';
+  checkpoint(now: number): LogCopy {
+    if (!this.#isLogLarge()) return 'copied';
     const state = this.#db.copyLog();
     if (state !== 'copied') return state;
-    guarded(file, () => withoutWaiting(connection, () => connection.pragma('wal_checkpoint(TRUNCATE)')));
-    return isLarge() ? 'held' : 'copied';
+    return this.#shortenLog(now);
+  }
+
+  #shortenLog(now: number): LogCopy {
+    const { connection, file } = this.#db;
+    try {
+      const shorten = () => this.#cut() || (this.#restartLog(now) && this.#cut());
+      if (!guarded(file, () => withoutWaiting(connection, shorten))) return 'held';
+    } catch (error) {
+      // Another connection is writing.
+      if (error instanceof LedgerError && error.problem === 'locked') return 'held';
+      throw error;
+    }
+    return this.#isLogLarge() ? 'copying' : 'copied';
+  }
+
+  #isLogLarge(): boolean {
+    return this.#stats.bytes().wal > MAX_WAL_BYTES;
+  }
+
+  #cut(): boolean {
+    return cutLog(this.#db.connection, { toBytes: MAX_WAL_BYTES, stepBytes: CUT_BYTES });
+  }
+
+  /** Copies the rest of the log, and begins it again with a commit. Returns whether no reader prevented it. */
+  #restartLog(now: number): boolean {
+    const { connection } = this.#db;
+    const [result] = connection.pragma('wal_checkpoint(RESTART)') as { busy: number }[];
+    if (result?.busy !== 0) return false;
+    this.#db.unsyncedTransaction(() => probe(connection, now));
+    return true;
   }
 
   /** Returns up to `pages` free pages to the file system if there are many. Returns whether more can be returned. */

@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type Database from 'better-sqlite3';
@@ -6,7 +7,7 @@ import type Database from 'better-sqlite3';
 const PAGES = 1_000;
 /**
  * Size at which the log is restarted from its beginning. This must not run during a write, so it runs on the event loop. It is below the
- * size at which the maintenance truncates the log (maintenance/space.ts), because truncating takes the system 30 ms.
+ * size at which the maintenance shortens the log (maintenance/space.ts).
  */
 const MAX_LOG_PAGES = 12_288;
 /** Pause after a checkpoint that failed, or that a reader prevented from copying the whole log. */
@@ -24,11 +25,16 @@ export type LogCopy = 'copied' | 'copying' | 'held';
 export class Checkpoints {
   readonly #state: Database.Statement<[], LogState>;
   readonly #db: Database.Database;
+  readonly #onFailedSync: (error: unknown) => void;
+  /** The file of the ledger, opened for the first checkpoint. */
+  #descriptor: number | undefined;
   #isRunning = false;
   #blockedUntil = 0;
 
-  constructor(db: Database.Database) {
+  /** `onFailedSync`: called if the ledger could not be synced; must end the process. */
+  constructor(db: Database.Database, onFailedSync: (error: unknown) => void) {
     this.#db = db;
+    this.#onFailedSync = onFailedSync;
     db.pragma('wal_autocheckpoint = 0');
     this.#state = db.prepare('PRAGMA wal_checkpoint(NOOP)');
   }
@@ -42,14 +48,28 @@ export class Checkpoints {
       const { log, checkpointed } = this.#state.get() as LogState;
       state = log - checkpointed < PAGES ? 'copied' : 'copying';
       if (state === 'copied') return;
-      checkpointInThread(this.#db.name, (error) => {
+      this.#descriptor ??= openSync(this.#db.name, 'r');
+      checkpointInThread(this.#db.name, this.#descriptor, ({ error, failedSync }) => {
         this.#isRunning = false;
-        if (error === undefined) this.#orLater(() => this.#ended({ log, checkpointed }));
+        if (!this.#db.open) this.release();
+        else if (failedSync) this.#onFailedSync(Object.assign(new Error(failedSync.message), failedSync));
+        else if (error === undefined) this.#orLater(() => this.#ended({ log, checkpointed }));
         else this.#blockedUntil = performance.now() + RETRY_MS;
       });
       this.#isRunning = true;
     });
     return state;
+  }
+
+  /**
+   * Must be called when the connection is closed, and not before: closing any descriptor of a file releases all locks of the process on
+   * it, also those of SQLite.
+   */
+  release(): void {
+    // Otherwise the thread still uses the descriptor.
+    if (this.#isRunning || this.#descriptor === undefined) return;
+    closeSync(this.#descriptor);
+    this.#descriptor = undefined;
   }
 
   /** `before`: the log when the checkpoint began. If it is shorter now, it was copied completely and restarted. */
@@ -73,27 +93,30 @@ export class Checkpoints {
   }
 }
 
-/** `error`: undefined after a successful checkpoint. */
-type Reply = { id: number; error: string | undefined };
+/** An error that was sent to another thread, which keeps no other field of it. */
+export type FailedSync = { message: string; code: string | undefined };
+
+/** `error`: undefined after a successful checkpoint. `failedSync`: set if the ledger could not be synced afterwards. */
+type Outcome = { error: string | undefined; failedSync?: FailedSync };
 
 let thread: Worker | undefined;
 let newestId = 0;
-const waiting = new Map<number, (error: string | undefined) => void>();
+const waiting = new Map<number, (outcome: Outcome) => void>();
 
 /** Runs a checkpoint in the thread that all ledgers of the process share. The thread starts at the first checkpoint and does not keep the process running. */
-function checkpointInThread(file: string, onEnd: (error: string | undefined) => void): void {
+function checkpointInThread(file: string, descriptor: number, onEnd: (outcome: Outcome) => void): void {
   thread ??= startThread();
   newestId += 1;
   waiting.set(newestId, onEnd);
-  thread.postMessage({ id: newestId, file });
+  thread.postMessage({ id: newestId, file, descriptor });
 }
 
 function startThread(): Worker {
   const started = new Worker(THREAD, { env: {}, execArgv: [] });
-  started.on('message', ({ id, error }: Reply) => {
+  started.on('message', ({ id, ...outcome }: Outcome & { id: number }) => {
     const onEnd = waiting.get(id);
     waiting.delete(id);
-    onEnd?.(error);
+    onEnd?.(outcome);
   });
   // The event `exit`, which follows, reports the failure.
   started.on('error', () => undefined);
@@ -101,7 +124,7 @@ function startThread(): Worker {
     thread = undefined;
     const all = [...waiting.values()];
     waiting.clear();
-    for (const onEnd of all) onEnd('the thread has ended');
+    for (const onEnd of all) onEnd({ error: 'the thread has ended' });
   });
   // After the listeners are added, because adding a listener makes the thread keep the process running.
   started.unref();

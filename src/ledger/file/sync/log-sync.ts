@@ -38,7 +38,7 @@ export class LogSync {
     this.#file = db.name;
     this.#onFailed = onFailed;
     this.#slots = slots;
-    this.#checkpoints = new Checkpoints(db);
+    this.#checkpoints = new Checkpoints(db, (error) => this.#fail(error));
     db.pragma('synchronous = NORMAL');
     // Last, because nothing closes the descriptor if this constructor throws.
     this.#fd = guarded(db.name, () => openSync(`${db.name}-wal`, 'r'));
@@ -67,6 +67,11 @@ export class LogSync {
   /** Start of the sync in progress, in milliseconds of `performance.now()`; undefined if there is none. */
   get pendingSince(): number | undefined {
     return this.#running && this.#startedAt;
+  }
+
+  /** Must be called when the connection is closed, and not before. */
+  release(): void {
+    this.#checkpoints.release();
   }
 
   /** Syncs the remaining commits, and blocks until they are on the disk. Throws LedgerError. */

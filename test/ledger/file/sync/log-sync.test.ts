@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
@@ -229,4 +229,50 @@ describe('the log of a ledger whose syncs are deferred', () => {
     expect(largest).toBeLessThan(20_000);
     expect(integrityOf(ledger.file)).toBe('ok');
   });
+
+  it('is not copied without a sync of the ledger, whose failure ends the process', async () => {
+    const { ledger, failures } = await openDeferred();
+    const { postMessage } = Worker.prototype;
+    Worker.prototype.postMessage = function (message, ...rest) {
+      // No open descriptor has this number.
+      return postMessage.call(this, { ...message, descriptor: 1_000_000 }, ...rest);
+    };
+    onTestFinished(() => void Object.assign(Worker.prototype, { postMessage }));
+    trackLarge(ledger);
+    await vi.waitFor(() => expect(failures).toHaveLength(1), 30_000);
+    expect(failures[0]).toMatchObject({ code: 'EBADF' });
+    await expect(ledger.whenDurable()).rejects.toBe(failures[0]);
+  });
+
+  it.skipIf(!existsSync('/proc/self/fd'))('leaves no descriptor open after the ledger was closed', async () => {
+    const file = join(tempFolder(), 'dawatch.db');
+    const isOpen = () => readdirSync('/proc/self/fd').some((fd) => targetOf(`/proc/self/fd/${fd}`).startsWith(file));
+    for (const isCopied of [true, false]) {
+      const ledger = new Ledger({ file, now: 0, deferredSync: { onFailed: () => undefined } });
+      ledger.upstream('default');
+      trackLarge(ledger, `${isCopied}-`);
+      await ledger.whenDurable();
+      if (isCopied) await vi.waitFor(() => expect(ledger.space.checkpoint(1)).toBe('copied'), 30_000);
+      expect(isOpen()).toBe(true);
+      ledger.close();
+      await vi.waitFor(() => expect(isOpen()).toBe(false), 30_000);
+    }
+  });
 });
+
+/** Tracks so much that a checkpoint starts. */
+function trackLarge(ledger: Ledger, prefix = 's'): void {
+  const metadata = { note: 'x'.repeat(15_000) };
+  ledger.track(
+    trackRequests(600, prefix).map((request) => ({ ...request, metadata })),
+    1,
+  );
+}
+
+function targetOf(link: string): string {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return '';
+  }
+}
