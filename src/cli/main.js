@@ -3,7 +3,7 @@
 // JavaScript, because type stripping takes 80 ms to load and is not needed for modules in the compile cache.
 import { existsSync } from 'node:fs';
 import module from 'node:module';
-import { homedir } from 'node:os';
+import { constants, getPriority, homedir, setPriority } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import v8 from 'node:v8';
 
@@ -19,6 +19,14 @@ v8.setFlagsFromString('--no-allocation-site-pretenuring');
 // compiled code there. Without a writable home directory there is no cache.
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'dawatch');
 if (isAbsolute(cache)) module.enableCompileCache(cache);
+// These use a core for minutes. A server beside them that waits for a core responds late.
+if (['backup', 'export'].includes(process.argv[2] ?? '')) {
+  try {
+    setPriority(Math.max(getPriority(), constants.priority.PRIORITY_BELOW_NORMAL));
+  } catch {
+    // A sandbox may refuse it.
+  }
+}
 // A reader such as `head` may close the pipe; 141 is the exit code that shells show for SIGPIPE.
 process.stdout.on('error', () => process.exit(141));
 

@@ -1,4 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs';
+import { constants, getPriority } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Ledger } from '../../src/ledger/ledger.ts';
@@ -113,6 +114,20 @@ describe('backup', () => {
     const copy = new Ledger({ file: target, now: 0 });
     expect(copy.submissions.get(id)?.status).toBe('finalized');
     copy.close();
+  });
+
+  it('lets the server run first, like an export', async () => {
+    const shown = 'process.on("exit", () => console.error("priority", process.getBuiltinModule("os").getPriority()))';
+    const env = {
+      DAWATCH_DATABASE: app.database,
+      NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(shown)}"`,
+    };
+    const before = getPriority();
+    const low = Math.max(before, constants.priority.PRIORITY_BELOW_NORMAL);
+    const priorityOf = async (...args: string[]) => (await run(args, env, cliProcess)).stderr;
+    expect(await priorityOf('backup', join(tempFolder(), 'copy.db'))).toContain(`priority ${low}`);
+    expect(await priorityOf('export')).toContain(`priority ${low}`);
+    expect(await priorityOf('completion', 'bash')).toContain(`priority ${before}`);
   });
 
   it('leaves an existing file unchanged', async () => {

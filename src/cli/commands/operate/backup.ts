@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { type LedgerOptions, selectedLedgerOf, withLedger } from '../../input/settings-file.ts';
 import { createProgress } from '../../output/progress.ts';
-import { yieldToServer } from '../../priority.ts';
 
 export function addBackup(program: Command): void {
   withLedger(program.command('backup'))
@@ -11,7 +10,6 @@ export function addBackup(program: Command): void {
     .addHelpText('after', '\nExample:\n  dawatch backup backups/dawatch-$(date +%F).db')
     .action(async (file: string, options: LedgerOptions & { json?: boolean }) => {
       const ledger = selectedLedgerOf(options);
-      yieldToServer();
       const { backupLedger } = await import('../../../ledger/maintenance/backup.ts');
       const progress = createProgress(100, 'copying', process.stderr);
       const { bytes } = await backupLedger(ledger, file, (step) => {

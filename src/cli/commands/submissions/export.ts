@@ -12,7 +12,6 @@ import { EXPORT_FORMATS } from '../../output/export-formats.ts';
 import { type ExportTarget, toFile, toStdout } from '../../output/export-target.ts';
 import { createProgress } from '../../output/progress.ts';
 import { plural } from '../../output/table.ts';
-import { yieldToServer } from '../../priority.ts';
 
 type Options = LedgerOptions &
   Conditions & {
@@ -60,7 +59,6 @@ Examples:
       const changed = rangeOf(options, 'since', 'until');
       const filter = filterOf(options);
       const ledger = selectedLedgerOf(options);
-      yieldToServer();
       const source = new LedgerExport(ledger);
       try {
         const { upstream } = filter;
