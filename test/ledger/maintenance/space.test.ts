@@ -157,6 +157,24 @@ describe('the write-ahead log', () => {
     expect(bytes()).toBe(grown - MIB);
   });
 
+  it('is not shortened if another connection commits after its length was read', () => {
+    const { ledger, reader, bytes } = withLargeLog();
+    reader.exec('COMMIT');
+    reader.pragma('wal_checkpoint(RESTART)');
+    ledger.probe(1);
+    const grown = bytes();
+    const sizes = { toBytes: 64 * MIB, stepBytes: MIB };
+    const begin = reader.exec.bind(reader);
+    reader.exec = (sql) => {
+      reader.exec = begin;
+      ledger.probe(2);
+      return begin(sql);
+    };
+    expect(cutLog(reader, sizes)).toBe(false);
+    expect(bytes()).toBe(grown);
+    expect(cutLog(reader, sizes)).toBe(true);
+  });
+
   it('raises an alert while it is large', () => {
     const ledger = openLedger();
     const query = {
