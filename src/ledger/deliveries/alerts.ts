@@ -57,7 +57,7 @@ export class Alerts {
         `SELECT webhook_id AS id, description, disabled_reason AS reason, updated_at AS since
          FROM webhooks WHERE disabled_reason IN ('gone', 'failing')`,
       ),
-      walBytes: this.#stats.bytes().wal,
+      walBytes: this.#stats.walBytes(),
       objectives: this.#objectives.status(objectives, now),
       open: this.#firing().map(({ rule, subject }) => ({ rule, subject })),
     };

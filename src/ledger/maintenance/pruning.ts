@@ -9,6 +9,8 @@ export type EndPosition = { endedAt: number; id: number };
 /** `next`: the position to continue after; null if nothing is left. */
 export type Pruned<Position> = { deleted: number; next: Position | null };
 
+type EventsQuery = { after: number; before: number; now: number; limit: number };
+
 /**
  * Deletes old submissions and events, oldest first. A submission is deleted with its history, its events and their deliveries.
  * Open or watched submissions stay, and so do those with a waiting or dead delivery. Throws LedgerError.
@@ -37,22 +39,24 @@ export class Pruning {
     limit: number;
     countedThrough?: number;
   }): Pruned<EndPosition> {
-    return this.#db.unsyncedTransaction(() => {
-      const rows = this.#db.rows<EndPosition & { status: Status; isDeletable: number }>(ENDED, [
-        ...[countedThrough, after.endedAt, after.id],
-        ...[before.endedAt, before.id, limit],
-      ]);
-      const deletable = rows.filter(({ isDeletable }) => isDeletable === 1);
-      this.#deleteEvents(
-        deletable.flatMap(({ id }) => this.#db.values<number>`SELECT seq FROM outbox WHERE submission = ${id}`),
-      );
-      for (const { id, status } of deletable) {
-        this.#db.run`DELETE FROM history WHERE submission = ${id}`;
-        this.#db.run`DELETE FROM submissions WHERE id = ${id}`;
-        this.#counts.moved(status, null);
-      }
-      return { deleted: deletable.length, next: rows.length === limit ? (rows.at(-1) ?? null) : null };
-    });
+    const rows = this.#db.rows<EndPosition & { status: Status; isDeletable: number }>(ENDED, [
+      ...[countedThrough, after.endedAt, after.id],
+      ...[before.endedAt, before.id, limit],
+    ]);
+    const deletable = rows.filter(({ isDeletable }) => isDeletable === 1);
+    // Reading is cheaper than a transaction, and usually nothing is old enough.
+    if (deletable.length > 0)
+      this.#db.unsyncedTransaction(() => {
+        this.#deleteEvents(
+          deletable.flatMap(({ id }) => this.#db.values<number>`SELECT seq FROM outbox WHERE submission = ${id}`),
+        );
+        for (const { id, status } of deletable) {
+          this.#db.run`DELETE FROM history WHERE submission = ${id}`;
+          this.#db.run`DELETE FROM submissions WHERE id = ${id}`;
+          this.#counts.moved(status, null);
+        }
+      });
+    return { deleted: deletable.length, next: rows.length === limit ? (rows.at(-1) ?? null) : null };
   }
 
   /** Returns the submission that ended `count` positions before the given one; undefined if there are fewer. */
@@ -67,15 +71,22 @@ export class Pruning {
    * Examines up to `limit` events after the sequence number `after` that are older than `before`. Deletes them, except events of
    * open submissions and events with a waiting or dead delivery.
    */
-  events(query: { after: number; before: number; now: number; limit: number }): Pruned<number> {
-    return this.#db.unsyncedTransaction(() => {
-      const rows = this.#db.rows<{ seq: number; isOld: number; isDeletable: number }>(NEXT_EVENTS, query);
-      const firstNew = rows.findIndex(({ isOld }) => isOld === 0);
-      const old = firstNew < 0 ? rows : rows.slice(0, firstNew);
-      const deletable = old.filter(({ isDeletable }) => isDeletable === 1);
-      this.#deleteEvents(deletable.map(({ seq }) => seq));
-      return { deleted: deletable.length, next: old.length === query.limit ? (old.at(-1)?.seq ?? null) : null };
-    });
+  events(query: EventsQuery): Pruned<number> {
+    const old = this.#oldEvents(query);
+    const deletable = old.filter(({ isDeletable }) => isDeletable === 1);
+    if (deletable.length > 0)
+      this.#db.unsyncedTransaction(() => this.#deleteEvents(deletable.map(({ seq }) => seq)));
+    return { deleted: deletable.length, next: old.length === query.limit ? (old.at(-1)?.seq ?? null) : null };
+  }
+
+  /** Reads up to the first event that is not old: usually only that one. */
+  #oldEvents(query: EventsQuery): { seq: number; isDeletable: number }[] {
+    const old = [];
+    for (const event of this.#db.iterate<{ seq: number; isOld: number; isDeletable: number }>(NEXT_EVENTS, query)) {
+      if (event.isOld === 0) break;
+      old.push(event);
+    }
+    return old;
   }
 
   #deleteEvents(seqs: readonly number[]): void {

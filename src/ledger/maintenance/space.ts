@@ -49,7 +49,7 @@ export class Space {
   }
 
   #isLogLarge(): boolean {
-    return this.#stats.bytes().wal > MAX_WAL_BYTES;
+    return this.#stats.walBytes() > MAX_WAL_BYTES;
   }
 
   #cut(): boolean {

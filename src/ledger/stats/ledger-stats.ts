@@ -44,9 +44,12 @@ export class LedgerStats {
 
   /** Returns the sizes of the file and of its write-ahead log; 0 for a missing file. */
   bytes(): { database: number; wal: number } {
-    const { name } = this.#db.connection;
-    const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
-    return { database: sizeOf(name), wal: sizeOf(`${name}-wal`) };
+    return { database: sizeOf(this.#db.connection.name), wal: this.walBytes() };
+  }
+
+  /** Returns the size of the write-ahead log; 0 for a missing file. */
+  walBytes(): number {
+    return sizeOf(`${this.#db.connection.name}-wal`);
   }
 
   /** Returns the current counts, in constant time regardless of the number of submissions, and the oldest open submissions. */
@@ -91,6 +94,10 @@ export class LedgerStats {
       yield finalized;
     }
   }
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /** The most of the time that computing the value may take. */
