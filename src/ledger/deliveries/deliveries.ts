@@ -89,7 +89,7 @@ export class Deliveries {
     return this.#db.snapshot(() => {
       const ids = this.#db.values<number>`
         SELECT id FROM deliveries WHERE state = 'waiting' AND destination = ${destination} AND next_at <= ${now}
-        ORDER BY next_at, id LIMIT ${limit + except.size}`;
+        ORDER BY next_at, id LIMIT ${limit + except.size} + 0`;
       const waiting: (DueDelivery | UnreadableDelivery)[] = [];
       let chars = 0;
       for (const id of ids) {
@@ -107,7 +107,7 @@ export class Deliveries {
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null {
     const rows = this.#db.rows<{ id: number; next_at: number }>`
       SELECT id, next_at FROM deliveries WHERE state = 'waiting' AND destination = ${destination}
-      ORDER BY next_at, id LIMIT ${except.size + 1}`;
+      ORDER BY next_at, id LIMIT ${except.size + 1} + 0`;
     return rows.find(({ id }) => !except.has(id))?.next_at ?? null;
   }
 
@@ -209,7 +209,7 @@ export class Deliveries {
   /** Deletes up to `limit` deliveries that ended before that time, with their attempts. Returns their number. */
   prune(endedBefore: number, limit: number): number {
     const ids = this.#db.values<number>`
-      SELECT id FROM deliveries WHERE state <> 'waiting' AND ended_at < ${endedBefore} LIMIT ${limit}`;
+      SELECT id FROM deliveries WHERE state <> 'waiting' AND ended_at < ${endedBefore} LIMIT ${limit} + 0`;
     // Reading is cheaper than a transaction, and usually nothing is old enough.
     if (ids.length > 0)
       this.#db.unsyncedTransaction(() => {

@@ -59,4 +59,4 @@ export class EventLog {
   }
 }
 
-const AFTER = `SELECT ${EVENT_COLUMNS} FROM outbox o ${EVENT_JOINS} WHERE o.seq > ? AND o.seq <= ? ORDER BY o.seq LIMIT ?`;
+const AFTER = `SELECT ${EVENT_COLUMNS} FROM outbox o ${EVENT_JOINS} WHERE o.seq > ? AND o.seq <= ? ORDER BY o.seq LIMIT ? + 0`;

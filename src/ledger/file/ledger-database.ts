@@ -12,6 +12,9 @@ type Sql = string | TemplateStringsArray;
  * Methods that run a statement are used as template tags, or called with a text and its parameters. Statements are prepared at
  * their first use and cached for the life of the connection, so a text must be a constant or one of a few variants. Methods
  * that run statements throw LedgerError for errors of SQLite and the file system.
+ *
+ * SQLite prepares a statement again at each execution if a parameter alone is its limit. `LIMIT ? + 0` avoids that in statements
+ * that run often.
  */
 export class LedgerDatabase {
   readonly connection: Database.Database;

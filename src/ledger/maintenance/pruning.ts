@@ -109,7 +109,7 @@ const ENDED = `
            SELECT 1 FROM history h WHERE h.submission = s.id AND h.seq > ?) AS isDeletable
   FROM submissions s
   WHERE s.ended_at IS NOT NULL AND s.watched = 0 AND (s.ended_at, s.id) > (?, ?) AND (s.ended_at, s.id) < (?, ?)
-  ORDER BY s.ended_at, s.id LIMIT ?`;
+  ORDER BY s.ended_at, s.id LIMIT ? + 0`;
 
 /** A time in the future counts as old: a clock that was ahead wrote it, and it must not end the search. */
 const NEXT_EVENTS = `
@@ -117,4 +117,4 @@ const NEXT_EVENTS = `
          o.at < @before AND (o.submission IS NULL OR s.ended_at IS NOT NULL) AND NOT EXISTS (
            SELECT 1 FROM deliveries d WHERE d.event = o.seq AND ${HAS_OPEN_DELIVERY}) AS isDeletable
   FROM outbox o LEFT JOIN submissions s ON s.id = o.submission
-  WHERE o.seq > @after ORDER BY o.seq LIMIT @limit`;
+  WHERE o.seq > @after ORDER BY o.seq LIMIT @limit + 0`;

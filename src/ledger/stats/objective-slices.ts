@@ -128,4 +128,4 @@ const NEXT = `
   SELECT s.id, s.upstream, s.status, s.not_found_ms AS notFoundMs, s.finalized_at AS finalizedAt,
          max(s.tracked_at, coalesce(h.at, s.tracked_at)) AS startAt
   FROM submissions s LEFT JOIN history h ON h.submission = s.id AND h.version = 1
-  WHERE s.id > @after ORDER BY s.id LIMIT @limit`;
+  WHERE s.id > @after ORDER BY s.id LIMIT @limit + 0`;

@@ -146,7 +146,7 @@ const FINAL = FINAL_STATUSES.map((status) => `'${status}'`).join(', ');
 
 const NEXT_HISTORY = `
   SELECT max(seq) AS through, count(*) AS count
-  FROM (SELECT seq FROM history WHERE seq > @after ORDER BY seq LIMIT @limit)`;
+  FROM (SELECT seq FROM history WHERE seq > @after ORDER BY seq LIMIT @limit + 0)`;
 
 /** Without changes of options by clients, which change no status. */
 const FINAL_CHANGES = `

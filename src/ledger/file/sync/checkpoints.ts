@@ -17,13 +17,15 @@ const RETRY_MS = 1_000;
 const THREAD = join(import.meta.dirname, `checkpoint-thread${extname(import.meta.filename)}`);
 
 type LogState = { log: number; checkpointed: number };
+/** The row of `PRAGMA wal_checkpoint`. */
+type CheckpointRow = [busy: number, log: number, checkpointed: number];
 
 /** copied: little is left, so that a checkpoint on the event loop is short. held: a reader, or a full disk, prevents more. */
 export type LogCopy = 'copied' | 'copying' | 'held';
 
 /** Copies the write-ahead log to the ledger in another thread, because a checkpoint waits for the disk. Retries failed checkpoints. */
 export class Checkpoints {
-  readonly #state: Database.Statement<[], LogState>;
+  readonly #read: Database.Statement<[], CheckpointRow>;
   readonly #db: Database.Database;
   readonly #onFailedSync: (error: unknown) => void;
   /** The file of the ledger, opened for the first checkpoint. */
@@ -36,7 +38,8 @@ export class Checkpoints {
     this.#db = db;
     this.#onFailedSync = onFailedSync;
     db.pragma('wal_autocheckpoint = 0');
-    this.#state = db.prepare('PRAGMA wal_checkpoint(NOOP)');
+    // SQLite prepares a pragma again at each execution, so that the properties of an object would be generated each time.
+    this.#read = db.prepare<[], CheckpointRow>('PRAGMA wal_checkpoint(NOOP)').raw();
   }
 
   /** Starts a checkpoint if enough of the log is not yet copied. Called after each commit or sync; without calls, the log grows. */
@@ -45,7 +48,7 @@ export class Checkpoints {
     if (performance.now() < this.#blockedUntil) return 'held';
     let state: LogCopy = 'held';
     this.#orLater(() => {
-      const { log, checkpointed } = this.#state.get() as LogState;
+      const { log, checkpointed } = this.#state();
       state = log - checkpointed < PAGES ? 'copied' : 'copying';
       if (state === 'copied') return;
       this.#descriptor ??= openSync(this.#db.name, 'r');
@@ -72,9 +75,14 @@ export class Checkpoints {
     this.#descriptor = undefined;
   }
 
+  #state(): LogState {
+    const [, log, checkpointed] = this.#read.get() as CheckpointRow;
+    return { log, checkpointed };
+  }
+
   /** `before`: the log when the checkpoint began. If it is shorter now, it was copied completely and restarted. */
   #ended(before: LogState): void {
-    const { log, checkpointed } = this.#state.get() as LogState;
+    const { log, checkpointed } = this.#state();
     const [copied, left] = [before.log - before.checkpointed, log - checkpointed];
     if (log >= before.log && checkpointed < before.log) this.#blockedUntil = performance.now() + RETRY_MS;
     // Much may have been written while a long log was copied. The thread copies that, too, as long as each round leaves less.
