@@ -88,7 +88,7 @@ export class Deliveries {
   ): (DueDelivery | UnreadableDelivery)[] {
     return this.#db.snapshot(() => {
       const ids = this.#db.values<number>`
-        SELECT id FROM deliveries WHERE state = 'waiting' AND destination = ${destination} AND next_at <= ${now}
+        SELECT id FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination}) AND next_at <= ${now}
         ORDER BY next_at, id LIMIT ${limit + except.size} + 0`;
       const waiting: (DueDelivery | UnreadableDelivery)[] = [];
       let chars = 0;
@@ -106,7 +106,7 @@ export class Deliveries {
   /** Returns the earliest next attempt of a delivery that is not in `except`; null if no other waits. */
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null {
     const rows = this.#db.rows<{ id: number; next_at: number }>`
-      SELECT id, next_at FROM deliveries WHERE state = 'waiting' AND destination = ${destination}
+      SELECT id, next_at FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination})
       ORDER BY next_at, id LIMIT ${except.size + 1} + 0`;
     return rows.find(({ id }) => !except.has(id))?.next_at ?? null;
   }

@@ -16,7 +16,6 @@ export class WebhookSecrets {
 
   /** Returns the secrets that are valid at `now`, newest first. */
   valid(webhookId: string, now: number): WebhookSecret[] {
-    // A subquery, because SQLite would prepare a join again at each execution.
     return this.#db.rows<WebhookSecret>`
       SELECT secret, public_key AS publicKey FROM webhook_secrets
       WHERE webhook = (SELECT id FROM webhooks WHERE webhook_id = ${webhookId})

@@ -13,8 +13,8 @@ type Sql = string | TemplateStringsArray;
  * their first use and cached for the life of the connection, so a text must be a constant or one of a few variants. Methods
  * that run statements throw LedgerError for errors of SQLite and the file system.
  *
- * SQLite prepares a statement again at each execution if a parameter alone is its limit. `LIMIT ? + 0` avoids that in statements
- * that run often.
+ * SQLite prepares a statement again at each execution if a parameter alone is its limit, or if a column equals a parameter and the
+ * rows are sorted. `LIMIT ? + 0` and `= (SELECT ?)` avoid that in statements that run often.
  */
 export class LedgerDatabase {
   readonly connection: Database.Database;
