@@ -8,10 +8,13 @@ type Options = {
   retryStrategy?: (times: number) => number;
 };
 type Work = (model: RedisModel) => unknown;
-type Pending = { work: Work; resolve: (value: unknown) => void; reject: (error: Error) => void };
+/** `isExecuted`: whether the server has received it. */
+type Pending = { work: Work; resolve: (value: unknown) => void; reject: (error: Error) => void; isExecuted: boolean };
 
-/** Each way of a command or a reply. The order of a connection is kept. */
+/** The way of a command. The order of a connection is kept. */
 const WAY_MS = 1;
+/** One of this number of replies takes as long, in which its content gets old. The others arrive at once: a timer is most of the work. */
+const DELAYED_REPLIES = 5;
 
 export class ReplyError extends Error {}
 
@@ -22,8 +25,8 @@ export class Redis extends EventEmitter {
   readonly #options: Options;
   readonly #connection: { host: RedisHost; breakOff: () => void };
   #attempts = 0;
-  /** Commands without a reply, and those that wait for the connection. */
-  readonly #sent = new Set<Pending>();
+  /** Commands without a reply, and those that wait for the connection. A list, because a set keeps its old contents from the garbage collection of short-lived objects. */
+  readonly #sent: Pending[] = [];
   #queued: Pending[] = [];
 
   constructor(address: string, options: Options = {}, host = redisModel.host) {
@@ -76,6 +79,8 @@ export class Redis extends EventEmitter {
   }
 
   #breakOff(): void {
+    // The server has received every second command that is on its way.
+    for (const [index, pending] of this.#sent.entries()) if (index % 2 === 0) this.#execute(pending);
     this.#lose(new Error('Connection is closed.'));
     this.#retry();
     this.emit('close');
@@ -83,14 +88,13 @@ export class Redis extends EventEmitter {
 
   #lose(error: Error, { also = [] }: { also?: Pending[] } = {}): void {
     redisModel.connections.delete(this.#connection);
-    for (const pending of [...this.#sent, ...also]) pending.reject(error);
-    this.#sent.clear();
+    for (const pending of [...this.#sent.splice(0), ...also]) pending.reject(error);
   }
 
   /** Runs one command, or one script, on the server. */
   run<T>(work: (model: RedisModel) => T): Promise<T> {
     return new Promise<unknown>((resolve, reject) => {
-      const pending = { work, resolve, reject };
+      const pending = { work, resolve, reject, isExecuted: false };
       if (this.status === 'ready') this.#send(pending);
       else if (this.status === 'end' || this.#options.enableOfflineQueue === false)
         reject(new Error("Stream isn't writeable and enableOfflineQueue options is false"));
@@ -101,25 +105,48 @@ export class Redis extends EventEmitter {
   #send(pending: Pending): void {
     const { host } = this;
     if (!host.isAlive()) return;
-    const { work, resolve, reject } = pending;
-    this.#sent.add(pending);
-    const timeoutMs = this.#options.commandTimeout;
-    const cancelTimeout =
-      timeoutMs === undefined
-        ? undefined
-        : host.after(timeoutMs, () => end(() => reject(new Error('Command timed out'))));
-    const end = (report: () => void) => {
-      cancelTimeout?.();
-      if (this.#sent.delete(pending) && host.isAlive()) report();
-    };
+    this.#sent.push(pending);
     host.after(WAY_MS, () => {
-      if (!this.#sent.has(pending)) return;
-      const reply = work(redisModel);
-      const send = (value: unknown) => host.after(WAY_MS, () => end(() => resolve(value)));
-      // A read that blocks.
-      if (reply instanceof Promise) void reply.then(send);
-      else send(reply);
+      if (!this.#sent.includes(pending)) return;
+      const reply = this.#execute(pending);
+      if (reply instanceof Promise) this.#await(reply, pending);
+      else this.#reply(reply, pending);
     });
+  }
+
+  #execute(pending: Pending): unknown {
+    if (pending.isExecuted) return undefined;
+    pending.isExecuted = true;
+    return pending.work(redisModel);
+  }
+
+  #reply(value: unknown, pending: Pending): void {
+    const arrive = () => this.#end(pending) && pending.resolve(value);
+    if (redisModel.nextReply() % DELAYED_REPLIES === 0) this.host.after(WAY_MS, arrive);
+    else arrive();
+  }
+
+  /** Only a read that blocks can take longer than the limit. */
+  #await(reply: Promise<unknown>, pending: Pending): void {
+    const { commandTimeout } = this.#options;
+    const cancel =
+      commandTimeout === undefined
+        ? undefined
+        : this.host.after(
+            commandTimeout - WAY_MS,
+            () => this.#end(pending) && pending.reject(new Error('Command timed out')),
+          );
+    void reply.then((value) => {
+      cancel?.();
+      this.#reply(value, pending);
+    });
+  }
+
+  /** Returns whether the host still waits for the reply. */
+  #end(pending: Pending): boolean {
+    const index = this.#sent.indexOf(pending);
+    if (index >= 0) this.#sent.splice(index, 1);
+    return index >= 0 && this.host.isAlive();
   }
 
   /** Any command by its name. All are permitted. */

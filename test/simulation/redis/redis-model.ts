@@ -65,12 +65,12 @@ export class RedisModel {
   isReachable = true;
   /** The clock of the server in epoch milliseconds. */
   now: () => number = Date.now;
-  random: () => number = Math.random;
   copiesOf: CopiesOf = () => 1;
   #data = emptyData();
   /** Called with the data before and after a loss of data. */
   onLoss: (before: RedisData, after: RedisData) => void = () => {};
   #lastEntryId = '';
+  #replies = 0;
   /** Called when a job may be taken, or an entry was added; by key. */
   readonly #waiting = new Map<string, Set<() => void>>();
   /** Breaks a connection. */
@@ -137,6 +137,12 @@ export class RedisModel {
 
   queue(key: string): StoredQueue {
     return getOrAdd(this.#data.queues, key, () => ({ jobs: new Map(), lastId: 0 }));
+  }
+
+  /** Numbers the replies. */
+  nextReply(): number {
+    this.#replies += 1;
+    return this.#replies;
   }
 
   /** Returns the entries of a stream after a position. */
