@@ -74,8 +74,7 @@ export class Pruning {
   events(query: EventsQuery): Pruned<number> {
     const old = this.#oldEvents(query);
     const deletable = old.filter(({ isDeletable }) => isDeletable === 1);
-    if (deletable.length > 0)
-      this.#db.unsyncedTransaction(() => this.#deleteEvents(deletable.map(({ seq }) => seq)));
+    if (deletable.length > 0) this.#db.unsyncedTransaction(() => this.#deleteEvents(deletable.map(({ seq }) => seq)));
     return { deleted: deletable.length, next: old.length === query.limit ? (old.at(-1)?.seq ?? null) : null };
   }
 

@@ -34,13 +34,20 @@ const stateSchema = z.object({
 
 export type LearnedState = z.output<typeof stateSchema>;
 
-const EXACT = new Set(['originMs', 'periodMs', 'after', 'by']);
+/** Returns the state as JSON, with 5 significant digits, which exceeds the precision of the evidence. Times stay exact. */
+export function writeState({ ages, slots, ...exact }: LearnedState): string {
+  const roundedSlots = slots && {
+    event: slots.event.map(rounded),
+    delay: slots.delay.map(rounded),
+    counts: slots.counts.map(rounded),
+    empty: rounded(slots.empty),
+  };
+  const roundedAges = { weights: ages.weights.map(rounded), observed: rounded(ages.observed) };
+  return JSON.stringify({ ...exact, ages: roundedAges, slots: roundedSlots });
+}
 
-/** Returns the state as JSON, with 5 significant digits, which exceeds the precision of the evidence. */
-export function writeState(state: LearnedState): string {
-  return JSON.stringify(state, (key, value: unknown) =>
-    typeof value === 'number' && !EXACT.has(key) ? Number(value.toPrecision(5)) : value,
-  );
+function rounded(value: number): number {
+  return value === 0 ? 0 : Number(value.toPrecision(5));
 }
 
 /** Returns undefined for invalid text and for the state of another version. */

@@ -185,7 +185,7 @@ function rememberSignatures(): void {
         return hmac;
       },
       digest(encoding?: BufferEncoding) {
-        const name = JSON.stringify([algorithm, key, content]);
+        const name = `${algorithm} ${key} ${content}`;
         const digest = known.get(name) ?? createHmac(algorithm, key).update(content).digest();
         if (known.size >= MAX_SIGNATURES) known.clear();
         known.set(name, digest);
