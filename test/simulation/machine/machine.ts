@@ -10,6 +10,8 @@ export const START_MS = 1_760_000_000_000;
 
 const turn = setImmediate;
 const MAX_SIGNATURES = 1_000;
+/** Replaces the callback of a timer that has ended. Chains of ended timers would keep all that they refer to until a full garbage collection. */
+const nothing = () => {};
 
 /**
  * A machine whose time passes only in `advance`, and whose randomness comes from a seed. It replaces the time, the timers and the
@@ -102,6 +104,7 @@ export class Machine {
     if (at !== Number.POSITIVE_INFINITY) this.#timers.add(timer);
     return () => {
       timer.isCancelled = true;
+      timer.run = nothing;
     };
   }
 
@@ -157,7 +160,9 @@ export class Machine {
     await this.#settle();
     for (let timer = this.#timers.take(untilMs); timer; timer = this.#timers.take(untilMs)) {
       this.now = Math.max(this.now, timer.at);
-      timer.run();
+      const { run } = timer;
+      timer.run = nothing;
+      run();
       await this.#settle();
     }
     this.now = untilMs;

@@ -72,7 +72,7 @@ export class RedisModel {
   #lastEntryId = '';
   #replies = 0;
   /** Called when a job may be taken, or an entry was added; by key. */
-  readonly #waiting = new Map<string, Set<() => void>>();
+  readonly #waiting = new Map<string, (() => void)[]>();
   /** Breaks a connection. */
   readonly connections = new Set<{ host: RedisHost; breakOff: () => void }>();
   /** The host that opens connections now. */
@@ -155,15 +155,16 @@ export class RedisModel {
 
   /** Calls `wake` once when something happens at a key. Returns a function that cancels it. */
   wait(key: string, wake: () => void): () => void {
-    const waiting = getOrAdd(this.#waiting, key, () => new Set());
-    waiting.add(wake);
-    return () => waiting.delete(wake);
+    const waiting = getOrAdd(this.#waiting, key, () => []);
+    waiting.push(wake);
+    return () => {
+      const index = waiting.indexOf(wake);
+      if (index >= 0) waiting.splice(index, 1);
+    };
   }
 
   notify(key: string): void {
-    const waiting = this.#waiting.get(key);
-    this.#waiting.delete(key);
-    for (const wake of waiting ?? []) wake();
+    for (const wake of this.#waiting.get(key)?.splice(0) ?? []) wake();
   }
 
   /** Adds an event of a job to the stream of its queue. */
