@@ -54,8 +54,8 @@ export class Checkpoints {
       this.#descriptor ??= openSync(this.#db.name, 'r');
       checkpointInThread(this.#db.name, this.#descriptor, ({ error, failedSync }) => {
         this.#isRunning = false;
-        if (!this.#db.open) this.release();
-        else if (failedSync) this.#onFailedSync(Object.assign(new Error(failedSync.message), failedSync));
+        if (!this.#db.open) return;
+        if (failedSync) this.#onFailedSync(Object.assign(new Error(failedSync.message), failedSync));
         else if (error === undefined) this.#orLater(() => this.#ended({ log, checkpointed }));
         else this.#blockedUntil = performance.now() + RETRY_MS;
       });
@@ -69,7 +69,7 @@ export class Checkpoints {
    * it, also those of SQLite.
    */
   release(): void {
-    // Otherwise the thread still uses the descriptor.
+    // The thread still uses the descriptor. When it has ended, the ledger may be open again: the descriptor is never closed then.
     if (this.#isRunning || this.#descriptor === undefined) return;
     closeSync(this.#descriptor);
     this.#descriptor = undefined;
