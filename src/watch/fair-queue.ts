@@ -26,21 +26,28 @@ export class FairQueue<Item> {
     this.#size += 1;
   }
 
-  peek(): Item | undefined {
-    for (const queue of this.#queues.values()) for (const item of queue) return item;
-    return undefined;
+  /** Returns the next item. `isWanted`: clients whose next item is another one are skipped, and keep their turns. */
+  peek(isWanted?: (item: Item) => boolean): Item | undefined {
+    return this.#next(isWanted)?.item;
   }
 
-  /** Removes and returns the next item. Its client has its next turn after all others. */
-  shift(): Item | undefined {
-    for (const [client, queue] of this.#queues)
-      for (const item of queue) {
-        queue.delete(item);
-        this.#size -= 1;
-        this.#queues.delete(client);
-        if (queue.size > 0) this.#queues.set(client, queue);
-        return item;
-      }
+  /** Removes and returns the item that `peek` returns. Its client has its next turn after all others. */
+  shift(isWanted?: (item: Item) => boolean): Item | undefined {
+    const next = this.#next(isWanted);
+    if (!next) return undefined;
+    const { client, queue, item } = next;
+    queue.delete(item);
+    this.#size -= 1;
+    this.#queues.delete(client);
+    if (queue.size > 0) this.#queues.set(client, queue);
+    return item;
+  }
+
+  #next(isWanted: (item: Item) => boolean = () => true) {
+    for (const [client, queue] of this.#queues) {
+      const [item] = queue;
+      if (item !== undefined && isWanted(item)) return { client, queue, item };
+    }
     return undefined;
   }
 

@@ -37,6 +37,16 @@ describe('a fair queue', () => {
     expect(queue.peek()).toBeUndefined();
   });
 
+  it('skips clients whose next item is not wanted, and keeps their turns', () => {
+    const queue = new FairQueue<string>();
+    for (const item of ['a1', 'b1', 'a2', 'c1']) queue.add(item.slice(0, 1), item);
+    const isWanted = (item: string) => item !== 'a1';
+    expect([queue.peek(isWanted), queue.shift(isWanted), queue.shift(isWanted)]).toEqual(['b1', 'b1', 'c1']);
+    expect([queue.peek(isWanted), queue.shift(isWanted), queue.size]).toEqual([undefined, undefined, 2]);
+    for (const item of ['b2', 'c2']) queue.add(item.slice(0, 1), item);
+    expect(drain(queue)).toBe('a1 b2 c2 a2');
+  });
+
   it('removes deleted items, and a client with its last item', () => {
     const queue = new FairQueue<string>();
     for (const item of ['a1', 'a2', 'b1']) queue.add(item.slice(0, 1), item);

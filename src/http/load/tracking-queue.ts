@@ -151,23 +151,18 @@ export class TrackingQueue {
     }, 0);
   }
 
-  /** Commits the next small requests of one tenant together. Returns their cost, in ids. */
+  /** Commits the next small requests of one tenant together. Clients with a large one keep their turns. Returns the cost, in ids. */
   #commitBatch(target: Target): number {
     const batch: QueuedRequest[] = [];
     let ids = 0;
-    // Clients in a row whose next request is large.
-    let passed = 0;
-    for (let next = this.#queue.peek(); next?.target.watcher === target.watcher; next = this.#queue.peek()) {
-      if (passed === this.#queue.clients) break;
-      if (next.steps) {
-        this.#queue.pass();
-        passed += 1;
-        continue;
-      }
-      passed = 0;
+    for (
+      let next = this.#queue.peek(isSmall);
+      next?.target.watcher === target.watcher;
+      next = this.#queue.peek(isSmall)
+    ) {
       ids += next.item.length;
       if (ids > MAX_COMMIT_IDS) break;
-      this.#queue.shift();
+      this.#queue.shift(isSmall);
       this.#use(next.client, { ids: -next.item.length, requests: -1 });
       batch.push(next);
     }
@@ -222,6 +217,11 @@ export class TrackingQueue {
     }
     this.#processNext();
   }
+}
+
+/** Whether a request is committed together with others. */
+function isSmall({ steps }: QueuedRequest): boolean {
+  return steps === undefined;
 }
 
 /** Calls `run` after `restMs`, or earlier if the event loop is idle. */

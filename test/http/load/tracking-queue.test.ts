@@ -244,6 +244,15 @@ it('commits a large request in parts, between which other clients have their tur
   expect(await line.taken()).toBe('large,d,own');
 });
 
+it('gives a large request its turns, although clients with small requests fill every commit', async () => {
+  const line = openLine(100_000);
+  line.take('first', 1, 'a');
+  for (const name of ['a', 'b', 'large', 'a', 'b', 'a', 'b', 'a', 'b'])
+    line.take(name, name === 'large' ? 2_500 : 1_000, name);
+  while (line.deferred.length > 0) line.next(0);
+  expect(line.commits()).toEqual(['first', 'a', 'b', 'a', 'b', 'large', 'a', 'b', 'large', 'a', 'b', 'large']);
+});
+
 it('ends a large request that is refused, or that cannot be committed', async () => {
   const line = openLine(10_000);
   line.take('late', 2_000);
