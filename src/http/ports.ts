@@ -15,6 +15,7 @@ import type { TrackRequests } from '../domain/track-request.ts';
 import type { RedisHealth } from '../engines/bullmq/redis-link.ts';
 import type { EventLog } from '../ledger/events/event-log.ts';
 import type { TrackResult, UpdateResult } from '../watch/ports.ts';
+import { acceptedText } from '../watch/track-in-parts.ts';
 import type { Watcher } from '../watch/watcher.ts';
 
 /** A server whose handlers get the types of their zod schemas. */
@@ -46,7 +47,8 @@ export function trackResultOf(
       return { ...conflict, field: fieldOf(index, 'submission_id') };
     }
     case 'late': {
-      const reason = 'the deadline is not in the future';
+      const { stored } = result;
+      const reason = `the deadline is not in the future${stored ? `; ${acceptedText(stored)}` : ''}`;
       return { kind: 'invalid', field: fieldOf(result.index, 'deadline'), reason };
     }
     default:

@@ -46,5 +46,5 @@ function counting<T>(stored: number, commit: () => T): T {
 
 /** Says how much of a refused request was accepted. `stored`: see TrackRefusal. */
 export function acceptedText(stored = 0): string {
-  return stored === 0 ? 'nothing was accepted' : `its first ${stored} submissions were accepted`;
+  return stored === 0 ? 'nothing was accepted' : `the first ${stored} submissions were accepted`;
 }

@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/platform/system-clock.ts';
+import { Watcher } from '../../../src/watch/watcher.ts';
 import { call, detailsOf, pathOf, post, problemOf, trackedOf } from '../../support/app/http-calls.ts';
 import { useApp } from '../../support/app/running-app.ts';
 
@@ -229,4 +230,20 @@ it('refuses metadata that takes too much in total, whether shared or not', async
 it('reports a refused option that is beside the list without a position', async () => {
   const problem = problemOf(await post(app.url, { submissions: [{ submission_id: 'a' }], upstream: 'moon' }));
   expect(problem.errors).toEqual([{ pointer: '/upstream', detail: 'no upstream is named "moon"' }]);
+});
+
+it('says how many submissions were accepted if a deadline passes between two parts of a large request', async () => {
+  const deadlineAt = Date.now() + 60_000;
+  const original = Watcher.prototype.track;
+  const track = vi.spyOn(Watcher.prototype, 'track').mockImplementation(function (this: Watcher, requests) {
+    const isFirst = track.mock.calls.length === 1;
+    return original.call(this, isFirst ? requests : requests.map((one) => ({ ...one, deadlineAt: 0 })));
+  });
+  onTestFinished(() => track.mockRestore());
+  const submission_ids = Array.from({ length: 1_001 }, (_, index) => `expiring-${index}`);
+  const response = await post(app.url, { submission_ids, deadline: new Date(deadlineAt).toISOString() });
+  expect(problemOf(response)).toMatchObject({
+    status: 400,
+    detail: 'body /deadline: the deadline is not in the future; the first 1000 submissions were accepted',
+  });
 });
