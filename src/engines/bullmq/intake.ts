@@ -57,6 +57,8 @@ export class Intake {
   readonly #deps: IntakeDeps;
   readonly #connection;
   readonly #worker: Worker<unknown, Accepted>;
+  /** The end of the tracking in progress. */
+  #tracked: Promise<unknown> = Promise.resolve();
 
   constructor(deps: IntakeDeps) {
     this.#deps = deps;
@@ -86,7 +88,7 @@ export class Intake {
     if (!body.success) throw this.#refusal(job, explain(body.error));
     let result: IntakeResult;
     try {
-      result = await this.#deps.track(body.data);
+      result = await this.#track(body.data);
       await this.#deps.whenDurable();
     } catch (error) {
       throw await this.#postponed(job, token, error);
@@ -111,6 +113,13 @@ export class Intake {
       default:
         return result satisfies never;
     }
+  }
+
+  /** Tracks one job after the other, in parts: two large jobs at once could each take half of a quota that has room for one. */
+  #track(body: TrackBody): Promise<IntakeResult> {
+    const result = this.#tracked.then(() => this.#deps.track(body));
+    this.#tracked = result.catch(() => undefined);
+    return result;
   }
 
   /** Delays the job. A delay does not count as one of the attempts that the producer configured. */
