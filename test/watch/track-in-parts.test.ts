@@ -1,5 +1,6 @@
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import type { TrackRequest } from '../../src/domain/submission.ts';
+import { LedgerDatabase } from '../../src/ledger/file/ledger-database.ts';
 import type { Ledger } from '../../src/ledger/ledger.ts';
 import { countEffects, LedgerUnavailableError, type TrackResult } from '../../src/watch/ports.ts';
 import { type TrackingSteps, trackInParts } from '../../src/watch/track-in-parts.ts';
@@ -72,6 +73,16 @@ it.each<[string, (ledger: Ledger) => void, Partial<TrackRequest>, object]>([
   expect([committed, stored(ledger)]).toEqual([[], before]);
   expect(result).toMatchObject(refusal);
   expect(result).not.toHaveProperty('stored');
+});
+
+it('checks a large request without reading the submissions that are known', () => {
+  const ledger = openLedger();
+  const requests = trackRequests(1_500);
+  ledger.track(requests, 0);
+  const row = vi.spyOn(LedgerDatabase.prototype, 'row');
+  onTestFinished(() => row.mockRestore());
+  expect(stepsAt(ledger, requests).next().value).toBe(0);
+  expect(row).not.toHaveBeenCalled();
 });
 
 it('reports how much is stored if another request takes an id or the quota in between', () => {

@@ -12,6 +12,8 @@ import {
 /** A lookup ends early once it holds this much text: a stored response of an upstream may be a megabyte. */
 const MAX_LOOKUP_CHARS = 4 * 1024 * 1024;
 
+export type SubmissionState = Pick<SubmissionRow, 'upstream' | 'status'>;
+
 /** Reads submissions and their history. */
 export class SubmissionQueries {
   readonly #db: LedgerDatabase;
@@ -29,6 +31,12 @@ export class SubmissionQueries {
     if (row) return row;
     const canonical = canonicalId(submissionId);
     return canonical === submissionId ? undefined : this.#db.row<SubmissionRow>(FIND, canonical);
+  }
+
+  /** Returns the states of the known ones of these ids, without what else is stored of them: an envelope may be a megabyte. */
+  statesOf(submissionIds: readonly string[]): Map<string, SubmissionState> {
+    const rows = this.#db.rows<SubmissionState & { submissionId: string }>(STATES, JSON.stringify(submissionIds));
+    return new Map(rows.map(({ submissionId, ...state }) => [submissionId, state]));
   }
 
   get(submissionId: string): Submission | undefined {
@@ -109,4 +117,7 @@ export class SubmissionQueries {
 }
 
 /** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id, which takes longer than the search. */
+const STATES = `
+  SELECT s.submission_id AS submissionId, s.upstream, s.status
+  FROM json_each(?) ids CROSS JOIN submissions s ON s.submission_id = ids.value`;
 const FIND = `${SELECT_SUBMISSION} WHERE s.submission_id = +?`;

@@ -12,7 +12,7 @@ import { type AddedMetadata, MetadataIndex } from './metadata-index.ts';
 import type { OpenQuota } from './open-quota.ts';
 import type { StatusCounts } from './status-counts.ts';
 import type { SubmissionChanges } from './submission-changes.ts';
-import { SubmissionQueries } from './submission-queries.ts';
+import { SubmissionQueries, type SubmissionState } from './submission-queries.ts';
 import { type SubmissionRow, toSubmission } from './submission-rows.ts';
 import { UpstreamStore } from './upstream-store.ts';
 
@@ -68,36 +68,41 @@ export class SubmissionStore {
 
   /** Returns why a group would be refused; undefined if it would be tracked. */
   refusalOf(requests: readonly TrackRequest[], now: number): TrackRefusal | undefined {
-    const checked = this.#check(requests, now, 0);
+    const states = this.#queries.statesOf(requests.map(({ submissionId }) => submissionId));
+    const known = requests.map(({ submissionId }) => states.get(submissionId));
+    const checked = this.#check(requests, known, { now, begun: 0 });
     return 'kind' in checked ? checked : undefined;
   }
 
-  /** Returns the rows of the submissions that are known, and the number of those that the group begins to track. */
+  /** Returns the number of submissions that a group begins to track. `known`: the states of its submissions. */
   #check(
     requests: readonly TrackRequest[],
-    now: number,
-    begun: number,
-  ): TrackRefusal | { known: (SubmissionRow | undefined)[]; begins: number } {
-    const known = requests.map((request) => this.#queries.findRow(request.submissionId));
+    known: readonly (SubmissionState | undefined)[],
+    { now, begun }: { now: number; begun: number },
+  ): TrackRefusal | { begins: number } {
     const beginning = new Set<string>();
     for (const [index, request] of requests.entries()) {
       const { submissionId, upstream, retrack, trackedAt = now } = request;
       const row = known[index];
-      if (row && row.upstream !== upstream) return { kind: 'conflict', index, submission: toSubmission(row) };
+      if (row && row.upstream !== upstream) return { kind: 'conflict', index, submission: this.#known(submissionId) };
       const begins = !row || (retrack && canRetrack(row.status));
       if (begins && limitsFrom(request, now).deadlineAt <= trackedAt) return { kind: 'late', index };
       if (begins) beginning.add(submissionId);
     }
     const excess = this.#quota.exceededBy(beginning.size, begun);
-    return excess ? { kind: 'over_quota', ...excess } : { known, begins: beginning.size };
+    return excess ? { kind: 'over_quota', ...excess } : { begins: beginning.size };
+  }
+
+  #known(submissionId: string): Submission {
+    return toSubmission(this.#queries.findRow(submissionId) as SubmissionRow);
   }
 
   #trackGroup(requests: readonly TrackRequest[], now: number, transaction: TrackTransaction): TrackResult {
     const { outages, added } = transaction;
-    const checked = this.#check(requests, now, transaction.begun);
+    const known = requests.map((request) => this.#queries.findRow(request.submissionId));
+    const checked = this.#check(requests, known, { now, begun: transaction.begun });
     if ('kind' in checked) return checked;
-    const { known, begins } = checked;
-    transaction.begun += begins;
+    transaction.begun += checked.begins;
     const submissions = requests.map((request, index): TrackedSubmission => {
       const { submissionId, upstream } = request;
       const outageMs = outages.get(upstream) ?? this.#upstreams.outageMs(upstream, now);
