@@ -12,6 +12,7 @@ import { reading, scrape } from '../../support/app/metrics.ts';
 import { API_KEY, openApp } from '../../support/app/running-app.ts';
 import { openTenants } from '../../support/app/tenants.ts';
 import { holdSyncs } from '../../support/ledger/held-syncs.ts';
+import { rawConnection } from '../../support/ledger/ledger-file.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
 const MAX_BODY = 2 * 1024 * 1024;
@@ -212,11 +213,14 @@ describe('while the disk hangs', () => {
     onTestFinished(() => app.close());
     const syncs = holdSyncs(database);
     const waitingIds = async () => reading((await scrape(app.url)).text, 'dawatch_tracking_waiting_ids');
+    const committed = rawConnection(database).prepare('SELECT count(*) FROM submissions').pluck();
     const held: ReturnType<typeof post>[] = [];
     for (const name of ['a', 'b', 'c', 'd', 'e']) {
       held.push(post(app.url, batch(name, 10_000)));
-      await vi.waitFor(async () => expect(await waitingIds()).toBe(held.length * 10_000), 15_000);
+      // Its ids count as waiting before they are committed, too.
+      await vi.waitUntil(() => committed.get() === held.length * 10_000, { timeout: 15_000, interval: 20 });
     }
+    expect(await waitingIds()).toBe(50_000);
     expect((await post(app.url, { submission_id: 'one-more' })).status).toBe(503);
     syncs.release();
     expect((await Promise.all(held)).map(({ status }) => status)).toEqual(Array(5).fill(202));
