@@ -53,7 +53,7 @@ const OPERATIONS = operations('submissions', {
       'The body has one of submission_id, submission_ids and submissions. ' +
       'Idempotent: a submission that is already tracked is unchanged, unless it has ended and `retrack` is true. The response is sent once everything is on disk. ' +
       'A refused request stores nothing; one of more than 1,000 submissions is stored in parts, so a failure may leave its first ones stored: repeat it. ' +
-      'When too many ids wait for that, it is 503 with Retry-After, and nothing of the request was accepted.',
+      'When too many ids wait to be committed, it is 503 with Retry-After, and nothing of the request was accepted.',
     body: trackBodySchema,
     response: { 202: trackedSchema, ...problemResponses(409, 413, 415, 507) },
   },

@@ -101,7 +101,7 @@ export class FinalityModel {
     }
     item.openAt = Math.max(item.openAt, sentAt);
     // A submission that waits to be sent again is behind the others already.
-    if (hasFailed && (cohort || !this.slots)) this.queue.requeueFailed(item, sentAt);
+    if (hasFailed && (cohort || !this.slots)) this.queue.requeue(item, sentAt);
     // A submission that never becomes final must not stay ahead of all later ones.
     else if (!this.slots && now - this.queue.queuedAt(item) > MAX_QUEUED_MS) this.queue.remove(item, now);
   }
@@ -145,7 +145,7 @@ export class FinalityModel {
     // According to the estimate, the submission still waits to be sent.
     if (slots && !cohort) queue.count.catchUp(item.order, at);
     // Its group was found earlier, but a poll may have found this member open after that.
-    queue.remove(item, Math.max(item.openAt, group.foundAt));
+    queue.removeFinal(item, Math.max(item.openAt, group.foundAt));
     if (!known && this.#clock.learn(group, this.ages.medianMs, queue.senders !== null)) {
       this.#beginSlots();
       isOther = true;

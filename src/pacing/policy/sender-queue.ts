@@ -5,8 +5,21 @@ import type { Start } from './slot-model.ts';
 
 /** A serial sender waits this long for finality, then sends the next submission. */
 const TIMEOUT_MS = 120_000;
-/** A submission that still fails at this age probably fails every time. A stall of the chain is over by then. */
-const FAILING_MS = 600_000;
+/**
+ * A submission probably fails every time if it has failed for this time, several times while others that were queued later became
+ * final. In a stall of the chain, all fail. The longer time applies if there are no others.
+ */
+const FAILING = { forMs: 600_000, alone: 3, atMostMs: 1_800_000 };
+
+/** A submission that was queued again. Times are epoch milliseconds. */
+type Requeued = {
+  at: number;
+  /** The first time. */
+  since: number;
+  /** How often it failed while another became final that was queued after `comparedAt`, the previous time. */
+  alone: number;
+  comparedAt: number;
+};
 
 /**
  * The submissions of an upstream as a queue with several servers in order of arrival: they wait for one of the upstream's
@@ -15,8 +28,10 @@ const FAILING_MS = 600_000;
 export class SenderQueue {
   readonly line = new WaitingLine();
   readonly count: SenderCount;
-  /** Times at which submissions were queued again after a failure. */
-  readonly #requeuedAt = new Map<Candidate, number>();
+  /** Submissions that were queued again after a failure. */
+  readonly #requeued = new Map<Candidate, Requeued>();
+  /** When the submission was queued that was queued latest, of those that became final. */
+  #finalQueuedAt = Number.NEGATIVE_INFINITY;
 
   constructor(senders: number | null = null) {
     this.count = new SenderCount(senders ?? Number.POSITIVE_INFINITY);
@@ -28,7 +43,7 @@ export class SenderQueue {
   }
 
   queuedAt(item: Candidate): number {
-    return this.#requeuedAt.get(item) ?? item.trackedAt;
+    return this.#requeued.get(item)?.at ?? item.trackedAt;
   }
 
   remove(item: Candidate, at: number): void {
@@ -37,25 +52,34 @@ export class SenderQueue {
     this.count.depart(at);
   }
 
-  /** Deletes the requeue time of a submission that is no longer polled. */
-  clearRequeue(item: Candidate): void {
-    this.#requeuedAt.delete(item);
+  /** Removes a submission that was final at `at`. */
+  removeFinal(item: Candidate, at: number): void {
+    this.#finalQueuedAt = Math.max(this.#finalQueuedAt, this.queuedAt(item));
+    this.remove(item, at);
   }
 
-  /** Moves a submission to the end, because the upstream sends it again behind the others. */
-  requeue(item: Candidate, at: number): void {
-    this.remove(item, at);
-    this.#requeuedAt.set(item, at);
-    this.line.append(item);
+  /** Deletes the failures of a submission that is no longer polled. */
+  clearRequeue(item: Candidate): void {
+    this.#requeued.delete(item);
   }
 
   /**
-   * Moves a submission that has failed to the end, because the upstream sends it again behind the others. An old one is removed: the
-   * distribution of age then decides when to poll it.
+   * Moves a submission that has failed to the end, because the upstream sends it again behind the others. One that probably fails
+   * every time is removed: the distribution of age then decides when to poll it.
    */
-  requeueFailed(item: Candidate, at: number): void {
-    if (at - item.trackedAt > FAILING_MS) this.remove(item, at);
-    else this.requeue(item, at);
+  requeue(item: Candidate, at: number): void {
+    const { trackedAt } = item;
+    const failed = this.#requeued.get(item) ?? { at: trackedAt, since: at, alone: 0, comparedAt: trackedAt };
+    this.#requeued.set(item, failed);
+    this.remove(item, at);
+    if (this.#finalQueuedAt > failed.comparedAt) {
+      failed.alone += 1;
+      failed.comparedAt = at;
+    }
+    const failingMs = at - failed.since;
+    if (failingMs > FAILING.atMostMs || (failingMs > FAILING.forMs && failed.alone >= FAILING.alone)) return;
+    failed.at = at;
+    this.line.append(item);
   }
 
   /** Assigns the submissions that have been sent to cohorts, by their start, and yields them. */
@@ -80,7 +104,7 @@ export class SenderQueue {
       const timeoutAt = (this.count.beganAt(item.order, this.queuedAt(item)) ?? now) + TIMEOUT_MS;
       if (now < timeoutAt) return;
       // A submission is requeued only once.
-      if (this.#requeuedAt.has(item)) this.remove(item, timeoutAt);
+      if (this.#requeued.has(item)) this.remove(item, timeoutAt);
       else this.requeue(item, timeoutAt);
     }
   }

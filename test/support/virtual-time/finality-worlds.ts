@@ -59,6 +59,26 @@ export function failingWorld(world: World, each: number): World & { fails(id: st
   };
 }
 
+/** An upstream at which all submissions made in this time fail until it is over, and become final in slots of 20 s afterwards. */
+export function stallingWorld(world: World, { fromMs, untilMs }: { fromMs: number; untilMs: number }): World {
+  const finalAt = new Map<string, number>();
+  return {
+    submit(now) {
+      const id = world.submit(now);
+      // A slot takes twenty of them.
+      const slot = Math.ceil(untilMs / 20_000) + 1 + Math.floor(finalAt.size / 20);
+      if (now >= fromMs && now < untilMs) finalAt.set(id, slot * 20_000);
+      return id;
+    },
+    respond(id, now) {
+      const at = finalAt.get(id);
+      if (at === undefined) return world.respond(id, now);
+      return now >= at ? final(at / 20_000) : now < untilMs ? FAILED : PENDING;
+    },
+    finalizedAt: (id, now) => finalAt.get(id) ?? world.finalizedAt(id, now),
+  };
+}
+
 const FAILED: Classification = { kind: 'error', state: 'Error', error: 'TIMEOUT', envelope: '' };
 
 export const PENDING: Classification = {
