@@ -42,7 +42,7 @@ export const LEDGER_EVENTS = {
     'check the system log for disk errors, replace the disk, and start the server',
   ),
   'ledger.maintenance_failed': error(
-    'the ledger could not be pruned or shrunk, or its write-ahead log could not be truncated. The operation is retried',
+    'the ledger could not be pruned or shrunk, or its write-ahead log could not be shortened. The operation is retried',
     ['err'],
     CHECK_DISK,
   ),
