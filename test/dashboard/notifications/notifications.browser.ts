@@ -339,6 +339,22 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
     await expect.poll(() => page.url()).toContain(`#/webhooks/${named.id}`);
   });
 
+  it('name a webhook that is not on the first page of webhooks', async () => {
+    const { id, cancel } = await webhook();
+    const submission = randomUUID();
+    await cancel(submission);
+    const page = await open('');
+    const pages = [
+      { webhooks: [], next_cursor: 'second' },
+      { webhooks: [{ id, description: 'An old one' }], next_cursor: null },
+    ];
+    await page.route('**/v1/webhooks?limit=100', (route) => route.fulfill({ json: pages[0] }));
+    await page.route('**/v1/webhooks?limit=100&cursor=second', (route) => route.fulfill({ json: pages[1] }));
+    await goTo(page, 'deliveries');
+    const row = main(page).getByRole('row').filter({ hasText: submission });
+    await row.getByRole('link', { name: 'An old one' }).waitFor();
+  });
+
   it('are not shown for a wrong name in the address, and have several values of one', async () => {
     const { id, cancel } = await webhook();
     const one = `one-${randomUUID()}`;

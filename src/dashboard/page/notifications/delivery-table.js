@@ -1,4 +1,5 @@
-import { useMemo, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
+import { withQuery } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
 import { useLoad } from '../data/use-load.js';
 import { html } from '../parts/html.js';
@@ -98,25 +99,38 @@ function SubmissionLink({ id }) {
 }
 
 /**
- * Descriptions of webhooks by their ids, of those that have one, among the newest hundred. Loaded again for other destinations.
+ * Descriptions of webhooks by their ids, of those that have one, among the newest thousand. Loaded again for other destinations.
  * @param {readonly string[]} destinations
  */
 function useWebhookNames(destinations) {
   const { api } = useDashboard();
-  const shown = [...new Set(destinations)].sort().join(' ');
-  const load = async (/** @type {AbortSignal} */ signal) =>
-    shown ? api.get('v1/webhooks?limit=100', { signal }) : undefined;
-  const { data } = useLoad(load, 'names', shown);
-  return useMemo(
-    () =>
-      new Map(
-        (data?.webhooks ?? [])
-          .filter((/** @type {any} */ { description }) => description !== '')
-          .map((/** @type {any} */ { id, description }) => [id, description]),
-      ),
-    [data],
-  );
+  const ids = new Set(destinations.map((to) => /^webhook:(.+)$/.exec(to)?.[1]));
+  ids.delete(undefined);
+  const shown = [...ids].sort().join(' ');
+  const load = async (/** @type {AbortSignal} */ signal) => {
+    const names = new Map();
+    let missing = ids.size;
+    /** @type {string | undefined} */
+    let cursor;
+    for (let page = 0; missing > 0 && page < MAX_WEBHOOK_PAGES; page++) {
+      const { webhooks, next_cursor: next } = await api.get(withQuery('v1/webhooks', { limit: 100, cursor }), {
+        signal,
+      });
+      for (const { id, description } of webhooks) {
+        if (ids.has(id)) missing -= 1;
+        if (description !== '') names.set(id, description);
+      }
+      if (next === null) break;
+      cursor = next;
+    }
+    return names;
+  };
+  return useLoad(load, 'names', shown).data ?? NO_NAMES;
 }
+
+/** @type {ReadonlyMap<string, string>} */
+const NO_NAMES = new Map();
+const MAX_WEBHOOK_PAGES = 10;
 
 /** webhook:<id>, channel:<name>, or callback:<origin>. @param {{ to: string, names: ReadonlyMap<string, string> }} props */
 function Destination({ to, names }) {
