@@ -116,8 +116,9 @@ export class SubmissionQueries {
   }
 }
 
-/** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id, which takes longer than the search. */
 const STATES = `
   SELECT s.submission_id AS submissionId, s.upstream, s.status
   FROM json_each(?) ids CROSS JOIN submissions s ON s.submission_id = ids.value`;
+
+/** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id, which takes longer than the search. */
 const FIND = `${SELECT_SUBMISSION} WHERE s.submission_id = +?`;

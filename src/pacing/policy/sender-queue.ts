@@ -14,10 +14,11 @@ const FAILING = { forMs: 600_000, alone: 3, atMostMs: 1_800_000 };
 /** A submission that was queued again. Times are epoch milliseconds. */
 type Requeued = {
   at: number;
-  /** The first time. */
+  /** When it was queued again for the first time. */
   since: number;
-  /** How often it failed while another became final that was queued after `comparedAt`, the previous time. */
+  /** How often it failed while others succeeded: another one, queued after `comparedAt`, became final. */
   alone: number;
+  /** When `alone` was last increased; at first, when it was tracked. */
   comparedAt: number;
 };
 
@@ -30,7 +31,7 @@ export class SenderQueue {
   readonly count: SenderCount;
   /** Submissions that were queued again after a failure. */
   readonly #requeued = new Map<Candidate, Requeued>();
-  /** When the submission was queued that was queued latest, of those that became final. */
+  /** The latest time at which a submission was queued that has become final. */
   #finalQueuedAt = Number.NEGATIVE_INFINITY;
 
   constructor(senders: number | null = null) {
