@@ -18,7 +18,11 @@ v8.setFlagsFromString('--no-allocation-site-pretenuring');
 // The compile cache halves the start time of a command. It is not in /tmp, Node's default, because another user could place
 // compiled code there. Without a writable home directory there is no cache.
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'dawatch');
-if (isAbsolute(cache)) module.enableCompileCache(cache);
+if (isAbsolute(cache)) {
+  module.enableCompileCache(cache);
+  // For threads.
+  process.env.NODE_COMPILE_CACHE ??= cache;
+}
 // These use a core for minutes. A server beside them that waits for a core responds late.
 if (['backup', 'export'].includes(process.argv[2] ?? '')) {
   try {

@@ -65,8 +65,8 @@ const TRACKED = 0;
 const DUE = 1;
 const OPEN = 2;
 const COLUMNS = 3;
-/** Small, because one remaining entry keeps its whole block in memory. */
-const ENTRIES_PER_BLOCK = 64;
+/** Few, because one remaining entry keeps its whole block of 6 KiB in memory. */
+const ENTRIES_PER_BLOCK = 256;
 
 /**
  * The times of the newest block of entries. A time takes 8 bytes here instead of 24 as a property, which saves a tenth of

@@ -11,26 +11,27 @@ const MAX_CANDIDATES = 100;
  * submission that the upstream returns is enough to end the outage.
  */
 export class ProbeCandidates {
+  // Arrays, because V8 keeps the old tables of a set that changes with each submission: 20 MB after a start with a million.
   /** The next one is the first. */
-  readonly #returned = new Set<Entry>();
+  readonly #returned: Entry[] = [];
   /** The next one is the last. */
-  #unreturned = new Set<Entry>();
+  readonly #unreturned: Entry[] = [];
   readonly #lost = new LostSubmissions();
   #seen = 0;
   #probes = 0;
 
   /** Returns the submission for the next probe. `longestDue`: the one that has been due longest. */
   pick(mayPoll: (entry: Entry) => boolean, longestDue: Entry | undefined): Entry | undefined {
-    const isReturned = this.#probes % 2 === 0;
-    const group = isReturned ? [...this.#returned] : this.#probes % 4 === 1 ? [...this.#unreturned].reverse() : [];
-    return group.find(mayPoll) ?? longestDue;
+    if (this.#probes % 2 === 0) return this.#returned.find(mayPoll) ?? longestDue;
+    if (this.#probes % 4 === 1) return this.#unreturned.findLast(mayPoll) ?? longestDue;
+    return longestDue;
   }
 
   /** Records that a submission was polled as a probe. */
   probed(entry: Entry): void {
     this.#probes++;
-    if (this.#returned.delete(entry)) this.#returned.add(entry);
-    if (this.#unreturned.delete(entry)) this.#unreturned = new Set([entry, ...this.#unreturned]);
+    if (removeFrom(this.#returned, entry)) this.#returned.push(entry);
+    if (removeFrom(this.#unreturned, entry)) this.#unreturned.unshift(entry);
   }
 
   /** Adds a newly scheduled submission, which the upstream may have returned before. */
@@ -54,21 +55,28 @@ export class ProbeCandidates {
     if (!entry.seen) this.#seen++;
     entry.seen = true;
     this.#lost.remove(entry);
-    this.#unreturned.delete(entry);
-    this.#returned.delete(entry);
+    removeFrom(this.#unreturned, entry);
+    removeFrom(this.#returned, entry);
     addTo(this.#returned, entry);
   }
 
   remove(entry: Entry): void {
-    this.#returned.delete(entry);
-    this.#unreturned.delete(entry);
+    removeFrom(this.#returned, entry);
+    removeFrom(this.#unreturned, entry);
     this.#lost.remove(entry);
     if (entry.seen) this.#seen--;
   }
 }
 
 /** Adds the newest candidate. */
-function addTo(group: Set<Entry>, entry: Entry): void {
-  group.add(entry);
-  if (group.size > MAX_CANDIDATES) for (const first of group) return void group.delete(first);
+function addTo(group: Entry[], entry: Entry): void {
+  group.push(entry);
+  if (group.length > MAX_CANDIDATES) group.shift();
+}
+
+/** Returns whether the entry was a candidate. */
+function removeFrom(group: Entry[], entry: Entry): boolean {
+  const index = group.indexOf(entry);
+  if (index >= 0) group.splice(index, 1);
+  return index >= 0;
 }
