@@ -4,12 +4,14 @@ import { expect, test } from 'vitest';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { isCompilerMissing } from '../disk/preload.ts';
 import { auditBackupImage, auditLedgerImage } from './image-audit.ts';
+import { KEPT_BYTES, recordLargeLog } from './large-log.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
 import { type RecordedChange, readStorageLog } from './storage-log.ts';
 import { type Recording, recordWorkload } from './workload.ts';
 
 const IMAGES = Number(process.env.POWER_LOSS_IMAGES ?? 300);
 const CONTROL_IMAGES = 60;
+const LARGE_LOG_IMAGES = 40;
 
 test.skipIf(isCompilerMissing())(
   'a loss of power at any moment loses nothing acknowledged, unless the disk ignores syncs',
@@ -19,6 +21,24 @@ test.skipIf(isCompilerMissing())(
     expectCompleteRecord(recording, changes);
     expect(await lossesIn(recording, changes, { images: IMAGES, ignoresSyncs: false })).toEqual([]);
     expect(await lossesIn(recording, changes, { images: CONTROL_IMAGES, ignoresSyncs: true })).not.toEqual([]);
+  },
+);
+
+test.skipIf(isCompilerMissing())(
+  'a loss of power while a server shortens a large log loses nothing acknowledged',
+  async () => {
+    const recording = await recordLargeLog();
+    const changes = readStorageLog(recording.recorder.log);
+    expectCompleteRecord(recording, changes);
+    const cuts = changes.flatMap(({ change }, index) =>
+      change.kind === 'truncated' && change.size >= KEPT_BYTES ? [index] : [],
+    );
+    expect(cuts.length).toBeGreaterThan(1);
+    const span = { first: Math.min(...cuts) - 20, last: Math.min(changes.length, Math.max(...cuts) + 100) };
+    expect(await lossesIn(recording, changes, { images: LARGE_LOG_IMAGES, ignoresSyncs: false, ...span })).toEqual([]);
+    expect(await lossesIn(recording, changes, { images: LARGE_LOG_IMAGES, ignoresSyncs: true, ...span })).not.toEqual(
+      [],
+    );
   },
 );
 
@@ -32,14 +52,19 @@ function expectCompleteRecord({ recorder, ledger, backups }: Recording, changes:
     expect(readFileSync(join(copy, basename(file))).equals(readFileSync(file)), file).toBe(true);
 }
 
-/** Returns what was wrong in each image of a series of random moments. */
+/** Returns what was wrong in each image of a series of random moments, after the changes `first` to `last`; by default, after any. */
 async function lossesIn(
   { recorder, ledger, backups, acknowledged, between }: Recording,
   changes: readonly RecordedChange[],
-  { images, ignoresSyncs }: { images: number; ignoresSyncs: boolean },
+  {
+    images,
+    ignoresSyncs,
+    first = 1,
+    last = changes.length,
+  }: { images: number; ignoresSyncs: boolean; first?: number; last?: number },
 ): Promise<string[]> {
   const random = () => between(0, 2 ** 30 - 1) / 2 ** 30;
-  const moments = Array.from({ length: images }, () => between(1, changes.length)).sort((a, b) => a - b);
+  const moments = Array.from({ length: images }, () => between(first, last)).sort((a, b) => a - b);
   const disk = new SimulatedDisk(recorder.root, { ignoresSyncs });
   const image = join(tempFolder(), 'image');
   const here = (file: string) => join(image, basename(file));
