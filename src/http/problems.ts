@@ -167,7 +167,11 @@ export function registerProblems(app: FastifyInstance): void {
       const isFull = error.problem === 'full';
       reply.header('retry-after', isFull ? 30 : 5);
       const defect = isFull ? 'the disk is full' : 'the ledger is unavailable';
-      const kept = error.stored === 0 ? 'nothing of the request was stored' : acceptedText(error.stored);
+      // Not "accepted": such a response does not wait until they are on the disk.
+      const kept =
+        error.stored === 0
+          ? 'nothing of the request was stored'
+          : `the first ${error.stored} submissions may be stored`;
       return sendProblem(reply, { status: isFull ? 507 : 503, detail: `${defect}: ${kept}` });
     }
     const status = error.statusCode ?? 500;
