@@ -2,7 +2,7 @@ import Database from 'better-sqlite3';
 import type { Actor } from '../../domain/audit/actions.ts';
 import { guarded, LedgerError } from '../file/errors.ts';
 import { LedgerDatabase } from '../file/ledger-database.ts';
-import { existingLedgerPath, openSnapshot } from '../file/open.ts';
+import { existingLedgerPath, openSnapshot, repairLog } from '../file/open.ts';
 import { assertCurrentLedger, assertLedger, schemaOf } from '../file/schema.ts';
 import { type AuditedAction, AuditTrail, SELECT_ENTRY } from './audit.ts';
 import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts';
@@ -32,7 +32,9 @@ const BUSY_MS = 5_000;
 export function appendBeside(file: string, actor: Actor, at: number, entry: AuditedAction): boolean {
   try {
     return guarded(file, () => {
-      const db = new Database(existingLedgerPath(file), { fileMustExist: true, timeout: BUSY_MS });
+      const path = existingLedgerPath(file);
+      repairLog(path);
+      const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
       try {
         assertLedger(db, file);
         const { found, needed } = schemaOf(db);

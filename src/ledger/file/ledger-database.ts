@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import { guarded, toLedgerError } from './errors.ts';
 import type { LogCopy } from './sync/checkpoints.ts';
+import { isFailedSync } from './sync/failed-sync.ts';
 import type { LogSync } from './sync/log-sync.ts';
 
 /** The text of a statement, or the strings of a tagged template. The values of the template are bound as parameters. */
@@ -89,6 +90,19 @@ export class LedgerDatabase {
   /** Copies the write-ahead log to the file in another thread. Returns `copied` if the connection does that itself. */
   copyLog(): LogCopy {
     return this.#sync?.copyLog() ?? 'copied';
+  }
+
+  /** Copies the log to the file at once, and begins or truncates it. Returns false if another connection prevents that. */
+  checkpoint(mode: 'RESTART' | 'TRUNCATE'): boolean {
+    return guarded(this.file, () => {
+      try {
+        const [result] = this.connection.pragma(`wal_checkpoint(${mode})`) as { busy: number }[];
+        return result?.busy === 0;
+      } catch (error) {
+        if (isFailedSync(error)) this.#sync?.fail(error);
+        throw error;
+      }
+    });
   }
 
   /** Duration of the sync in progress so far, in milliseconds; 0 if there is none. */

@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } 
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { damaged, guarded, LedgerError } from './errors.ts';
+import { syncWithFolder } from './files.ts';
 import { LedgerDatabase } from './ledger-database.ts';
 import { createPrivateFile, refuseForeignOwner, refuseLinkedSideFiles, tightenPermissions } from './permissions.ts';
 import { assertOwnSchema, migrate, schemaOf } from './schema.ts';
@@ -44,7 +45,7 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
       try {
         prepare(db, options);
       } catch (error) {
-        db.close();
+        closeUnchanged(db);
         throw error;
       }
       return {
@@ -61,6 +62,26 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
       throw error;
     }
   });
+}
+
+/**
+ * Closes a connection, and leaves its log as it is. The last connection of a file copies the log to it and deletes the log, so the one that is
+ * closed last here cannot write.
+ */
+function closeUnchanged(db: Database.Database): void {
+  if ((statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) {
+    db.close();
+    return;
+  }
+  const last = new Database(db.name, { readonly: true });
+  try {
+    // Takes the lock that keeps the other connection from being the last one.
+    last.pragma('schema_version');
+  } catch {
+    // A damaged file is locked nevertheless.
+  }
+  db.close();
+  last.close();
 }
 
 /**
@@ -92,6 +113,7 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: 
   const { file } = options;
   return guarded(file, () => {
     const path = existingLedgerPath(file);
+    repairLog(path);
     if (!isMigrated(path, file)) migrateOffline(options);
     const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
     db.pragma('synchronous = FULL');
@@ -120,6 +142,31 @@ export function openSnapshot(file: string): Database.Database {
   });
 }
 
+/**
+ * Writes the log of a server that has been killed, or that a failed sync has ended, again (see rewriteLog). Must be called before another
+ * connection than that of a server is opened for writing: its close copies the log to the file. Does nothing while a server uses the
+ * ledger.
+ */
+export function repairLog(path: string): void {
+  if (!existsSync(`${path}-wal`) || !existsSync(`${path}.lock`)) return;
+  let lock: Database.Database;
+  try {
+    lock = lockFile(path);
+  } catch {
+    return;
+  }
+  try {
+    const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
+    try {
+      rewriteLog(db);
+    } finally {
+      closeUnchanged(db);
+    }
+  } finally {
+    lock.close();
+  }
+}
+
 function isMigrated(path: string, file: string): boolean {
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
   try {
@@ -143,7 +190,13 @@ function migrateOffline(options: OpenOptions): void {
 
 /** Creates the folder of a ledger and its parents. The permissions of existing folders stay, because they may be shared. */
 export function createFolder(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const first = mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  // A loss of power must not remove a new folder, and the ledger with it.
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    syncWithFolder(folder);
+    if (folder === first) return;
+  }
 }
 
 /**
@@ -194,12 +247,12 @@ export function installationOf(path: string): string | undefined {
 }
 
 function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): void {
-  // Nothing may be written before these checks.
+  assertOwnSchema(db, file);
+  // Before the first checkpoint: it would copy frames of the log that no sync has stored. It changes nothing but what a failed sync lost.
+  rewriteLog(db);
+  // Nothing else may be written before this check.
   const verdict = db.pragma('quick_check(1)', { simple: true });
   if (verdict !== 'ok') throw damaged(file, String(verdict));
-  assertOwnSchema(db, file);
-  // Before the first checkpoint: it would copy frames of the log that no sync has stored.
-  rewriteLog(db);
   // Allows free pages to be returned to the file system. Can only be set before the first table exists.
   if (db.pragma('page_count', { simple: true }) === 0) db.pragma('auto_vacuum = INCREMENTAL');
   db.pragma('journal_mode = WAL');

@@ -101,7 +101,9 @@ export class Erasure {
     } finally {
       this.#setPragma(`secure_delete = ${before}`);
     }
-    return { erased, logTruncated: this.#truncateLog() };
+    // Another thread copies what a reader has kept in the log.
+    while (this.#db.copyLog() === 'copying') yield;
+    return { erased, logTruncated: withoutWaiting(this.#db.connection, () => this.#db.checkpoint('TRUNCATE')) };
   }
 
   *#submissions(value: PersonalValue, erased: ErasedRows): Generator<void> {
@@ -225,14 +227,6 @@ export class Erasure {
       yield;
       this.#setPragma(`incremental_vacuum(${PAGES_PER_STEP})`);
     }
-  }
-
-  #truncateLog(): boolean {
-    const { connection, file } = this.#db;
-    const [result] = guarded(file, () =>
-      withoutWaiting(connection, () => connection.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[]),
-    );
-    return result?.busy === 0;
   }
 
   #pragma(name: string): number {

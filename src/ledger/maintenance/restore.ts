@@ -8,6 +8,7 @@ import { createFolder, lockFile, realPath } from '../file/open.ts';
 import { refuseLinkedSideFiles } from '../file/permissions.ts';
 import { isDawatchDatabase } from '../file/schema.ts';
 import { openStaging, type Staging } from '../file/staging.ts';
+import { rewriteLog } from '../file/sync/log-file.ts';
 
 /** Exceeds the number of events that can have been added since the backup. */
 const SKIPPED_EVENTS = 1_000_000;
@@ -81,6 +82,7 @@ function closeReplaced(path: string, { file, now }: { file: string; now: number 
     db = new Database(path, { timeout: 0 });
     if (!isDawatchDatabase(db))
       throw new LedgerError('foreign', `${file} is a database of another program; it was left unchanged`);
+    rewriteLog(db);
     const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];
     if (checkpoint?.busy)
       throw new LedgerError(

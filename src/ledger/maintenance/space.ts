@@ -59,8 +59,7 @@ export class Space {
   /** Copies the rest of the log, and begins it again with a commit. Returns whether no reader prevented it. */
   #restartLog(now: number): boolean {
     const { connection } = this.#db;
-    const [result] = connection.pragma('wal_checkpoint(RESTART)') as { busy: number }[];
-    if (result?.busy !== 0) return false;
+    if (!this.#db.checkpoint('RESTART')) return false;
     this.#db.unsyncedTransaction(() => probe(connection, now));
     return true;
   }

@@ -25,6 +25,19 @@ describe.skipIf(isCompilerMissing())('a disk that fails loses nothing that was a
     await world.expectSurvived();
   });
 
+  test('a failed sync of a checkpoint: the server exits, and works again after a restart', async () => {
+    const { world, disk, start } = await prepareFailing('failed sync of a checkpoint');
+    await start();
+    await world.track(200);
+    disk.set({ databaseSyncFailures: 1 });
+    const unacknowledged = await trackUntilGone(world);
+    expect(disk.failedSyncs()).toBe(1);
+    await expectOneLine(world);
+    await start();
+    await trackAgain(world, unacknowledged);
+    await world.expectSurvived();
+  });
+
   test('failed syncs without end: the server does not start until the disk is replaced', async () => {
     const { world, disk, start } = await prepareFailing('failed syncs');
     await start();

@@ -18,6 +18,7 @@ struct control {
   int32_t syncFailures;
   int32_t writeFailures;
   int32_t failedSyncs;
+  int32_t databaseSyncFailures; // Of files whose names end in ".db".
 };
 
 #define REAL(name) ((__typeof__(&name))real(#name))
@@ -42,6 +43,8 @@ __attribute__((constructor)) static void start(void) {
   close(fd);
 }
 
+enum { ELSEWHERE, FILE_ON_DISK, DATABASE_ON_DISK };
+
 static int is_on_disk(int fd) {
   char name[64], path[PATH_MAX];
   int saved = errno;
@@ -49,7 +52,8 @@ static int is_on_disk(int fd) {
   ssize_t bytes = control ? readlink(name, path, sizeof path) : -1;
   errno = saved;
   size_t length = control ? strlen(folder) : 0;
-  return bytes > (ssize_t)length && strncmp(path, folder, length) == 0 && path[length] == '/';
+  if (bytes <= (ssize_t)length || strncmp(path, folder, length) != 0 || path[length] != '/') return ELSEWHERE;
+  return strncmp(path + bytes - 3, ".db", 3) == 0 ? DATABASE_ON_DISK : FILE_ON_DISK;
 }
 
 static int fails(volatile int32_t *failures) {
@@ -61,9 +65,11 @@ static int fails(volatile int32_t *failures) {
 
 // A system that could not write pages marks them as clean, so that the next sync succeeds.
 static int synced(int fd, int (*sync)(int)) {
-  if (!is_on_disk(fd)) return sync(fd);
+  int place = is_on_disk(fd);
+  if (place == ELSEWHERE) return sync(fd);
   if (control->syncDelayMs > 0) usleep((useconds_t)control->syncDelayMs * 1000);
-  if (!fails(&control->syncFailures)) return sync(fd);
+  if (!fails(&control->syncFailures) && !(place == DATABASE_ON_DISK && fails(&control->databaseSyncFailures)))
+    return sync(fd);
   control->failedSyncs += 1;
   return -1;
 }

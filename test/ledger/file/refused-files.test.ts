@@ -87,6 +87,21 @@ describe('a damaged file is refused and left unchanged', () => {
   });
 });
 
+it('the log of a damaged file stays as it is, too, as a repair may need it', () => {
+  const file = bigLedger();
+  const ledger = openLedger({ file });
+  ledger.track(trackRequests(10, 'later-'), 0);
+  // As a kill leaves them.
+  const killed = join(tempFolder(), 'dawatch.db');
+  for (const end of ['', '-wal']) copyFileSync(file + end, killed + end);
+  overwrite(killed, Math.floor(statSync(file).size / PAGE_BYTES / 2) * PAGE_BYTES, Buffer.alloc(PAGE_BYTES, 0xa5));
+  const read = () => ['', '-wal'].map((end) => readFileSync(killed + end));
+  const before = read();
+  expect(before[1]?.length).toBeGreaterThan(PAGE_BYTES);
+  expect(() => new Ledger({ file: killed, now: 0 })).toThrow('is damaged');
+  expect(read()).toEqual(before);
+});
+
 describe('a file that is not a ledger is refused and left unchanged', () => {
   it.each(['delete', 'wal'])('the database of another program, in journal mode %s', (journal) => {
     const file = join(tempFolder(), 'other.db');

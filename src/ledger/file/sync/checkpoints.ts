@@ -2,6 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type Database from 'better-sqlite3';
+import { type FailedSync, isFailedSync } from './failed-sync.ts';
 
 /** Minimum number of pages of the log (4 KiB each) for a checkpoint; the default of SQLite. */
 const PAGES = 1_000;
@@ -10,6 +11,8 @@ const PAGES = 1_000;
  * size at which the maintenance shortens the log (maintenance/space.ts).
  */
 const MAX_LOG_PAGES = 12_288;
+/** Largest number of pages that are copied on the event loop. */
+const MAX_PAGES_AT_ONCE = 4_000;
 /** Pause after a checkpoint that failed, or that a reader prevented from copying the whole log. */
 const RETRY_MS = 1_000;
 
@@ -88,24 +91,22 @@ export class Checkpoints {
     // Much may have been written while a long log was copied. The thread copies that, too, as long as each round leaves less.
     else if (left >= PAGES && left < copied / 2) this.runIfNeeded();
     // After a checkpoint of the whole log, SQLite writes the next commit to its beginning.
-    else if (log >= MAX_LOG_PAGES) this.#db.pragma('wal_checkpoint(PASSIVE)');
+    else if (log >= MAX_LOG_PAGES && left < MAX_PAGES_AT_ONCE) this.#db.pragma('wal_checkpoint(PASSIVE)');
   }
 
-  /** Runs work of a checkpoint. An error, such as a full disk or a read in progress, only defers the checkpoint and loses nothing. */
+  /** Runs work of a checkpoint. Every error but a failed sync, such as a full disk or a read in progress, only defers the checkpoint. */
   #orLater(work: () => void): void {
     try {
       if (this.#db.open) work();
-    } catch {
+    } catch (error) {
+      if (isFailedSync(error)) this.#onFailedSync(error);
       this.#blockedUntil = performance.now() + RETRY_MS;
     }
   }
 }
 
-/** An error that was sent to another thread, which keeps no other field of it. */
-export type FailedSync = { message: string; code: string | undefined };
-
-/** `error`: undefined after a successful checkpoint. `failedSync`: set if the ledger could not be synced afterwards. */
-type Outcome = { error: string | undefined; failedSync?: FailedSync };
+/** `error`: undefined after a successful checkpoint. `failedSync`: set if a file could not be synced. */
+export type Outcome = { error?: string; failedSync?: FailedSync | undefined };
 
 let thread: Worker | undefined;
 let newestId = 0;

@@ -38,7 +38,7 @@ export class LogSync {
     this.#file = db.name;
     this.#onFailed = onFailed;
     this.#slots = slots;
-    this.#checkpoints = new Checkpoints(db, (error) => this.#fail(error));
+    this.#checkpoints = new Checkpoints(db, (error) => this.fail(error));
     db.pragma('synchronous = NORMAL');
     // Last, because nothing closes the descriptor if this constructor throws.
     this.#fd = guarded(db.name, () => openSync(`${db.name}-wal`, 'r'));
@@ -82,7 +82,7 @@ export class LogSync {
       if (this.#running) fdatasyncSync(this.#fd);
     } catch (error) {
       // The system reports an error to one sync only: the running one may succeed.
-      throw this.#fail(error);
+      throw this.fail(error);
     } finally {
       // A running sync still uses the descriptor, and reports only at its end whether the disk stored the data. It closes the descriptor.
       if (!this.#running) closeSync(this.#fd);
@@ -96,7 +96,7 @@ export class LogSync {
     this.#next = undefined;
     this.#slots.fdatasync(this.#fd, (error) => {
       if (this.#isClosed) closeSync(this.#fd);
-      if (error && this.#failure === undefined) this.#fail(error);
+      if (error && this.#failure === undefined) this.fail(error);
       this.#running = undefined;
       if (this.#failure !== undefined) return;
       running?.resolve();
@@ -109,8 +109,8 @@ export class LogSync {
     });
   }
 
-  /** Returns the error as LedgerError. */
-  #fail(error: unknown): unknown {
+  /** Must be called if a sync has failed; ends the process. Returns the error as LedgerError. */
+  fail(error: unknown): unknown {
     const failure = toLedgerError(this.#file, error);
     this.#failure = failure;
     this.#running?.reject(failure);

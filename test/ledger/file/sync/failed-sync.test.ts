@@ -1,11 +1,14 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { expect, it, onTestFinished } from 'vitest';
+import { LedgerDatabase } from '../../../../src/ledger/file/ledger-database.ts';
+import { LogSync } from '../../../../src/ledger/file/sync/log-sync.ts';
 import { Ledger } from '../../../../src/ledger/ledger.ts';
 import { openFaultyDisk } from '../../../faults/disk/faulty-disk.ts';
 import { isCompilerMissing } from '../../../faults/disk/preload.ts';
-import { openLedger } from '../../../support/ledger/ledger-file.ts';
+import { openLedger, rawConnection } from '../../../support/ledger/ledger-file.ts';
 import { startChild } from '../../../support/processes/child-process.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
@@ -27,6 +30,21 @@ it.skipIf(isCompilerMissing())(
     expect(disk.failedSyncs()).toBe(1);
   },
 );
+
+it('a failed sync of a checkpoint on the event loop ends the process, as any other', () => {
+  const file = join(tempFolder(), 'dawatch.db');
+  openLedger({ file }).close();
+  const db = rawConnection(file);
+  const failures: unknown[] = [];
+  const sync = new LogSync(db, { onFailed: (error) => failures.push(error) });
+  const database = new LedgerDatabase(db, file, sync);
+  db.pragma = () => {
+    throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_FSYNC');
+  };
+  expect(() => database.checkpoint('RESTART')).toThrow('the disk failed');
+  expect(failures).toEqual([expect.objectContaining({ problem: 'io' })]);
+  sync.close();
+});
 
 it('a ledger whose log cannot be opened for syncs is closed, and can be opened again', () => {
   const file = join(tempFolder(), 'dawatch.db');

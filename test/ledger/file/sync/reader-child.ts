@@ -1,0 +1,10 @@
+// Reads a ledger as of one moment until the first message, as an export does, and keeps its connection open until it is killed.
+import Database from 'better-sqlite3';
+
+const db = new Database(process.argv[2] ?? '');
+db.exec('BEGIN');
+process.send?.(db.prepare('SELECT count(*) FROM submissions').pluck().get());
+process.once('message', () => {
+  db.exec('COMMIT');
+  process.send?.('ended');
+});
