@@ -27,7 +27,7 @@ import { EventLog } from './events/event-log.ts';
 import { EventRoutes } from './events/event-routes.ts';
 import { Outbox } from './events/outbox.ts';
 import { CommittedChanges, LedgerDatabase } from './file/ledger-database.ts';
-import { type OpenOptions, openDatabase, probe } from './file/open.ts';
+import { closingOnError, type OpenOptions, openDatabase, probe } from './file/open.ts';
 import { type DeferredSync, LogSync } from './file/sync/log-sync.ts';
 import { Erasure } from './maintenance/erasure.ts';
 import { claimPrimary } from './maintenance/primary.ts';
@@ -266,15 +266,5 @@ export class Ledger implements WatcherLedger {
 
   probe(now: number): void {
     this.#db.transaction(() => probe(this.#db.connection, now));
-  }
-}
-
-/** Returns the result of `work`. Calls `close` if it throws. */
-function closingOnError<T>(close: () => void, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    close();
-    throw error;
   }
 }

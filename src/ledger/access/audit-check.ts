@@ -1,8 +1,7 @@
-import Database from 'better-sqlite3';
 import type { Actor } from '../../domain/audit/actions.ts';
 import { guarded, LedgerError } from '../file/errors.ts';
 import { LedgerDatabase } from '../file/ledger-database.ts';
-import { existingLedgerPath, openSnapshot, repairLog } from '../file/open.ts';
+import { connectBeside, existingLedgerPath, openSnapshot, repairLog } from '../file/open.ts';
 import { assertCurrentLedger, assertLedger, schemaOf } from '../file/schema.ts';
 import { type AuditedAction, AuditTrail, SELECT_ENTRY } from './audit.ts';
 import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts';
@@ -22,9 +21,6 @@ export async function checkAudit(file: string, expectedHead?: string): Promise<C
   }
 }
 
-/** How long a command waits for a transaction of the server, in milliseconds. */
-const BUSY_MS = 5_000;
-
 /**
  * Stores an entry for a command that only reads. Returns false and changes nothing if the ledger cannot be written, or has an
  * earlier schema, as a replaced ledger may have. Throws LedgerError for other problems.
@@ -33,13 +29,12 @@ export function appendBeside(file: string, actor: Actor, at: number, entry: Audi
   try {
     return guarded(file, () => {
       const path = existingLedgerPath(file);
-      repairLog(path);
-      const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
+      repairLog(path, file);
+      const db = connectBeside(path);
       try {
         assertLedger(db, file);
         const { found, needed } = schemaOf(db);
         if (found !== needed) return false;
-        db.pragma('synchronous = FULL');
         new AuditTrail(new LedgerDatabase(db, file)).append(actor, at, entry);
         return true;
       } finally {

@@ -1,4 +1,3 @@
-import Database from 'better-sqlite3';
 import { LedgerUnavailableError } from '../../watch/ports.ts';
 
 export type LedgerProblem =
@@ -64,7 +63,7 @@ function problemOf(error: unknown): Exclude<LedgerProblem, 'foreign'> | undefine
   if (['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EEXIST', 'EISDIR'].includes(code)) return 'read_only';
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') return 'corrupt';
   if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) return 'locked';
-  if (code === 'EIO' || (error instanceof Database.SqliteError && code.startsWith('SQLITE_IOERR'))) return 'io';
+  if (code === 'EIO' || code.startsWith('SQLITE_IOERR')) return 'io';
   return undefined;
 }
 

@@ -92,7 +92,7 @@ export class LedgerDatabase {
     return this.#sync?.copyLog() ?? 'copied';
   }
 
-  /** Copies the log to the file at once, and begins or truncates it. Returns false if another connection prevents that. */
+  /** Copies the log to the file at once. Then the next commit begins it again (RESTART), or it is truncated. Returns false if another connection prevents that. */
   checkpoint(mode: 'RESTART' | 'TRUNCATE'): boolean {
     return guarded(this.file, () => {
       try {

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import { damaged, guarded, LedgerError } from './errors.ts';
+import { damaged, guarded, LedgerError, sqliteCodeOf } from './errors.ts';
 import { syncWithFolder } from './files.ts';
 import { LedgerDatabase } from './ledger-database.ts';
 import { createPrivateFile, refuseForeignOwner, refuseLinkedSideFiles, tightenPermissions } from './permissions.ts';
@@ -42,12 +42,14 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
       // The file holds signing secrets. SQLite creates its side files with the same permissions.
       createPrivateFile(path);
       const db = new Database(path);
-      try {
-        prepare(db, options);
-      } catch (error) {
-        closeUnchanged(db);
-        throw error;
-      }
+      closingOnError(
+        () => closeUnchanged(db),
+        () => check(db, file),
+      );
+      closingOnError(
+        () => db.close(),
+        () => prepare(db, options),
+      );
       return {
         db,
         tightened,
@@ -68,7 +70,7 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
  * Closes a connection, and leaves its log as it is. The last connection of a file copies the log to it and deletes the log, so the one that is
  * closed last here cannot write.
  */
-function closeUnchanged(db: Database.Database): void {
+export function closeUnchanged(db: Database.Database): void {
   if ((statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) {
     db.close();
     return;
@@ -113,18 +115,27 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: 
   const { file } = options;
   return guarded(file, () => {
     const path = existingLedgerPath(file);
-    repairLog(path);
+    repairLog(path, file);
     if (!isMigrated(path, file)) migrateOffline(options);
-    const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
-    db.pragma('synchronous = FULL');
+    const db = connectBeside(path);
     db.pragma('foreign_keys = ON');
     db.pragma(OVERWRITE);
     return { database: new LedgerDatabase(db, file), close: () => db.close() };
   });
 }
 
+/** Opens a connection that syncs its commits. `repairLog` must be called before. */
+export function connectBeside(path: string): Database.Database {
+  const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
+  db.pragma('synchronous = FULL');
+  // A server copies the log itself, and must notice each failed sync of that.
+  if (isServed(path)) db.pragma('wal_autocheckpoint = 0');
+  return db;
+}
+
 /**
- * Opens a ledger for a command that reads it as of one moment, with or without a running server. What it reads is on the disk.
+ * Opens a ledger for a command that reads it as of one moment, with or without a running server. What it reads is on the disk, unless a failed
+ * sync has ended the server.
  * Throws LedgerError.
  */
 export function openSnapshot(file: string): Database.Database {
@@ -143,27 +154,28 @@ export function openSnapshot(file: string): Database.Database {
 }
 
 /**
- * Writes the log of a server that has been killed, or that a failed sync has ended, again (see rewriteLog). Must be called before another
- * connection than that of a server is opened for writing: its close copies the log to the file. Does nothing while a server uses the
- * ledger.
+ * Writes a log again that a server has left, which was killed or ended by a failed sync (see rewriteLog). Must be called before a command opens
+ * the ledger for writing, because the close of its connection copies the log to the file. Does nothing while a server uses the ledger.
  */
-export function repairLog(path: string): void {
-  if (!existsSync(`${path}-wal`) || !existsSync(`${path}.lock`)) return;
-  let lock: Database.Database;
+export function repairLog(path: string, file: string): void {
+  if (!existsSync(`${path}-wal`) || isServed(path)) return;
+  const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
   try {
-    lock = lockFile(path);
-  } catch {
-    return;
-  }
-  try {
-    const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
-    try {
-      rewriteLog(db);
-    } finally {
-      closeUnchanged(db);
-    }
+    assertOwnSchema(db, file);
+    rewriteLog(db);
   } finally {
-    lock.close();
+    closeUnchanged(db);
+  }
+}
+
+/** Whether a server, or a restore, uses the ledger. Another user's ledger counts as used. */
+function isServed(path: string): boolean {
+  try {
+    installationOf(path);
+    return false;
+  } catch (error) {
+    if (/^SQLITE_(?:BUSY|CANTOPEN|READONLY)/.test(sqliteCodeOf(error))) return true;
+    throw error;
   }
 }
 
@@ -174,7 +186,7 @@ function isMigrated(path: string, file: string): boolean {
     const { found, needed } = schemaOf(db);
     return found === needed;
   } finally {
-    db.close();
+    closeUnchanged(db);
   }
 }
 
@@ -194,7 +206,12 @@ export function createFolder(path: string): void {
   if (first === undefined) return;
   // A loss of power must not remove a new folder, and the ledger with it.
   for (let folder = dirname(path); ; folder = dirname(folder)) {
-    syncWithFolder(folder);
+    try {
+      syncWithFolder(folder);
+    } catch (error) {
+      // The parent may be unreadable for this user, and some file systems cannot sync folders.
+      if (!['EACCES', 'EINVAL'].includes(sqliteCodeOf(error))) throw error;
+    }
     if (folder === first) return;
   }
 }
@@ -246,13 +263,26 @@ export function installationOf(path: string): string | undefined {
   }
 }
 
-function prepare(db: Database.Database, { file, now, maxPages }: OpenOptions): void {
+/** Returns the result of `work`. Calls `close` if it throws. */
+export function closingOnError<T>(close: () => void, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+function check(db: Database.Database, file: string): void {
   assertOwnSchema(db, file);
   // Before the first checkpoint: it would copy frames of the log that no sync has stored. It changes nothing but what a failed sync lost.
   rewriteLog(db);
   // Nothing else may be written before this check.
   const verdict = db.pragma('quick_check(1)', { simple: true });
   if (verdict !== 'ok') throw damaged(file, String(verdict));
+}
+
+function prepare(db: Database.Database, { now, maxPages }: OpenOptions): void {
   // Allows free pages to be returned to the file system. Can only be set before the first table exists.
   if (db.pragma('page_count', { simple: true }) === 0) db.pragma('auto_vacuum = INCREMENTAL');
   db.pragma('journal_mode = WAL');

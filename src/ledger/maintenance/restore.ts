@@ -4,7 +4,7 @@ import { RECORD_MISSING_EVENTS } from '../events/event-log.ts';
 import { verifyLedger } from '../file/check.ts';
 import { guarded, LedgerError, toLedgerError } from '../file/errors.ts';
 import { copyToPrivateFile, isSqliteFile, syncWithFolder } from '../file/files.ts';
-import { createFolder, lockFile, realPath } from '../file/open.ts';
+import { closeUnchanged, createFolder, lockFile, realPath } from '../file/open.ts';
 import { refuseLinkedSideFiles } from '../file/permissions.ts';
 import { isDawatchDatabase } from '../file/schema.ts';
 import { openStaging, type Staging } from '../file/staging.ts';
@@ -77,9 +77,8 @@ function closeReplaced(path: string, { file, now }: { file: string; now: number 
   if (!existsSync(path)) return unreadable;
   // SQLite would delete the log of a file that it cannot read, which a repair may need.
   if (!isSqliteFile(path)) return unreadable;
-  let db: Database.Database | undefined;
+  const db = guarded(file, () => new Database(path, { timeout: 0 }));
   try {
-    db = new Database(path, { timeout: 0 });
     if (!isDawatchDatabase(db))
       throw new LedgerError('foreign', `${file} is a database of another program; it was left unchanged`);
     rewriteLog(db);
@@ -89,13 +88,14 @@ function closeReplaced(path: string, { file, now }: { file: string; now: number 
         'locked',
         `${file} is being read by a backup, an export or another program: end that first`,
       );
-    return { newestEvent: Number(db.prepare(NEWEST_EVENT).pluck().get() ?? 0) };
+    const newestEvent = Number(db.prepare(NEWEST_EVENT).pluck().get() ?? 0);
+    db.close();
+    return { newestEvent };
   } catch (error) {
+    closeUnchanged(db);
     const known = toLedgerError(file, error);
     if (known instanceof LedgerError && known.problem === 'corrupt') return unreadable;
     throw known;
-  } finally {
-    db?.close();
   }
 }
 

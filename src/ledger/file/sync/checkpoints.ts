@@ -11,8 +11,9 @@ const PAGES = 1_000;
  * size at which the maintenance shortens the log (maintenance/space.ts).
  */
 const MAX_LOG_PAGES = 12_288;
-/** Largest number of pages that are copied on the event loop. */
+/** Largest number of pages that are copied on the event loop, unless the log has this size: with a slow disk under permanent load, it would grow without end. */
 const MAX_PAGES_AT_ONCE = 4_000;
+const URGENT_LOG_PAGES = 4 * MAX_LOG_PAGES;
 /** Pause after a checkpoint that failed, or that a reader prevented from copying the whole log. */
 const RETRY_MS = 1_000;
 
@@ -91,10 +92,11 @@ export class Checkpoints {
     // Much may have been written while a long log was copied. The thread copies that, too, as long as each round leaves less.
     else if (left >= PAGES && left < copied / 2) this.runIfNeeded();
     // After a checkpoint of the whole log, SQLite writes the next commit to its beginning.
-    else if (log >= MAX_LOG_PAGES && left < MAX_PAGES_AT_ONCE) this.#db.pragma('wal_checkpoint(PASSIVE)');
+    else if (log >= (left < MAX_PAGES_AT_ONCE ? MAX_LOG_PAGES : URGENT_LOG_PAGES))
+      this.#db.pragma('wal_checkpoint(PASSIVE)');
   }
 
-  /** Runs work of a checkpoint. Every error but a failed sync, such as a full disk or a read in progress, only defers the checkpoint. */
+  /** Runs work of a checkpoint. A failed sync ends the process. Any other error, such as a full disk or a read in progress, only defers the checkpoint. */
   #orLater(work: () => void): void {
     try {
       if (this.#db.open) work();

@@ -1,5 +1,6 @@
 import { closeSync, existsSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
-import type Database from 'better-sqlite3';
+import Database from 'better-sqlite3';
+import { damaged } from '../errors.ts';
 
 const CHUNK_BYTES = 1024 * 1024;
 const LOG_HEADER_BYTES = 32;
@@ -8,29 +9,32 @@ const FRAME_HEADER_BYTES = 24;
 /**
  * Writes the bytes of the write-ahead log again in their places, and what was copied from it to the ledger, and syncs both. After a failed
  * sync, Linux marks pages as clean that it could not write: their content is only in the cache, and without a new write no sync would
- * store it. Other connections may read meanwhile.
+ * store it. Other connections may read meanwhile. No connection can append to the log, restart it or truncate it, because each of these
+ * needs the lock for writes.
  */
 export function rewriteLog(db: Database.Database): void {
   const log = `${db.name}-wal`;
   if (!existsSync(log)) return;
-  // Other connections commit only for the moment of a command.
-  while (!withLogLocked(db, (state) => rewrite(db, log, state)));
-}
-
-function rewrite(db: Database.Database, log: string, state: LogState): true {
-  withFile(log, 'r+', (fd) => {
-    const { size } = fstatSync(fd);
-    const chunk = Buffer.alloc(Math.min(size, CHUNK_BYTES));
-    for (let at = 0; at < size; ) {
-      const bytes = readSync(fd, chunk, 0, Math.min(chunk.length, size - at), at);
-      if (bytes === 0) throw new Error(`${log} was truncated by another program`);
-      writeAll(fd, chunk.subarray(0, bytes), at);
-      at += bytes;
-    }
-    fdatasyncSync(fd);
-    if (state.checkpointed > 0) copyAgain(db, fd, state);
-  });
-  return true;
+  // A connection that writes cannot read the state of the log.
+  const other = new Database(db.name);
+  try {
+    withWriteLock(db, () =>
+      withFile(log, 'r+', (fd) => {
+        const { size } = fstatSync(fd);
+        const chunk = Buffer.alloc(Math.min(size, CHUNK_BYTES));
+        for (let at = 0; at < size; ) {
+          const bytes = readSync(fd, chunk, 0, Math.min(chunk.length, size - at), at);
+          if (bytes === 0) throw new Error(`${log} was truncated by another program`);
+          writeAll(fd, chunk.subarray(0, bytes), at);
+          at += bytes;
+        }
+        fdatasyncSync(fd);
+        copyAgain(db, fd, logState(other));
+      }),
+    );
+  } finally {
+    other.close();
+  }
 }
 
 /**
@@ -38,20 +42,30 @@ function rewrite(db: Database.Database, log: string, state: LogState): true {
  * only if no other process has kept it open. Another process may copy other pages meanwhile.
  */
 function copyAgain(db: Database.Database, log: number, state: LogState): void {
+  if (state.checkpointed <= 0) return;
   const pageBytes = Number(db.pragma('page_size', { simple: true }));
   const pages = Number(db.pragma('page_count', { simple: true }));
   const frame = Buffer.alloc(FRAME_HEADER_BYTES + pageBytes);
-  const readFrame = (index: number, bytes: number) =>
-    readSync(log, frame, 0, bytes, LOG_HEADER_BYTES + index * frame.length) === bytes;
+  const header = Buffer.alloc(LOG_HEADER_BYTES);
+  readSync(log, header, 0, header.length, 0);
+  const readFrame = (index: number, bytes: number) => {
+    const isRead = readSync(log, frame, 0, bytes, LOG_HEADER_BYTES + index * frame.length) === bytes;
+    // The salts tell the frames of this log from those of the one before it.
+    if (!isRead || frame.compare(header, 16, 24, 8, 16) !== 0) throw damaged(db.name, 'a part of its log is missing');
+  };
   /** The newest frame of each page. */
   const newest = new Map<number, number>();
-  for (let index = 0; index < state.log; index++)
-    if (readFrame(index, FRAME_HEADER_BYTES)) newest.set(frame.readUInt32BE(0), index);
+  for (let index = 0; index < state.log; index++) {
+    readFrame(index, FRAME_HEADER_BYTES);
+    newest.set(frame.readUInt32BE(0), index);
+  }
   // Never closed: closing any descriptor of a file releases all locks of the process on it, also those of SQLite.
   const ledger = openSync(db.name, 'r+');
-  for (const [page, index] of newest)
-    if (index < state.checkpointed && page <= pages && readFrame(index, frame.length))
-      writeAll(ledger, frame.subarray(FRAME_HEADER_BYTES), (page - 1) * pageBytes);
+  for (const [page, index] of newest) {
+    if (index >= state.checkpointed || page > pages) continue;
+    readFrame(index, frame.length);
+    writeAll(ledger, frame.subarray(FRAME_HEADER_BYTES), (page - 1) * pageBytes);
+  }
   fdatasyncSync(ledger);
 }
 
@@ -59,24 +73,12 @@ function writeAll(fd: number, bytes: Buffer, at: number): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done, at + done);
 }
 
-/** `log`: frames in the write-ahead log. `checkpointed`: how many of them were copied to the ledger. -1: there is no log. */
+/** `log`: frames in the write-ahead log. `checkpointed`: how many of them were copied to the ledger. -1: the file has no such log. */
 type LogState = { log: number; checkpointed: number };
 
-/**
- * Runs `work` while no other connection can write, and so not append to the log, restart it or truncate it. Returns undefined if another one
- * committed after the state of the log was read. Throws if another one is writing.
- */
-function withLogLocked<T>(db: Database.Database, work: (state: LogState) => T): T | undefined {
-  const version = () => db.pragma('data_version', { simple: true });
-  const before = version();
-  // Not possible within a transaction.
+function logState(db: Database.Database): LogState {
   const [state] = db.pragma('wal_checkpoint(NOOP)') as LogState[];
-  db.exec('BEGIN IMMEDIATE');
-  try {
-    return state && version() === before ? work(state) : undefined;
-  } finally {
-    db.exec('ROLLBACK');
-  }
+  return state ?? { log: -1, checkpointed: -1 };
 }
 
 /**
@@ -96,16 +98,29 @@ export function syncLog(db: Database.Database): void {
  * would replace newer content. A frame of the restarted log proves that SQLite has written its new header and synced it.
  */
 export function cutLog(db: Database.Database, { toBytes, stepBytes }: { toBytes: number; stepBytes: number }): boolean {
+  const version = () => db.pragma('data_version', { simple: true });
+  const before = version();
+  const { log: frames } = logState(db);
   const frameBytes = FRAME_HEADER_BYTES + Number(db.pragma('page_size', { simple: true }));
-  const isCut = withLogLocked(db, ({ log: frames }) => {
-    if (frames < 1 || LOG_HEADER_BYTES + frames * frameBytes > toBytes) return false;
+  if (frames < 1 || LOG_HEADER_BYTES + frames * frameBytes > toBytes) return false;
+  return withWriteLock(db, () => {
+    // Otherwise another connection has committed since its length was read.
+    if (version() !== before) return false;
     withFile(`${db.name}-wal`, 'r+', (fd) => {
       const { size } = fstatSync(fd);
       if (size > toBytes) ftruncateSync(fd, Math.max(toBytes, size - stepBytes));
     });
     return true;
   });
-  return isCut === true;
+}
+
+function withWriteLock<T>(db: Database.Database, work: () => T): T {
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    return work();
+  } finally {
+    db.exec('ROLLBACK');
+  }
 }
 
 function withFile(path: string, flags: string, work: (fd: number) => void): void {
