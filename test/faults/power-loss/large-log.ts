@@ -12,7 +12,7 @@ const MIB = 1024 * 1024;
 export const KEPT_BYTES = 64 * MIB;
 /** Several steps above it. */
 const GROWN_BYTES = 112 * MIB;
-const METADATA = { note: 'x'.repeat(1_000) };
+const METADATA = { note: 'x'.repeat(4_000) };
 
 /** Runs a server whose log a reader keeps until it is large, and records how the server shortens it while clients track submissions. */
 export async function recordLargeLog(): Promise<Recording> {
@@ -38,7 +38,7 @@ export async function recordLargeLog(): Promise<Recording> {
   try {
     reader.exec('BEGIN');
     reader.prepare('SELECT count(*) FROM submissions').get();
-    while (logBytes() < GROWN_BYTES) await track(1_000);
+    while (logBytes() < GROWN_BYTES) await track(500);
   } finally {
     reader.close();
   }
