@@ -1,9 +1,10 @@
-import { accessSync, constants, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { damaged, guarded, LedgerError, sqliteCodeOf } from './errors.ts';
 import { syncWithFolder } from './files.ts';
 import { LedgerDatabase } from './ledger-database.ts';
+import { INSTALLATION, isServed, lockFile } from './lock.ts';
 import { createPrivateFile, refuseForeignOwner, refuseLinkedSideFiles, tightenPermissions } from './permissions.ts';
 import { assertOwnSchema, migrate, schemaOf } from './schema.ts';
 import { rewriteLog, syncLog } from './sync/log-file.ts';
@@ -168,17 +169,6 @@ export function repairLog(path: string, file: string): void {
   }
 }
 
-/** Whether a server, or a restore, uses the ledger. Another user's ledger counts as used. */
-function isServed(path: string): boolean {
-  try {
-    installationOf(path);
-    return false;
-  } catch (error) {
-    if (/^SQLITE_(?:BUSY|CANTOPEN|READONLY)/.test(sqliteCodeOf(error))) return true;
-    throw error;
-  }
-}
-
 function isMigrated(path: string, file: string): boolean {
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
   try {
@@ -223,44 +213,6 @@ export function createFolder(path: string): void {
 export function realPath(file: string): string {
   const path = resolve(file.trim());
   return existsSync(path) ? realpathSync(path) : path;
-}
-
-const INSTALLATION = 'SELECT id FROM installation';
-
-/**
- * Locks a ledger by a transaction on a file beside it. The operating system releases the lock when the process ends. A new lock
- * file gets a random id.
- */
-export function lockFile(path: string): Database.Database {
-  const file = `${path}.lock`;
-  createPrivateFile(file);
-  const lock = new Database(file, { timeout: 0 });
-  try {
-    // SQLite silently takes no lock on a read-only file.
-    accessSync(file, constants.W_OK);
-    lock.exec('CREATE TABLE IF NOT EXISTS installation AS SELECT lower(hex(randomblob(16))) AS id');
-    lock.exec('BEGIN EXCLUSIVE');
-    return lock;
-  } catch (error) {
-    lock.close();
-    throw error;
-  }
-}
-
-/**
- * Returns the id in the lock file of a ledger; undefined if no server has opened the ledger in this place. Throws the errors of
- * SQLite: SQLITE_BUSY if a server has the ledger.
- */
-export function installationOf(path: string): string | undefined {
-  if (!existsSync(`${path}.lock`)) return undefined;
-  // Not read-only: then SQLite could not roll back the journal of a process that was killed while it wrote the id.
-  const lock = new Database(`${path}.lock`, { timeout: 0 });
-  try {
-    const hasId = lock.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'installation'").pluck().get() === 1;
-    return hasId ? (lock.prepare(INSTALLATION).pluck().get() as string) : undefined;
-  } finally {
-    lock.close();
-  }
 }
 
 /** Returns the result of `work`. Calls `close` if it throws. */

@@ -2,7 +2,7 @@ import { existsSync, linkSync, lstatSync, mkdtempSync, readdirSync, renameSync, 
 import { basename, dirname, join } from 'node:path';
 import { LedgerError, sqliteCodeOf } from './errors.ts';
 import { syncWithFolder } from './files.ts';
-import { lockFile } from './open.ts';
+import { lockFile } from './lock.ts';
 
 const OPEN_TO_OTHERS = 0o022;
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];

@@ -2,7 +2,8 @@ import { existsSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { guarded, LedgerError } from '../file/errors.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
-import { installationOf, realPath } from '../file/open.ts';
+import { installationOf } from '../file/lock.ts';
+import { realPath } from '../file/open.ts';
 import { createPrivateFile } from '../file/permissions.ts';
 import { continueCopy } from './restore.ts';
 
