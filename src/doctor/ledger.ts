@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { checkIntegrity } from '../ledger/file/integrity.ts';
 import type { LedgerInspection } from '../ledger/maintenance/inspect.ts';
+import { checkIntegrity } from '../ledger/maintenance/integrity.ts';
 import { nearestFolder } from './disk.ts';
 import { type Finding, ok, problem, reported, warning } from './finding.ts';
 import { settingName } from './settings.ts';

@@ -2,7 +2,7 @@
 import { fdatasyncSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
 import Database from 'better-sqlite3';
-import type { Outcome } from './checkpoints.ts';
+import type { CheckpointResult } from './checkpoints.ts';
 import { type FailedSync, isFailedSync, toFailedSync } from './failed-sync.ts';
 
 type Request = { id: number; file: string; descriptor: number };
@@ -12,7 +12,7 @@ parentPort?.on('message', ({ id, file, descriptor }: Request) => {
 });
 
 /** `descriptor`: of the ledger; open for as long as the process may have written to it, so that its syncs report every failed write. */
-function run(file: string, descriptor: number): Outcome {
+function run(file: string, descriptor: number): CheckpointResult {
   // After a complete checkpoint, the next commit may replace the log. What was copied before must be on the disk by then.
   const failedBefore = sync(descriptor);
   if (failedBefore) return { failedSync: failedBefore };

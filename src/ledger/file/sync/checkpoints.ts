@@ -108,14 +108,14 @@ export class Checkpoints {
 }
 
 /** `error`: undefined after a successful checkpoint. `failedSync`: set if a file could not be synced. */
-export type Outcome = { error?: string; failedSync?: FailedSync | undefined };
+export type CheckpointResult = { error?: string; failedSync?: FailedSync | undefined };
 
 let thread: Worker | undefined;
 let newestId = 0;
-const waiting = new Map<number, (outcome: Outcome) => void>();
+const waiting = new Map<number, (result: CheckpointResult) => void>();
 
 /** Runs a checkpoint in the thread that all ledgers of the process share. The thread starts at the first checkpoint and does not keep the process running. */
-function checkpointInThread(file: string, descriptor: number, onEnd: (outcome: Outcome) => void): void {
+function checkpointInThread(file: string, descriptor: number, onEnd: (result: CheckpointResult) => void): void {
   thread ??= startThread();
   newestId += 1;
   waiting.set(newestId, onEnd);
@@ -126,10 +126,10 @@ function startThread(): Worker {
   // Without the cache, the thread of a checkout loads the type stripper, which takes 16 MB.
   const { NODE_COMPILE_CACHE = '' } = process.env;
   const started = new Worker(THREAD, { env: { NODE_COMPILE_CACHE }, execArgv: [] });
-  started.on('message', ({ id, ...outcome }: Outcome & { id: number }) => {
+  started.on('message', ({ id, ...result }: CheckpointResult & { id: number }) => {
     const onEnd = waiting.get(id);
     waiting.delete(id);
-    onEnd?.(outcome);
+    onEnd?.(result);
   });
   // The event `exit`, which follows, reports the failure.
   started.on('error', () => undefined);

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { realPath } from './open.ts';
+import { realPath } from '../file/open.ts';
 
 export type Integrity =
   | { kind: 'sound' }
