@@ -3,6 +3,9 @@ import Database from 'better-sqlite3';
 import { sqliteCodeOf } from './errors.ts';
 import { createPrivateFile } from './permissions.ts';
 
+/** Commands read the file for a moment, which must not keep a server from starting. */
+const READ_MS = 250;
+
 /** Reads the random id of a lock file. */
 export const INSTALLATION = 'SELECT id FROM installation';
 
@@ -13,7 +16,7 @@ export const INSTALLATION = 'SELECT id FROM installation';
 export function lockFile(path: string): Database.Database {
   const file = `${path}.lock`;
   createPrivateFile(file);
-  const lock = new Database(file, { timeout: 0 });
+  const lock = new Database(file, { timeout: READ_MS });
   try {
     // SQLite silently takes no lock on a read-only file.
     accessSync(file, constants.W_OK);

@@ -129,8 +129,6 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: 
 export function connectBeside(path: string): Database.Database {
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
   db.pragma('synchronous = FULL');
-  // A server copies the log itself, and must notice each failed sync of that.
-  if (isServed(path)) db.pragma('wal_autocheckpoint = 0');
   return db;
 }
 

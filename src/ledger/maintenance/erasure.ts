@@ -34,9 +34,9 @@ export type ErasureResult = {
   logTruncated: boolean;
 };
 
-/** Rows of one transaction, which takes some milliseconds. */
 /** Permanent writes may leave something to copy each time. */
 const COPY_WITHIN_MS = 5_000;
+/** Rows of one transaction, which takes some milliseconds. */
 const ROWS_PER_STEP = 500;
 const PAGES_PER_STEP = 100;
 /** The value of `PRAGMA secure_delete` for FAST, which cannot be set by its number. */
