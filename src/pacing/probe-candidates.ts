@@ -11,7 +11,7 @@ const MAX_CANDIDATES = 100;
  * submission that the upstream returns is enough to end the outage.
  */
 export class ProbeCandidates {
-  // Arrays, because V8 keeps the old tables of a set that changes with each submission: 20 MB after a start with a million.
+  // Arrays, because V8 keeps the old tables of a set that changes with each submission (row `million`).
   /** The next one is the first. */
   readonly #returned: Entry[] = [];
   /** The next one is the last. */

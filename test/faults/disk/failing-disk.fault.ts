@@ -11,32 +11,25 @@ const BATCH = 20;
 const SERVER_EXIT = 5;
 
 describe.skipIf(isCompilerMissing())('a disk that fails loses nothing that was acknowledged', () => {
-  test('a failed sync, once: the server exits, acknowledges nothing of it, and works again after a restart', async () => {
-    const { world, disk, start } = await prepareFailing('failed sync');
-    await start();
-    await world.track(200);
-    disk.set({ syncFailures: 1 });
-    const unacknowledged = await trackUntilGone(world);
-    expect(disk.failedSyncs()).toBe(1);
-    await expectOneLine(world);
-    await start();
-    await trackAgain(world, unacknowledged);
-    await world.track(BATCH);
-    await world.expectSurvived();
-  });
-
-  test('a failed sync of a checkpoint: the server exits, and works again after a restart', async () => {
-    const { world, disk, start } = await prepareFailing('failed sync of a checkpoint');
-    await start();
-    await world.track(200);
-    disk.set({ databaseSyncFailures: 1 });
-    const unacknowledged = await trackUntilGone(world);
-    expect(disk.failedSyncs()).toBe(1);
-    await expectOneLine(world);
-    await start();
-    await trackAgain(world, unacknowledged);
-    await world.expectSurvived();
-  });
+  test.each([
+    ['of the log', { syncFailures: 1 }],
+    ['of a checkpoint', { databaseSyncFailures: 1 }],
+  ])(
+    'a failed sync %s: the server exits, acknowledges nothing of it, and works again after a restart',
+    async (what, faults) => {
+      const { world, disk, start } = await prepareFailing(`failed sync ${what}`);
+      await start();
+      await world.track(200);
+      disk.set(faults);
+      const unacknowledged = await trackUntilGone(world);
+      expect(disk.failedSyncs()).toBe(1);
+      await expectOneLine(world);
+      await start();
+      await trackAgain(world, unacknowledged);
+      await world.track(BATCH);
+      await world.expectSurvived();
+    },
+  );
 
   test('failed syncs without end: the server does not start until the disk is replaced', async () => {
     const { world, disk, start } = await prepareFailing('failed syncs');

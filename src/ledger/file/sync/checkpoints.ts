@@ -123,7 +123,7 @@ function checkpointInThread(file: string, descriptor: number, onEnd: (result: Ch
 }
 
 function startThread(): Worker {
-  // Without the cache, the thread of a checkout loads the type stripper, which takes 16 MB.
+  // Without the cache, the thread of a checkout loads the type stripper (row `million`).
   const { NODE_COMPILE_CACHE = '' } = process.env;
   const started = new Worker(THREAD, { env: { NODE_COMPILE_CACHE }, execArgv: [] });
   started.on('message', ({ id, ...result }: CheckpointResult & { id: number }) => {
