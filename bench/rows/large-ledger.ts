@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,7 +8,7 @@ import type { SubmissionFilter } from '../../src/client/index.ts';
 import type { Metric, Round, Row } from '../row.ts';
 import { fillLargeLedger } from '../support/large-ledger/fill.ts';
 import { type Blocks, longestBlock } from '../support/large-ledger/longest-block.ts';
-import { type BenchServer, costsOf, startProgram, startServer, temporaryFolder } from '../support/processes.ts';
+import { type BenchServer, largestMibOf, startProgram, startServer, temporaryFolder } from '../support/processes.ts';
 
 const SUBMISSIONS = Number(process.env.BENCH_LARGE_LEDGER ?? 5_000_000);
 const PRUNED = SUBMISSIONS / 5;
@@ -36,6 +37,7 @@ const OPERATIONS = {
   start: 'the first 20 s after a start',
   list: `lists, ${PAGES} pages of each`,
   search: 'searches and counts',
+  cold: 'the same lists, searches and counts while nothing of the ledger is in memory',
   overview: 'the overview',
   metrics: '/metrics',
   backup: '`dawatch backup` beside the server, and the minute after it',
@@ -57,12 +59,19 @@ export const row: Row = {
       context: ({ gib = 0 }) => `the server reads all ${gib.toFixed(1)} GiB`,
     },
     {
-      what: 'the largest memory of the process in all of it',
+      what: 'the largest memory of the server at any moment of it',
       beside: '–',
       target: { max: 400 },
       unit: 'MiB',
       value: ({ mib = 0 }) => mib,
       context: () => '',
+    },
+    {
+      what: '`dawatch vacuum` after it, with a stopped server',
+      beside: '–',
+      unit: 's',
+      value: ({ vacuumS = 0 }) => vacuumS,
+      context: ({ vacuumMib = 0 }) => `${vacuumMib.toFixed(0)} MiB`,
     },
     {
       what: 'bytes of the ledger per submission',
@@ -92,8 +101,10 @@ export const row: Row = {
         const pruning = await start({ retention: { submissions_max: SUBMISSIONS - PRUNED } });
         const pruned = await measurePruning(pruning, file);
         await pruning.stop();
+        const afterwards = gibOf(file);
+        const vacuum = await measureVacuum(folder.path);
         const mib = Math.max(measured.mib ?? 0, pruned.mib ?? 0);
-        return { ...measured, ...pruned, ...sizes, mib, readyS: server.readyMs / 1_000, afterwards: gibOf(file) };
+        return { ...measured, ...pruned, ...vacuum, ...sizes, mib, readyS: server.readyMs / 1_000, afterwards };
       },
       async close() {
         await upstream.stop();
@@ -105,19 +116,22 @@ export const row: Row = {
 
 function blockOf(operation: Operation): Metric {
   return {
-    what: `longest response of /livez: ${OPERATIONS[operation]}`,
+    what: `longest block of the event loop: ${OPERATIONS[operation]}`,
     beside: '–',
     target: { max: 50 },
     unit: 'ms',
-    value: (round) => round[`${operation}LivezMs`] ?? 0,
+    value: (round) => round[`${operation}BlockedMs`] ?? 0,
     context(medians) {
-      const [tookS = 0, loopMs = 0, stolenMs = 0] = ['TookS', 'LoopMs', 'StolenMs'].map(
-        (name) => medians[operation + name],
-      );
-      const stolen = stolenMs > 0 ? `; of the response, other virtual machines had the cores for ${stolenMs} ms` : '';
-      return `${tookS.toFixed(0)} s; longest delay of a timer ${loopMs.toFixed(0)} ms${stolen}`;
+      const of = (name: keyof Blocks) => medians[operation + capitalized(name)] ?? 0;
+      const stolen = of('stolenMs') > 0 ? ` and other virtual machines had the cores for ${of('stolenMs')} ms` : '';
+      const livez = `longest response of /livez ${of('livezMs').toFixed(0)} ms, of which the server waited ${of('waitedMs').toFixed(0)} ms for a core${stolen}`;
+      return `${of('tookS').toFixed(0)} s; ${livez}; longest delay of a timer ${of('loopMs').toFixed(0)} ms`;
     },
   };
+}
+
+function capitalized(name: string): string {
+  return name.slice(0, 1).toUpperCase() + name.slice(1);
 }
 
 async function measureRunning(server: BenchServer, folder: string): Promise<Round> {
@@ -129,15 +143,19 @@ async function measureRunning(server: BenchServer, folder: string): Promise<Roun
     await sleep(MAINTENANCE_MS);
   };
   await measure('start', () => sleep(20_000));
-  await measure('list', async () => {
+  const list = async () => {
     for (const filter of [{}, ...SEARCHES.slice(0, 2)]) await readPages(server, filter);
-  });
-  await measure('search', async () => {
+  };
+  const search = async () => {
     for (const filter of SEARCHES) {
       await readPages(server, filter);
       await countFirst(server, filter);
     }
-  });
+  };
+  await measure('list', list);
+  await measure('search', search);
+  dropFromMemory(join(folder, 'ledger.db'));
+  await measure('cold', () => list().then(search));
   await measure('overview', () => repeat(50, () => client.overview()));
   await measure('metrics', () => repeat(10, () => sleep(1_100).then(() => fetch(`${server.url}/metrics`))));
   const copy = join(folder, 'copy');
@@ -173,12 +191,9 @@ async function endedOf({ client }: BenchServer): Promise<number> {
 function measuring(server: BenchServer) {
   const round: Record<string, number> = { mib: 0 };
   const measure = async (operation: Operation, work: () => Promise<unknown>) => {
-    const { livezMs, loopMs, stolenMs, tookS }: Blocks = await longestBlock(server, work);
-    round[`${operation}LivezMs`] = livezMs;
-    round[`${operation}LoopMs`] = loopMs;
-    round[`${operation}StolenMs`] = stolenMs;
-    round[`${operation}TookS`] = tookS;
-    round.mib = Math.max(round.mib ?? 0, costsOf(server.pid).mib);
+    const { result: _, ...blocks } = await longestBlock(server, work);
+    for (const [name, value] of Object.entries(blocks)) round[operation + capitalized(name)] = value;
+    round.mib = Math.max(round.mib ?? 0, largestMibOf(server.pid));
   };
   return Object.assign(measure, { round });
 }
@@ -215,6 +230,26 @@ async function countFirst({ url, apiKey }: BenchServer, filter: SubmissionFilter
     query.set(name, name === 'metadata' ? JSON.stringify(value) : String(value));
   const response = await fetch(`${url}/v1/submission_count?${query}`, { headers: { 'x-api-key': apiKey } });
   if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+}
+
+/** Removes a file from the memory of the system, as other files do on a machine whose memory is smaller than the ledger. */
+function dropFromMemory(file: string): void {
+  execFileSync('dd', [`if=${file}`, 'iflag=nocache', 'count=0', 'status=none']);
+}
+
+async function measureVacuum(folder: string): Promise<Round> {
+  const from = performance.now();
+  const child = spawn(process.execPath, [MAIN, 'vacuum', '--config', join(folder, 'dawatch.yaml')], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  let vacuumMib = 0;
+  const watch = setInterval(() => {
+    if (child.pid !== undefined && child.exitCode === null) vacuumMib = largestMibOf(child.pid) || vacuumMib;
+  }, 200);
+  const [code] = await once(child, 'exit');
+  clearInterval(watch);
+  if (code !== 0) throw new Error(`dawatch vacuum ended with ${code}`);
+  return { vacuumS: (performance.now() - from) / 1_000, vacuumMib };
 }
 
 async function dawatch(folder: string, ...args: string[]): Promise<void> {

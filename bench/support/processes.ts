@@ -29,6 +29,11 @@ export function costsOf(pid: number): { cpuS: number; mib: number } {
   return { cpuS: (Number(stat[11]) + Number(stat[12])) / 100, mib: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1_024 };
 }
 
+/** Returns the largest memory of a process so far, in MiB. */
+export function largestMibOf(pid: number): number {
+  return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1_024;
+}
+
 export type BenchServer = {
   url: string;
   pid: number;

@@ -90,6 +90,8 @@ export class BullmqEngine implements PollEngine {
     };
     this.#results = new ResultStream({ redis, clock, listener });
     link.onFencingToken(({ sinceMs }) => {
+      // A probe may end while the engine closes.
+      if (this.#isClosed) return;
       this.#results.readFrom(sinceMs);
       // Jobs that failed with the previous Redis do not count against the workers.
       this.#lastResultAt = clock.now();

@@ -30,7 +30,7 @@ export function appendBeside(file: string, actor: Actor, at: number, entry: Audi
     return guarded(file, () => {
       const path = existingLedgerPath(file);
       repairLog(path, file);
-      const db = connectBeside(path);
+      const { db, close } = connectBeside(path);
       try {
         assertLedger(db, file);
         const { found, needed } = schemaOf(db);
@@ -38,7 +38,7 @@ export function appendBeside(file: string, actor: Actor, at: number, entry: Audi
         new AuditTrail(new LedgerDatabase(db, file)).append(actor, at, entry);
         return true;
       } finally {
-        db.close();
+        close();
       }
     });
   } catch (error) {

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { Actor, AuditAction, AuditResult } from '../../domain/audit/actions.ts';
-import { findBounded } from '../file/bounded-search.ts';
+import { findBounded, positionAfter, readFound } from '../file/bounded-search.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
 import { type AuditedPerson, CHAIN_START, entryHash, personDigest, type StoredEntry } from './audit-chain.ts';
@@ -119,8 +119,9 @@ export class AuditTrail {
     const { since = Number.MIN_SAFE_INTEGER, until = Number.MAX_SAFE_INTEGER } = times;
     const parameters = { p0: before, caller, actions: actions ? JSON.stringify(actions) : null, subject, since, until };
     return this.#db.snapshot(() => {
-      const { found, next } = findBounded(this.#db, { ...SEARCH, parameters }, limit);
-      const entries = found.flatMap(({ id }) => this.#db.row<StoredEntry>(BY_SEQ, id) ?? []);
+      const found = findBounded(this.#db, { ...SEARCH, parameters }, limit);
+      const entries = [...readFound(found, (id) => this.#db.row<StoredEntry>(BY_SEQ, id))];
+      const next = positionAfter(found, entries.length);
       return { entries, nextBefore: next === null ? null : Number(next[0]) };
     });
   }

@@ -10,7 +10,7 @@ import type { EventRecord, UnreadableEvent } from '../../domain/notifications/ev
 import type { EventRoutes } from '../events/event-routes.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from '../events/event-rows.ts';
 import type { Outbox } from '../events/outbox.ts';
-import { findBounded, type Position } from '../file/bounded-search.ts';
+import { findBounded, type Position, positionAfter, readFound } from '../file/bounded-search.ts';
 import type { CommittedChanges, LedgerDatabase } from '../file/ledger-database.ts';
 import { AttemptResults } from './attempt-results.ts';
 import { ChannelResults } from './channel-results.ts';
@@ -162,9 +162,9 @@ export class Deliveries {
     next: Position | null;
   } {
     return this.#db.snapshot(() => {
-      const { found, next } = findBounded(this.#db, deliverySearchOf(query, query.after ?? undefined), query.limit);
-      const deliveries = found.flatMap(({ id }) => this.#db.row<Delivery>(BY_ID, id) ?? []);
-      return { deliveries: deliveries.map(toDelivery), next };
+      const found = findBounded(this.#db, deliverySearchOf(query, query.after ?? undefined), query.limit);
+      const deliveries = [...readFound(found, (id) => this.#db.row<Delivery>(BY_ID, id))];
+      return { deliveries: deliveries.map(toDelivery), next: positionAfter(found, deliveries.length) };
     });
   }
 

@@ -1,4 +1,5 @@
 import type { LedgerDatabase } from './ledger-database.ts';
+import { ReadLimit } from './read-limit.ts';
 
 /** The sort keys of a row. The last one is unique. */
 export type Position = readonly (number | string)[];
@@ -33,19 +34,33 @@ export type Search = {
 };
 
 export type Found = { id: number; position: Position };
+export type FoundPage = { found: Found[]; next: Position | null };
 
 /**
  * Finds at most `limit` rows in the order of the search. Reads the source with the fewest rows: it walks an index in the order of the
  * search, or gathers and sorts up to `maxExamined` rows. `next`: the position after which the search continues. A page may have fewer
  * than `limit` rows, even none, before `next`. null at the end. Must be called in a snapshot.
  */
-export function findBounded(
-  db: LedgerDatabase,
-  search: Search,
-  limit: number,
-): { found: Found[]; next: Position | null } {
+export function findBounded(db: LedgerDatabase, search: Search, limit: number): FoundPage {
   const { walk, ranges } = bestSource(db, search);
-  return walk ? walkIndex(db, search, walk, limit) : gather(db, search, ranges, limit);
+  const gathered = walk ? undefined : gather(db, search, ranges);
+  if (gathered) return take(gathered, { ...search, maxExamined: Number.POSITIVE_INFINITY }, limit);
+  return walkIndex(db, search, walk ?? walkOf(search.sources), limit);
+}
+
+/** Reads found rows one by one; ends early if they take too long. Then the search continues after `positionAfter` the number of rows that were read. */
+export function* readFound<T>({ found }: FoundPage, read: (id: number) => T | undefined): Generator<T, void> {
+  const reads = new ReadLimit();
+  for (const { id } of found) {
+    const row = read(id);
+    if (row !== undefined) yield row;
+    if (reads.isReached()) return;
+  }
+}
+
+/** Returns the position after the first `rows` found ones; null if nothing follows. */
+export function positionAfter({ found, next }: FoundPage, rows: number): Position | null {
+  return rows < found.length ? (found[rows - 1]?.position ?? null) : next;
 }
 
 function bestSource(db: LedgerDatabase, { sources, parameters, maxExamined }: Search): Source {
@@ -58,53 +73,51 @@ function bestSource(db: LedgerDatabase, { sources, parameters, maxExamined }: Se
   const sized = sources.length === 1 ? [] : sources.map((source) => ({ source, size: sizeOf(source) }));
   const [smallest] = sized.toSorted((a, b) => a.size - b.size);
   if (smallest && (smallest.source.walk || smallest.size <= maxExamined)) return smallest.source;
-  const walked = sources.find(({ walk }) => walk);
-  if (!walked) throw new Error('no source has the order of the search');
-  return walked;
+  return { ranges: [], walk: walkOf(sources) };
+}
+
+function walkOf(sources: Search['sources']): NonNullable<Source['walk']> {
+  const walk = sources.find((source) => source.walk)?.walk;
+  if (!walk) throw new Error('no source has the order of the search');
+  return walk;
 }
 
 type Row = Record<string, number | string> & { id: number; isMatch: number | null };
 
-function walkIndex(
-  db: LedgerDatabase,
-  search: Search,
-  walk: NonNullable<Source['walk']>,
-  limit: number,
-): { found: Found[]; next: Position | null } {
+function walkIndex(db: LedgerDatabase, search: Search, walk: NonNullable<Source['walk']>, limit: number): FoundPage {
   const { id, match, order, parameters, maxExamined } = search;
   const all = walk.map(({ from, keys }) => `SELECT ${id} AS id, ${named(keys)}, (${match}) AS isMatch FROM ${from}`);
   const sql = `${all.join(' UNION ALL ')} ORDER BY ${sorting(order)} LIMIT @rows`;
   return take(db.iterate<Row>(sql, { ...parameters, rows: maxExamined }), search, limit);
 }
 
-function gather(
-  db: LedgerDatabase,
-  search: Search,
-  ranges: Source['ranges'],
-  limit: number,
-): { found: Found[]; next: Position | null } {
-  const { table, id, match, order, parameters, maxExamined, inspection } = search;
+/** Returns all matching rows of the ranges in the order of the search; undefined if they take too long to read. */
+function gather(db: LedgerDatabase, search: Search, ranges: Source['ranges']): Row[] | undefined {
+  const { table, id, match, order, parameters } = search;
   const all = ranges.map((range) => `SELECT ${range.id} AS id FROM ${range.from}`).join(' UNION ALL ');
   const rows = db.iterate<Row>(
-    `SELECT ${id} AS id, ${named(order.keys)}, 1 AS isMatch
-     FROM (${all}) gathered CROSS JOIN ${table} ON ${id} = gathered.id
-     WHERE (${order.behind}) AND (${match}) ORDER BY ${sorting(order)} LIMIT @rows`,
-    { ...parameters, rows: (inspection ? maxExamined : Math.min(limit, maxExamined)) + 1 },
+    `SELECT ${id} AS id, ${named(order.keys)}, (${order.behind}) AND (${match}) AS isMatch
+     FROM (${all}) gathered CROSS JOIN ${table} ON ${id} = gathered.id`,
+    parameters,
   );
-  return take(rows, { ...search, maxExamined: Number.POSITIVE_INFINITY }, limit);
+  const reads = new ReadLimit();
+  const found: Row[] = [];
+  for (const row of rows) {
+    if (row.isMatch) found.push(row);
+    if (reads.isReached()) return undefined;
+  }
+  return found.sort(inOrder(order));
 }
 
 /** Takes matching rows until there are `limit`, or until the bounds of the search. */
-function take(
-  rows: Iterable<Row>,
-  { order, maxExamined, inspection }: Search,
-  limit: number,
-): { found: Found[]; next: Position | null } {
+function take(rows: Iterable<Row>, { order, maxExamined, inspection }: Search, limit: number): FoundPage {
   const found: Found[] = [];
+  const reads = new ReadLimit();
   let [examined, bytes] = [0, 0];
   let position: Position | null = null;
   for (const row of rows) {
-    if (inspection && bytes >= inspection.maxBytes) return { found, next: position };
+    if (position && ((inspection && bytes >= inspection.maxBytes) || reads.isReached()))
+      return { found, next: position };
     examined += 1;
     position = positionOf(row, order);
     if (!row.isMatch) continue;
@@ -115,6 +128,17 @@ function take(
     found.push({ id: row.id, position });
   }
   return { found, next: examined === maxExamined ? position : null };
+}
+
+/** Compares keys as SQLite does: numbers, or texts of ASCII. */
+function inOrder({ keys, direction }: Search['order']): (a: Row, b: Row) => number {
+  const sign = direction === 'ASC' ? 1 : -1;
+  const names = keys.map((_, index) => `k${index}`);
+  return (a, b) => {
+    const name = names.find((key) => a[key] !== b[key]);
+    if (name === undefined) return 0;
+    return (a[name] as number) < (b[name] as number) ? -sign : sign;
+  };
 }
 
 function named(keys: readonly string[]): string {

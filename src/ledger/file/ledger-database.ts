@@ -54,7 +54,7 @@ export class LedgerDatabase {
     const startedAt = performance.now();
     let committed = false;
     try {
-      const result = guarded(this.file, () => this.#transaction.immediate(work) as T);
+      const result = this.#guarded(() => this.#transaction.immediate(work) as T);
       committed = true;
       if (this.#isSynced) this.#sync?.committed();
       else this.#sync?.copyLog();
@@ -94,14 +94,9 @@ export class LedgerDatabase {
 
   /** Copies the log to the file at once. Then the next commit begins it again (RESTART), or it is truncated. Returns false if another connection prevents that. */
   checkpoint(mode: 'RESTART' | 'TRUNCATE'): boolean {
-    return guarded(this.file, () => {
-      try {
-        const [result] = this.connection.pragma(`wal_checkpoint(${mode})`) as { busy: number }[];
-        return result?.busy === 0;
-      } catch (error) {
-        if (isFailedSync(error)) this.#sync?.fail(error);
-        throw error;
-      }
+    return this.#guarded(() => {
+      const [result] = this.connection.pragma(`wal_checkpoint(${mode})`) as { busy: number }[];
+      return result?.busy === 0;
     });
   }
 
@@ -124,7 +119,7 @@ export class LedgerDatabase {
 
   /** Runs a statement that returns no rows. */
   run(sql: Sql, ...parameters: unknown[]): Database.RunResult {
-    const result = guarded(this.file, () => this.#statement(sql).run(...parameters));
+    const result = this.#guarded(() => this.#statement(sql).run(...parameters));
     if (!this.connection.inTransaction) this.#sync?.committed();
     return result;
   }
@@ -158,6 +153,18 @@ export class LedgerDatabase {
   /** Returns the first column of every row. */
   values<Value>(sql: Sql, ...parameters: unknown[]): Value[] {
     return guarded(this.file, () => this.#statement(sql, this.#valueStatements).all(...parameters) as Value[]);
+  }
+
+  /** Runs what may sync a file: a checkpoint, or a commit, which syncs the beginning of a log that begins again. A failed sync ends the process. */
+  #guarded<T>(work: () => T): T {
+    return guarded(this.file, () => {
+      try {
+        return work();
+      } catch (error) {
+        if (isFailedSync(error)) this.#sync?.fail(error);
+        throw error;
+      }
+    });
   }
 
   #statement(sql: Sql, prepared = this.#statements): Database.Statement {

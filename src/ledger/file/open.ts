@@ -118,18 +118,28 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: 
     const path = existingLedgerPath(file);
     repairLog(path, file);
     if (!isMigrated(path, file)) migrateOffline(options);
-    const db = connectBeside(path);
+    const { db, close } = connectBeside(path);
     db.pragma('foreign_keys = ON');
     db.pragma(OVERWRITE);
-    return { database: new LedgerDatabase(db, file), close: () => db.close() };
+    return { database: new LedgerDatabase(db, file), close: () => guarded(file, close) };
   });
 }
 
-/** Opens a connection that syncs its commits. `repairLog` must be called before. */
-export function connectBeside(path: string): Database.Database {
+/**
+ * Opens a connection whose commits are on the disk once `close` has returned. A commit that were synced by itself would lock the ledger during
+ * the sync, and the event loop of a server, which waits for the lock, would stop. `repairLog` must be called before.
+ */
+export function connectBeside(path: string): { db: Database.Database; close: () => void } {
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
-  db.pragma('synchronous = FULL');
-  return db;
+  db.pragma('synchronous = NORMAL');
+  const close = () => {
+    try {
+      syncLog(db);
+    } finally {
+      db.close();
+    }
+  };
+  return { db, close };
 }
 
 /**

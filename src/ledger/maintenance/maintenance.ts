@@ -2,12 +2,13 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Objective } from '../../domain/reports/objective.ts';
 import type { Ledger } from '../ledger.ts';
 import type { EndPosition, Pruned } from './pruning.ts';
+import { StepSize } from './step-size.ts';
 
 const INTERVAL_MS = 60_000;
 const PRUNE_REPORTS_MS = 3_600_000;
 /** The pause between two transactions, for other work. */
 const PAUSE_MS = 10;
-/** Sizes of one transaction, chosen so that it takes two or three milliseconds. */
+/** The largest sizes of one transaction, chosen so that it takes two or three milliseconds while its pages are in memory. */
 const SUBMISSIONS_PER_STEP = 20;
 const DELIVERIES_PER_STEP = 100;
 const EVENTS_PER_STEP = 50;
@@ -49,7 +50,7 @@ type MaintenanceDeps = {
 
 /**
  * Once a minute, counts the changes of the last minute for the reports, deletes what exceeds the retention, returns free space to the file system and shortens a large log. Works in
- * steps of a few milliseconds, each in its own transaction; an interrupted run is completed by the next one.
+ * steps of a few milliseconds, each in its own transaction and smaller while the disk is read; an interrupted run is completed by the next one.
  */
 export class Maintenance {
   readonly #deps: MaintenanceDeps;
@@ -106,27 +107,29 @@ export class Maintenance {
   *#reports(): Generator<void> {
     const { ledger, clock, reports } = this.#deps;
     const { metadataKey } = reports;
-    while (ledger.reports.count({ metadataKey, now: clock.now(), limit: HISTORY_PER_STEP })) yield;
+    yield* inSteps(HISTORY_PER_STEP, (limit) => ledger.reports.count({ metadataKey, now: clock.now(), limit }));
     if (clock.now() < this.#pruneReportsAt) return;
     this.#pruneReportsAt = clock.now() + PRUNE_REPORTS_MS;
-    while (ledger.reports.prune(clock.now(), REPORT_ROWS_PER_STEP)) yield;
+    yield* inSteps(REPORT_ROWS_PER_STEP, (limit) => ledger.reports.prune(clock.now(), limit));
     for (const upstream of reports.objectives.keys())
-      while (ledger.objectives.prune(upstream, clock.now(), REPORT_ROWS_PER_STEP)) yield;
+      yield* inSteps(REPORT_ROWS_PER_STEP, (limit) => ledger.objectives.prune(upstream, clock.now(), limit));
   }
 
   *#objectives(): Generator<void> {
     const { ledger, clock, reports } = this.#deps;
     for (const [upstream, objective] of reports.objectives)
-      while (ledger.objectives.count({ upstream, objective, now: clock.now(), limit: OBJECTIVES_PER_STEP })) yield;
+      yield* inSteps(OBJECTIVES_PER_STEP, (limit) =>
+        ledger.objectives.count({ upstream, objective, now: clock.now(), limit }),
+      );
   }
 
   *#deliveries(): Generator<void> {
     const { ledger, clock, retention } = this.#deps;
-    for (let deleted = DELIVERIES_PER_STEP; deleted === DELIVERIES_PER_STEP; ) {
-      yield;
-      deleted = ledger.deliveries.prune(clock.now() - retention.deliveriesMs, DELIVERIES_PER_STEP);
+    yield* inSteps(DELIVERIES_PER_STEP, (limit) => {
+      const deleted = ledger.deliveries.prune(clock.now() - retention.deliveriesMs, limit);
       this.#pruned.deliveries += deleted;
-    }
+      return deleted === limit;
+    });
   }
 
   *#oldSubmissions(): Generator<void> {
@@ -140,10 +143,13 @@ export class Maintenance {
     const { ledger, retention } = this.#deps;
     if (retention.submissions === null) return;
     let oldest: EndPosition | undefined = { endedAt: Number.MAX_SAFE_INTEGER, id: 0 };
-    for (let left = retention.submissions; left > 0 && oldest; left -= COUNTED_PER_STEP) {
-      yield;
-      oldest = ledger.pruning.endedBefore(oldest, Math.min(left, COUNTED_PER_STEP));
-    }
+    let left = retention.submissions;
+    yield* inSteps(COUNTED_PER_STEP, (limit) => {
+      const count = Math.min(left, limit);
+      if (count > 0 && oldest) oldest = ledger.pruning.endedBefore(oldest, count);
+      left -= count;
+      return left > 0 && oldest !== undefined;
+    });
     if (oldest) yield* this.#endedBefore(oldest);
   }
 
@@ -155,14 +161,9 @@ export class Maintenance {
     const minAge = { endedAt: Math.min(position.endedAt, clock.now() - minAgeMs), id: 0 };
     const before = position.endedAt < minAge.endedAt ? position : minAge;
     const first = { endedAt: Number.MIN_SAFE_INTEGER, id: 0 };
-    yield* this.#prune('submissions', first, (after) =>
+    yield* this.#prune('submissions', SUBMISSIONS_PER_STEP, first, (after, limit) =>
       // What the reports have not counted yet stays, for example because counting failed.
-      ledger.pruning.submissions({
-        after,
-        before,
-        limit: SUBMISSIONS_PER_STEP,
-        countedThrough: ledger.reports.countedThrough(),
-      }),
+      ledger.pruning.submissions({ after, before, limit, countedThrough: ledger.reports.countedThrough() }),
     );
   }
 
@@ -171,25 +172,35 @@ export class Maintenance {
     if (retention.eventsMs === null) return;
     const now = clock.now();
     const before = now - Math.max(retention.eventsMs, MIN_AGE_MS);
-    yield* this.#prune('events', 0, (after) => ledger.pruning.events({ after, before, now, limit: EVENTS_PER_STEP }));
+    yield* this.#prune('events', EVENTS_PER_STEP, 0, (after, limit) =>
+      ledger.pruning.events({ after, before, now, limit }),
+    );
   }
 
   /** Deletes in steps, each of which continues after the position of the one before. */
   *#prune<Position>(
     kind: 'submissions' | 'events',
+    maxRows: number,
     first: Position,
-    step: (after: Position) => Pruned<Position>,
+    step: (after: Position, limit: number) => Pruned<Position>,
   ): Generator<void> {
-    for (let after: Position | null = first; after !== null; ) {
-      yield;
-      const { deleted, next } = step(after);
+    let after = first;
+    yield* inSteps(maxRows, (limit) => {
+      const { deleted, next } = step(after, limit);
       this.#pruned[kind] += deleted;
-      after = next;
-    }
+      if (next !== null) after = next;
+      return next !== null;
+    });
   }
 
   *#shrink(): Generator<void> {
-    do yield;
-    while (this.#deps.ledger.space.shrink(PAGES_PER_STEP));
+    yield* inSteps(PAGES_PER_STEP, (limit) => this.#deps.ledger.space.shrink(limit));
   }
+}
+
+/** Runs the steps of a task until one returns false. `limit`: the number of rows of a step. */
+function* inSteps(maxRows: number, step: (limit: number) => boolean): Generator<void> {
+  const size = new StepSize(maxRows);
+  do yield;
+  while (size.run(step));
 }

@@ -1,5 +1,6 @@
 import { canonicalId, type HistoryEntry, Status, type Submission } from '../../domain/submission.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
+import { ReadLimit } from '../file/read-limit.ts';
 import {
   HISTORY,
   type HistoryRow,
@@ -67,14 +68,16 @@ export class SubmissionQueries {
 
   /**
    * Returns the submissions of these ids, and the ids that are not tracked, both in the order of the request. Reading ends early
-   * once the result is long: `remaining` are the ids that were not read.
+   * if it takes long, or once the result is long: `remaining` are the ids that were not read.
    */
   lookup(submissionIds: readonly string[]): { submissions: Submission[]; notFound: string[]; remaining: string[] } {
     return this.#db.snapshot(() => {
       const submissions: Submission[] = [];
       const notFound: string[] = [];
+      const reads = new ReadLimit();
       let chars = 0;
       for (const [index, id] of submissionIds.entries()) {
+        if (index > 0 && reads.isReached()) return { submissions, notFound, remaining: submissionIds.slice(index) };
         const row = this.findRow(id);
         chars += (row?.envelope?.length ?? 0) + (row?.metadata?.length ?? 0);
         if (chars > MAX_LOOKUP_CHARS && submissions.length > 0)

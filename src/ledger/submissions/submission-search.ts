@@ -1,13 +1,13 @@
 import { STATUSES, type Status, type Submission } from '../../domain/submission.ts';
 import { textMatcher } from '../../domain/tracking/text-search.ts';
-import { findBounded, type Position, type Search } from '../file/bounded-search.ts';
+import { findBounded, type Position, positionAfter, readFound, type Search } from '../file/bounded-search.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
 import { orderOf, type SubmissionFilter, searchOf } from './search-sources.ts';
 import type { StatusCounts } from './status-counts.ts';
 import { SELECT_SUBMISSION, type SubmissionRow, toSubmission } from './submission-rows.ts';
 
-/** Some 20 ms of the event loop if the rows are not cached (row search). */
+/** Some 20 ms of the event loop if SQLite has to read the rows from the memory of the system (row search). */
 const MAX_EXAMINED = 4_000;
 /** The same for a search for a text, which reads each row twice. */
 const MAX_INSPECTED = 2_500;
@@ -38,8 +38,9 @@ export class SubmissionSearch {
   } {
     return this.#db.snapshot(() => {
       const found = this.#find(query, query.after, query.limit);
-      const { page, hasMore } = takePage(this.#read(found.found), query.limit);
-      const next = hasMore ? (found.found[page.length - 1]?.position ?? null) : found.next;
+      const rows = readFound(found, (id) => this.#db.row<SubmissionRow>(BY_ROW, id));
+      const { page } = takePage(rows, query.limit);
+      const next = positionAfter(found, page.length);
       return { submissions: page.map(toSubmission), next, examinedTo: next && this.#timeOf(query, next) };
     });
   }
@@ -85,13 +86,6 @@ export class SubmissionSearch {
         return null;
       default:
         return Number(first);
-    }
-  }
-
-  *#read(found: readonly { id: number }[]): Generator<SubmissionRow> {
-    for (const { id } of found) {
-      const row = this.#db.row<SubmissionRow>(BY_ROW, id);
-      if (row) yield row;
     }
   }
 

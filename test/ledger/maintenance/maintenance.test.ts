@@ -279,12 +279,10 @@ it('stops between two small transactions, and another server continues', async (
   const ledger = openLedger();
   finalize(ledger, 100);
   const first = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
-  await first.clock.advance(MINUTE_MS + 40);
+  for (let step = 0; idsOf(ledger).length === 100; step++) await first.clock.advance(step === 0 ? MINUTE_MS : 1);
   first.maintenance.stop();
   await first.clock.advance(DAY_MS);
-  const left = idsOf(ledger).length;
-  expect(left).toBeGreaterThan(1);
-  expect(left).toBeLessThan(100);
+  expect(idsOf(ledger).length).toBeGreaterThan(1);
   ledger.close();
   const again = openLedger({ file: ledger.file });
   await openMaintenance(again, { submissionsMs: HOUR_MS }, 3 * HOUR_MS).clock.advance(2 * MINUTE_MS);

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Submission } from '../../../src/domain/submission.ts';
 import type { Position } from '../../../src/ledger/file/bounded-search.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
@@ -101,41 +101,53 @@ const filters: fc.Arbitrary<SubmissionFilter> = fc.record(
 );
 
 describe('a search', () => {
-  it('finds what matches all conditions, in order, in pages of any size, and counts as many', () => {
-    const { ledger, all } = variedLedger();
-    const within = (at: number | null, since = -1, until = 10_000) => at !== null && at >= since && at < until;
-    const expected = (filter: SubmissionFilter) => {
-      const { trackedSince, trackedUntil, endedSince, endedUntil, prefix = '' } = filter;
-      const order = orderOf(filter);
-      const key = ({ trackedAt, endedAt }: (typeof all)[number]) =>
-        order === 'tracked' ? trackedAt : order === 'ended' ? (endedAt ?? 0) : 0;
-      return all
-        .map((one, index) => ({ ...one, index }))
-        .filter(
-          (one) =>
-            (filter.statuses?.includes(one.status) ?? true) &&
-            (filter.upstream ?? one.upstream) === one.upstream &&
-            Object.entries(filter.metadata ?? {}).every(([name, value]) => String(one.metadata?.[name]) === value) &&
-            within(one.trackedAt, trackedSince, trackedUntil) &&
-            ((endedSince ?? endedUntil) === undefined || within(one.endedAt, endedSince, endedUntil)) &&
-            // A prefix of a UUID in upper case also finds the canonical one; no id of this ledger is a UUID.
-            one.submissionId.startsWith(prefix) &&
-            containsText(one, filter.search ?? ''),
-        )
-        .toSorted((a, b) =>
-          order === 'id' ? (a.submissionId < b.submissionId ? -1 : 1) : key(b) - key(a) || b.index - a.index,
-        )
-        .map(({ submissionId }) => submissionId);
-    };
-    fc.assert(
-      fc.property(filters, fc.integer({ min: 1, max: 9 }), (filter, limit) => {
-        const found = expected(filter);
-        expect(listed(ledger, filter, limit)).toEqual(found);
-        expect(counted(ledger, filter)).toBe(found.length);
-      }),
-      { numRuns: 500 },
-    );
-  });
+  it.each([
+    { of: 'memory', rowMs: 0, firstPage: 36 },
+    { of: 'a slow disk', rowMs: 1, firstPage: 20 },
+  ])(
+    'of $of finds what matches all conditions, in order, in pages of any size, and counts as many',
+    ({ rowMs, firstPage }) => {
+      const { ledger, all } = variedLedger();
+      let now = 0;
+      vi.spyOn(performance, 'now').mockImplementation(() => (now += rowMs));
+      onTestFinished(() => void vi.restoreAllMocks());
+      expect(ledger.search.list({ limit: 1_000 }).submissions).toHaveLength(firstPage);
+      const ids = all.map(({ submissionId }) => submissionId);
+      expect(ledger.submissions.lookup(ids).remaining).toHaveLength(36 - firstPage);
+      const within = (at: number | null, since = -1, until = 10_000) => at !== null && at >= since && at < until;
+      const expected = (filter: SubmissionFilter) => {
+        const { trackedSince, trackedUntil, endedSince, endedUntil, prefix = '' } = filter;
+        const order = orderOf(filter);
+        const key = ({ trackedAt, endedAt }: (typeof all)[number]) =>
+          order === 'tracked' ? trackedAt : order === 'ended' ? (endedAt ?? 0) : 0;
+        return all
+          .map((one, index) => ({ ...one, index }))
+          .filter(
+            (one) =>
+              (filter.statuses?.includes(one.status) ?? true) &&
+              (filter.upstream ?? one.upstream) === one.upstream &&
+              Object.entries(filter.metadata ?? {}).every(([name, value]) => String(one.metadata?.[name]) === value) &&
+              within(one.trackedAt, trackedSince, trackedUntil) &&
+              ((endedSince ?? endedUntil) === undefined || within(one.endedAt, endedSince, endedUntil)) &&
+              // A prefix of a UUID in upper case also finds the canonical one; no id of this ledger is a UUID.
+              one.submissionId.startsWith(prefix) &&
+              containsText(one, filter.search ?? ''),
+          )
+          .toSorted((a, b) =>
+            order === 'id' ? (a.submissionId < b.submissionId ? -1 : 1) : key(b) - key(a) || b.index - a.index,
+          )
+          .map(({ submissionId }) => submissionId);
+      };
+      fc.assert(
+        fc.property(filters, fc.integer({ min: 1, max: 9 }), (filter, limit) => {
+          const found = expected(filter);
+          expect(listed(ledger, filter, limit)).toEqual(found);
+          expect(counted(ledger, filter)).toBe(found.length);
+        }),
+        { numRuns: 500 },
+      );
+    },
+  );
 
   it('ends a page early among many others, and leads to every match', () => {
     const ledger = openLedger();
