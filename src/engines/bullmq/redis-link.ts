@@ -78,8 +78,6 @@ export class RedisLink {
   #workers: readonly WorkerInfo[] = [];
   #refused: readonly RefusedWorker[] = [];
   #probing: Promise<void> | undefined;
-  /** A probe without a result so far, also after its timeout: two at once could both issue a token. */
-  #running: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
   #isClosed = false;
   readonly #tokenListeners: ((token: NewFencingToken) => void)[] = [];
@@ -146,10 +144,7 @@ export class RedisLink {
   async #probe(): Promise<void> {
     if (this.redis.status !== 'ready') return this.#setDisconnected('unreachable');
     let failure: unknown;
-    this.#running ??= this.#runProbe().finally(() => {
-      this.#running = undefined;
-    });
-    const probed = this.#running.catch((error: unknown) => {
+    const probed = this.#runProbe().catch((error: unknown) => {
       failure = error;
     });
     const ended = await withTimeout(RESPONSE_WITHIN_MS, probed);

@@ -33,7 +33,7 @@ export type Search = {
   inspection?: { inspect: (id: number) => { isMatch: boolean; bytes: number }; maxBytes: number };
 };
 
-export type Found = { id: number; position: Position };
+type Found = { id: number; position: Position };
 export type FoundPage = { found: Found[]; next: Position | null };
 
 /**

@@ -3,7 +3,14 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Observation } from '../../../src/domain/classify.ts';
 import { POLLS_QUEUE, type PollJob } from '../../../src/engines/bullmq/poll-job.ts';
 import type { PollEngine } from '../../../src/watch/ports.ts';
-import { openEngine, openFakeWorker, openQueue, openWorker, PENDING } from '../../support/redis/bullmq-rig.ts';
+import {
+  openEngine,
+  openFakeWorker,
+  openQueue,
+  openRedisClient,
+  openWorker,
+  PENDING,
+} from '../../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../../support/redis/redis-server.ts';
 import { openClient } from '../../support/servers/upstream-server.ts';
 import { describeEngine } from '../engine-conformance.ts';
@@ -186,6 +193,18 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await server.engine.close();
     expect(await polling).toEqual([]);
     expect(await queue.count()).toBe(0);
+  });
+
+  it('opens no connection after it is closed, whatever a probe in progress finds', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: neverPoll });
+    await server.isUp();
+    const before = server.link.usable?.fencingToken;
+    await server.engine.close();
+    await openRedisClient(redis).flushall();
+    await vi.waitUntil(() => server.link.usable && server.link.usable.fencingToken !== before, 5_000);
+    const names = String(await openRedisClient(redis).client('LIST'));
+    expect(names.split('\n').filter((line) => line.includes('cmd=xread'))).toEqual([]);
   });
 
   it('keeps its queues under the configured prefix', async () => {
