@@ -3,7 +3,7 @@ const MAX_PAGE_MS = 15;
 /** A row in memory takes 5 to 20 microseconds. */
 const SLOW_ROW_MS = 0.1;
 /** Fewer slow rows have another cause: the process had no core, or collected garbage. */
-const MIN_SLOW_ROWS = 20;
+const MIN_SLOW_ROWS = 10;
 
 /**
  * Ends a page whose rows the system reads from the disk: each takes a hundred times as long as a row in memory, and the event loop waits. Rows

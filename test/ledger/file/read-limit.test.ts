@@ -18,10 +18,10 @@ const rows = (count: number, ms: number) => Array.from({ length: count }, () => 
 
 it('ends a page whose rows come from a disk', () => {
   expect(rowsUntilLimit(rows(1_000, 0.25))).toBe(61);
-  expect(rowsUntilLimit(rows(1_000, 5))).toBe(20);
+  expect(rowsUntilLimit(rows(1_000, 5))).toBe(10);
 });
 
 it('ends no page of rows in memory, however long it takes, or how often the process has no core', () => {
   expect(rowsUntilLimit(rows(4_000, 0.05))).toBeUndefined();
-  expect(rowsUntilLimit([...rows(19, 500), ...rows(2_000, 0.01)])).toBeUndefined();
+  expect(rowsUntilLimit([...rows(9, 500), ...rows(2_000, 0.01)])).toBeUndefined();
 });
