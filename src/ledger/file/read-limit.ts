@@ -4,6 +4,7 @@ const MAX_PAGE_MS = 15;
 const SLOW_ROW_MS = 0.1;
 /** Fewer slow rows have another cause: the process had no core, or collected garbage. */
 const MIN_SLOW_ROWS = 10;
+const MIN_SLOW_SHARE = 1 / 50;
 
 /**
  * Ends a page whose rows the system reads from the disk: each takes a hundred times as long as a row in memory, and the event loop waits. Rows
@@ -12,13 +13,16 @@ const MIN_SLOW_ROWS = 10;
 export class ReadLimit {
   readonly #startedAt = performance.now();
   #rowAt = this.#startedAt;
+  #rows = 0;
   #slowRows = 0;
 
   /** Must be called after each row. Returns whether the page must end. */
   isReached(): boolean {
     const now = performance.now();
+    this.#rows += 1;
     if (now - this.#rowAt > SLOW_ROW_MS) this.#slowRows += 1;
     this.#rowAt = now;
-    return this.#slowRows >= MIN_SLOW_ROWS && now - this.#startedAt > MAX_PAGE_MS;
+    const isSlow = this.#slowRows >= Math.max(MIN_SLOW_ROWS, this.#rows * MIN_SLOW_SHARE);
+    return isSlow && now - this.#startedAt > MAX_PAGE_MS;
   }
 }

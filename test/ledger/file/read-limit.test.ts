@@ -24,4 +24,6 @@ it('ends a page whose rows come from a disk', () => {
 it('ends no page of rows in memory, however long it takes, or how often the process has no core', () => {
   expect(rowsUntilLimit(rows(4_000, 0.05))).toBeUndefined();
   expect(rowsUntilLimit([...rows(9, 500), ...rows(2_000, 0.01)])).toBeUndefined();
+  const interrupted = rows(4_000, 0.01).map((ms, index) => (index % 60 === 59 ? 20 : ms));
+  expect(rowsUntilLimit(interrupted)).toBeUndefined();
 });
