@@ -1,6 +1,8 @@
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Row } from '../row.ts';
 import { fillLedger } from '../support/filled-ledger.ts';
+import { installPackage, packPackages } from '../support/packages.ts';
 import { type BenchServer, costsOf, startProgram, startServer, temporaryFolder } from '../support/processes.ts';
 import { pollsOf } from '../support/scrape.ts';
 
@@ -11,7 +13,7 @@ const SECONDS = 8;
 /** The time that V8 needs to release memory after the start. */
 const SETTLE_S = 40;
 
-/** The cost of a million tracked submissions compared with ten thousand: CPU per poll at full speed, memory at the default budget, and the start. */
+/** The cost of a million tracked submissions compared with ten thousand, of the installed package: CPU per poll at full speed, memory at the default budget, and the start. */
 export const row: Row = {
   rounds: 3,
   metrics: [
@@ -45,11 +47,13 @@ export const row: Row = {
     const upstream = await startProgram<{ url: string }>('support/upstream.ts', ['Pending']);
     fillLedger(many.path, MANY);
     fillLedger(few.path, FEW);
-    const start = (folder: string, budget: object) =>
-      startServer(folder, {
-        upstreams: { default: { url: upstream.hello.url, api_key: 'bench', budget } },
-        pacing: { lag_price: 1_000 },
-      });
+    const packed = packPackages();
+    const installed = installPackage(packed.server);
+    const program = join(installed.path, 'node_modules/dawatch/src/cli/main.js');
+    const start = (folder: string, budget: object) => {
+      const upstreams = { default: { url: upstream.hello.url, api_key: 'bench', budget } };
+      return startServer(folder, { upstreams, pacing: { lag_price: 1_000 } }, program);
+    };
     return {
       async round() {
         const resting = await start(many.path, {});
@@ -66,8 +70,7 @@ export const row: Row = {
       },
       async close() {
         await upstream.stop();
-        many.remove();
-        few.remove();
+        for (const folder of [many, few, installed, packed]) folder.remove();
       },
     };
   },
