@@ -12,7 +12,7 @@ export async function auditLedgerImage(file: string, acknowledged: readonly Ackn
     return;
   }
   new Ledger({ file, now: Date.now() }).close();
-  auditLedger(
+  auditWhole(
     file,
     acknowledged.flatMap((one) => (one.kind === 'tracked' ? [one.id] : [])),
   );
@@ -20,15 +20,8 @@ export async function auditLedgerImage(file: string, acknowledged: readonly Ackn
   if (chain.kind !== 'intact') throw new Error(`the chain of the audit is ${chain.kind}`);
   const db = new Database(file, { readonly: true });
   try {
-    const lost = acknowledged.filter((one) => isLost(db, one));
+    const lost = lostIn(db, acknowledged);
     if (lost.length > 0) throw new Error(`lost: ${JSON.stringify(lost.slice(0, 5))}`);
-    const undelivered = db
-      .prepare(`
-        -- Deliveries whose event or webhook is gone.
-        SELECT count(*) FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event WHERE o.seq IS NULL`)
-      .pluck()
-      .get();
-    if (undelivered !== 0) throw new Error(`${undelivered} deliveries have no event`);
   } finally {
     db.close();
   }
@@ -36,40 +29,75 @@ export async function auditLedgerImage(file: string, acknowledged: readonly Ackn
 
 /** A backup is complete, or it does not exist. */
 export function auditBackupImage(file: string, submissionIds: readonly string[]): void {
-  if (existsSync(file)) auditLedger(file, submissionIds);
+  if (existsSync(file)) auditWhole(file, submissionIds);
 }
 
-function isLost(db: Database.Database, one: Acknowledgement): boolean {
-  const count = (sql: string, ...parameters: unknown[]) =>
-    Number(
-      db
-        .prepare(sql)
-        .pluck()
-        .get(...parameters),
-    ) > 0;
-  switch (one.kind) {
-    case 'tracked':
-      // auditLedger has found it.
-      return false;
-    case 'status':
-      return !count(
-        'SELECT count(*) FROM submissions s JOIN history h ON h.submission = s.id WHERE s.submission_id = ? AND h.version = ? AND h.status = ?',
-        ...[one.id, one.history, one.status],
-      );
-    case 'deadline':
-      return !count(
-        'SELECT count(*) FROM submissions WHERE submission_id = ? AND deadline_at = ?',
-        ...[one.id, Date.parse(one.deadline)],
-      );
-    case 'event':
-      return !count('SELECT count(*) FROM outbox WHERE id = ?', one.id);
-    case 'webhook':
-      return !count('SELECT count(*) FROM webhooks WHERE webhook_id = ?', one.id);
-    case 'token':
-      return !count('SELECT count(*) FROM credentials WHERE name = ?', one.id);
-    case 'backup':
-      return !existsSync(one.file);
-    default:
-      return one satisfies never;
+/**
+ * Parts of what is written, and deleted, at once. The workload replays no delivery, deletes no webhook, and its retention deletes
+ * events and deliveries only with their submission.
+ */
+const INCOMPLETE = {
+  'ended submissions without the event of their end': `
+    FROM submissions s WHERE s.ended_at IS NOT NULL AND NOT EXISTS (
+      SELECT 1 FROM outbox o JOIN history h ON h.seq = o.history_seq
+      WHERE o.submission = s.id AND h.submission = s.id AND h.version = s.version)`,
+  'events without their delivery to the webhook of all events': `
+    FROM outbox o JOIN webhooks w ON w.types = '["*"]' WHERE o.submission IS NOT NULL AND NOT EXISTS (
+      SELECT 1 FROM deliveries d WHERE d.event = o.seq AND d.destination = 'webhook:' || w.webhook_id)`,
+  'deliveries without their event or webhook': `
+    FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event LEFT JOIN webhooks w ON w.webhook_id = substr(d.destination, 9)
+    WHERE o.seq IS NULL OR w.id IS NULL`,
+  'deliveries without all their attempts': `
+    FROM deliveries d WHERE d.attempts <> (SELECT count(*) FROM attempts a WHERE a.delivery = d.id)`,
+};
+
+/** Throws unless the ledger contains these submissions, and everything in it is complete. */
+function auditWhole(file: string, submissionIds: readonly string[]): void {
+  auditLedger(file, submissionIds);
+  const db = new Database(file, { readonly: true });
+  try {
+    for (const [what, from] of Object.entries(INCOMPLETE)) {
+      const count = db.prepare(`SELECT count(*) ${from}`).pluck().get();
+      if (count !== 0) throw new Error(`${count} ${what}`);
+    }
+  } finally {
+    db.close();
   }
+}
+
+/** Returns what is not in the ledger as it was acknowledged. */
+function lostIn(db: Database.Database, acknowledged: readonly Acknowledgement[]): Acknowledgement[] {
+  const finds = (sql: string) => {
+    const statement = db.prepare(sql).pluck();
+    return (...parameters: unknown[]) => statement.get(...parameters) !== undefined;
+  };
+  const hasStatus = finds(`
+    SELECT 1 FROM submissions s JOIN history h ON h.submission = s.id
+    WHERE s.submission_id = ? AND h.version = ? AND h.status = ?`);
+  const hasDeadline = finds('SELECT 1 FROM submissions WHERE submission_id = ? AND deadline_at = ?');
+  const hasEvent = finds('SELECT 1 FROM outbox WHERE id = ?');
+  const hasWebhook = finds('SELECT 1 FROM webhooks WHERE webhook_id = ?');
+  const hasToken = finds('SELECT 1 FROM credentials WHERE name = ?');
+  const isKept = (one: Acknowledgement): boolean => {
+    switch (one.kind) {
+      case 'tracked':
+        // auditLedger has found it.
+        return true;
+      case 'status':
+        return hasStatus(one.id, one.history, one.status);
+      case 'deadline':
+        return hasDeadline(one.id, Date.parse(one.deadline));
+      case 'event':
+        return hasEvent(one.id);
+      case 'webhook':
+        return hasWebhook(one.id);
+      case 'token':
+        return hasToken(one.id);
+      case 'backup':
+        return existsSync(one.file);
+      default:
+        return one satisfies never;
+    }
+  };
+  return acknowledged.filter((one) => !isKept(one));
 }

@@ -11,6 +11,8 @@ import { type Recording, recordWorkload } from './workload.ts';
 
 const IMAGES = Number(process.env.POWER_LOSS_IMAGES ?? 300);
 const CONTROL_IMAGES = 60;
+/** The workload changes its disk in every way that the recorder knows. */
+const EVERY_KIND = ['opened', 'written', 'truncated', 'sync_begun', 'synced', 'renamed', 'linked', 'unlinked'];
 /** Few, because an image has a hundred megabytes. */
 const LARGE_LOG_IMAGES = 15;
 
@@ -20,6 +22,7 @@ test.skipIf(isCompilerMissing())(
     const recording = await recordWorkload();
     const changes = readStorageLog(recording.recorder.log);
     expectCompleteRecord(recording, changes);
+    expect(new Set(changes.map(({ change }) => change.kind))).toEqual(new Set(EVERY_KIND));
     expect(await lossesIn(recording, changes, { images: IMAGES, ignoresSyncs: false })).toEqual([]);
     expect(await lossesIn(recording, changes, { images: CONTROL_IMAGES, ignoresSyncs: true })).not.toEqual([]);
   },

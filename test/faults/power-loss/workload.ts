@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { expect } from 'vitest';
 import { CRASH_ADMIN_TOKEN, sleep } from '../../support/processes/killable-server.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
@@ -28,6 +28,12 @@ export type Recording = {
 };
 
 const BATCHES = 10;
+const KEPT_SUBMISSIONS = 20;
+const MIN_PRUNED_SUBMISSIONS = 100;
+/** After this time the upstream has finalized what it received. */
+const ALL_FINAL_MS = 2_000;
+/** Longer than the server keeps ended submissions for the live feed, and than the interval of its maintenance. */
+const PRUNE_AFTER_MS = 2 * 3_600_000;
 const ALWAYS = Number.POSITIVE_INFINITY;
 
 /** Runs the product with every operation that writes to its disk, and records the changes and what clients were told. */
@@ -52,13 +58,15 @@ export async function recordWorkload(): Promise<Recording> {
   const config = ['--config', join(folder, 'dawatch.yaml')];
   const backups = new Map<string, string[]>();
   const tracked = () => acknowledged.flatMap((one) => (one.kind === 'tracked' && one.to === ALWAYS ? [one.id] : []));
-  const forget = (which: (one: Acknowledgement) => boolean) => {
-    const to = recorder.position();
+  const forget = (which: (one: Acknowledgement) => boolean, to = recorder.position()) => {
     for (const one of acknowledged) if (one.to === ALWAYS && which(one)) one.to = to;
   };
 
+  const clockShift = join(folder, 'clock-shift');
+  const nodeOptions = ['--import', join(import.meta.dirname, '../support/shifted-clock.mjs')];
   const start = async () => {
-    await world.start({ env: recorder.env });
+    writeFileSync(clockShift, '0');
+    await world.start({ nodeOptions, env: { ...recorder.env, SHIFT_FILE: clockShift } });
     await sleep(50);
   };
   const track = async (ids: readonly string[]) => {
@@ -78,8 +86,9 @@ export async function recordWorkload(): Promise<Recording> {
     expect(response.status).toBe(201);
     return (await response.json()) as { id: string };
   };
+  let batch = 0;
   const traffic = async (batches: number) => {
-    for (let batch = 0; batch < batches; batch++) {
+    for (const end = batch + batches; batch < end; batch++) {
       const ids = world.submit(between(1, 40));
       await track(ids);
       const [first = '', second = ''] = ids;
@@ -105,6 +114,19 @@ export async function recordWorkload(): Promise<Recording> {
       }
       await sleep(between(0, 60));
     }
+  };
+  /** Sets the clock forward: what has ended is old, and the maintenance is due. Clients continue until it has run. */
+  const prune = async () => {
+    const to = recorder.position();
+    const runs = () => server.logged('ledger.pruned');
+    writeFileSync(clockShift, String(PRUNE_AFTER_MS));
+    while (runs().length === 0) await traffic(1);
+    const pruned = Number(runs()[0]?.submissions);
+    expect(pruned).toBeGreaterThan(MIN_PRUNED_SUBMISSIONS);
+    const isKept = keptBy(ledger);
+    forget((one) => !isKept(one), to);
+    const forgotten = acknowledged.filter((one) => one.kind === 'tracked' && one.to === to);
+    expect(forgotten.length).toBeLessThanOrEqual(pruned);
   };
   const backUp = async (name: string) => {
     const file = join(recorder.root, name);
@@ -132,16 +154,27 @@ export async function recordWorkload(): Promise<Recording> {
   await traffic(BATCHES);
   await server.stop();
 
-  // Ids that the upstream never finds stay open, and retention keeps open submissions.
   const settings = JSON.parse(readFileSync(join(folder, 'dawatch.yaml'), 'utf8'));
-  writeFileSync(join(folder, 'dawatch.yaml'), JSON.stringify({ ...settings, retention: { submissions_max: 20 } }));
-  forget(({ kind }) => kind !== 'backup' && kind !== 'webhook' && kind !== 'token');
+  const retention = { submissions_max: KEPT_SUBMISSIONS };
+  writeFileSync(join(folder, 'dawatch.yaml'), JSON.stringify({ ...settings, retention }));
   await start();
-  for (let batch = 0; batch < BATCHES; batch++) {
-    await track(Array.from({ length: between(1, 20) }, () => randomUUID()));
-    await sleep(between(0, 60));
-  }
-  await Promise.all([backUp('second.db'), sleep(2_000)]);
+  await traffic(BATCHES);
+  await sleep(ALL_FINAL_MS);
+  await prune();
+  await backUp('second.db');
   await server.stop();
   return { recorder, ledger, backups, acknowledged, between };
+}
+
+/** Returns whether retention has kept what was acknowledged. It deletes submissions with their events and deliveries. */
+function keptBy(ledger: string): (one: Acknowledgement) => boolean {
+  const db = new Database(ledger, { readonly: true });
+  try {
+    const kept = new Set(
+      db.prepare('SELECT submission_id FROM submissions UNION ALL SELECT id FROM outbox').pluck().all(),
+    );
+    return (one) => one.kind === 'webhook' || one.kind === 'token' || one.kind === 'backup' || kept.has(one.id);
+  } finally {
+    db.close();
+  }
 }
