@@ -75,6 +75,10 @@ function lostIn(db: Database.Database, acknowledged: readonly Acknowledgement[])
     SELECT 1 FROM submissions s JOIN history h ON h.submission = s.id
     WHERE s.submission_id = ? AND h.version = ? AND h.status = ?`);
   const hasDeadline = finds('SELECT 1 FROM submissions WHERE submission_id = ? AND deadline_at = ?');
+  // With the attempt that delivered it.
+  const hasDelivered = finds(`
+    SELECT 1 FROM deliveries d JOIN attempts a ON a.delivery = d.id AND a.error IS NULL AND a.at + a.duration_ms = d.ended_at
+    WHERE d.id = ? AND d.state = 'delivered' AND d.attempts = ? AND d.ended_at = ?`);
   const hasEvent = finds('SELECT 1 FROM outbox WHERE id = ?');
   const hasWebhook = finds('SELECT 1 FROM webhooks WHERE webhook_id = ?');
   const hasToken = finds('SELECT 1 FROM credentials WHERE name = ?');
@@ -87,6 +91,8 @@ function lostIn(db: Database.Database, acknowledged: readonly Acknowledgement[])
         return hasStatus(one.id, one.history, one.status);
       case 'deadline':
         return hasDeadline(one.id, Date.parse(one.deadline));
+      case 'delivery':
+        return hasDelivered(one.id, one.attempts, Date.parse(one.endedAt));
       case 'event':
         return hasEvent(one.id);
       case 'webhook':

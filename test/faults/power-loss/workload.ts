@@ -15,6 +15,8 @@ export type Acknowledgement = { from: number; to: number } & (
   | { kind: 'tracked' | 'event' | 'webhook' | 'token'; id: string }
   | { kind: 'status'; id: string; status: string; history: number }
   | { kind: 'deadline'; id: string; deadline: string }
+  /** Shown as delivered, after this number of attempts. */
+  | { kind: 'delivery'; id: number; attempts: number; endedAt: string }
   | { kind: 'backup'; file: string; submissionIds: readonly string[] }
 );
 
@@ -35,6 +37,8 @@ const ALL_FINAL_MS = 2_000;
 /** Longer than the server keeps ended submissions for the live feed, and than the interval of its maintenance. */
 const PRUNE_AFTER_MS = 2 * 3_600_000;
 const ALWAYS = Number.POSITIVE_INFINITY;
+
+type DeliveryBody = { id: number; attempts_made: number; ended_at: string };
 
 /** Runs the product with every operation that writes to its disk, and records the changes and what clients were told. */
 export async function recordWorkload(): Promise<Recording> {
@@ -77,14 +81,23 @@ export async function recordWorkload(): Promise<Recording> {
     const { status, history } = await server.client.get(id);
     acknowledged.push({ ...span(), kind: 'status', id, status, history: history.length });
   };
-  const admin = async (path: string, body: object) => {
+  const admin = async (path: string, body?: object) => {
     const response = await fetch(server.url + path, {
-      method: 'POST',
+      method: body ? 'POST' : 'GET',
       headers: { authorization: `Bearer ${CRASH_ADMIN_TOKEN}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
+      ...(body && { body: JSON.stringify(body) }),
     });
-    expect(response.status).toBe(201);
-    return (await response.json()) as { id: string };
+    expect(response.status).toBe(body ? 201 : 200);
+    return response.json();
+  };
+  const readDelivered = async () => {
+    const { deliveries } = (await admin('/v1/deliveries?state=delivered&limit=200')) as { deliveries: DeliveryBody[] };
+    const told = span();
+    const known = new Set(
+      acknowledged.flatMap((one) => (one.kind === 'delivery' && one.to === ALWAYS ? [one.id] : [])),
+    );
+    for (const { id, attempts_made: attempts, ended_at: endedAt } of deliveries)
+      if (!known.has(id)) acknowledged.push({ ...told, kind: 'delivery', id, attempts, endedAt });
   };
   let batch = 0;
   const traffic = async (batches: number) => {
@@ -106,13 +119,15 @@ export async function recordWorkload(): Promise<Recording> {
       }
       for (const id of tracked().slice(-5)) await read(id);
       if (batch % 8 === 0) {
-        const { id } = await admin('/v1/webhooks', {
+        const { id } = (await admin('/v1/webhooks', {
           url: `${world.receiver.url}/${batch}`,
           types: ['submission.stuck'],
-        });
+        })) as { id: string };
         acknowledged.push({ ...span(), kind: 'webhook', id });
       }
+      await readDelivered();
       await sleep(between(0, 60));
+      await readDelivered();
     }
   };
   /** Sets the clock forward: what has ended is old, and the maintenance is due. Clients continue until it has run. */
@@ -171,7 +186,12 @@ function keptBy(ledger: string): (one: Acknowledgement) => boolean {
   const db = new Database(ledger, { readonly: true });
   try {
     const kept = new Set(
-      db.prepare('SELECT submission_id FROM submissions UNION ALL SELECT id FROM outbox').pluck().all(),
+      db
+        .prepare(
+          'SELECT submission_id FROM submissions UNION ALL SELECT id FROM outbox UNION ALL SELECT id FROM deliveries',
+        )
+        .pluck()
+        .all(),
     );
     return (one) => one.kind === 'webhook' || one.kind === 'token' || one.kind === 'backup' || kept.has(one.id);
   } finally {
