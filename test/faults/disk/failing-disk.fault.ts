@@ -1,120 +1,202 @@
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { ExitCode } from '../../../src/cli/exit.ts';
+import { auditLedger } from '../../support/ledger/audit.ts';
 import { sleep, trackUntilAcknowledged } from '../../support/processes/killable-server.ts';
 import { openReceiver } from '../../support/servers/receiver.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { readiness, trackOnce } from '../support/requests.ts';
 import { prepareWorld } from '../support/world.ts';
-import { openFaultyDisk } from './faulty-disk.ts';
+import type { Faults } from './faulty-disk.ts';
+import { openLossyDisk } from './lossy-disk.ts';
 import { isCompilerMissing } from './preload.ts';
 
-const BATCH = 20;
-const SERVER_EXIT = 5;
+const BATCH = 2;
+const CLIENTS = 16;
+/** Time under load before a disk fails. */
+const LOAD_MS = 300;
+const FAILS_FOR_MS = 4_000;
+/** Enough for a checkpoint, which needs 1,000 pages of the log. */
+const ENDS_WITHIN_MS = 30_000;
 
 describe.skipIf(isCompilerMissing())('a disk that fails loses nothing that was acknowledged', () => {
   test.each([
-    ['of the log', { syncFailures: 1 }],
-    ['of a checkpoint', { databaseSyncFailures: 1 }],
-  ])(
-    'a failed sync %s: the server exits, acknowledges nothing of it, and works again after a restart',
-    async (what, faults) => {
-      const { world, disk, start } = await prepareFailing(`failed sync ${what}`);
-      await start();
-      await world.track(200);
-      disk.set(faults);
-      const unacknowledged = await trackUntilGone(world);
-      expect(disk.failedSyncs()).toBe(1);
-      await expectOneLine(world);
-      await start();
-      await trackAgain(world, unacknowledged);
-      await world.track(BATCH);
-      await world.expectSurvived();
-    },
-  );
+    ['log', { logSyncFailures: 1 }, 'ledger.db-wal'],
+    ['ledger', { ledgerSyncFailures: 1 }, 'ledger.db'],
+  ])('a failed sync of the %s: the server exits, and works again after a restart', async (what, faults, file) => {
+    const failing = await prepareFailing(`failed sync of the ${what}`);
+    const { world, disk } = failing;
+    await failing.trackUntilGone(faults);
+    expect(disk.failedSyncs()).toBe(1);
+    expect(failing.alerts()).toEqual([syncFailed(world.server.file)]);
+    failing.expectLost(file);
+    await failing.expectRecovered();
+  });
 
-  test('failed syncs without end: the server does not start until the disk is replaced', async () => {
-    const { world, disk, start } = await prepareFailing('failed syncs');
-    await start();
-    await world.track(200);
-    disk.set({ syncFailures: -1 });
-    const unacknowledged = await trackUntilGone(world);
-    await expectOneLine(world);
-    world.server.start({ env: disk.env });
-    expect(await world.server.exited()).toBe(SERVER_EXIT);
-    expect(world.server.lines.at(-1)).toContain('the disk failed while using');
-    disk.set({});
-    await start();
-    await trackAgain(world, unacknowledged);
-    await world.expectSurvived();
+  test('failed syncs of the log for seconds: the server is restarted until the disk works again', async () => {
+    const failing = await prepareFailing('failed syncs for seconds');
+    const { world, disk } = failing;
+    await failing.trackUntilGone({ logSyncFailures: -1 });
+    const repaired = sleep(FAILS_FOR_MS).then(() => disk.set({}));
+    failing.expectLost('ledger.db-wal');
+    for (let isUp = false; !isUp; ) {
+      world.server.start({ env: disk.env });
+      isUp = await world.server.listening().then(
+        () => true,
+        () => false,
+      );
+      if (!isUp) disk.drop();
+    }
+    await repaired;
+    expect(disk.failedSyncs()).toBeGreaterThan(2);
+    expect(failing.alerts()).toEqual([syncFailed(world.server.file)]);
+    await failing.expectRecovered();
   });
 
   test.each([
-    ['once', 1, 0],
-    ['for seconds', -1, 4_000],
-  ])('failed writes, %s: nothing is acknowledged meanwhile, and work continues by itself', async (_, failures, ms) => {
-    const { world, disk, start } = await prepareFailing('failed writes');
-    await start();
-    await world.track(200);
-    disk.set({ writeFailures: failures });
-    const until = performance.now() + ms;
-    let refused = 0;
-    do {
-      const ids = world.submit(BATCH);
-      const { status } = await trackOnce(world.server.url, ids);
-      if (status === 202) for (const id of ids) world.expected.set(id, 'finalized');
-      else refused += 1;
-      expect([202, 503]).toContain(status);
-      if (failures < 0) {
-        expect(status).toBe(503);
-        expect((await readiness(world.server.url)).status).toBe(503);
-      }
-      await sleep(50);
-    } while (performance.now() < until || (failures < 0 && refused <= 10));
-    if (failures < 0) {
-      // The service behind the heartbeat alerts once.
-      expect(world.server.logged('heartbeat.withheld')).toHaveLength(1);
-    }
+    ['log', { logSyncFailures: -1 }, 'ledger.db-wal'],
+    ['ledger', { ledgerSyncFailures: -1 }, 'ledger.db'],
+  ])(
+    'failed syncs of the %s without end: the server does not start until the disk is replaced',
+    async (what, faults, file) => {
+      const failing = await prepareFailing(`failed syncs of the ${what}`);
+      const { world, disk } = failing;
+      await failing.trackUntilGone(faults);
+      expect(disk.failedSyncs()).toBe(1);
+      expect(failing.alerts()).toEqual([syncFailed(world.server.file)]);
+      failing.expectLost(file);
+      await failing.expectNoStart();
+      disk.drop();
+      disk.set({});
+      await failing.expectRecovered();
+    },
+  );
+
+  test('a failed write refuses one request at most', async () => {
+    const failing = await prepareFailing('failed write');
+    const { disk } = failing;
+    disk.set({ writeFailures: 1 });
+    const statuses: number[] = [];
+    while (disk.failedWrites() === 0) statuses.push(await failing.track());
+    expect(statuses.filter((status) => status !== 202).length).toBeLessThanOrEqual(1);
+    expect(disk.failedWrites()).toBe(1);
+    await failing.expectRecovered();
+  });
+
+  test('failed writes for seconds: nothing is acknowledged meanwhile, and work continues by itself', async () => {
+    const failing = await prepareFailing('failed writes for seconds');
+    const { disk } = failing;
+    disk.set({ writeFailures: -1 });
+    await failing.expectRefused();
     disk.set({});
-    while ((await readiness(world.server.url)).status !== 200) await sleep(50);
-    await world.track(BATCH);
-    await world.expectSurvived();
+    await failing.expectRecovered();
+  });
+
+  test('failed writes without end: nothing is acknowledged, and the server does not start until the disk is replaced', async () => {
+    const failing = await prepareFailing('failed writes without end');
+    const { world, disk } = failing;
+    disk.set({ writeFailures: -1 });
+    await failing.expectRefused();
+    await world.server.kill();
+    await failing.expectNoStart();
+    disk.set({});
+    await failing.expectRecovered();
   });
 });
 
-async function prepareFailing(name: string) {
-  const folder = tempFolder();
-  const disk = openFaultyDisk(folder, folder);
-  const heartbeat = { url: (await openReceiver()).url, every_s: 1 };
-  const world = await prepareWorld(name, { folder, settings: { heartbeat } });
-  return { world, disk, start: () => world.start({ env: disk.env }) };
+function syncFailed(file: string) {
+  return expect.objectContaining({
+    event: 'ledger.sync_failed',
+    err: expect.objectContaining({
+      type: 'LedgerError',
+      message: expect.stringContaining(`the disk failed while using ${file}: `),
+    }),
+  });
 }
 
-type World = Awaited<ReturnType<typeof prepareWorld>>;
-
-/** Tracks until the server has ended. Every acknowledged id must become final. Returns the others. */
-async function trackUntilGone(world: World): Promise<string[]> {
+/** A server with 200 tracked submissions on a disk that can fail. */
+async function prepareFailing(name: string) {
+  const folder = tempFolder();
+  const disk = openLossyDisk(folder);
+  const heartbeats = await openReceiver();
+  const world = await prepareWorld(name, {
+    folder,
+    settings: { database: join(disk.root, 'ledger.db'), heartbeat: { url: heartbeats.url, every_s: 1 } },
+  });
+  const { server } = world;
+  /** Committed or not. */
   const unacknowledged: string[] = [];
-  while (!world.server.isGone()) {
+  const track = async (): Promise<number> => {
     const ids = world.submit(BATCH);
-    const status = await trackOnce(world.server.url, ids).then(
+    const status = await trackOnce(server.url, ids).then(
       (response) => response.status,
       () => 0,
     );
     if (status === 202) for (const id of ids) world.expected.set(id, 'finalized');
     else unacknowledged.push(...ids);
     expect([0, 202, 503]).toContain(status);
-  }
-  expect(await world.server.exited()).toBe(SERVER_EXIT);
-  return unacknowledged;
-}
-
-/** As a careful backend does: what was not acknowledged may have been committed or not. */
-async function trackAgain(world: World, ids: readonly string[]): Promise<void> {
-  await trackUntilAcknowledged(world.server.client, ids);
-  for (const id of ids) world.expected.set(id, 'finalized');
-}
-
-async function expectOneLine(world: World): Promise<void> {
-  expect(world.server.logged('ledger.sync_failed')).toMatchObject([
-    { err: { type: 'LedgerError', message: expect.stringContaining('the disk failed while using') } },
-  ]);
+    return status;
+  };
+  const start = () => world.start({ env: disk.env });
+  await start();
+  await world.track(200);
+  return {
+    world,
+    disk,
+    /** Tracks new ids once, and returns the status of the response; 0 without one. Every acknowledged id must become final. */
+    track,
+    /** Tracks until the server has ended because of `faults`. They begin under load, so that the sync that fails covers requests. */
+    async trackUntilGone(faults: Faults): Promise<void> {
+      const until = performance.now() + ENDS_WITHIN_MS;
+      const load = async () => {
+        while (!server.isGone()) {
+          await track();
+          if (performance.now() > until) throw new Error('the server does not end');
+        }
+      };
+      await Promise.all([...Array.from({ length: CLIENTS }, load), sleep(LOAD_MS).then(() => disk.set(faults))]);
+      expect(await server.exited()).toBe(ExitCode.server);
+    },
+    /** The file has lost what a sync has failed to store, and the ledger contains everything acknowledged nevertheless. */
+    expectLost(file: string): void {
+      expect(disk.drop()).toContain(file);
+      const copy = tempFolder();
+      cpSync(disk.root, copy, { recursive: true });
+      auditLedger(join(copy, 'ledger.db'), world.expected.keys());
+    },
+    /** The lines that concern operators. */
+    alerts: () => server.loggedAt('error', 'fatal'),
+    /** For some seconds, no request is acknowledged, the server is not ready, and the service behind the heartbeat alerts. */
+    async expectRefused(): Promise<void> {
+      const until = performance.now() + FAILS_FOR_MS;
+      const failedWrites = disk.failedWrites();
+      for (let refused = 0; performance.now() < until || refused <= 10; refused++) {
+        expect(await track()).toBe(503);
+        expect((await readiness(server.url)).status).toBe(503);
+        await sleep(100);
+      }
+      expect(disk.failedWrites() - failedWrites).toBeGreaterThan(10);
+      expect(server.logged('heartbeat.withheld')).toHaveLength(1);
+    },
+    /** A start ends with the reason, and without a heartbeat. */
+    async expectNoStart(): Promise<void> {
+      const failures = () => disk.failedSyncs() + disk.failedWrites();
+      const before = { failures: failures(), heartbeats: heartbeats.requests.length };
+      server.start({ env: disk.env });
+      expect(await server.exited()).toBe(ExitCode.server);
+      expect(server.lines.at(-1)).toContain(`the disk failed while using ${server.file}`);
+      expect(failures()).toBeGreaterThan(before.failures);
+      expect(heartbeats.requests).toHaveLength(before.heartbeats);
+    },
+    /** The disk works again: the server does, too, and a careful backend repeats what was not acknowledged. */
+    async expectRecovered(): Promise<void> {
+      if (server.isGone()) await start();
+      while ((await readiness(server.url)).status !== 200) await sleep(50);
+      await trackUntilAcknowledged(server.client, unacknowledged);
+      for (const id of unacknowledged) world.expected.set(id, 'finalized');
+      await world.track(BATCH);
+      await world.expectSurvived();
+    },
+  };
 }

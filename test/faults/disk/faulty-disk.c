@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +16,11 @@
 // Failures are counted down; a negative number never ends.
 struct control {
   int32_t syncDelayMs;
-  int32_t syncFailures;
+  int32_t logSyncFailures; // Of files whose names end in "-wal".
+  int32_t ledgerSyncFailures; // Of files whose names end in ".db".
   int32_t writeFailures;
   int32_t failedSyncs;
-  int32_t databaseSyncFailures; // Of files whose names end in ".db".
+  int32_t failedWrites;
 };
 
 #define REAL(name) ((__typeof__(&name))real(#name))
@@ -43,35 +45,46 @@ __attribute__((constructor)) static void start(void) {
   close(fd);
 }
 
-enum { ELSEWHERE, FILE_ON_DISK, DATABASE_ON_DISK };
+enum { ELSEWHERE, LEDGER, LOG, OTHER, PLACES };
 
-static int is_on_disk(int fd) {
-  char name[64], path[PATH_MAX];
-  int saved = errno;
-  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-  ssize_t bytes = control ? readlink(name, path, sizeof path) : -1;
-  errno = saved;
-  size_t length = control ? strlen(folder) : 0;
-  if (bytes <= (ssize_t)length || strncmp(path, folder, length) != 0 || path[length] != '/') return ELSEWHERE;
-  return strncmp(path + bytes - 3, ".db", 3) == 0 ? DATABASE_ON_DISK : FILE_ON_DISK;
+// Whether something was written since the last sync. Without, a disk has nothing to fail at.
+static _Atomic int is_unsynced[PLACES];
+
+static int ends_in(const char *path, size_t length, const char *end) {
+  size_t bytes = strlen(end);
+  return length >= bytes && strcmp(path + length - bytes, end) == 0;
 }
 
-static int fails(volatile int32_t *failures) {
+static int place_of(int fd) {
+  if (!control) return ELSEWHERE;
+  char name[64], path[PATH_MAX] = "";
+  int saved = errno;
+  snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+  ssize_t bytes = readlink(name, path, sizeof path - 1);
+  errno = saved;
+  size_t length = strlen(folder);
+  if (bytes <= (ssize_t)length || strncmp(path, folder, length) != 0 || path[length] != '/') return ELSEWHERE;
+  if (ends_in(path, (size_t)bytes, "-wal")) return LOG;
+  return ends_in(path, (size_t)bytes, ".db") ? LEDGER : OTHER;
+}
+
+static int fails(volatile int32_t *failures, volatile int32_t *failed) {
   if (*failures == 0) return 0;
   if (*failures > 0) *failures -= 1;
+  *failed += 1;
   errno = EIO;
   return 1;
 }
 
 // A system that could not write pages marks them as clean, so that the next sync succeeds.
 static int synced(int fd, int (*sync)(int)) {
-  int place = is_on_disk(fd);
+  int place = place_of(fd);
   if (place == ELSEWHERE) return sync(fd);
   if (control->syncDelayMs > 0) usleep((useconds_t)control->syncDelayMs * 1000);
-  if (!fails(&control->syncFailures) && !(place == DATABASE_ON_DISK && fails(&control->databaseSyncFailures)))
-    return sync(fd);
-  control->failedSyncs += 1;
-  return -1;
+  if (!atomic_exchange(&is_unsynced[place], 0)) return sync(fd);
+  if (place == LOG && fails(&control->logSyncFailures, &control->failedSyncs)) return -1;
+  if (place == LEDGER && fails(&control->ledgerSyncFailures, &control->failedSyncs)) return -1;
+  return sync(fd);
 }
 
 int fsync(int fd) { return synced(fd, REAL(fsync)); }
@@ -79,7 +92,9 @@ int fdatasync(int fd) { return synced(fd, REAL(fdatasync)); }
 
 #define DEFINE_PWRITE(name, offset_type)                                                          \
   ssize_t name(int fd, const void *data, size_t bytes, offset_type offset) {                      \
-    if (control && control->writeFailures != 0 && is_on_disk(fd) && fails(&control->writeFailures)) return -1; \
+    int place = place_of(fd);                                                                     \
+    if (place != ELSEWHERE && fails(&control->writeFailures, &control->failedWrites)) return -1;  \
+    is_unsynced[place] = 1;                                                                       \
     return REAL(name)(fd, data, bytes, offset);                                                   \
   }
 DEFINE_PWRITE(pwrite, off_t)

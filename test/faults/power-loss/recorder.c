@@ -20,7 +20,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { OPENED = 1, WRITTEN, TRUNCATED, SYNCED, RENAMED, UNLINKED, LINKED, SYNC_BEGUN };
+enum { OPENED = 1, WRITTEN, TRUNCATED, SYNCED, RENAMED, UNLINKED, LINKED, SYNC_BEGUN, SYNC_FAILED };
 
 // Numbers in the byte order of the machine, then `pathBytes` and `dataBytes` of content.
 struct record {
@@ -170,18 +170,24 @@ DEFINE_TRUNCATE(ftruncate)
 DEFINE_TRUNCATE(ftruncate64)
 
 // A sync makes safe what was written before it began, and takes as long as on a slow disk: other threads write meanwhile, and a
-// process that acknowledges before the sync has ended is found out.
+// process that acknowledges before the sync has ended is found out. If a sync fails, those of the file that run fail, too: Linux
+// reports an error to all descriptors.
 static int synced(int fd, int (*sync)(int)) {
   static _Atomic uint64_t begun;
+  static uint64_t failures, failed_inode;
   uint64_t inode = inode_of(fd), number = ((uint64_t)getpid() << 24) + ++begun;
   if (!inode) return sync(fd);
   lock();
   append(SYNC_BEGUN, inode, NULL, number, NULL, 0);
+  uint64_t failures_before = failures;
   unlock();
   usleep((useconds_t)(number * 2654435761u % MAX_SYNC_US));
   lock();
-  int result = sync(fd);
-  if (result == 0) append(SYNCED, inode, NULL, number, NULL, 0);
+  int has_failed = failures != failures_before && failed_inode == inode;
+  if (has_failed) errno = EIO;
+  int result = has_failed ? -1 : sync(fd);
+  append(result == 0 ? SYNCED : SYNC_FAILED, inode, NULL, number, NULL, 0);
+  if (result != 0) failures += 1, failed_inode = inode;
   unlock();
   return result;
 }

@@ -19,3 +19,24 @@ it('a synced file is safe, also if its inode was that of a deleted folder', () =
   disk.writeImage(image, () => 0);
   expect(readFileSync(join(image, 'file'), 'utf8')).toBe('acknowledged');
 });
+
+it('what was written before a failed sync is lost, although a later one succeeds', () => {
+  const disk = new SimulatedDisk('/root');
+  const inode = 7n;
+  disk.apply({ kind: 'opened', inode, path: '/root/file', isFolder: false });
+  const write = (offset: number, text: string) =>
+    disk.apply({ kind: 'written', inode, offset, data: Buffer.from(text) });
+  const sync = (number: number, end: 'synced' | 'sync_failed') => {
+    disk.apply({ kind: 'sync_begun', inode, number });
+    disk.apply({ kind: end, inode, number });
+  };
+  write(0, 'safe ');
+  sync(1, 'synced');
+  write(5, 'lost ');
+  sync(2, 'sync_failed');
+  write(10, 'later');
+  sync(3, 'synced');
+  const image = tempFolder();
+  disk.writeAll(image);
+  expect(readFileSync(join(image, 'file'), 'latin1')).toBe('safe \0\0\0\0\0later');
+});

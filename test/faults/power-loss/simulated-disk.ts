@@ -3,6 +3,9 @@ import { dirname, join, relative } from 'node:path';
 import type { StorageChange } from './storage-log.ts';
 
 type FileChange = Extract<StorageChange, { kind: 'written' | 'truncated' }>;
+/** A write that a failed sync has lost. */
+const LOST = { kind: 'lost' } as const;
+type UnsafeChange = FileChange | typeof LOST;
 /** `number`: counts the changes of names. */
 type NameChange = { number: number; path: string; file: SimulatedFile | undefined };
 
@@ -16,6 +19,8 @@ const SHARES = [0, 0.1, 0.5, 0.9, 1] as const;
  * A folder on a disk that loses power. What was written to a file before a sync of the file began is safe when it ends; its name
  * is safe after a sync of its folder. Of what is not safe, an image contains any subset of the sectors that were written, in any order, and the names as
  * they were at some moment since the last sync of their folder: file systems with a journal keep the order of names.
+ *
+ * A failed sync loses what was written to its file and is not safe, also if later syncs succeed: Linux marks pages as clean that it could not write.
  */
 export class SimulatedDisk {
   readonly #root: string;
@@ -52,6 +57,9 @@ export class SimulatedDisk {
       case 'synced':
         if (!this.#ignoresSyncs) this.#sync(change);
         break;
+      case 'sync_failed':
+        this.#fileOf(change.inode)?.lose();
+        break;
       case 'renamed':
       case 'linked': {
         const file = this.#names.get(change.from);
@@ -80,7 +88,7 @@ export class SimulatedDisk {
     for (const [path, file] of names) write(folder, relative(this.#root, path), file.image(survives, sectorBytes));
   }
 
-  /** Writes everything, safe or not. */
+  /** Writes everything that is not lost, safe or not: what processes see after the present ones have ended. */
   writeAll(folder: string): void {
     for (const [path, file] of this.#names)
       write(
@@ -130,7 +138,7 @@ export class SimulatedDisk {
 /** The content of a file: what is safe, and the changes since. */
 class SimulatedFile {
   #safe = Buffer.from(new ArrayBuffer(0));
-  #unsafe: FileChange[] = [];
+  #unsafe: UnsafeChange[] = [];
   #safeChanges = 0;
 
   /** How many changes there have been. */
@@ -149,6 +157,11 @@ class SimulatedFile {
     this.#safeChanges += synced.length;
   }
 
+  /** Loses what was written and is not safe. */
+  lose(): void {
+    this.#unsafe = this.#unsafe.map((change) => (change.kind === 'written' ? LOST : change));
+  }
+
   image(survives: () => boolean, sectorBytes: number): Buffer {
     let content = Buffer.from(new Uint8Array(this.#safe).buffer);
     for (const change of this.#unsafe)
@@ -158,7 +171,8 @@ class SimulatedFile {
 }
 
 /** Changes the content in place if it has room. */
-function changed(content: Buffer<ArrayBuffer>, change: FileChange): Buffer<ArrayBuffer> {
+function changed(content: Buffer<ArrayBuffer>, change: UnsafeChange): Buffer<ArrayBuffer> {
+  if (change.kind === 'lost') return content;
   if (change.kind === 'truncated') return resized(content, change.size);
   const { offset, data } = change;
   const result = content.length < offset + data.length ? resized(content, offset + data.length) : content;
@@ -167,8 +181,8 @@ function changed(content: Buffer<ArrayBuffer>, change: FileChange): Buffer<Array
 }
 
 /** Splits a write at the borders of sectors; a sector is written as a whole or not at all. */
-function* partsOf(change: FileChange, sectorBytes: number): Generator<FileChange> {
-  if (change.kind === 'truncated') {
+function* partsOf(change: UnsafeChange, sectorBytes: number): Generator<UnsafeChange> {
+  if (change.kind !== 'written') {
     yield change;
     return;
   }

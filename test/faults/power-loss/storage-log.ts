@@ -6,7 +6,8 @@ export type StorageChange =
   | { kind: 'written'; inode: bigint; offset: number; data: Buffer }
   | { kind: 'truncated'; inode: bigint; size: number }
   /** `number`: of the sync, the same where it ends. */
-  | { kind: 'sync_begun' | 'synced'; inode: bigint; number: number }
+  | { kind: 'sync_begun'; inode: bigint; number: number }
+  | { kind: 'synced' | 'sync_failed'; inode: bigint; number: number }
   | { kind: 'renamed' | 'linked'; from: string; to: string }
   | { kind: 'unlinked'; path: string };
 
@@ -51,6 +52,8 @@ function toChange(head: Buffer, path: string, data: Buffer): StorageChange {
       return { kind: 'linked', from: path, to: data.toString() };
     case 8:
       return { kind: 'sync_begun', inode, number: offset };
+    case 9:
+      return { kind: 'sync_failed', inode, number: offset };
     default:
       throw new Error('the record has a change of unknown kind');
   }

@@ -41,6 +41,9 @@ export function killableProcess(args: readonly string[]) {
     lines,
     /** Returns its log lines with this event name. */
     logged: (event: string): LogLine[] => lines.flatMap(parsed).filter((line) => line.event === event),
+    /** Returns its log lines with one of these levels. */
+    loggedAt: (...levels: string[]): LogLine[] =>
+      lines.flatMap(parsed).filter(({ level }) => levels.includes(String(level))),
     pid: () => child?.pid,
     isGone,
     start({ through = [], nodeOptions = [], env = {} }: StartOptions = {}): void {

@@ -24,7 +24,7 @@ it.skipIf(isCompilerMissing())(
     disk.set({ syncDelayMs: 1_000 });
     child.process.send('commit');
     expect(await child.message()).toBe('syncing');
-    disk.set({ syncFailures: 1 });
+    disk.set({ logSyncFailures: 1 });
     child.process.send('close');
     expect(await child.message()).toEqual(['failed', 'io', 'rejected']);
     expect(disk.failedSyncs()).toBe(1);
