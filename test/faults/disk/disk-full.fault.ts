@@ -8,12 +8,12 @@ import { isRedisMissing, redisForTest } from '../../support/redis/redis-server.t
 import { tempFolder } from '../../support/temp-folder.ts';
 import { readiness, trackOnce } from '../support/requests.ts';
 import { prepareWorld } from '../support/world.ts';
+import { isPrlimitMissing, limitFileSize } from './file-limit.ts';
 
 const MIB = 2 ** 20;
 const DISK_MIB = 16;
 const BATCH = 100;
 const WITHIN_MS = 15_000;
-const PRLIMIT = 'prlimit';
 const MOUNT = 'mount';
 const UMOUNT = 'umount';
 
@@ -48,12 +48,10 @@ describe('a full disk pauses intake, loses nothing, and work continues by itself
     const world = await prepareWorld('limit of file size');
     await world.start();
     await world.track(200);
-    const limit = (bytes: number | 'unlimited') =>
-      expect(spawnSync(PRLIMIT, [`--pid=${world.server.pid()}`, `--fsize=${bytes}:unlimited`]).status).toBe(0);
-    limit(512 * 1_024);
+    limitFileSize(world.server.pid(), 512 * 1_024);
     await untilRefused(world, 503);
     await staysRefused(world, 503);
-    limit('unlimited');
+    limitFileSize(world.server.pid(), 'unlimited');
     await expectWorking(world);
     await world.expectSurvived();
   });
@@ -114,10 +112,4 @@ function mountSmall(): string | undefined {
 function fill(folder: string, ballast: string): void {
   const { bavail, bsize } = statfsSync(folder);
   writeFileSync(ballast, Buffer.alloc(Math.max(0, bavail * bsize - MIB)));
-}
-
-function isPrlimitMissing(): boolean {
-  if (process.platform === 'linux' && spawnSync(PRLIMIT, ['--version']).status === 0) return false;
-  console.warn('SKIPPED: there is no prlimit, which limits the files of a process that runs.');
-  return true;
 }

@@ -1,4 +1,10 @@
-import { describe, expect, test, vi } from 'vitest';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Worker } from 'bullmq';
+import type { Redis } from 'ioredis';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { POLLS_QUEUE } from '../../../src/engines/bullmq/poll-job.ts';
+import { EVENTS_QUEUE } from '../../../src/notify/channels/queue.ts';
 import { CRASH_ADMIN_TOKEN, sleep } from '../../support/processes/killable-server.ts';
 import { createUsers, deniedSince } from '../../support/redis/acl.ts';
 import { openRedisClient } from '../../support/redis/bullmq-rig.ts';
@@ -7,6 +13,9 @@ import { startCluster } from '../../support/redis/cluster.ts';
 import { recordEvents } from '../../support/redis/event-recorder.ts';
 import { freePort, isRedisMissing, redisForTest } from '../../support/redis/redis-server.ts';
 import { sentinelsForTest } from '../../support/redis/sentinels.ts';
+import { eventIdsOf } from '../../support/servers/deliveries.ts';
+import { tempFolder } from '../../support/temp-folder.ts';
+import { isPrlimitMissing, limitFileSize } from '../disk/file-limit.ts';
 import { prepareRedisWorld, untilLogged } from '../support/redis-world.ts';
 
 const REDIS_SECRET = 'signs-jobs-and-results-0123456789';
@@ -67,10 +76,13 @@ describe.skipIf(isRedisMissing())('Redis as it is operated', () => {
     await world.expectSurvived();
   });
 
-  test('the documented users with the least permissions: nothing is denied, and nothing is lost', async () => {
-    const redis = await redisForTest();
+  test('the documented users with the least permissions: nothing is denied in any recovery, and nothing is lost', async () => {
+    const aclfile = join(tempFolder(), 'users.acl');
+    writeFileSync(aclfile, '');
+    const redis = await redisForTest({ keeps: true, settings: { aclfile } });
     const admin = openRedisClient(redis);
     const users = await createUsers(admin, redis.url);
+    await admin.call('ACL', 'SAVE');
     const world = await prepareRedisWorld('ACL', {
       redisUrl: users.server,
       workerRedis: { url: users.worker },
@@ -80,15 +92,32 @@ describe.skipIf(isRedisMissing())('Redis as it is operated', () => {
     await world.start();
     await untilLogged(world, 'worker.joined', 2);
     const consumed = recordEvents({ url: users.consumer });
-    await world.through(() => sleep(3_000));
-    const board = await fetch(`${world.server.url}/queues/api/queues`, { headers: ADMIN });
-    expect(board.status).toBe(200);
     // The board asks for the clients of each queue, which needs +client|list.
-    expect((await deniedSince(admin)).filter((entry) => entry !== 'dawatch-server client|list')).toEqual([]);
-    await vi.waitUntil(() => consumed.size >= world.expected.size, 30_000);
+    const denied = async () => (await deniedSince(admin)).filter((entry) => entry !== 'dawatch-server client|list');
+    await world.through(async () => {
+      await sleep(1_000);
+      const poll = await killBusyWorker(world, admin);
+      await findStalled(openIdleWorker(POLLS_QUEUE, users.worker, 0), admin, poll);
+      const consumer = openIdleWorker(EVENTS_QUEUE, users.consumer, 1);
+      await findStalled(consumer, admin, await takeJob(consumer));
+      await world.server.kill();
+      world.server.start();
+      await world.server.listening();
+      await untilLogged(world, 'worker.joined', 4);
+      const board = await fetch(`${world.server.url}/queues/api/queues`, { headers: ADMIN });
+      expect(board.status).toBe(200);
+      // A restarted Redis has an empty log.
+      expect(await denied()).toEqual([]);
+      await redis.restart();
+      await untilLogged(world, 'redis.connected', 3);
+      await sleep(1_000);
+    });
+    if (!isPrlimitMissing()) await postponeJob(world);
     await world.expectSurvived();
+    const events = eventIdsOf(world.server.file);
+    await vi.waitUntil(() => events.every((id) => consumed.has(id)), 30_000);
     expect(world.server.logged('redis.disconnected').filter(({ reason }) => reason === 'refused')).toEqual([]);
-    expect((await deniedSince(admin)).filter((entry) => entry !== 'dawatch-server client|list')).toEqual([]);
+    expect(await denied()).toEqual([]);
   });
 
   test('a cluster is refused with the reason, and the server polls by itself', async () => {
@@ -111,3 +140,58 @@ describe.skipIf(isRedisMissing())('Redis as it is operated', () => {
 });
 
 const ADMIN = { authorization: `Bearer ${CRASH_ADMIN_TOKEN}` };
+
+type World = Awaited<ReturnType<typeof prepareRedisWorld>>;
+
+/** Kills a worker that has a job, and starts it again. Returns the id of its job. */
+async function killBusyWorker({ workers: [worker] }: World, admin: Redis): Promise<string> {
+  const jobsOfWorker = async () => {
+    const active = await admin.lrange(`bull:${POLLS_QUEUE}:active`, 0, -1);
+    const owners = await Promise.all(active.map((id) => admin.hget(`bull:${POLLS_QUEUE}:${id}`, 'pb')));
+    return active.filter((_, index) => owners[index] === 'worker-0');
+  };
+  await vi.waitUntil(async () => (await jobsOfWorker()).length > 0, { timeout: 20_000, interval: 5 });
+  await worker?.kill();
+  const [job] = await jobsOfWorker();
+  worker?.start();
+  if (job === undefined) throw new Error('the worker had no job');
+  return job;
+}
+
+/** A worker of a queue as BullMQ offers it, with the permissions of the user in `url`; takes no jobs by itself. */
+function openIdleWorker(queue: string, url: string, maxStalledCount: number): Worker {
+  const settings = { autorun: false, stalledInterval: 200, maxStalledCount, skipVersionCheck: true };
+  const worker = new Worker(queue, null, { connection: { url }, ...settings });
+  onTestFinished(() => worker.close(true));
+  return worker;
+}
+
+/** Takes a job that another worker of the queue has not taken, and does not end it. Returns its id. */
+async function takeJob(worker: Worker): Promise<string> {
+  for (;;) {
+    const job = await worker.getNextJob('of a worker that dies', { block: false });
+    if (job?.id !== undefined) return job.id;
+    await sleep(5);
+  }
+}
+
+/** Lets the worker find the job of a dead one, as after the half minute in which its lock, and the pause between two checks, expire. Rejects if that fails. */
+async function findStalled(worker: Worker, admin: Redis, job: string): Promise<void> {
+  const found = new Promise<void>((resolve, reject) => {
+    worker.on('error', reject).on('stalled', (id) => {
+      if (id === job) resolve();
+    });
+  });
+  await admin.del(`bull:${worker.name}:${job}:lock`, `bull:${worker.name}:stalled-check`);
+  await worker.startStalledCheckTimer();
+  await found;
+}
+
+/** Enqueues a job while the ledger cannot be written. */
+async function postponeJob(world: World): Promise<void> {
+  limitFileSize(world.server.pid(), 1);
+  const job = world.enqueue();
+  await untilLogged(world, 'intake.postponed');
+  limitFileSize(world.server.pid(), 'unlimited');
+  await job;
+}
