@@ -31,17 +31,23 @@ it.skipIf(isCompilerMissing())(
   },
 );
 
-it('a failed sync of a checkpoint on the event loop ends the process, as any other', () => {
+it.each([
+  ['of a checkpoint on the event loop', (database: LedgerDatabase) => database.checkpoint('RESTART')],
+  // SQLite syncs the header of a log that begins again.
+  ['in the commit of a transaction', (database: LedgerDatabase) => database.transaction(() => undefined)],
+  ['in the commit of a statement', (database: LedgerDatabase) => database.run('DELETE FROM meta')],
+])('a failed sync %s ends the process, as any other', (_, work) => {
   const file = join(tempFolder(), 'dawatch.db');
   openLedger({ file }).close();
   const db = rawConnection(file);
   const failures: unknown[] = [];
   const sync = new LogSync(db, { onFailed: (error) => failures.push(error) });
-  const database = new LedgerDatabase(db, file, sync);
-  db.pragma = () => {
+  const fail = () => {
     throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_FSYNC');
   };
-  expect(() => database.checkpoint('RESTART')).toThrow('the disk failed');
+  Object.assign(db, { pragma: fail, prepare: () => ({ run: fail }), transaction: () => ({ immediate: fail }) });
+  const database = new LedgerDatabase(db, file, sync);
+  expect(() => work(database)).toThrow('the disk failed');
   expect(failures).toEqual([expect.objectContaining({ problem: 'io' })]);
   sync.close();
 });
