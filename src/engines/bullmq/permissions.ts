@@ -7,7 +7,7 @@ export type RedisUser = 'server' | 'worker';
 /** Commands by the number of their arguments; the verification passes keys for all of them. Most commands run in the scripts of BullMQ. */
 const WORKER = {
   1: 'del exists get hgetall incr llen pttl scard smembers zcard zpopmin',
-  2: 'bzpopmin hdel hexists hget hmget lpush pexpire rpoplpush sadd set srandmember srem zrem zscore',
+  2: 'bzpopmin hdel hexists hget hmget lpush pexpire rpoplpush rpush sadd set srandmember srem zrem zscore',
   3: 'getrange hincrby hmset hset lrange lrem ltrim xtrim zadd zrange zrangebyscore zremrangebyrank zremrangebyscore zrevrange zrevrangebyscore',
   4: 'xadd',
 };
@@ -15,7 +15,7 @@ const WORKER = {
 /** In addition, for the queues of producers and consumers, the results of polls, and the board at /queues. */
 const SERVER = {
   1: 'hlen lpop persist rpop type',
-  2: 'lindex lpos rename rpush sismember',
+  2: 'lindex lpos rename sismember',
   3: 'lset xread zcount',
 };
 

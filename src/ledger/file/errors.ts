@@ -25,7 +25,9 @@ export class LedgerError extends LedgerUnavailableError {
   }
 }
 
-const FIX = 'it was left unchanged: restore a backup, or move it away to start with an empty ledger';
+/** Without other programs, SQLite ends the log at the first part that is missing after a failed sync: nothing behind it was acknowledged. */
+const FIX =
+  'it was left unchanged: stop every other program that has it open and start again; if that does not help, restore a backup, or move it away to start with an empty ledger';
 
 const MESSAGES: Record<Exclude<LedgerProblem, 'foreign'>, (file: string) => string> = {
   full: (file) => `no space left to write ${file}: free some space; committed data is intact`,

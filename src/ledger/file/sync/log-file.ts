@@ -42,31 +42,53 @@ export function rewriteLog(db: Database.Database): void {
  * only if no other process has kept it open. Another process may copy other pages meanwhile.
  */
 function copyAgain(db: Database.Database, log: number, state: LogState): void {
-  if (state.checkpointed <= 0) return;
-  const pageBytes = Number(db.pragma('page_size', { simple: true }));
+  const frame = Buffer.alloc(FRAME_HEADER_BYTES + Number(db.pragma('page_size', { simple: true })));
   const pages = Number(db.pragma('page_count', { simple: true }));
-  const frame = Buffer.alloc(FRAME_HEADER_BYTES + pageBytes);
-  const header = Buffer.alloc(LOG_HEADER_BYTES);
-  readSync(log, header, 0, header.length, 0);
-  const readFrame = (index: number, bytes: number) => {
-    const isRead = readSync(log, frame, 0, bytes, LOG_HEADER_BYTES + index * frame.length) === bytes;
-    // The salts tell the frames of this log from those of the one before it.
-    if (!isRead || frame.compare(header, 16, 24, 8, 16) !== 0) throw damaged(db.name, 'a part of its log is missing');
-  };
-  /** The newest frame of each page. */
-  const newest = new Map<number, number>();
-  for (let index = 0; index < state.log; index++) {
-    readFrame(index, FRAME_HEADER_BYTES);
-    newest.set(frame.readUInt32BE(0), index);
-  }
+  const newest = newestFrames(db.name, log, state.log, frame);
+  if (state.checkpointed <= 0) return;
   // Never closed: closing any descriptor of a file releases all locks of the process on it, also those of SQLite.
   const ledger = openSync(db.name, 'r+');
   for (const [page, index] of newest) {
     if (index >= state.checkpointed || page > pages) continue;
-    readFrame(index, frame.length);
-    writeAll(ledger, frame.subarray(FRAME_HEADER_BYTES), (page - 1) * pageBytes);
+    readSync(log, frame, 0, frame.length, LOG_HEADER_BYTES + index * frame.length);
+    writeAll(ledger, frame.subarray(FRAME_HEADER_BYTES), (page - 1) * (frame.length - FRAME_HEADER_BYTES));
   }
   fdatasyncSync(ledger);
+}
+
+/**
+ * Returns the newest frame of each page, after it has read all `count` frames into `frame`. Throws LedgerError if one is missing: another process
+ * has kept the log open and still counts it, although the system has dropped it. A commit behind it would be lost at the next start without that process.
+ */
+function newestFrames(file: string, log: number, count: number, frame: Buffer): Map<number, number> {
+  const newest = new Map<number, number>();
+  const header = Buffer.alloc(LOG_HEADER_BYTES);
+  readSync(log, header, 0, header.length, 0);
+  const isLittleEndian = (header.readUInt32BE(0) & 1) === 0;
+  let sums: Checksum = [header.readUInt32BE(24), header.readUInt32BE(28)];
+  for (let index = 0; index < count; index++) {
+    const bytes = readSync(log, frame, 0, frame.length, LOG_HEADER_BYTES + index * frame.length);
+    sums = checksum(sums, frame.subarray(0, 8), isLittleEndian);
+    sums = checksum(sums, frame.subarray(FRAME_HEADER_BYTES), isLittleEndian);
+    // The salts tell the frames of this log from those of the one before it.
+    const isOfThisLog = frame.compare(header, 16, 24, 8, 16) === 0;
+    const isWhole = frame.readUInt32BE(16) === sums[0] && frame.readUInt32BE(20) === sums[1];
+    if (bytes < frame.length || !isOfThisLog || !isWhole) throw damaged(file, 'a part of its log is missing');
+    newest.set(frame.readUInt32BE(0), index);
+  }
+  return newest;
+}
+
+type Checksum = [number, number];
+
+/** Continues a checksum of SQLite's write-ahead log with 8 bytes, or a multiple of it. */
+function checksum([first, second]: Checksum, bytes: Buffer, isLittleEndian: boolean): Checksum {
+  const words = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (let at = 0; at < bytes.length; at += 8) {
+    first = (first + words.getUint32(at, isLittleEndian) + second) >>> 0;
+    second = (second + words.getUint32(at + 4, isLittleEndian) + first) >>> 0;
+  }
+  return [first, second];
 }
 
 function writeAll(fd: number, bytes: Buffer, at: number): void {

@@ -4,7 +4,8 @@ import Database from 'better-sqlite3';
 const db = new Database(process.argv[2] ?? '');
 db.exec('BEGIN');
 process.send?.(db.prepare('SELECT count(*) FROM submissions').pluck().get());
-process.once('message', () => {
+// The listener stays, and with it the process.
+process.on('message', () => {
   db.exec('COMMIT');
   process.send?.('ended');
 });

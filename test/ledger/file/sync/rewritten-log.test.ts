@@ -86,6 +86,49 @@ it('a start copies again what an earlier copy of the log did not store, if anoth
   expect(rawConnection(copy).prepare('SELECT count(*) FROM submissions').pluck().get()).toBe(2_150);
 });
 
+it.each([
+  ['whose pages are not in it again', false],
+  ['whose pages are in it again', true],
+])(
+  'a start is refused while another process uses a log of which a part is missing, %s, and continues without it afterwards',
+  async (_, isAgain) => {
+    const file = join(tempFolder(), 'dawatch.db');
+    const ledger = openLedger({ file });
+    ledger.track(trackRequests(500, 'stored-'), 1);
+    const reader = startChild(READER, [file]);
+    expect(await reader.message()).toBe(500);
+    reader.process.send('end');
+    expect(await reader.message()).toBe('ended');
+    const stored = framesOf(readFileSync(`${file}-wal`)).length;
+    for (const prefix of ['lost-', 'last-']) ledger.track(trackRequests(500, prefix), 1);
+    ledger.close();
+    const log = readFileSync(`${file}-wal`);
+    const frames = framesOf(log);
+    const lost = frames.findIndex(
+      ({ page }, index) => index >= stored && frames.slice(index + 1).some((later) => later.page === page) === isAgain,
+    );
+    // A sync failed, and the cache has lost a part of what it was for.
+    frames[lost]?.bytes.fill(0);
+    replaceContent(`${file}-wal`, log);
+
+    expect(() => openLedger({ file })).toThrow(/damaged.*stop every other program that has it open and start again/);
+    await reader.kill();
+    const again = openLedger({ file });
+    expect(again.submissions.lookup(['stored-0', 'stored-499', 'last-499']).notFound).toEqual(['last-499']);
+    again.track(trackRequests(1, 'later-'), 2);
+    again.close();
+    expect(integrityOf(file)).toBe('ok');
+  },
+);
+
+function framesOf(log: Buffer): { page: number; bytes: Buffer }[] {
+  const bytes = 24 + log.readUInt32BE(8);
+  return Array.from({ length: Math.floor((log.length - 32) / bytes) }, (_, index) => {
+    const frame = log.subarray(32 + index * bytes, 32 + (index + 1) * bytes);
+    return { page: frame.readUInt32BE(0), bytes: frame };
+  });
+}
+
 function replaceContent(file: string, content: Buffer): void {
   const descriptor = openSync(file, 'r+');
   writeSync(descriptor, content, 0, content.length, 0);
