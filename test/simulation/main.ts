@@ -4,9 +4,16 @@ import { findMutations } from './mutations/mutate.ts';
 import { MUTATIONS } from './mutations/mutations.ts';
 import { commandOf, runProcess } from './run-process.ts';
 import { shrink } from './shrink.ts';
-import type { Settings } from './simulate.ts';
-import { ACTIONS, FAULTS } from './world/faults.ts';
+import type { Result, Settings } from './simulate.ts';
+import { ACTIONS, FAULTS, OCCURRENCES } from './world/faults.ts';
 
+/** They cover every kind of fault. 5, 6 and 8 have workers; only after more than two days submissions are deleted. */
+const FIXED_RUNS = [
+  { seed: 1, days: 4 },
+  { seed: 5, days: 1 },
+  { seed: 6, days: 1 },
+  { seed: 8, days: 1 },
+] as const;
 const KINDS: readonly string[] = [...FAULTS, ...ACTIONS];
 const USAGE = `npm run simulate -- [options]
   --seed <number>      of the first run; default: a new one
@@ -14,10 +21,11 @@ const USAGE = `npm run simulate -- [options]
   --runs <number>      runs with this seed and the following ones; default: 1
   --minutes <number>   instead of --runs: such runs until the time is over, at least one
   --without <kind>,…   leaves faults out: ${KINDS.join(', ')}
+  --fixed              the same runs each time; fails if a kind of fault did not occur in any of them
   --mutations          runs copies of the code with ${MUTATIONS.length} deliberate bugs, and fails if less than 9 of 10 are found`;
 
-/** Prints the result of a run. If it failed, also its smallest form. Returns whether it passed. */
-async function run(settings: Settings): Promise<boolean> {
+/** Prints the result of a run. If it failed, also its smallest form. Returns what occurred; undefined: it failed. */
+async function run(settings: Settings): Promise<Result['occurrences'] | undefined> {
   const startedAt = performance.now();
   const result = await runProcess(settings);
   const seconds = Math.round((performance.now() - startedAt) / 1_000);
@@ -25,12 +33,24 @@ async function run(settings: Settings): Promise<boolean> {
   console.log(
     `seed ${settings.seed}: ${settings.days} days in ${seconds} s: ${counts.join(', ')}; ledger ${result.digest.slice(0, 12)}`,
   );
-  if (result.defects.length === 0) return true;
+  if (result.defects.length === 0) return result.occurrences;
   console.log(result.defects.join('\n'));
   console.log('searching a shorter run …');
   const smallest = await shrink(settings, result);
   console.log([...smallest.result.lines, ...smallest.result.defects, commandOf(smallest.settings)].join('\n'));
-  return false;
+  return undefined;
+}
+
+async function runFixed(): Promise<boolean> {
+  const occurred = new Set<string>();
+  for (const settings of FIXED_RUNS) {
+    const occurrences = await run({ ...settings, without: new Set() });
+    if (!occurrences) return false;
+    for (const name of Object.keys(occurrences)) occurred.add(name);
+  }
+  const missing = OCCURRENCES.filter((name) => !occurred.has(name));
+  if (missing.length > 0) console.log(`did not occur: ${missing.join(', ')}`);
+  return missing.length === 0;
 }
 
 async function runMutations(): Promise<boolean> {
@@ -51,8 +71,9 @@ function numberIn(text: string, min: number, max: number): number {
 
 try {
   const text = { type: 'string' } as const;
+  const flag = { type: 'boolean' } as const;
   const { values } = parseArgs({
-    options: { seed: text, days: text, runs: text, minutes: text, without: text, mutations: { type: 'boolean' } },
+    options: { seed: text, days: text, runs: text, minutes: text, without: text, fixed: flag, mutations: flag },
   });
   const seed = numberIn(values.seed ?? String(Date.now() % 2 ** 31), 0, 2 ** 31);
   const days = numberIn(values.days ?? '30', 0.01, 3_650);
@@ -65,9 +86,10 @@ try {
   const isInTime = () => values.minutes === undefined || performance.now() < endsAt;
   let hasPassed = true;
   if (values.mutations) hasPassed = await runMutations();
+  else if (values.fixed) hasPassed = await runFixed();
   else
     for (let index = 0; index < runs && hasPassed && (index === 0 || isInTime()); index++)
-      hasPassed = await run({ seed: seed + index, days, without });
+      hasPassed = (await run({ seed: seed + index, days, without })) !== undefined;
   process.exitCode = hasPassed ? 0 : 1;
 } catch (error) {
   console.error(`${(error as Error).message}\n${USAGE}`);

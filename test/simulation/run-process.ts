@@ -37,7 +37,7 @@ export function runProcess(
       if (result !== undefined) return resolve(JSON.parse(result.slice(RESULT.length)));
       const end = isStalled ? `made no progress for ${stalledMs / 1_000} s` : `ended with ${signal ?? code}`;
       const defects = [`the process ${end}: ${output.slice(-1_000)}`];
-      resolve({ defects, days, digest: '', counts: {}, lines: [] });
+      resolve({ defects, days, digest: '', counts: {}, occurrences: {}, lines: [] });
     });
   });
 }

@@ -26,6 +26,8 @@ export type Result = {
   /** SHA-256 of the ledger at the end. */
   digest: string;
   counts: Record<string, number>;
+  /** How often each fault and each action occurred. */
+  occurrences: Record<string, number>;
   /** The last lines of the log. */
   lines: readonly string[];
 };
@@ -57,7 +59,12 @@ export async function simulate({
   };
   process.on('unhandledRejection', onError).on('uncaughtException', onError);
 
-  const disk = new Disk(join(parent, 'disk'), machine);
+  const occurrences: Record<string, number> = {};
+  const note = (occurrence: string) => {
+    occurrences[occurrence] = (occurrences[occurrence] ?? 0) + 1;
+  };
+
+  const disk = new Disk(join(parent, 'disk'), { machine, random: createRandom(seed, 'disk'), note });
   const network = new Network(machine, createRandom(seed, 'network'));
   const hasWorkers = !without.has('workers') && createRandom(seed, 'workers').chance(WITH_WORKERS);
   redisModel.now = () => machine.now;
@@ -122,6 +129,7 @@ export async function simulate({
     without,
     onDefect,
     mayRefuse: () => faults.disturbedAt(['disk']) > machine.now - MINUTE_MS,
+    note,
   });
   const receivers = [...hooks, ...others];
   const faults: Faults = new Faults({
@@ -132,10 +140,11 @@ export async function simulate({
     receivers,
     callers,
     workers,
+    note,
     seed,
     without,
   });
-  const checks = tenants.map((tenant) => new Checks(tenant, { machine, disk, upstream, faults, onDefect }));
+  const checks = tenants.map((tenant) => new Checks(tenant, { machine, disk, upstream, faults, onDefect, note }));
   for (const [index, check] of checks.entries()) check.destination = destinations[index] as string;
   const consumers = tenants.map((tenant) => new Consumer(tenant));
   const producers = (hasWorkers ? tenants : []).map(
@@ -190,6 +199,7 @@ export async function simulate({
       events: checks.reduce((sum, { expected }) => sum + expected.size, 0),
       kills: server.kills,
     },
+    occurrences,
     lines: server.lines,
   };
 }

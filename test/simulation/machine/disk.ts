@@ -1,10 +1,12 @@
 import { EventEmitter } from 'node:events';
-import fs, { copyFileSync, existsSync, fstatSync, mkdirSync, readdirSync, rmSync, truncateSync } from 'node:fs';
+import fs, { copyFileSync, existsSync, fstatSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import workers from 'node:worker_threads';
 import Database from 'better-sqlite3';
 import type { Machine } from './machine.ts';
+import type { Random } from './random.ts';
+import { SyncedLog } from './synced-log.ts';
 
 /** Usual duration of a sync. */
 export const SYNC_MS = 5;
@@ -14,6 +16,8 @@ const READ_OFTEN = ['auto_vacuum', 'page_count', 'freelist_count'];
 
 class Killed extends Error {}
 
+type DiskDeps = { machine: Machine; random: Random; note: (occurrence: string) => void };
+
 /** Whether an error only shows that a killed process went on until its promises had settled. */
 export function isOfKilledProcess(error: unknown): boolean {
   return String(error).includes('Killed') || String(error).includes('database connection is not open');
@@ -21,8 +25,8 @@ export function isOfKilledProcess(error: unknown): boolean {
 
 /**
  * The disk of the machine: a folder in memory. It observes the connections of the process to its SQLite files, so that a kill can
- * stop them before or after any commit, and a full disk rejects commits. Syncs take virtual time. What was not synced when the power
- * is lost or a sync fails is dropped.
+ * stop them before or after any commit, and a full disk rejects commits. Syncs of logs take virtual time. Of what was not synced when
+ * the power is lost or a sync fails, some sectors survive. A checkpoint runs at once, as a whole.
  */
 export class Disk {
   readonly folder: string;
@@ -31,21 +35,29 @@ export class Disk {
   #fullIn = Number.POSITIVE_INFINITY;
   /** Duration of a sync. */
   syncMs = SYNC_MS;
-  /** Whether the next sync fails, which drops what was not synced. */
+  /** Whether the next sync fails, which loses what was not synced. */
   failsNextSync = false;
-  /** Whether the next kill is a loss of power. */
-  losesPower = false;
+  /** Set if the next kill is a loss of power. */
+  #loss: { syncMs: number; syncs: number } | undefined;
   /** Syncs in progress. */
   #syncs = 0;
-  /** The size of each write-ahead log as far as it was synced, by inode. */
-  readonly #synced = new Map<number, number>();
+  /** Whether a sync of the process has failed. What it should have stored is lost, although later syncs report success. */
+  #hasFailed = false;
+  /** The log of each ledger that a process has opened. */
+  readonly #logs = new Map<string, SyncedLog>();
   readonly #connections = new Set<Database.Database>();
+  readonly #random: Random;
+  readonly #note: (occurrence: string) => void;
 
-  constructor(folder: string, machine: Machine) {
+  constructor(folder: string, { machine, random, note }: DiskDeps) {
     this.folder = folder;
+    this.#random = random;
+    this.#note = note;
     const { prototype } = Database;
     const { transaction, exec, pragma } = prototype;
     const connections = this.#connections;
+    const syncLog = (file: string) => this.#logs.get(`${file}-wal`)?.syncNow();
+    const track = (file: string) => this.#track(`${file}-wal`);
     prototype.exec = function (sql) {
       connections.add(this);
       return exec.call(this, sql);
@@ -55,6 +67,9 @@ export class Disk {
       // System calls for locks and syncs would take most of the time, and have no effect on a disk in memory with one user.
       if (source === 'journal_mode = WAL') pragma.call(this, 'locking_mode = EXCLUSIVE');
       if (READ_OFTEN.includes(source)) return readPragma(this, source);
+      // Until then, SQLite syncs each commit, and afterwards the log before each checkpoint.
+      if (source === 'synchronous = NORMAL') track(this.name);
+      if (source.startsWith('wal_checkpoint')) syncLog(this.name);
       return pragma.call(this, source.replace(/^synchronous = .*/, 'synchronous = OFF'), options);
     };
     const beforeCommit = () => {
@@ -94,30 +109,42 @@ export class Disk {
     };
     machine.onKilled(() => this.#crash());
     const fdatasync = (fd: number, done: (error: Error | null) => void) => {
-      const { ino, size } = fstatSync(fd);
+      const endSync = this.#logOf(fd)?.sync(fd);
       this.#syncs += 1;
-      machine.after(this.syncMs, () => {
+      const syncMs = Math.max(this.syncMs, this.#loss?.syncMs ?? 0);
+      if (this.#loss && --this.#loss.syncs === 0) machine.after(random.between(0, syncMs), () => machine.kill());
+      machine.after(syncMs, () => {
         if (!machine.survives()) return;
         this.#syncs -= 1;
-        const fails = this.failsNextSync;
-        this.failsNextSync = false;
-        if (fails) this.losesPower = true;
-        else this.#synced.set(ino, size);
-        done(fails ? Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' }) : null);
+        if (this.failsNextSync) {
+          this.failsNextSync = false;
+          this.#hasFailed = true;
+          this.losePower();
+          note('failed syncs');
+          done(Object.assign(new Error('EIO: i/o error, fdatasync'), { code: 'EIO' }));
+          return;
+        }
+        if (!this.#hasFailed) endSync?.();
+        done(null);
       });
+    };
+    const { fdatasyncSync } = fs;
+    const syncAtOnce = (fd: number) => {
+      fdatasyncSync(fd);
+      this.#logOf(fd)?.sync(fd)();
     };
     /** Runs the checkpoints of the process. The only thread of a server is that of its checkpoints. */
     class Worker extends EventEmitter {
       postMessage({ id, file }: { id: number; file: string }): void {
         machine.after(1, () => {
           const connection = [...connections].find(({ name, open }) => open && name === file);
-          if (machine.survives() && connection) pragma.call(connection, 'wal_checkpoint(PASSIVE)');
+          if (machine.survives() && connection) connection.pragma('wal_checkpoint(PASSIVE)');
           this.emit('message', { id, error: undefined });
         });
       }
       unref(): void {}
     }
-    Object.assign(fs, { fdatasync });
+    Object.assign(fs, { fdatasync, fdatasyncSync: syncAtOnce });
     Object.assign(workers, { Worker });
     syncBuiltinESMExports();
   }
@@ -126,8 +153,9 @@ export class Disk {
   #crash(): void {
     const image = `${this.folder}.image`;
     copyFiles(this.folder, image);
-    if (this.losesPower) this.#dropUnsynced(image);
-    this.losesPower = false;
+    if (this.#loss) this.#loseUnsynced(image);
+    this.#loss = undefined;
+    this.#hasFailed = false;
     this.#syncs = 0;
     this.close();
     rmSync(this.folder, { recursive: true });
@@ -135,14 +163,28 @@ export class Disk {
     rmSync(image, { recursive: true });
   }
 
-  /** Cuts each log in an image where it was synced. A log that was begun again is complete: its unsynced part has survived. */
-  #dropUnsynced(image: string): void {
-    for (const path of readdirSync(image, { recursive: true, encoding: 'utf8' })) {
-      if (!path.endsWith('-wal')) continue;
-      const { ino, size } = fs.statSync(join(this.folder, path));
-      const synced = this.#synced.get(ino) ?? 0;
-      if (synced < size) truncateSync(join(image, path), synced);
+  #loseUnsynced(image: string): void {
+    this.#note('power losses');
+    for (const log of this.#logs.values()) {
+      const copy = join(image, relative(this.folder, log.path));
+      if (existsSync(copy)) log.losePower(copy, copy.replace(/-wal$/, ''), this.#random);
     }
+  }
+
+  /** The next kill is a loss of power. Until then, each sync takes at least `syncMs`. The process is killed during the sync of this number. */
+  losePower({ syncMs = 0, syncs = Number.POSITIVE_INFINITY } = {}): void {
+    this.#loss = { syncMs, syncs };
+  }
+
+  #track(path: string): void {
+    const log = this.#logs.get(path) ?? new SyncedLog(path);
+    this.#logs.set(path, log);
+    log.syncNow();
+  }
+
+  #logOf(fd: number): SyncedLog | undefined {
+    const { ino } = fstatSync(fd);
+    return this.#logs.values().find(({ path }) => statSync(path, { throwIfNoEntry: false })?.ino === ino);
   }
 
   /** Closes the connections of the process. */

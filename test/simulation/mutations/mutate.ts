@@ -2,15 +2,16 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runProcess } from '../run-process.ts';
-import { MUTATIONS, type Mutation } from './mutations.ts';
+import { type Change, MUTATIONS, type Mutation } from './mutations.ts';
 
 /** Seeds until a mutation counts as not found, and their virtual days. */
 const RUNS = { seeds: [1, 2, 3, 4], days: 6 };
+const WITH_WORKERS = { seeds: [5, 6, 7, 8], days: 2 };
 const ROOT = join(import.meta.dirname, '../../..');
 
 /** Runs each mutation in a copy of the code. Returns the names of those that no run found. Throws if a run finds a defect without one. */
 export async function findMutations(onResult: (name: string, defect: string | undefined) => void): Promise<string[]> {
-  const unmutated = await findIn(ROOT, RUNS);
+  const unmutated = (await findIn(ROOT, RUNS)) ?? (await findIn(ROOT, WITH_WORKERS));
   if (unmutated !== undefined) throw new Error(`the code has a defect without a mutation: ${unmutated}`);
   const missed: string[] = [];
   const left = [...MUTATIONS];
@@ -26,11 +27,14 @@ export async function findMutations(onResult: (name: string, defect: string | un
 }
 
 /** Returns the first defect that a run of the mutated code shows; undefined: there is none. */
-export async function find(mutation: Mutation, runs = RUNS): Promise<string | undefined> {
+export async function find(
+  mutation: Mutation,
+  runs = mutation.needsWorkers ? WITH_WORKERS : RUNS,
+): Promise<string | undefined> {
   const root = mkdtempSync(join(tmpdir(), 'dawatch-mutation-'));
   try {
     copyCode(root);
-    apply(mutation, root);
+    for (const change of changesOf(mutation)) apply(change, root);
     return await findIn(root, runs);
   } finally {
     rmSync(root, { recursive: true });
@@ -53,17 +57,18 @@ function copyCode(root: string): void {
   symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'));
 }
 
-/** Returns the mutated content of its file. Throws unless the text occurs exactly once. */
-export function mutate({ name, file, from, to }: Mutation, read: (file: string) => string): string {
-  const parts = read(file).split(from);
-  if (parts.length !== 2) throw new Error(`${name}: its text occurs ${parts.length - 1} times in ${file}`);
+export function changesOf(mutation: Mutation): Change[] {
+  return mutation.also ? [mutation, mutation.also] : [mutation];
+}
+
+/** Returns the changed content of a file. Throws unless the text occurs exactly once. */
+export function changed({ file, from, to }: Change, content: string): string {
+  const parts = content.split(from);
+  if (parts.length !== 2) throw new Error(`"${from}" occurs ${parts.length - 1} times in ${file}`);
   return parts.join(to);
 }
 
-function apply(mutation: Mutation, root: string): void {
-  const path = join(root, 'src', mutation.file);
-  writeFileSync(
-    path,
-    mutate(mutation, () => readFileSync(path, 'utf8')),
-  );
+function apply(change: Change, root: string): void {
+  const path = join(root, 'src', change.file);
+  writeFileSync(path, changed(change, readFileSync(path, 'utf8')));
 }

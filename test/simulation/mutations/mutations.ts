@@ -1,5 +1,7 @@
-/** A deliberate bug: a text in a file of src that occurs once, and its replacement. */
-export type Mutation = { name: string; file: string; from: string; to: string };
+/** A text in a file of src that occurs once, and its replacement. */
+export type Change = { file: string; from: string; to: string };
+/** A deliberate bug. `also`: where the code prevents its effects a second time. `needsWorkers`: without workers it has none. */
+export type Mutation = { name: string; also?: Change; needsWorkers?: boolean } & Change;
 
 const STORE = 'ledger/submissions/submission-store.ts';
 const RESULTS = 'ledger/deliveries/attempt-results.ts';
@@ -9,10 +11,11 @@ const SCHEDULER = 'pacing/scheduler.ts';
 const OUTAGES = 'watch/outage-clock.ts';
 const DISPATCHER = 'notify/dispatch/dispatcher.ts';
 const QUEUE = 'notify/dispatch/destination-queue.ts';
+const SYNC = 'ledger/file/sync/log-sync.ts';
 
 const EVENT = 'if (change?.event) this.#outbox.addSubmissionEvent(change.event, { ...row, version }, at);';
 
-/** The bugs that the simulation has to find, in the ledger, the scheduler and the dispatcher. */
+/** The bugs that the simulation has to find, in the ledger, the scheduler, the dispatcher and the waits for the disk. */
 export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a change has no event',
@@ -178,5 +181,41 @@ export const MUTATIONS: readonly Mutation[] = [
     file: QUEUE,
     from: 'slowDown: { retryAfterMs: number | null } | undefined): void {\n    this.#attempts -= 1;',
     to: 'slowDown: { retryAfterMs: number | null } | undefined): void {',
+  },
+  {
+    name: 'a request is acknowledged before its commit is on the disk',
+    file: 'http/load/durable-responses.ts',
+    from: 'const isFree = request',
+    to: 'const isFree = true || request',
+  },
+  {
+    name: 'an event is sent before it is on the disk',
+    file: 'notify/dispatch/attempt.ts',
+    from: 'if (durable) await untilAborted(durable, stop);',
+    to: '',
+    also: {
+      file: 'ledger/events/outbox.ts',
+      from: 'return this.#waiting.onDurable(',
+      to: 'return this.#waiting.onCommitted(',
+    },
+  },
+  {
+    name: 'a job is completed before its commit is on the disk',
+    file: 'engines/bullmq/intake.ts',
+    from: 'await this.#deps.whenDurable();',
+    to: '',
+    needsWorkers: true,
+  },
+  {
+    name: 'a running sync counts for later commits',
+    file: SYNC,
+    from: 'return (this.#next ?? this.#running)?.promise;',
+    to: 'return (this.#running ?? this.#next)?.promise;',
+  },
+  {
+    name: 'a failed sync counts as successful',
+    file: SYNC,
+    from: 'if (error && this.#failure === undefined) this.fail(error);',
+    to: '',
   },
 ];

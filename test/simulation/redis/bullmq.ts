@@ -95,6 +95,7 @@ export class Job {
       const job = model.queue(this.#key).jobs.get(this.id);
       if (job?.token !== token || !job) return;
       Object.assign(job, { state: 'delayed', token: undefined, delayedUntil: until });
+      model.notify(this.#key);
     });
   }
 }
@@ -110,8 +111,9 @@ type WorkerOptions = {
 };
 type Process = (job: Job, token: string) => Promise<unknown>;
 
-/** When a worker with free places looks for jobs although nothing woke it: delayed and stalled ones. */
-const LOOK_MS = 5_000;
+/** The longest time after which a worker with free places looks for jobs although nothing woke it. */
+const LOOK_MS = 30_000;
+const RETRY_MS = 1_000;
 const STALLED_CHECK_MS = 30_000;
 
 export class Worker extends EventEmitter {
@@ -124,6 +126,8 @@ export class Worker extends EventEmitter {
   readonly #jobs = new Set<Promise<void>>();
   #isRunning = false;
   #isTaking = false;
+  /** Whether there may be more jobs than those that it is taking. */
+  #isWoken = false;
   #isClosed = false;
   #cancelWait: (() => void) | undefined;
 
@@ -160,34 +164,44 @@ export class Worker extends EventEmitter {
   }
 
   async #take(): Promise<void> {
-    const { concurrency, lockDuration } = this.#options;
+    const { connection, concurrency, lockDuration } = this.#options;
+    this.#isWoken = true;
     if (this.#isTaking) return;
     this.#isTaking = true;
-    while (this.#isRunning && this.#jobs.size < concurrency) {
-      const taken = await this.#blocking.run((model) => this.#takeNext(model, lockDuration)).catch(() => undefined);
-      if (taken === undefined) break;
+    const retry = () => {
+      connection.host.after(RETRY_MS, () => void this.#take());
+      return undefined;
+    };
+    while (this.#isWoken && this.#isRunning && this.#jobs.size < concurrency) {
+      this.#isWoken = false;
+      const taken = await this.#blocking.run((model) => this.#takeNext(model, lockDuration)).catch(retry);
+      if (taken === undefined) continue;
+      this.#isWoken = true;
       // A job that was taken while the worker paused runs nevertheless.
-      this.#start(new Job(taken, this.#key, this.#options.connection));
+      this.#start(new Job(taken, this.#key, connection));
     }
     this.#isTaking = false;
   }
 
   #takeNext(model: RedisModel, lockMs: number): StoredJob | undefined {
     const now = model.now();
+    let lookMs = LOOK_MS;
     for (const job of model.queue(this.#key).jobs.values()) {
       // BullMQ compares the times of delayed jobs with the clock of the worker, which also sets them.
-      if (job.state === 'delayed' && job.delayedUntil <= Date.now()) job.state = 'waiting';
+      const delayMs = job.state === 'delayed' ? job.delayedUntil - Date.now() : LOOK_MS;
+      if (delayMs <= 0) job.state = 'waiting';
+      lookMs = Math.min(lookMs, delayMs);
       if (job.state !== 'waiting') continue;
       job.attemptsStarted += 1;
       Object.assign(job, { state: 'active', token: this.#token, lockedUntil: now + lockMs });
       job.host = this.#options.connection.host;
       return { ...job };
     }
-    this.#waitForJobs(model);
+    this.#waitForJobs(model, lookMs);
     return undefined;
   }
 
-  #waitForJobs(model: RedisModel): void {
+  #waitForJobs(model: RedisModel, lookMs: number): void {
     const { host } = this.#options.connection;
     this.#cancelWait?.();
     const wake = () => {
@@ -195,7 +209,7 @@ export class Worker extends EventEmitter {
       this.#cancelWait = undefined;
       if (host.isAlive()) void this.#take();
     };
-    const cancels = [model.wait(this.#key, () => host.after(1, wake)), host.after(LOOK_MS, wake)];
+    const cancels = [model.wait(this.#key, () => host.after(1, wake)), host.after(lookMs, wake)];
     this.#cancelWait = () => {
       for (const cancel of cancels) cancel();
     };
@@ -259,12 +273,12 @@ export class Worker extends EventEmitter {
         .run((model) => {
           for (const job of model.queue(this.#key).jobs.values()) {
             if (job.state !== 'active' || isLocked(job, model)) continue;
+            model.notify(this.#key);
             job.stalled += 1;
             if (job.stalled > maxStalledCount)
               model.finish(this.#key, job, 'failed', 'job stalled more than allowable limit');
             else Object.assign(job, { state: 'waiting', token: undefined });
           }
-          model.notify(this.#key);
         })
         .catch(() => undefined);
       this.#checkStalled();

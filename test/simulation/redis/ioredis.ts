@@ -11,10 +11,10 @@ type Work = (model: RedisModel) => unknown;
 /** `isExecuted`: whether the server has received it. */
 type Pending = { work: Work; resolve: (value: unknown) => void; reject: (error: Error) => void; isExecuted: boolean };
 
-/** The way of a command. The order of a connection is kept. */
+/** The way of some commands and replies. The others arrive at once, because a timer is most of the work. The order of a connection is kept. */
 const WAY_MS = 1;
-/** One of this number of replies takes as long, in which its content gets old. The others arrive at once: a timer is most of the work. */
-const DELAYED_REPLIES = 5;
+/** One of this number of commands has a way, on which it may get lost, and one of this number of replies, whose content gets old. */
+const ON_THE_WAY = 7;
 
 export class ReplyError extends Error {}
 
@@ -105,13 +105,16 @@ export class Redis extends EventEmitter {
   #send(pending: Pending): void {
     const { host } = this;
     if (!host.isAlive()) return;
+    const isFirst = this.#sent.every(({ isExecuted }) => isExecuted);
     this.#sent.push(pending);
-    host.after(WAY_MS, () => {
+    const arrive = () => {
       if (!this.#sent.includes(pending)) return;
       const reply = this.#execute(pending);
       if (reply instanceof Promise) this.#await(reply, pending);
       else this.#reply(reply, pending);
-    });
+    };
+    if (isFirst && redisModel.nextMessage() % ON_THE_WAY !== 0) arrive();
+    else host.after(WAY_MS, arrive);
   }
 
   #execute(pending: Pending): unknown {
@@ -122,7 +125,7 @@ export class Redis extends EventEmitter {
 
   #reply(value: unknown, pending: Pending): void {
     const arrive = () => this.#end(pending) && pending.resolve(value);
-    if (redisModel.nextReply() % DELAYED_REPLIES === 0) this.host.after(WAY_MS, arrive);
+    if (redisModel.nextMessage() % ON_THE_WAY === 0) this.host.after(WAY_MS, arrive);
     else arrive();
   }
 

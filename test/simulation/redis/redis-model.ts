@@ -70,7 +70,7 @@ export class RedisModel {
   /** Called with the data before and after a loss of data. */
   onLoss: (before: RedisData, after: RedisData) => void = () => {};
   #lastEntryId = '';
-  #replies = 0;
+  #messages = 0;
   /** Called when a job may be taken, or an entry was added; by key. */
   readonly #waiting = new Map<string, (() => void)[]>();
   /** Breaks a connection. */
@@ -99,6 +99,7 @@ export class RedisModel {
     this.runId = `run-${Number(this.runId.slice(4)) + 1}`;
     if (data !== this.#data) this.onLoss(this.#data, data);
     this.#data = data;
+    for (const key of this.#waiting.keys()) this.notify(key);
   }
 
   /** Returns what a replica has now. */
@@ -139,10 +140,10 @@ export class RedisModel {
     return getOrAdd(this.#data.queues, key, () => ({ jobs: new Map(), lastId: 0 }));
   }
 
-  /** Numbers the replies. */
-  nextReply(): number {
-    this.#replies += 1;
-    return this.#replies;
+  /** Numbers the commands and replies. */
+  nextMessage(): number {
+    this.#messages += 1;
+    return this.#messages;
   }
 
   /** Returns the entries of a stream after a position. */

@@ -1,6 +1,7 @@
 import type { Machine } from '../machine/machine.ts';
 import type { Network, Received } from '../machine/network.ts';
 import type { Random } from '../machine/random.ts';
+import type { ACTIONS } from './faults.ts';
 import { DAY_MS, DEADLINE_MS, MINUTE_MS, TENANT, TOKEN } from './server.ts';
 import type { Upstream } from './upstream.ts';
 
@@ -21,6 +22,7 @@ type CallersDeps = {
   onDefect: (text: string) => void;
   /** Whether a request may be refused because the disk is full or was a moment ago. */
   mayRefuse: () => boolean;
+  note: (occurrence: string) => void;
 };
 
 /** The clients of the server: they submit data, track it until that is acknowledged, and use the other endpoints at random. */
@@ -45,7 +47,7 @@ export class Callers {
   }
 
   async #act(): Promise<void> {
-    const { machine, random, upstream, without } = this.#deps;
+    const { machine, random, upstream } = this.#deps;
     const tenant = random.chance(0.3) ? TENANT : null;
     const draw = random.next();
     // Older ones may have been deleted.
@@ -60,9 +62,9 @@ export class Callers {
     if (draw < 0.55) return this.#track(tenant, [`00000000-0000-4000-8000-${random.bytes(6).toString('hex')}`], shape);
     const path = `/v1/submissions/${any.id}`;
     if (draw < 0.58) return this.#track(any.tenant, [any.id], shape);
-    if (draw < 0.66) return without.has('cancels') ? undefined : this.#cancel(any);
-    if (draw < 0.78) return without.has('retracks') ? undefined : this.#retrack(any);
-    if (draw < 0.84) return without.has('updates') ? undefined : this.#update(any, shape);
+    if (draw < 0.66) return this.#unlessLeftOut('cancels', () => this.#cancel(any));
+    if (draw < 0.78) return this.#unlessLeftOut('retracks', () => this.#retrack(any));
+    if (draw < 0.84) return this.#unlessLeftOut('updates', () => this.#update(any, shape));
     if (draw < 0.9) await this.#call(any.tenant, 'GET', path, [200, 404]);
     else if (draw < 0.95) await this.#call(any.tenant, 'GET', `/v1/get_submission_info?submission_id=${any.id}`);
     else
@@ -74,12 +76,24 @@ export class Callers {
       );
   }
 
+  async #unlessLeftOut(action: (typeof ACTIONS)[number], act: () => Promise<void>): Promise<void> {
+    const { without, note } = this.#deps;
+    if (without.has(action)) return;
+    note(action);
+    await act();
+  }
+
   /** Polls a submission on demand. */
   look(random: Random): void {
     const known = [...this.acknowledged.values()];
     if (known.length === 0) return;
     const { tenant, id } = random.pick(known);
     void this.#call(tenant, 'GET', `/v1/get_submission_info?submission_id=${id}`);
+  }
+
+  submitOne(): void {
+    const { random, upstream } = this.#deps;
+    void this.#track(random.chance(0.3) ? TENANT : null, [upstream.submit()], random.next());
   }
 
   /** More than the request budget allows at once. */

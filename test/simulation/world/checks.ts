@@ -35,6 +35,7 @@ type ChecksDeps = {
   upstream: Upstream;
   faults: Faults;
   onDefect: (text: string) => void;
+  note: (occurrence: string) => void;
 };
 
 /** The longest distance of two polls, and what a burst of submissions adds to it. */
@@ -239,9 +240,11 @@ export class Checks {
     }
   }
 
-  /** After the end: every event has arrived. */
-  checkReceived(by: string, received: { has: (id: string) => boolean }): void {
+  /** After the end: every event has arrived, and no other one. */
+  checkReceived(by: string, received: { has: (id: string) => boolean; keys: () => Iterable<string> }): void {
     for (const id of this.expected) if (!received.has(id)) this.#defect(`the event ${id} was never delivered to ${by}`);
+    for (const id of received.keys())
+      if (!this.expected.has(id)) this.#defect(`${by} received the event ${id}, which is not in the ledger`);
   }
 
   #checkLedger(db: Database.Database): void {
@@ -252,6 +255,7 @@ export class Checks {
     const oldestMs = this.#deps.machine.now - RETENTION_DAYS * DAY_MS;
     const kept = new Set(db.prepare('SELECT submission_id FROM submissions').pluck().all());
     for (const [id, { at }] of this.known) {
+      if (!kept.has(id)) this.#deps.note('deletions');
       if (!kept.has(id) && at > oldestMs + SKEW_MS) this.#defect(`${id} was deleted too early`);
       // The newest submission of all stays.
       if (kept.has(id) && at < oldestMs - SKEW_MS && kept.size > 1) this.#defect(`${id} is kept for too long`);

@@ -23,7 +23,26 @@ export const FAULTS = [
 ] as const;
 export const ACTIONS = ['cancels', 'retracks', 'updates'] as const;
 export type FaultKind = (typeof FAULTS)[number];
+const DISK_FAULTS = ['full', 'nearly_full', 'slow', 'failing'] as const;
+const REDIS_FAULTS = ['disconnected', 'restarted', 'emptied', 'failed_over'] as const;
+const WORKER_FAULTS = ['kill', 'kill', 'stop', 'copies', 'copies'] as const;
 
+/** What has to occur in the runs of a fixed set of seeds. */
+export const OCCURRENCES: readonly string[] = [
+  ...FAULTS,
+  ...ACTIONS,
+  ...DISK_FAULTS.map((fault) => `disk ${fault}`),
+  ...REDIS_FAULTS.map((fault) => `redis ${fault}`),
+  ...new Set(WORKER_FAULTS.map((fault) => `workers ${fault}`)),
+  'power losses',
+  'failed syncs',
+  'lost results',
+  'repeated results',
+  'deletions',
+];
+
+/** With longer syncs, the server might refuse requests. */
+const MAX_SYNC_MS = 2_000;
 const LOOKS = 40;
 const LOOK_MS = 7_000;
 
@@ -36,6 +55,7 @@ type FaultsDeps = {
   callers: Callers;
   /** Empty: the server polls by itself, without Redis. */
   workers: readonly WorkerMachine[];
+  note: (occurrence: string) => void;
 };
 
 /** Causes faults at random times. Those of one kind do not depend on the others, so that any kind can be left out. */
@@ -60,7 +80,7 @@ export class Faults {
     this.#without = deps.without;
     // Each kind occurs several times in a month.
     const meanMs = {
-      kills: DAY_MS / 2,
+      kills: DAY_MS / 3,
       stops: 6 * DAY_MS,
       reloads: 2 * DAY_MS,
       upstream: (2 * DAY_MS) / 3,
@@ -79,6 +99,7 @@ export class Faults {
           if (!this.isActive) return;
           this.#lastAt.set(kind, deps.machine.now);
           this.count += 1;
+          deps.note(kind);
           this.#cause(kind, random);
           repeat();
         });
@@ -106,17 +127,14 @@ export class Faults {
   }
 
   #cause(kind: FaultKind, random: Random): void {
-    const { machine, disk, server, upstream, receivers, callers, workers } = this.#deps;
+    const { machine, disk, server, upstream, receivers, callers, workers, note } = this.#deps;
     switch (kind) {
       case 'kills': {
         // An idle server has little to lose.
         if (random.chance(0.7)) callers.submitMany();
-        disk.losesPower = random.chance(0.5);
-        machine.killAfter(random.between(0, 80));
-        // Without any reading or writing, it is killed while it waits.
-        machine.later(MINUTE_MS, () => {
-          if (server.bootedAt < machine.now - MINUTE_MS) machine.kill();
-        });
+        // At first it tracks them, and most events follow after half a minute.
+        const afterMs = random.chance(0.5) ? 0 : random.between(0, MINUTE_MS);
+        machine.later(afterMs, () => this.#kill(random));
         return;
       }
       case 'stops':
@@ -155,13 +173,17 @@ export class Faults {
       }
       case 'disk': {
         if (this.#running.get(kind)) return;
-        const fault = random.pick(['full', 'nearly_full', 'slow', 'failing'] as const);
+        const fault = random.pick(DISK_FAULTS);
+        note(`disk ${fault}`);
         let isOver = false;
         if (random.chance(0.5)) callers.submitMany();
         if (fault === 'full') disk.isFull = true;
         else if (fault === 'nearly_full') this.#fill(random, () => isOver);
-        else if (fault === 'slow') disk.syncMs = random.between(50, 4_000);
-        else disk.failsNextSync = true;
+        else if (fault === 'slow') {
+          disk.syncMs = random.between(50, 4_000);
+          if (random.chance(0.5) && !this.#without.has('kills'))
+            machine.later(random.between(0, 2 * MINUTE_MS), () => !isOver && this.#losePowerDuringSync(random));
+        } else disk.failsNextSync = true;
         this.#during(kind, random.between(1, 600) * 1_000, () => {
           isOver = true;
           disk.empty();
@@ -184,7 +206,8 @@ export class Faults {
       }
       case 'redis': {
         if (this.#running.get(kind)) return;
-        const fault = random.pick(['disconnected', 'restarted', 'emptied', 'failed_over'] as const);
+        const fault = random.pick(REDIS_FAULTS);
+        note(`redis ${fault}`);
         const replica = fault === 'failed_over' ? redisModel.copy() : fault === 'emptied' ? emptyData() : undefined;
         // What a replica has not received yet is lost, although it was acknowledged.
         const lagMs = fault === 'failed_over' ? random.between(1, 5_000) : 0;
@@ -199,11 +222,16 @@ export class Faults {
       case 'workers': {
         // Those of a killed worker are lost, too; one that stops returns them.
         const worker = random.pick(workers);
-        const fault = random.pick(['kill', 'kill', 'stop', 'copies', 'copies'] as const);
+        const fault = random.pick(WORKER_FAULTS);
+        note(`workers ${fault}`);
         if (fault === 'kill') worker.kill();
         if (fault === 'stop') void worker.stop();
         if (fault !== 'copies' || this.#running.get(kind)) return;
-        redisModel.copiesOf = () => random.pick([0, 1, 1, 2]);
+        redisModel.copiesOf = () => {
+          const copies = random.pick([0, 1, 1, 2]);
+          if (copies !== 1) note(copies === 0 ? 'lost results' : 'repeated results');
+          return copies;
+        };
         this.#during(kind, random.between(1, 30) * MINUTE_MS, () => {
           redisModel.copiesOf = () => 1;
         });
@@ -212,6 +240,31 @@ export class Faults {
       default:
         kind satisfies never;
     }
+  }
+
+  #kill(random: Random): void {
+    const { machine, server } = this.#deps;
+    if (!this.isActive) return;
+    this.#lastAt.set('kills', machine.now);
+    const losesPower = random.chance(0.5);
+    if (losesPower && random.chance(0.7)) this.#losePowerDuringSync(random);
+    else {
+      if (losesPower) this.#deps.disk.losePower();
+      machine.killAfter(random.between(0, 80));
+    }
+    // Without any reading or writing, it is killed while it waits.
+    machine.later(MINUTE_MS, () => {
+      if (server.bootedAt < machine.now - MINUTE_MS) machine.kill();
+    });
+  }
+
+  /** With slow syncs, much waits to be synced: also what is committed during a sync. */
+  #losePowerDuringSync(random: Random): void {
+    const { machine, disk, callers } = this.#deps;
+    const syncMs = random.between(5, MAX_SYNC_MS);
+    disk.losePower({ syncMs, syncs: random.between(1, 6) });
+    for (let left = random.between(0, 6); left > 0; left--)
+      machine.later(random.between(0, 2 * syncMs), () => callers.submitOne());
   }
 
   /** Until the fault ends, the disk is full again and again, each time from a random commit on. */
