@@ -7,12 +7,12 @@ import { shrink } from './shrink.ts';
 import type { Result, Settings } from './simulate.ts';
 import { ACTIONS, FAULTS, OCCURRENCES } from './world/faults.ts';
 
-/** They cover every kind of fault. 5, 6 and 8 have workers; only after more than two days submissions are deleted. */
+/** They cover every kind of fault. 5, 6 and 31 have workers; only after more than two days submissions are deleted. */
 const FIXED_RUNS = [
   { seed: 1, days: 4 },
   { seed: 5, days: 1 },
   { seed: 6, days: 1 },
-  { seed: 8, days: 1 },
+  { seed: 31, days: 1 },
 ] as const;
 const KINDS: readonly string[] = [...FAULTS, ...ACTIONS];
 const USAGE = `npm run simulate -- [options]

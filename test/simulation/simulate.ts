@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { Disk, isOfKilledProcess } from './machine/disk.ts';
 import { Machine, START_MS } from './machine/machine.ts';
 import { Network } from './machine/network.ts';
@@ -13,7 +14,7 @@ import { Consumer } from './world/consumer.ts';
 import { Faults } from './world/faults.ts';
 import { Producer } from './world/producer.ts';
 import { Receiver } from './world/receivers.ts';
-import { DATABASE, DAY_MS, HOUR_MS, MINUTE_MS, SimulatedServer, SLACK_URL, TENANT, TOKEN } from './world/server.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SimulatedServer, SLACK_URL, TENANT, TOKEN } from './world/server.ts';
 import { createUpstream, UPSTREAM_URL } from './world/upstream.ts';
 import { WorkerMachine } from './world/workers.ts';
 
@@ -23,7 +24,7 @@ export type Result = {
   defects: string[];
   /** After how many days the simulation ended. */
   days: number;
-  /** SHA-256 of the ledger at the end. */
+  /** SHA-256 of the ledgers at the end. */
   digest: string;
   counts: Record<string, number>;
   /** How often each fault and each action occurred. */
@@ -34,6 +35,7 @@ export type Result = {
 
 /** The share of seeds whose server polls through workers. They take more time. */
 const WITH_WORKERS = 1 / 3;
+const STARTED_MS = 100;
 const SETUP_MS = 1_000;
 const STEP_MS = 3 * MINUTE_MS;
 /** After the faults, in which everything has to end: a deadline, an outage that extends it, and the retry schedule. */
@@ -75,12 +77,19 @@ export async function simulate({
     disturbedAt: () => faults.disturbedAt(['disk', 'clock', 'redis', 'workers']),
     hasWorkers,
   });
+  const checks: Checks[] = [];
+  const check = () => {
+    // What a loss of power may undo has not happened yet.
+    if (disk.isSynced) for (const one of checks) one.run(callers.acknowledged.values());
+  };
   const server: SimulatedServer = new SimulatedServer({
     machine,
     disk,
     random: createRandom(seed, 'server'),
     hasWorkers,
     onDefect,
+    // As soon as what the start has committed is synced.
+    onStarted: () => machine.later(STARTED_MS, () => check()),
   });
   const receiving = {
     machine,
@@ -88,9 +97,10 @@ export async function simulate({
     disturbedAt: () => faults.disturbedAt(['disk', 'receivers']),
   };
   const hooks = HOOK_URLS.map(() => new Receiver(receiving));
-  const others = [new Receiver(receiving), new Receiver(receiving)];
+  const [callback, slack] = [new Receiver(receiving), new Receiver(receiving)];
+  const receivers = [...hooks, callback, slack];
   for (const [index, origin] of [...HOOK_URLS, CALLBACK_URL, SLACK_URL].entries())
-    network.hosts.set(origin, (sent) => ([...hooks, ...others][index] as Receiver).receive(sent));
+    network.hosts.set(origin, (sent) => (receivers[index] as Receiver).receive(sent));
   network.hosts.set(UPSTREAM_URL, (sent) => upstream.receive(sent));
 
   const workers = (hasWorkers ? ['one', 'two'] : []).map(
@@ -131,7 +141,6 @@ export async function simulate({
     mayRefuse: () => faults.disturbedAt(['disk']) > machine.now - MINUTE_MS,
     note,
   });
-  const receivers = [...hooks, ...others];
   const faults: Faults = new Faults({
     machine,
     disk,
@@ -144,7 +153,7 @@ export async function simulate({
     seed,
     without,
   });
-  const checks = tenants.map((tenant) => new Checks(tenant, { machine, disk, upstream, faults, onDefect, note }));
+  for (const tenant of tenants) checks.push(new Checks(tenant, { machine, disk, upstream, faults, onDefect, note }));
   for (const [index, check] of checks.entries()) check.destination = destinations[index] as string;
   const consumers = tenants.map((tenant) => new Consumer(tenant));
   const producers = (hasWorkers ? tenants : []).map(
@@ -169,8 +178,7 @@ export async function simulate({
       await machine.advance(Math.min(untilMs, machine.now + STEP_MS));
       if ((machine.now - START_MS) / HOUR_MS >= hour + 1) onHour(hour + 1);
       for (const consumer of consumers) consumer.take();
-      // What a loss of power may undo has not happened yet.
-      if (disk.isSynced) for (const check of checks) check.run(callers.acknowledged.values());
+      check();
     }
   };
   await run(START_MS + days * DAY_MS);
@@ -181,13 +189,17 @@ export async function simulate({
     for (const [index, check] of checks.entries()) {
       check.checkEnd(callers.acknowledged.values());
       check.checkReceived('the webhook', (hooks[index] as Receiver).accepted);
+      check.checkCallbacks(callback.accepted);
       if (hasWorkers) check.checkReceived('the queue', (consumers[index] as Consumer).received);
     }
+  for (const id of callback.accepted.keys())
+    if (!checks.some(({ expected }) => expected.has(id)))
+      onDefect(`a callback received the event ${id}, which is not in the ledger`);
+  const delivered = checks.reduce((sum, one) => sum + one.deliveredTo('channel:slack'), 0);
+  if (slack.announced < delivered) onDefect(`Slack received ${slack.announced} of ${delivered} delivered events`);
   if (defects.length === 0 && producers.some((producer) => !producer.hasEnded())) onDefect('a job was never completed');
   machine.kill();
-  const digest = createHash('sha256')
-    .update(readFileSync(join(disk.folder, DATABASE)))
-    .digest('hex');
+  const digest = digestOf(disk.folder);
   rmSync(parent, { recursive: true });
   return {
     defects,
@@ -202,4 +214,16 @@ export async function simulate({
     occurrences,
     lines: server.lines,
   };
+}
+
+/** Returns a hash of the pages of all ledgers. Their logs contain random numbers of SQLite. */
+function digestOf(folder: string): string {
+  const hash = createHash('sha256');
+  for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {
+    if (!file.endsWith('.db')) continue;
+    const ledger = new Database(join(folder, file));
+    hash.update(file).update(ledger.serialize());
+    ledger.close();
+  }
+  return hash.digest('hex');
 }

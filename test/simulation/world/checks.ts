@@ -21,6 +21,7 @@ type HistoryRow = {
   events: string | null;
 };
 type EventRow = { seq: number; id: string; type: string; at: number; deliveries: number };
+type DeliveredRow = { id: number; destination: string; event: string };
 type UpstreamRow = { outageMs: number };
 type Known = Pick<HistoryRow, 'version' | 'status' | 'content'> & {
   /** When its status was found changed; outside of the machine. */
@@ -68,6 +69,10 @@ const OVERDUE = `
   -- A channel may be missing in the settings.
   SELECT destination, min(next_at) FROM deliveries
   WHERE state = 'waiting' AND next_at < ? AND destination NOT LIKE 'channel:%' GROUP BY destination`;
+const DELIVERED = `
+  -- Those that ended recently.
+  SELECT d.id, d.destination, o.id AS event FROM deliveries d JOIN outbox o ON o.seq = d.event
+  WHERE d.ended_at > ? AND d.state = 'delivered' AND d.destination NOT LIKE 'webhook:%'`;
 const DEAD = "SELECT event, dead_reason FROM deliveries WHERE state = 'dead' AND destination = ?";
 const OPEN = `
   SELECT (SELECT count(*) FROM submissions WHERE watched = 1)
@@ -89,6 +94,9 @@ export class Checks {
   #outSince: number | undefined;
   /** The outages that were reported. */
   readonly #outages: { from: number; to: number }[] = [];
+  /** The deliveries to callbacks and channels that have succeeded, by id. */
+  readonly #delivered = new Map<number, DeliveredRow>();
+  #deliveredAt = 0;
 
   constructor(tenant: string | null, deps: ChecksDeps) {
     this.#tenant = tenant;
@@ -211,12 +219,24 @@ export class Checks {
   /** In calm times every delivery is attempted when it is due, and none is given up before its time. */
   #checkDeliveries(db: Database.Database): void {
     const { machine, faults } = this.#deps;
+    if (machine.now > this.#deliveredAt + HOUR_MS) this.#readDelivered(db);
     const dead = prepared(db, DEAD).all(this.destination);
     if (dead.length > 0) this.#defect(`dead letters: ${JSON.stringify(dead)}`);
     // Soon, because any new delivery to a destination wakes those that were forgotten.
     if (faults.disturbedAt(SENDING) + SENDING_MS > machine.now) return;
     const overdue = prepared(db, OVERDUE).all(machine.wall() - OVERDUE_MS);
     if (overdue.length > 0) this.#defect(`not attempted: ${JSON.stringify(overdue)}`);
+  }
+
+  #readDelivered(db: Database.Database): void {
+    const rows = prepared(db, DELIVERED).all(this.#deliveredAt - 2 * SKEW_MS) as DeliveredRow[];
+    for (const row of rows) this.#delivered.set(row.id, row);
+    this.#deliveredAt = this.#deps.machine.now;
+  }
+
+  /** Returns the number of the successful deliveries to a channel. */
+  deliveredTo(channel: string): number {
+    return this.#delivered.values().reduce((sum, { destination }) => sum + (destination === channel ? 1 : 0), 0);
   }
 
   /** Whether every submission and every delivery has ended. */
@@ -247,7 +267,15 @@ export class Checks {
       if (!this.expected.has(id)) this.#defect(`${by} received the event ${id}, which is not in the ledger`);
   }
 
+  /** After the end: the callbacks that count as delivered have arrived. */
+  checkCallbacks(received: { has: (id: string) => boolean }): void {
+    for (const { destination, event } of this.#delivered.values())
+      if (destination.startsWith('callback:') && !received.has(event))
+        this.#defect(`the event ${event} counts as delivered to ${destination}, and is not`);
+  }
+
   #checkLedger(db: Database.Database): void {
+    this.#readDelivered(db);
     const check = db.pragma('integrity_check', { simple: true });
     if (check !== 'ok') this.#defect(`integrity_check: ${check}`);
     const open = db.prepare(OPEN).pluck().get();

@@ -25,6 +25,8 @@ export class Receiver {
   fault: ReceiverFault | undefined;
   /** By the id of the event. */
   readonly accepted = new Map<string, Accepted>();
+  /** The number of events in messages to people, which have no ids. */
+  announced = 0;
   /** The newest request about each event. */
   readonly #newest = new Map<string, Sent>();
   readonly #machine: Machine;
@@ -43,8 +45,8 @@ export class Receiver {
     const fault: { reply: Reply; accepted?: boolean } = this.fault
       ? RECEIVER_FAULTS[this.fault]
       : { reply: response(204), accepted: true };
-    // Messages to channels have no ids.
     const id = headers['webhook-id'];
+    if (fault.accepted && id === undefined) this.announced += eventsIn(body);
     if (id !== undefined) {
       if (this.#newest.get(id)?.isOver() === false)
         this.#onDefect(`two attempts to deliver the event ${id} are in flight`);
@@ -64,4 +66,12 @@ export class Receiver {
     if (isConfirmed) this.accepted.set(id, { body, at: now });
     else this.accepted.set(id, { body, at: Number.POSITIVE_INFINITY });
   }
+}
+
+/** Returns the number of events in a message to Slack. The events of a message about several are lines without a label, of which the last one may count others. */
+function eventsIn(body: string): number {
+  const { blocks } = JSON.parse(body) as { blocks: { text: { text: string } }[] };
+  const lines = blocks.map(({ text }) => text.text).filter((text) => text.startsWith('`'));
+  const others = Number(/^`and (\d+) more`$/.exec(lines.at(-1) ?? '')?.[1] ?? 0);
+  return Math.max(1, lines.length + (others > 0 ? others - 1 : 0));
 }

@@ -12,7 +12,7 @@ export const DAY_MS = 86_400_000;
 export const HOUR_MS = 3_600_000;
 export const MINUTE_MS = 60_000;
 export const TOKEN = 'the-admin-token-of-simulations';
-export const DATABASE = 'ledger.db';
+const DATABASE = 'ledger.db';
 /** This tenant is always configured. */
 export const TENANT = 'acme';
 /** This one only sometimes. */
@@ -37,6 +37,8 @@ type ServerDeps = {
   /** Whether workers poll, through Redis. */
   hasWorkers: boolean;
   onDefect: (text: string) => void;
+  /** Called after each start. */
+  onStarted: () => void;
 };
 
 /** The program under test, complete and unchanged, with a supervisor that starts it again whenever it ends. */
@@ -62,7 +64,7 @@ export class SimulatedServer {
   }
 
   start(): void {
-    const { machine, disk, random, onDefect } = this.#deps;
+    const { machine, disk, random, onDefect, onStarted } = this.#deps;
     this.bootedAt = machine.now;
     const host: RedisHost = {
       after: (delayMs, run) => machine.after(delayMs, run),
@@ -84,7 +86,9 @@ export class SimulatedServer {
           onNewKey() {},
           onSyncFailed: () => machine.kill(),
         });
-        if (machine.isAlive) this.app = app;
+        if (!machine.isAlive) return;
+        this.app = app;
+        onStarted();
       } catch (error) {
         if (machine.isAlive && !disk.isFull) onDefect(`the server did not start: ${error}`);
         machine.kill();

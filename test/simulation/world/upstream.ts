@@ -1,8 +1,10 @@
+import { WORLD_NAMES } from '../../../src/sandbox/chain/worlds.ts';
 import { createModel } from '../../../src/sandbox/model.ts';
 import { sandboxOptionsSchema } from '../../../src/sandbox/options.ts';
 import { submissionBody } from '../../../src/sandbox/routes/wire.ts';
 import type { Machine } from '../machine/machine.ts';
 import type { Reply, Sent } from '../machine/network.ts';
+import { createRandom } from '../machine/random.ts';
 
 export const UPSTREAM_URL = 'http://upstream.test';
 const RETRY_AFTER_S = 30;
@@ -56,6 +58,7 @@ export function createUpstream(deps: {
   const onTheWayMs = hasWorkers ? ON_THE_WAY_MS.throughWorkers : ON_THE_WAY_MS.direct;
   const options = sandboxOptionsSchema.parse({
     seed,
+    world: createRandom(seed, 'upstream').pick(WORLD_NAMES),
     errorRate: 0.05,
     stragglerRate: 0.02,
     lostRate: 0.02,
