@@ -89,7 +89,8 @@ export class Maintenance {
       this.#events(),
       this.#shrink(),
     ];
-    for (const task of tasks) {
+    for (const [index, task] of tasks.entries()) {
+      if (index > 0) yield;
       try {
         // While a reader prevents the log from being truncated, deleting would only fill the disk.
         for (let log = checkpoint(); log !== 'held'; log = checkpoint()) {
@@ -201,6 +202,5 @@ export class Maintenance {
 /** Runs the steps of a task until one returns false. `limit`: the number of rows of a step. */
 function* inSteps(maxRows: number, step: (limit: number) => boolean): Generator<void> {
   const size = new StepSize(maxRows);
-  do yield;
-  while (size.run(step));
+  while (size.run(step)) yield;
 }

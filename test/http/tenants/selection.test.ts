@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { tenantsFolder } from '../../../src/ledger/file/files.ts';
 import { call, problemOf } from '../../support/app/http-calls.ts';
 import { addToken, openTenants, type TenantClient, track } from '../../support/app/tenants.ts';
@@ -211,6 +211,9 @@ it('a report by credential names the credentials of the tenant, also those that 
   for (const id of ['one', 'two']) await world.client('a').json(`/v1/submissions/${id}`, { method: 'DELETE' });
   clock.fire(60_000);
   const path = '/v1/reports?group_by=credential';
-  const { rows } = (await world.client('a', 'operator').json(path)) as { rows: { group: string }[] };
-  expect(rows.map(({ group }) => group).toSorted()).toEqual(['the admin of null', 'the service of a']);
+  // They are counted in steps.
+  await vi.waitFor(async () => {
+    const { rows } = (await world.client('a', 'operator').json(path)) as { rows: { group: string }[] };
+    expect(rows.map(({ group }) => group).toSorted()).toEqual(['the admin of null', 'the service of a']);
+  });
 });

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { reportSchema } from '../../../../src/http/routes/reports/report-body.ts';
 import { call, post, problemOf } from '../../../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../../../support/app/lookups.ts';
@@ -89,11 +89,14 @@ it('contains what ended within the last minute, by the credential that tracked i
   await call(held.url, '/v1/get_submission_info?submission_id=d&track=true');
   for (const id of 'abcd') await call(held.url, `/v1/submissions/${id}`, { method: 'DELETE' });
   clock.fire(60_000);
-  const { text } = await call(held.url, '/v1/reports?group_by=credential', { headers: ADMIN });
-  expect(reportSchema.parse(JSON.parse(text)).rows).toMatchObject([
-    { group: 'DAWATCH_ADMIN_TOKEN', credential_id: null, submissions: { cancelled: 1 } },
-    { group: 'DAWATCH_API_KEY', credential_id: null, submissions: { cancelled: 3 } },
-  ]);
+  // It is counted in steps.
+  await vi.waitFor(async () => {
+    const { text } = await call(held.url, '/v1/reports?group_by=credential', { headers: ADMIN });
+    expect(reportSchema.parse(JSON.parse(text)).rows).toMatchObject([
+      { group: 'DAWATCH_ADMIN_TOKEN', credential_id: null, submissions: { cancelled: 1 } },
+      { group: 'DAWATCH_API_KEY', credential_id: null, submissions: { cancelled: 3 } },
+    ]);
+  });
 });
 
 describe('as CSV', () => {
