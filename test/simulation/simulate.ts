@@ -141,21 +141,6 @@ export async function simulate({
     mayRefuse: () => faults.disturbedAt(['disk']) > machine.now - MINUTE_MS,
     note,
   });
-  const faults: Faults = new Faults({
-    machine,
-    disk,
-    server,
-    upstream,
-    receivers,
-    callers,
-    workers,
-    note,
-    seed,
-    without,
-  });
-  for (const tenant of tenants) checks.push(new Checks(tenant, { machine, disk, upstream, faults, onDefect, note }));
-  for (const [index, check] of checks.entries()) check.destination = destinations[index] as string;
-  const consumers = tenants.map((tenant) => new Consumer(tenant));
   const producers = (hasWorkers ? tenants : []).map(
     (tenant) =>
       new Producer({
@@ -168,6 +153,22 @@ export async function simulate({
         disturbedAt: () => faults.disturbedAt(['kills', 'stops', 'reloads', 'disk', 'clock', 'redis']),
       }),
   );
+  const faults: Faults = new Faults({
+    machine,
+    disk,
+    server,
+    upstream,
+    receivers,
+    callers,
+    workers,
+    producers,
+    note,
+    seed,
+    without,
+  });
+  for (const tenant of tenants) checks.push(new Checks(tenant, { machine, disk, upstream, faults, onDefect, note }));
+  for (const [index, check] of checks.entries()) check.destination = destinations[index] as string;
+  const consumers = tenants.map((tenant) => new Consumer(tenant));
   redisModel.onLoss = (before) => {
     for (const consumer of consumers) consumer.lose(before);
     for (const producer of producers) producer.lose();

@@ -91,7 +91,7 @@ export class Callers {
     void this.#call(tenant, 'GET', `/v1/get_submission_info?submission_id=${id}`);
   }
 
-  submitOne(): void {
+  submit(): void {
     const { random, upstream } = this.#deps;
     void this.#track(random.chance(0.3) ? TENANT : null, [upstream.submit()], random.next());
   }

@@ -3,6 +3,7 @@ import type { Machine } from '../machine/machine.ts';
 import { createRandom, type Random } from '../machine/random.ts';
 import { emptyData, redisModel } from '../redis/redis-model.ts';
 import type { Callers } from './callers.ts';
+import type { Producer } from './producer.ts';
 import type { Receiver } from './receivers.ts';
 import { RECEIVER_FAULTS, type ReceiverFault } from './receivers.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, type SimulatedServer } from './server.ts';
@@ -55,6 +56,7 @@ type FaultsDeps = {
   callers: Callers;
   /** Empty: the server polls by itself, without Redis. */
   workers: readonly WorkerMachine[];
+  producers: readonly Producer[];
   note: (occurrence: string) => void;
 };
 
@@ -260,11 +262,11 @@ export class Faults {
 
   /** With slow syncs, much waits to be synced: also what is committed during a sync. */
   #losePowerDuringSync(random: Random): void {
-    const { machine, disk, callers } = this.#deps;
+    const { machine, disk, callers, producers } = this.#deps;
     const syncMs = random.between(5, MAX_SYNC_MS);
     disk.losePower({ syncMs, syncs: random.between(1, 6) });
     for (let left = random.between(0, 6); left > 0; left--)
-      machine.later(random.between(0, 2 * syncMs), () => callers.submitOne());
+      machine.later(random.between(0, 2 * syncMs), () => random.pick([callers, ...producers]).submit());
   }
 
   /** Until the fault ends, the disk is full again and again, each time from a random commit on. */

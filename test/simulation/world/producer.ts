@@ -56,13 +56,19 @@ export class Producer {
   }
 
   #pause(): void {
-    const { machine, random, upstream } = this.#deps;
+    const { machine, random } = this.#deps;
     machine.later(random.waitMs(MEAN_PAUSE_MS), () => {
       if (!this.isActive) return;
-      const ids = Array.from({ length: random.between(1, 3) }, () => upstream.submit());
-      this.#add(`track-${random.bytes(8).toString('hex')}`, ids);
+      this.submit();
       this.#pause();
     });
+  }
+
+  /** Adds a job. */
+  submit(): void {
+    const { random, upstream } = this.#deps;
+    const ids = Array.from({ length: random.between(1, 3) }, () => upstream.submit());
+    this.#add(`track-${random.bytes(8).toString('hex')}`, ids);
   }
 
   #add(jobId: string, ids: string[]): void {
