@@ -80,7 +80,7 @@ export async function simulate({
   const checks: Checks[] = [];
   const check = () => {
     // What a loss of power may undo has not happened yet.
-    if (disk.isSynced) for (const one of checks) one.run(callers.acknowledged.values());
+    if (disk.isSynced) for (const one of checks) one.run(callers.inOrder);
   };
   const server: SimulatedServer = new SimulatedServer({
     machine,

@@ -45,6 +45,8 @@ export class Disk {
   #hasFailed = false;
   /** The log of each ledger that a process has opened. */
   readonly #logs = new Map<string, SyncedLog>();
+  /** Those that the process has synced. */
+  readonly #byInode = new Map<number, SyncedLog>();
   readonly #connections = new Set<Database.Database>();
   readonly #random: Random;
   readonly #note: (occurrence: string) => void;
@@ -156,6 +158,7 @@ export class Disk {
     if (this.#loss) this.#loseUnsynced(image);
     this.#loss = undefined;
     this.#hasFailed = false;
+    this.#byInode.clear();
     this.#syncs = 0;
     this.close();
     rmSync(this.folder, { recursive: true });
@@ -184,7 +187,11 @@ export class Disk {
 
   #logOf(fd: number): SyncedLog | undefined {
     const { ino } = fstatSync(fd);
-    return this.#logs.values().find(({ path }) => statSync(path, { throwIfNoEntry: false })?.ino === ino);
+    const known = this.#byInode.get(ino);
+    if (known) return known;
+    const log = this.#logs.values().find(({ path }) => statSync(path, { throwIfNoEntry: false })?.ino === ino);
+    if (log) this.#byInode.set(ino, log);
+    return log;
   }
 
   /** Closes the connections of the process. */

@@ -29,6 +29,8 @@ type CallersDeps = {
 export class Callers {
   /** By tenant and id. */
   readonly acknowledged = new Map<string, Acknowledged>();
+  /** The same, in order. */
+  readonly inOrder: Acknowledged[] = [];
   isActive = true;
   readonly #deps: CallersDeps;
 
@@ -118,8 +120,10 @@ export class Callers {
   acknowledge(tenant: string | null, ids: readonly string[]): void {
     for (const id of ids) {
       const key = `${tenant} ${id}`;
-      const known = this.acknowledged.get(key);
-      if (!known) this.acknowledged.set(key, { tenant, id, at: this.#deps.machine.now, isCancelled: false });
+      if (this.acknowledged.has(key)) continue;
+      const one = { tenant, id, at: this.#deps.machine.now, isCancelled: false };
+      this.acknowledged.set(key, one);
+      this.inOrder.push(one);
     }
   }
 

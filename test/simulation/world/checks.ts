@@ -89,6 +89,8 @@ export class Checks {
   readonly #deps: ChecksDeps;
   #historySeq = 0;
   #eventSeq = 0;
+  /** How many acknowledged submissions were checked. */
+  #acknowledged = 0;
   #outageMs = 0;
   #reportedMs = 0;
   #outSince: number | undefined;
@@ -103,7 +105,8 @@ export class Checks {
     this.#deps = deps;
   }
 
-  run(acknowledged: Iterable<Acknowledged>): void {
+  /** `acknowledged`: in order. */
+  run(acknowledged: readonly Acknowledged[]): void {
     const db = this.#deps.disk.connection(fileOf(this.#tenant));
     if (!db) return;
     // First: they tell the outages.
@@ -112,9 +115,10 @@ export class Checks {
     this.#checkOutages(db);
     this.#checkPolling(db);
     this.#checkDeliveries(db);
-    for (const { tenant, id } of acknowledged)
+    for (const { tenant, id } of acknowledged.slice(this.#acknowledged))
       if (tenant === this.#tenant && !this.known.has(id))
         this.#defect(`${id} was acknowledged, and is not in the ledger`);
+    this.#acknowledged = acknowledged.length;
   }
 
   #defect(text: string): void {

@@ -82,7 +82,7 @@ export class Faults {
     this.#without = deps.without;
     // Each kind occurs several times in a month.
     const meanMs = {
-      kills: DAY_MS / 3,
+      kills: (2 * DAY_MS) / 5,
       stops: 6 * DAY_MS,
       reloads: 2 * DAY_MS,
       upstream: (2 * DAY_MS) / 3,
