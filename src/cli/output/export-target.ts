@@ -27,8 +27,8 @@ export function toStdout(stdout: NodeJS.WriteStream): ExportTarget {
   };
 }
 
-/** Bytes after which a file is synced. Everything at once would delay the syncs of a server on the same disk by a large part of a second. */
-const SYNC_BYTES = 8 * 1024 * 1024;
+/** Bytes after which a file is synced. More would delay what a server reads and syncs on the same disk (see backup.ts). */
+const SYNC_BYTES = 1024 * 1024;
 
 /** Returns a target that writes a file readable only by its owner. The file gets its name when it is complete and synced. */
 export function toFile(file: string): ExportTarget {

@@ -6,9 +6,8 @@ import { openSnapshot } from '../file/open.ts';
 import { createPrivateFile } from '../file/permissions.ts';
 import { openStaging, publish, refuseTaken, type Staging } from '../file/staging.ts';
 
-const PAGES_AT_ONCE = 1_000;
-/** Pages after which the copy is synced. Everything at once would delay the syncs of a server on the same disk by a large part of a second. */
-const SYNC_PAGES = 2_000;
+/** Pages that are copied, and then synced, at once. More would delay what a server reads and syncs on the same disk: a read of it waited up to 0.4 s behind 8 MB, 20 ms behind 1 MB. */
+const PAGES_AT_ONCE = 256;
 
 /** `done` and `total`: pages. */
 export type BackupStep = { kind: 'copying'; done: number; total: number } | { kind: 'checking' };
@@ -47,16 +46,12 @@ export async function backupLedger(
 
 async function copyPages(source: Database.Database, to: string, onStep: (step: BackupStep) => void): Promise<void> {
   const descriptor = openSync(to, 'r');
-  let synced = 0;
   try {
     await source.backup(to, {
       progress({ totalPages, remainingPages }) {
         const done = totalPages - remainingPages;
         onStep({ kind: 'copying', done, total: totalPages });
-        if (done - synced >= SYNC_PAGES) {
-          synced = done;
-          fdatasyncSync(descriptor);
-        }
+        fdatasyncSync(descriptor);
         return PAGES_AT_ONCE;
       },
     });
