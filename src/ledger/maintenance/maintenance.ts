@@ -97,7 +97,6 @@ export class Maintenance {
           if (log === 'copied' && task.next().done) break;
           yield;
         }
-        checkpoint();
       } catch (error) {
         onFailed(error);
       }
