@@ -6,7 +6,7 @@ import { openSnapshot } from '../file/open.ts';
 import { createPrivateFile } from '../file/permissions.ts';
 import { openStaging, publish, refuseTaken, type Staging } from '../file/staging.ts';
 
-/** Pages that are copied, and then synced, at once. More would delay what a server reads and syncs on the same disk: a read of it waited up to 0.4 s behind 8 MB, 20 ms behind 1 MB. */
+/** Pages that are copied, and then synced, at once. More would delay a server on the same disk: its reads and syncs wait behind what the copy writes. */
 const PAGES_AT_ONCE = 256;
 
 /** `done` and `total`: pages. */
