@@ -1,11 +1,15 @@
 import fc from 'fast-check';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Submission } from '../../../src/domain/submission.ts';
 import type { Position } from '../../../src/ledger/file/bounded-search.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { orderOf, type SubmissionFilter } from '../../../src/ledger/submissions/search-sources.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
 import { openLedger, rawConnection, trackRequest, trackRequests } from '../../support/ledger/ledger-file.ts';
+
+// Every row is in memory, unless a test changes this: a loaded machine may take as long for long rows as a disk.
+beforeEach(() => void vi.spyOn(performance, 'now').mockReturnValue(0));
+afterEach(() => void vi.restoreAllMocks());
 
 function listed(ledger: Ledger, filter: SubmissionFilter, limit = 1_000): string[] {
   const ids: string[] = [];
@@ -110,7 +114,6 @@ describe('a search', () => {
       const { ledger, all } = variedLedger();
       let now = 0;
       vi.spyOn(performance, 'now').mockImplementation(() => (now += rowMs));
-      onTestFinished(() => void vi.restoreAllMocks());
       expect(ledger.search.list({ limit: 1_000 }).submissions).toHaveLength(firstPage);
       const ids = all.map(({ submissionId }) => submissionId);
       expect(ledger.submissions.lookup(ids).remaining).toHaveLength(36 - firstPage);
