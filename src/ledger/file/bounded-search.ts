@@ -1,6 +1,11 @@
 import type { LedgerDatabase } from './ledger-database.ts';
 import { ReadLimit } from './read-limit.ts';
 
+/** If a source has at most this many rows, no source is counted further. */
+const FEW = 100;
+/** Between two counts. */
+const MAX_COUNT_MS = 5;
+
 /** The sort keys of a row. The last one is unique. */
 export type Position = readonly (number | string)[];
 
@@ -37,7 +42,7 @@ type Found = { id: number; position: Position };
 export type FoundPage = { found: Found[]; next: Position | null };
 
 /**
- * Finds at most `limit` rows in the order of the search. Reads the source with the fewest rows: it walks an index in the order of the
+ * Finds at most `limit` rows in the order of the search. Reads a source with few rows: it walks an index in the order of the
  * search, or gathers and sorts up to `maxExamined` rows. `next`: the position after which the search continues. A page may have fewer
  * than `limit` rows, even none, before `next`. null at the end. Must be called in a snapshot.
  */
@@ -63,17 +68,38 @@ export function positionAfter({ found, next }: FoundPage, rows: number): Positio
   return rows < found.length ? (found[rows - 1]?.position ?? null) : next;
 }
 
+/**
+ * Returns the source with the fewest rows, up to `maxExamined`, or else one that is walked. Sources that are not counted in time are left out. One
+ * count is not interrupted.
+ */
 function bestSource(db: LedgerDatabase, { sources, parameters, maxExamined }: Search): Source {
-  const sizeOf = ({ size, ranges }: Source) => {
-    if (size !== undefined) return size;
-    const all = ranges.map(({ from }) => `SELECT 1 FROM ${from}`).join(' UNION ALL ');
-    const most = { ...parameters, rows: maxExamined + 1 };
-    return Number(db.value(`SELECT count(*) FROM (${all} LIMIT @rows)`, most));
+  const startedAt = performance.now();
+  let best: { source: Source; size: number } = { source: { ranges: [], walk: walkOf(sources) }, size: Infinity };
+  const consider = (source: Source, size: number) => {
+    if (size <= maxExamined && size < best.size) best = { source, size };
   };
-  const sized = sources.length === 1 ? [] : sources.map((source) => ({ source, size: sizeOf(source) }));
-  const [smallest] = sized.toSorted((a, b) => a.size - b.size);
-  if (smallest && (smallest.source.walk || smallest.size <= maxExamined)) return smallest.source;
-  return { ranges: [], walk: walkOf(sources) };
+  for (const source of sources) if (source.size !== undefined) consider(source, source.size);
+  const uncounted = sources.length === 1 ? [] : sources.filter(({ size }) => size === undefined);
+  for (const most of [FEW, maxExamined]) {
+    if (best.size <= most) break;
+    for (const source of uncounted) {
+      if (performance.now() - startedAt > MAX_COUNT_MS) break;
+      const bound = Math.min(most, maxExamined, best.size - 1);
+      const size = countOf(db, source, { parameters, rows: bound + 1 });
+      if (size <= bound) consider(source, size);
+    }
+  }
+  return best.source;
+}
+
+/** Returns the number of rows of a source, counted up to `rows`. */
+function countOf(
+  db: LedgerDatabase,
+  { ranges }: Source,
+  { parameters, rows }: { parameters: Search['parameters']; rows: number },
+): number {
+  const all = ranges.map(({ from }) => `SELECT 1 FROM ${from}`).join(' UNION ALL ');
+  return Number(db.value(`SELECT count(*) FROM (${all} LIMIT @rows + 0)`, { ...parameters, rows }));
 }
 
 function walkOf(sources: Search['sources']): NonNullable<Source['walk']> {

@@ -1,14 +1,16 @@
-/** A page of rows in memory takes less. */
-const MAX_PAGE_MS = 15;
+/** A page may use it up several times: it gathers rows, walks an index, and reads what it found. */
+const MAX_MS = 5;
 /** A row in memory takes 5 to 20 microseconds. */
 const SLOW_ROW_MS = 0.1;
 /** Fewer slow rows have another cause: the process had no core, or collected garbage. */
-const MIN_SLOW_ROWS = 10;
+const MIN_SLOW_ROWS = 5;
 const MIN_SLOW_SHARE = 1 / 50;
+/** Slow rows count in groups of this many, so that many rows in memory before them do not defer the end. */
+const GROUP_ROWS = 500;
 
 /**
- * Ends a page whose rows the system reads from the disk: each takes a hundred times as long as a row in memory, and the event loop waits. Rows
- * that were read stay in memory, so the following pages are longer.
+ * Ends a part of a page whose rows the system reads from the disk: each takes a hundred times as long as a row in memory, and the event loop
+ * waits. Time alone ends nothing. Rows that were read stay in memory, so the following pages are longer.
  */
 export class ReadLimit {
   readonly #startedAt = performance.now();
@@ -19,10 +21,14 @@ export class ReadLimit {
   /** Must be called after each row. Returns whether the page must end. */
   isReached(): boolean {
     const now = performance.now();
+    if (this.#rows === GROUP_ROWS) {
+      this.#rows = 0;
+      this.#slowRows = 0;
+    }
     this.#rows += 1;
     if (now - this.#rowAt > SLOW_ROW_MS) this.#slowRows += 1;
     this.#rowAt = now;
     const isSlow = this.#slowRows >= Math.max(MIN_SLOW_ROWS, this.#rows * MIN_SLOW_SHARE);
-    return isSlow && now - this.#startedAt > MAX_PAGE_MS;
+    return isSlow && now - this.#startedAt > MAX_MS;
   }
 }

@@ -1,8 +1,10 @@
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
-import { expect, it, onTestFinished } from 'vitest';
+import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { findBounded, type Position, type Search } from '../../../src/ledger/file/bounded-search.ts';
 import { LedgerDatabase } from '../../../src/ledger/file/ledger-database.ts';
+
+afterEach(() => void vi.restoreAllMocks());
 
 type Row = { at: number; color: string; isGood: number };
 
@@ -110,3 +112,37 @@ it('a condition that few rows meet makes the page complete, wherever they are', 
   const { found, next } = findBounded(tableOf(rows), search('blue', 8), 5);
   expect([found.map(({ id }) => id), next]).toEqual([[51, 1], null]);
 });
+
+it('a condition that some hundred rows meet makes the page complete, too', () => {
+  const rows = Array.from({ length: 1_000 }, (_, at) => ({
+    at,
+    color: at < 200 ? 'blue' : 'red',
+    isGood: at === 0 ? 1 : 0,
+  }));
+  const page = findBounded(tableOf(rows), search('blue', 300), 5);
+  expect(page).toEqual({ found: [{ id: 1, position: [0, 1] }], next: null });
+});
+
+it.each([
+  { of: 'whose counts', rowMs: 0, countMs: 6, examined: 300 },
+  { of: 'whose rows', rowMs: 1, countMs: 0, examined: 6 },
+])(
+  'a table $of come from the disk is walked instead of gathered, in short pages if its rows are slow',
+  ({ rowMs, countMs, examined }) => {
+    const rows = Array.from({ length: 1_000 }, (_, at) => ({
+      at,
+      color: at < 200 ? 'blue' : 'red',
+      isGood: at === 0 ? 1 : 0,
+    }));
+    const db = tableOf(rows);
+    let now = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => (now += rowMs));
+    const value = db.value.bind(db) as (...args: unknown[]) => unknown;
+    vi.spyOn(db, 'value').mockImplementation((...args: unknown[]) => {
+      now += countMs;
+      return value(...args);
+    });
+    const { found, next } = findBounded(db, search('blue', 300), 5);
+    expect([found, next]).toEqual([[], [1_000 - examined, 1_001 - examined]]);
+  },
+);
