@@ -1,34 +1,34 @@
-/** A page may use it up several times: it gathers rows, walks an index, and reads what it found. */
-const MAX_MS = 5;
+/** Time for slow rows. A page may use it up several times: it gathers rows, walks an index, and reads what it found. */
+const MAX_SLOW_MS = 5;
 /** A row in memory takes 5 to 20 microseconds. */
 const SLOW_ROW_MS = 0.1;
 /** Fewer slow rows have another cause: the process had no core, or collected garbage. */
-const MIN_SLOW_ROWS = 5;
+const MIN_SLOW_ROWS = 8;
 const MIN_SLOW_SHARE = 1 / 50;
 /** Slow rows count in groups of this many, so that many rows in memory before them do not defer the end. */
 const GROUP_ROWS = 500;
 
 /**
  * Ends a part of a page whose rows the system reads from the disk: each takes a hundred times as long as a row in memory, and the event loop
- * waits. Time alone ends nothing. Rows that were read stay in memory, so the following pages are longer.
+ * waits. Rows in memory end nothing. Rows that were read stay in memory, so the following pages are longer.
  */
 export class ReadLimit {
-  readonly #startedAt = performance.now();
-  #rowAt = this.#startedAt;
+  #rowAt = performance.now();
   #rows = 0;
   #slowRows = 0;
+  #slowMs = 0;
 
   /** Must be called after each row. Returns whether the page must end. */
   isReached(): boolean {
     const now = performance.now();
-    if (this.#rows === GROUP_ROWS) {
-      this.#rows = 0;
-      this.#slowRows = 0;
-    }
-    this.#rows += 1;
-    if (now - this.#rowAt > SLOW_ROW_MS) this.#slowRows += 1;
+    const tookMs = now - this.#rowAt;
     this.#rowAt = now;
-    const isSlow = this.#slowRows >= Math.max(MIN_SLOW_ROWS, this.#rows * MIN_SLOW_SHARE);
-    return isSlow && now - this.#startedAt > MAX_MS;
+    if (this.#rows === GROUP_ROWS) this.#rows = this.#slowRows = this.#slowMs = 0;
+    this.#rows += 1;
+    if (tookMs > SLOW_ROW_MS) {
+      this.#slowRows += 1;
+      this.#slowMs += tookMs;
+    }
+    return this.#slowMs > MAX_SLOW_MS && this.#slowRows >= Math.max(MIN_SLOW_ROWS, this.#rows * MIN_SLOW_SHARE);
   }
 }
