@@ -75,6 +75,8 @@ try {
   const { values } = parseArgs({
     options: { seed: text, days: text, runs: text, minutes: text, without: text, fixed: flag, mutations: flag },
   });
+  if ((values.fixed || values.mutations) && Object.keys(values).length > 1)
+    throw new Error('--fixed and --mutations exclude all other options');
   const seed = numberIn(values.seed ?? String(Date.now() % 2 ** 31), 0, 2 ** 31);
   const days = numberIn(values.days ?? '30', 0.01, 3_650);
   if (values.runs !== undefined && values.minutes !== undefined)

@@ -126,8 +126,8 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: 
 }
 
 /**
- * Opens a connection whose commits are on the disk once `close` has returned. A commit that were synced by itself would lock the ledger during
- * the sync, and the event loop of a server, which waits for the lock, would stop. `repairLog` must be called before.
+ * Opens a connection whose commits are on the disk once `close` has returned. If each commit synced, it would hold the lock for writes
+ * meanwhile, and the event loop of a server, which waits for the lock, would stop. `repairLog` must be called before.
  */
 export function connectBeside(path: string): { db: Database.Database; close: () => void } {
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });

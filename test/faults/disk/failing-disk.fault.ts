@@ -26,20 +26,15 @@ describe.skipIf(isCompilerMissing())('a disk that fails loses nothing that was a
     ['ledger', { ledgerSyncFailures: 1 }, 'ledger.db'],
   ])('a failed sync of the %s: the server exits, and works again after a restart', async (what, faults, file) => {
     const failing = await prepareFailing(`failed sync of the ${what}`);
-    const { world, disk } = failing;
-    await failing.trackUntilGone(faults);
-    expect(disk.failedSyncs()).toBe(1);
-    expect(failing.alerts()).toEqual([syncFailed(world.server.file)]);
-    failing.expectLost(file);
+    await failing.failSync(faults, file);
     await failing.expectRecovered();
   });
 
   test('failed syncs of the log for seconds: the server is restarted until the disk works again', async () => {
     const failing = await prepareFailing('failed syncs for seconds');
     const { world, disk } = failing;
-    await failing.trackUntilGone({ logSyncFailures: -1 });
+    await failing.failSync({ logSyncFailures: -1 }, 'ledger.db-wal');
     const repaired = sleep(FAILS_FOR_MS).then(() => disk.set({}));
-    failing.expectLost('ledger.db-wal');
     for (let isUp = false; !isUp; ) {
       world.server.start({ env: disk.env });
       isUp = await world.server.listening().then(
@@ -61,11 +56,8 @@ describe.skipIf(isCompilerMissing())('a disk that fails loses nothing that was a
     'failed syncs of the %s without end: the server does not start until the disk is replaced',
     async (what, faults, file) => {
       const failing = await prepareFailing(`failed syncs of the ${what}`);
-      const { world, disk } = failing;
-      await failing.trackUntilGone(faults);
-      expect(disk.failedSyncs()).toBe(1);
-      expect(failing.alerts()).toEqual([syncFailed(world.server.file)]);
-      failing.expectLost(file);
+      const { disk } = failing;
+      await failing.failSync(faults, file);
       await failing.expectNoStart();
       disk.drop();
       disk.set({});
@@ -138,6 +130,8 @@ async function prepareFailing(name: string) {
     expect([0, 202, 503]).toContain(status);
     return status;
   };
+  /** The lines that concern operators. */
+  const alerts = () => server.loggedAt('error', 'fatal');
   const start = () => world.start({ env: disk.env });
   await start();
   await world.track(200);
@@ -146,8 +140,11 @@ async function prepareFailing(name: string) {
     disk,
     /** Tracks new ids once, and returns the status of the response; 0 without one. Every acknowledged id must become final. */
     track,
-    /** Tracks until the server has ended because of `faults`. They begin under load, so that the sync that fails covers requests. */
-    async trackUntilGone(faults: Faults): Promise<void> {
+    /**
+     * Tracks until the server has ended because of `faults`, with one alert. The faults begin under load, so that the sync that fails covers requests.
+     * The file has then lost what that sync failed to store, and the ledger contains everything acknowledged nevertheless.
+     */
+    async failSync(faults: Faults, file: string): Promise<void> {
       const until = performance.now() + ENDS_WITHIN_MS;
       const load = async () => {
         while (!server.isGone()) {
@@ -157,16 +154,14 @@ async function prepareFailing(name: string) {
       };
       await Promise.all([...Array.from({ length: CLIENTS }, load), sleep(LOAD_MS).then(() => disk.set(faults))]);
       expect(await server.exited()).toBe(ExitCode.server);
-    },
-    /** The file has lost what a sync has failed to store, and the ledger contains everything acknowledged nevertheless. */
-    expectLost(file: string): void {
+      expect(disk.failedSyncs()).toBe(1);
+      expect(alerts()).toEqual([syncFailed(server.file)]);
       expect(disk.drop()).toContain(file);
       const copy = tempFolder();
       cpSync(disk.root, copy, { recursive: true });
       auditLedger(join(copy, 'ledger.db'), world.expected.keys());
     },
-    /** The lines that concern operators. */
-    alerts: () => server.loggedAt('error', 'fatal'),
+    alerts,
     /** For some seconds, no request is acknowledged, the server is not ready, and the service behind the heartbeat alerts. */
     async expectRefused(): Promise<void> {
       const until = performance.now() + FAILS_FOR_MS;

@@ -22,6 +22,7 @@ type Options = LedgerOptions & {
   json?: boolean;
 };
 
+/** Between two steps. A longer step is followed by a pause of its own duration. */
 const MIN_PAUSE_MS = 5;
 
 export function addErase(program: Command): void {

@@ -42,38 +42,44 @@ export function rewriteLog(db: Database.Database): void {
  * only if no other process has kept it open. Another process may copy other pages meanwhile.
  */
 function copyAgain(db: Database.Database, log: number, state: LogState): void {
-  const frame = Buffer.alloc(FRAME_HEADER_BYTES + Number(db.pragma('page_size', { simple: true })));
+  const frameBytes = FRAME_HEADER_BYTES + Number(db.pragma('page_size', { simple: true }));
   const pages = Number(db.pragma('page_count', { simple: true }));
-  const newest = newestFrames(db.name, log, state.log, frame);
+  const newest = newestFrames(db.name, log, { count: state.log, frameBytes });
   if (state.checkpointed <= 0) return;
+  const frame = Buffer.alloc(frameBytes);
   // Never closed: closing any descriptor of a file releases all locks of the process on it, also those of SQLite.
   const ledger = openSync(db.name, 'r+');
   for (const [page, index] of newest) {
     if (index >= state.checkpointed || page > pages) continue;
-    readSync(log, frame, 0, frame.length, LOG_HEADER_BYTES + index * frame.length);
-    writeAll(ledger, frame.subarray(FRAME_HEADER_BYTES), (page - 1) * (frame.length - FRAME_HEADER_BYTES));
+    readSync(log, frame, 0, frameBytes, LOG_HEADER_BYTES + index * frameBytes);
+    writeAll(ledger, frame.subarray(FRAME_HEADER_BYTES), (page - 1) * (frameBytes - FRAME_HEADER_BYTES));
   }
   fdatasyncSync(ledger);
 }
 
 /**
- * Returns the newest frame of each page, after it has read all `count` frames into `frame`. Throws LedgerError if one is missing: another process
- * has kept the log open and still counts it, although the system has dropped it. A commit behind it would be lost at the next start without that process.
+ * Returns the newest of the first `count` frames of each page. Throws LedgerError if a frame is missing: another process has kept the log open and
+ * still counts it, although the system has dropped it. A commit behind it would be lost at the next start without that process.
  */
-function newestFrames(file: string, log: number, count: number, frame: Buffer): Map<number, number> {
+function newestFrames(
+  file: string,
+  log: number,
+  { count, frameBytes }: { count: number; frameBytes: number },
+): Map<number, number> {
   const newest = new Map<number, number>();
+  const frame = Buffer.alloc(frameBytes);
   const header = Buffer.alloc(LOG_HEADER_BYTES);
   readSync(log, header, 0, header.length, 0);
   const isLittleEndian = (header.readUInt32BE(0) & 1) === 0;
   let sums: Checksum = [header.readUInt32BE(24), header.readUInt32BE(28)];
   for (let index = 0; index < count; index++) {
-    const bytes = readSync(log, frame, 0, frame.length, LOG_HEADER_BYTES + index * frame.length);
+    const bytes = readSync(log, frame, 0, frameBytes, LOG_HEADER_BYTES + index * frameBytes);
     sums = checksum(sums, frame.subarray(0, 8), isLittleEndian);
     sums = checksum(sums, frame.subarray(FRAME_HEADER_BYTES), isLittleEndian);
     // The salts tell the frames of this log from those of the one before it.
     const isOfThisLog = frame.compare(header, 16, 24, 8, 16) === 0;
     const isWhole = frame.readUInt32BE(16) === sums[0] && frame.readUInt32BE(20) === sums[1];
-    if (bytes < frame.length || !isOfThisLog || !isWhole) throw damaged(file, 'a part of its log is missing');
+    if (bytes < frameBytes || !isOfThisLog || !isWhole) throw damaged(file, 'a part of its log is missing');
     newest.set(frame.readUInt32BE(0), index);
   }
   return newest;

@@ -49,13 +49,19 @@ it.skipIf(isCompilerMissing())(
   },
 );
 
-it.skipIf(isCompilerMissing())('so does a command that writes, if no server runs', async () => {
-  const { recorder, file, content, synced } = leftLog();
-  const config = join(tempFolder(), 'dawatch.yaml');
-  writeFileSync(config, JSON.stringify({ database: file }));
-  await recorder.run(['token', 'create', '--role', 'service', '--name', 'a', '--config', config]);
-  expect(synced().subarray(0, content.length).equals(content)).toBe(true);
-});
+it.skipIf(isCompilerMissing())(
+  'a command that writes does so, too, if no server runs, and syncs its own writes',
+  async () => {
+    const { recorder, file, content, synced } = leftLog();
+    const config = join(tempFolder(), 'dawatch.yaml');
+    writeFileSync(config, JSON.stringify({ database: file }));
+    await recorder.run(['token', 'create', '--role', 'service', '--name', 'a', '--config', config]);
+    const written = readFileSync(`${file}-wal`);
+    expect(written.subarray(0, content.length).equals(content)).toBe(true);
+    expect(written.length).toBeGreaterThan(content.length);
+    expect(synced().equals(written)).toBe(true);
+  },
+);
 
 it('a start copies again what an earlier copy of the log did not store, if another process has kept the log', async () => {
   const file = join(tempFolder(), 'dawatch.db');
