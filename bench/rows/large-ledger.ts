@@ -1,13 +1,13 @@
-import { execFile, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile, execFileSync } from 'node:child_process';
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import Database from 'better-sqlite3';
 import type { SubmissionFilter } from '../../src/client/index.ts';
 import type { Metric, Round, Row } from '../row.ts';
 import { fillLargeLedger } from '../support/large-ledger/fill.ts';
-import { type Blocks, longestBlock } from '../support/large-ledger/longest-block.ts';
+import { type Delays, longestDelays } from '../support/large-ledger/longest-delays.ts';
 import { type BenchServer, largestMibOf, startProgram, startServer, temporaryFolder } from '../support/processes.ts';
 
 const SUBMISSIONS = Number(process.env.BENCH_LARGE_LEDGER ?? 5_000_000);
@@ -50,7 +50,7 @@ type Operation = keyof typeof OPERATIONS;
 export const row: Row = {
   rounds: 1,
   metrics: [
-    ...(Object.keys(OPERATIONS) as Operation[]).map(blockOf),
+    ...(Object.keys(OPERATIONS) as Operation[]).map(delayOf),
     {
       what: `start to ready with ${SUBMISSIONS.toLocaleString('en')} submissions`,
       beside: '–',
@@ -71,7 +71,7 @@ export const row: Row = {
       beside: '–',
       unit: 's',
       value: ({ vacuumS = 0 }) => vacuumS,
-      context: ({ vacuumMib = 0 }) => `${vacuumMib.toFixed(0)} MiB`,
+      context: () => '',
     },
     {
       what: 'bytes of the ledger per submission',
@@ -87,6 +87,7 @@ export const row: Row = {
     const file = join(folder.path, 'ledger.db');
     fillLargeLedger(folder.path, SUBMISSIONS);
     const upstream = await startProgram<{ url: string }>('support/upstream.ts', ['Pending']);
+    const bare = await startProgram<{ url: string }>('peers/bare-server.ts', []);
     const start = (settings: object) =>
       startServer(folder.path, { upstreams: { default: { url: upstream.hello.url, api_key: 'bench' } }, ...settings });
     return {
@@ -96,46 +97,48 @@ export const row: Row = {
         const { size } = statSync(file);
         const sizes = { bytes: size / SUBMISSIONS, gib: gibOf(file) };
         const server = await start({});
-        const measured = await measureRunning(server, folder.path);
+        const measured = await measureRunning(server, folder.path, bare.hello.url);
         await server.stop();
         const pruning = await start({ retention: { submissions_max: SUBMISSIONS - PRUNED } });
-        const pruned = await measurePruning(pruning, file);
+        const pruned = await measurePruning(pruning, file, bare.hello.url);
         await pruning.stop();
         const afterwards = gibOf(file);
-        const vacuum = await measureVacuum(folder.path);
+        const from = performance.now();
+        await dawatch(folder.path, 'vacuum');
+        const vacuumS = (performance.now() - from) / 1_000;
         const mib = Math.max(measured.mib ?? 0, pruned.mib ?? 0);
-        return { ...measured, ...pruned, ...vacuum, ...sizes, mib, readyS: server.readyMs / 1_000, afterwards };
+        return { ...measured, ...pruned, ...sizes, vacuumS, mib, readyS: server.readyMs / 1_000, afterwards };
       },
       async close() {
         await upstream.stop();
+        await bare.stop();
         folder.remove();
       },
     };
   },
 };
 
-function blockOf(operation: Operation): Metric {
+function delayOf(operation: Operation): Metric {
   return {
-    what: `longest block of the event loop: ${OPERATIONS[operation]}`,
-    beside: '–',
+    what: `longest delay of a response of /livez: ${OPERATIONS[operation]}`,
+    beside: 'a bare server, requested at the same moments',
     target: { max: 50 },
     unit: 'ms',
-    value: (round) => round[`${operation}BlockedMs`] ?? 0,
+    value: (round) => round[nameOf(operation, 'lateMs')] ?? 0,
     context(medians) {
-      const of = (name: keyof Blocks) => medians[operation + capitalized(name)] ?? 0;
-      const stolen = of('stolenMs') > 0 ? ` and other virtual machines had the cores for ${of('stolenMs')} ms` : '';
-      const livez = `longest response of /livez ${of('livezMs').toFixed(0)} ms, of which the server waited ${of('waitedMs').toFixed(0)} ms for a core${stolen}`;
-      return `${of('tookS').toFixed(0)} s; ${livez}; longest delay of a timer ${of('loopMs').toFixed(0)} ms`;
+      const of = (name: keyof Delays) => (medians[nameOf(operation, name)] ?? 0).toFixed(0);
+      return `${of('tookS')} s; longest response ${of('livezMs')} ms, of the bare server ${of('bareMs')} ms; longest delay of a timer ${of('loopMs')} ms`;
     },
   };
 }
 
-function capitalized(name: string): string {
-  return name.slice(0, 1).toUpperCase() + name.slice(1);
+/** The name of a measured value in a round. */
+function nameOf(operation: Operation, value: string): string {
+  return `${operation} ${value}`;
 }
 
-async function measureRunning(server: BenchServer, folder: string): Promise<Round> {
-  const measure = measuring(server);
+async function measureRunning(server: BenchServer, folder: string, bareUrl: string): Promise<Round> {
+  const measure = measuring(server, bareUrl);
   const { client } = server;
   const posting = startPosting(server);
   const beside = async (...args: string[]) => {
@@ -168,18 +171,24 @@ async function measureRunning(server: BenchServer, folder: string): Promise<Roun
   return measure.round;
 }
 
-async function measurePruning(server: BenchServer, file: string): Promise<Round> {
-  const measure = measuring(server);
+async function measurePruning(server: BenchServer, file: string, bareUrl: string): Promise<Round> {
+  const measure = measuring(server, bareUrl);
   const posting = startPosting(server);
   await measure('prune', async () => {
     while ((await endedOf(server)) > SUBMISSIONS - PRUNED) await sleep(1_000);
-    for (let size = 0; size !== statSync(file).size; ) {
-      size = statSync(file).size;
-      await sleep(MAINTENANCE_MS);
-    }
+    while (hasMuchFree(file)) await sleep(1_000);
+    await sleep(MAINTENANCE_MS);
   });
   await posting.stop();
   return measure.round;
+}
+
+/** Whether the server still has free pages to return; it keeps a tenth. */
+function hasMuchFree(file: string): boolean {
+  const db = new Database(file, { readonly: true });
+  const [free, pages] = ['freelist_count', 'page_count'].map((name) => Number(db.pragma(name, { simple: true })));
+  db.close();
+  return (free ?? 0) > Math.max(300, (pages ?? 0) / 9);
 }
 
 async function endedOf({ client }: BenchServer): Promise<number> {
@@ -188,11 +197,11 @@ async function endedOf({ client }: BenchServer): Promise<number> {
 }
 
 /** Returns a function that measures one operation and adds the results to `round`. */
-function measuring(server: BenchServer) {
+function measuring(server: BenchServer, bareUrl: string) {
   const round: Record<string, number> = { mib: 0 };
-  const measure = async (operation: Operation, work: () => Promise<unknown>) => {
-    const { result: _, ...blocks } = await longestBlock(server, work);
-    for (const [name, value] of Object.entries(blocks)) round[operation + capitalized(name)] = value;
+  const measure = async (operation: Operation, work: () => Promise<void>) => {
+    const delays = await longestDelays(server, bareUrl, work);
+    for (const [name, value] of Object.entries(delays)) round[nameOf(operation, name)] = value;
     round.mib = Math.max(round.mib ?? 0, largestMibOf(server.pid));
   };
   return Object.assign(measure, { round });
@@ -235,21 +244,6 @@ async function countFirst({ url, apiKey }: BenchServer, filter: SubmissionFilter
 /** Removes a file from the memory of the system, as other files do on a machine whose memory is smaller than the ledger. */
 function dropFromMemory(file: string): void {
   execFileSync('dd', [`if=${file}`, 'iflag=nocache', 'count=0', 'status=none']);
-}
-
-async function measureVacuum(folder: string): Promise<Round> {
-  const from = performance.now();
-  const child = spawn(process.execPath, [MAIN, 'vacuum', '--config', join(folder, 'dawatch.yaml')], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  let vacuumMib = 0;
-  const watch = setInterval(() => {
-    if (child.pid !== undefined && child.exitCode === null) vacuumMib = largestMibOf(child.pid) || vacuumMib;
-  }, 200);
-  const [code] = await once(child, 'exit');
-  clearInterval(watch);
-  if (code !== 0) throw new Error(`dawatch vacuum ended with ${code}`);
-  return { vacuumS: (performance.now() - from) / 1_000, vacuumMib };
 }
 
 async function dawatch(folder: string, ...args: string[]): Promise<void> {

@@ -8,8 +8,6 @@ const INTERVAL_MS = 60_000;
 const PRUNE_REPORTS_MS = 3_600_000;
 /** The pause between two transactions, for other work. */
 const PAUSE_MS = 10;
-/** The largest number of pauses in which a step waits for the thread that copies the log: behind its writes, a read of the disk takes long. */
-const COPYING_PAUSES = 20;
 /** The largest sizes of one transaction, chosen so that it takes two or three milliseconds while its pages are in memory. */
 const SUBMISSIONS_PER_STEP = 20;
 const DELIVERIES_PER_STEP = 100;
@@ -96,7 +94,6 @@ export class Maintenance {
       try {
         // While a reader prevents the log from being truncated, deleting would only fill the disk.
         for (let log = checkpoint(); log !== 'held'; log = checkpoint()) {
-          for (let pauses = 0; pauses < COPYING_PAUSES && ledger.space.isCopying(); pauses++) yield;
           if (log === 'copied' && task.next().done) break;
           yield;
         }

@@ -35,11 +35,6 @@ export class Space {
     return this.#shortenLog(now);
   }
 
-  /** Whether another thread copies the log to the ledger now. */
-  isCopying(): boolean {
-    return this.#db.copyLog() === 'copying';
-  }
-
   #shortenLog(now: number): LogCopy {
     const { connection, file } = this.#db;
     try {
