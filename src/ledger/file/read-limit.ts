@@ -3,7 +3,7 @@ const MAX_SLOW_MS = 5;
 /** A row in memory takes 5 to 20 microseconds. */
 const SLOW_ROW_MS = 0.1;
 /** Fewer slow rows have another cause: the process had no core, or collected garbage. */
-const MIN_SLOW_ROWS = 8;
+const MIN_SLOW_ROWS = 10;
 const MIN_SLOW_SHARE = 1 / 50;
 /** Slow rows count in groups of this many, so that many rows in memory before them do not defer the end. */
 const GROUP_ROWS = 500;
