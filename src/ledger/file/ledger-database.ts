@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import { guarded, toLedgerError } from './errors.ts';
 import type { LogCopy } from './sync/checkpoints.ts';
+import { isInDiskThread, requestDisk } from './sync/disk-requests.ts';
 import { isFailedSync } from './sync/failed-sync.ts';
 import type { LogSync } from './sync/log-sync.ts';
 
@@ -90,6 +91,28 @@ export class LedgerDatabase {
   /** Copies the write-ahead log to the file in another thread. Returns `copied` if the connection does that itself. */
   copyLog(): LogCopy {
     return this.#sync?.copyLog() ?? 'copied';
+  }
+
+  /** Whether the connection uses another thread: that of a server does, unless each of its commits waits for the disk. */
+  get hasThread(): boolean {
+    return this.#sync !== undefined;
+  }
+
+  /**
+   * Runs queries in another thread, so that the event loop does not wait for the disk when it needs the same pages. Calls `onEnd` with the first row
+   * of each; undefined if they failed. Never calls it after the connection is closed. Returns false, and does nothing, while the thread has another request for
+   * this ledger: a read behind a checkpoint would prevent that the log begins again.
+   */
+  readAhead(
+    queries: readonly string[],
+    parameters: Record<string, number>,
+    onEnd: (rows?: unknown[]) => void,
+  ): boolean {
+    if (isInDiskThread(this.connection.name)) return false;
+    requestDisk({ kind: 'read', file: this.connection.name, queries, parameters }, ({ rows }) => {
+      if (this.connection.open) onEnd(rows);
+    });
+    return true;
   }
 
   /** Copies the log to the file at once. Then the next commit begins it again (RESTART), or it is truncated. Returns false if another connection prevents that. */

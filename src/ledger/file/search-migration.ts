@@ -2,7 +2,7 @@
  * The values of the metadata of a row that searches find, as in SEARCHABLE: name and value as text, at the top level, within the
  * limits in UTF-8, the first 32. None if the metadata is damaged.
  */
-const searchable = (row: string) => `
+export const searchable = (row: string) => `
   SELECT key, CASE type WHEN 'text' THEN value ELSE ${row}.metadata -> fullkey END, ${row}.id
   FROM json_each(iif(json_valid(${row}.metadata), ${row}.metadata, NULL))
   WHERE type NOT IN ('object', 'array') AND octet_length(key) BETWEEN 1 AND 128

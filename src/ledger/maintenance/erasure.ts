@@ -36,6 +36,8 @@ export type ErasureResult = {
 
 /** Permanent writes may leave something to copy each time. */
 const COPY_WITHIN_MS = 5_000;
+/** How long truncating the log is tried again if a reader prevents it. A server that prunes reads for some milliseconds at a time. */
+const SHORT_READS_MS = 1_000;
 /** Rows of one transaction, which takes some milliseconds. */
 const ROWS_PER_STEP = 500;
 const PAGES_PER_STEP = 100;
@@ -106,7 +108,14 @@ export class Erasure {
     // Another thread copies most of the log first, because truncating it copies the rest on the event loop.
     const copyUntil = performance.now() + COPY_WITHIN_MS;
     while (this.#db.copyLog() === 'copying' && performance.now() < copyUntil) yield;
-    return { erased, logTruncated: withoutWaiting(this.#db.connection, () => this.#db.checkpoint('TRUNCATE')) };
+    const truncate = () => withoutWaiting(this.#db.connection, () => this.#db.checkpoint('TRUNCATE'));
+    let logTruncated = truncate();
+    const until = performance.now() + SHORT_READS_MS;
+    while (!logTruncated && performance.now() < until) {
+      yield;
+      logTruncated = truncate();
+    }
+    return { erased, logTruncated };
   }
 
   *#submissions(value: PersonalValue, erased: ErasedRows): Generator<void> {

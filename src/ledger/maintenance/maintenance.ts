@@ -1,7 +1,8 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Objective } from '../../domain/reports/objective.ts';
 import type { Ledger } from '../ledger.ts';
-import type { EndPosition, Pruned } from './pruning.ts';
+import type { EndPosition } from './ended.ts';
+import type { Pruned } from './pruning.ts';
 import { StepSize } from './step-size.ts';
 
 const INTERVAL_MS = 60_000;
@@ -17,6 +18,8 @@ const PAGES_PER_STEP = 100;
 const HISTORY_PER_STEP = 100;
 const OBJECTIVES_PER_STEP = 500;
 const REPORT_ROWS_PER_STEP = 50;
+/** How long pruning waits for the reads of another thread. After that, the event loop reads from the disk itself until one ends: a busy disk must not stop the pruning. */
+const MAX_READ_MS = 10_000;
 /** Ended submissions and events stay at least this long for clients that wait for them or read the live feed. */
 const MIN_AGE_MS = 3_600_000;
 
@@ -37,6 +40,9 @@ export type ReportSettings = {
 };
 
 export type PrunedCounts = { submissions: number; events: number; deliveries: number };
+
+type PrunedKind = 'submissions' | 'events';
+type PruningStep<Position> = (after: Position, limit: number) => Pruned<Position>;
 
 type MaintenanceDeps = {
   ledger: Ledger;
@@ -161,10 +167,31 @@ export class Maintenance {
     const minAge = { endedAt: Math.min(position.endedAt, clock.now() - minAgeMs), id: 0 };
     const before = position.endedAt < minAge.endedAt ? position : minAge;
     const first = { endedAt: Number.MIN_SAFE_INTEGER, id: 0 };
-    yield* this.#prune('submissions', SUBMISSIONS_PER_STEP, first, (after, limit) =>
-      // What the reports have not counted yet stays, for example because counting failed.
-      ledger.pruning.submissions({ after, before, limit, countedThrough: ledger.reports.countedThrough() }),
-    );
+    // What the reports have not counted yet stays, for example because counting failed.
+    const countedThrough = ledger.reports.countedThrough();
+    const ahead = ledger.pruning.readAhead(first, before, countedThrough);
+    const size = new StepSize(SUBMISSIONS_PER_STEP);
+    const deletingUntil =
+      (end: EndPosition): PruningStep<EndPosition> =>
+      (after, limit) =>
+        ledger.pruning.submissions({ after, before: end, limit, countedThrough });
+    let waitingSince = performance.now();
+    let from: EndPosition | null = first;
+    while (from !== null) {
+      const range = ahead.next();
+      if (!range) {
+        if (performance.now() - waitingSince > MAX_READ_MS)
+          from = this.#pruneOnce('submissions', size, from, deletingUntil(before));
+        yield;
+        continue;
+      }
+      const { through } = range;
+      const end = through ? { ...through, id: through.id + 1 } : before;
+      // The last step of a range is usually empty, so that no pause follows it.
+      yield* this.#prune('submissions', size, from, deletingUntil(end));
+      from = through;
+      waitingSince = performance.now();
+    }
   }
 
   *#events(): Generator<void> {
@@ -172,24 +199,28 @@ export class Maintenance {
     if (retention.eventsMs === null) return;
     const now = clock.now();
     const before = now - Math.max(retention.eventsMs, MIN_AGE_MS);
-    yield* this.#prune('events', EVENTS_PER_STEP, 0, (after, limit) =>
+    yield* this.#prune('events', new StepSize(EVENTS_PER_STEP), 0, (after, limit) =>
       ledger.pruning.events({ after, before, now, limit }),
     );
   }
 
   /** Deletes in steps, each of which continues after the position of the one before. */
-  *#prune<Position>(
-    kind: 'submissions' | 'events',
-    maxRows: number,
-    first: Position,
-    step: (after: Position, limit: number) => Pruned<Position>,
-  ): Generator<void> {
-    let after = first;
-    yield* inSteps(maxRows, (limit) => {
+  *#prune<Position>(kind: PrunedKind, size: StepSize, first: Position, step: PruningStep<Position>): Generator<void> {
+    let next = this.#pruneOnce(kind, size, first, step);
+    for (; next !== null; next = this.#pruneOnce(kind, size, next, step)) yield;
+  }
+
+  /** Returns the position of the next step; null: there is none. */
+  #pruneOnce<Position>(
+    kind: PrunedKind,
+    size: StepSize,
+    after: Position,
+    step: PruningStep<Position>,
+  ): Position | null {
+    return size.run((limit) => {
       const { deleted, next } = step(after, limit);
       this.#pruned[kind] += deleted;
-      if (next !== null) after = next;
-      return next !== null;
+      return next;
     });
   }
 

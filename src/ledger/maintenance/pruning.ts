@@ -2,9 +2,8 @@ import type { Status } from '../../domain/submission.ts';
 import { RECORD_MISSING_EVENTS } from '../events/event-log.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import type { StatusCounts } from '../submissions/status-counts.ts';
-
-/** A position in the order in which submissions ended. */
-export type EndPosition = { endedAt: number; id: number };
+import { ENDED, type EndPosition, HAS_OPEN_DELIVERY, IS_DELETABLE, searchParameters } from './ended.ts';
+import { ReadAhead } from './read-ahead.ts';
 
 /** `next`: the position to continue after; null if nothing is left. */
 export type Pruned<Position> = { deleted: number; next: Position | null };
@@ -39,10 +38,10 @@ export class Pruning {
     limit: number;
     countedThrough?: number;
   }): Pruned<EndPosition> {
-    const rows = this.#db.rows<EndPosition & { status: Status; isDeletable: number }>(ENDED, [
-      ...[countedThrough, after.endedAt, after.id],
-      ...[before.endedAt, before.id, limit],
-    ]);
+    const rows = this.#db.rows<EndPosition & { status: Status; isDeletable: number }>(NEXT_ENDED, {
+      ...searchParameters(after, before, countedThrough),
+      limit,
+    });
     const deletable = rows.filter(({ isDeletable }) => isDeletable === 1);
     // Reading is cheaper than a transaction, and usually nothing is old enough.
     if (deletable.length > 0)
@@ -57,6 +56,11 @@ export class Pruning {
         }
       });
     return { deleted: deletable.length, next: rows.length === limit ? (rows.at(-1) ?? null) : null };
+  }
+
+  /** Begins to read what `submissions` deletes between two positions. */
+  readAhead(after: EndPosition, before: EndPosition, countedThrough: number): ReadAhead {
+    return new ReadAhead(this.#db, after, before, countedThrough);
   }
 
   /** Returns the submission that ended `count` positions before the given one; undefined if there are fewer. */
@@ -97,18 +101,7 @@ export class Pruning {
   }
 }
 
-const HAS_OPEN_DELIVERY = "d.state NOT IN ('delivered', 'discarded')";
-
-/** The newest submission of all stays, because SQLite would assign its row id again. */
-const ENDED = `
-  SELECT s.ended_at AS endedAt, s.id, s.status,
-         s.id < (SELECT max(id) FROM submissions) AND NOT EXISTS (
-           SELECT 1 FROM outbox o JOIN deliveries d ON d.event = o.seq
-           WHERE o.submission = s.id AND ${HAS_OPEN_DELIVERY}) AND NOT EXISTS (
-           SELECT 1 FROM history h WHERE h.submission = s.id AND h.seq > ?) AS isDeletable
-  FROM submissions s
-  WHERE s.ended_at IS NOT NULL AND s.watched = 0 AND (s.ended_at, s.id) > (?, ?) AND (s.ended_at, s.id) < (?, ?)
-  ORDER BY s.ended_at, s.id LIMIT ? + 0`;
+const NEXT_ENDED = `SELECT s.ended_at AS endedAt, s.id, s.status, ${IS_DELETABLE} AS isDeletable ${ENDED} LIMIT @limit + 0`;
 
 /** A time in the future counts as old: a clock that was ahead wrote it, and it must not end the search. */
 const NEXT_EVENTS = `

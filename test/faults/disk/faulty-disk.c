@@ -21,6 +21,9 @@ struct control {
   int32_t writeFailures;
   int32_t failedSyncs;
   int32_t failedWrites;
+  int32_t coldReadDelayMs; // Of the first read of each page of a file whose name ends in ".db", while this is not 0.
+  int32_t coldReadsOfMainThread;
+  int32_t coldReadsOfOthers;
 };
 
 #define REAL(name) ((__typeof__(&name))real(#name))
@@ -86,6 +89,25 @@ static int synced(int fd, int (*sync)(int)) {
   if (place == LEDGER && fails(&control->ledgerSyncFailures, &control->failedSyncs)) return -1;
   return sync(fd);
 }
+
+enum { PAGE_BYTES = 4096, MAX_PAGES = 1 << 20 };
+static _Atomic char is_warm[MAX_PAGES];
+
+static void read_page(int fd, int64_t offset) {
+  if (!control || control->coldReadDelayMs <= 0 || place_of(fd) != LEDGER) return;
+  int64_t page = offset / PAGE_BYTES;
+  if (page >= MAX_PAGES || atomic_exchange(&is_warm[page], 1)) return;
+  __atomic_add_fetch(gettid() == getpid() ? &control->coldReadsOfMainThread : &control->coldReadsOfOthers, 1, __ATOMIC_RELAXED);
+  usleep((useconds_t)control->coldReadDelayMs * 1000);
+}
+
+#define DEFINE_PREAD(name, offset_type)                                  \
+  ssize_t name(int fd, void *data, size_t bytes, offset_type offset) {   \
+    read_page(fd, offset);                                               \
+    return REAL(name)(fd, data, bytes, offset);                          \
+  }
+DEFINE_PREAD(pread, off_t)
+DEFINE_PREAD(pread64, off64_t)
 
 int fsync(int fd) { return synced(fd, REAL(fsync)); }
 int fdatasync(int fd) { return synced(fd, REAL(fdatasync)); }

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { compilePreload } from './preload.ts';
 
@@ -8,12 +8,16 @@ export type Faults = {
   logSyncFailures?: number;
   ledgerSyncFailures?: number;
   writeFailures?: number;
+  /** Of each page of a ledger that is read for the first time with such a delay. */
+  coldReadDelayMs?: number;
 };
 
 /** Bytes of the numbers in faulty-disk.c. */
-const CONTROL_BYTES = 24;
+const CONTROL_BYTES = 36;
 const FAILED_SYNCS_AT = 16;
 const FAILED_WRITES_AT = 20;
+const COLD_READ_DELAY_AT = 24;
+const COLD_READS_AT = { mainThread: 28, others: 32 };
 
 /** A disk below `root`, for processes with `env`, that becomes slow or fails as a test wants. Its own files are in `folder`. */
 export function openFaultyDisk(folder: string, root: string) {
@@ -24,10 +28,16 @@ export function openFaultyDisk(folder: string, root: string) {
   return {
     env: { LD_PRELOAD: library, FAULTY_DISK_FOLDER: root, FAULTY_DISK_CONTROL: control },
     /** Replaces the faults. */
-    set({ syncDelayMs = 0, logSyncFailures = 0, ledgerSyncFailures = 0, writeFailures = 0 }: Faults): void {
+    set(faults: Faults): void {
+      const { syncDelayMs = 0, logSyncFailures = 0, ledgerSyncFailures = 0, writeFailures = 0 } = faults;
       const numbers = Int32Array.of(syncDelayMs, logSyncFailures, ledgerSyncFailures, writeFailures);
-      writeFileSync(control, Buffer.from(numbers.buffer), { flag: 'r+' });
+      const delay = Int32Array.of(faults.coldReadDelayMs ?? 0);
+      const fd = openSync(control, 'r+');
+      writeSync(fd, Buffer.from(numbers.buffer), 0, undefined, 0);
+      writeSync(fd, Buffer.from(delay.buffer), 0, undefined, COLD_READ_DELAY_AT);
+      closeSync(fd);
     },
+    coldReads: (by: keyof typeof COLD_READS_AT) => readFileSync(control).readInt32LE(COLD_READS_AT[by]),
     /** The number of syncs that have failed. */
     failedSyncs: () => readFileSync(control).readInt32LE(FAILED_SYNCS_AT),
     failedWrites: () => readFileSync(control).readInt32LE(FAILED_WRITES_AT),

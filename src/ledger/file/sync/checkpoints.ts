@@ -1,8 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
-import { extname, join } from 'node:path';
-import { Worker } from 'node:worker_threads';
 import type Database from 'better-sqlite3';
-import { type FailedSync, isFailedSync } from './failed-sync.ts';
+import { isInDiskThread, requestDisk } from './disk-requests.ts';
+import { isFailedSync } from './failed-sync.ts';
 
 /** Minimum number of pages of the log (4 KiB each) for a checkpoint; the default of SQLite. */
 const PAGES = 1_000;
@@ -17,14 +16,11 @@ const URGENT_LOG_PAGES = 4 * MAX_LOG_PAGES;
 /** Pause after a checkpoint that failed, or that a reader prevented from copying the whole log. */
 const RETRY_MS = 1_000;
 
-/** The thread is a source file in a checkout, and compiled in the package. */
-const THREAD = join(import.meta.dirname, `checkpoint-thread${extname(import.meta.filename)}`);
-
 type LogState = { log: number; checkpointed: number };
 /** The row of `PRAGMA wal_checkpoint`. */
 type CheckpointRow = [busy: number, log: number, checkpointed: number];
 
-/** copied: little is left, so that a checkpoint on the event loop is short. held: a reader, or a full disk, prevents more. */
+/** copied: little is left, so that a checkpoint on the event loop is short. copying: the thread uses the ledger. held: a reader, or a full disk, prevents more. */
 export type LogCopy = 'copied' | 'copying' | 'held';
 
 /** Copies the write-ahead log to the ledger in another thread, because a checkpoint waits for the disk. Retries failed checkpoints. */
@@ -54,18 +50,24 @@ export class Checkpoints {
     this.#orLater(() => {
       const { log, checkpointed } = this.#state();
       state = log - checkpointed < PAGES ? 'copied' : 'copying';
-      if (state === 'copied') return;
-      this.#descriptor ??= openSync(this.#db.name, 'r');
-      checkpointInThread(this.#db.name, this.#descriptor, ({ error, failedSync }) => {
-        this.#isRunning = false;
-        if (!this.#db.open) return;
-        if (failedSync) this.#onFailedSync(Object.assign(new Error(failedSync.message), failedSync));
-        else if (error === undefined) this.#orLater(() => this.#ended({ log, checkpointed }));
-        else this.#blockedUntil = performance.now() + RETRY_MS;
-      });
-      this.#isRunning = true;
+      // A read of the thread keeps the log from being truncated, and ends soon.
+      if (state === 'copied' && isInDiskThread(this.#db.name)) state = 'copying';
+      else if (state === 'copying') this.#start({ log, checkpointed });
     });
     return state;
+  }
+
+  #start({ log, checkpointed }: LogState): void {
+    this.#descriptor ??= openSync(this.#db.name, 'r');
+    const request = { kind: 'checkpoint', file: this.#db.name, descriptor: this.#descriptor } as const;
+    requestDisk(request, ({ error, failedSync }) => {
+      this.#isRunning = false;
+      if (!this.#db.open) return;
+      if (failedSync) this.#onFailedSync(Object.assign(new Error(failedSync.message), failedSync));
+      else if (error === undefined) this.#orLater(() => this.#ended({ log, checkpointed }));
+      else this.#blockedUntil = performance.now() + RETRY_MS;
+    });
+    this.#isRunning = true;
   }
 
   /**
@@ -73,8 +75,8 @@ export class Checkpoints {
    * it, also those of SQLite.
    */
   release(): void {
-    // The thread still uses the descriptor. When it has ended, the ledger may be open again: the descriptor is never closed then.
-    if (this.#isRunning || this.#descriptor === undefined) return;
+    // The thread still uses the ledger. When it has ended, the ledger may be open again: the descriptor is never closed then.
+    if (isInDiskThread(this.#db.name) || this.#descriptor === undefined) return;
     closeSync(this.#descriptor);
     this.#descriptor = undefined;
   }
@@ -105,41 +107,4 @@ export class Checkpoints {
       this.#blockedUntil = performance.now() + RETRY_MS;
     }
   }
-}
-
-/** `error`: undefined after a successful checkpoint. `failedSync`: set if a file could not be synced. */
-export type CheckpointResult = { error?: string; failedSync?: FailedSync | undefined };
-
-let thread: Worker | undefined;
-let newestId = 0;
-const waiting = new Map<number, (result: CheckpointResult) => void>();
-
-/** Runs a checkpoint in the thread that all ledgers of the process share. The thread starts at the first checkpoint and does not keep the process running. */
-function checkpointInThread(file: string, descriptor: number, onEnd: (result: CheckpointResult) => void): void {
-  thread ??= startThread();
-  newestId += 1;
-  waiting.set(newestId, onEnd);
-  thread.postMessage({ id: newestId, file, descriptor });
-}
-
-function startThread(): Worker {
-  // Without the cache, the thread of a checkout loads the type stripper (row `million`).
-  const { NODE_COMPILE_CACHE = '' } = process.env;
-  const started = new Worker(THREAD, { env: { NODE_COMPILE_CACHE }, execArgv: [] });
-  started.on('message', ({ id, ...result }: CheckpointResult & { id: number }) => {
-    const onEnd = waiting.get(id);
-    waiting.delete(id);
-    onEnd?.(result);
-  });
-  // The event `exit`, which follows, reports the failure.
-  started.on('error', () => undefined);
-  started.on('exit', () => {
-    thread = undefined;
-    const all = [...waiting.values()];
-    waiting.clear();
-    for (const onEnd of all) onEnd({ error: 'the thread has ended' });
-  });
-  // After the listeners are added, because adding a listener makes the thread keep the process running.
-  started.unref();
-  return started;
 }

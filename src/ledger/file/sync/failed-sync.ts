@@ -1,4 +1,4 @@
-// Imports nothing, because the thread of the checkpoints uses it.
+// Imports nothing, because disk-thread.ts uses it.
 
 /** The error of a sync as one thread sends it to another, which keeps no other field of it. */
 export type FailedSync = { message: string; code: string | undefined };
