@@ -74,7 +74,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const opened: (() => unknown)[] = [];
   let closeBy = Number.POSITIVE_INFINITY;
   const leftMs = () => Math.max(0, closeBy - clock.now());
+  let isStopping = false;
   const closeAll = async () => {
+    isStopping = true;
     closeBy = clock.now() + config.server.shutdown_s * 1_000;
     for (const close of opened.splice(0).reverse()) await close();
   };
@@ -116,11 +118,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const own = { tenant: null, config, ledger, onUnreadable, log, metrics, listeners };
     const { services, notifications, close } = await startServices(parts, own);
     const { watcher } = services;
-    let isStopping = false;
-    opened.push(() => {
-      isStopping = true;
-      return close(leftMs);
-    });
+    opened.push(() => close(leftMs));
     await tenants.start(parts, watcher);
     opened.push(() => tenants.close(leftMs));
 

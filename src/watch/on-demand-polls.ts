@@ -5,9 +5,9 @@ import { FairQueue, isWithinFairShare } from './fair-queue.ts';
 
 /**
  * `budget_exhausted`: the request budget did not become available in time. `upstream_down`: the circuit breaker is open.
- * `no_response`: the poll was sent, but no result arrived. `stopping`: this server is stopping.
+ * `no_response`: the poll was sent, but no result arrived. `not_polling`: this server is stopping, or does not poll yet.
  */
-export type OnDemandFailure = 'budget_exhausted' | 'upstream_down' | 'no_response' | 'stopping';
+export type OnDemandFailure = 'budget_exhausted' | 'upstream_down' | 'no_response' | 'not_polling';
 
 /** `retryAfterMs`: after which time a retry is reasonable. */
 export type OnDemandRefusal = { kind: 'failed'; reason: OnDemandFailure; retryAfterMs: number };
@@ -163,7 +163,7 @@ export class OnDemandPolls {
   /** Fails all polls. */
   close(): void {
     for (const { complete } of [...this.#open.values()])
-      complete({ kind: 'failed', reason: 'stopping', retryAfterMs: 1_000 });
+      complete({ kind: 'failed', reason: 'not_polling', retryAfterMs: 1_000 });
   }
 
   #enqueue(key: string, { clients }: OnDemandPoll, client: string): void {

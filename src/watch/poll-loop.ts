@@ -7,7 +7,7 @@ import type { Scheduler } from '../pacing/scheduler.ts';
 import type { WatcherListener } from './listeners.ts';
 import { OnDemandPolls, type OnDemandRefusal, type OnDemandResult, type ReservationResult } from './on-demand-polls.ts';
 import { OutageJournal } from './outage-journal.ts';
-import type { PollEngine, RecordedObservation, WatcherLedger } from './ports.ts';
+import { LedgerUnavailableError, type PollEngine, type RecordedObservation, type WatcherLedger } from './ports.ts';
 import { ResultCommitter, WRITE_RETRY_MS } from './result-committer.ts';
 import type { SharedUpstream, UpstreamMember } from './shared-upstream.ts';
 import { TimeLimits } from './time-limits.ts';
@@ -33,12 +33,12 @@ const RESUME_PAGE_SIZE = 5_000;
 const IMPORTED_MS = 60_000;
 /** Client name of the polls that test whether the upstream's store works. No credential has this name, so they take turns with no caller. */
 const PROOF_CLIENT = 'store-evidence';
-const STOPPING: OnDemandRefusal = { kind: 'failed', reason: 'stopping', retryAfterMs: 1_000 };
+const NOT_POLLING: OnDemandRefusal = { kind: 'failed', reason: 'not_polling', retryAfterMs: 1_000 };
 
 /**
  * The loop of one upstream: scheduler → engine → ledger → scheduler.
  *
- * A loop is started and stopped once: idle, registering the open submissions of the ledger, polling, stopping, stopped. While
+ * A loop is started and stopped once: idle, waiting for an unavailable ledger, registering its open submissions, polling, stopping, stopped. While
  * it polls, the next round is started by a timer, a result, or a change. A new process rebuilds its memory from the ledger.
  */
 export class PollLoop implements UpstreamMember {
@@ -70,6 +70,7 @@ export class PollLoop implements UpstreamMember {
       journal: this.#journal,
       now: () => this.now(),
       onUpstreamChanged: (state) => deps.shared.changed(this, state),
+      onReady: () => deps.shared.wake(),
       onCommitted: (observations, recorded) => this.#committed(observations, recorded),
     });
   }
@@ -114,18 +115,36 @@ export class PollLoop implements UpstreamMember {
     return now;
   }
 
-  /** Continues with everything that the ledger has open. Throws what the ledger throws. */
+  /**
+   * Continues with everything that the ledger has open. While the ledger is unavailable, for example because the disk is full, the loop
+   * tries again every second. Throws what else the ledger throws.
+   */
   start(): void {
     const { scheduler, shared, ledger, clock, upstream } = this.#deps;
     const now = clock.now();
+    const read = () => ({
+      record: ledger.upstream(upstream),
+      shownId: ledger.findShownId(upstream),
+      first: ledger.listWatched(upstream, { after: 0, limit: RESUME_PAGE_SIZE }),
+    });
+    let stored: ReturnType<typeof read>;
+    try {
+      stored = read();
+    } catch (error) {
+      if (!(error instanceof LedgerUnavailableError)) throw error;
+      // It is unknown what the previous process sent, and loops of other ledgers may share the budget.
+      if (!this.#cancelResume) scheduler.limits.resumeBudget(now, now);
+      this.#committer.writeFailed(error);
+      this.#cancelResume = clock.after(WRITE_RETRY_MS, () => this.start());
+      return;
+    }
+    const { record, shownId, first } = stored;
     this.#skippedMs = clock.skippedMs?.() ?? 0;
-    const record = ledger.upstream(upstream);
     this.#journal.restore(record, { isStateKnown: shared.hasMembers }, now);
-    this.#limits.restore(ledger.findShownId(upstream));
+    this.#limits.restore(shownId);
     if (record.pollingUntil !== null) scheduler.limits.resumeBudget(record.pollingUntil, now);
     const learned = record.snapshot ?? shared.learned;
     if (learned !== null) scheduler.restore(learned);
-    const first = ledger.listWatched(upstream, { after: 0, limit: RESUME_PAGE_SIZE });
     this.#running = true;
     shared.join(this);
     this.#resume(first);
@@ -138,6 +157,7 @@ export class PollLoop implements UpstreamMember {
   #resume({ watched, next }: ReturnType<WatcherLedger['listWatched']>): void {
     const { scheduler, shared, clock } = this.#deps;
     const now = this.now();
+    this.#committer.isLedgerFailing = false;
     for (const item of watched) scheduler.resume(item, now);
     this.#cancelResume = next === null ? undefined : clock.after(0, () => this.#resumeAfter(next));
     if (next !== null) return;
@@ -157,7 +177,6 @@ export class PollLoop implements UpstreamMember {
       this.#cancelResume = clock.after(WRITE_RETRY_MS, () => this.#resumeAfter(after));
       return;
     }
-    this.#committer.isLedgerFailing = false;
     this.#resume(page);
   }
 
@@ -179,7 +198,7 @@ export class PollLoop implements UpstreamMember {
    * resolves, if the ledger is writable.
    */
   pollOnDemand(submissionId: string, client: string): Promise<OnDemandResult> {
-    if (!this.#running) return Promise.resolve(STOPPING);
+    if (!this.#running) return Promise.resolve(NOT_POLLING);
     const result = this.#onDemand.poll(submissionId, client, this.now());
     this.#deps.shared.wake();
     return result;
@@ -190,7 +209,7 @@ export class PollLoop implements UpstreamMember {
    * breaker is open. `release` must be called when a reserved request has completed.
    */
   reserve(client: string, signal?: AbortSignal): Promise<ReservationResult> {
-    if (!this.#running) return Promise.resolve(STOPPING);
+    if (!this.#running) return Promise.resolve(NOT_POLLING);
     const result = this.#onDemand.reserve(client, signal, this.now());
     this.#deps.shared.wake();
     return result;
@@ -256,9 +275,9 @@ export class PollLoop implements UpstreamMember {
 
   /** Sends no more polls, waits up to `limitMs` for results in flight and commits them. Later results are dropped. */
   async stop(limitMs: number): Promise<void> {
+    this.#cancelResume?.();
     if (!this.#running) return;
     this.#running = false;
-    this.#cancelResume?.();
     const { clock, listener, shared } = this.#deps;
     shared.leave(this);
     await new Promise<void>((resolve) => {

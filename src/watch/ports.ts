@@ -86,6 +86,8 @@ export class LedgerUnavailableError extends Error {
 
 /** The ledger as the watcher needs it. Every method is one transaction, committed when it returns. */
 export type WatcherLedger = {
+  /** Resolves when all commits so far survive a power failure; undefined if they do already. */
+  whenDurable(): Promise<void> | undefined;
   /** Whether the disk has not completed a sync for so long that it seems to hang. */
   readonly isDiskHanging: boolean;
   /**

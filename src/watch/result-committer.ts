@@ -12,13 +12,15 @@ import type { TimeLimits } from './time-limits.ts';
 export const WRITE_RETRY_MS = 1_000;
 /** How far ahead the ledger records that the process is polling, so that it is written once a minute instead of once per poll. */
 const POLL_AHEAD_MS = 60_000;
+/** A wait for the disk that is longer is no time without a response of the upstream. A sync takes milliseconds, and one is waited for each minute. */
+const HANGING_MS = 10_000;
 /** When a submission is polled again whose result is rejected although the ledger is writable: a defect of dawatch. */
 const POISON_RETRY_MS = 60_000;
 
 type ResultCommitterDeps = {
   scheduler: Scheduler;
   upstream: string;
-  ledger: Pick<WatcherLedger, 'record' | 'recordPolling'>;
+  ledger: Pick<WatcherLedger, 'record' | 'recordPolling' | 'whenDurable'>;
   clock: Clock;
   recheck: boolean;
   limits: TimeLimits;
@@ -27,6 +29,8 @@ type ResultCommitterDeps = {
   listener: Required<WatcherListener>;
   /** Called after the pause of the upstream or, unless `state` is null, its circuit breaker has changed. */
   onUpstreamChanged: (state: BreakerState | null) => void;
+  /** Called when polls may be sent again. */
+  onReady: () => void;
   /** Called last, with all observations of a commit and those that were recorded. */
   onCommitted: (observations: readonly Observation[], recorded: readonly RecordedObservation[]) => void;
 };
@@ -46,21 +50,24 @@ export class ResultCommitter {
   isLedgerFailing = false;
   #blockedUntil = 0;
   #pollingUntil = Number.NEGATIVE_INFINITY;
+  /** Whether the newest record of polling is not on the disk yet: after a power failure, the next process would not know of the polls. */
+  #isWaiting = false;
   #isClosed = false;
 
   constructor(deps: ResultCommitterDeps) {
     this.#deps = deps;
   }
 
-  /** Until when nothing is polled because a write failed. */
+  /** Until when nothing is polled because a write failed; Infinity: until `onReady` is called. */
   get blockedUntil(): number {
-    return this.#blockedUntil;
+    return this.#isWaiting ? Number.POSITIVE_INFINITY : this.#blockedUntil;
   }
 
   /**
    * Returns whether polls may be sent now; false also if none `isDue`. The ledger records until when this process may be polling,
    * so that the next process knows which part of the budget may already be spent. The record is written ahead, with the
-   * scheduler's snapshot. It is written again after a failed write: while results cannot be committed, nothing is polled.
+   * scheduler's snapshot, and polls wait until it is on the disk. It is written again after a failed write: while results cannot be committed, nothing is
+   * polled.
    */
   extendPolling(now: number, isDue: () => boolean): boolean {
     if (now < this.#pollingUntil && !this.isLedgerFailing) return true;
@@ -69,11 +76,27 @@ export class ResultCommitter {
       this.recordPolling(now + POLL_AHEAD_MS);
       this.#pollingUntil = now + POLL_AHEAD_MS;
       this.isLedgerFailing = false;
-      return true;
+      this.#waitForDisk();
+      return !this.#isWaiting;
     } catch (error) {
       this.writeFailed(error);
       return false;
     }
+  }
+
+  #waitForDisk(): void {
+    const { ledger, limits, now, onReady } = this.#deps;
+    const startedAt = now();
+    const durable = ledger.whenDurable();
+    this.#isWaiting = durable !== undefined;
+    const onDurable = () => {
+      this.#isWaiting = false;
+      if (this.#isClosed) return;
+      if (now() - startedAt >= HANGING_MS) limits.begin(now());
+      onReady();
+    };
+    // After a failed sync the process ends.
+    void durable?.then(onDurable, () => undefined);
   }
 
   /** Throws what the ledger throws. */

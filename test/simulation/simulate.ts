@@ -56,10 +56,14 @@ export async function simulate({
   const onDefect = (text: string) => {
     defects.push(`day ${((machine.now - START_MS) / DAY_MS).toFixed(3)}: ${text}`);
   };
-  const onError = (error: unknown) => {
+  const onRejection = (error: unknown) => {
     if (!isOfKilledProcess(error)) onDefect(String((error as Error).stack));
   };
-  process.on('unhandledRejection', onError).on('uncaughtException', onError);
+  // A callback of a running process must not use what has been closed.
+  const onException = (error: unknown) => {
+    if (machine.isAlive || !isOfKilledProcess(error)) onDefect(String((error as Error).stack));
+  };
+  process.on('unhandledRejection', onRejection).on('uncaughtException', onException);
 
   const occurrences: Record<string, number> = {};
   const note = (occurrence: string) => {

@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import type { UpstreamResponse } from '../../src/domain/classify.ts';
 import { LedgerError } from '../../src/ledger/file/errors.ts';
+import { Ledger } from '../../src/ledger/ledger.ts';
 import { rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
 import { finalized, MINUTE_MS, openWatcher, pending, response } from '../support/virtual-time/virtual-watcher.ts';
 
@@ -94,6 +95,43 @@ test.each([
   meanwhile(world);
   await world.clock.advance(5_000);
   expect([world.monitor.health().ledgerWritable, world.polls.length]).toEqual([true, 0]);
+});
+
+/** From now on, new processes find the disk full. */
+function fillDisk() {
+  return vi.spyOn(Ledger.prototype, 'upstream').mockImplementation(() => {
+    throw new LedgerError('full', 'the disk is full');
+  });
+}
+
+test('a watcher that starts while the disk is full begins to poll when there is space', async () => {
+  const failures: unknown[] = [];
+  const world = openWatcher({ respond: () => finalized, listener: { writeFailed: (error) => failures.push(error) } });
+  world.track(['a']);
+  const full = fillDisk();
+  world.restart();
+  world.polls.length = 0;
+  await world.clock.advance(10_000);
+  expect(failures.length).toBeGreaterThan(5);
+  expect(world.monitor.health().ledgerWritable).toBe(false);
+  expect([world.monitor.notPolling(), world.polls.length]).toEqual([['default'], 0]);
+  full.mockRestore();
+  await world.clock.advance(1_000);
+  expect(world.monitor.health().ledgerWritable).toBe(true);
+  expect(world.monitor.notPolling()).toEqual([]);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a').status).toBe('finalized');
+});
+
+test('a stop ends the retries of a start as well', async () => {
+  const world = openWatcher({ respond: () => finalized });
+  const full = fillDisk();
+  world.restart();
+  const stopped = world.monitor.stop(1_000);
+  full.mockRestore();
+  await world.clock.advance(10 * MINUTE_MS);
+  await stopped;
+  expect([world.monitor.notPolling(), world.clock.pending]).toEqual([['default'], 0]);
 });
 
 test('a stop ends the retries of a page as well', async () => {

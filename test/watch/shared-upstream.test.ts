@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { UpstreamResponse } from '../../src/domain/classify.ts';
+import { LedgerError } from '../../src/ledger/file/errors.ts';
+import { Ledger } from '../../src/ledger/ledger.ts';
 import { SharedUpstream, type UpstreamMember } from '../../src/watch/shared-upstream.ts';
 import { byAge } from '../support/virtual-time/pacing.ts';
 import { createVirtualClock } from '../support/virtual-time/virtual-clock.ts';
@@ -157,6 +159,21 @@ test('polls of two ledgers together stay within the budget', async () => {
   const windows = times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length);
   expect(Math.max(...windows)).toBeLessThanOrEqual(4);
   expect(other.polls[0]?.at).toBeLessThanOrEqual(START_MS + 11_000);
+});
+
+test('while a ledger is unavailable at the start, the others send nothing in the time in which its previous process may have sent', async () => {
+  const scheduler = { budget: { requests: 4, perMs: 10_000, concurrency: 4 } };
+  const full = vi.spyOn(Ledger.prototype, 'upstream').mockImplementation(() => {
+    throw new LedgerError('full', 'the disk is full');
+  });
+  const one = openWatcher({ respond: () => pending, scheduler });
+  full.mockRestore();
+  const other = openWatcher({ respond: () => pending, scheduler }, { world: one });
+  other.track(['other']);
+  await one.clock.advance(9_000);
+  expect(other.polls).toEqual([]);
+  await one.clock.advance(2_000);
+  expect(other.polls).toHaveLength(1);
 });
 
 test('an outage that the polls of one ledger find is recorded in all, moves the deadlines of all, and needs one probe at a time', async () => {

@@ -4,6 +4,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import workers from 'node:worker_threads';
 import Database from 'better-sqlite3';
+import type { DiskRequest } from '../../../src/ledger/file/sync/disk-requests.ts';
 import type { Machine } from './machine.ts';
 import type { Random } from './random.ts';
 import { SyncedLog } from './synced-log.ts';
@@ -48,6 +49,7 @@ export class Disk {
   /** Those that the process has synced. */
   readonly #byInode = new Map<number, SyncedLog>();
   readonly #connections = new Set<Database.Database>();
+  readonly #threads: EventEmitter[] = [];
   readonly #random: Random;
   readonly #note: (occurrence: string) => void;
 
@@ -135,13 +137,23 @@ export class Disk {
       fdatasyncSync(fd);
       this.#logOf(fd)?.sync(fd)();
     };
-    /** Runs the checkpoints of the process. The only thread of a server is that of its checkpoints. */
+    const threads = this.#threads;
+    /** Runs the checkpoints and the reads of the process, whose only thread is this one. */
     class Worker extends EventEmitter {
-      postMessage({ id, file }: { id: number; file: string }): void {
+      constructor() {
+        super();
+        threads.push(this);
+      }
+      postMessage({ id, ...request }: { id: number } & DiskRequest): void {
         machine.after(1, () => {
-          const connection = [...connections].find(({ name, open }) => open && name === file);
-          if (machine.survives() && connection) connection.pragma('wal_checkpoint(PASSIVE)');
-          this.emit('message', { id, error: undefined });
+          const connection = [...connections].find(({ name, open }) => open && name === request.file);
+          const isRunning = machine.survives() && connection !== undefined;
+          if (isRunning && request.kind === 'checkpoint') connection.pragma('wal_checkpoint(PASSIVE)');
+          const rows =
+            isRunning && request.kind === 'read'
+              ? request.queries.map((sql) => connection.prepare(sql).get(request.parameters))
+              : undefined;
+          this.emit('message', { id, error: undefined, rows });
         });
       }
       unref(): void {}
@@ -161,6 +173,7 @@ export class Disk {
     this.#byInode.clear();
     this.#syncs = 0;
     this.close();
+    for (const thread of this.#threads.splice(0)) thread.emit('exit');
     rmSync(this.folder, { recursive: true });
     copyFiles(image, this.folder);
     rmSync(image, { recursive: true });
