@@ -40,3 +40,16 @@ it('what was written before a failed sync is lost, although a later one succeeds
   disk.writeAll(image);
   expect(readFileSync(join(image, 'file'), 'latin1')).toBe('safe \0\0\0\0\0later');
 });
+
+it('a file that shrinks and grows again has zeros where it was cut', () => {
+  const disk = new SimulatedDisk('/root');
+  const inode = 7n;
+  disk.apply({ kind: 'opened', inode, path: '/root/file', isFolder: false });
+  disk.apply({ kind: 'written', inode, offset: 0, data: Buffer.from('precious') });
+  disk.apply({ kind: 'truncated', inode, size: 3 });
+  disk.apply({ kind: 'truncated', inode, size: 5 });
+  disk.apply({ kind: 'written', inode, offset: 6, data: Buffer.from('later') });
+  const image = tempFolder();
+  disk.writeAll(image);
+  expect(readFileSync(join(image, 'file'), 'latin1')).toBe('pre\0\0\0later');
+});

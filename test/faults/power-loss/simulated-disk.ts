@@ -199,7 +199,7 @@ function resized({ buffer, byteOffset, length }: Buffer<ArrayBuffer>, size: numb
   const known = new Uint8Array(buffer, byteOffset, Math.min(length, size));
   const target = byteOffset === 0 && size <= buffer.byteLength ? buffer : new ArrayBuffer(2 * size);
   if (target !== buffer) new Uint8Array(target).set(known);
-  else new Uint8Array(target).fill(0, Math.min(length, size));
+  else if (size > length) new Uint8Array(target).fill(0, length, size);
   return Buffer.from(target, 0, size);
 }
 
