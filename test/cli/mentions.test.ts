@@ -24,6 +24,7 @@ const FOREIGN = [
   'certificate-identity',
   'certificate-oidc-issuer',
   'cpu-prof',
+  'trace-gc',
   'days',
   'fixed',
   'default-non-nullable',

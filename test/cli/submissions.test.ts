@@ -116,7 +116,7 @@ describe('backup', () => {
     copy.close();
   });
 
-  it('lets the server run first, like an export', async () => {
+  it('lets the server run first, like an export', { timeout: 60_000 }, async () => {
     const shown = 'process.on("exit", () => console.error("priority", process.getBuiltinModule("os").getPriority()))';
     const env = {
       DAWATCH_DATABASE: app.database,

@@ -115,7 +115,7 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it('a result after the lease is dropped, and the ids can be polled again', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: neverPoll, leaseMs: 400, timeoutMs: 100 });
+    const server = openEngine(redis, { local: neverPoll, leaseMs: 2_000, timeoutMs: 100 });
     const late = Promise.withResolvers<void>();
     let responseCount = 0;
     await openFakeWorker(redis, async ({ data }: Job<PollJob>) => {

@@ -14,7 +14,8 @@ const OTHER = 'another-secret-that-nobody-shares-0123456';
 
 /** The poll of an engine that must not poll by itself: every observation has to come from a worker. */
 const neverPoll = async () => Promise.reject(new Error('polled by this process'));
-const SHORT = { local: neverPoll, leaseMs: 600, timeoutMs: 100 };
+/** A lease that no machine is too slow for: a rejected result ends the poll before it. */
+const LONG = { local: neverPoll, leaseMs: 60_000, timeoutMs: 100 };
 
 const one = (submission_id = 'a', more: object = {}): Polled =>
   ({ submission_id, duration_ms: 1, response: PENDING, ...more }) as Polled;
@@ -66,7 +67,7 @@ describe.skipIf(isRedisMissing())('a result in Redis that no worker would send',
     ['very deep nesting', { polled: JSON.parse(`${'['.repeat(1_000)}${']'.repeat(1_000)}`) }, 'malformed'],
   ])('%s is rejected as a whole, reported, and its id can be polled again', async (_what, forged, reason) => {
     const redis = await redisForTest();
-    const server = openEngine(redis, SHORT);
+    const server = openEngine(redis, LONG);
     await openFakeWorker(redis, async () => forged);
     await server.sees(1);
     expect(await poll(server.engine, ['a'])).toEqual([]);
@@ -136,7 +137,7 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     ['of another job', (_job, earlier) => sign(SECRET, earlier, { polled: [one()] })],
   ])('a result %s is rejected', async (_what, forge) => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { ...SHORT, secrets: [SECRET] });
+    const server = openEngine(redis, { ...LONG, secrets: [SECRET] });
     let earlier: Job<PollJob> | undefined;
     const work = async (job: Job<PollJob>) => {
       earlier ??= job;
@@ -149,9 +150,9 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     expect(server.events).toContainEqual(expect.objectContaining({ kind: 'rejected', reason: 'signature' }));
   });
 
-  it('a result replayed after the lease is dropped, and within it each id counts once', async () => {
+  it('a result replayed after the end of its job is dropped, and within a job each id counts once', async () => {
     const redis = await redisForTest();
-    const server = openEngine(redis, { ...SHORT, secrets: [SECRET] });
+    const server = openEngine(redis, { ...LONG, secrets: [SECRET] });
     const kept: { job: Job<PollJob>; result: PollResult }[] = [];
     const work = async (job: Job<PollJob>) => {
       const result = sign(SECRET, job, { polled: [one()] });
