@@ -87,7 +87,7 @@ export function createUpstream(deps: {
   };
   return {
     polls: 0,
-    /** Total milliseconds of the pauses that were asked for. */
+    /** Total milliseconds of the pauses that were requested, at most. */
     pausedMs: 0,
     /** When each submission was polled last. */
     polledAt,
@@ -108,7 +108,11 @@ export function createUpstream(deps: {
         : json(500, { error: 'Record not found' });
       if (this.fault === 'throttled') {
         const agoMs = machine.now - throttledAt;
-        if (agoMs >= RETRY_AFTER_S * 1_000) throttledFrom = machine.now;
+        if (agoMs >= RETRY_AFTER_S * 1_000) {
+          throttledFrom = machine.now;
+          // A pause lasts from the first response that arrives until the last one and its Retry-After.
+          this.pausedMs += onTheWayMs;
+        }
         this.pausedMs += Math.min(agoMs, RETRY_AFTER_S * 1_000);
         throttledAt = machine.now;
       }
