@@ -1,14 +1,27 @@
-// Compiles the two packages: the server and the command line into dist, the client into src/client/dist. Both are published
+// Builds the two packages: the server and the command line into dist, the client into src/client/dist. Both are published
 // compiled, because Node does not strip types below node_modules.
 import { execFileSync } from 'node:child_process';
 import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { build } from 'rolldown';
 
 const tsc = (...args: string[]) => execFileSync('tsc', args, { stdio: 'inherit', shell: process.platform === 'win32' });
 
 rmSync('dist', { recursive: true, force: true });
-tsc('-p', '.ci/tsconfig.server.json');
+// Finding and opening 350 modules takes a sixth of a start, so they are joined to fewer files. Dependencies stay as they are installed.
+await build({
+  input: [
+    './src/cli/program.ts',
+    // Started by the path of a file beside the one that starts it.
+    './src/ledger/file/sync/disk-thread.ts',
+    './src/ledger/maintenance/integrity-child.ts',
+  ],
+  platform: 'node',
+  external: /^[^./]/,
+  transform: { target: 'es2023' },
+  output: { dir: 'dist', entryFileNames: '[name].js', chunkFileNames: '[name].js', sourcemap: true, keepNames: true },
+});
 // Browsers load the dashboard as it is.
-cpSync('src/dashboard/page', 'dist/dashboard/page', {
+cpSync('src/dashboard/page', 'dist/page', {
   recursive: true,
   filter: (path) => !/\.d\.ts$|tsconfig\.json$/.test(path),
 });

@@ -39,8 +39,17 @@ export function serveFiles(
   for (const url of urls) app.get(url, { config: { isDurable: true }, schema: { hide: true } }, send);
 }
 
+/** The files are read at the first request for one: most starts serve no browser. */
 export function registerDashboard(app: FastifyInstance): void {
-  const files = new Map(
+  let files: ReadonlyMap<string, StoredResponse> | undefined;
+  serveFiles(app, ['/', '/assets/*'], () => {
+    files ??= readDashboard();
+    return files;
+  });
+}
+
+function readDashboard(): ReadonlyMap<string, StoredResponse> {
+  return new Map(
     dashboardAssets().map(({ path, body, contentType, policy }) => {
       const headers = {
         'content-type': contentType,
@@ -49,5 +58,4 @@ export function registerDashboard(app: FastifyInstance): void {
       return [path, storedResponse(body, headers)];
     }),
   );
-  serveFiles(app, ['/', '/assets/*'], () => files);
 }

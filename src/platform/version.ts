@@ -1,4 +1,4 @@
 import { createRequire } from 'node:module';
 
-/** The version of this package. package.json is two folders up, both from src/platform and from the compiled dist/platform. */
-export const VERSION: string = createRequire(import.meta.url)('../../package.json').version;
+/** The version of this package, which finds its own package.json by its name, from the sources and from dist. */
+export const VERSION: string = createRequire(import.meta.url)('dawatch/package.json').version;
