@@ -95,6 +95,7 @@ function fromObservation(observation: Observation): LookupResult {
 
 const FAILURES: Record<OnDemandFailure, [FailureReason, string]> = {
   budget_exhausted: ['busy', 'the request budget of the upstream is exhausted at the moment'],
+  ledger_unavailable: ['busy', 'the ledger cannot be written at the moment, and nothing is polled until then'],
   not_polling: ['busy', 'this server is starting or stopping'],
   upstream_down: ['upstream', 'the upstream is down'],
   no_response: ['timeout', 'the upstream did not respond in time'],

@@ -4,10 +4,16 @@ import type { Scheduler } from '../pacing/scheduler.ts';
 import { FairQueue, isWithinFairShare } from './fair-queue.ts';
 
 /**
- * `budget_exhausted`: the request budget did not become available in time. `upstream_down`: the circuit breaker is open.
+ * `budget_exhausted`: the request budget did not become available in time. `ledger_unavailable`: nor could the ledger be written, without which nothing is
+ * polled. `upstream_down`: the circuit breaker is open.
  * `no_response`: the poll was sent, but no result arrived. `not_polling`: this server is stopping, or does not poll yet.
  */
-export type OnDemandFailure = 'budget_exhausted' | 'upstream_down' | 'no_response' | 'not_polling';
+export type OnDemandFailure =
+  | 'budget_exhausted'
+  | 'ledger_unavailable'
+  | 'upstream_down'
+  | 'no_response'
+  | 'not_polling';
 
 /** `retryAfterMs`: after which time a retry is reasonable. */
 export type OnDemandRefusal = { kind: 'failed'; reason: OnDemandFailure; retryAfterMs: number };
@@ -41,13 +47,15 @@ const RESERVATION = '\0';
 export class OnDemandPolls {
   readonly #scheduler: Scheduler;
   readonly #clock: Clock;
+  readonly #isLedgerAvailable: () => boolean;
   readonly #waiting = new FairQueue<string>();
   readonly #open = new Map<string, OnDemandPoll>();
   #reservations = 0;
 
-  constructor({ scheduler, clock }: { scheduler: Scheduler; clock: Clock }) {
-    this.#scheduler = scheduler;
-    this.#clock = clock;
+  constructor(deps: { scheduler: Scheduler; clock: Clock; isLedgerAvailable: () => boolean }) {
+    this.#scheduler = deps.scheduler;
+    this.#clock = deps.clock;
+    this.#isLedgerAvailable = deps.isLedgerAvailable;
   }
 
   get isWaiting(): boolean {
@@ -132,7 +140,7 @@ export class OnDemandPolls {
     const { promise, resolve } = Promise.withResolvers<OnDemandResult | ReservationResult>();
     const fail = (reason: OnDemandFailure) => complete({ kind: 'failed', reason, retryAfterMs: ON_DEMAND_WAIT_MS });
     let cancelTimer = this.#clock.after(ON_DEMAND_WAIT_MS, () => {
-      if (poll.clients.size > 0) fail('budget_exhausted');
+      if (poll.clients.size > 0) fail(this.#isLedgerAvailable() ? 'budget_exhausted' : 'ledger_unavailable');
       else cancelTimer = this.#clock.after(responseMs, () => fail('no_response'));
     });
     const complete = (result: OnDemandResult | ReservationResult) => {

@@ -63,7 +63,8 @@ export class PollLoop implements UpstreamMember {
     this.#deps = deps;
     this.#journal = new OutageJournal(deps);
     this.#limits = new TimeLimits({ scheduler: deps.scheduler, journal: this.#journal });
-    this.#onDemand = new OnDemandPolls(deps);
+    const isLedgerAvailable = () => this.now() >= this.#committer.blockedUntil;
+    this.#onDemand = new OnDemandPolls({ ...deps, isLedgerAvailable });
     this.#committer = new ResultCommitter({
       ...deps,
       limits: this.#limits,

@@ -68,10 +68,12 @@ const statusOf = async (url: string, id: string): Promise<string> =>
 const final = (url: string, ids: string[]) =>
   vi.waitFor(async () => {
     for (const id of ids) expect(await statusOf(url, id)).toBe('finalized');
-  }, 15_000);
+  }, 60_000);
 
 describe.skipIf(isRedisMissing())('a server with Redis', () => {
-  it('keeps the budget with three workers, as counted by the upstream; the workers poll with their own keys', async () => {
+  it('keeps the budget with three workers, as counted by the upstream; the workers poll with their own keys', {
+    timeout: 90_000,
+  }, async () => {
     const limit = 40;
     const { redis, sandbox, open, submit } = await openWorld({
       sandbox: { speed: 40, rateLimit: limit, rateLimitPerS: 8 },

@@ -176,6 +176,7 @@ async function forward(
 const LEDGER_RETRY_MS = 5_000;
 const NOT_RESERVED: Record<OnDemandFailure, string> = {
   budget_exhausted: 'the request budget of the upstream is exhausted',
+  ledger_unavailable: 'the ledger cannot be written at the moment',
   not_polling: 'this server is starting or stopping',
   upstream_down: 'the upstream is down',
   no_response: 'the upstream did not respond',
