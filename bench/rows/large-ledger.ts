@@ -126,7 +126,7 @@ function delayOf(operation: Operation): Metric {
     value: (round) => round[nameOf(operation, 'livezMs')] ?? 0,
     context(medians) {
       const of = (name: keyof Delays) => (medians[nameOf(operation, name)] ?? 0).toFixed(0);
-      return `${of('tookS')} s; during that response the server ran for ${of('runMs')} ms and waited for a core for ${of('coreMs')} ms, and read ${of('readKib')} KiB (${of('faults')} page faults); the benchmark ran for ${of('ownRunMs')} and waited for ${of('ownCoreMs')} ms; longest delay of a timer ${of('loopMs')} ms`;
+      return `${of('tookS')} s; during that response the server ran for ${of('runMs')} ms and waited for a core for ${of('coreMs')} ms, and read ${of('readKib')} KiB (${of('faults')} page faults); the program that requests it ran for ${of('ownRunMs')} and waited for ${of('ownCoreMs')} ms; longest delay of a timer ${of('loopMs')} ms`;
     },
   };
 }
