@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { build } from 'rolldown';
+import manifest from '../package.json' with { type: 'json' };
 
 const tsc = (...args: string[]) => execFileSync('tsc', args, { stdio: 'inherit', shell: process.platform === 'win32' });
 
@@ -16,9 +17,17 @@ await build({
     './src/ledger/maintenance/integrity-child.ts',
   ],
   platform: 'node',
-  external: /^[^./]/,
+  external: [/^node:/, ...Object.keys(manifest.dependencies).map((name) => new RegExp(`^${name}(/|$)`))],
   transform: { target: 'es2023' },
-  output: { dir: 'dist', entryFileNames: '[name].js', chunkFileNames: '[name].js', sourcemap: true, keepNames: true },
+  output: {
+    dir: 'dist',
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name].js',
+    sourcemap: true,
+    keepNames: true,
+    // A server that runs while a new version is installed may still load a file. With short names, it would find other functions by the same ones.
+    minifyInternalExports: false,
+  },
 });
 // Browsers load the dashboard as it is.
 cpSync('src/dashboard/page', 'dist/page', {

@@ -1,17 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { type Finding, ok, warning } from './finding.ts';
 
-const TESTED_NODE = 24;
 /** Each client connection and each receiver uses one descriptor. */
 const MIN_OPEN_FILES = 4_096;
 
 export function checkMachine(
   { nodeVersion, openFiles } = { nodeVersion: process.versions.node, openFiles: openFilesLimit() },
 ): Finding[] {
-  const isOld = Number.parseInt(nodeVersion, 10) < TESTED_NODE;
-  const node = isOld
-    ? warning('node', `Node ${nodeVersion} is too old`, `use Node ${TESTED_NODE}, which npm ci installs`)
-    : ok('node', `Node ${nodeVersion}`);
+  // Every command refuses versions that are too old.
+  const node = ok('node', `Node ${nodeVersion}`);
   if (openFiles === undefined) return [node];
   const files = `limit of ${openFiles} open files and connections`;
   const isFew = openFiles !== 'unlimited' && openFiles < MIN_OPEN_FILES;

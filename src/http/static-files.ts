@@ -39,17 +39,8 @@ export function serveFiles(
   for (const url of urls) app.get(url, { config: { isDurable: true }, schema: { hide: true } }, send);
 }
 
-/** The files are read at the first request for one: most starts serve no browser. */
 export function registerDashboard(app: FastifyInstance): void {
-  let files: ReadonlyMap<string, StoredResponse> | undefined;
-  serveFiles(app, ['/', '/assets/*'], () => {
-    files ??= readDashboard();
-    return files;
-  });
-}
-
-function readDashboard(): ReadonlyMap<string, StoredResponse> {
-  return new Map(
+  const files = new Map(
     dashboardAssets().map(({ path, body, contentType, policy }) => {
       const headers = {
         'content-type': contentType,
@@ -58,4 +49,5 @@ function readDashboard(): ReadonlyMap<string, StoredResponse> {
       return [path, storedResponse(body, headers)];
     }),
   );
+  serveFiles(app, ['/', '/assets/*'], () => files);
 }

@@ -138,11 +138,14 @@ describe('reports the settings', () => {
   });
 });
 
-it('reports an old Node and a low limit of open files', () => {
-  const statuses = (nodeVersion: string, openFiles: number | 'unlimited') =>
-    checkMachine({ nodeVersion, openFiles }).map(({ status }) => status);
-  expect(statuses('22.18.0', 1_024)).toEqual(['warning', 'warning']);
-  expect(statuses('24.0.0', 'unlimited')).toEqual(['ok', 'ok']);
+it('names the version of Node, and reports a low limit of open files', () => {
+  const found = (openFiles: number | 'unlimited') =>
+    checkMachine({ nodeVersion: '22.19.0', openFiles }).map(({ status, message }) => [status, message]);
+  expect(found(1_024)).toEqual([
+    ['ok', 'Node 22.19.0'],
+    ['warning', 'limit of 1024 open files and connections'],
+  ]);
+  expect(found('unlimited')[1]?.[0]).toBe('ok');
 });
 
 describe('a check', () => {

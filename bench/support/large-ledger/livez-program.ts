@@ -1,21 +1,27 @@
-// Requests /livez of a server every few milliseconds until it receives a message, which it replies to with the longest response. It does nothing else, because
+// Requests /livez of a server every few milliseconds from one message to the next, which it replies to with the longest response. It does nothing else, because
 // the commands that the benchmark starts, and its own garbage, would delay the responses.
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LongestResponse } from './longest-delays.ts';
 
 const EVERY_MS = 5;
+/** The first requests of a process take tens of milliseconds. */
+const WARM_UP = 50;
 const [url = '', serverPid = ''] = process.argv.slice(2);
 const server = Number(serverPid);
 const agent = new Agent({ keepAlive: true });
+process.once('disconnect', () => process.exit());
+
+for (let request = 0; request < WARM_UP; request++) await respond(`${url}/livez`);
+process.send?.('ready');
+await once(process, 'message');
 let isOver = false;
 process.once('message', () => {
   isOver = true;
 });
-
 let longest: LongestResponse = { livezMs: 0, runMs: 0, coreMs: 0, readKib: 0, faults: 0, ownRunMs: 0, ownCoreMs: 0 };
-process.send?.('started');
 for (; !isOver; await sleep(EVERY_MS)) {
   const [before, ownBefore] = [threadUse(server), threadUse(process.pid)];
   const from = performance.now();
@@ -25,7 +31,7 @@ for (; !isOver; await sleep(EVERY_MS)) {
   const [use, own] = [since(before, server), since(ownBefore, process.pid)];
   longest = { livezMs, ...use, ownRunMs: own.runMs, ownCoreMs: own.coreMs };
 }
-process.send?.(longest, () => process.exit());
+process.send?.(longest);
 
 type ThreadUse = Pick<LongestResponse, 'runMs' | 'coreMs' | 'readKib' | 'faults'>;
 

@@ -22,15 +22,20 @@ export type Delays = LongestResponse & Record<'loopMs' | 'tookS', number>;
 /** Requests /livez every few milliseconds while `work` runs. */
 export async function longestDelays(server: BenchServer, work: () => Promise<void>): Promise<Delays> {
   const prober = fork(PROGRAM, [server.url, String(server.pid)]);
-  await once(prober, 'message');
-  await loopDelayMs(server);
+  const ended = once(prober, 'exit').then(([code]) => Promise.reject(new Error(`${PROGRAM} ended with ${code}`)));
+  // Also while nothing is awaited.
+  ended.catch(() => undefined);
+  const message = () => Promise.race([once(prober, 'message'), ended]);
   try {
+    await message();
+    prober.send('begin');
+    await loopDelayMs(server);
     const from = performance.now();
     await work();
     const tookS = (performance.now() - from) / 1_000;
     const loopMs = await loopDelayMs(server);
     prober.send('end');
-    const [longest] = (await once(prober, 'message')) as [LongestResponse];
+    const [longest] = (await message()) as [LongestResponse];
     return { ...longest, tookS, loopMs };
   } finally {
     prober.kill();
