@@ -6,11 +6,8 @@ import { quantile } from '../support/flood.ts';
 
 const EVERY_MS = 1_000;
 const WINDOWS = 5;
-/**
- * The permitted growth from the second window to the last one. The memory of a process grows in steps. Connections to the upstream, 32 at most, are
- * opened when polls coincide, and kept.
- */
-const MAX_RISE = { heapMib: 16, mib: 96, handles: 40 };
+/** The permitted growth from the second window to the last one; the memory of a process grows in steps. */
+const MAX_RISE = { heapMib: 16, mib: 96, handles: 20 };
 
 type Sample = {
   /** Resident memory of the process. */
