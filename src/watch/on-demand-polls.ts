@@ -4,8 +4,8 @@ import type { Scheduler } from '../pacing/scheduler.ts';
 import { FairQueue, isWithinFairShare } from './fair-queue.ts';
 
 /**
- * `budget_exhausted`: the request budget did not become available in time. `ledger_unavailable`: nor could the ledger be written, without which nothing is
- * polled. `upstream_down`: the circuit breaker is open.
+ * `budget_exhausted`: the request budget did not become available in time. `ledger_unavailable`: the ledger could not be written in time, and nothing is
+ * polled until it can. `upstream_down`: the circuit breaker is open.
  * `no_response`: the poll was sent, but no result arrived. `not_polling`: this server is stopping, or does not poll yet.
  */
 export type OnDemandFailure =
