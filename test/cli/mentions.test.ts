@@ -35,7 +35,6 @@ const FOREIGN = [
   'max-semi-space-size',
   'maxmemory',
   'maxmemory-policy',
-  'mutations',
   'namespace',
   'no-allocation-site-pretenuring',
   'now',

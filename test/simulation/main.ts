@@ -1,7 +1,5 @@
 // npm run simulate: see USAGE.
 import { parseArgs } from 'node:util';
-import { findMutations } from './mutations/mutate.ts';
-import { MUTATIONS } from './mutations/mutations.ts';
 import { commandOf, runProcess } from './run-process.ts';
 import { shrink } from './shrink.ts';
 import type { Result, Settings } from './simulate.ts';
@@ -25,8 +23,7 @@ const USAGE = `npm run simulate -- [options]
   --runs <number>      runs with this seed and the following ones; default: 1
   --minutes <number>   instead of --runs: such runs until the time is over, at least one
   --without <kind>,…   leaves faults out: ${KINDS.join(', ')}
-  --fixed              the same runs each time; fails if a kind of fault did not occur in any of them
-  --mutations          runs copies of the code with ${MUTATIONS.length} deliberate bugs, and fails if less than 9 of 10 are found`;
+  --fixed              the same runs each time; fails if a kind of fault did not occur in any of them`;
 
 /** Prints the result of a run. If it failed, also its smallest form. Returns what occurred; undefined: it failed. */
 async function run(settings: Settings): Promise<Result['occurrences'] | undefined> {
@@ -57,14 +54,6 @@ async function runFixed(): Promise<boolean> {
   return missing.length === 0;
 }
 
-async function runMutations(): Promise<boolean> {
-  const missed = await findMutations((name, defect) =>
-    console.log(`${defect === undefined ? 'MISSED' : 'found '} ${name}: ${defect ?? ''}`),
-  );
-  console.log(`${MUTATIONS.length - missed.length} of ${MUTATIONS.length} mutations were found`);
-  return missed.length <= MUTATIONS.length / 10;
-}
-
 /** Throws for a text that is not a number in this range. */
 function numberIn(text: string, min: number, max: number): number {
   const value = Number(text);
@@ -77,10 +66,9 @@ try {
   const text = { type: 'string' } as const;
   const flag = { type: 'boolean' } as const;
   const { values } = parseArgs({
-    options: { seed: text, days: text, runs: text, minutes: text, without: text, fixed: flag, mutations: flag },
+    options: { seed: text, days: text, runs: text, minutes: text, without: text, fixed: flag },
   });
-  if ((values.fixed || values.mutations) && Object.keys(values).length > 1)
-    throw new Error('--fixed and --mutations exclude all other options');
+  if (values.fixed && Object.keys(values).length > 1) throw new Error('--fixed excludes all other options');
   const seed = numberIn(values.seed ?? String(Date.now() % 2 ** 31), 0, 2 ** 31);
   const days = numberIn(values.days ?? '30', 0.01, 3_650);
   if (values.runs !== undefined && values.minutes !== undefined)
@@ -91,8 +79,7 @@ try {
   for (const kind of without) if (!KINDS.includes(kind)) throw new Error(`${kind} is not a kind of fault`);
   const isInTime = () => values.minutes === undefined || performance.now() < endsAt;
   let hasPassed = true;
-  if (values.mutations) hasPassed = await runMutations();
-  else if (values.fixed) hasPassed = await runFixed();
+  if (values.fixed) hasPassed = await runFixed();
   else
     for (let index = 0; index < runs && hasPassed && (index === 0 || isInTime()); index++)
       hasPassed = (await run({ seed: seed + index, days, without })) !== undefined;

@@ -3,8 +3,6 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { tempFolder } from '../support/temp-folder.ts';
-import { find } from './mutations/mutate.ts';
-import { MUTATIONS, type Mutation } from './mutations/mutations.ts';
 import { runProcess } from './run-process.ts';
 
 const TIMEOUT_MS = 180_000;
@@ -16,15 +14,6 @@ it(
     const runs = await Promise.all([1, 2].map(() => runProcess({ seed: 8, days: 0.3, without })));
     expect(runs.map(({ defects }) => defects)).toEqual([[], []]);
     expect(runs[1]).toEqual(runs[0]);
-  },
-  TIMEOUT_MS,
-);
-
-it(
-  'finds a deliberate bug',
-  async () => {
-    const mutation = MUTATIONS.find(({ name }) => name === 'a version is left out') as Mutation;
-    expect(await find(mutation, { seeds: [1], days: 0.3 })).toContain('follows');
   },
   TIMEOUT_MS,
 );
