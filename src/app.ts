@@ -9,7 +9,6 @@ import { credentialsOf, ensureCredential } from './http/access/credentials.ts';
 import { createMetrics } from './http/metrics/metrics.ts';
 import { buildServer } from './http/server.ts';
 import { refuseOwnBearer, type Services, usersOf } from './http/services.ts';
-import { SyncSlots } from './ledger/file/sync/sync-slots.ts';
 import type { Log } from './logging/logger.ts';
 import { learnedPacing } from './pacing/policy/policy.ts';
 import type { PolicyFactory } from './pacing/policy.ts';
@@ -24,7 +23,6 @@ import { auditReload, SettingsReload, type SettingsSource } from './wiring/reloa
 import type { startScaling as StartScaling } from './wiring/scaling.ts';
 import { startServices } from './wiring/services.ts';
 import { startTracing } from './wiring/start-tracing.ts';
-import { Tenants } from './wiring/tenants.ts';
 import {
   budgetOf,
   createClient,
@@ -83,8 +81,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   try {
     const metrics = createMetrics({ version: VERSION });
     const { counters } = metrics;
-    const syncSlots = new SyncSlots();
-    const { ledger, onUnreadable } = openLedger({ config, clock, log, counters, onSyncFailed, syncSlots });
+    const { ledger, onUnreadable } = openLedger({ config, clock, log, counters, onSyncFailed });
     opened.push(() => ledger.close());
     const first = ensureCredential({ config, ledger, now: clock.now() });
     if (first.kind === 'refused') throw new StartError(first.reason);
@@ -93,8 +90,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
       deps.onNewKey(first.key);
     }
     let credentials = credentialsOf(config.auth, ledger.credentials, clock, config.oidc.issuer);
-    const tenants = new Tenants({ config, clock, log, onSyncFailed, syncSlots });
-    opened.push(() => tenants.close(leftMs));
 
     const traces = await startTracing(deps.tracing, { clock, log, version: VERSION });
     opened.push(() => traces?.tracer.close(leftMs()));
@@ -108,19 +103,16 @@ export async function startApp(deps: AppDeps): Promise<App> {
       clock,
       sendPoll: (upstream, id) => upstreamClientFor(clients, upstream).getSubmissionInfo(id),
     });
-    const ledgers = [ledger, ...tenants.ledgers];
-    const scaling = await startScaling({ config, upstreams, ledgers, local, clock, log, counters });
+    const scaling = await startScaling({ config, upstreams, ledger, local, clock, log, counters });
     opened.push(() => scaling?.close());
 
     const engine = scaling?.engine ?? local;
     const parts = { upstreams, engine, scaling, traces, clock, random, policy: deps.policy ?? learnedPacing };
     const listeners = deps.listener ? [deps.listener] : [];
-    const own = { tenant: null, config, ledger, onUnreadable, log, metrics, listeners };
-    const { services, notifications, close } = await startServices(parts, own);
+    const own = { config, ledger, onUnreadable, log, metrics, listeners };
+    const { services, notifications, close } = await startServices({ ...parts, ...own });
     const { watcher } = services;
     opened.push(() => close(leftMs));
-    await tenants.start(parts, watcher);
-    opened.push(() => tenants.close(leftMs));
 
     const users = usersOf(config, userClient);
     const settings = new SettingsReload({
@@ -133,19 +125,17 @@ export async function startApp(deps: AppDeps): Promise<App> {
         if (!next.auth.api_key && !next.auth.admin_token && !next.oidc.issuer && !ledger.credentials.isAnyKept())
           throw new StartError('no credential would be left: set DAWATCH_API_KEY, or run `dawatch token create`');
         const applyRouting = await notifications.prepare(next);
-        const preparedTenants = await tenants.prepare(next);
         const apply = () => {
           credentials = credentialsOf(next.auth, ledger.credentials, clock, next.oidc.issuer);
           users.useBearer(next.upstreams.default.bearer);
           applyRouting();
-          preparedTenants.apply();
           for (const [name, upstream] of changed) {
             clients.get(name)?.useApiKey(upstream.api_key);
             submitters.get(name)?.submitter.useApiKey(upstream.api_key);
             watcher.reconfigure(name, budgetOf(upstream));
           }
         };
-        return { apply, discard: preparedTenants.discard };
+        return { apply };
       },
       record: auditReload(ledger, clock),
       clock,
@@ -157,7 +147,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
       config,
       settings: () => settings.config,
       clock,
-      tenants,
       tracer: traces?.tracer,
       users,
       submitters,
@@ -184,9 +173,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
     // After listening, so that a server that cannot listen sends no polls.
     const startPolling = () => {
       watcher.start();
-      tenants.startPolling();
       // Stopped first, so that no heartbeat reports the stop of the watcher as a defect.
-      opened.push(notifications.startHeartbeat(() => defectOf(services, tenants, clock)));
+      opened.push(notifications.startHeartbeat(() => defectOf(services, clock)));
     };
     if (scaling) void scaling.previousPollsEnded.then(() => isStopping || startPolling());
     else startPolling();
@@ -208,26 +196,16 @@ export async function startApp(deps: AppDeps): Promise<App> {
   }
 }
 
-/** Returns why this server does not work; undefined if it can write its ledgers and all its poll loops run. */
-function defectOf(services: Services, tenants: Tenants, clock: Clock): string | undefined {
-  const all = [
-    { of: '', services },
-    ...tenants.all.map(({ tenant }) => ({ of: ` of the tenant ${tenant.name}`, ...tenant })),
-  ];
-  for (const {
-    of,
-    services: { ledger, watcher },
-  } of all) {
-    if (ledger.isDiskHanging) return `the disk of the ledger${of} does not end a sync`;
-    try {
-      ledger.probe(clock.now());
-    } catch {
-      return `the ledger${of} is not writable`;
-    }
-    const upstreams = watcher.notPolling();
-    if (upstreams.length > 0) return `the poll loop of ${upstreams.join(', ')}${of} does not run`;
+/** Returns why this server does not work; undefined if it can write its ledger and all its poll loops run. */
+function defectOf({ ledger, watcher }: Services, clock: Clock): string | undefined {
+  if (ledger.isDiskHanging) return 'the disk of the ledger does not end a sync';
+  try {
+    ledger.probe(clock.now());
+  } catch {
+    return 'the ledger is not writable';
   }
-  return undefined;
+  const upstreams = watcher.notPolling();
+  return upstreams.length > 0 ? `the poll loop of ${upstreams.join(', ')} does not run` : undefined;
 }
 
 /** Exceeds everything a request may wait for: its body, the ledger, the request budget and the upstream. */
@@ -240,10 +218,10 @@ function responseDeadlineMs({ server, limits }: Config, upstreams: [string, Usab
 async function startScaling({
   config,
   ...deps
-}: { config: Config } & Omit<Parameters<typeof StartScaling>[0], 'redis' | 'tenants'>) {
+}: { config: Config } & Omit<Parameters<typeof StartScaling>[0], 'redis'>) {
   const redis = redisOf(config);
   if (!redis) return undefined;
   // Loaded on demand: importing BullMQ would slow every start (row `start` of `npm run bench`).
   const { startScaling: start } = await import('./wiring/scaling.ts');
-  return start({ redis, tenants: Object.keys(config.tenants), ...deps });
+  return start({ redis, ...deps });
 }

@@ -10,14 +10,11 @@ import { withWaitIndicator } from './output/wait-indicator.ts';
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
 const ADMIN_ADVICE = 'create one with `dawatch token create --role admin --name …`';
 const OPERATOR_ADVICE = 'create one with `dawatch token create --role operator --name …`';
-const TENANT_ADVICE =
-  'with --tenant, set DAWATCH_API_KEY to a token with the role admin and without a tenant: `dawatch token create --role admin --name …`';
-
-export type ConnectOptions = { server?: string; tenant?: string };
+export type ConnectOptions = { server?: string };
 
 /** Adds the options of a command that uses the service key. */
 export function withServer(command: Command): Command {
-  return withTenant(withAddress(command)).addHelpText(
+  return withAddress(command).addHelpText(
     'after',
     '\nThe key is read from DAWATCH_API_KEY. An argument would be visible to other users of the machine.',
   );
@@ -31,16 +28,9 @@ export function withAddress(command: Command): Command {
   );
 }
 
-function withTenant(command: Command): Command {
-  return command.option(
-    '--tenant <name>',
-    'act in this tenant; needs a token with the scope admin and without a tenant',
-  );
-}
-
 /** Adds the options of a command that needs the role admin or operator. */
 export function withAdmin(command: Command): Command {
-  return withTenant(withAddress(command)).addHelpText('after', `\nThe token is read from ${ADMIN_VARIABLE}.`);
+  return withAddress(command).addHelpText('after', `\nThe token is read from ${ADMIN_VARIABLE}.`);
 }
 
 /** Runs requests with the admin token. Throws a CommandError without a token. */
@@ -53,8 +43,7 @@ export function requestAsOperator<T>(
   options: ConnectOptions,
   request: (client: DawatchClient) => Promise<T>,
 ): Promise<T> {
-  const advice = options.tenant === undefined ? OPERATOR_ADVICE : ADMIN_ADVICE;
-  return requestWithToken(options, { variables: [ADMIN_VARIABLE], advice }, request);
+  return requestWithToken(options, { variables: [ADMIN_VARIABLE], advice: OPERATOR_ADVICE }, request);
 }
 
 /** Returns the address of the server. */
@@ -69,12 +58,10 @@ export function connect(options: ConnectOptions): DawatchClient {
   const apiKey = config.auth.api_key;
   if (apiKey === undefined)
     throw new CommandError(
-      options.tenant === undefined
-        ? 'set DAWATCH_API_KEY to the service key that `dawatch serve` printed at its first start, or create one: `dawatch token create --role service --name …`'
-        : TENANT_ADVICE,
+      'set DAWATCH_API_KEY to the service key that `dawatch serve` printed at its first start, or create one: `dawatch token create --role service --name …`',
       ExitCode.usage,
     );
-  return new DawatchClient({ url, apiKey, tenant: options.tenant });
+  return new DawatchClient({ url, apiKey });
 }
 
 /** Runs requests with the token in the first of `variables` that is set. Errors include `advice` on how to get a token. */
@@ -89,7 +76,7 @@ export async function requestWithToken<T>(
   const token = variable && tokenOf(variable);
   if (!token) throw new CommandError(`set ${variables.join(' or ')} to a token: ${advice}`, ExitCode.usage);
   try {
-    return await withWaitIndicator(url, request(new DawatchClient({ url, token, tenant: options.tenant })));
+    return await withWaitIndicator(url, request(new DawatchClient({ url, token })));
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403))
       throw new CommandError(

@@ -76,7 +76,7 @@ function advised(message: string, advice: string | undefined): string {
 }
 
 const KEY_ADVICE =
-  'the key was read from DAWATCH_API_KEY; `dawatch serve` printed a key at its first start, `dawatch token create --role service` creates one; with --tenant it needs the role admin';
+  'the key was read from DAWATCH_API_KEY; `dawatch serve` printed a key at its first start, `dawatch token create --role service` creates one';
 
 const CONFIG_ADVICE = 'docs/settings.md describes every setting; DAWATCH_CONFIG selects another file';
 

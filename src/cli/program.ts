@@ -28,7 +28,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   users: async () => (await import('./commands/operate/users.ts')).addUsers,
   audit: async () => (await import('./commands/operate/audit.ts')).addAudit,
   erase: async () => (await import('./commands/operate/erase.ts')).addErase,
-  tenants: async () => (await import('./commands/run/tenants.ts')).addTenants,
   token: async () => (await import('./commands/operate/token.ts')).addToken,
   reload: async () => (await import('./commands/operate/reload.ts')).addReload,
   config: async () => (await import('./commands/run/config.ts')).addConfig,

@@ -5,7 +5,7 @@ import { bodyOf, ConnectionError, notDawatchError, toApiError } from './errors.t
 import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
 import { AlertRequests } from './notifications/alerts.ts';
 import { ChannelRequests } from './notifications/channels.ts';
-import type { Overview, Report, ReportQuery, TenantState } from './overview.ts';
+import type { Overview, Report, ReportQuery } from './overview.ts';
 import { pathOf, queryOf, SearchRequests, type SendRequest, type SubmissionQuery, toJson } from './request.ts';
 import type {
   AuditEntry,
@@ -36,8 +36,6 @@ export type DawatchClientOptions = {
   apiKey?: string;
   /** Bearer token for users, webhooks and deliveries. Default: `apiKey`. */
   token?: string;
-  /** The tenant to act in, for an admin without a tenant. */
-  tenant?: string | undefined;
 };
 
 /** Timeouts: of a request without a long poll, and of one that reads the whole ledger or audit. */
@@ -53,7 +51,6 @@ export class DawatchClient {
   readonly #url: string;
   readonly #headers: Record<string, string>;
   readonly #token: string | undefined;
-  readonly #tenant: Record<string, string>;
   readonly #search: SearchRequests;
   /** Webhook endpoints. Needs the role admin. */
   readonly webhooks: WebhookRequests;
@@ -73,7 +70,6 @@ export class DawatchClient {
       accept: 'application/json',
     };
     this.#token = options.token ?? options.apiKey;
-    this.#tenant = options.tenant === undefined ? {} : { 'dawatch-tenant': options.tenant };
     const send: SendRequest = (method, path, body, signal) => this.#requestWithToken(method, path, body, { signal });
     this.webhooks = new WebhookRequests(send);
     this.deliveries = new DeliveryRequests(send);
@@ -214,11 +210,6 @@ export class DawatchClient {
     return this.#requestWithToken('POST', '/v1/reload');
   }
 
-  /** Returns the tenants of the server with their quotas and counts. Needs the scope operations:read, without a tenant. */
-  tenants(): Promise<{ tenants: TenantState[] }> {
-    return this.#requestWithToken('GET', '/v1/tenants');
-  }
-
   /** Returns a page of the audit, newest first. With conditions it may be short although more follow. Needs the role admin. */
   audit(query: AuditQuery = {}): Promise<AuditPage> {
     return this.#requestWithToken('GET', `/v1/audit${queryOf(query)}`);
@@ -273,7 +264,7 @@ export class DawatchClient {
 
   async #fetch(method: string, path: string, init: RequestInit): Promise<Response> {
     try {
-      const headers = { ...(init.headers as Record<string, string>), ...this.#tenant };
+      const headers = { ...(init.headers as Record<string, string>) };
       return await fetch(`${this.#url}${path}`, { ...init, headers, method, redirect: 'error' });
     } catch (error) {
       const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';

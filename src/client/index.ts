@@ -38,7 +38,6 @@ export type {
   ReportPercentiles,
   ReportQuery,
   ReportSums,
-  TenantState,
 } from './overview.ts';
 export type { SubmissionQuery } from './request.ts';
 export {

@@ -114,17 +114,3 @@ export type Report = {
     burn_rates: Record<'5m' | '30m' | '1h' | '6h' | '3d', number | null>;
   }[];
 };
-
-/** A tenant of the server. null: no limit. */
-export type TenantState = {
-  name: string;
-  max_open: number | null;
-  requests_per_minute: number | null;
-  /** Its share of an exhausted request budget, relative to the weights of other tenants. */
-  weight: number;
-  /** Open submissions, which count for `max_open`. */
-  open: number;
-  submissions: Record<SubmissionStatus, number>;
-  deliveries: { waiting: number; dead: number };
-  ledger: 'ok' | 'not_writable';
-};

@@ -5,7 +5,7 @@ import type { Config } from './schema.ts';
 /** The settings that a running process applies. The other ones need a restart. */
 const APPLIED = {
   server:
-    /^(?:log\.level|server\.public_url|auth\..+|sessions\..+|oidc\..+|heartbeat\..+|upstreams\.[^.]+\.(?:api_key|bearer|budget\..+)|channels\..+|routes|tenants\..+)$/,
+    /^(?:log\.level|server\.public_url|auth\..+|sessions\..+|oidc\..+|heartbeat\..+|upstreams\.[^.]+\.(?:api_key|bearer|budget\..+)|channels\..+|routes)$/,
   worker: /^(?:log\.level|upstreams\.[^.]+\.api_key)$/,
 } as const;
 

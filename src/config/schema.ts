@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { NO_TENANT } from '../domain/access/tenant.ts';
 import {
   alertsSection,
   channelsSection,
@@ -23,11 +22,9 @@ import {
 } from './sections/polling.ts';
 import { redisProblems, redisSection } from './sections/redis.ts';
 import { authSection, limitsSection, logSection, serverSection, sessionsSection } from './sections/server.ts';
-import { tenantsSection } from './sections/tenants.ts';
 
 export type { ChannelConfig } from './sections/notifications.ts';
 export type { UpstreamConfig } from './sections/polling.ts';
-export type { TenantConfig } from './sections/tenants.ts';
 
 const settingsSchema = z.strictObject({
   server: serverSection,
@@ -38,7 +35,6 @@ const settingsSchema = z.strictObject({
   database: z.string().min(1).default('data/dawatch.db').describe('Path of the ledger, a SQLite file'),
   log: logSection,
   upstreams: upstreamsSection,
-  tenants: tenantsSection,
   submissions: submissionsSection,
   redis: redisSection,
   worker: workerSection,
@@ -58,33 +54,26 @@ const settingsSchema = z.strictObject({
 });
 
 /** All settings. The descriptions become docs/settings.md and the output of `dawatch config`. */
-export const configSchema = settingsSchema.superRefine(
-  ({ channels, routes, redis, oidc, server, tenants }, context) => {
-    const refuse = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
-    for (const [name, message] of redisProblems(redis)) refuse(['redis', name], message);
-    if (oidc.issuer !== undefined) {
-      if (oidc.client_id === undefined) refuse(['oidc', 'client_id'], 'is required, because oidc.issuer is set');
-      if (server.public_url === undefined)
-        refuse(['server', 'public_url'], 'is required, because oidc.issuer is set: the provider redirects to it');
-      if (Object.values(oidc.roles).every((values) => values.length === 0))
-        refuse(
-          ['oidc', 'roles'],
-          'must give a role to at least one value of the claim; otherwise all sign-ins are refused',
-        );
-    }
-    if (Object.hasOwn(tenants, NO_TENANT))
-      refuse(['tenants', NO_TENANT], `must have another name: ${NO_TENANT} is reserved for data without a tenant`);
-    if (Object.hasOwn(channels, 'queue'))
-      refuse(['channels', 'queue'], 'must have another name: queue is reserved for the queue in Redis');
-    for (const [index, route] of routes.entries())
-      for (const name of route.channels)
-        if (!Object.hasOwn(channels, name))
-          refuse(
-            ['routes', index, 'channels'],
-            `must be names of channels; there is no channel ${JSON.stringify(name)}`,
-          );
-  },
-);
+export const configSchema = settingsSchema.superRefine(({ channels, routes, redis, oidc, server }, context) => {
+  const refuse = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
+  for (const [name, message] of redisProblems(redis)) refuse(['redis', name], message);
+  if (oidc.issuer !== undefined) {
+    if (oidc.client_id === undefined) refuse(['oidc', 'client_id'], 'is required, because oidc.issuer is set');
+    if (server.public_url === undefined)
+      refuse(['server', 'public_url'], 'is required, because oidc.issuer is set: the provider redirects to it');
+    if (Object.values(oidc.roles).every((values) => values.length === 0))
+      refuse(
+        ['oidc', 'roles'],
+        'must give a role to at least one value of the claim; otherwise all sign-ins are refused',
+      );
+  }
+  if (Object.hasOwn(channels, 'queue'))
+    refuse(['channels', 'queue'], 'must have another name: queue is reserved for the queue in Redis');
+  for (const [index, route] of routes.entries())
+    for (const name of route.channels)
+      if (!Object.hasOwn(channels, name))
+        refuse(['routes', index, 'channels'], `must be names of channels; there is no channel ${JSON.stringify(name)}`);
+});
 
 export type Config = z.output<typeof configSchema>;
 

@@ -1,7 +1,6 @@
 import { type LoadedConfig, type Setting, secretsOf } from '../config/load.ts';
 import { isSecret } from '../config/secret-files.ts';
 import { redactorOf } from '../domain/redaction.ts';
-import { tenantLedger } from '../ledger/file/files.ts';
 import { realPath } from '../ledger/file/open.ts';
 import { inspectLedger } from '../ledger/maintenance/inspect.ts';
 import { checkCredentials } from './credentials.ts';
@@ -60,12 +59,6 @@ function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
     limitMs: full ? FULL_LIMIT_MS : QUICK_LIMIT_MS,
     run: (signal) => checkLedgerIntegrity(ledger, { full, signal }),
   });
-  const tenantChecks = (tenant: string): Check[] => {
-    const own = tenantLedger(file, tenant);
-    const found = inspectLedger(own, now);
-    const check = localCheck(`tenant.${tenant}.ledger`, () => checkLedger(own, realPath(own), found));
-    return found.kind === 'missing' ? [check] : [check, integrityCheck(`tenant.${tenant}.integrity`, own)];
-  };
   const { url: redisUrl } = config.redis;
   const { bearer, url: defaultUrl } = config.upstreams.default;
   const { url: heartbeatUrl } = config.heartbeat;
@@ -90,7 +83,6 @@ function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
       : []),
     localCheck('ledger', () => checkLedger(file, path, seen)),
     ...(seen.kind === 'missing' ? [] : [integrityCheck('ledger.integrity', file)]),
-    ...Object.keys(config.tenants).flatMap((name) => tenantChecks(name)),
     localCheck('disk', () => checkDisk(path)),
     ...(redisUrl === undefined
       ? []

@@ -40,7 +40,6 @@ export function trackResultOf(
 ): TrackRequestResult {
   switch (result.kind) {
     case 'tracked':
-    case 'over_quota':
       return result;
     case 'conflict': {
       const { index, ...conflict } = result;
@@ -65,18 +64,11 @@ export type FeedLog = Pick<EventLog, keyof EventLog>;
 export type Caller = Rights & {
   /** null for a configured credential. */
   id: number | null;
-  /** null: the caller belongs to no tenant. */
-  tenant: string | null;
   /** For the audit. */
   name: string;
 };
 
-/** Returns the key by which the limits of a server are shared: the tenant, or the credential of a caller without one. */
-export function shareOf(caller: Caller | undefined): string {
-  return caller?.tenant == null ? clientOf(caller) : `tenant ${caller.tenant}`;
-}
-
-/** Returns the key by which the limits of one tenant are shared: the credential. */
+/** Returns the key by which limits are shared: the credential. */
 export function clientOf(caller: Caller | undefined): string {
   return caller === undefined ? '' : `${caller.id ?? caller.name}`;
 }

@@ -2,9 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { z } from 'zod';
 import { shownOf } from '../domain/explain-issue.ts';
 import { LedgerError } from '../ledger/file/errors.ts';
-import type { QuotaExcess } from '../ledger/submissions/open-quota.ts';
 import { SUBMIT_PATHS } from '../upstream/submit.ts';
-import { acceptedText } from '../watch/track-in-parts.ts';
 import { SECURITY_HEADERS } from './access/security-headers.ts';
 import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
 import { InvalidRequestError } from './validation.ts';
@@ -71,12 +69,8 @@ export function operations<Described extends Record<string, object>>(tag: string
   return Object.fromEntries(named) as { [Id in keyof Described]: Described[Id] & { operationId: string } };
 }
 
-/** The title of problems whose type does not follow from their status. */
-const KINDS = { 'quota-exceeded': 'The quota is exhausted' } as const;
-
 export type Problem = {
   status: ProblemStatus;
-  kind?: keyof typeof KINDS;
   detail: string;
   errors?: { pointer: string; detail: string }[] | undefined;
   submitted?: 'no' | 'unclear' | 'yes';
@@ -85,7 +79,7 @@ export type Problem = {
 
 export function problemBody(problem: Problem, instance: string): z.output<typeof problemSchema> {
   const { status, detail, errors, submitted, submissionId } = problem;
-  const [type, title] = problem.kind ? [problem.kind, KINDS[problem.kind]] : PROBLEMS[status];
+  const [type, title] = PROBLEMS[status];
   return {
     type: `urn:dawatch:problem:${type}`,
     title,
@@ -104,19 +98,6 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
     .type('application/problem+json')
     .serializer((body: unknown) => JSON.stringify(body))
     .send(withRouteMembers(reply, problemBody(problem, reply.request.id)));
-}
-
-/** Time after which some of the open submissions have probably become final, in ms. */
-const QUOTA_RETRY_MS = 60_000;
-
-/** Responds to a request that would exceed the quota of open submissions of a tenant. */
-export function sendOverQuota(
-  reply: FastifyReply,
-  { open, max, begins, stored }: QuotaExcess & { stored?: number },
-): FastifyReply {
-  setRetryAfter(reply, begins > max ? null : QUOTA_RETRY_MS);
-  const detail = `${open} of at most ${max} submissions are open (max_open of the tenant), and the request would add ${begins}; ${acceptedText(stored)}`;
-  return sendProblem(reply, { status: 429, kind: 'quota-exceeded', detail });
 }
 
 /** Reports one field of the body as invalid. */

@@ -16,16 +16,12 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): stri
 }
 
 /**
- * Returns the log typed by the event catalog. For a request it adds `request_id`, and the name of its tenant, to every line. The child log is made here and
+ * Returns the log typed by the event catalog. For a request it adds `request_id` to every line. The child log is made here and
  * not once per request, because few requests write a line and making it costs more than most requests (row status-reads).
  */
-export function logOf({
-  log,
-  id,
-  tenant,
-}: Pick<FastifyInstance, 'log'> & Partial<Pick<FastifyRequest, 'id' | 'tenant'>>): Log {
+export function logOf({ log, id }: Pick<FastifyInstance, 'log'> & Partial<Pick<FastifyRequest, 'id'>>): Log {
   if (id === undefined) return log as unknown as Log;
-  return log.child({ request_id: id, ...(tenant && { tenant: tenant.name }) }) as unknown as Log;
+  return log.child({ request_id: id }) as unknown as Log;
 }
 
 /** Whether debug lines are written. Checked before a line is built. */

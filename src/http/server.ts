@@ -45,7 +45,6 @@ import type { Queues } from './routes/queues.ts';
 import { registerReports } from './routes/reports/reports.ts';
 import { registerSubmissionInfo } from './routes/submission-info.ts';
 import { registerSubmissions } from './routes/submissions.ts';
-import { registerTenants } from './routes/tenants.ts';
 import { registerUsers } from './routes/users.ts';
 import { registerWebhooks } from './routes/webhooks.ts';
 import type { Services, Users } from './services.ts';
@@ -55,17 +54,13 @@ import { registerSession } from './session/route.ts';
 import { Sessions } from './session/sessions.ts';
 import { registerDashboard } from './static-files.ts';
 import { registerSubmit, type Submitters } from './submit/route.ts';
-import { selectTenant, type TenantDirectory } from './tenants/tenant.ts';
-import { TenantRoutes } from './tenants/tenant-routes.ts';
 import { compileValidator } from './validation.ts';
 
-/** The services are those for data without a tenant. */
 export type HttpDeps = Services & {
   config: Config;
   /** The settings in force, which a reload changes. */
   settings: () => Config;
   clock: Clock;
-  tenants: TenantDirectory;
   /** Undefined: tracing is off. */
   tracer?: Tracer | undefined;
   users: Users;
@@ -103,9 +98,7 @@ const COMPILERS = {
 
 /** Builds the server. The caller starts and closes it. Hooks run in the order of the calls below. */
 export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
-  const { metrics, tenants } = deps;
-  // Contains the credentials of all tenants, which determine the tenant of a request.
-  const { ledger } = deps;
+  const { metrics, ledger } = deps;
   const { server, limits, reports } = deps.config;
   const objectives = objectivesOf(deps.config);
   /** Limit for receiving a complete request, and for a client that reads nothing of its response. */
@@ -151,7 +144,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   addCors(app, server.cors_origins);
   const sessions = new Sessions({ ...deps, store: ledger.sessions });
   const authenticator = new CredentialLock(deps.credentials, sessions, limits.failed_authentications_per_minute);
-  await addLimits(app, { limits, lock: authenticator, tenants });
+  await addLimits(app, { limits, lock: authenticator });
   const refused = new RefusedSignIns({ audit: ledger.audit, clock: deps.clock });
   app.addHook('onClose', async () => refused.close());
   const onRefused = (reason: AuthenticationFailure, address: string) => {
@@ -162,43 +155,33 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   handleUnroutedMethods(app);
   serializeExpensiveRoutes(app);
   limitUnreadResponses(app);
-  awaitDurability(app, ledger, () => tenants.all.map(({ tenant }) => tenant.services.ledger));
+  awaitDurability(app, ledger);
   coalesceResponses(app);
-
-  app.addHook(
-    'preParsing',
-    selectTenant((name) => tenants.get(name)),
-  );
-  app.addHook('preClose', async () => tenants.endRequests());
 
   const queue = new TrackingQueue({ maxWaitMs: limits.tracking_wait_s * 1_000 });
   const admission = new Admission({ queue, maxHeldOpen: limits.held_open, onShed: metrics.counters.shed });
-  const routes = new TenantRoutes();
   addDocumentation(app, deps.version);
   await app.register(async (open) => {
     registerHealth(open, { ...deps, authenticator });
-    registerMetrics(open, { ...deps, authenticator, objectives, waitingIds: () => queue.waitingIds });
+    registerMetrics(open, { ...deps, objectives, waitingIds: () => queue.waitingIds });
     registerDashboard(open);
   });
   await app.register(async (guarded) => {
     guarded.addHook('onRequest', requireScope(authenticator));
     admission.boundHeldOpen(guarded);
-    await routes.register(guarded, deps, (scope, services) => {
-      const own = { ...deps, ...services };
-      registerSubmissions(scope, { ...own, authenticator, admission, queue });
-      registerSubmissionInfo(scope, own);
-      registerEvents(scope, { ...own, authenticator, events: own.ledger.events });
-      registerPacing(scope, own);
-      registerOverview(scope, { ...own, readers: () => own.feed.readers });
-      registerReports(scope, {
-        ...own,
-        credentials: ledger.credentials,
-        objectives,
-        metadataKey: reports.metadata_key ?? null,
-      });
-      registerAlerts(scope, own);
-      return registerSubmit(scope, { ...own, admission });
+    registerSubmissions(guarded, { ...deps, authenticator, admission, queue });
+    registerSubmissionInfo(guarded, deps);
+    registerEvents(guarded, { ...deps, authenticator, events: ledger.events });
+    registerPacing(guarded, deps);
+    registerOverview(guarded, { ...deps, readers: () => deps.feed.readers });
+    registerReports(guarded, {
+      ...deps,
+      credentials: ledger.credentials,
+      objectives,
+      metadataKey: reports.metadata_key ?? null,
     });
+    registerAlerts(guarded, deps);
+    await registerSubmit(guarded, { ...deps, admission });
   });
   await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
   await app.register(async (open) => {
@@ -211,21 +194,15 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     preferBearer(guarded);
     guarded.addHook('onRequest', requireScope(authenticator));
     guarded.addHook('preHandler', requireCurrentCaller(authenticator));
-    await routes.register(guarded, deps, (scope, services) => {
-      const own = { ...deps, ...services };
-      registerAudit(scope, own);
-      registerErasures(scope, own);
-      const credentials = own.tenant === null ? ledger.credentials : ledger.credentials.ofTenant(own.tenant);
-      const auditOf = (tenant: string) => tenants.get(tenant)?.services.ledger.audit;
-      registerCredentials(scope, { ...deps, ledger: { credentials, audit: ledger.audit, auditOf } });
-      registerWebhooks(scope, own);
-      registerDeliveries(scope, own);
-      registerAlertChanges(scope, own);
-      registerMutes(scope, own);
-      registerChannels(scope, own);
-    });
+    registerAudit(guarded, deps);
+    registerErasures(guarded, deps);
+    registerCredentials(guarded, deps);
+    registerWebhooks(guarded, deps);
+    registerDeliveries(guarded, deps);
+    registerAlertChanges(guarded, deps);
+    registerMutes(guarded, deps);
+    registerChannels(guarded, deps);
     registerReload(guarded, deps);
-    registerTenants(guarded, deps);
   });
   const { queues } = deps;
   if (queues) {

@@ -7,7 +7,6 @@ import type { ReportUnreadable } from '../domain/stored.ts';
 import { type TrackBody, type TrackContext, toTrackRequests } from '../domain/track-request.ts';
 import { toOptionsPatch, type UpdateBody } from '../domain/tracking/update-request.ts';
 import type { Ledger } from '../ledger/ledger.ts';
-import type { OpenQuota } from '../ledger/submissions/open-quota.ts';
 import type { UpstreamClient } from '../upstream/client.ts';
 import { UpstreamUsers } from '../upstream/users.ts';
 import type { CachedLookup } from '../watch/cached-lookup.ts';
@@ -18,10 +17,8 @@ import type { EventFeed } from './feed/event-feed.ts';
 import type { RollingHour } from './metrics/rolling-hour.ts';
 import { type ChannelDescription, type TrackRequestResult, trackResultOf, type UpdateRequestResult } from './ports.ts';
 
-/** The services of the routes, for one tenant or for data without a tenant. */
+/** The services of the routes. */
 export type Services = {
-  /** null: data without a tenant. */
-  tenant: string | null;
   ledger: Ledger;
   watcher: Watcher;
   tracker: Tracker;
@@ -45,10 +42,9 @@ export function trackerOf(deps: {
   clock: Clock;
   /** Returns why a callback URL is not allowed, or undefined. */
   refusalOf: (url: string) => string | undefined;
-  quota: Pick<OpenQuota, 'hold'>;
   isTraced: boolean;
 }) {
-  const { config, watcher, clock, refusalOf, quota, isTraced } = deps;
+  const { config, watcher, clock, refusalOf, isTraced } = deps;
   const context: Omit<TrackContext, 'now' | 'credential'> = {
     defaults: {
       deadlineMs: config.submissions.deadline_s * 1_000,
@@ -62,8 +58,6 @@ export function trackerOf(deps: {
   return {
     /** What the validation of a request depends on, besides the time and the credential. */
     context,
-    /** Reserves a place in the quota for a submission whose id is not known yet; see OpenQuota. */
-    hold: () => quota.hold(),
     /** `credential`: the number of the credential; null for a request that did not come over HTTP. */
     track(body: TrackBody, credential: number | null = null): TrackRequestResult {
       const parsed = toTrackRequests(body, { ...context, now: clock.now(), credential });

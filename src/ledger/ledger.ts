@@ -38,7 +38,6 @@ import { ObjectiveSlices } from './stats/objective-slices.ts';
 import { Reports } from './stats/reports.ts';
 import { ChangedSubmissions } from './submissions/changed-submissions.ts';
 import { History } from './submissions/history.ts';
-import { OpenQuota } from './submissions/open-quota.ts';
 import { StatusCounts } from './submissions/status-counts.ts';
 import { SubmissionChanges } from './submissions/submission-changes.ts';
 import { SubmissionQueries } from './submissions/submission-queries.ts';
@@ -64,7 +63,6 @@ export class Ledger implements WatcherLedger {
   readonly people: PeopleStore;
   readonly submissions: SubmissionQueries;
   readonly search: SubmissionSearch;
-  readonly quota: OpenQuota;
   readonly routes: EventRoutes;
   readonly outbox: Outbox;
   readonly events: EventLog;
@@ -114,7 +112,6 @@ export class Ledger implements WatcherLedger {
     this.people = new PeopleStore(database, this.sessions);
     this.submissions = new SubmissionQueries(database);
     this.search = new SubmissionSearch(database, counts);
-    this.quota = new OpenQuota(counts);
     const dead = new CommittedChanges<DeadLetters>(database);
     this.routes = new EventRoutes(database);
     this.outbox = new Outbox(database, this.routes);
@@ -138,7 +135,7 @@ export class Ledger implements WatcherLedger {
     this.#upstreams = new UpstreamStore(database);
     const deps = { outbox: this.outbox, counts, history: new History(database, this.#changed) };
     this.#changes = new SubmissionChanges(database, deps);
-    this.#store = new SubmissionStore(database, { ...deps, quota: this.quota, changes: this.#changes });
+    this.#store = new SubmissionStore(database, { ...deps, changes: this.#changes });
   }
 
   close(): void {

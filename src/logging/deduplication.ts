@@ -4,7 +4,7 @@ import type { LogEventName } from './event-catalog.ts';
 const MINUTE_MS = 60_000;
 /** With more subjects than this in a minute, lines are counted by event alone. */
 const MAX_SUBJECTS = 1_000;
-const SUBJECT_FIELDS = ['tenant', 'upstream', 'destination', 'rule', 'subject'] as const;
+const SUBJECT_FIELDS = ['upstream', 'destination', 'rule', 'subject'] as const;
 
 /** The suppressed lines of one event about one subject. */
 export type Suppressed = {

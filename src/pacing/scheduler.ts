@@ -12,8 +12,7 @@ export type SchedulerSettings = UpstreamLimitSettings & {
   recheckMs: number;
 };
 
-/** `limits`: those that the schedulers of one upstream share. */
-type Deps = { settings: SchedulerSettings; policy: PolicyFactory; random: () => number; limits?: UpstreamLimits };
+type Deps = { settings: SchedulerSettings; policy: PolicyFactory; random: () => number };
 
 /**
  * Schedules the polls of one upstream: decides which submissions to poll now, and how many. The policy decides when each
@@ -39,7 +38,7 @@ export class Scheduler {
       reschedule: (item, dueAt) => this.#queues.reschedule(item as Entry, dueAt),
       random: deps.random,
     });
-    this.limits = deps.limits ?? new UpstreamLimits(deps.settings, deps.random);
+    this.limits = new UpstreamLimits(deps.settings, deps.random);
   }
 
   get size(): number {

@@ -38,16 +38,12 @@ export class OutageJournal {
     this.#deps = deps;
   }
 
-  /**
-   * Continues the outage and the pause that an earlier process recorded. `isStateKnown`: another loop has polled the upstream, so
-   * that the circuit breaker has its present state already.
-   */
-  restore(record: UpstreamRecord, { isStateKnown }: { isStateKnown: boolean }, now: number): void {
+  /** Continues the outage and the pause that an earlier process recorded. */
+  restore(record: UpstreamRecord, now: number): void {
     const { scheduler } = this.#deps;
     const { breaker } = scheduler.limits;
     this.#clock.restore(record, now);
-    if (isStateKnown && breaker.state !== record.state) this.breakerChanged(breaker.state, now);
-    if (!isStateKnown && record.outSince !== null) breaker.restore(record.state, Math.min(record.outSince, now), now);
+    if (record.outSince !== null) breaker.restore(record.state, Math.min(record.outSince, now), now);
     // A process whose clock was ahead may have recorded a pause that ends too late.
     if (record.pausedUntil !== null)
       scheduler.limits.pause.restore(Math.min(record.pausedUntil, now + MAX_RETRY_AFTER_MS));

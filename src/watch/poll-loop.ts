@@ -1,7 +1,6 @@
 import type { Observation } from '../domain/classify.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { PauseRequest } from '../domain/retry-after.ts';
-import type { BreakerState } from '../domain/upstream-health.ts';
 import type { Paced } from '../pacing/entry.ts';
 import type { Scheduler } from '../pacing/scheduler.ts';
 import type { WatcherListener } from './listeners.ts';
@@ -9,16 +8,11 @@ import { OnDemandPolls, type OnDemandRefusal, type OnDemandResult, type Reservat
 import { OutageJournal } from './outage-journal.ts';
 import { LedgerUnavailableError, type PollEngine, type RecordedObservation, type WatcherLedger } from './ports.ts';
 import { ResultCommitter, WRITE_RETRY_MS } from './result-committer.ts';
-import type { SharedUpstream, UpstreamMember } from './shared-upstream.ts';
 import { TimeLimits } from './time-limits.ts';
 
 type PollLoopDeps = {
   upstream: string;
   scheduler: Scheduler;
-  /** The upstream, whose limits the scheduler has. */
-  shared: SharedUpstream;
-  /** See UpstreamMember. */
-  weight: () => number;
   ledger: WatcherLedger;
   engine: PollEngine;
   clock: Clock;
@@ -41,8 +35,7 @@ const NOT_POLLING: OnDemandRefusal = { kind: 'failed', reason: 'not_polling', re
  * A loop is started and stopped once: idle, waiting for an unavailable ledger, registering its open submissions, polling, stopping, stopped. While
  * it polls, the next round is started by a timer, a result, or a change. A new process rebuilds its memory from the ledger.
  */
-export class PollLoop implements UpstreamMember {
-  readonly weight: () => number;
+export class PollLoop {
   readonly #deps: PollLoopDeps;
   readonly #journal: OutageJournal;
   readonly #limits: TimeLimits;
@@ -53,13 +46,13 @@ export class PollLoop implements UpstreamMember {
   /** On-demand and scheduled polls alternate, so that neither kind starves the other. */
   #isOnDemandNext = false;
   #skippedMs = 0;
+  #cancelTimer: (() => void) | undefined;
   /** Undefined once all open submissions of the ledger are registered. */
   #cancelResume: (() => void) | undefined;
   /** Submissions that were tracked again while older ones are being registered. */
   readonly #retracked: Paced[] = [];
 
   constructor(deps: PollLoopDeps) {
-    this.weight = deps.weight;
     this.#deps = deps;
     this.#journal = new OutageJournal(deps);
     this.#limits = new TimeLimits({ scheduler: deps.scheduler, journal: this.#journal });
@@ -70,8 +63,7 @@ export class PollLoop implements UpstreamMember {
       limits: this.#limits,
       journal: this.#journal,
       now: () => this.now(),
-      onUpstreamChanged: (state) => deps.shared.changed(this, state),
-      onReady: () => deps.shared.wake(),
+      onReady: () => this.wake(),
       onCommitted: (observations, recorded) => this.#committed(observations, recorded),
     });
   }
@@ -121,7 +113,7 @@ export class PollLoop implements UpstreamMember {
    * tries again every second. Throws what else the ledger throws.
    */
   start(): void {
-    const { scheduler, shared, ledger, clock, upstream } = this.#deps;
+    const { scheduler, ledger, clock, upstream } = this.#deps;
     const now = clock.now();
     const read = () => ({
       record: ledger.upstream(upstream),
@@ -133,7 +125,7 @@ export class PollLoop implements UpstreamMember {
       stored = read();
     } catch (error) {
       if (!(error instanceof LedgerUnavailableError)) throw error;
-      // It is unknown what the previous process sent, and loops of other ledgers may share the budget.
+      // It is unknown what the previous process sent.
       if (!this.#cancelResume) scheduler.limits.resumeBudget(now, now);
       this.#committer.writeFailed(error);
       this.#cancelResume = clock.after(WRITE_RETRY_MS, () => this.start());
@@ -141,13 +133,11 @@ export class PollLoop implements UpstreamMember {
     }
     const { record, shownId, first } = stored;
     this.#skippedMs = clock.skippedMs?.() ?? 0;
-    this.#journal.restore(record, { isStateKnown: shared.hasMembers }, now);
+    this.#journal.restore(record, now);
     this.#limits.restore(shownId);
     if (record.pollingUntil !== null) scheduler.limits.resumeBudget(record.pollingUntil, now);
-    const learned = record.snapshot ?? shared.learned;
-    if (learned !== null) scheduler.restore(learned);
+    if (record.snapshot !== null) scheduler.restore(record.snapshot);
     this.#running = true;
-    shared.join(this);
     this.#resume(first);
   }
 
@@ -156,7 +146,7 @@ export class PollLoop implements UpstreamMember {
    * Polling begins when all are registered: whether "not found" is believed depends on what the upstream has shown before.
    */
   #resume({ watched, next }: ReturnType<WatcherLedger['listWatched']>): void {
-    const { scheduler, shared, clock } = this.#deps;
+    const { scheduler, clock } = this.#deps;
     const now = this.now();
     this.#committer.isLedgerFailing = false;
     for (const item of watched) scheduler.resume(item, now);
@@ -164,7 +154,7 @@ export class PollLoop implements UpstreamMember {
     if (next !== null) return;
     for (const item of this.#retracked.splice(0)) scheduler.add(item, now);
     this.#limits.begin(now);
-    shared.wake();
+    this.wake();
   }
 
   #resumeAfter(after: number): void {
@@ -184,7 +174,7 @@ export class PollLoop implements UpstreamMember {
   /**
    * Registers a submission. Before `start`, and while `#resume` registers older submissions, `#resume` also registers new ones, because
    * the ledger lists them last. A submission that is tracked again is remembered, because the ledger may already have listed it.
-   * The caller wakes the upstream.
+   * The caller wakes the loop.
    */
   add(item: Paced, now: number, { isRetracked }: { isRetracked: boolean }): void {
     if (item.trackedAt < now - IMPORTED_MS) this.#committer.imported(item.submissionId, now);
@@ -201,7 +191,7 @@ export class PollLoop implements UpstreamMember {
   pollOnDemand(submissionId: string, client: string): Promise<OnDemandResult> {
     if (!this.#running) return Promise.resolve(NOT_POLLING);
     const result = this.#onDemand.poll(submissionId, client, this.now());
-    this.#deps.shared.wake();
+    this.wake();
     return result;
   }
 
@@ -212,53 +202,61 @@ export class PollLoop implements UpstreamMember {
   reserve(client: string, signal?: AbortSignal): Promise<ReservationResult> {
     if (!this.#running) return Promise.resolve(NOT_POLLING);
     const result = this.#onDemand.reserve(client, signal, this.now());
-    this.#deps.shared.wake();
+    this.wake();
     return result;
   }
 
   /** `pause`: the time of the next request as requested by the response. */
   release(pause: PauseRequest | undefined): void {
-    const { scheduler, shared } = this.#deps;
-    scheduler.limits.complete(pause, this.now());
+    this.#deps.scheduler.limits.complete(pause, this.now());
     this.#committer.writeJournal();
-    shared.changed(this, null);
-    shared.wake();
+    this.wake();
   }
 
-  isReady(): boolean {
+  /** Sends the polls that are due, and sets the timer for the next ones. Called whenever something has changed. */
+  wake(): void {
+    if (!this.#running) return;
+    if (this.#isReady()) this.#send(this.#take(this.#deps.clock.now()));
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    const wakeAt = this.#wakeAt();
+    if (wakeAt === Number.POSITIVE_INFINITY) return;
+    const { clock } = this.#deps;
+    this.#cancelTimer = clock.after(Math.max(1, wakeAt - clock.now()), () => this.wake());
+  }
+
+  /** Whether there are polls to send and they may be sent now. */
+  #isReady(): boolean {
     if (this.#cancelResume) return false;
     const now = this.now();
     const isDue = () => this.#deps.scheduler.wakeAt() <= now || this.#onDemand.isWaiting;
     return now >= this.#committer.blockedUntil && this.#committer.extendPolling(now, isDue);
   }
 
-  take(now: number, most: number): string[] {
+  /** Returns the submissions to poll now. The budget is charged for them, and for granted reservations. */
+  #take(now: number): string[] {
     const { scheduler } = this.#deps;
     const batch: string[] = [];
-    while (batch.length < most) {
+    for (;;) {
       const onDemand = this.#isOnDemandNext ? this.#onDemand.take(now) : undefined;
       const scheduled = onDemand === undefined ? scheduler.next(now, 1)[0] : undefined;
       const submissionId = onDemand ?? scheduled ?? this.#onDemand.take(now);
-      if (submissionId === undefined) break;
+      if (submissionId === undefined) return batch;
       this.#isOnDemandNext = scheduled !== undefined;
       batch.push(submissionId);
     }
-    return batch;
   }
 
-  wakeAt(): number {
+  /** The earliest time of the next poll; Infinity: the loop waits for a result or a change. */
+  #wakeAt(): number {
     if (this.#cancelResume) return Number.POSITIVE_INFINITY;
     const { scheduler } = this.#deps;
     const onDemandAt = this.#onDemand.isWaiting ? scheduler.nextPollAt() : Number.POSITIVE_INFINITY;
     return Math.max(this.#committer.blockedUntil, Math.min(onDemandAt, scheduler.wakeAt()));
   }
 
-  upstreamChanged(state: BreakerState | null): void {
-    this.#committer.upstreamChanged(state);
-    this.#onDemand.refuseDuringOutage(this.now());
-  }
-
-  send(submissionIds: string[]): void {
+  #send(submissionIds: string[]): void {
+    if (submissionIds.length === 0) return;
     const { engine, upstream } = this.#deps;
     const batch = engine.poll({ upstream, submissionIds }, this.#committer.add);
     const ended = batch.finally(() => this.#batches.delete(ended));
@@ -271,7 +269,7 @@ export class PollLoop implements UpstreamMember {
     if (proof !== undefined) void this.pollOnDemand(proof, PROOF_CLIENT);
     for (const observation of observations) this.#onDemand.resolve(observation);
     this.#onDemand.refuseDuringOutage(this.now());
-    this.#deps.shared.wake();
+    this.wake();
   }
 
   /** Sends no more polls, waits up to `limitMs` for results in flight and commits them. Later results are dropped. */
@@ -279,8 +277,8 @@ export class PollLoop implements UpstreamMember {
     this.#cancelResume?.();
     if (!this.#running) return;
     this.#running = false;
-    const { clock, listener, shared } = this.#deps;
-    shared.leave(this);
+    this.#cancelTimer?.();
+    const { clock, listener } = this.#deps;
     await new Promise<void>((resolve) => {
       const cancelLimit = clock.after(limitMs, resolve);
       void Promise.all(this.#batches).then(() => {

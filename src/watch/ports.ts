@@ -47,8 +47,6 @@ export type TrackRefusal = {
   | { kind: 'conflict'; index: number; submission: Submission }
   /** The request at `index` would track a submission whose deadline is not after the beginning of tracking. */
   | { kind: 'late'; index: number }
-  /** The quota would be exceeded: `open` submissions are open, and the request would add `begins`. */
-  | { kind: 'over_quota'; open: number; max: number; begins: number }
 );
 
 export type UpdateResult =

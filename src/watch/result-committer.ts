@@ -27,8 +27,6 @@ type ResultCommitterDeps = {
   journal: OutageJournal;
   now: () => number;
   listener: Required<WatcherListener>;
-  /** Called after the pause of the upstream or, unless `state` is null, its circuit breaker has changed. */
-  onUpstreamChanged: (state: BreakerState | null) => void;
   /** Called when polls may be sent again. */
   onReady: () => void;
   /** Called last, with all observations of a commit and those that were recorded. */
@@ -132,21 +130,12 @@ export class ResultCommitter {
     const observations = this.#arrived;
     if (observations.length === 0) return;
     this.#arrived = [];
-    const { limits, scheduler, listener, onUpstreamChanged, onCommitted } = this.#deps;
-    const { pause } = scheduler.limits;
-    const pausedUntil = pause.until;
+    const { limits, listener, onCommitted } = this.#deps;
     limits.observe(observations);
     const recorded = this.#record(observations);
     this.writeJournal();
-    if (pause.until !== pausedUntil) onUpstreamChanged(null);
     for (const entry of recorded) listener.recorded(entry);
     onCommitted(observations, recorded);
-  }
-
-  /** Writes a change that another loop of the upstream has caused. */
-  upstreamChanged(state: BreakerState | null): void {
-    if (state !== null) this.#breakerChanged(state, this.#deps.now());
-    this.writeJournal();
   }
 
   #breakerChanged(state: BreakerState, now: number): void {
@@ -196,14 +185,12 @@ export class ResultCommitter {
   }
 
   #schedule(observations: readonly Observation[], recorded: readonly RecordedObservation[]): void {
-    const { scheduler, onUpstreamChanged } = this.#deps;
+    const { scheduler } = this.#deps;
     const now = this.#deps.now();
     const newest = new Map(recorded.map(({ submission }) => [submission.submissionId, submission]));
     for (const observation of observations) {
       const state = scheduler.observe(observation, newest.get(observation.submissionId)?.watched ?? false, now);
-      if (state === null) continue;
-      this.#breakerChanged(state, now);
-      onUpstreamChanged(state);
+      if (state !== null) this.#breakerChanged(state, now);
     }
     // An on-demand poll may find that a finalized submission has changed: it is rechecked, as after any finality.
     for (const submission of newest.values())

@@ -10,7 +10,7 @@ export type TrackingSteps = Generator<number, TrackResult>;
 
 /**
  * Tracks a request of any size, of which each commit has at most MAX_COMMIT_IDS. A large one is checked as a whole before, so that a refused
- * one stores nothing, unless another request for the same ids or the same quota was committed in between; then, and if the
+ * one stores nothing, unless another request for the same ids was committed in between; then, and if the
  * ledger cannot be written, `stored` counts the submissions of earlier commits. Repeating the request is safe.
  */
 export function* trackInParts(

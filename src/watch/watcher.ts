@@ -19,7 +19,6 @@ import {
   type UpdateResult,
   type WatcherLedger,
 } from './ports.ts';
-import { SharedUpstream } from './shared-upstream.ts';
 
 export type WatcherSettings = {
   /** By upstream. */
@@ -36,13 +35,11 @@ export type UpstreamPacing = UpstreamHealth & Outlook;
 /** If a poll is overdue for longer than this, its loop counts as not running. */
 const OVERDUE_MS = 60_000;
 
-/** Watches submissions until they are final: one poll loop per upstream, all over one ledger. Watchers may share upstreams. */
+/** Watches submissions until they are final: one poll loop per upstream, all over one ledger. */
 export class Watcher {
   readonly #ledger: WatcherLedger;
   readonly #clock: Clock;
   readonly #loops = new Map<string, PollLoop>();
-  /** The upstreams, for the watchers of other ledgers. */
-  readonly upstreams: ReadonlyMap<string, SharedUpstream>;
   /** Callbacks of `waitUntilFinal`, by submission id. */
   readonly #waiters = new Map<string, Set<() => void>>();
   #isLedgerFailing = false;
@@ -54,14 +51,10 @@ export class Watcher {
     engine: PollEngine;
     clock: Clock;
     random: () => number;
-    /** Upstreams that another watcher shares. */
-    upstreams?: ReadonlyMap<string, SharedUpstream> | undefined;
-    /** The share of an exhausted request budget, relative to that of other watchers. */
-    weight?: () => number;
     /** Called in this order; an error in one affects nothing else. */
     listeners?: readonly WatcherListener[];
   }) {
-    const { settings, ledger, engine, clock, random, weight = () => 1 } = deps;
+    const { settings, ledger, engine, clock, random } = deps;
     this.#ledger = ledger;
     this.#clock = clock;
     const endWaits: WatcherListener = {
@@ -70,17 +63,13 @@ export class Watcher {
       },
     };
     const listener = combineListeners([endWaits, ...(deps.listeners ?? [])]);
-    const upstreams = new Map<string, SharedUpstream>();
     for (const [upstream, own] of settings.schedulers) {
-      const shared = deps.upstreams?.get(upstream) ?? new SharedUpstream({ settings: own, clock, random });
-      upstreams.set(upstream, shared);
       const policy = settings.policy(upstream);
-      const scheduler = new Scheduler({ settings: own, policy, random, limits: shared.limits });
+      const scheduler = new Scheduler({ settings: own, policy, random });
       const { recheck } = settings;
-      const loop = { upstream, scheduler, shared, weight, ledger, engine, clock, recheck, listener };
+      const loop = { upstream, scheduler, ledger, engine, clock, recheck, listener };
       this.#loops.set(upstream, new PollLoop(loop));
     }
-    this.upstreams = upstreams;
   }
 
   /** Continues with everything that the ledger has open. */
@@ -109,7 +98,7 @@ export class Watcher {
     const now = loop.now();
     loop.scheduler.limits.budget.change(budget, now);
     loop.scheduler.limits.breaker.probeNow(now);
-    this.upstreams.get(upstream)?.wake();
+    loop.wake();
   }
 
   hasUpstream(name: string): boolean {
@@ -137,7 +126,7 @@ export class Watcher {
   }
 
   #register(results: readonly TrackResult[], now: number): void {
-    const changed = new Set<string>();
+    const changed = new Set<PollLoop>();
     for (const result of results) {
       if (result.kind !== 'tracked') continue;
       for (const { submission, effect } of result.submissions) {
@@ -145,10 +134,10 @@ export class Watcher {
         const loop = this.#loops.get(upstream);
         if ((effect !== 'accepted' && effect !== 'retracked') || !loop) continue;
         loop.add({ submissionId, trackedAt, seen: false }, now, { isRetracked: effect === 'retracked' });
-        changed.add(upstream);
+        changed.add(loop);
       }
     }
-    for (const upstream of changed) this.upstreams.get(upstream)?.wake();
+    for (const loop of changed) loop.wake();
   }
 
   /**
@@ -180,8 +169,9 @@ export class Watcher {
       // The spelling of a UUID may differ from `submissionId`.
       const { submissionId: canonicalId, upstream, deadlineAt } = result.submission;
       // The deadline passes with a poll.
-      this.#loops.get(upstream)?.scheduler.pollBy(canonicalId, deadlineAt);
-      this.upstreams.get(upstream)?.wake();
+      const loop = this.#loops.get(upstream);
+      loop?.scheduler.pollBy(canonicalId, deadlineAt);
+      loop?.wake();
     }
     return result;
   }

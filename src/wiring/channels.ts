@@ -1,7 +1,6 @@
 import { lookup } from 'node:dns';
 import { isDeepStrictEqual } from 'node:util';
 import type { ChannelConfig, Config } from '../config/schema.ts';
-import { queueOf } from '../domain/access/tenant.ts';
 import { parseDestination } from '../domain/notifications/delivery.ts';
 import type { ChannelDescription } from '../http/ports.ts';
 import { createAppriseChannel } from '../notify/channels/apprise.ts';
@@ -38,13 +37,13 @@ export class Channels {
   }
 
   /** Loads the modules for mail and queues on demand, because importing them would slow every start. */
-  static async open(deps: ChannelDeps & { config: Config; tenant: string | null }): Promise<Channels> {
+  static async open(deps: ChannelDeps & { config: Config }): Promise<Channels> {
     const redis = redisOf(deps.config);
     let queue: { channel: Channel; address: string } | undefined;
     if (redis) {
       const { createQueueChannel, EVENTS_QUEUE } = await import('../notify/channels/queue.ts');
-      const name = queueOf(EVENTS_QUEUE, deps.tenant);
-      queue = { channel: createQueueChannel({ redis, queue: name }), address: `${redis.prefix}:${name}` };
+      const channel = createQueueChannel({ redis, queue: EVENTS_QUEUE });
+      queue = { channel, address: `${redis.prefix}:${EVENTS_QUEUE}` };
     }
     const channels = new Channels({ ...deps, queue });
     (await channels.prepare(deps.config.channels))();

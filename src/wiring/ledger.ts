@@ -4,7 +4,6 @@ import type { Clock } from '../domain/clock.ts';
 import type { ReportUnreadable } from '../domain/stored.ts';
 import { escapeText } from '../domain/text.ts';
 import type { Counters } from '../http/metrics/counters.ts';
-import type { SyncSlots } from '../ledger/file/sync/sync-slots.ts';
 import { Ledger } from '../ledger/ledger.ts';
 import { Maintenance } from '../ledger/maintenance/maintenance.ts';
 import type { Log } from '../logging/logger.ts';
@@ -20,17 +19,14 @@ type LedgerDeps = {
   counters: Counters;
   /** Called if the disk failed to store committed data. The process must then end at once. Default: the error is uncaught. */
   onSyncFailed?: ((error: unknown) => void) | undefined;
-  /** Shared by the ledgers of the process. */
-  syncSlots: SyncSlots;
 };
 
 /** Opens the ledger. Unreadable rows are logged and counted once each, by the ledger and by `onUnreadable`. */
-export function openLedger({ config, clock, log, counters, syncSlots, onSyncFailed = throwUncaught }: LedgerDeps) {
+export function openLedger({ config, clock, log, counters, onSyncFailed = throwUncaught }: LedgerDeps) {
   const ledger = new Ledger({
     file: config.database,
     now: clock.now(),
     deferredSync: {
-      slots: syncSlots,
       onFailed(error) {
         log.error({ err: error }, 'ledger.sync_failed');
         onSyncFailed(error);
@@ -71,7 +67,7 @@ function throwUncaught(error: unknown): void {
 
 /** Starts the maintenance of the ledger with the configured retention. */
 export function startMaintenance(
-  deps: Omit<LedgerDeps, 'counters' | 'onSyncFailed' | 'syncSlots'> & { ledger: Ledger },
+  deps: Omit<LedgerDeps, 'counters' | 'onSyncFailed'> & { ledger: Ledger },
 ): Maintenance {
   const { config, ledger, clock, log } = deps;
   const { submissions_days, submissions_max, events_days } = config.retention;

@@ -26,8 +26,6 @@ type Routing = Pick<Config, 'routes' | 'channels'>;
 /** Starts the dispatcher with all channels, and the evaluation of alert rules. */
 export async function startNotifications(deps: {
   config: Config;
-  /** null: data without a tenant. */
-  tenant: string | null;
   ledger: Ledger;
   /** Names of the configured upstreams. */
   upstreams: readonly string[];
@@ -50,7 +48,7 @@ export async function startNotifications(deps: {
   const refusalOf = (url: string) => checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
   const http = createHttpPost({ guard, version, now });
   let publicUrl = config.server.public_url;
-  const channels = await Channels.open({ config, tenant: deps.tenant, version, now, publicUrl: () => publicUrl });
+  const channels = await Channels.open({ config, version, now, publicUrl: () => publicUrl });
   const applyRoutes = (settings: Routing) => {
     ledger.routes.setChannels(routesOf(settings, channels.names));
     for (const kind of channels.kinds)

@@ -1,5 +1,4 @@
 import { Queue } from 'bullmq';
-import { queueOf } from '../domain/access/tenant.ts';
 import type { Clock } from '../domain/clock.ts';
 import { BullmqEngine, REJECTIONS } from '../engines/bullmq/engine.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../engines/bullmq/intake.ts';
@@ -20,16 +19,13 @@ import { leaseMsOf, timeoutMsOf, type UsableUpstream } from './upstreams.ts';
 export function startScaling(deps: {
   redis: ConfiguredRedis;
   upstreams: readonly [string, UsableUpstream][];
-  /** All ledgers of the process. */
-  ledgers: readonly Ledger[];
-  /** Names of the tenants. */
-  tenants: readonly string[];
+  ledger: Ledger;
   local: PollEngine;
   clock: Clock;
   log: Log;
   counters: Counters;
 }) {
-  const { redis, upstreams, ledgers, tenants, local, clock, log, counters } = deps;
+  const { redis, upstreams, ledger, local, clock, log, counters } = deps;
   const signer = createMessageSigner(redis);
   const link = new RedisLink({ redis, signer, clock, onEvent: logRedis(log) });
   const usable = new Map(upstreams);
@@ -54,12 +50,10 @@ export function startScaling(deps: {
     },
   });
   const now = clock.now();
-  const leasesLastMs = upstreams.flatMap(([name, upstream]) =>
-    ledgers.map((ledger) => {
-      const { pollingUntil } = ledger.upstream(name);
-      return pollingUntil === null ? 0 : Math.min(pollingUntil, now) + leaseMsOf(upstream) - now;
-    }),
-  );
+  const leasesLastMs = upstreams.map(([name, upstream]) => {
+    const { pollingUntil } = ledger.upstream(name);
+    return pollingUntil === null ? 0 : Math.min(pollingUntil, now) + leaseMsOf(upstream) - now;
+  });
   const longestMs = Math.max(0, ...leasesLastMs);
   if (longestMs > 0) log.info({ max_delay_ms: longestMs }, 'polls.startup_delayed');
   const closing = new AbortController();
@@ -72,10 +66,7 @@ export function startScaling(deps: {
     });
     return queue.on('error', () => undefined);
   };
-  const others = [null, ...tenants].flatMap((tenant) => [
-    open(queueOf(SUBMISSIONS_QUEUE, tenant)),
-    open(queueOf(EVENTS_QUEUE, tenant)),
-  ]);
+  const others = [open(SUBMISSIONS_QUEUE), open(EVENTS_QUEUE)];
   return {
     engine,
     /**
@@ -93,11 +84,8 @@ export function startScaling(deps: {
     health: (): RedisHealth => link.health,
     /** For the queue dashboard. */
     queues: { polls: engine.queue, others },
-    startIntake: (
-      intake: { track: Tracker['trackInParts']; whenDurable: Ledger['whenDurable'] },
-      tenant: string | null,
-      tenantLog: Log,
-    ) => new Intake({ redis, ...intake, queue: queueOf(SUBMISSIONS_QUEUE, tenant), ...logIntake(tenantLog) }),
+    startIntake: (intake: { track: Tracker['trackInParts']; whenDurable: Ledger['whenDurable'] }) =>
+      new Intake({ redis, ...intake, ...logIntake(log) }),
     async close() {
       closing.abort();
       await engine.close();

@@ -21,8 +21,7 @@ import type { startScaling } from './scaling.ts';
 import type { createTraces } from './tracing.ts';
 import { budgetOf, leaseMsOf, type UsableUpstream } from './upstreams.ts';
 
-/** What all ledgers of a process share. */
-export type SharedParts = {
+type ServicesDeps = {
   upstreams: [string, UsableUpstream][];
   engine: PollEngine;
   scaling: ReturnType<typeof startScaling> | undefined;
@@ -31,29 +30,18 @@ export type SharedParts = {
   random: () => number;
   /** When to poll. */
   policy: (settings: { lagPrice: number }) => PolicyFactory;
-};
-
-type OwnParts = {
-  /** null: data without a tenant. */
-  tenant: string | null;
   config: Config;
   ledger: Ledger;
   onUnreadable: ReportUnreadable;
   log: Log;
   metrics: Metrics;
   listeners: readonly WatcherListener[];
-  /** The upstreams of the watcher that shares them. */
-  sharesWith?: Watcher;
-  /** See Watcher. */
-  weight?: () => number;
 };
 
-export type RunningServices = Awaited<ReturnType<typeof startServices>>;
-
-/** Starts all services of one ledger. Polling begins with `watcher.start`. */
-export async function startServices(shared: SharedParts, own: OwnParts) {
-  const { upstreams, engine, scaling, traces, clock, random } = shared;
-  const { tenant, config, ledger, onUnreadable, log, metrics } = own;
+/** Starts all services. Polling begins with `watcher.start`. */
+export async function startServices(deps: ServicesDeps) {
+  const { upstreams, engine, scaling, traces, clock, random } = deps;
+  const { config, ledger, onUnreadable, log, metrics } = deps;
   const { counters } = metrics;
   const opened: ((leftMs: () => number) => unknown)[] = [];
   const close = async (leftMs: () => number) => {
@@ -63,7 +51,6 @@ export async function startServices(shared: SharedParts, own: OwnParts) {
     const tracing = traces?.connect(ledger);
     const notifications = await startNotifications({
       config,
-      tenant,
       ledger,
       upstreams: upstreams.map(([name]) => name),
       clock,
@@ -78,7 +65,6 @@ export async function startServices(shared: SharedParts, own: OwnParts) {
     const maintenance = startMaintenance({ config, ledger, clock, log });
     opened.push(() => maintenance.stop());
 
-    ledger.quota.onExceeded = counters.quotaExceeded;
     const stats = startLiveStats({ ledger, clock, counters });
     const lookup: CachedLookup = new CachedLookup({
       get: (id) => ledger.submissions.get(id),
@@ -87,16 +73,14 @@ export async function startServices(shared: SharedParts, own: OwnParts) {
       maxAgeMs: config.facade.max_age_s * 1_000,
     });
     const addToLookup = { recorded: ({ observation }: RecordedObservation) => lookup.add(observation) };
-    const listeners = [logMonitor(log), addToLookup, stats.listener, ...own.listeners];
+    const listeners = [logMonitor(log), addToLookup, stats.listener, ...deps.listeners];
     if (tracing) listeners.push(tracing.listener);
     const watcher = new Watcher({
-      settings: watcherSettings(config, upstreams, shared.policy),
+      settings: watcherSettings(config, upstreams, deps.policy),
       ledger,
       engine,
       clock,
       random,
-      upstreams: own.sharesWith?.upstreams,
-      ...(own.weight && { weight: own.weight }),
       listeners,
     });
     opened.push((leftMs) => watcher.stop(leftMs()));
@@ -108,16 +92,14 @@ export async function startServices(shared: SharedParts, own: OwnParts) {
       watcher,
       clock,
       refusalOf,
-      quota: ledger.quota,
       isTraced: traces !== undefined,
     });
     const track = tracing ? tracing.intake(tracker.trackInParts) : tracker.trackInParts;
-    const intake = scaling?.startIntake({ track, whenDurable: () => ledger.whenDurable() }, tenant, log);
+    const intake = scaling?.startIntake({ track, whenDurable: () => ledger.whenDurable() });
     opened.push((leftMs) => intake?.close(leftMs()));
     const feed = new EventFeed({ events: ledger.events, clock, log, onUnreadable });
     const { hour } = stats;
     const services: Services = {
-      tenant,
       ledger,
       watcher,
       tracker,
@@ -129,14 +111,14 @@ export async function startServices(shared: SharedParts, own: OwnParts) {
       channels,
       onUnreadable,
     };
-    return { services, notifications, metrics, close };
+    return { services, notifications, close };
   } catch (error) {
     await close(() => 0);
     throw error;
   }
 }
 
-function watcherSettings(config: Config, upstreams: [string, UsableUpstream][], policy: SharedParts['policy']) {
+function watcherSettings(config: Config, upstreams: [string, UsableUpstream][], policy: ServicesDeps['policy']) {
   const { pacing, breaker, submissions } = config;
   const lagPrices = new Map(upstreams.map(([name, { lag_price }]) => [name, lag_price ?? pacing.lag_price]));
   const schedulerSettingsOf = (upstream: UsableUpstream): SchedulerSettings => ({

@@ -28,7 +28,6 @@ const COMMANDS = [
   'users',
   'audit',
   'erase',
-  'tenants',
   'token',
   'reload',
   'config',

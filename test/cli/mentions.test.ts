@@ -43,6 +43,7 @@ const FOREIGN = [
   'package-lock-only',
   'platform',
   'profile',
+  'project-name',
   'replicas',
   'report',
   'report-on',

@@ -106,7 +106,6 @@ it('a server reloads keys, budgets, channels, routes, the public address, the he
     ...['admin', 'operator', 'service', 'user'].map((role) => `oidc.roles.${role}`),
     'oidc.scopes',
     'oidc.sign_out',
-    'oidc.tenant_claim',
     ...['routes', 'server.public_url', 'sessions.idle_s', 'sessions.max_s'],
     ...['upstreams.default.api_key', 'upstreams.default.bearer'],
     ...['concurrency', 'per_s', 'requests'].map((name) => `upstreams.default.budget.${name}`),

@@ -222,7 +222,7 @@ describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: TEST_MS }, () 
 describe.skipIf(SKIPPED)('a sign-in at a provider of OpenID Connect', { timeout: TEST_MS }, () => {
   async function openProvider(oidc: { sign_out?: boolean } = {}, address = '/#/submissions?status=failed') {
     const database = join(tempFolder(), 'ledger.db');
-    const opened = await openWithProvider({ database, adminToken: ADMIN_TOKEN, oidc, tenants: { acme: {} } });
+    const opened = await openWithProvider({ database, adminToken: ADMIN_TOKEN, oidc });
     const { url, provider } = opened;
     const page = await browser.open(`${url}${address}`, { origins: [provider.url] });
     const signInThere = () => page.getByRole('link', { name: 'Sign in with Example' }).click();
@@ -243,22 +243,6 @@ describe.skipIf(SKIPPED)('a sign-in at a provider of OpenID Connect', { timeout:
     provider.person = { sub: 'ada', email: 'ada@example.com', groups: ['admins'] };
     await signInThere();
     await page.getByText('(admin)').waitFor();
-  });
-
-  it('leads back to the selected tenant, in which an admin then acts', async () => {
-    const { url, page, provider, signInThere } = await openProvider({}, '/?tenant=acme#/submissions');
-    provider.person = { sub: 'ada', email: 'ada@example.com', groups: ['admins'] };
-    await signInThere();
-    await page.getByText('(admin)').waitFor();
-    expect(page.url()).toBe(`${url}/?tenant=acme#/submissions`);
-    await expect.poll(() => page.getByRole('combobox', { name: 'Tenant' }).inputValue()).toBe('acme');
-  });
-
-  it('leads back although the address names what cannot be a tenant', async () => {
-    const { url, page, signInThere } = await openProvider({}, '/?tenant=A%26b#/submissions');
-    await signInThere();
-    await page.getByText('ada@example.com').waitFor();
-    expect(page.url()).toBe(`${url}/#/submissions`);
   });
 
   it('ends at the provider, too, which leads back', async () => {

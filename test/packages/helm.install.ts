@@ -427,34 +427,6 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
     expect(stderr).toContain(`settings.${path}_file`);
   });
 
-  it('restores, checks and replicates the ledger of each tenant', async () => {
-    const tenants = { settings: { tenants: { acme: {}, a_b: { max_open: 5 } } } };
-    const objects = await render(BASE, FROM_VALUES, OPTIONS.litestream?.credentials ?? {}, tenants);
-    const of = (kind: string) => objects.find((object) => object.kind === kind) ?? expect.fail(kind);
-    const { dbs } = parse(of('ConfigMap').data['litestream.yml']);
-    const at = (path: string) => ({ url: `s3://ledger/production/${path}?endpoint=minio:9000` });
-    expect(dbs.slice(2)).toEqual(
-      ['a_b', 'acme'].flatMap((name) => [
-        { path: `/data/dawatch.tenants/${name}.db`, replica: at(`tenants/${name}`) },
-        { path: `/data/dawatch.tenants/${name}.db.primary`, replica: at(`tenants/${name}/primary`) },
-      ]),
-    );
-    const { initContainers } = of('StatefulSet').spec.template.spec;
-    const args = (name: string): string[] =>
-      initContainers.find((container: { name: string }) => container.name === name)?.args ?? expect.fail(name);
-    expect(initContainers.map(({ name }: { name: string }) => name)).toEqual([
-      ...['restore', 'restore-primary', 'check-primary'],
-      ...[0, 1].flatMap((index) =>
-        ['restore', 'restore-primary', 'check-primary'].map((name) => `${name}-tenant-${index}`),
-      ),
-      'litestream',
-    ]);
-    expect(args('restore-tenant-1').at(-1)).toBe('/data/dawatch.tenants/acme.db');
-    expect(args('restore-primary-tenant-1').slice(-2)).toEqual(['/tmp/tenant-acme.db', `${dbs[5].path}`]);
-    expect(args('check-primary-tenant-1').slice(-3)).toEqual(['--tenant', 'acme', '/tmp/tenant-acme.db']);
-    expect(await helm.problemsOf(of('StatefulSet'))).toEqual([]);
-  });
-
   it('gives Prometheus a token if the values name one', async () => {
     const authorization = { credentials: { name: 'dawatch-metrics', key: 'token' } };
     const objects = await render(BASE, FROM_VALUES, { serviceMonitor: { enabled: true, authorization } });

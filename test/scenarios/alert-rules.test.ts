@@ -134,10 +134,6 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
     fires: [is('dawatch_ledger_wal_size_bytes', 600 * 1_048_576)],
     isQuiet: [is('dawatch_ledger_wal_size_bytes', 500 * 1_048_576)],
   },
-  DawatchTenantQuotaExceeded: {
-    fires: [grew('dawatch_quota_refusals_total{instance="a",tenant="acme"}', 1)],
-    isQuiet: [is('dawatch_quota_refusals_total{instance="a",tenant="acme"}', 5), {}],
-  },
   DawatchHttpErrors: {
     fires: [{ [`${HTTP}route="/v1/submissions",status="503"}`]: '0+10x180' }],
     isQuiet: [

@@ -14,7 +14,7 @@ import { Consumer } from './world/consumer.ts';
 import { Faults } from './world/faults.ts';
 import { Producer } from './world/producer.ts';
 import { Receiver } from './world/receivers.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS, SimulatedServer, SLACK_URL, TENANT, TOKEN } from './world/server.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, SimulatedServer, SLACK_URL, TOKEN } from './world/server.ts';
 import { createUpstream, UPSTREAM_URL } from './world/upstream.ts';
 import { WorkerMachine } from './world/workers.ts';
 
@@ -40,7 +40,7 @@ const SETUP_MS = 1_000;
 const STEP_MS = 3 * MINUTE_MS;
 /** After the faults, in which everything has to end: a deadline, an outage that extends it, and the retry schedule. */
 const HEALED_MS = 3 * DAY_MS;
-const HOOK_URLS = ['https://hook.test', 'https://hook.acme.test'] as const;
+const HOOK_URL = 'https://hook.test';
 
 /** Runs the server for some virtual days with random faults, and returns the first defects. The same settings give the same result. */
 export async function simulate({
@@ -81,10 +81,10 @@ export async function simulate({
     disturbedAt: () => faults.disturbedAt(['disk', 'clock', 'redis', 'workers']),
     hasWorkers,
   });
-  const checks: Checks[] = [];
+  let checks: Checks | undefined;
   const check = () => {
     // What a loss of power may undo has not happened yet.
-    if (disk.isSynced) for (const one of checks) one.run(callers.inOrder);
+    if (disk.isSynced) checks?.run(callers.inOrder);
   };
   const server: SimulatedServer = new SimulatedServer({
     machine,
@@ -100,10 +100,9 @@ export async function simulate({
     onDefect,
     disturbedAt: () => faults.disturbedAt(['disk', 'receivers']),
   };
-  const hooks = HOOK_URLS.map(() => new Receiver(receiving));
-  const [callback, slack] = [new Receiver(receiving), new Receiver(receiving)];
-  const receivers = [...hooks, callback, slack];
-  for (const [index, origin] of [...HOOK_URLS, CALLBACK_URL, SLACK_URL].entries())
+  const [hook, callback, slack] = [new Receiver(receiving), new Receiver(receiving), new Receiver(receiving)];
+  const receivers = [hook, callback, slack];
+  for (const [index, origin] of [HOOK_URL, CALLBACK_URL, SLACK_URL].entries())
     network.hosts.set(origin, (sent) => (receivers[index] as Receiver).receive(sent));
   network.hosts.set(UPSTREAM_URL, (sent) => upstream.receive(sent));
 
@@ -120,21 +119,9 @@ export async function simulate({
   );
   server.start();
   await machine.advance(machine.now);
-  const tenants = [null, TENANT];
-  const destinations: string[] = [];
-  for (const [index, tenant] of tenants.entries()) {
-    const body = { url: `${HOOK_URLS[index]}/events`, types: ['*'] };
-    const created = network.call(
-      'POST',
-      '/v1/webhooks',
-      TOKEN,
-      body,
-      tenant === null ? {} : { 'dawatch-tenant': tenant },
-    );
-    await machine.advance(machine.now + SETUP_MS);
-    const { id } = JSON.parse((await created)?.body ?? '{}');
-    destinations.push(`webhook:${id}`);
-  }
+  const created = network.call('POST', '/v1/webhooks', TOKEN, { url: `${HOOK_URL}/events`, types: ['*'] });
+  await machine.advance(machine.now + SETUP_MS);
+  const { id: webhookId } = JSON.parse((await created)?.body ?? '{}');
   const callers: Callers = new Callers({
     machine,
     network,
@@ -145,18 +132,16 @@ export async function simulate({
     mayRefuse: () => faults.disturbedAt(['disk']) > machine.now - MINUTE_MS,
     note,
   });
-  const producers = (hasWorkers ? tenants : []).map(
-    (tenant) =>
-      new Producer({
+  const producer = hasWorkers
+    ? new Producer({
         machine,
         upstream,
-        random: createRandom(seed, `producer ${tenant}`),
-        tenant,
-        onAcknowledged: (ids) => callers.acknowledge(tenant, ids),
+        random: createRandom(seed, 'producer'),
+        onAcknowledged: (ids) => callers.acknowledge(ids),
         onDefect,
         disturbedAt: () => faults.disturbedAt(['kills', 'stops', 'reloads', 'disk', 'clock', 'redis']),
-      }),
-  );
+      })
+    : undefined;
   const faults: Faults = new Faults({
     machine,
     disk,
@@ -165,44 +150,44 @@ export async function simulate({
     receivers,
     callers,
     workers,
-    producers,
+    producer,
     note,
     seed,
     without,
   });
-  for (const tenant of tenants) checks.push(new Checks(tenant, { machine, disk, upstream, faults, onDefect, note }));
-  for (const [index, check] of checks.entries()) check.destination = destinations[index] as string;
-  const consumers = tenants.map((tenant) => new Consumer(tenant));
+  checks = new Checks({ machine, disk, upstream, faults, onDefect, note });
+  checks.destination = `webhook:${webhookId}`;
+  const consumer = new Consumer();
   redisModel.onLoss = (before) => {
-    for (const consumer of consumers) consumer.lose(before);
-    for (const producer of producers) producer.lose();
+    consumer.lose(before);
+    producer?.lose();
   };
   const run = async (untilMs: number, isOver = () => false) => {
     while (machine.now < untilMs && defects.length === 0 && !isOver()) {
       const hour = Math.floor((machine.now - START_MS) / HOUR_MS);
       await machine.advance(Math.min(untilMs, machine.now + STEP_MS));
       if ((machine.now - START_MS) / HOUR_MS >= hour + 1) onHour(hour + 1);
-      for (const consumer of consumers) consumer.take();
+      consumer.take();
       check();
     }
   };
   await run(START_MS + days * DAY_MS);
-  for (const client of [callers, ...producers]) client.isActive = false;
+  callers.isActive = false;
+  if (producer) producer.isActive = false;
   faults.heal();
-  await run(machine.now + HEALED_MS, () => [...checks, ...producers].every((part) => part.hasEnded()));
-  if (defects.length === 0)
-    for (const [index, check] of checks.entries()) {
-      check.checkEnd(callers.acknowledged.values());
-      check.checkReceived('the webhook', (hooks[index] as Receiver).accepted);
-      check.checkCallbacks(callback.accepted);
-      if (hasWorkers) check.checkReceived('the queue', (consumers[index] as Consumer).received);
-    }
+  await run(machine.now + HEALED_MS, () => checks?.hasEnded() === true && producer?.hasEnded() !== false);
+  if (defects.length === 0) {
+    checks.checkEnd(callers.acknowledged.values());
+    checks.checkReceived('the webhook', hook.accepted);
+    checks.checkCallbacks(callback.accepted);
+    if (hasWorkers) checks.checkReceived('the queue', consumer.received);
+  }
+  const { expected } = checks;
   for (const id of callback.accepted.keys())
-    if (!checks.some(({ expected }) => expected.has(id)))
-      onDefect(`a callback received the event ${id}, which is not in the ledger`);
-  const delivered = checks.reduce((sum, one) => sum + one.deliveredTo('channel:slack'), 0);
+    if (!expected.has(id)) onDefect(`a callback received the event ${id}, which is not in the ledger`);
+  const delivered = checks.deliveredTo('channel:slack');
   if (slack.announced < delivered) onDefect(`Slack received ${slack.announced} of ${delivered} delivered events`);
-  if (defects.length === 0 && producers.some((producer) => !producer.hasEnded())) onDefect('a job was never completed');
+  if (defects.length === 0 && producer?.hasEnded() === false) onDefect('a job was never completed');
   machine.kill();
   const digest = digestOf(disk.folder);
   rmSync(parent, { recursive: true });
@@ -213,7 +198,7 @@ export async function simulate({
     counts: {
       submissions: callers.acknowledged.size,
       polls: upstream.polls,
-      events: checks.reduce((sum, { expected }) => sum + expected.size, 0),
+      events: expected.size,
       kills: server.kills,
     },
     occurrences,

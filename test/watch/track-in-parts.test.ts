@@ -27,7 +27,7 @@ function end(steps: TrackingSteps): { committed: number[]; result: TrackResult }
   }
 }
 
-const stored = (ledger: Ledger) => ledger.quota.open;
+const stored = (ledger: Ledger) => ledger.stats.counts(0).submissions.tracking;
 
 it('commits a small request at once', () => {
   const ledger = openLedger();
@@ -56,14 +56,6 @@ it.each<[string, (ledger: Ledger) => void, Partial<TrackRequest>, object]>([
     { kind: 'conflict', index: 2_400 },
   ],
   ['with a deadline that has passed', () => undefined, { deadlineAt: NOW }, { kind: 'late', index: 2_400 }],
-  [
-    'above the quota',
-    (ledger) => {
-      ledger.quota.max = 2_400;
-    },
-    {},
-    { kind: 'over_quota', open: 0, max: 2_400, begins: 2_401 },
-  ],
 ])('refuses a large request as a whole because of one submission %s', (_, prepare, last, refusal) => {
   const ledger = openLedger();
   ledger.upstream('other');
@@ -85,17 +77,13 @@ it('checks a large request without reading the submissions that are known', () =
   expect(row).not.toHaveBeenCalled();
 });
 
-it('reports how much is stored if another request takes an id or the quota in between', () => {
+it('reports how much is stored if another request takes an id in between', () => {
   const ledger = openLedger();
   ledger.upstream('other');
   const conflict = stepsAt(ledger, [...trackRequests(1_200), trackRequest('last')]);
   for (const committed of [0, 1_000]) expect(conflict.next().value).toBe(committed);
   ledger.track([trackRequest('last', { upstream: 'other' })], NOW);
   expect(conflict.next().value).toMatchObject({ kind: 'conflict', index: 1_200, stored: 1_000 });
-  const excess = stepsAt(ledger, trackRequests(1_500, 'other'));
-  for (const committed of [0, 1_000]) expect(excess.next().value).toBe(committed);
-  ledger.quota.max = 2_001;
-  expect(excess.next().value).toEqual({ kind: 'over_quota', open: 2_001, max: 2_001, begins: 500, stored: 1_000 });
 });
 
 it('reports how much is stored if the ledger cannot be written any more, and continues when it is repeated', () => {

@@ -4,21 +4,18 @@ import { table } from './table.ts';
 
 type Row = ReturnType<typeof toCredentialBody>;
 
-/** Returns a table of tokens. The tenants are shown if there are any. */
+/** Returns a table of tokens. */
 export function tokenTable(rows: readonly Row[]): string {
-  const hasTenants = rows.some(({ tenant }) => tenant !== null);
   const cells = rows.map((row) => [
     String(row.id),
     row.role ?? row.scopes.join(' '),
-    ...(hasTenants ? [row.tenant ?? '-'] : []),
     escapeText(row.person ?? row.name),
     row.created_at,
     lastUseOf(row),
     row.expires_at ?? 'never',
     row.revoked_at ?? '-',
   ]);
-  const tenant = hasTenants ? ['tenant'] : [];
-  return table([['id', 'role', ...tenant, 'name', 'created', 'last used', 'expires', 'revoked'], ...cells]);
+  return table([['id', 'role', 'name', 'created', 'last used', 'expires', 'revoked'], ...cells]);
 }
 
 /** Returns the time of the last use, and that of replaced tokens that are still accepted. */

@@ -19,8 +19,6 @@ export type Credential = {
   name: string;
   /** E-mail address or subject of the person who signs in with this credential by OpenID Connect; null for the token of a client. */
   person: string | null;
-  /** null: it belongs to no tenant. */
-  tenant: string | null;
   /** null: it has scopes of its own. */
   role: Role | null;
   /** All scopes of the credential. */

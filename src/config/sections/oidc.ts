@@ -48,14 +48,6 @@ export const oidcSection = section({
     .describe(
       'Claim of the ID token that determines the role: a text or a list of texts. Dots lead to nested claims: `realm_access.roles`',
     ),
-  tenant_claim: z
-    .string()
-    .min(1)
-    .max(200)
-    .optional()
-    .describe(
-      'Claim of the ID token with the tenant of a person: the name of a tenant in the settings, or "default" for no tenant. With another value or none, the sign-in is refused. Not set: people belong to no tenant',
-    ),
   sign_out: z
     .boolean()
     .default(false)

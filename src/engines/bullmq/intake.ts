@@ -21,14 +21,12 @@ type IntakeResult =
 
 type IntakeDeps = {
   redis: RedisSettings;
-  /** Name of the queue. */
-  queue: string;
   /** Commits before it resolves. Rejects if the ledger cannot be written now. */
   track: (body: TrackBody) => Promise<IntakeResult>;
   /** Resolves when everything committed is on the disk. */
   whenDurable: () => Promise<void> | undefined;
   onRefused: (refused: { jobId: string | undefined; reason: string }) => void;
-  /** A job is retried because the ledger could not be written, or because the quota of open submissions is exhausted. */
+  /** A job is retried because the ledger could not be written, */
   onPostponed: (postponed: { jobId: string | undefined; delayMs: number; error: unknown }) => void;
 };
 
@@ -58,12 +56,11 @@ export class Intake {
   readonly #connection;
   readonly #worker: Worker<unknown, Accepted>;
   /** The end of the tracking in progress. */
-  #tracked: Promise<unknown> = Promise.resolve();
 
   constructor(deps: IntakeDeps) {
     this.#deps = deps;
     this.#connection = openLoopConnection(deps.redis);
-    this.#worker = new Worker<unknown, Accepted>(deps.queue, (job, token) => this.#process(job, token), {
+    this.#worker = new Worker<unknown, Accepted>(SUBMISSIONS_QUEUE, (job, token) => this.#process(job, token), {
       connection: this.#connection.redis,
       prefix: deps.redis.prefix,
       concurrency: CONCURRENCY,
@@ -88,7 +85,7 @@ export class Intake {
     if (!body.success) throw this.#refusal(job, explain(body.error));
     let result: IntakeResult;
     try {
-      result = await this.#track(body.data);
+      result = await this.#deps.track(body.data);
       await this.#deps.whenDurable();
     } catch (error) {
       throw await this.#postponed(job, token, error);
@@ -96,11 +93,6 @@ export class Intake {
     switch (result.kind) {
       case 'tracked':
         return countEffects(result.submissions);
-      case 'over_quota': {
-        const { open, max, begins } = result;
-        if (begins > max) throw this.#refusal(job, `it tracks ${begins} submissions, of at most ${max} open ones`);
-        throw await this.#postponed(job, token, new Error(`${open} of at most ${max} submissions are open`));
-      }
       case 'invalid':
         throw this.#refusal(job, `${result.field}: ${result.reason}`);
       case 'conflict': {
@@ -113,13 +105,6 @@ export class Intake {
       default:
         return result satisfies never;
     }
-  }
-
-  /** Tracks one job after the other, in parts: two large jobs at once could each take half of a quota that has room for one. */
-  #track(body: TrackBody): Promise<IntakeResult> {
-    const result = this.#tracked.then(() => this.#deps.track(body));
-    this.#tracked = result.catch(() => undefined);
-    return result;
   }
 
   /** Delays the job. A delay does not count as one of the attempts that the producer configured. */

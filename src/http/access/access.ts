@@ -101,7 +101,7 @@ export function requireScope(authenticator: Authenticator, challenge?: string) {
     } else if (identity.kind !== 'known') {
       sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer', challenge);
     } else if (!mayCall(request, identity.caller)) {
-      sendProblem(reply, { status: 403, detail: refusalOf(request, identity.caller) });
+      sendProblem(reply, { status: 403, detail: missingScope(scopesOf(request), identity.caller) });
     } else {
       request.caller = identity.caller;
       done();
@@ -121,11 +121,9 @@ type CurrentCallers = { currentCaller(identity: Identity): Caller | undefined };
  * signed in anew with another role.
  */
 export function mayContinue(request: FastifyRequest, authenticator: CurrentCallers): boolean {
-  const { identity, tenant } = request;
+  const { identity } = request;
   const caller = identity && authenticator.currentCaller(identity);
-  if (!caller || !mayCall(request, caller)) return false;
-  const isSelected = tenant !== undefined && caller.tenant === null;
-  return !isSelected || caller.scopes.has('admin');
+  return caller !== undefined && mayCall(request, caller);
 }
 
 /** Returns a hook that refuses a request if its credential became invalid while its body was received. */
@@ -162,25 +160,15 @@ function isAllowed(mayContinue: () => boolean): boolean {
   }
 }
 
-/** Whether a caller has a scope of the requested route. Routes about the whole process refuse the callers of a tenant. */
-export function mayCall(request: FastifyRequest, { scopes, tenant }: Caller): boolean {
-  return isOpenTo(request, tenant) && scopesOf(request).some((scope) => scopes.has(scope));
-}
-
-function isOpenTo(request: FastifyRequest, tenant: string | null): boolean {
-  return tenant === null || request.routeOptions.config?.isOfTenant === true;
+/** Whether a caller has a scope of the requested route. */
+export function mayCall(request: FastifyRequest, { scopes }: Caller): boolean {
+  return scopesOf(request).some((scope) => scopes.has(scope));
 }
 
 const ADMIN = ['admin'] as const;
 
 function scopesOf(request: FastifyRequest): readonly Scope[] {
   return request.routeOptions.config?.scopes ?? ADMIN;
-}
-
-function refusalOf(request: FastifyRequest, caller: Caller): string {
-  return isOpenTo(request, caller.tenant)
-    ? missingScope(scopesOf(request), caller)
-    : `this needs a credential without a tenant; yours belongs to the tenant ${caller.tenant}`;
 }
 
 /** Returns why a request without a scope was refused. */
@@ -196,9 +184,7 @@ function missingScope(needed: readonly Scope[], { role, scopes }: Caller): strin
 export function isOperator(request: FastifyRequest, authenticator: Authenticator): boolean {
   try {
     const identity = authenticator.identify(request);
-    return (
-      identity.kind === 'known' && identity.caller.tenant === null && identity.caller.scopes.has('operations:read')
-    );
+    return identity.kind === 'known' && identity.caller.scopes.has('operations:read');
   } catch (error) {
     logOf(request).error({ err: error }, 'http.failed');
     return false;

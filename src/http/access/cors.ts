@@ -2,8 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 
 const PREFLIGHT_HEADERS = {
   'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
-  'access-control-allow-headers':
-    'authorization, content-type, dawatch-tenant, if-none-match, last-event-id, x-api-key, x-request-id',
+  'access-control-allow-headers': 'authorization, content-type, if-none-match, last-event-id, x-api-key, x-request-id',
   'access-control-max-age': '600',
 } as const;
 const EXPOSED = 'etag, ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after, x-request-id';

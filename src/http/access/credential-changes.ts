@@ -4,7 +4,7 @@ import type { Actor } from '../../domain/audit/actions.ts';
 import { iso } from '../../domain/timestamps.ts';
 import type { CredentialRecord, CredentialStore } from '../../ledger/access/credentials.ts';
 import { sha256 } from './access.ts';
-import { type CredentialLedger, changeCredential, type IssuedCredential, makeToken } from './credentials.ts';
+import { type CredentialLedger, type IssuedCredential, makeToken } from './credentials.ts';
 
 /**
  * Reasons why a credential was not changed. last_admin: no other credential with the scope admin would be valid. person: it has no
@@ -38,7 +38,7 @@ export function rotateCredential(
     return { kind: 'rotated', record: credentials.get(id) ?? found, secret } as const;
   };
   const entry = { action: 'tokens.rotate', subject: String(id), detail: `overlap_s ${overlapS}` } as const;
-  return changeCredential(ledger, { actor, now }, rotate, ({ kind }) => (kind === 'rotated' ? entry : undefined));
+  return ledger.audit.change(actor, now, rotate, ({ kind }) => (kind === 'rotated' ? entry : undefined));
 }
 
 /** `isLastAllowed`: whether the credential may be the last one with the scope admin. */
@@ -55,7 +55,7 @@ export function revokeCredential(
     return { kind: 'revoked', wasRevoked: !credentials.revoke(id, now), record } as const;
   };
   const entry = { action: 'tokens.revoke', subject: String(id) } as const;
-  return changeCredential(ledger, { actor, now }, revoke, (result) =>
+  return ledger.audit.change(actor, now, revoke, (result) =>
     result.kind === 'revoked' && !result.wasRevoked ? entry : undefined,
   );
 }
@@ -87,7 +87,7 @@ export function updateCredential(
     patch.expiresAt === undefined ? [] : [`expires ${patch.expiresAt === null ? 'never' : iso(patch.expiresAt)}`];
   const detail = [...(patch.name === undefined ? [] : ['name']), ...expiry].join(', ');
   const entry = { action: 'tokens.update', subject: String(id), detail } as const;
-  return changeCredential(ledger, { actor, now }, update, ({ kind }) => (kind === 'updated' ? entry : undefined));
+  return ledger.audit.change(actor, now, update, ({ kind }) => (kind === 'updated' ? entry : undefined));
 }
 
 /** Makes the revoked credential of a person valid again. The person must sign in again. */
@@ -105,7 +105,7 @@ export function readmitPerson(
     return { kind: 'admitted', wasRevoked, record: { ...found, revokedAt: null } } as const;
   };
   const entry = { action: 'tokens.readmit', subject: String(id) } as const;
-  return changeCredential(ledger, { actor, now }, readmit, (result) =>
+  return ledger.audit.change(actor, now, readmit, (result) =>
     result.kind === 'admitted' && result.wasRevoked ? entry : undefined,
   );
 }
@@ -119,7 +119,7 @@ function isLastAdmin(
   record: CredentialRecord,
   { now, endsAt }: { now: number; endsAt: number },
 ): boolean {
-  const isAdmin = fromStoredRights(record)?.scopes.has('admin') && record.tenant === null;
+  const isAdmin = fromStoredRights(record)?.scopes.has('admin');
   const countsPeople = record.person !== null;
   return (
     isAdmin === true &&

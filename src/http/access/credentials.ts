@@ -11,7 +11,7 @@ import {
 import { type Actor, SERVER } from '../../domain/audit/actions.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { iso } from '../../domain/timestamps.ts';
-import type { AuditedAction, AuditTrail } from '../../ledger/access/audit.ts';
+import type { AuditTrail } from '../../ledger/access/audit.ts';
 import type { CredentialRecord, CredentialStore, FoundCredential } from '../../ledger/access/credentials.ts';
 import { LedgerError } from '../../ledger/file/errors.ts';
 import { isLoopback } from '../../platform/addresses.ts';
@@ -49,7 +49,7 @@ export function credentialsOf(
 ): { find: Credentials; hasConfiguredAdmin: boolean } {
   const configured: { hash: Buffer; caller: Caller }[] = [];
   const add = (secret: string, role: Role, name: string) =>
-    configured.push({ hash: sha256(secret), caller: { id: null, ...rightsOfRole(role), tenant: null, name } });
+    configured.push({ hash: sha256(secret), caller: { id: null, ...rightsOfRole(role), name } });
   if (auth.api_key !== undefined) add(auth.api_key, 'service', 'DAWATCH_API_KEY');
   if (auth.admin_token !== undefined) add(auth.admin_token, 'admin', 'DAWATCH_ADMIN_TOKEN');
   return {
@@ -62,7 +62,7 @@ export function credentialsOf(
       const rights = found && fromStoredRights(found);
       if (!rights || (found.issuer !== null && !isSameUrl(found.issuer, issuer))) return undefined;
       recordUse(store, found, now);
-      return { id: found.id, ...rights, tenant: found.tenant, name: found.name };
+      return { id: found.id, ...rights, name: found.name };
     },
     // A token that is also the api_key has the role service.
     hasConfiguredAdmin: auth.admin_token !== undefined && auth.admin_token !== auth.api_key,
@@ -82,30 +82,7 @@ function recordUse(store: CredentialStore, found: FoundCredential, now: number):
   }
 }
 
-export type CredentialLedger = {
-  credentials: CredentialStore;
-  audit: AuditTrail;
-  /** Returns the audit of a tenant; undefined if its ledger is not open. Default: no ledger of a tenant is open. */
-  auditOf?: (tenant: string) => Pick<AuditTrail, 'append'> | undefined;
-};
-
-/**
- * Makes a change of a credential with its entry in the audit, in one transaction. The entry about a credential of a tenant is also in
- * the audit of that tenant. It is stored first: if it cannot be stored, nothing is changed. Throws LedgerError.
- */
-export function changeCredential<T extends { record?: CredentialRecord }>(
-  { audit, auditOf }: CredentialLedger,
-  { actor, now }: { actor: Actor; now: number },
-  change: () => T,
-  entryOf: (result: T) => AuditedAction | undefined,
-): T {
-  return audit.change(actor, now, change, (result) => {
-    const entry = entryOf(result);
-    const tenant = result.record?.tenant ?? null;
-    if (entry && tenant !== null) auditOf?.(tenant)?.append(actor, now, entry);
-    return entry;
-  });
-}
+export type CredentialLedger = { credentials: CredentialStore; audit: AuditTrail };
 
 /** A stored credential and its new secret, which is stored only as a hash. */
 export type IssuedCredential = { record: CredentialRecord; secret: string };
@@ -124,11 +101,12 @@ export function createCredential(
     record: ledger.credentials.add({ hash: sha256(secret), ...stored, name, expiresAt }, now),
     secret,
   });
-  const granted = `${stored.scopes ?? stored.role}${expiry}`;
-  return changeCredential(ledger, { actor, now }, add, ({ record: { id, tenant } }) => {
-    const detail = tenant === null ? granted : `${granted}, tenant ${tenant}`;
-    return { action: 'tokens.create', subject: String(id), detail };
-  });
+  const detail = `${stored.scopes ?? stored.role}${expiry}`;
+  return ledger.audit.change(actor, now, add, ({ record }) => ({
+    action: 'tokens.create',
+    subject: String(record.id),
+    detail,
+  }));
 }
 
 /**

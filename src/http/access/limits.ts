@@ -3,7 +3,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookH
 import type { Config } from '../../config/schema.ts';
 import { networkOf } from '../../platform/addresses.ts';
 import { sendProblem } from '../problems.ts';
-import type { TenantDirectory } from '../tenants/tenant.ts';
 import { sendLocked } from './access.ts';
 import type { CredentialLock } from './credential-lock.ts';
 
@@ -20,12 +19,12 @@ export function isUnlimited(route: string | undefined): boolean {
 }
 
 /**
- * Applies limits per minute: wrong credentials per address (counted by `lock`), requests per credential, and requests per tenant.
+ * Applies limits per minute: wrong credentials per address (counted by `lock`), and requests per credential.
  * Requests with an unknown credential count for their address, because otherwise each guess would have a bucket of its own.
  */
 export async function addLimits(
   app: FastifyInstance,
-  { limits, lock, tenants }: { limits: Config['limits']; lock: CredentialLock; tenants: Pick<TenantDirectory, 'get'> },
+  { limits, lock }: { limits: Config['limits']; lock: CredentialLock },
 ): Promise<void> {
   const { requests_per_minute: requestsPerMinute, failed_authentications_per_minute: maxFailures } = limits;
   // First, so that the following hooks reveal nothing about a credential to a locked address.
@@ -68,30 +67,6 @@ export async function addLimits(
       : undefined;
   };
   if (requestsPerMinute > 0) app.addHook('onRequest', limitRequests);
-
-  const tenantOf = (request: FastifyRequest) => {
-    const identity = lock.identify(request);
-    const name = identity.kind === 'known' ? identity.caller.tenant : null;
-    return name === null ? undefined : tenants.get(name);
-  };
-  const ofTenant = app.createRateLimit({
-    max: (request: FastifyRequest) => tenantOf(request)?.requestsPerMinute() ?? 0,
-    keyGenerator: (request: FastifyRequest) => `tenant:${tenantOf(request)?.name}`,
-  });
-  const limitTenant: onRequestAsyncHookHandler = async (request, reply) => {
-    if (isUnlimited(request.routeOptions.url)) return undefined;
-    const max = tenantOf(request)?.requestsPerMinute() ?? 0;
-    if (max === 0) return undefined;
-    const bucket = await ofTenant(request);
-    if (bucket.isAllowed || !bucket.isExceeded) return undefined;
-    setRateLimitHeaders(reply, bucket);
-    return refuse(reply, bucket.ttlInSeconds, `at most ${max} requests a minute of all credentials of the tenant`);
-  };
-  // An async hook costs each request a turn of the event loop, so requests without a tenant do not run it.
-  app.addHook('onRequest', (request, reply, done) => {
-    if (tenantOf(request) === undefined) done();
-    else limitTenant.call(app, request, reply).then((sent) => sent ?? done(), done);
-  });
 }
 
 type Bucket = { max: number; remaining: number; ttlInSeconds: number };

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { shareOf } from '../ports.ts';
+import { clientOf } from '../ports.ts';
 import { sendProblem } from '../problems.ts';
 import { logOf } from '../request-log.ts';
 import { Shares } from './shares.ts';
@@ -39,7 +39,7 @@ export class Admission {
 
   /** Hook of tracking requests: refuses a request before its body is read, by its declared length. */
   beforeBody(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
-    const client = shareOf(request.caller);
+    const client = clientOf(request.caller);
     // A longer body is refused by its limit.
     const declared = Math.min(request.routeOptions.bodyLimit, Number(request.headers['content-length'] ?? 0));
     if (!this.#mayReceive(client, REQUEST_BYTES + declared) || this.#deps.queue.isFull(client)) {
@@ -63,7 +63,7 @@ export class Admission {
 
   /** Hook of tracking requests: accounts for the body as it is received, whatever length was declared. */
   whileBody(request: FastifyRequest, reply: FastifyReply, _body: unknown, done: () => void): void {
-    const client = shareOf(request.caller);
+    const client = clientOf(request.caller);
     request.raw.on('data', ({ length }: Buffer) => {
       if (reply.sent) return;
       if (this.#mayReceive(client, length)) request.bodyGrew?.(length);
@@ -79,7 +79,7 @@ export class Admission {
         done();
         return;
       }
-      const client = shareOf(request.caller);
+      const client = clientOf(request.caller);
       if (!this.#heldOpen.hasRoom(client, 1, this.#deps.maxHeldOpen)) {
         this.shed('held_open', request, reply);
         return;

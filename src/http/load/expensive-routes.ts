@@ -1,6 +1,6 @@
 import type { FastifyInstance, preHandlerHookHandler } from 'fastify';
 import { FairQueue } from '../../watch/fair-queue.ts';
-import { shareOf } from '../ports.ts';
+import { clientOf } from '../ports.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -26,7 +26,7 @@ export function serializeExpensiveRoutes(app: FastifyInstance): void {
     serve();
   };
   const wait: preHandlerHookHandler = (request, reply, done) => {
-    waiting.add(shareOf(request.caller), () => {
+    waiting.add(clientOf(request.caller), () => {
       if (!reply.raw.destroyed) done();
     });
     if (!isBusy) next();

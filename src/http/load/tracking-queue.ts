@@ -8,7 +8,6 @@ import type { Watcher } from '../../watch/watcher.ts';
 import { type BatchItem, runBatch } from './request-batcher.ts';
 import { Shares } from './shares.ts';
 
-/** The tenant of a request. */
 type Target = {
   watcher: Pick<Watcher, 'trackGroups' | 'track' | 'refusalOf'>;
   ledger: Pick<Ledger, 'whenDurable'>;
@@ -151,7 +150,7 @@ export class TrackingQueue {
     }, 0);
   }
 
-  /** Commits the next small requests of one tenant together. Clients with a large one keep their turns. Returns the cost, in ids. */
+  /** Commits the next small requests together. Clients with a large one keep their turns. Returns the cost, in ids. */
   #commitBatch(target: Target): number {
     const batch: QueuedRequest[] = [];
     let ids = 0;

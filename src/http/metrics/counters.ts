@@ -58,11 +58,6 @@ export function createCounters(registry: Registry) {
     [],
     BUCKETS.commit,
   );
-  const overQuota = counter(
-    'quota_refusals_total',
-    'Requests refused because the tenant has too many open submissions',
-    [],
-  );
   const attempts = counter('delivery_attempts_total', 'Delivery attempts, by result', ['kind', 'result']);
   const attemptSeconds = histogram(
     'delivery_attempt_duration_seconds',
@@ -117,7 +112,6 @@ export function createCounters(registry: Registry) {
       requests.observe({ upstream }, count);
     },
     submissionEnded: (status: Status) => ended.inc({ status }),
-    quotaExceeded: () => overQuota.inc(),
     transactionCommitted: (durationMs: number) => commits.observe(durationMs / 1_000),
     /** `kind`: webhook, callback, queue, or the type of a configured channel. */
     deliveryAttempted(attempt: { kind: string; result: 'delivered' | 'retry' | 'dead' | 'gone'; durationMs: number }) {

@@ -3,7 +3,6 @@ import Gauge from 'prom-client/lib/gauge.js';
 import { STATUSES } from '../../domain/submission.ts';
 import { BreakerState } from '../../domain/upstream-health.ts';
 import type { LedgerCounts } from '../../ledger/stats/ledger-stats.ts';
-import type { OpenQuota } from '../../ledger/submissions/open-quota.ts';
 import type { Readiness } from '../ports.ts';
 
 export type GaugeValues = {
@@ -14,7 +13,6 @@ export type GaugeValues = {
   ledgerBytes: { database: number; wal: number };
   readers: number;
   waitingIds: number;
-  quota: Pick<OpenQuota, 'max' | 'open'>;
 };
 
 /** The help text and the reading of each gauge without labels; a reading of undefined means no sample. */
@@ -22,10 +20,6 @@ const GAUGES: Record<string, readonly [help: string, of: (values: GaugeValues) =
   oldest_open_submission_age_seconds: [
     'Time since the oldest open submission was tracked; 0 without open submissions',
     ({ now, counts }) => counts && ageS(now, counts.oldestOpen[0]?.trackedAt),
-  ],
-  open_submissions_limit: [
-    'Maximum number of open submissions of the tenant; no sample without a limit',
-    ({ quota }) => quota.max ?? undefined,
   ],
   deliveries_waiting: [
     'Deliveries waiting for their first or next attempt',

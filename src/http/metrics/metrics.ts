@@ -14,13 +14,9 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** The values of the gauges of a ledger. */
 export type Scraped = GaugeValues & { pacing: readonly UpstreamPacing[]; objectives: readonly ObjectiveStatus[] };
 
-/**
- * Creates the metrics for data without a tenant, or those of one tenant, whose samples have its name as a label. A process can have
- * several servers.
- */
-export function createMetrics({ version, tenant }: { version: string; tenant?: string }) {
+/** Creates the metrics of one server. A process can have several servers. */
+export function createMetrics({ version }: { version: string }) {
   const registry = new Registry();
-  if (tenant !== undefined) registry.setDefaultLabels({ tenant });
   const counters = createCounters(registry);
   const setGauges = createGauges(registry, version);
   const setPacingGauges = createPacingGauges(registry);
@@ -42,24 +38,16 @@ export function createMetrics({ version, tenant }: { version: string; tenant?: s
   };
   return {
     counters,
-    registry,
     /** Sets the gauges. Synchronous, so that concurrent scrapes do not mix their values. */
     set({ pacing: upstreams, objectives, ...values }: Scraped) {
       setGauges(values);
       setPacingGauges(upstreams);
       setObjectiveGauges(objectives);
     },
-    /** Returns the Prometheus text format. In each family, the samples of tenants follow those without a tenant. */
-    async text(tenants: readonly { registry: Registry }[]) {
+    /** Returns the Prometheus text format. */
+    async text() {
       await collectProcess();
-      const { contentType } = registry;
-      if (tenants.length === 0) return { contentType, text: withoutEmptyLag(await registry.metrics()) };
-      const families = registry.getMetricsAsArray().map(async ({ name }) => {
-        const own = await registry.getSingleMetricAsString(name);
-        const others = tenants.map((tenant) => samplesOf(tenant.registry, name));
-        return [own, ...(await Promise.all(others))].filter((text) => text !== '').join('\n');
-      });
-      return { contentType, text: withoutEmptyLag(`${(await Promise.all(families)).join('\n\n')}\n`) };
+      return { contentType: registry.contentType, text: withoutEmptyLag(await registry.metrics()) };
     },
     /** Returns every metric family. */
     async describe() {
@@ -78,18 +66,4 @@ const LAG_SAMPLES = /^nodejs_eventloop_lag_(?:min|max|mean|stddev|p50|p90|p99)_s
 /** Removes the event loop delays if none was measured, as at the first scrape and directly after another one. */
 function withoutEmptyLag(text: string): string {
   return EMPTY_LAG.test(text) ? text.replace(LAG_SAMPLES, '') : text;
-}
-
-/** Families about the process and about upstreams, which tenants share. */
-const OF_PROCESS =
-  /^dawatch_(?:build_info|http_|authentication_|heartbeats_|redis_|workers|poll_results_|tracking_waiting_ids|upstream_state|pacing_upstream_up|pacing_budget_|pacing_concurrent_)/;
-
-/** Returns the samples of one family, without its help and type. */
-async function samplesOf(registry: Registry, family: string): Promise<string> {
-  if (OF_PROCESS.test(family) || !registry.getSingleMetric(family)) return '';
-  const text = await registry.getSingleMetricAsString(family);
-  return text
-    .split('\n')
-    .filter((line) => line !== '' && !line.startsWith('#'))
-    .join('\n');
 }

@@ -4,12 +4,9 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Objective } from '../../domain/reports/objective.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import type { Watcher } from '../../watch/watcher.ts';
-import { type Authenticator, isOperator } from '../access/access.ts';
 import type { EventFeed } from '../feed/event-feed.ts';
 import type { Readiness, TypedServer } from '../ports.ts';
 import { operations } from '../problems.ts';
-import type { Services } from '../services.ts';
-import type { MeasuredTenants } from '../tenants/tenant.ts';
 import type { Counters } from './counters.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -28,8 +25,7 @@ const metricsSchema = z
 const OPERATIONS = operations('operations', {
   getMetrics: {
     summary: 'Get the metrics for Prometheus',
-    description:
-      'Needs no credential. The samples of tenants are included only for a credential without a tenant that has the scope operations:read.',
+    description: 'Needs no credential.',
     security: [],
     response: {
       200: {
@@ -52,9 +48,6 @@ export function registerMetrics(
     waitingIds: () => number;
     clock: Clock;
     objectives: ReadonlyMap<string, Objective>;
-    /** The tenants, with their metrics. */
-    tenants: MeasuredTenants;
-    authenticator: Authenticator;
   },
 ): void {
   /** Returns undefined if the ledger cannot be read; the other metrics are still served. */
@@ -66,48 +59,34 @@ export function registerMetrics(
       return undefined;
     }
   };
-  const valuesOf = (
-    { ledger, watcher, feed }: Pick<Services, 'ledger' | 'watcher'> & { feed: Pick<EventFeed, 'readers'> },
-    now: number,
-  ) => ({
-    now,
-    counts: readable(() => ledger.stats.counts(1)),
-    objectives: readable(() => ledger.objectives.status(deps.objectives, now)) ?? [],
-    pacing: watcher.pacing(),
-    ledgerBytes: ledger.stats.bytes(),
-    readers: feed.readers,
-    quota: ledger.quota,
-  });
-  const scrape = async (now: number, { withTenants }: { withTenants: boolean }) => {
-    deps.metrics.set({ ...valuesOf(deps, now), health: deps.health(), waitingIds: deps.waitingIds() });
-    const tenants = withTenants ? deps.tenants.all : [];
-    for (const { tenant, metrics } of tenants) {
-      const { services } = tenant;
-      metrics.set({ ...valuesOf(services, now), health: services.watcher.health(), waitingIds: 0 });
-    }
-    const { contentType, text } = await deps.metrics.text(tenants.map(({ metrics }) => metrics));
+  const scrape = async (now: number) => {
+    const { metrics, ledger, watcher, feed, objectives } = deps;
+    metrics.set({
+      now,
+      counts: readable(() => ledger.stats.counts(1)),
+      objectives: readable(() => ledger.objectives.status(objectives, now)) ?? [],
+      pacing: watcher.pacing(),
+      ledgerBytes: ledger.stats.bytes(),
+      readers: feed.readers,
+      health: deps.health(),
+      waitingIds: deps.waitingIds(),
+    });
+    const { contentType, text } = await metrics.text();
     return { contentType, body: Buffer.from(text) };
   };
-  const shared = (options: { withTenants: boolean }) => {
-    let last: { at: number; text: ReturnType<typeof scrape> } | undefined;
-    return () => {
-      const now = deps.clock.now();
-      // Uses the absolute difference, because the clock can be set back.
-      if (last && Math.abs(now - last.at) < MAX_AGE_MS) return last.text;
-      const text = scrape(now, options);
+  let last: { at: number; text: ReturnType<typeof scrape> } | undefined;
+  const config = { isDurable: true };
+  app.get('/metrics', { config, schema: OPERATIONS.getMetrics }, async (_request, reply) => {
+    const now = deps.clock.now();
+    // Uses the absolute difference, because the clock can be set back.
+    if (!last || Math.abs(now - last.at) >= MAX_AGE_MS) {
+      const text = scrape(now);
       last = { at: now, text };
       text.catch(() => {
         if (last?.text === text) last = undefined;
       });
-      return text;
-    };
-  };
-  const [own, all] = [shared({ withTenants: false }), shared({ withTenants: true })];
-  const config = { prefersBearer: true, isDurable: true };
-  app.get('/metrics', { config, schema: OPERATIONS.getMetrics }, async (request, reply) => {
-    // A tenant must not see the names and numbers of other tenants.
-    const withTenants = deps.tenants.all.length > 0 && isOperator(request, deps.authenticator);
-    const { contentType, body } = await (withTenants ? all() : own());
+    }
+    const { contentType, body } = await last.text;
     return reply.type(contentType).send(body as never);
   });
 }

@@ -11,8 +11,7 @@ const DESCRIPTION = `Tracks data-availability submissions until they are final.
 Send a credential as \`x-api-key\` or \`Authorization: Bearer\`. Its scopes determine access. A role is a set of
 scopes: **service** for submissions, **user** for lookups of single users, **operator** for reading submissions, webhooks, deliveries, channels and mutes,
 **admin** for everything. If a request has both headers, routes for users and admins use
-the bearer and all others the x-api-key. An admin without a tenant acts in a tenant with the header
-\`dawatch-tenant\`; a credential of a tenant always does. Errors are problem documents (RFC 9457). A method that a path does not support returns
+the bearer and all others the x-api-key. Errors are problem documents (RFC 9457). A method that a path does not support returns
 405 with \`Allow\`, OPTIONS returns 204 with \`Allow\`. Times are ISO 8601 in UTC. A newer server may send more fields.`;
 
 const TAGS = [

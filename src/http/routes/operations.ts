@@ -16,7 +16,6 @@ const EXAMPLE = {
   role: 'service',
   scopes: ['submissions:read', 'submissions:write'],
   name: 'billing',
-  tenant: null,
   users_bearer: 'dawatch',
 };
 
@@ -29,7 +28,6 @@ const whoamiSchema = z
       .describe(
         'Name of the credential, as in the audit; of a person who signed in by OpenID Connect, the e-mail address or subject',
       ),
-    tenant: z.string().nullable().describe('The tenant in which requests act; null: none'),
     users_bearer: usersBearerSchema,
   })
   .describe('The credential of this request')
@@ -59,14 +57,13 @@ export function registerWhoami(
   app: TypedServer,
   { authenticator, users, ledger }: { authenticator: Authenticator; users: Users; ledger: Pick<Ledger, 'people'> },
 ): void {
-  const config = { scopes: SCOPES, isOfTenant: true };
+  const config = { scopes: SCOPES };
   const options = { config, onRequest: requireScope(authenticator), schema: OPERATIONS.getWhoami };
   app.get('/v1/whoami', options, async (request, reply) => {
     const { id, role, scopes, ...caller } = callerOf(request);
     const name = (id === null ? undefined : ledger.people.nameOf(id)) ?? caller.name;
-    const tenant = request.tenant?.name ?? null;
     const usersBearer = users.forwards ? 'upstream' : 'dawatch';
-    return reply.send({ role, scopes: [...scopes], name, tenant, users_bearer: usersBearer });
+    return reply.send({ role, scopes: [...scopes], name, users_bearer: usersBearer });
   });
 }
 

@@ -14,7 +14,7 @@ const OLDEST_OPEN = 10;
 
 const seconds = z.number().describe('Seconds');
 const count = z.int();
-export const statusCountsSchema = z
+const statusCountsSchema = z
   .object(Object.fromEntries(STATUSES.map((status) => [status, count])) as Record<Status, typeof count>)
   .describe('Number of submissions by status')
   .meta({ id: 'StatusCounts' });

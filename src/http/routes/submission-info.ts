@@ -6,7 +6,7 @@ import type { CachedLookup, LookupResult } from '../../watch/cached-lookup.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import { sendUnauthenticated } from '../access/access.ts';
 import { clientOf, credentialNumber, type TypedServer } from '../ports.ts';
-import { operations, problemResponses, sendOverQuota, sendProblem, setRetryAfter } from '../problems.ts';
+import { operations, problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
 import type { Tracker } from '../services.ts';
 import { hasMark } from '../session/same-origin.ts';
 
@@ -96,7 +96,6 @@ export function registerSubmissionInfo(
             status: 409,
             detail: `it is already tracked at the upstream ${tracked.submission.upstream}`,
           });
-        if (tracked.kind === 'over_quota') return sendOverQuota(reply, tracked);
       }
       return send(reply, await deps.lookup.lookUp(submission_id, upstream, clientOf(caller)));
     },

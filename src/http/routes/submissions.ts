@@ -19,8 +19,8 @@ import type { Admission } from '../load/admission.ts';
 import { batchReads } from '../load/request-batcher.ts';
 import type { TrackingQueue } from '../load/tracking-queue.ts';
 import { ITEMS_PER_TURN, jsonStream } from '../load/write-in-turns.ts';
-import { credentialNumber, shareOf, type TypedServer, trackResultOf } from '../ports.ts';
-import { operations, problemResponses, sendInvalidField, sendOverQuota, sendProblem } from '../problems.ts';
+import { clientOf, credentialNumber, type TypedServer, trackResultOf } from '../ports.ts';
+import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import { wholeNumber } from '../query.ts';
 import { goneSignal, isDebugLogged, logOf } from '../request-log.ts';
 import type { Tracker } from '../services.ts';
@@ -146,7 +146,7 @@ export function registerSubmissions(
         const valid = toTrackRequests(body, { ...tracker.context, now: clock.now(), credential });
         if (valid.kind === 'invalid') return valid;
         request.bodyGrew?.(valid.requests.length * QUEUED_ID_BYTES);
-        const taken = await queue.take(valid.requests, { watcher, ledger }, shareOf(request.caller));
+        const taken = await queue.take(valid.requests, { watcher, ledger }, clientOf(request.caller));
         return taken && trackResultOf(valid, taken);
       };
       const result = await traceIntake(tracer, request, {
@@ -159,8 +159,6 @@ export function registerSubmissions(
       switch (result.kind) {
         case 'invalid':
           return sendInvalidField(reply, result.field, result.reason);
-        case 'over_quota':
-          return sendOverQuota(reply, result);
         case 'conflict': {
           const { submissionId, upstream } = result.submission;
           const detail = `${submissionId} is already tracked at the upstream ${upstream}; ${acceptedText(result.stored)}`;

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Config } from '../../config/schema.ts';
 import type { Role } from '../../domain/access/scopes.ts';
-import { NO_TENANT } from '../../domain/access/tenant.ts';
 import { isObject } from '../../domain/json.ts';
 import { escapeText } from '../../domain/text.ts';
 
@@ -30,19 +29,6 @@ export function roleOf(
   const claim = claimAt(claims, role_claim);
   const values = Array.isArray(claim) ? claim : [claim];
   return PRECEDENCE.find((role) => roles[role].some((value) => values.includes(value)));
-}
-
-/** Returns the tenant that the claims name. null: no tenant, because no claim is configured or its value is "default". undefined: no configured tenant. */
-export function tenantOf(
-  claims: Claims,
-  { oidc: { tenant_claim }, tenants }: Pick<Config, 'tenants'> & { oidc: Pick<Config['oidc'], 'tenant_claim'> },
-): string | null | undefined {
-  if (tenant_claim === undefined) return null;
-  const claim = claimAt(claims, tenant_claim);
-  const [name, ...others] = Array.isArray(claim) ? claim : [claim];
-  if (typeof name !== 'string' || others.length > 0) return undefined;
-  if (name === NO_TENANT) return null;
-  return Object.hasOwn(tenants, name) ? name : undefined;
 }
 
 /** A name with dots, such as a URL, is first looked up as a whole. */

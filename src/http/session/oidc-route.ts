@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Config } from '../../config/schema.ts';
-import { TENANT_PATTERN } from '../../domain/access/tenant.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { LedgerError } from '../../ledger/file/errors.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
@@ -9,7 +8,7 @@ import { sha256 } from '../access/access.ts';
 import type { TypedServer } from '../ports.ts';
 import { sendProblem, setRetryAfter } from '../problems.ts';
 import { logOf } from '../request-log.ts';
-import { personOf, roleOf, tenantOf } from './claims.ts';
+import { personOf, roleOf } from './claims.ts';
 import {
   browserCookie,
   browserCookieOf,
@@ -27,7 +26,7 @@ const PATH = 'v1/session/oidc';
 type Failure = ProviderError['reason'] | SignInError['reason'] | 'ledger';
 
 export type OidcDeps = {
-  settings: () => Pick<Config, 'oidc' | 'sessions' | 'tenants'>;
+  settings: () => Pick<Config, 'oidc' | 'sessions'>;
   publicUrl: () => string | undefined;
   ledger: Pick<Ledger, 'people'>;
   clock: Pick<Clock, 'now'>;
@@ -50,10 +49,7 @@ export function oidcSignIn({
 export function registerOidc(app: TypedServer, deps: OidcDeps): void {
   const { settings, publicUrl, ledger, clock, provider } = deps;
   const pending = new PendingSignIns();
-  const begin = z.strictObject({
-    to: z.string().max(1_000).optional(),
-    tenant: z.string().regex(TENANT_PATTERN).optional(),
-  });
+  const begin = z.strictObject({ to: z.string().max(1_000).optional() });
 
   app.get(
     `/${PATH}`,
@@ -71,8 +67,8 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
         const { url, ...checks } = await provider.begin(new URL(`${PATH}/callback`, base).href, state);
         // Several tabs can sign in at the same time.
         const browser = browserCookieOf(request) ?? makeCookieValue();
-        const { to = '', tenant } = request.query;
-        pending.begin(state, { ...checks, browser, to, tenant });
+        const { to = '' } = request.query;
+        pending.begin(state, { ...checks, browser, to });
         return reply.header('set-cookie', browserCookie(base, browser, SIGN_IN_S)).redirect(url.href);
       } catch (error) {
         return fail(request, reply, base, error);
@@ -90,11 +86,11 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
     if (!signIn) return fail(request, reply, base, new SignInError('state'));
     try {
       const claims = await provider.complete(response, { ...signIn, state });
-      const { oidc, sessions, tenants } = settings();
-      const [person, role, tenant] = [personOf(claims), roleOf(claims, oidc), tenantOf(claims, { oidc, tenants })];
-      if (role === undefined || tenant === undefined) {
+      const { oidc, sessions } = settings();
+      const [person, role] = [personOf(claims), roleOf(claims, oidc)];
+      if (role === undefined) {
         ledger.people.endSessions(person);
-        throw new SignInError(role === undefined ? 'no_role' : 'no_tenant');
+        throw new SignInError('no_role');
       }
       const [value, earlier] = [makeCookieValue(), sessionCookieOf(request)];
       const session = {
@@ -103,8 +99,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
         replaces: earlier ? sha256(earlier) : undefined,
       };
       const from = { address: request.clientAddress, now: clock.now() };
-      if (ledger.people.signIn({ ...person, role, tenant }, session, from) === 'revoked')
-        throw new SignInError('revoked');
+      if (ledger.people.signIn({ ...person, role }, session, from) === 'revoked') throw new SignInError('revoked');
       return reply.header('set-cookie', sessionCookie(base, value)).redirect(pageOf(base, signIn));
     } catch (error) {
       return fail(request, reply, base, error);
@@ -122,7 +117,7 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
 }
 
 class SignInError extends Error {
-  readonly reason: 'state' | 'no_role' | 'no_tenant' | 'revoked';
+  readonly reason: 'state' | 'no_role' | 'revoked';
 
   constructor(reason: SignInError['reason']) {
     super(reason);
@@ -138,8 +133,8 @@ function explain(error: unknown): { reason: Failure; detail?: string; err?: Erro
 }
 
 /** The page of the dashboard at which the sign-in began. */
-function pageOf({ href }: URL, { to, tenant }: Pick<PendingSignIn, 'to' | 'tenant'>): string {
-  return `${href}${tenant === undefined ? '' : `?tenant=${tenant}`}#/${escapePage(to)}`;
+function pageOf({ href }: URL, { to }: Pick<PendingSignIn, 'to'>): string {
+  return `${href}#/${escapePage(to)}`;
 }
 
 /** Encodes characters that would end the fragment or the header. Keeps existing escapes. */

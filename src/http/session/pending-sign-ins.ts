@@ -2,13 +2,12 @@ import { LruMap } from 'toad-cache';
 import { networkOf } from '../../platform/addresses.ts';
 import { FailureBucket } from '../access/failure-bucket.ts';
 
-/** Values that the redirect of the provider must match. `to` and `tenant`: the page of the dashboard that was open. */
+/** Values that the redirect of the provider must match. `to`: the page of the dashboard that was open. */
 export type PendingSignIn = {
   browser: string;
   nonce: string;
   verifier: string;
   to: string;
-  tenant: string | undefined;
 };
 
 export const SIGN_IN_S = 600;

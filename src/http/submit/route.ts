@@ -14,7 +14,7 @@ import type { OnDemandFailure } from '../../watch/on-demand-polls.ts';
 import type { Watcher } from '../../watch/watcher.ts';
 import type { Admission } from '../load/admission.ts';
 import { clientOf, credentialNumber, type TrackRequestResult, type TypedServer } from '../ports.ts';
-import { operations, problemResponses, sendOverQuota, sendProblem, setRetryAfter } from '../problems.ts';
+import { operations, problemResponses, sendProblem, setRetryAfter } from '../problems.ts';
 import { goneSignal, logOf } from '../request-log.ts';
 import type { Tracker } from '../services.ts';
 import { traceIntake } from '../trace-intake.ts';
@@ -118,7 +118,7 @@ type Submit = {
 };
 
 async function submit(deps: SubmitDeps, call: Submit): Promise<FastifyReply> {
-  const { submitters, tracker, watcher } = deps;
+  const { submitters, watcher } = deps;
   const { request, reply } = call;
   const { upstream = 'default' } = request.query as { upstream?: string };
   const target = submitters.get(upstream);
@@ -128,21 +128,14 @@ async function submit(deps: SubmitDeps, call: Submit): Promise<FastifyReply> {
     return refused(reply, 413, `the body must have at most ${target.maxBytes} bytes for the upstream ${upstream}`);
   if (!watcher.health().ledgerWritable)
     return refused(reply, 503, 'the ledger is unavailable: nothing was submitted', LEDGER_RETRY_MS);
-  const freePlace = tracker.hold();
-  if (typeof freePlace !== 'function') return sendOverQuota(reply, freePlace);
-  try {
-    return await forward(deps, { ...call, upstream, target, body, freePlace });
-  } finally {
-    freePlace();
-  }
+  return forward(deps, { ...call, upstream, target, body });
 }
 
-/** `freePlace`: frees the place of the submission in the quota of the tenant. */
 async function forward(
   { tracker, watcher }: SubmitDeps,
-  call: Submit & { upstream: string; target: Submitter; body: Buffer; freePlace: () => void },
+  call: Submit & { upstream: string; target: Submitter; body: Buffer },
 ): Promise<FastifyReply> {
-  const { path, request, reply, tracked, traceparent, upstream, target, body, freePlace } = call;
+  const { path, request, reply, tracked, traceparent, upstream, target, body } = call;
   // A disconnected client would not receive the id.
   const reserved = await watcher.reserve(upstream, clientOf(request.caller), goneSignal(reply));
   if (reserved.kind === 'failed')
@@ -160,7 +153,6 @@ async function forward(
 
   // From here on, a disconnect of the client no longer prevents the submit.
   const { submissionId, response } = result;
-  freePlace();
   const failure = track(tracker, { submissionId, upstream, traceparent }, credentialNumber(request.caller));
   if (failure) {
     const { status, reason, error } = failure;
@@ -206,8 +198,6 @@ function notTrackedReason(result: Exclude<TrackRequestResult, { kind: 'tracked' 
       return result.reason;
     case 'conflict':
       return `it is tracked at ${result.submission.upstream}`;
-    case 'over_quota':
-      return `${result.open} of at most ${result.max} submissions are open`;
     default:
       return result satisfies never;
   }

@@ -2,7 +2,6 @@
 export const CREDENTIALS = `
   -- Separated by spaces; NULL: those of the role.
   ALTER TABLE credentials ADD COLUMN scopes TEXT;
-  ALTER TABLE credentials ADD COLUMN tenant TEXT;
   ALTER TABLE credentials ADD COLUMN expires_at INTEGER;
 
   -- The secrets that rotations have replaced, and until when they are accepted.

@@ -6,8 +6,6 @@ export type NewCredential = {
   hash: Buffer;
   role: string;
   scopes?: string | null;
-  /** Default: it belongs to no tenant. */
-  tenant?: string | null;
   name: string;
   expiresAt?: number | null;
 };
@@ -17,8 +15,6 @@ export type CredentialRecord = {
   id: number;
   role: string;
   scopes: string | null;
-  /** null: it belongs to no tenant. */
-  tenant: string | null;
   name: string;
   /** E-mail address or subject of the person who signs in at a provider with this credential, which has no secret. */
   person: string | null;
@@ -38,22 +34,12 @@ export type FoundCredential = CredentialRecord & { hash: Buffer; isReplaced: boo
 /** Minimum time between two records of the last use, because every write waits for the disk. */
 const LAST_USED_STEP_MS = 60_000;
 
-/**
- * Credentials of callers. Stores only the SHA-256 of a secret, which suffices for 256 random bits. This store has the credentials of
- * all tenants; `ofTenant` returns a store with those of one tenant. Throws LedgerError.
- */
+/** Credentials of callers. Stores only the SHA-256 of a secret, which suffices for 256 random bits. Throws LedgerError. */
 export class CredentialStore {
   readonly #db: LedgerDatabase;
-  readonly #tenant: string | null;
 
-  constructor(database: LedgerDatabase, tenant: string | null = null) {
+  constructor(database: LedgerDatabase) {
     this.#db = database;
-    this.#tenant = tenant;
-  }
-
-  /** Returns the store of a tenant: it creates, lists and returns credentials of this tenant only. */
-  ofTenant(tenant: string): CredentialStore {
-    return new CredentialStore(this.#db, tenant);
   }
 
   add(credential: NewCredential, now: number): CredentialRecord {
@@ -61,16 +47,16 @@ export class CredentialStore {
     return this.#db.transaction(
       () =>
         this.#db.row<CredentialRecord>(
-          `INSERT INTO credentials (hash, role, scopes, tenant, name, created_at, expires_at)
-           VALUES (@hash, @role, @scopes, @tenant, @name, @now, @expiresAt) RETURNING ${OWN_COLUMNS}, NULL AS person`,
-          { scopes: null, tenant: this.#tenant, expiresAt: null, ...credential, now },
+          `INSERT INTO credentials (hash, role, scopes, name, created_at, expires_at)
+           VALUES (@hash, @role, @scopes, @name, @now, @expiresAt) RETURNING ${OWN_COLUMNS}, NULL AS person`,
+          { scopes: null, expiresAt: null, ...credential, now },
         ) as CredentialRecord,
     );
   }
 
   /** Returns all credentials, oldest first, including expired and revoked ones. */
   list(): CredentialRecord[] {
-    return this.#db.rows(`SELECT ${COLUMNS} FROM credentials WHERE ${IS_OWN} ORDER BY id`, this.#tenant);
+    return this.#db.rows(`SELECT ${COLUMNS} FROM credentials ORDER BY id`);
   }
 
   /** Returns a page, newest first, including expired and revoked ones, and the position to continue `before`; null at the end. */
@@ -79,14 +65,14 @@ export class CredentialStore {
     nextBefore: number | null;
   } {
     const { limit, before = Number.MAX_SAFE_INTEGER } = query;
-    const rows = this.#db.iterate<CredentialRecord>(PAGE, this.#tenant, before, limit + 1);
+    const rows = this.#db.iterate<CredentialRecord>(PAGE, before, limit + 1);
     const { page, hasMore } = takePage(rows, limit);
     return { credentials: page, nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null };
   }
 
   /** Returns a credential of any state. */
   get(id: number): CredentialRecord | undefined {
-    return this.#db.row(`SELECT ${COLUMNS} FROM credentials WHERE ${IS_OWN} AND id = ?`, this.#tenant, id);
+    return this.#db.row(`SELECT ${COLUMNS} FROM credentials WHERE id = ?`, id);
   }
 
   /** Takes effect with the next request. Returns false if the credential is unknown or already revoked. */
@@ -128,7 +114,7 @@ export class CredentialStore {
       WHERE credential = ${id} AND valid_until > ${now} ORDER BY valid_until DESC`;
   }
 
-  /** Returns whether another credential without a tenant and with the scope admin is valid after that time. */
+  /** Returns whether another credential with the scope admin is valid after that time. */
   isOtherAdminValid(id: number, after: number, { countsPeople }: { countsPeople: boolean }): boolean {
     return this.#db.row(countsPeople ? OTHER_ADMIN : `${OTHER_ADMIN} AND ${IS_SECRET}`, id, after) !== undefined;
   }
@@ -160,21 +146,19 @@ export class CredentialStore {
 }
 
 const OWN_COLUMNS =
-  'id, role, scopes, tenant, name, created_at AS createdAt, last_used_at AS lastUsedAt, expires_at AS expiresAt, revoked_at AS revokedAt';
+  'id, role, scopes, name, created_at AS createdAt, last_used_at AS lastUsedAt, expires_at AS expiresAt, revoked_at AS revokedAt';
 const COLUMNS = `${OWN_COLUMNS}, (SELECT p.name FROM people p WHERE p.credential = credentials.id) AS person`;
 const IS_SECRET = 'NOT EXISTS (SELECT 1 FROM people WHERE credential = credentials.id)';
 const IS_VALID = 'revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)';
-/** The parameter is a tenant; null: all. */
-const IS_OWN = 'tenant IS coalesce(?, tenant)';
-const PAGE = `SELECT ${COLUMNS} FROM credentials WHERE ${IS_OWN} AND id < ? ORDER BY id DESC LIMIT ?`;
+const PAGE = `SELECT ${COLUMNS} FROM credentials WHERE id < ? ORDER BY id DESC LIMIT ?`;
 const OTHER_ADMIN = `
   SELECT 1 FROM credentials
-  WHERE id <> ? AND tenant IS NULL AND (role = 'admin' OR ' ' || scopes || ' ' LIKE '% admin %') AND ${IS_VALID}`;
+  WHERE id <> ? AND (role = 'admin' OR ' ' || scopes || ' ' LIKE '% admin %') AND ${IS_VALID}`;
 const FIND_CURRENT = `
   SELECT ${COLUMNS}, (SELECT p.issuer FROM people p WHERE p.credential = credentials.id) AS issuer
   FROM credentials WHERE hash = ? AND ${IS_VALID}`;
 const FIND_REPLACED = `
-  SELECT id, role, scopes, tenant, name, created_at AS createdAt, s.last_used_at AS lastUsedAt, expires_at AS expiresAt,
+  SELECT id, role, scopes, name, created_at AS createdAt, s.last_used_at AS lastUsedAt, expires_at AS expiresAt,
          revoked_at AS revokedAt, NULL AS person
   FROM credential_secrets s JOIN credentials c ON c.id = s.credential
   WHERE s.hash = ? AND s.valid_until > ? AND ${IS_VALID}`;

@@ -4,9 +4,7 @@ import type { NewSession, SessionStore } from './sessions.ts';
 
 /** A person at a provider of OpenID Connect. `name`: the e-mail address or the subject. */
 type PersonRecord = { issuer: string; subject: string; name: string };
-/** `tenant` null: none. */
-type Rights = { role: string; tenant: string | null };
-type FoundPerson = { id: number; hash: Buffer; tenant: string | null; revokedAt: number | null };
+type FoundPerson = { id: number; hash: Buffer; revokedAt: number | null };
 
 /**
  * People who sign in at a provider. Each person has a credential, so that role, last use and revocation work as for tokens. The
@@ -22,25 +20,19 @@ export class PeopleStore {
     this.#sessions = sessions;
   }
 
-  /**
-   * Begins a session with this role in this tenant, and stores its entry in the audit. If the tenant has changed, the earlier
-   * sessions end. revoked: the credential of the person is revoked.
-   */
+  /** Begins a session with this role, and stores its entry in the audit. revoked: the credential of the person is revoked. */
   signIn(
-    person: PersonRecord & Rights,
+    person: PersonRecord & { role: string },
     session: Omit<NewSession, 'credentialHash'>,
     { address, now }: { address: string; now: number },
   ): 'signed_in' | 'revoked' {
     return this.#db.transaction(() => {
-      const { role, tenant, name } = person;
+      const { role, name } = person;
       const known = this.#find(person);
       if (known?.revokedAt != null) return 'revoked';
       const { id, hash } = known ?? this.#add(person, now);
       if (known) {
-        if (known.tenant !== tenant) this.#sessions.endAll(hash);
-        this.#db.run`
-          UPDATE credentials SET role = ${role}, scopes = NULL, tenant = ${tenant}
-          WHERE id = ${id} AND (role <> ${role} OR tenant IS NOT ${tenant})`;
+        this.#db.run`UPDATE credentials SET role = ${role}, scopes = NULL WHERE id = ${id} AND role <> ${role}`;
         this.#db.run`UPDATE people SET name = ${name} WHERE credential = ${id} AND name <> ${name}`;
       }
       const actor = { name: personName(id), credentialId: id, address };
@@ -50,7 +42,7 @@ export class PeopleStore {
     });
   }
 
-  /** Ends the sessions of a person who has no role or tenant any more. */
+  /** Ends the sessions of a person who has no role any more. */
   endSessions(person: PersonRecord): void {
     const known = this.#find(person);
     if (known) this.#sessions.endAll(known.hash);
@@ -63,15 +55,15 @@ export class PeopleStore {
 
   #find({ issuer, subject }: PersonRecord): FoundPerson | undefined {
     return this.#db.row`
-      SELECT c.id, c.hash, c.tenant, c.revoked_at AS revokedAt FROM people p JOIN credentials c ON c.id = p.credential
+      SELECT c.id, c.hash, c.revoked_at AS revokedAt FROM people p JOIN credentials c ON c.id = p.credential
       WHERE p.issuer = ${issuer} AND p.subject = ${subject}`;
   }
 
-  #add({ issuer, subject, name, role, tenant }: PersonRecord & Rights, now: number): { id: number; hash: Buffer } {
+  #add({ issuer, subject, name, role }: PersonRecord & { role: string }, now: number): { id: number; hash: Buffer } {
     // Random, so that no secret has this hash.
     const hash = randomBytes(32);
     const { lastInsertRowid } = this.#db.run`
-      INSERT INTO credentials (hash, role, tenant, name, created_at) VALUES (${hash}, ${role}, ${tenant}, '', ${now})`;
+      INSERT INTO credentials (hash, role, name, created_at) VALUES (${hash}, ${role}, '', ${now})`;
     const id = Number(lastInsertRowid);
     this.#db.run`UPDATE credentials SET name = ${personName(id)} WHERE id = ${id}`;
     this.#db.run`

@@ -1,5 +1,5 @@
 import { chmodSync, closeSync, constants, copyFileSync, fsyncSync, openSync, readSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 
 /** Copies a file to a new one that only its owner may read. The copy is on the disk when this returns. */
 export function copyToPrivateFile(source: string, target: string): void {
@@ -31,14 +31,4 @@ export function syncWithFolder(file: string): void {
       closeSync(descriptor);
     }
   }
-}
-
-/** Returns the folder of the ledgers of tenants: `data/dawatch.tenants` for the ledger `data/dawatch.db`. */
-export function tenantsFolder(database: string): string {
-  return `${database.trim().replace(/\.db$/, '')}.tenants`;
-}
-
-/** Returns the path of the ledger of a tenant. */
-export function tenantLedger(database: string, tenant: string): string {
-  return join(tenantsFolder(database), `${tenant}.db`);
 }

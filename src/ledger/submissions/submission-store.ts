@@ -9,7 +9,6 @@ import type { Outbox } from '../events/outbox.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import type { History } from './history.ts';
 import { type AddedMetadata, MetadataIndex } from './metadata-index.ts';
-import type { OpenQuota } from './open-quota.ts';
 import type { StatusCounts } from './status-counts.ts';
 import type { SubmissionChanges } from './submission-changes.ts';
 import { SubmissionQueries, type SubmissionState } from './submission-queries.ts';
@@ -20,7 +19,6 @@ type StoreDeps = {
   outbox: Outbox;
   counts: StatusCounts;
   history: History;
-  quota: OpenQuota;
   /** Tracks known submissions again. */
   changes: SubmissionChanges;
 };
@@ -29,7 +27,7 @@ type StoreDeps = {
  * `outages`: the outage clock of each upstream, in ms. `begun`: submissions that the transaction has begun to track. `added`: the
  * metadata of the new ones.
  */
-type TrackTransaction = { outages: Map<string, number>; begun: number; added: AddedMetadata[] };
+type TrackTransaction = { outages: Map<string, number>; added: AddedMetadata[] };
 
 /**
  * Writes what is tracked and what is observed: the submission, its history and its events. Every method must be called inside a
@@ -40,18 +38,16 @@ export class SubmissionStore {
   readonly #outbox: Outbox;
   readonly #counts: StatusCounts;
   readonly #history: History;
-  readonly #quota: OpenQuota;
   readonly #changes: SubmissionChanges;
   readonly #queries: SubmissionQueries;
   readonly #upstreams: UpstreamStore;
   readonly #metadata: MetadataIndex;
 
-  constructor(database: LedgerDatabase, { outbox, counts, history, quota, changes }: StoreDeps) {
+  constructor(database: LedgerDatabase, { outbox, counts, history, changes }: StoreDeps) {
     this.#db = database;
     this.#outbox = outbox;
     this.#counts = counts;
     this.#history = history;
-    this.#quota = quota;
     this.#changes = changes;
     this.#queries = new SubmissionQueries(database);
     this.#upstreams = new UpstreamStore(database);
@@ -60,7 +56,7 @@ export class SubmissionStore {
 
   /** Tracks all or none of the requests of each group. */
   track(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
-    const transaction: TrackTransaction = { outages: new Map(), begun: 0, added: [] };
+    const transaction: TrackTransaction = { outages: new Map(), added: [] };
     const results = groups.map((requests) => this.#trackGroup(requests, now, transaction));
     this.#metadata.add(transaction.added);
     return results;
@@ -70,27 +66,23 @@ export class SubmissionStore {
   refusalOf(requests: readonly TrackRequest[], now: number): TrackRefusal | undefined {
     const states = this.#queries.statesOf(requests.map(({ submissionId }) => submissionId));
     const known = requests.map(({ submissionId }) => states.get(submissionId));
-    const checked = this.#check(requests, known, { now, begun: 0 });
-    return 'kind' in checked ? checked : undefined;
+    return this.#refusalOf(requests, known, now);
   }
 
-  /** Returns the number of submissions that a group begins to track. `known`: the states of its submissions. */
-  #check(
+  /** `known`: the states of the submissions of the group. */
+  #refusalOf(
     requests: readonly TrackRequest[],
     known: readonly (SubmissionState | undefined)[],
-    { now, begun }: { now: number; begun: number },
-  ): TrackRefusal | { begins: number } {
-    const beginning = new Set<string>();
+    now: number,
+  ): TrackRefusal | undefined {
     for (const [index, request] of requests.entries()) {
       const { submissionId, upstream, retrack, trackedAt = now } = request;
       const row = known[index];
       if (row && row.upstream !== upstream) return { kind: 'conflict', index, submission: this.#known(submissionId) };
       const begins = !row || (retrack && canRetrack(row.status));
       if (begins && limitsFrom(request, now).deadlineAt <= trackedAt) return { kind: 'late', index };
-      if (begins) beginning.add(submissionId);
     }
-    const excess = this.#quota.exceededBy(beginning.size, begun);
-    return excess ? { kind: 'over_quota', ...excess } : { begins: beginning.size };
+    return undefined;
   }
 
   #known(submissionId: string): Submission {
@@ -100,9 +92,8 @@ export class SubmissionStore {
   #trackGroup(requests: readonly TrackRequest[], now: number, transaction: TrackTransaction): TrackResult {
     const { outages, added } = transaction;
     const known = requests.map((request) => this.#queries.findRow(request.submissionId));
-    const checked = this.#check(requests, known, { now, begun: transaction.begun });
-    if ('kind' in checked) return checked;
-    transaction.begun += checked.begins;
+    const refusal = this.#refusalOf(requests, known, now);
+    if (refusal) return refusal;
     const submissions = requests.map((request, index): TrackedSubmission => {
       const { submissionId, upstream } = request;
       const outageMs = outages.get(upstream) ?? this.#upstreams.outageMs(upstream, now);

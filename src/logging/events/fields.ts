@@ -58,7 +58,6 @@ export const LOG_FIELDS = {
   summary: 'the alert in one sentence',
   suppressed: 'number of suppressed lines',
   suppressed_event: 'name of the suppressed event',
-  tenant: 'name of the tenant, in every line about a tenant; absent: data without a tenant',
   time_to_finality_ms: "milliseconds from the upstream's created_at, or from tracking, to finality",
   tracked_ms: 'milliseconds since tracking began',
   type: 'type of the delivered event',

@@ -29,9 +29,9 @@ export const HTTP_EVENTS = {
     'find the client by `address`. If the address is your proxy, set `server.trusted_proxies`. `dawatch_authentication_failures_total` counts all failures',
   ),
   'auth.sign_in_failed': warn(
-    'a person could not sign in at the provider of `oidc`. `reason` is `unavailable` (the provider cannot be reached, or is not what the settings describe), `denied` (by the provider), `invalid` (its response failed a check), `state` (unknown, expired or used before), `no_role`, `no_tenant`, `revoked` (the credential of the person) or `ledger`',
+    'a person could not sign in at the provider of `oidc`. `reason` is `unavailable` (the provider cannot be reached, or is not what the settings describe), `denied` (by the provider), `invalid` (its response failed a check), `state` (unknown, expired or used before), `no_role`, `revoked` (the credential of the person) or `ledger`',
     ['request_id', 'reason', 'address', 'detail', 'err'],
-    '`detail` names the cause. Check `oidc` with `dawatch doctor`; for `no_role`, compare `oidc.role_claim` and `oidc.roles` with the claims of the ID token; for `no_tenant`, `oidc.tenant_claim` and `tenants`',
+    '`detail` names the cause. Check `oidc` with `dawatch doctor`; for `no_role`, compare `oidc.role_claim` and `oidc.roles` with the claims of the ID token',
   ),
   'tracing.disabled': warn(
     'a variable of OpenTelemetry is invalid or not supported at the start. The server runs without traces',

@@ -24,13 +24,6 @@ export const LEDGER_EVENTS = {
     ['row', 'row_id', 'unreadable'],
     'the row is shown with `unreadable`; an event becomes a gap in the feed and a dead letter. Run `dawatch doctor --full`, and restore a backup if the file is damaged',
   ),
-  'tenant.started': info('a reload has added a tenant', ['tenant']),
-  'tenant.stopped': info('a reload has removed a tenant. Its ledger is kept', ['tenant']),
-  'tenant.not_configured': warn(
-    'at the start, a ledger of a tenant was found that is not in the settings. Its submissions are not polled',
-    ['tenant'],
-    'add the tenant to `tenants`, or move its ledger to another folder',
-  ),
   'ledger.pruned': info('expired rows were deleted (`retention`, `deliveries.keep_s`)', [
     'submissions',
     'events',

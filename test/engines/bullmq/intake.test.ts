@@ -3,7 +3,6 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { TrackBody } from '../../../src/domain/track-request.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../../../src/engines/bullmq/intake.ts';
 import { LedgerUnavailableError } from '../../../src/watch/ports.ts';
-import { sleep } from '../../support/processes/killable-server.ts';
 import { openQueue, openRedisClient } from '../../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../../support/redis/redis-server.ts';
 
@@ -33,7 +32,6 @@ function openIntake(redis: RedisServer, track: Track) {
   const postponed: { delayMs: number }[] = [];
   const intake = new Intake({
     redis: { url: redis.url, prefix: 'bull' },
-    queue: SUBMISSIONS_QUEUE,
     track,
     whenDurable: () => undefined,
     onRefused: (what) => refused.push(what),
@@ -145,24 +143,6 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     const job = await ended(await enqueue({ submission_id: 'a' }, { attempts: 1 }));
     expect(job.returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
     expect(postponed.map(({ delayMs }) => delayMs)).toEqual([1_000, 2_000]);
-  });
-
-  it('tracks one job after the other, also after one that is retried', async () => {
-    const redis = await redisForTest();
-    const { enqueue, ended } = openProducer(redis);
-    const ids = await Promise.all(['a', 'b', 'c'].map((submission_id) => enqueue({ submission_id })));
-    const track = ledger();
-    let running = 0;
-    const atOnce: number[] = [];
-    openIntake(redis, async (body) => {
-      const call = atOnce.push(++running);
-      await sleep(50);
-      running--;
-      if (call === 1) throw new LedgerUnavailableError('no room');
-      return track(body);
-    });
-    for (const id of ids) expect((await ended(id)).returnvalue).toMatchObject({ accepted: 1 });
-    expect(atOnce).toEqual([1, 1, 1, 1]);
   });
 
   it('accepts a job that outlived many servers', async () => {

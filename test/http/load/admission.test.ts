@@ -4,13 +4,11 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Config } from '../../../src/config/schema.ts';
-import type { Role } from '../../../src/domain/access/scopes.ts';
 import { readEvents } from '../../support/app/event-reader.ts';
 import { call, listOf, post, problemOf, trackedOf } from '../../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
 import { reading, scrape } from '../../support/app/metrics.ts';
 import { API_KEY, openApp } from '../../support/app/running-app.ts';
-import { openTenants } from '../../support/app/tenants.ts';
 import { holdSyncs } from '../../support/ledger/held-syncs.ts';
 import { rawConnection } from '../../support/ledger/ledger-file.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
@@ -171,22 +169,6 @@ it('reserves each credential its share of requests held open', async () => {
   const other = { 'x-api-key': ADMIN_TOKEN };
   for (let reader = 0; reader < 2; reader++) await readEvents(app.url, '', other);
   expect((await call(app.url, '/v1/events', { headers: other })).status).toBe(503);
-});
-
-it('reserves each tenant its share of requests held open, however many credentials it has', async () => {
-  const app = await openTenants({ tenants: { acme: {}, globex: {} }, limits: { held_open: 4 } });
-  const headersOf = (tenant: string | null, role: Role) => ({
-    'x-api-key': [],
-    authorization: `Bearer ${app.client(tenant, role).token}`,
-  });
-  for (const role of ['service', 'operator', 'service', 'admin'] as const)
-    await readEvents(app.url, '', headersOf('acme', role));
-  const refused = await call(app.url, '/v1/events', { headers: headersOf('acme', 'operator') });
-  expect(refused.status).toBe(503);
-  for (const role of ['service', 'admin'] as const) await readEvents(app.url, '', headersOf('globex', role));
-  for (const tenant of ['acme', 'globex'])
-    expect((await call(app.url, '/v1/events', { headers: headersOf(tenant, 'service') })).status).toBe(503);
-  await readEvents(app.url, '', headersOf(null, 'service'));
 });
 
 it('limits requests held open: 503 with Retry-After until one ends', async () => {

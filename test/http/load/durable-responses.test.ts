@@ -5,17 +5,12 @@ import { awaitDurability } from '../../../src/http/load/durable-responses.ts';
 const TURNS = 20;
 
 /** A server whose disk syncs when a test says so. */
-function openServer(
-  tenant?: { services: { ledger: ReturnType<typeof openDisk> } },
-  ofTenants: ReturnType<typeof openDisk>[] = [],
-) {
+function openServer() {
   const app: FastifyInstance = fastify();
   onTestFinished(() => app.close());
   const disk = openDisk();
-  if (tenant) app.decorateRequest('tenant', { getter: () => tenant as never });
-  awaitDurability(app, disk, () => ofTenants);
+  awaitDurability(app, disk);
   app.post('/write', async () => 'done');
-  app.post('/write/tenants', { config: { concernsAllTenants: true } }, async () => 'done');
   app.get('/read', async () => 'read');
   app.get('/missing', async (_request, reply: FastifyReply) => reply.code(404).send('nothing'));
   app.get('/failed', async (_request, reply: FastifyReply) => reply.code(503).send('busy'));
@@ -78,34 +73,6 @@ it.each([
 it('nothing is held when everything is on the disk', async () => {
   const { app } = openServer();
   const response = send(app, 'POST', '/write');
-  await turns();
-  expect(response.status).toBe(200);
-});
-
-it('a response about a tenant waits for its ledger and for the one with the credentials', async () => {
-  const ofTenant = openDisk();
-  const { app, disk } = openServer({ services: { ledger: ofTenant } });
-  disk.commit();
-  ofTenant.commit();
-  const response = send(app, 'POST', '/write');
-  disk.synced();
-  await turns();
-  expect(response.status).toBeUndefined();
-  ofTenant.synced();
-  await turns();
-  expect(response.status).toBe(200);
-});
-
-it('only a response that concerns all tenants waits for their ledgers', async () => {
-  const [one, another] = [openDisk(), openDisk()];
-  const { app } = openServer(undefined, [one, another]);
-  another.commit();
-  const response = send(app, 'POST', '/write/tenants');
-  const own = send(app, 'POST', '/write');
-  await turns();
-  expect(response.status).toBeUndefined();
-  expect(own.status).toBe(200);
-  another.synced();
   await turns();
   expect(response.status).toBe(200);
 });

@@ -21,7 +21,7 @@ async function openServer() {
   app.addHook('onRequest', (request, reply, done) => {
     if (request.url.endsWith('gone')) reply.raw.destroy();
     const { client } = request.query as { client?: string };
-    if (client) request.caller = { id: null, ...rightsOfRole('service'), tenant: null, name: client };
+    if (client) request.caller = { id: null, ...rightsOfRole('service'), name: client };
     done();
   });
   serializeExpensiveRoutes(app);

@@ -18,7 +18,7 @@ function requestOf(name: string, ids: number): TrackRequest[] {
   });
 }
 
-/** A tenant whose commits call `commit` with the names of their requests. */
+/** A watcher whose commits call `commit` with the names of their requests. */
 function committing(commit: (names: string[]) => void, durable?: Promise<void>) {
   const trackGroups = (groups: readonly (readonly TrackRequest[])[]): TrackResult[] => {
     commit(groups.map((group) => group[0]?.submissionId ?? ''));
@@ -93,22 +93,6 @@ it('commits at most a thousand ids at once', async () => {
   for (const [name, ids] of Object.entries({ a: 600, b: 400, c: 1, large: 2_500, d: 1, e: 1 })) line.take(name, ids);
   while (line.deferred.length > 0) line.next(0);
   expect(line.commits()).toEqual(['first', 'a+b', 'c', 'large', 'large', 'large', 'd+e']);
-});
-
-it('commits the requests of each tenant separately', async () => {
-  const line = openLine(1_000);
-  const commits: string[] = [];
-  const other = committing((names) => commits.push(names.join('+')));
-  line.take('first', 1);
-  line.take('a', 1);
-  for (const name of ['b', 'c']) line.take(name, 1, 'other', other);
-  line.take('d', 1);
-  while (line.deferred.length > 0) line.next(0);
-  expect([line.commits(), commits]).toEqual([
-    ['first', 'a', 'd'],
-    ['b', 'c'],
-  ]);
-  expect(await line.taken()).toBe('first,a,b,d,c');
 });
 
 it('repeats a failed batch one by one, so that one failure does not affect the others', async () => {

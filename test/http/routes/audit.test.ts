@@ -24,7 +24,7 @@ it('an export ends with its own entry, because later ones may not be on the disk
   app.setSerializerCompiler(() => JSON.stringify);
   app.decorateRequest('clientAddress', '');
   app.addHook('onRequest', async (request) => {
-    request.caller = { ...rightsOfRole('admin'), id: null, tenant: null, name: 'an admin' };
+    request.caller = { ...rightsOfRole('admin'), id: null, name: 'an admin' };
   });
   const actor = { name: 'another admin', credentialId: null, address: null };
   app.addHook('onSend', async () => ledger.audit.append(actor, 1, { action: 'queues.change' }));
@@ -168,7 +168,7 @@ describe('a lookup that cannot be audited has no result:', () => {
         identify: () => ({
           kind: 'known',
           hash: Buffer.alloc(32),
-          caller: { id: null, ...rightsOfRole(role), tenant: null, name: 'x'.repeat(500) },
+          caller: { id: null, ...rightsOfRole(role), name: 'x'.repeat(500) },
         }),
       },
       credentials: () => undefined,

@@ -12,7 +12,7 @@ it.each([
 ] as const)('shows a credential of the role %s its role, scopes and name', async (role, scopes) => {
   const { status, text } = await lookups().get('/v1/whoami', lookups().tokens[role]);
   expect(status).toBe(200);
-  expect(JSON.parse(text)).toEqual({ role, scopes, name: `the ${role}`, tenant: null, users_bearer: 'dawatch' });
+  expect(JSON.parse(text)).toEqual({ role, scopes, name: `the ${role}`, users_bearer: 'dawatch' });
 });
 
 it('shows a credential without a role its own scopes, with all that admin includes', async () => {

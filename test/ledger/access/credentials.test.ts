@@ -26,7 +26,7 @@ it('finds a credential until it expires, also after a restart', () => {
   expect(found()).toEqual(['for a day', undefined, undefined]);
   ledger.close();
   const again = openLedger({ file: ledger.file }).credentials;
-  expect(again.find(hash, 999)).toMatchObject({ expiresAt: 1_000, scopes: null, tenant: null });
+  expect(again.find(hash, 999)).toMatchObject({ expiresAt: 1_000, scopes: null });
   expect(again.find(hash, 1_000)).toBeUndefined();
   expect(again.isAnyKept()).toBe(true);
 });

@@ -2,7 +2,7 @@ import type { Machine } from '../machine/machine.ts';
 import type { Network, Received } from '../machine/network.ts';
 import type { Random } from '../machine/random.ts';
 import type { ACTIONS } from './faults.ts';
-import { DAY_MS, DEADLINE_MS, MINUTE_MS, TENANT, TOKEN } from './server.ts';
+import { DAY_MS, DEADLINE_MS, MINUTE_MS, TOKEN } from './server.ts';
 import type { Upstream } from './upstream.ts';
 
 export const CALLBACK_URL = 'https://caller.test';
@@ -11,7 +11,7 @@ const RETRY_MS = 5_000;
 const MEAN_PAUSE_MS = 30 * MINUTE_MS;
 
 /** A submission whose tracking was acknowledged. Times are outside of the machine. */
-export type Acknowledged = { tenant: string | null; id: string; at: number; isCancelled: boolean };
+export type Acknowledged = { id: string; at: number; isCancelled: boolean };
 
 type CallersDeps = {
   machine: Machine;
@@ -27,7 +27,7 @@ type CallersDeps = {
 
 /** The clients of the server: they submit data, track it until that is acknowledged, and use the other endpoints at random. */
 export class Callers {
-  /** By tenant and id. */
+  /** By id. */
   readonly acknowledged = new Map<string, Acknowledged>();
   /** The same, in order. */
   readonly inOrder: Acknowledged[] = [];
@@ -50,7 +50,6 @@ export class Callers {
 
   async #act(): Promise<void> {
     const { machine, random, upstream } = this.#deps;
-    const tenant = random.chance(0.3) ? TENANT : null;
     const draw = random.next();
     // Older ones may have been deleted.
     const known = this.acknowledged
@@ -59,19 +58,18 @@ export class Callers {
       .toArray();
     const any = known.length > 0 ? random.pick(known) : undefined;
     const shape = random.next();
-    if (draw < 0.5 || !any) return this.#track(tenant, [upstream.submit()], shape);
+    if (draw < 0.5 || !any) return this.#track([upstream.submit()], shape);
     if (draw < 0.52) return this.submitMany();
-    if (draw < 0.55) return this.#track(tenant, [`00000000-0000-4000-8000-${random.bytes(6).toString('hex')}`], shape);
+    if (draw < 0.55) return this.#track([`00000000-0000-4000-8000-${random.bytes(6).toString('hex')}`], shape);
     const path = `/v1/submissions/${any.id}`;
-    if (draw < 0.58) return this.#track(any.tenant, [any.id], shape);
+    if (draw < 0.58) return this.#track([any.id], shape);
     if (draw < 0.66) return this.#unlessLeftOut('cancels', () => this.#cancel(any));
     if (draw < 0.78) return this.#unlessLeftOut('retracks', () => this.#retrack(any));
     if (draw < 0.84) return this.#unlessLeftOut('updates', () => this.#update(any, shape));
-    if (draw < 0.9) await this.#call(any.tenant, 'GET', path, [200, 404]);
-    else if (draw < 0.95) await this.#call(any.tenant, 'GET', `/v1/get_submission_info?submission_id=${any.id}`);
+    if (draw < 0.9) await this.#call('GET', path, [200, 404]);
+    else if (draw < 0.95) await this.#call('GET', `/v1/get_submission_info?submission_id=${any.id}`);
     else
       await this.#call(
-        tenant,
         'GET',
         random.pick(['/v1/submissions', '/v1/overview', '/v1/deliveries', '/v1/webhooks']),
         [200],
@@ -89,59 +87,58 @@ export class Callers {
   look(random: Random): void {
     const known = [...this.acknowledged.values()];
     if (known.length === 0) return;
-    const { tenant, id } = random.pick(known);
-    void this.#call(tenant, 'GET', `/v1/get_submission_info?submission_id=${id}`);
+    const { id } = random.pick(known);
+    void this.#call('GET', `/v1/get_submission_info?submission_id=${id}`);
   }
 
   submit(): void {
     const { random, upstream } = this.#deps;
-    void this.#track(random.chance(0.3) ? TENANT : null, [upstream.submit()], random.next());
+    void this.#track([upstream.submit()], random.next());
   }
 
   /** More than the request budget allows at once. */
   submitMany(): void {
     const { random, upstream } = this.#deps;
     const ids = Array.from({ length: random.between(20, 40) }, () => upstream.submit());
-    void this.#track(null, ids, random.next());
+    void this.#track(ids, random.next());
   }
 
   /** Repeats the request until it is acknowledged. */
-  async #track(tenant: string | null, ids: string[], shape: number): Promise<void> {
+  async #track(ids: string[], shape: number): Promise<void> {
     const options = {
       ...(shape < 0.3 && { metadata: { order: ids.length } }),
-      ...(shape > 0.2 && shape < 0.5 && { callback_url: `${CALLBACK_URL}/${tenant}` }),
+      ...(shape > 0.2 && shape < 0.5 && { callback_url: `${CALLBACK_URL}/any` }),
     };
-    const response = await this.#call(tenant, 'POST', '/v1/submissions', [202], { submission_ids: ids, ...options });
-    if (response?.status !== 202) return this.#later(() => this.#track(tenant, ids, shape));
-    this.acknowledge(tenant, ids);
+    const response = await this.#call('POST', '/v1/submissions', [202], { submission_ids: ids, ...options });
+    if (response?.status !== 202) return this.#later(() => this.#track(ids, shape));
+    this.acknowledge(ids);
   }
 
   /** Records submissions whose tracking was acknowledged. */
-  acknowledge(tenant: string | null, ids: readonly string[]): void {
+  acknowledge(ids: readonly string[]): void {
     for (const id of ids) {
-      const key = `${tenant} ${id}`;
-      if (this.acknowledged.has(key)) continue;
-      const one = { tenant, id, at: this.#deps.machine.now, isCancelled: false };
-      this.acknowledged.set(key, one);
+      if (this.acknowledged.has(id)) continue;
+      const one = { id, at: this.#deps.machine.now, isCancelled: false };
+      this.acknowledged.set(id, one);
       this.inOrder.push(one);
     }
   }
 
   async #cancel(submission: Acknowledged): Promise<void> {
     submission.isCancelled = true;
-    const response = await this.#call(submission.tenant, 'DELETE', `/v1/submissions/${submission.id}`, [200, 404]);
+    const response = await this.#call('DELETE', `/v1/submissions/${submission.id}`, [200, 404]);
     if (response?.status === 200 && OPEN.includes(JSON.parse(response.body).status))
       this.#deps.onDefect(`a cancelled submission is open: ${response.body}`);
   }
 
-  async #retrack({ tenant, id }: Acknowledged): Promise<void> {
-    await this.#call(tenant, 'POST', '/v1/submissions', [202], { submission_id: id, retrack: true });
+  async #retrack({ id }: Acknowledged): Promise<void> {
+    await this.#call('POST', '/v1/submissions', [202], { submission_id: id, retrack: true });
   }
 
-  async #update({ tenant, id }: Acknowledged, shape: number): Promise<void> {
+  async #update({ id }: Acknowledged, shape: number): Promise<void> {
     const deadline = new Date(this.#deps.machine.wall() + DEADLINE_MS).toISOString();
     const change = shape < 0.4 ? { metadata: { changed: shape } } : shape < 0.7 ? { callback_url: null } : { deadline };
-    await this.#call(tenant, 'PATCH', `/v1/submissions/${id}`, [200, 404, 409], change);
+    await this.#call('PATCH', `/v1/submissions/${id}`, [200, 404, 409], change);
   }
 
   #later(run: () => Promise<void>): void {
@@ -149,15 +146,9 @@ export class Callers {
   }
 
   /** `expected`: the statuses that are no defect; absent: any. A server that is down or has a full disk may refuse. */
-  async #call(
-    tenant: string | null,
-    method: string,
-    path: string,
-    expected?: number[],
-    body?: unknown,
-  ): Promise<Received> {
+  async #call(method: string, path: string, expected?: number[], body?: unknown): Promise<Received> {
     const { network, onDefect, mayRefuse } = this.#deps;
-    const received = await network.call(method, path, TOKEN, body, tenant === null ? {} : { 'dawatch-tenant': tenant });
+    const received = await network.call(method, path, TOKEN, body);
     if (received && expected && !expected.includes(received.status) && !(received.status >= 500 && mayRefuse()))
       onDefect(`${method} ${path} responded ${received.status}: ${received.body.slice(0, 300)}`);
     return received;

@@ -5,7 +5,7 @@ import type { Disk } from '../machine/disk.ts';
 import type { Machine } from '../machine/machine.ts';
 import type { Acknowledged } from './callers.ts';
 import type { Faults } from './faults.ts';
-import { DAY_MS, DEADLINE_MS, fileOf, HOUR_MS, MINUTE_MS, RETENTION_DAYS } from './server.ts';
+import { DATABASE, DAY_MS, DEADLINE_MS, HOUR_MS, MINUTE_MS, RETENTION_DAYS } from './server.ts';
 import type { Upstream } from './upstream.ts';
 
 type HistoryRow = {
@@ -85,7 +85,6 @@ export class Checks {
   /** The ids of all events that the webhook must receive. */
   readonly expected = new Set<string>();
   destination = '';
-  readonly #tenant: string | null;
   readonly #deps: ChecksDeps;
   #historySeq = 0;
   #eventSeq = 0;
@@ -100,14 +99,13 @@ export class Checks {
   readonly #delivered = new Map<number, DeliveredRow>();
   #deliveredAt = 0;
 
-  constructor(tenant: string | null, deps: ChecksDeps) {
-    this.#tenant = tenant;
+  constructor(deps: ChecksDeps) {
     this.#deps = deps;
   }
 
   /** `acknowledged`: in order. */
   run(acknowledged: readonly Acknowledged[]): void {
-    const db = this.#deps.disk.connection(fileOf(this.#tenant));
+    const db = this.#deps.disk.connection(DATABASE);
     if (!db) return;
     // First: they tell the outages.
     this.#checkEvents(db);
@@ -115,14 +113,13 @@ export class Checks {
     this.#checkOutages(db);
     this.#checkPolling(db);
     this.#checkDeliveries(db);
-    for (const { tenant, id } of acknowledged.slice(this.#acknowledged))
-      if (tenant === this.#tenant && !this.known.has(id))
-        this.#defect(`${id} was acknowledged, and is not in the ledger`);
+    for (const { id } of acknowledged.slice(this.#acknowledged))
+      if (!this.known.has(id)) this.#defect(`${id} was acknowledged, and is not in the ledger`);
     this.#acknowledged = acknowledged.length;
   }
 
   #defect(text: string): void {
-    this.#deps.onDefect(`${this.#tenant ?? 'ledger'}: ${text}`);
+    this.#deps.onDefect(text);
   }
 
   #checkHistory(db: Database.Database): void {
@@ -245,18 +242,17 @@ export class Checks {
 
   /** Whether every submission and every delivery has ended. */
   hasEnded(): boolean {
-    const db = this.#deps.disk.connection(fileOf(this.#tenant));
+    const db = this.#deps.disk.connection(DATABASE);
     return db !== undefined && prepared(db, OPEN).pluck().get() === 0;
   }
 
   /** After everything has healed and time has passed: everything has ended, and as it should. */
   checkEnd(acknowledged: Iterable<Acknowledged>): void {
     const { disk, upstream } = this.#deps;
-    const db = disk.connection(fileOf(this.#tenant));
+    const db = disk.connection(DATABASE);
     if (db) this.#checkLedger(db);
     else this.#defect('the server does not run');
-    for (const { tenant, id, isCancelled, at } of acknowledged) {
-      if (tenant !== this.#tenant) continue;
+    for (const { id, isCancelled, at } of acknowledged) {
       const finalAt = upstream.finalizedAt(id);
       const status = this.known.get(id)?.status;
       if (finalAt !== undefined && finalAt < at + DEADLINE_MS - SKEW_MS && status !== 'finalized' && !isCancelled)

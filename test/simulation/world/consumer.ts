@@ -1,4 +1,3 @@
-import { queueOf } from '../../../src/domain/access/tenant.ts';
 import { EVENTS_QUEUE } from '../../../src/notify/channels/queue.ts';
 import { type RedisData, redisModel } from '../redis/redis-model.ts';
 import { PREFIX } from './server.ts';
@@ -7,11 +6,7 @@ import { PREFIX } from './server.ts';
 export class Consumer {
   /** The ids of the jobs, which are those of the events. Those that Redis lost before they were taken count as received. */
   readonly received = new Set<string>();
-  readonly #queue: string;
-
-  constructor(tenant: string | null) {
-    this.#queue = `${PREFIX}:${queueOf(EVENTS_QUEUE, tenant)}`;
-  }
+  readonly #queue = `${PREFIX}:${EVENTS_QUEUE}`;
 
   take(): void {
     const { jobs } = redisModel.queue(this.#queue);

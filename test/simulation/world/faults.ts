@@ -56,7 +56,8 @@ type FaultsDeps = {
   callers: Callers;
   /** Empty: the server polls by itself, without Redis. */
   workers: readonly WorkerMachine[];
-  producers: readonly Producer[];
+  /** Undefined without workers. */
+  producer: Producer | undefined;
   note: (occurrence: string) => void;
 };
 
@@ -262,11 +263,13 @@ export class Faults {
 
   /** With slow syncs, much waits to be synced: also what is committed during a sync. */
   #losePowerDuringSync(random: Random): void {
-    const { machine, disk, callers, producers } = this.#deps;
+    const { machine, disk, callers, producer } = this.#deps;
     const syncMs = random.between(5, MAX_SYNC_MS);
     disk.losePower({ syncMs, syncs: random.between(1, 6) });
     for (let left = random.between(0, 6); left > 0; left--)
-      machine.later(random.between(0, 2 * syncMs), () => random.pick([callers, ...producers]).submit());
+      machine.later(random.between(0, 2 * syncMs), () =>
+        random.pick(producer ? [callers, producer] : [callers]).submit(),
+      );
   }
 
   /** Until the fault ends, the disk is full again and again, each time from a random commit on. */

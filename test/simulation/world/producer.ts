@@ -1,4 +1,3 @@
-import { queueOf } from '../../../src/domain/access/tenant.ts';
 import { SUBMISSIONS_QUEUE } from '../../../src/engines/bullmq/intake.ts';
 import type { Machine } from '../machine/machine.ts';
 import type { Random } from '../machine/random.ts';
@@ -18,7 +17,6 @@ type ProducerDeps = {
   machine: Machine;
   upstream: Upstream;
   random: Random;
-  tenant: string | null;
   /** Called with the submissions of a completed job. */
   onAcknowledged: (ids: readonly string[]) => void;
   onDefect: (text: string) => void;
@@ -33,7 +31,7 @@ type ProducerDeps = {
 export class Producer {
   isActive = true;
   readonly #deps: ProducerDeps;
-  readonly #queue: string;
+  readonly #queue = `${PREFIX}:${SUBMISSIONS_QUEUE}`;
   /** By the id of the job: its submissions, and when it was added the last time. */
   readonly #open = new Map<string, { ids: string[]; at: number }>();
   /** How often Redis has lost data. */
@@ -41,7 +39,6 @@ export class Producer {
 
   constructor(deps: ProducerDeps) {
     this.#deps = deps;
-    this.#queue = `${PREFIX}:${queueOf(SUBMISSIONS_QUEUE, deps.tenant)}`;
     this.#pause();
   }
 

@@ -12,12 +12,7 @@ export const DAY_MS = 86_400_000;
 export const HOUR_MS = 3_600_000;
 export const MINUTE_MS = 60_000;
 export const TOKEN = 'the-admin-token-of-simulations';
-const DATABASE = 'ledger.db';
-/** This tenant is always configured. */
-export const TENANT = 'acme';
-/** This one only sometimes. */
-const GUEST = 'guest';
-export const fileOf = (tenant: string | null) => (tenant === null ? DATABASE : `ledger.tenants/${tenant}.db`);
+export const DATABASE = 'ledger.db';
 export const DEADLINE_MS = 6 * HOUR_MS;
 const GRACE_MS = HOUR_MS;
 export const RETENTION_DAYS = 2;
@@ -26,7 +21,6 @@ export const REDIS_URL = 'redis://redis.test';
 export const PREFIX = 'bull';
 export const SECRET = 'the-secret-of-server-and-workers';
 
-const NO_LIMITS = { max_open: 0, requests_per_minute: 0, weight: 1 };
 const RESTART_MS = 5_000;
 const MAX_LINES = 40;
 
@@ -50,12 +44,11 @@ export class SimulatedServer {
   kills = 0;
   readonly #deps: ServerDeps;
   #hasChannel = true;
-  #hasGuest = false;
 
   constructor(deps: ServerDeps) {
     this.#deps = deps;
     const { machine, disk } = deps;
-    for (const tenant of [null, TENANT, GUEST]) disk.install(fileOf(tenant));
+    disk.install(DATABASE);
     machine.onKilled(() => {
       this.kills += 1;
       this.app = undefined;
@@ -104,10 +97,9 @@ export class SimulatedServer {
     this.#deps.machine.kill();
   }
 
-  /** Adds or removes the channel or the tenant `guest`. */
+  /** Adds or removes the channel. */
   async reload(): Promise<void> {
-    if (this.#deps.random.chance(0.5)) this.#hasChannel = !this.#hasChannel;
-    else this.#hasGuest = !this.#hasGuest;
+    this.#hasChannel = !this.#hasChannel;
     await this.#applySettings();
   }
 
@@ -143,7 +135,6 @@ export class SimulatedServer {
       upstreams: { default: { url: UPSTREAM_URL, api_key: 'key', budget: BUDGET } },
       // An id without a row is polled for long, by the safety net only.
       submissions: { recheck_after_s: 60, unknown_grace_s: GRACE_MS / 1_000, deadline_s: DEADLINE_MS / 1_000 },
-      tenants: { [TENANT]: NO_LIMITS, ...(this.#hasGuest && { [GUEST]: NO_LIMITS }) },
       retention: { submissions_days: RETENTION_DAYS, events_days: RETENTION_DAYS - 1 },
       deliveries: { keep_s: (RETENTION_DAYS * DAY_MS) / 1_000 },
       alerts: { check_s: 300 },

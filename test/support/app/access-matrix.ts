@@ -37,7 +37,6 @@ export const MATRIX: Record<string, { access: Access; query?: string; body?: unk
   'GET /v1/reports': { access: READ_SUBMISSIONS },
   'GET /v1/alerts': { access: READ_SUBMISSIONS },
   'GET /v1/alerts/{id}': { access: READ_SUBMISSIONS },
-  'GET /v1/tenants': { access: READ_OPERATIONS },
   'GET /v1/session': { access: 'open' },
   'POST /v1/session': { access: { roles: ROLES, scopes: SCOPES } },
   'DELETE /v1/session': { access: { roles: ROLES, scopes: SCOPES } },

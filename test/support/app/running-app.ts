@@ -4,10 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
 import { type App, type AppDeps, startApp } from '../../../src/app.ts';
 import { loadConfig } from '../../../src/config/load.ts';
-import type { Config, TenantConfig, UpstreamConfig } from '../../../src/config/schema.ts';
+import type { Config, UpstreamConfig } from '../../../src/config/schema.ts';
 import type { Clock } from '../../../src/domain/clock.ts';
-import { tenantLedger } from '../../../src/ledger/file/files.ts';
-import { createFolder } from '../../../src/ledger/file/open.ts';
 import { createLog } from '../../../src/logging/logger.ts';
 import { learnedPacing } from '../../../src/pacing/policy/policy.ts';
 import type { PolicyFactory } from '../../../src/pacing/policy.ts';
@@ -61,15 +59,12 @@ type AppSetting = {
   /** How a reload gets the settings. */
   settings?: AppDeps['settings'];
   /** By name, with the settings that differ from the defaults. */
-  tenants?: Record<string, Partial<TenantConfig>>;
 };
 
 /** The settings of config/dawatch.yaml, read once per process. */
 const DEFAULTS = loadConfig({
   env: { DAWATCH_UPSTREAM_URL: CLOSED_PORT_URL, DAWATCH_UPSTREAM_API_KEY: 'sandbox-key' },
 }).config;
-
-const NO_LIMITS: TenantConfig = { max_open: 0, requests_per_minute: 0, weight: 1 };
 
 const TROUBLE = ['throttled', 'unavailable', 'unauthorized', 'rejected'];
 
@@ -92,9 +87,6 @@ function impatient(settings: { lagPrice: number }): PolicyFactory {
  */
 export function openApp(setting: AppSetting): Promise<App> {
   createLedger(setting.database);
-  const tenants = Object.keys(setting.tenants ?? {});
-  if (tenants.length > 0) createFolder(tenantLedger(setting.database, 'any'));
-  for (const tenant of tenants) createLedger(tenantLedger(setting.database, tenant));
   const config = configOf(setting);
   return startApp({
     config,
@@ -113,7 +105,7 @@ export function openApp(setting: AppSetting): Promise<App> {
 }
 
 /** The settings of an app. */
-export function configOf(setting: AppSetting): Config {
+function configOf(setting: AppSetting): Config {
   const { database, upstreamUrl = CLOSED_PORT_URL, apiKey = API_KEY, host = '127.0.0.1', port = 0 } = setting;
   const config = { ...structuredClone(DEFAULTS), database };
   const budget = { requests: 5_000, per_s: 1, concurrency: 64 };
@@ -143,9 +135,6 @@ export function configOf(setting: AppSetting): Config {
     reports: setting.reports ?? config.reports,
     slo: setting.slo ?? config.slo,
     oidc: setting.oidc ?? config.oidc,
-    tenants: Object.fromEntries(
-      Object.entries(setting.tenants ?? {}).map(([name, own]) => [name, { ...NO_LIMITS, ...own }]),
-    ),
     alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
     upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: CLOSED_PORT_URL } }),
     // In a sandbox at speed 200, a second of lag costs 200 times as much.

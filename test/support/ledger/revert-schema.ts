@@ -34,7 +34,7 @@ const REVERTS: Record<number, string> = {
   14: 'DROP TABLE submission_traces',
   15: 'DROP TABLE channel_results',
   16: `DROP TABLE credential_secrets; ALTER TABLE credentials DROP COLUMN scopes;
-    ALTER TABLE credentials DROP COLUMN tenant; ALTER TABLE credentials DROP COLUMN expires_at`,
+    ALTER TABLE credentials DROP COLUMN expires_at`,
   17: 'DROP TABLE people; DROP TABLE sessions',
   18: 'CREATE TRIGGER metadata_added AFTER INSERT ON submissions BEGIN SELECT 1; END',
 };

@@ -65,7 +65,7 @@ export async function openOidcProvider({
     cookies: { keys: ['a-key-for-cookies'] },
     jwks: { keys: [KEY] },
     conformIdTokenClaims: false,
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups', 'realm_access', 'tenant'] },
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups', 'realm_access'] },
     findAccount: async (_, accountId) => ({ accountId, claims: async () => ({ ...opened.person, sub: accountId }) }),
     features: {
       devInteractions: { enabled: false },

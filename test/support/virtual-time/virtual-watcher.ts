@@ -37,15 +37,9 @@ type World = {
   file?: string;
 };
 
-/** Another watcher whose clock and upstreams a watcher shares, and its weight. */
-type Beside = {
-  world: { clock: ReturnType<typeof createVirtualClock>; monitor: Watcher };
-  weight?: () => number;
-};
-
 /** A real watcher over a real ledger file, in virtual time, with an upstream that the test controls. */
-export function openWatcher(world: World, beside?: Beside) {
-  const clock = beside?.world.clock ?? createVirtualClock(START_MS);
+export function openWatcher(world: World) {
+  const clock = createVirtualClock(START_MS);
   const file = world.file ?? join(tempFolder(), 'ledger.db');
   const polls: { submissionId: string; at: number }[] = [];
   const turns: UpstreamChange[] = [];
@@ -74,7 +68,6 @@ export function openWatcher(world: World, beside?: Beside) {
     // The timers of a killed process never fire.
     const { now, skippedMs } = clock;
     const own = { now, skippedMs, after: (ms: number, run: () => void) => clock.after(ms, () => alive && run()) };
-    const { weight, world: other } = beside ?? {};
     const monitor = new Watcher({
       settings,
       ledger,
@@ -82,8 +75,6 @@ export function openWatcher(world: World, beside?: Beside) {
       clock: own,
       random: () => 0.5,
       listeners,
-      upstreams: other?.monitor.upstreams,
-      ...(weight && { weight }),
     });
     monitor.start();
     const kill = () => {

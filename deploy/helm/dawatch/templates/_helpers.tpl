@@ -112,11 +112,6 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 {{- toYaml $replica -}}
 {{- end -}}
 
-{{/* Names of the tenants, as a JSON list. */}}
-{{- define "dawatch.tenants" -}}
-{{- keys (default dict .Values.settings.tenants) | sortAlpha | toJson -}}
-{{- end -}}
-
 {{/* Seconds that the process gets after SIGTERM: those of server.shutdown_s, and ten to close the ledger and its connections. */}}
 {{- define "dawatch.shutdownSeconds" -}}
 {{- $server := default dict .Values.settings.server -}}

@@ -9,7 +9,7 @@ import { type ConnectOptions, requestAsAdmin, withAdmin } from '../../connect.ts
 import { CommandError, ExitCode } from '../../exit.ts';
 import { collectTypes } from '../../input/event-filter.ts';
 import { parseCount } from '../../input/numbers.ts';
-import { type LedgerOptions, selectedLedgerOf, withLedger } from '../../input/settings-file.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
 import { parseSince } from '../../input/since.ts';
 import { toFile, toStdout } from '../../output/export-target.ts';
 import { toJson } from '../../output/json.ts';
@@ -108,10 +108,10 @@ function addExport(audit: Command): void {
     });
 }
 
-type VerifyOptions = LedgerOptions & { file?: string; expectHead?: string; json?: boolean };
+type VerifyOptions = SettingsOptions & { file?: string; expectHead?: string; json?: boolean };
 
 function addVerify(audit: Command): void {
-  withLedger(audit.command('verify'))
+  withSettings(audit.command('verify'))
     .description('Check every hash of the audit in the ledger, also while the server runs, or in an export.')
     .option('--file <file>', 'check this export instead of the ledger')
     .option(
@@ -127,7 +127,7 @@ function addVerify(audit: Command): void {
     .action(async (_options: unknown, command: Command) => {
       const { file, expectHead, json, ...settings } = command.optsWithGlobals<VerifyOptions>();
       const check = await (file === undefined
-        ? checkAudit(selectedLedgerOf(settings), expectHead)
+        ? checkAudit(ledgerOf(settings), expectHead)
         : checkChain(entriesOf(file), expectHead));
       process.stdout.write(json ? `${toJson(toReport(check))}\n` : textOf(check));
       if (check.kind === 'broken') process.exitCode = ExitCode.mismatch;

@@ -1,15 +1,15 @@
 import type { Command } from 'commander';
-import { type LedgerOptions, selectedLedgerOf, withLedger } from '../../input/settings-file.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
 import { createProgress } from '../../output/progress.ts';
 
 export function addBackup(program: Command): void {
-  withLedger(program.command('backup'))
+  withSettings(program.command('backup'))
     .description('Copy the ledger to a file and verify the copy. The server can keep running.')
     .argument('<file>', 'path of the backup; must not exist')
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  dawatch backup backups/dawatch-$(date +%F).db')
-    .action(async (file: string, options: LedgerOptions & { json?: boolean }) => {
-      const ledger = selectedLedgerOf(options);
+    .action(async (file: string, options: SettingsOptions & { json?: boolean }) => {
+      const ledger = ledgerOf(options);
       const { backupLedger } = await import('../../../ledger/maintenance/backup.ts');
       const progress = createProgress(100, 'copying', process.stderr);
       const { bytes } = await backupLedger(ledger, file, (step) => {

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { checkPrimary } from '../../../ledger/maintenance/primary.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
-import { type LedgerOptions, selectedLedgerOf, withLedger } from '../../input/settings-file.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
 
 export function addCheckPrimary(program: Command): void {
-  withLedger(program.command('check-primary'))
+  withSettings(program.command('check-primary'))
     .description('Check that no other server continues the replica of the ledger. Run it before Litestream starts.')
     .argument('<file>', 'the ledger’s file `….primary`, restored from its replica; a missing file means no replica')
     .addHelpText(
@@ -17,8 +17,8 @@ Example:
   litestream restore -if-replica-exists -o /run/dawatch/primary.db /var/lib/dawatch/dawatch.db.primary
   dawatch check-primary /run/dawatch/primary.db`,
     )
-    .action((file: string, options: LedgerOptions) => {
-      const ledger = selectedLedgerOf(options);
+    .action((file: string, options: SettingsOptions) => {
+      const ledger = ledgerOf(options);
       const { kind, primary } = checkPrimary(ledger, file);
       if (kind === 'superseded')
         throw new CommandError(

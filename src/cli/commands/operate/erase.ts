@@ -11,11 +11,11 @@ import { checkErased, type ErasureCheck, isErased } from '../../../ledger/mainte
 import { vacuumBeside, vacuumLedger } from '../../../ledger/maintenance/vacuum.ts';
 import { commandActor } from '../../actor.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
-import { type LedgerOptions, selectedLedgerOf, withLedger } from '../../input/settings-file.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
 import { toJson } from '../../output/json.ts';
 import { plural } from '../../output/table.ts';
 
-type Options = LedgerOptions & {
+type Options = SettingsOptions & {
   email?: string;
   metadata?: { key: string; value: string };
   check?: boolean;
@@ -26,7 +26,7 @@ type Options = LedgerOptions & {
 const MIN_PAUSE_MS = 5;
 
 export function addErase(program: Command): void {
-  withLedger(program.command('erase'))
+  withSettings(program.command('erase'))
     .description("Erase a person's data from the ledger, also while the server runs, and prove that it is gone.")
     .option('--email <address>', 'everything with this e-mail address; - reads it from standard input')
     .option('--metadata <key=value>', 'the metadata of submissions with this entry', parseEntry)
@@ -48,7 +48,7 @@ Examples:
     )
     .action(async (options: Options) => {
       const target = await targetOf(options);
-      const file = selectedLedgerOf(options);
+      const file = ledgerOf(options);
       const result = options.check ? undefined : await erase(file, target);
       let check = await checkErased(file, target);
       let isTooLarge = false;

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { restoreLedger } from '../../../ledger/maintenance/restore.ts';
-import { type LedgerOptions, selectedLedgerOf, withLedger } from '../../input/settings-file.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
 import { toJson } from '../../output/json.ts';
 import { plural } from '../../output/table.ts';
 
 export function addRestore(program: Command): void {
-  withLedger(program.command('restore'))
+  withSettings(program.command('restore'))
     .description('Replace the ledger by a backup after verifying the backup. The server must be stopped.')
     .argument('<file>', 'a backup made by `dawatch backup`; it is not changed')
     .option('--json', 'print JSON')
@@ -13,8 +13,8 @@ export function addRestore(program: Command): void {
       'after',
       '\nThe replaced ledger is kept in the same directory.\n\nExample:\n  dawatch restore backups/dawatch-2026-01-02.db',
     )
-    .action((file: string, options: LedgerOptions & { json?: boolean }) => {
-      const ledger = selectedLedgerOf(options);
+    .action((file: string, options: SettingsOptions & { json?: boolean }) => {
+      const ledger = ledgerOf(options);
       const onStep = (step: string) => process.stderr.isTTY && process.stderr.write(`${step} …\n`);
       const restored = restoreLedger({ file: ledger, backup: file, now: Date.now(), onStep });
       const { bytes, submissions, replacedFile } = restored;

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { nameProblem } from '../../../domain/access/credential.ts';
 import {
@@ -24,13 +23,12 @@ import { type CredentialLedger, createCredential } from '../../../http/access/cr
 import { toCredentialBody } from '../../../http/routes/credentials/credential-body.ts';
 import { AuditTrail } from '../../../ledger/access/audit.ts';
 import { type CredentialRecord, CredentialStore } from '../../../ledger/access/credentials.ts';
-import { tenantLedger } from '../../../ledger/file/files.ts';
 import { openBeside } from '../../../ledger/file/open.ts';
 import { commandActor } from '../../actor.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
 import { durationOption } from '../../input/duration.ts';
 import { numberFrom } from '../../input/numbers.ts';
-import { ledgerOf, type SettingsOptions, tenantsOf, withSettings } from '../../input/settings-file.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
 import { parseAhead } from '../../input/since.ts';
 import { toJson } from '../../output/json.ts';
 import { tokenTable } from '../../output/token-table.ts';
@@ -59,7 +57,6 @@ type CreateOptions = SettingsOptions & {
   scopes?: Scope[];
   name: string;
   expires?: Expiry;
-  tenant?: string;
 };
 
 function addCreate(token: Command): void {
@@ -74,18 +71,15 @@ function addCreate(token: Command): void {
     .option('--scopes <scopes>', `instead of a role, separated by commas: ${SCOPES.join(', ')}`, parseScopes)
     .requiredOption('--name <name>', 'name of the client, 1 to 64 characters; appears in the audit', parseName)
     .option('--expires <time>', 'when it expires: 90d (from now), or 2027-01-02T03:04:05Z (default: never)', parseAhead)
-    .option('--tenant <name>', 'tenant of the token (default: none)')
     .addHelpText('after', '\nExample:\n  DAWATCH_API_KEY=$(dawatch token create --role service --name billing)')
     .action((options: CreateOptions) => {
-      const { name, expires, tenant } = options;
-      if (tenant !== undefined) requireTenant(tenant, options);
+      const { name, expires } = options;
       const rights = rightsIn(options);
       const now = Date.now();
       const credential = { rights, name, expiresAt: expires ? futureTime(expires, now) : null };
-      const { record, secret } = withLedger(options, (ledger) => {
-        const credentials = tenant === undefined ? ledger.credentials : ledger.credentials.ofTenant(tenant);
-        return createCredential({ ...ledger, credentials }, { actor: commandActor(), now, credential });
-      });
+      const { record, secret } = onLedger(options, (ledger) =>
+        createCredential(ledger, { actor: commandActor(), now, credential }),
+      );
       const what = rights.role ?? [...rights.scopes].join(' ');
       printSecret(record, secret, what);
     });
@@ -101,7 +95,7 @@ function addList(token: Command): void {
     )
     .action((options: SettingsOptions & { json?: boolean }) => {
       const now = Date.now();
-      const rows = withLedger(options, ({ credentials }) =>
+      const rows = onLedger(options, ({ credentials }) =>
         credentials
           .list()
           .map((record) => toCredentialBody(record, { replaced: credentials.replacedSecrets(record.id, now), now })),
@@ -126,7 +120,7 @@ function addUpdate(token: Command): void {
         throw new CommandError('--name or --expires is required', ExitCode.usage);
       const now = Date.now();
       const patch = { name, expiresAt: expires && futureTime(expires, now) };
-      const result = withLedger(options, (ledger) =>
+      const result = onLedger(options, (ledger) =>
         updateCredential(ledger, { actor: commandActor(), now, id, patch, isLastAllowed }),
       );
       if (result.kind !== 'updated') throw refused(id, result);
@@ -134,15 +128,6 @@ function addUpdate(token: Command): void {
       const expiry = expiresAt === null ? 'does not expire' : `expires at ${new Date(expiresAt).toISOString()}`;
       process.stderr.write(`${titleOf(result.record)}, ${expiry}\n`);
     });
-}
-
-function requireTenant(tenant: string, options: SettingsOptions): void {
-  const names = tenantsOf(options);
-  if (!names.includes(tenant))
-    throw new CommandError(
-      `there is no tenant ${JSON.stringify(tenant)} in the settings (\`tenants\`): ${names.join(', ') || 'there are none'}`,
-      ExitCode.usage,
-    );
 }
 
 function addRotate(token: Command): void {
@@ -156,7 +141,7 @@ function addRotate(token: Command): void {
     .action((id: number, options: SettingsOptions & { overlap: number }) => {
       const now = Date.now();
       const overlapS = Math.ceil(options.overlap / 1_000);
-      const result = withLedger(options, (ledger) =>
+      const result = onLedger(options, (ledger) =>
         rotateCredential(ledger, { actor: commandActor(), now, id, overlapS }),
       );
       if (result.kind !== 'rotated') throw refused(id, result);
@@ -175,7 +160,7 @@ function addRevoke(token: Command): void {
     .addHelpText('after', '\nExample:\n  dawatch token revoke 3')
     .action((id: number, options: SettingsOptions & Force) => {
       const change = { actor: commandActor(), now: Date.now(), id, isLastAllowed: options.force ?? false };
-      const result = withLedger(options, (ledger) => revokeCredential(ledger, change));
+      const result = onLedger(options, (ledger) => revokeCredential(ledger, change));
       if (result.kind !== 'revoked') throw refused(id, result);
       process.stderr.write(`${titleOf(result.record)}, ${result.wasRevoked ? 'was already' : 'is'} revoked\n`);
     });
@@ -186,7 +171,7 @@ function addReadmit(token: Command): void {
     .description('Make the revoked token of a person who signs in by OpenID Connect valid again.')
     .addHelpText('after', '\nExample:\n  dawatch token readmit 3')
     .action((id: number, options: SettingsOptions) => {
-      const result = withLedger(options, (ledger) =>
+      const result = onLedger(options, (ledger) =>
         readmitPerson(ledger, { actor: commandActor(), now: Date.now(), id }),
       );
       if (result.kind !== 'admitted') throw refused(id, result);
@@ -259,23 +244,11 @@ function refused(id: number, { kind }: CredentialRefusal): CommandError {
   return new CommandError(reasons[kind], ExitCode.usage);
 }
 
-function withLedger<T>(options: SettingsOptions, work: (ledger: CredentialLedger) => T): T {
-  const file = ledgerOf(options);
-  const opened: (() => void)[] = [];
-  const open = (path: string) => {
-    const { database, close } = openBeside({ file: path, now: Date.now() });
-    opened.push(close);
-    return database;
-  };
-  // The first start of a server with the tenant creates its ledger.
-  const auditOf = (tenant: string) => {
-    const path = tenantLedger(file, tenant);
-    return existsSync(path) ? new AuditTrail(open(path)) : undefined;
-  };
+function onLedger<T>(options: SettingsOptions, work: (ledger: CredentialLedger) => T): T {
+  const { database, close } = openBeside({ file: ledgerOf(options), now: Date.now() });
   try {
-    const database = open(file);
-    return work({ credentials: new CredentialStore(database), audit: new AuditTrail(database), auditOf });
+    return work({ credentials: new CredentialStore(database), audit: new AuditTrail(database) });
   } finally {
-    for (const close of opened) close();
+    close();
   }
 }

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { vacuumLedger } from '../../../ledger/maintenance/vacuum.ts';
-import { type LedgerOptions, selectedLedgerOf, withLedger } from '../../input/settings-file.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
 
 export function addVacuum(program: Command): void {
-  withLedger(program.command('vacuum'))
+  withSettings(program.command('vacuum'))
     .description('Rewrite the ledger without unused space. The server must be stopped.')
     .option('--json', 'print JSON')
     .addHelpText(
@@ -11,8 +11,8 @@ export function addVacuum(program: Command): void {
       '\nNeeds free disk space of the size of the ledger, and the same again for temporary files (in SQLITE_TMPDIR, otherwise /var/tmp or /tmp).\n' +
         'One run is enough: afterwards the server releases unused space by itself.\n\nExample:\n  dawatch vacuum',
     )
-    .action((options: LedgerOptions & { json?: boolean }) => {
-      const ledger = selectedLedgerOf(options);
+    .action((options: SettingsOptions & { json?: boolean }) => {
+      const ledger = ledgerOf(options);
       if (process.stderr.isTTY) process.stderr.write('verifying, then rewriting …\n');
       const { before, after } = vacuumLedger(ledger, Date.now());
       const text = options.json ? JSON.stringify({ before, after }) : `${ledger}: ${before} → ${after} bytes`;

@@ -5,7 +5,7 @@ import { type ExportedSubmission, LedgerExport } from '../../../ledger/submissio
 import type { SubmissionFilter } from '../../../ledger/submissions/search-sources.ts';
 import { commandActor } from '../../actor.ts';
 import { CommandError, ExitCode } from '../../exit.ts';
-import { type LedgerOptions, selectedLedgerOf, withLedger } from '../../input/settings-file.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from '../../input/settings-file.ts';
 import { parseSince } from '../../input/since.ts';
 import { type Conditions, withConditions } from '../../input/submission-filter.ts';
 import { EXPORT_FORMATS } from '../../output/export-formats.ts';
@@ -13,7 +13,7 @@ import { type ExportTarget, toFile, toStdout } from '../../output/export-target.
 import { createProgress } from '../../output/progress.ts';
 import { plural } from '../../output/table.ts';
 
-type Options = LedgerOptions &
+type Options = SettingsOptions &
   Conditions & {
     since?: string;
     until?: string;
@@ -27,7 +27,7 @@ const WRITE_CHARS = 64 * 1024;
 const NO_PROGRESS = { advance: () => undefined, stop: () => undefined };
 
 export function addExport(program: Command): void {
-  withLedger(withConditions(program.command('export')))
+  withSettings(withConditions(program.command('export')))
     .description(
       'Export a consistent snapshot of the submissions that meet all conditions. The server can keep running.',
     )
@@ -58,7 +58,7 @@ Examples:
     .action(async (options: Options) => {
       const changed = rangeOf(options, 'since', 'until');
       const filter = filterOf(options);
-      const ledger = selectedLedgerOf(options);
+      const ledger = ledgerOf(options);
       const source = new LedgerExport(ledger);
       try {
         const { upstream } = filter;

@@ -45,17 +45,15 @@ const FOREIGN =
  */
 export class Api {
   #token;
-  #tenant;
   #onRefused;
   #isRefused = false;
 
   /**
-   * @param {{ token?: string, tenant?: string | undefined, onRefused?: () => void }} [options] `token`: sent instead of the session;
-   *   `tenant`: acts in this tenant; `onRefused`: called when the server rejects the session, which ends all requests
+   * @param {{ token?: string, onRefused?: () => void }} [options] `token`: sent instead of the session;
+   *   `onRefused`: called when the server rejects the session, which ends all requests
    */
-  constructor({ token, tenant, onRefused } = {}) {
+  constructor({ token, onRefused } = {}) {
     this.#token = token;
-    this.#tenant = tenant === undefined ? undefined : { 'dawatch-tenant': encodeURIComponent(tenant) };
     this.#onRefused = onRefused;
   }
 
@@ -118,7 +116,7 @@ export class Api {
       });
     if (this.#isRefused) throw new ApiError({ status: 401, detail: SIGNED_OUT });
     const credential = this.#token === undefined ? MARK : { authorization: `Bearer ${this.#token}` };
-    const headers = { ...init.headers, ...credential, ...this.#tenant };
+    const headers = { ...init.headers, ...credential };
     const response = await fetch(path, { ...init, method, headers, cache: 'no-store' }).catch((error) =>
       silent(error, method === 'GET' ? SILENT : UNCLEAR),
     );

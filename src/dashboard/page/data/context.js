@@ -3,7 +3,7 @@ import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 
 /**
  * @typedef {'submissions:read' | 'submissions:write' | 'users:read' | 'webhooks:write' | 'operations:read' | 'admin'} Scope
- * @typedef {{ role: string | null, scopes: readonly Scope[], name: string, tenant: string | null, users_bearer: 'dawatch' | 'upstream' }} Session
+ * @typedef {{ role: string | null, scopes: readonly Scope[], name: string, users_bearer: 'dawatch' | 'upstream' }} Session
  * @typedef {{
  *   api: import('./api.js').Api,
  *   feed: import('./feed.js').Feed,

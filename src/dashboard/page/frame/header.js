@@ -4,14 +4,13 @@ import { html } from '../parts/html.js';
 import { switchTimes, useAbsoluteTimes } from '../parts/times.js';
 import { hrefTo } from '../router.js';
 import { maySeeSubmissions } from '../session/access.js';
-import { TenantSelection } from '../session/tenant.js';
 
 /**
  * The navigation, the state of the live feed, and the session. In a narrow window all but the state is in a menu.
- * @param {{ pages: readonly [name: string, page: { title: string }][], page: string, place: string, maySelectTenant: boolean, signOut: () => void, showShortcuts: () => void }} props
+ * @param {{ pages: readonly [name: string, page: { title: string }][], page: string, place: string, signOut: () => void, showShortcuts: () => void }} props
  *   `place`: changes with each navigation, which closes the menu
  */
-export function Header({ pages, page, place, maySelectTenant, signOut, showShortcuts }) {
+export function Header({ pages, page, place, signOut, showShortcuts }) {
   const { session } = useDashboard();
   const areAbsolute = useAbsoluteTimes();
   const [isOpen, setIsOpen] = useState(false);
@@ -37,9 +36,7 @@ export function Header({ pages, page, place, maySelectTenant, signOut, showShort
             <dt>Signed in as</dt>
             <dd>${session.name} <span class="muted">(${session.role ?? session.scopes.join(', ')})</span></dd>
           </div>
-          ${!maySelectTenant && session.tenant !== null && html`<div><dt>Tenant</dt><dd>${session.tenant}</dd></div>`}
         </dl>
-        ${maySelectTenant && html`<${TenantSelection} />`}
         <button type="button" aria-pressed=${areAbsolute} onClick=${switchTimes}>Absolute times</button>
         <button type="button" onClick=${showShortcuts}>Keyboard shortcuts</button>
         <button type="button" onClick=${signOut}>Sign out</button>

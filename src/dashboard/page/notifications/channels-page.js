@@ -20,18 +20,13 @@ export function ChannelsPage() {
   const mayTest = isAdmin(session);
   return html`<h1 tabindex="-1">Channels</h1>
     <p class="muted">
-      ${
-        session.tenant === null
-          ? 'Channels and their routes are defined in the settings of the server.'
-          : 'Channels belong to the operator of the server. A tenant has webhooks and callbacks.'
-      }
+      Channels and their routes are defined in the settings of the server.
       ${!mayTest && ' This session cannot test them.'}
     </p>
     <${Loadable} loaded=${loaded}>
       ${(/** @type {{ channels: any[] }} */ { channels }) =>
         channels.length === 0
-          ? session.tenant === null &&
-            html`<${Empty} title="No channels.">
+          ? html`<${Empty} title="No channels.">
               <p>Define Slack, Discord, Teams, Apprise or e-mail in <code>channels</code> and <code>routes</code> of the settings.</p>
             <//>`
           : html`<${Table}

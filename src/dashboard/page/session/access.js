@@ -20,14 +20,14 @@ export function mayChangeNotifications({ scopes }) {
   return scopes.includes('webhooks:write');
 }
 
-/** With forwarded upstream tokens, the upstream decides about access. Otherwise credentials of tenants have none. @param {Session} session */
-export function mayLookUpUsers({ scopes, tenant, users_bearer }) {
-  return users_bearer === 'upstream' || (tenant === null && scopes.includes('users:read'));
+/** With forwarded upstream tokens, the upstream decides about access. @param {Session} session */
+export function mayLookUpUsers({ scopes, users_bearer }) {
+  return users_bearer === 'upstream' || scopes.includes('users:read');
 }
 
 /** @param {Session} session */
 export function mayListUsers({ users_bearer, ...session }) {
-  return users_bearer === 'upstream' || (session.tenant === null && isAdmin(session));
+  return users_bearer === 'upstream' || isAdmin(session);
 }
 
 /** @param {Pick<Session, 'scopes'>} session */

@@ -3,7 +3,6 @@ import { Api, ApiError, withQuery } from '../data/api.js';
 import { html } from '../parts/html.js';
 import { Command } from '../parts/parts.js';
 import { parseRoute } from '../router.js';
-import { tenantInAddress } from './tenant.js';
 
 /** @typedef {import('../data/context.js').Session} Session */
 
@@ -65,7 +64,7 @@ function SignIn({ reason, provider, onSignedIn, isAgain }) {
   };
 
   return html`<h1>dawatch</h1>
-    ${provider && html`<a class="provider" target=${isAgain ? '_blank' : undefined} href=${withQuery(provider.url, { to: pageToReturn(), tenant: tenantToReturn() })}>Sign in with ${provider.name}</a>`}
+    ${provider && html`<a class="provider" target=${isAgain ? '_blank' : undefined} href=${withQuery(provider.url, { to: pageToReturn() })}>Sign in with ${provider.name}</a>`}
     <form onSubmit=${submit} novalidate>
       <label for="token">Token</label>
       <input
@@ -81,7 +80,7 @@ function SignIn({ reason, provider, onSignedIn, isAgain }) {
       <button class="primary" disabled=${isBusy}>${isBusy ? 'Signing in…' : 'Sign in'}</button>
       <p id="token-hint" class="muted">
         It is exchanged for a session of this browser and not stored. A service token shows submissions, an operator token
-        also notifications, an admin token everything. A token of a tenant shows what belongs to that tenant.
+        also notifications, an admin token everything.
       </p>
     </form>
     <details>
@@ -126,7 +125,6 @@ const FAILURES = {
     'The response of the provider failed a check. Try again; if it fails again, show an administrator the log of dawatch.',
   state: 'This sign-in was begun in another browser, took longer than ten minutes, or was already used. Try again.',
   no_role: 'Your account has no role in dawatch. Ask an administrator for one.',
-  no_tenant: 'Your account belongs to no tenant of this server. Ask an administrator.',
   revoked: 'An administrator has revoked your access.',
   ledger: 'dawatch cannot store the sign-in at the moment. Try again later.',
 };
@@ -143,12 +141,6 @@ export function takeFailure() {
 /** The page that opens after the sign-in. */
 function pageToReturn() {
   return location.hash.replace(/^#\/?/, '');
-}
-
-/** The server refuses to begin a sign-in with a name that no tenant can have. */
-function tenantToReturn() {
-  const name = tenantInAddress();
-  return name !== undefined && /^[a-z0-9][a-z0-9_-]{0,31}$/.test(name) ? name : undefined;
 }
 
 /** Signs out. Opens the sign-out page of the provider, if there is one. Returns a message if the session may still be open. @returns {Promise<string | undefined>} */

@@ -12,20 +12,16 @@ import { html } from '../parts/html.js';
 import { Empty } from '../parts/parts.js';
 import { hrefTo, useRoute } from '../router.js';
 import { maySeeSubmissions } from './access.js';
-import { maySelectTenant, tenantInAddress } from './tenant.js';
 
 /** @typedef {{ session: import('../data/context.js').Session, signOut: () => void, onEnded: (reason: string) => void }} Props */
 
 /** The frame of every page. @param {Props} props */
-export function SignedIn({ session: own, signOut, onEnded }) {
-  // Another address loads the page again. Of a session that may not select a tenant, the address may be left from an earlier one.
-  const selected = maySelectTenant(own) ? tenantInAddress() : undefined;
-  const session = useMemo(() => ({ ...own, tenant: selected ?? own.tenant }), [own]);
+export function SignedIn({ session, signOut, onEnded }) {
   const [announce, announcements] = useAnnouncer();
   const isLeaving = useRef(false);
   const dashboard = useMemo(() => {
     const onRefused = () => isLeaving.current || onEnded('The session has ended. Sign in again.');
-    const api = new Api({ tenant: selected, onRefused });
+    const api = new Api({ onRefused });
     return { api, session, announce, feed: new Feed(api) };
   }, [session, announce, onEnded]);
   const leave = () => {
@@ -65,7 +61,7 @@ export function SignedIn({ session: own, signOut, onEnded }) {
   return html`<${DashboardContext.Provider} value=${dashboard}>
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <div class="frame">
-      <${Header} pages=${allowed} page=${page} place=${place} maySelectTenant=${maySelectTenant(own)} signOut=${leave} showShortcuts=${showShortcuts} />
+      <${Header} pages=${allowed} page=${page} place=${place} signOut=${leave} showShortcuts=${showShortcuts} />
       <div class="content">
         ${hasFeed && html`<${Disconnected} />`}
         ${hasFeed && html`<${AlertBanner} />`}

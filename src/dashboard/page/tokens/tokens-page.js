@@ -17,7 +17,7 @@ const PER_PAGE = 100;
 
 /** The tokens of clients. @param {{ query: URLSearchParams }} props */
 export function TokensPage({ query }) {
-  const { api, session } = useDashboard();
+  const { api } = useDashboard();
   const cursor = query.get('cursor') ?? '';
   const path = withQuery('v1/credentials', { cursor, limit: PER_PAGE });
   const loaded = useLoad((signal) => api.get(path, { signal }), path);
@@ -28,11 +28,7 @@ export function TokensPage({ query }) {
   };
   return html`<h1 tabindex="-1">Tokens</h1>
     <p class="muted">
-      ${
-        session.tenant === null
-          ? 'The credentials of clients and people, of all tenants. New tokens belong to no tenant. Those of the settings, DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN, are not listed.'
-          : `The credentials of the tenant ${session.tenant}. New tokens belong to it, too.`
-      }
+      The credentials of clients and people. Those of the settings, DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN, are not listed.
     </p>
     <${CreateToken} onIssued=${onIssued} />
     <${Loadable} loaded=${loaded}>
@@ -40,7 +36,7 @@ export function TokensPage({ query }) {
         ${
           credentials.length === 0
             ? html`<${Empty} title="No tokens yet." />`
-            : html`<${Table} caption="Tokens, newest first" columns=${columnsOf(credentials, loaded.reload, onIssued)} rows=${credentials} />`
+            : html`<${Table} caption="Tokens, newest first" columns=${columnsOf(loaded.reload, onIssued)} rows=${credentials} />`
         }
         <${Pager} cursor=${cursor} next=${next_cursor} to=${(/** @type {string | undefined} */ place) => hrefTo('tokens', undefined, { cursor: place })} />
       `}
@@ -51,14 +47,11 @@ export function TokensPage({ query }) {
 /** @type {Record<string, string>} */
 const BADGES = { valid: 'enabled', expired: 'expired', revoked: 'discarded' };
 
-/** Shows tenants if there are any. @param {readonly any[]} tokens @param {() => void} onChanged @param {(token: Issued) => void} onIssued @returns {readonly import('../parts/table.js').Column[]} */
-function columnsOf(tokens, onChanged, onIssued) {
+/** @param {() => void} onChanged @param {(token: Issued) => void} onIssued @returns {readonly import('../parts/table.js').Column[]} */
+function columnsOf(onChanged, onIssued) {
   return [
     { title: 'Token', cell: ({ id, name, person }) => html`${person ?? name} <span class="muted">${id}</span>` },
     { title: 'Permissions', cell: ({ role, scopes }) => role ?? scopes.join(', ') },
-    ...(tokens.some(({ tenant }) => tenant !== null)
-      ? [{ title: 'Tenant', cell: (/** @type {any} */ { tenant }) => tenant ?? html`<span class="muted">none</span>` }]
-      : []),
     { title: 'State', cell: ({ state }) => html`<${Badge} state=${BADGES[state] ?? state} label=${state} />` },
     { title: 'Created', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
     { title: 'Last used', cell: (token) => html`<${LastUse} token=${token} />` },

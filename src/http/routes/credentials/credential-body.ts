@@ -79,7 +79,6 @@ const EXAMPLE = {
   id: 3,
   name: 'billing',
   person: null,
-  tenant: null,
   role: 'service',
   scopes: ['submissions:read', 'submissions:write'],
   state: 'valid',
@@ -108,7 +107,6 @@ export const credentialSchema = z
       .describe(
         'E-mail address or subject of the person who signs in with this credential by OpenID Connect; null for the token of a client',
       ),
-    tenant: z.string().nullable().describe('The tenant in which it acts; null: none'),
     role: roleSchema.nullable().describe('null: it has scopes of its own'),
     scopes: z.array(scopeSchema).describe('All scopes of the credential'),
     state: stateSchema,
@@ -150,7 +148,6 @@ export function toCredentialBody(
     id: record.id,
     name: record.name,
     person: record.person,
-    tenant: record.tenant,
     role: rights?.role ?? null,
     scopes: [...(rights?.scopes ?? [])],
     state: credentialState(record, now),

@@ -28,21 +28,17 @@ import {
 
 const params = z.strictObject({ id: credentialIdSchema });
 
-/** A change of a credential of a tenant has an entry in the audit of that tenant, also if the request selects no tenant. */
-const CHANGE = { concernsAllTenants: true };
-
 const OPERATIONS = operations('credentials', {
   createCredential: {
     summary: 'Create a credential',
-    description:
-      'Its secret, a token, is returned only in this response. It belongs to the tenant in which the request acts. Audited.',
+    description: 'Its secret, a token, is returned only in this response. Audited.',
     body: newCredentialSchema,
     response: { 201: credentialWithSecretSchema, ...problemResponses(507) },
   },
   listCredentials: {
     summary: 'List credentials, newest first',
     description:
-      'Includes expired and revoked ones, and without a tenant those of all tenants. The credentials of the settings, DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN, are not listed.',
+      'Includes expired and revoked ones. The credentials of the settings, DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN, are not listed.',
     querystring: z.strictObject(pageParameters),
     response: { 200: credentialListSchema },
   },
@@ -120,7 +116,7 @@ export function registerCredentials(
     return record ? reply.send(shown(record)) : refuse(reply, id, { kind: 'unknown' });
   });
 
-  app.patch('/v1/credentials/:id', { config: CHANGE, schema: OPERATIONS.updateCredential }, async (request, reply) => {
+  app.patch('/v1/credentials/:id', { schema: OPERATIONS.updateCredential }, async (request, reply) => {
     const { id } = request.params;
     const { name, expires_at } = request.body;
     const change = changeOf(request);
@@ -131,29 +127,21 @@ export function registerCredentials(
     return result.kind === 'updated' ? reply.send(shown(result.record)) : refuse(reply, id, result);
   });
 
-  app.post(
-    '/v1/credentials/:id/rotate',
-    { config: CHANGE, schema: OPERATIONS.rotateCredential },
-    async (request, reply) => {
-      const { id } = request.params;
-      const overlapS = request.body.overlap_s;
-      const result = rotateCredential(ledger, { ...changeOf(request), id: Number(id), overlapS });
-      if (result.kind !== 'rotated') return refuse(reply, id, result);
-      return reply.send({ ...shown(result.record), secret: result.secret });
-    },
-  );
+  app.post('/v1/credentials/:id/rotate', { schema: OPERATIONS.rotateCredential }, async (request, reply) => {
+    const { id } = request.params;
+    const overlapS = request.body.overlap_s;
+    const result = rotateCredential(ledger, { ...changeOf(request), id: Number(id), overlapS });
+    if (result.kind !== 'rotated') return refuse(reply, id, result);
+    return reply.send({ ...shown(result.record), secret: result.secret });
+  });
 
-  app.post(
-    '/v1/credentials/:id/readmit',
-    { config: CHANGE, schema: OPERATIONS.readmitPerson },
-    async (request, reply) => {
-      const { id } = request.params;
-      const result = readmitPerson(ledger, { ...changeOf(request), id: Number(id) });
-      return result.kind === 'admitted' ? reply.send(shown(result.record)) : refuse(reply, id, result);
-    },
-  );
+  app.post('/v1/credentials/:id/readmit', { schema: OPERATIONS.readmitPerson }, async (request, reply) => {
+    const { id } = request.params;
+    const result = readmitPerson(ledger, { ...changeOf(request), id: Number(id) });
+    return result.kind === 'admitted' ? reply.send(shown(result.record)) : refuse(reply, id, result);
+  });
 
-  app.delete('/v1/credentials/:id', { config: CHANGE, schema: OPERATIONS.revokeCredential }, async (request, reply) => {
+  app.delete('/v1/credentials/:id', { schema: OPERATIONS.revokeCredential }, async (request, reply) => {
     const { id } = request.params;
     const isLastAllowed = hasConfiguredAdmin();
     const result = revokeCredential(ledger, { ...changeOf(request), id: Number(id), isLastAllowed });

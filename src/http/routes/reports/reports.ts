@@ -42,7 +42,7 @@ export function registerReports(
   deps: {
     ledger: Ledger;
     clock: Clock;
-    /** The credentials of all tenants, to name those that tracked submissions. Ledgers of tenants contain no credentials. */
+    /** To name the credentials that tracked submissions. */
     credentials: Pick<CredentialStore, 'list'>;
     metadataKey: string | null;
     objectives: ReadonlyMap<string, Objective>;

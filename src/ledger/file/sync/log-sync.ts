@@ -1,14 +1,11 @@
-import { closeSync, fdatasyncSync, openSync } from 'node:fs';
+import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import { guarded, toLedgerError } from '../errors.ts';
 import { Checkpoints, type LogCopy } from './checkpoints.ts';
-import { SyncSlots } from './sync-slots.ts';
 
 export type DeferredSync = {
   /** Called if a sync fails; must end the process, which then restarts from the file. */
   onFailed: (error: unknown) => void;
-  /** Shared by the ledgers of a server. */
-  slots?: SyncSlots;
 };
 
 /**
@@ -23,7 +20,6 @@ export class LogSync {
   readonly #fd: number;
   readonly #checkpoints: Checkpoints;
   readonly #onFailed: (error: unknown) => void;
-  readonly #slots: SyncSlots;
   /** The sync in progress. It covers all commits before its start. */
   #running: PromiseWithResolvers<void> | undefined;
   /** The next sync. It covers the commits since the start of the running one. */
@@ -34,10 +30,9 @@ export class LogSync {
   #isClosed = false;
 
   /** Turns off the sync of each commit of `db`. */
-  constructor(db: Database.Database, { onFailed, slots = new SyncSlots() }: DeferredSync) {
+  constructor(db: Database.Database, { onFailed }: DeferredSync) {
     this.#file = db.name;
     this.#onFailed = onFailed;
-    this.#slots = slots;
     this.#checkpoints = new Checkpoints(db, (error) => this.fail(error));
     db.pragma('synchronous = NORMAL');
     // Last, because nothing closes the descriptor if this constructor throws.
@@ -94,7 +89,7 @@ export class LogSync {
     this.#running = running;
     this.#startedAt = performance.now();
     this.#next = undefined;
-    this.#slots.fdatasync(this.#fd, (error) => {
+    fdatasync(this.#fd, (error) => {
       if (this.#isClosed) closeSync(this.#fd);
       if (error && this.#failure === undefined) this.fail(error);
       this.#running = undefined;

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { tenantLedger } from '../../../../src/ledger/file/files.ts';
 import { call } from '../../../support/app/http-calls.ts';
 import { openApp, useAppWithSandbox } from '../../../support/app/running-app.ts';
-import { openLedger, rawConnection } from '../../../support/ledger/ledger-file.ts';
+import { openLedger } from '../../../support/ledger/ledger-file.ts';
 import { cli, cliProcess } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
@@ -253,14 +252,13 @@ describe('exits with 2 for', () => {
 
 describe('of a person who signs in at a provider', () => {
   /** A ledger with the person Ada. */
-  function withPerson(tenant: string | null = null) {
+  function withPerson() {
     const ledger = openLedger();
     const person = {
       issuer: 'https://login.example',
       subject: 'ada',
       name: 'ada@example.com',
       role: 'operator',
-      tenant,
     };
     const session = { hash: Buffer.alloc(32, 1), maxAgeMs: 1_000, replaces: undefined };
     ledger.people.signIn(person, session, { address: '127.0.0.1', now: 0 });
@@ -291,27 +289,4 @@ describe('of a person who signs in at a provider', () => {
     });
     expect((await run(database, ['readmit', '9'])).code).toBe(2);
   });
-});
-
-it('changes of a credential of a tenant are in the audit of the tenant, too, once it has a ledger', async () => {
-  const ledger = openLedger();
-  ledger.close();
-  const { file } = ledger;
-  const config = join(tempFolder(), 'dawatch.yaml');
-  writeFileSync(config, 'tenants: { acme: {} }');
-  const create = ['create', '--role', 'service', '--name', 'billing', '--tenant', 'acme', '--config', config];
-  expect((await run(file, create)).code).toBe(0);
-  const ofTenant = tenantLedger(file, 'acme');
-  expect(existsSync(ofTenant)).toBe(false);
-  openLedger({ file: ofTenant }).close();
-  expect((await run(file, create)).code).toBe(0);
-  expect((await run(file, ['revoke', '2', '--config', config])).code).toBe(0);
-  const actions = (path: string) =>
-    rawConnection(path).prepare('SELECT action, subject FROM audit ORDER BY seq').raw().all();
-  const second = [
-    ['tokens.create', '2'],
-    ['tokens.revoke', '2'],
-  ];
-  expect(actions(ofTenant)).toEqual(second);
-  expect(actions(file)).toEqual([['tokens.create', '1'], ...second]);
 });

@@ -64,7 +64,6 @@ describe('creating a credential', () => {
       name: 'deploys',
       person: null,
       role: null,
-      tenant: null,
       scopes: ['webhooks:write'],
       state: 'valid',
       created_at: expect.any(String),

@@ -54,7 +54,7 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
   limit(db, audit);
 
   const clock = { now: () => 1_000_000, after: () => () => undefined };
-  const caller = { id: 1, ...rightsOfRole('admin'), tenant: null, name: ACTOR.name };
+  const caller = { id: 1, ...rightsOfRole('admin'), name: ACTOR.name };
   const server = fastify().withTypeProvider<ZodTypeProvider>();
   onTestFinished(() => server.close());
   server.setValidatorCompiler(validatorCompiler);
