@@ -27,8 +27,7 @@ function obstacle(version: string, changelog: string): string | undefined {
   if (git('tag', '--list', `v${version}`) !== '') return `the tag v${version} exists`;
   if (sectionOf(changelog, version) !== undefined) return `${CHANGELOG} has a section ${version}`;
   const dump = `test/ledger/file/earlier/schema-${MIGRATIONS.length}.sql`;
-  if (!existsSync(dump))
-    return `${dump} is missing: the dump of a ledger of this version (see earlier-schemas.test.ts)`;
+  if (!existsSync(dump)) return `${dump} is missing: the dump of a ledger of this version (see migrations.test.ts)`;
   if (!listsChanges(sectionOf(changelog, 'Unreleased') ?? '')) return `the section Unreleased of ${CHANGELOG} is empty`;
   return undefined;
 }

@@ -27,7 +27,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   deliveries: async () => (await import('./commands/operate/deliveries.ts')).addDeliveries,
   users: async () => (await import('./commands/operate/users.ts')).addUsers,
   audit: async () => (await import('./commands/operate/audit.ts')).addAudit,
-  erase: async () => (await import('./commands/operate/erase.ts')).addErase,
   token: async () => (await import('./commands/operate/token.ts')).addToken,
   reload: async () => (await import('./commands/operate/reload.ts')).addReload,
   config: async () => (await import('./commands/run/config.ts')).addConfig,

@@ -12,7 +12,6 @@ import type {
   AuditPage,
   AuditQuery,
   AuditVerification,
-  Erased,
   FoundSubmissions,
   Submission,
   SubmissionFilter,
@@ -230,11 +229,6 @@ export class DawatchClient {
     if (!response.headers.get('content-type')?.startsWith('application/x-ndjson'))
       throw notDawatchError(response, this.#url);
     for await (const line of linesOf(bytesOf(response))) if (line !== '') yield JSON.parse(line) as AuditEntry;
-  }
-
-  /** Erases the data of a person, found by an e-mail address or an entry of metadata. Needs the role admin. */
-  erase(person: { email: string } | { metadata: Record<string, string | number | boolean> }): Promise<Erased> {
-    return this.#requestWithToken('POST', '/v1/erasures', person, { timeoutMs: LONG_TIMEOUT_MS });
   }
 
   #bearer(): Record<string, string> {

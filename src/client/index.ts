@@ -45,7 +45,6 @@ export {
   type AuditPage,
   type AuditQuery,
   type AuditVerification,
-  type Erased,
   type FoundSubmissions,
   type HistoryEntry,
   isFinal,

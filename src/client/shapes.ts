@@ -177,7 +177,7 @@ export type AuditEntry = {
    * a command; SIGHUP for a signal; dawatch for the server itself.
    */
   caller: string;
-  /** E-mail address or subject of a person who signed in by OpenID Connect, until it is erased. */
+  /** E-mail address or subject of a person who signed in by OpenID Connect. */
   caller_person: string | null;
   /** null: the credential is in the settings, or a forwarded token. */
   credential_id: number | null;
@@ -191,29 +191,8 @@ export type AuditEntry = {
   /** Keyed hash of the requested e-mail address. */
   email_hash: string | null;
   email_masked: string | null;
-  email_salt: string | null;
-  /** SHA-256 of the three preceding fields; stays when they are erased. */
-  email_digest: string | null;
-  /** SHA-256 of the preceding entry's hash and of this entry; null only if another program wrote the entry. */
-  hash: string | null;
-};
-
-/** Numbers of rows that an erasure changed or deleted. /openapi.json documents each field. */
-export type Erased = {
-  erased: {
-    submissions: number;
-    history: number;
-    events: number;
-    alerts: number;
-    attempts: number;
-    report_rows: number;
-    audit_persons: number;
-    people: number;
-  };
-  /** false: a reader prevented that the write-ahead log, which has earlier rows, was truncated. Repeat the erasure. */
-  log_truncated: boolean;
-  /** Copies that must be deleted elsewhere. */
-  not_covered: string[];
+  /** SHA-256 of the preceding entry's hash and of this entry. */
+  hash: string;
 };
 
 /** `head`: the newest entry, whose hash commits to all entries; null if there is none. */
@@ -240,7 +219,8 @@ export type AuditVerification = {
   entries: number;
   /** The hash of the newest entry; null if the audit is not intact. */
   head: string | null;
-  erased_persons: number | null;
+  /** Number of entries that retention has deleted; null if the audit is not intact. */
+  pruned: number | null;
   /** The first wrong entry; null if the audit is intact, or if no single entry is wrong. */
   seq: number | null;
   reason: string | null;

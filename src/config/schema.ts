@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   alertsSection,
+  auditSection,
   channelsSection,
   deliveriesSection,
   heartbeatSection,
@@ -41,6 +42,7 @@ const settingsSchema = z.strictObject({
   webhooks: webhooksSection,
   deliveries: deliveriesSection,
   retention: retentionSection,
+  audit: auditSection,
   channels: channelsSection,
   routes: routesSection,
   alerts: alertsSection,

@@ -31,7 +31,6 @@ import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreada
 import { parseQuery } from './query.ts';
 import { addRequestLog, requestIdOf } from './request-log.ts';
 import { registerAudit } from './routes/audit/audit.ts';
-import { registerErasures } from './routes/audit/erasures.ts';
 import { registerCredentials } from './routes/credentials/credentials.ts';
 import { registerDeliveries } from './routes/deliveries.ts';
 import { registerHealth } from './routes/health.ts';
@@ -195,7 +194,6 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     guarded.addHook('onRequest', requireScope(authenticator));
     guarded.addHook('preHandler', requireCurrentCaller(authenticator));
     registerAudit(guarded, deps);
-    registerErasures(guarded, deps);
     registerCredentials(guarded, deps);
     registerWebhooks(guarded, deps);
     registerDeliveries(guarded, deps);

@@ -29,7 +29,6 @@ import { Outbox } from './events/outbox.ts';
 import { CommittedChanges, LedgerDatabase } from './file/ledger-database.ts';
 import { closingOnError, type OpenOptions, openDatabase, probe } from './file/open.ts';
 import { type DeferredSync, LogSync } from './file/sync/log-sync.ts';
-import { Erasure } from './maintenance/erasure.ts';
 import { claimPrimary } from './maintenance/primary.ts';
 import { Pruning } from './maintenance/pruning.ts';
 import { Space } from './maintenance/space.ts';
@@ -74,7 +73,6 @@ export class Ledger implements WatcherLedger {
   readonly reports: Reports;
   readonly objectives: ObjectiveSlices;
   readonly pruning: Pruning;
-  readonly erasure: Erasure;
   readonly space: Space;
   readonly #db: LedgerDatabase;
   readonly #installation: string;
@@ -128,7 +126,6 @@ export class Ledger implements WatcherLedger {
     this.objectives = new ObjectiveSlices(database);
     this.pruning = new Pruning(database, counts);
     this.#changed = new ChangedSubmissions(database);
-    this.erasure = new Erasure(database, this.audit, this.#changed);
     this.space = new Space(database, this.stats);
     this.mutes = new Mutes(database);
     this.alerts = new Alerts(database, this);

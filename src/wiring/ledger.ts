@@ -80,6 +80,7 @@ export function startMaintenance(
       submissionsMs: daysOrNever(submissions_days),
       submissions: submissions_max === 0 ? null : submissions_max,
       eventsMs: daysOrNever(events_days),
+      auditMs: daysOrNever(config.audit.keep_days),
     },
     reports: { metadataKey: config.reports.metadata_key ?? null, objectives: objectivesOf(config) },
     onPruned: (counts) => log.info(counts, 'ledger.pruned'),

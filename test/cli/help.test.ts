@@ -27,7 +27,6 @@ const COMMANDS = [
   'deliveries',
   'users',
   'audit',
-  'erase',
   'token',
   'reload',
   'config',

@@ -76,7 +76,7 @@ describe.skipIf(SKIPPED)('the audit in the dashboard', { timeout: TEST_MS }, () 
       .getByText(/^Intact: \d+ entries\.$/)
       .waitFor();
     await main(page).getByText('intact', { exact: true }).waitFor();
-    const broken = { intact: false, entries: 3, head: null, erased_persons: null, seq: 4, reason: HOSTILE };
+    const broken = { intact: false, entries: 3, head: null, pruned: null, seq: 4, reason: HOSTILE };
     await page.route('**/v1/audit/verify', (route) => route.fulfill({ json: broken }));
     await verify.click();
     await main(page).getByText(`Broken: entry 4: ${HOSTILE} (3 before are intact).`).waitFor();

@@ -4,7 +4,6 @@ import { parseSync } from '@swc/core';
 import { analyse } from 'scslre';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type ErasureTarget, personalValueOf } from '../../src/domain/audit/personal-value.ts';
 import { patternOf } from '../../src/domain/redaction.ts';
 
 type Expression = { pattern: string; flags: string };
@@ -75,13 +74,8 @@ describe('matching a regular expression takes time linear in the length of a tex
   it('the search finds all expressions', () => {
     expect(found.length).toBeGreaterThan(60);
     const made = files.filter((file) => expressionsOf(file).made > 0);
-    // Names of dawatch, and texts of Redis; secrets and personal values are covered below.
-    expect(made.toSorted()).toEqual([
-      'domain/audit/personal-value.ts',
-      'domain/redaction.ts',
-      'engines/bullmq/redis-info.ts',
-      'ledger/maintenance/erasure-check.ts',
-    ]);
+    // Names of dawatch, and texts of Redis; secrets are covered below.
+    expect(made.toSorted()).toEqual(['domain/redaction.ts', 'engines/bullmq/redis-info.ts']);
   });
 
   it.each([
@@ -94,17 +88,6 @@ describe('matching a regular expression takes time linear in the length of a tex
     '\ud83d\udca5\u00e4',
   ])('the one that detects the secret %s', (secret) => {
     const { source, flags } = patternOf(secret);
-    expect(riskOf({ pattern: source, flags })).toEqual([]);
-  });
-});
-
-describe('matching a personal value to erase takes linear time:', () => {
-  it.each<[string, ErasureTarget]>([
-    ['an address', { kind: 'email', email: 'a.b+c@example.com' }],
-    ['an entry of metadata', { kind: 'metadata', key: 'a.*', value: '((a+)+' }],
-    ['a number in metadata', { kind: 'metadata', key: 'order', value: '4711' }],
-  ])('%s', (_, target) => {
-    const { source, flags } = personalValueOf(target).bytes;
     expect(riskOf({ pattern: source, flags })).toEqual([]);
   });
 });

@@ -98,9 +98,9 @@ const STATEMENTS = [
    SET polled_at = ${ENDED_AT}, finalized_at = iif(${FAILED}, NULL, ${ENDED_AT}), ended_at = ${ENDED_AT},
        deadline_at = tracked_at + 86400000, grace_ends_at = tracked_at + 3600000, stuck_at = tracked_at + 3600000
    WHERE id BETWEEN @from AND @to`,
-  `INSERT INTO history (submission, version, at, status, previous_status, upstream_state, answer, polls)
-   SELECT id, v, at, status, previous, state, answer, polls FROM (
-     SELECT s.id, 1 AS v, s.tracked_at AS at, 'tracking' AS status, NULL AS previous, NULL AS state, NULL AS answer, 0 AS polls
+  `INSERT INTO history (submission, version, at, status, previous_status, upstream_state, response, polls)
+   SELECT id, v, at, status, previous, state, response, polls FROM (
+     SELECT s.id, 1 AS v, s.tracked_at AS at, 'tracking' AS status, NULL AS previous, NULL AS state, NULL AS response, 0 AS polls
      ${OF_RANGE}
      UNION ALL SELECT s.id, 2, s.tracked_at + 30000, 'pending', 'tracking', 'Pending', ${envelope('Pending')}, 1
      ${OF_RANGE} AND ${WAS_PENDING}

@@ -35,6 +35,10 @@ export const retentionSection = section({
   ),
 }).describe('Deletion of expired data');
 
+export const auditSection = section({
+  keep_days: count(400, 0).describe('Days for which entries of the audit are kept; 0: forever'),
+}).describe('The audit of changes and user lookups');
+
 const gatherS = seconds(5).describe(
   'Seconds for which the first event waits for others to be sent in the same message',
 );

@@ -39,23 +39,14 @@ export const AUDIT_ACTIONS = {
   'submissions.export': 'submissions were exported by a command',
   'audit.export': 'the audit was exported',
   'auth.refused': 'credentials of an address were refused; detail: the reasons with the numbers of requests',
-  'data.erase': 'data of a person was erased; subject: email, or metadata with the key; detail: rows by table',
+  'audit.prune': 'entries older than `audit.keep_days` were deleted; subject: the newest of them; detail: its hash',
   'queues.change': 'a queue or job was changed on the board; subject: the queue',
 } as const;
 export type AuditAction = keyof typeof AUDIT_ACTIONS;
 
 /**
- * refused: by dawatch or the upstream. failed: no usable response of the upstream. busy: not sent. started: an erasure has begun, whose
- * end has an entry of its own. done: the change is stored.
+ * refused: by dawatch or the upstream. failed: no usable response of the upstream. busy: not sent.
+ * done: the change is stored.
  */
-export const AUDIT_RESULTS = [
-  'found',
-  'not_found',
-  'refused',
-  'failed',
-  'busy',
-  'reloaded',
-  'started',
-  'done',
-] as const;
+export const AUDIT_RESULTS = ['found', 'not_found', 'refused', 'failed', 'busy', 'reloaded', 'done'] as const;
 export type AuditResult = (typeof AUDIT_RESULTS)[number];

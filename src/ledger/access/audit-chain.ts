@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto';
-import { isTime } from '../../domain/stored.ts';
 
-/** The content of an audit entry that its hash covers. `at`: epoch milliseconds. */
-export type ChainedEntry = {
+/** An entry of the audit, as stored or exported. `at`: epoch milliseconds. */
+export type StoredEntry = {
   seq: number;
   at: number;
   caller: string;
@@ -12,12 +11,16 @@ export type ChainedEntry = {
   result: string;
   subject: string | null;
   detail: string | null;
-  /** `personDigest` of the person whom the entry concerns; null if it concerns no person. */
-  personDigest: string | null;
+  /** Keyed hash of the address of a looked-up person, and the masked address; null if the entry is about no person. */
+  emailHash: string | null;
+  emailMasked: string | null;
+  hash: string;
+  /** The person behind the caller. It is in another table, so the hash does not cover it. */
+  callerPerson?: string | null;
 };
 
-/** The part of an entry that identifies a person. It can be erased: the entry has only its salted digest. */
-export type AuditedPerson = { salt: string; emailHash: string; emailMasked: string };
+/** The content of an entry that its hash covers. */
+export type ChainedEntry = Omit<StoredEntry, 'hash' | 'callerPerson'>;
 
 /** The hash before that of the first entry. */
 export const CHAIN_START = '0'.repeat(64);
@@ -27,103 +30,57 @@ export const CHAIN_START = '0'.repeat(64);
  * are in ISO 8601 with milliseconds.
  */
 export function entryHash(previous: string, entry: ChainedEntry): string {
-  const { seq, at, caller, credentialId, address, action, result, subject, detail, personDigest: digest } = entry;
-  const time = isTime(at) ? new Date(at).toISOString() : String(at);
-  const fields = [seq, time, caller, credentialId, address, action, result, subject, detail, digest];
+  const { seq, at, caller, credentialId, address, action, result, subject, detail, emailHash, emailMasked } = entry;
+  const time = new Date(at).toISOString();
+  const fields = [seq, time, caller, credentialId, address, action, result, subject, detail, emailHash, emailMasked];
   return hash('sha256', `${previous}\n${JSON.stringify(fields)}`);
 }
 
-/** Returns the SHA-256, in hexadecimal, of the salt, a line feed, and the other fields as a JSON array without white space. */
-export function personDigest({ salt, emailHash, emailMasked }: AuditedPerson): string {
-  return hash('sha256', `${salt}\n${JSON.stringify([emailHash, emailMasked])}`);
-}
-
-/**
- * An entry as stored or exported. The fields of the person are null if the entry is about no person, or if they were erased.
- * `callerPerson`: the person behind the caller. It is in another table, so the hash does not cover it.
- */
-export type StoredEntry = ChainedEntry & { [Field in keyof AuditedPerson]: AuditedPerson[Field] | null } & {
-  hash: string | null;
-  callerPerson?: string | null;
-};
-
-/** The result of checking a chain. `head`: the hash of its last entry. */
+/** The result of checking a chain. `pruned`: number of entries that retention has deleted. `head`: the hash of its last entry. */
 export type ChainCheck =
-  | { kind: 'intact'; entries: number; head: string; erasedPersons: number }
+  | { kind: 'intact'; entries: number; pruned: number; head: string }
   /** `seq`: the first wrong entry; null if no single entry is wrong. `entries`: number of correct entries before it. */
   | { kind: 'broken'; entries: number; seq: number | null; reason: string };
 
-/** The number of entries whose person was erased, in the `detail` of an erasure. */
-const ERASED_PERSONS = /(?:^|, )audit_persons (\d+)/;
-
-/** Returns the `detail` of an erasure: how many rows of each table were erased. */
-export function erasureDetail(erased: Readonly<Record<string, number>>): string {
-  return Object.entries(erased)
-    .map(([table, count]) => `${table} ${count}`)
-    .join(', ');
-}
-
 /**
- * Checks a complete chain, oldest entry first, in constant memory. `expectedHead`: the hash of an entry that must occur, such as an
+ * Checks a complete chain, oldest entry first, in constant memory. If retention has deleted its beginning, an entry `audit.prune`
+ * must have the number and the hash of the newest deleted entry. `expectedHead`: the hash of an entry that must occur, such as an
  * earlier head.
  */
 export async function checkChain(
   chain: Iterable<StoredEntry> | AsyncIterable<StoredEntry>,
   expectedHead?: string,
 ): Promise<ChainCheck> {
-  const check = new ChainChecker(expectedHead);
+  let entries = 0;
+  let first: StoredEntry | undefined;
+  let previous = CHAIN_START;
+  let isBeginningKnown = false;
+  let isHeadFound = expectedHead === undefined;
   for await (const entry of chain) {
-    const reason = check.add(entry);
-    if (reason !== undefined) return { kind: 'broken', entries: check.entries, seq: entry.seq, reason };
+    const { seq, action, subject, detail } = entry;
+    const broken = (reason: string): ChainCheck => ({ kind: 'broken', entries, seq, reason });
+    first ??= entry;
+    if (entry === first) isBeginningKnown = seq === 1;
+    else if (seq !== first.seq + entries) return broken('entries before it are missing');
+    const isRight = hashMatches(entry, isBeginningKnown || entries > 0 ? previous : undefined);
+    if (!isRight) return broken('its hash does not match its content and the entry before it');
+    if (action === 'audit.prune' && Number(subject) === first.seq - 1 && detail !== null)
+      isBeginningKnown ||= hashMatches(first, detail);
+    previous = entry.hash;
+    isHeadFound ||= entry.hash === expectedHead || (action === 'audit.prune' && detail === expectedHead);
+    entries += 1;
   }
-  return check.end();
+  const broken = (reason: string): ChainCheck => ({ kind: 'broken', entries, seq: null, reason });
+  if (first && !isBeginningKnown) return broken(`the entries before ${first.seq} were removed without a record`);
+  if (!isHeadFound)
+    return broken(
+      'no entry has the expected head: entries were removed or replaced, or it is older than the audit keeps',
+    );
+  return { kind: 'intact', entries, pruned: (first?.seq ?? 1) - 1, head: previous };
 }
 
-class ChainChecker {
-  entries = 0;
-  readonly #expectedHead: string | undefined;
-  #previous = CHAIN_START;
-  #isHeadFound: boolean;
-  #erasedPersons = 0;
-  #recordedErasures = 0;
-
-  constructor(expectedHead: string | undefined) {
-    this.#expectedHead = expectedHead;
-    this.#isHeadFound = expectedHead === undefined;
-  }
-
-  /** Returns the reason why the entry is wrong; undefined if it is correct. */
-  add(entry: StoredEntry): string | undefined {
-    const { hash: stored, action, detail } = entry;
-    if (stored === null) return 'it has no hash';
-    if (stored !== entryHash(this.#previous, entry))
-      return 'its hash does not match its content and the entry before it';
-    const personProblem = this.#addPerson(entry);
-    if (personProblem !== undefined) return personProblem;
-    if (action === 'data.erase') this.#recordedErasures += Number(ERASED_PERSONS.exec(detail ?? '')?.[1] ?? 0);
-    this.#previous = stored;
-    this.#isHeadFound ||= stored === this.#expectedHead;
-    this.entries += 1;
-    return undefined;
-  }
-
-  end(): ChainCheck {
-    const { entries } = this;
-    const broken = (reason: string): ChainCheck => ({ kind: 'broken', entries, seq: null, reason });
-    if (!this.#isHeadFound)
-      return broken('no entry has the expected head: the newest entries were removed or replaced');
-    const unrecorded = this.#erasedPersons - this.#recordedErasures;
-    if (unrecorded > 0) return broken(`the persons of ${unrecorded} entries were removed without an erasure`);
-    return { kind: 'intact', entries, head: this.#previous, erasedPersons: this.#erasedPersons };
-  }
-
-  #addPerson({ salt, emailHash, emailMasked, personDigest: digest }: StoredEntry): string | undefined {
-    if (salt === null && emailHash === null && emailMasked === null) {
-      if (digest !== null) this.#erasedPersons += 1;
-      return undefined;
-    }
-    const isComplete = salt !== null && emailHash !== null && emailMasked !== null;
-    const isRight = isComplete && digest === personDigest({ salt, emailHash, emailMasked });
-    return isRight ? undefined : 'its person does not match its digest';
-  }
+/** `previous` undefined: the entry before it is not known yet. */
+function hashMatches(entry: StoredEntry, previous: string | undefined): boolean {
+  const isTime = Number.isFinite(entry.at) && Math.abs(entry.at) <= 8.64e15;
+  return isTime && (previous === undefined || entry.hash === entryHash(previous, entry));
 }

@@ -1,9 +1,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import type { Actor, AuditAction, AuditResult } from '../../domain/audit/actions.ts';
+import { type Actor, type AuditAction, type AuditResult, SERVER } from '../../domain/audit/actions.ts';
 import { findBounded, positionAfter, readFound } from '../file/bounded-search.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { takePage } from '../file/page.ts';
-import { type AuditedPerson, CHAIN_START, entryHash, personDigest, type StoredEntry } from './audit-chain.ts';
+import { CHAIN_START, entryHash, type StoredEntry } from './audit-chain.ts';
 
 /** An action of an actor. `subject`: see AUDIT_ACTIONS. `detail`: a short text without personal data. */
 export type AuditedAction = {
@@ -33,7 +33,6 @@ export type AuditFilter = {
 
 /** Distinguishes unknown secrets, but is too short to identify a secret elsewhere. */
 const SHORT_HASH_CHARS = 8;
-const SALT_BYTES = 32;
 
 /**
  * The append-only audit of changes, user lookups and reloads. Each entry is chained to the one before it by its hash. Throws
@@ -46,7 +45,6 @@ export class AuditTrail {
   constructor(database: LedgerDatabase) {
     this.#db = database;
     this.#key = readOrCreateKey(database);
-    this.#chainEarlierEntries();
   }
 
   /** Stores an entry durably. Inside a transaction, the entry is stored together with the change that it describes. */
@@ -55,25 +53,29 @@ export class AuditTrail {
     const { credentialId, address } = actor;
     const caller = bearer === undefined ? actor.name : `${actor.name}:${this.#hash(bearer).slice(0, SHORT_HASH_CHARS)}`;
     const normal = email ? normalOf(email) : '';
-    const person = normal ? this.#personOf(normal) : undefined;
-    const digest = person ? personDigest(person) : null;
+    const emailHash = normal ? this.#hash(normal) : null;
+    const emailMasked = normal ? masked(normal) : null;
     this.#db.transaction(() => {
       const last = this.head();
       const seq = (last?.seq ?? 0) + 1;
-      // The ledger of a tenant contains no credentials, so the entry has only their numbers.
-      if (credentialId !== null)
-        this.#db.run`
-          INSERT OR IGNORE INTO credentials (id, hash, role, name, created_at, revoked_at)
-          VALUES (${credentialId}, randomblob(32), 'elsewhere', ${caller}, ${at}, ${at})`;
-      const chained = { seq, at, caller, credentialId, address, action, result, subject, detail, personDigest: digest };
+      const chained = {
+        seq,
+        at,
+        caller,
+        credentialId,
+        address,
+        action,
+        result,
+        subject,
+        detail,
+        emailHash,
+        emailMasked,
+      };
       this.#db.run`
-        INSERT INTO audit (seq, at, caller, credential_id, address, action, outcome, subject, detail, person_digest, hash)
+        INSERT INTO audit (seq, at, caller, credential_id, address, action, result, subject, detail, email_hash,
+                           email_masked, hash)
         VALUES (${seq}, ${at}, ${caller}, ${credentialId}, ${address}, ${action}, ${result}, ${subject}, ${detail},
-                ${digest}, ${entryHash(last?.hash ?? CHAIN_START, chained)})`;
-      if (person)
-        this.#db.run`
-          INSERT INTO audit_persons (seq, salt, email_hash, email_masked)
-          VALUES (${seq}, ${person.salt}, ${person.emailHash}, ${person.emailMasked})`;
+                ${emailHash}, ${emailMasked}, ${entryHash(last?.hash ?? CHAIN_START, chained)})`;
     });
   }
 
@@ -97,9 +99,25 @@ export class AuditTrail {
     });
   }
 
-  /** Deletes the hashes and masked addresses of lookups of this address. Returns the number of entries. */
-  erasePerson(email: string): number {
-    return this.#db.run`DELETE FROM audit_persons WHERE email_hash = ${this.#hash(normalOf(email))}`.changes;
+  /**
+   * Deletes up to `limit` of the oldest entries that are older than `before`, epoch ms, and records that in an entry with the
+   * number and the hash of the newest deleted one, so that the rest of the chain can be checked. Returns the number of entries.
+   */
+  prune(before: number, now: number, limit: number): number {
+    return this.#db.transaction(() => {
+      const old = this.#db.rows<{ seq: number; at: number; hash: string }>`
+        SELECT seq, at, hash FROM audit ORDER BY seq LIMIT ${limit}`;
+      const kept = old.findIndex(({ at }) => at >= before);
+      const newest = old.at(kept === -1 ? -1 : kept - 1);
+      if (kept === 0 || !newest) return 0;
+      this.append(SERVER, now, { action: 'audit.prune', subject: String(newest.seq), detail: newest.hash });
+      return this.#db.run`DELETE FROM audit WHERE seq <= ${newest.seq}`.changes;
+    });
+  }
+
+  /** Returns the time of the oldest entry, epoch ms; undefined if there is none. */
+  get oldestAt(): number | undefined {
+    return this.#db.value`SELECT at FROM audit ORDER BY seq LIMIT 1`;
   }
 
   /** Returns the newest entry's position and hash, which commits to all entries; undefined if there is none. */
@@ -131,57 +149,19 @@ export class AuditTrail {
     return takePage(this.#db.iterate<StoredEntry>(OLDEST, seq, limit), limit).page;
   }
 
-  /** Earlier versions stored entries without hashes. Only they can leave a ledger whose first entry has none. */
-  #chainEarlierEntries(): void {
-    const isChained = () =>
-      this.#db.row<{ hash: string | null }>`SELECT hash FROM audit ORDER BY seq LIMIT 1`?.hash !== null;
-    if (isChained()) return;
-    this.#db.transaction(() => {
-      if (isChained()) return;
-      let previous = CHAIN_START;
-      for (let after = 0; ; ) {
-        const page = this.after(after, EARLIER_AT_ONCE);
-        for (const { salt, emailHash, emailMasked, ...entry } of page) {
-          const isAboutPerson = salt !== null && emailHash !== null && emailMasked !== null;
-          const digest = isAboutPerson ? personDigest({ salt, emailHash, emailMasked }) : null;
-          previous = entryHash(previous, { ...entry, personDigest: digest });
-          this.#db.run`UPDATE audit SET person_digest = ${digest}, hash = ${previous} WHERE seq = ${entry.seq}`;
-          after = entry.seq;
-        }
-        if (page.length === 0) return;
-      }
-    });
-  }
-
-  #personOf(email: string): AuditedPerson {
-    const salt = randomBytes(SALT_BYTES).toString('hex');
-    return { salt, emailHash: this.#hash(email), emailMasked: masked(email) };
-  }
-
   #hash(text: string): string {
     return keyedHash(this.#key, text);
   }
-}
-
-/** Returns the number of entries about lookups of this address, with a connection that may be read-only. */
-export function countPerson(database: LedgerDatabase, email: string): number {
-  const key = readKey(database);
-  const hash = key && keyedHash(key, normalOf(email));
-  return hash ? (database.value`SELECT count(*) FROM audit_persons WHERE email_hash = ${hash}` ?? 0) : 0;
 }
 
 function keyedHash(key: Buffer, text: string): string {
   return createHmac('sha256', key).update(text).digest('hex');
 }
 
-/** Number of entries of earlier versions that one statement chains. */
-const EARLIER_AT_ONCE = 1_000;
-
 export const SELECT_ENTRY = `
-  SELECT a.seq, a.at, a.caller, a.credential_id AS credentialId, a.address, a.action, a.outcome AS result, a.subject,
-         a.detail, a.person_digest AS personDigest, p.salt, p.email_hash AS emailHash, p.email_masked AS emailMasked,
-         a.hash, o.name AS callerPerson
-  FROM audit a LEFT JOIN audit_persons p ON p.seq = a.seq LEFT JOIN people o ON o.credential = a.credential_id`;
+  SELECT a.seq, a.at, a.caller, a.credential_id AS credentialId, a.address, a.action, a.result, a.subject,
+         a.detail, a.email_hash AS emailHash, a.email_masked AS emailMasked, a.hash, o.name AS callerPerson
+  FROM audit a LEFT JOIN people o ON o.credential = a.credential_id`;
 const BY_SEQ = `${SELECT_ENTRY} WHERE a.seq = +?`;
 const OLDEST = `${SELECT_ENTRY} WHERE a.seq > ? ORDER BY a.seq LIMIT ?`;
 

@@ -48,7 +48,7 @@ export class PeopleStore {
     if (known) this.#sessions.endAll(known.hash);
   }
 
-  /** Returns the name of the person with this credential; undefined if there is none, or if it was erased. */
+  /** Returns the name of the person with this credential; undefined if there is none. */
   nameOf(credential: number): string | undefined {
     return this.#db.value`SELECT name FROM people WHERE credential = ${credential}`;
   }
@@ -76,7 +76,7 @@ function personName(credential: number): string {
   return `person:${credential}`;
 }
 
-/** Returns SQL for the shown name of a caller: the stored name or, for a person, the address or subject until it is erased. */
+/** Returns SQL for the shown name of a caller: the stored name or, for a person, the address or subject. */
 export function callerShown(column: string): string {
   return `coalesce((SELECT p.name FROM people p WHERE 'person:' || p.credential = ${column}), ${column})`;
 }

@@ -45,9 +45,9 @@ export const EVENT_COLUMNS = `
   o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail,
   s.submission_id AS submissionId, s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt,
   s.deadline_at AS deadlineAt, s.metadata, s.callback_url AS callbackUrl,
-  h.status, h.upstream_state AS upstreamState, h.error, h.answer AS envelope,
+  h.status, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
   p.status AS previousStatus, p.upstream_state AS previousState, p.error AS previousError,
-  p.answer AS previousEnvelope,
+  p.response AS previousEnvelope,
   iif(s.version > h.version,
       (SELECT group_concat(changes, char(10) ORDER BY version) FROM history
        WHERE submission = h.submission

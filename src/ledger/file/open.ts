@@ -87,12 +87,6 @@ export function closeUnchanged(db: Database.Database): void {
   last.close();
 }
 
-/**
- * Overwrites deleted and moved rows with zeros in pages that are written anyway, so that an erasure leaves few remains. The cost per
- * poll is not measurable.
- */
-const OVERWRITE = 'secure_delete = FAST';
-
 /** How long a command waits for a transaction of the server, in milliseconds. */
 const BUSY_MS = 5_000;
 
@@ -120,7 +114,6 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: 
     if (!isMigrated(path, file)) migrateOffline(options);
     const { db, close } = connectBeside(path);
     db.pragma('foreign_keys = ON');
-    db.pragma(OVERWRITE);
     return { database: new LedgerDatabase(db, file), close: () => guarded(file, close) };
   });
 }
@@ -248,7 +241,6 @@ function prepare(db: Database.Database, { now, maxPages }: OpenOptions): void {
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
-  db.pragma(OVERWRITE);
   migrate(db);
   if (maxPages !== undefined) db.pragma(`max_page_count = ${maxPages}`);
   probe(db, now);

@@ -3,13 +3,12 @@ import type { Objective } from '../../domain/reports/objective.ts';
 import type { Ledger } from '../ledger.ts';
 import type { EndPosition } from './ended.ts';
 import type { Pruned } from './pruning.ts';
-import { StepSize } from './step-size.ts';
 
 const INTERVAL_MS = 60_000;
 const PRUNE_REPORTS_MS = 3_600_000;
 /** The pause between two transactions, for other work. */
 const PAUSE_MS = 10;
-/** The largest sizes of one transaction, chosen so that it takes two or three milliseconds while its pages are in memory. */
+/** Rows of one transaction, which takes two or three milliseconds while its pages are in memory. */
 const SUBMISSIONS_PER_STEP = 20;
 const DELIVERIES_PER_STEP = 100;
 const EVENTS_PER_STEP = 50;
@@ -18,8 +17,8 @@ const PAGES_PER_STEP = 100;
 const HISTORY_PER_STEP = 100;
 const OBJECTIVES_PER_STEP = 500;
 const REPORT_ROWS_PER_STEP = 50;
-/** How long pruning waits for the reads of another thread. After that, the event loop reads from the disk itself until one ends: a busy disk must not stop the pruning. */
-const MAX_READ_MS = 10_000;
+const AUDIT_PER_STEP = 500;
+const DAY_MS = 86_400_000;
 /** Ended submissions and events stay at least this long for clients that wait for them or read the live feed. */
 const MIN_AGE_MS = 3_600_000;
 
@@ -29,6 +28,7 @@ export type Retention = {
   submissionsMs: number | null;
   submissions: number | null;
   eventsMs: number | null;
+  auditMs: number | null;
 };
 
 /** What reports count. */
@@ -42,7 +42,7 @@ export type ReportSettings = {
 export type PrunedCounts = { submissions: number; events: number; deliveries: number };
 
 type PrunedKind = 'submissions' | 'events';
-type PruningStep<Position> = (after: Position, limit: number) => Pruned<Position>;
+type PruningStep<Position> = (after: Position) => Pruned<Position>;
 
 type MaintenanceDeps = {
   ledger: Ledger;
@@ -56,7 +56,7 @@ type MaintenanceDeps = {
 
 /**
  * Once a minute, counts the changes of the last minute for the reports, deletes what exceeds the retention, returns free space to the file system and shortens a large log. Works in
- * steps of a few milliseconds, each in its own transaction and smaller while the disk is read; an interrupted run is completed by the next one.
+ * steps of a few milliseconds, each in its own transaction; an interrupted run is completed by the next one.
  */
 export class Maintenance {
   readonly #deps: MaintenanceDeps;
@@ -93,6 +93,7 @@ export class Maintenance {
       this.#oldSubmissions(),
       this.#excessSubmissions(),
       this.#events(),
+      this.#audit(),
       this.#shrink(),
     ];
     for (const [index, task] of tasks.entries()) {
@@ -169,29 +170,9 @@ export class Maintenance {
     const first = { endedAt: Number.MIN_SAFE_INTEGER, id: 0 };
     // What the reports have not counted yet stays, for example because counting failed.
     const countedThrough = ledger.reports.countedThrough();
-    const ahead = ledger.pruning.readAhead(first, before, countedThrough);
-    const size = new StepSize(SUBMISSIONS_PER_STEP);
-    const deletingUntil =
-      (end: EndPosition): PruningStep<EndPosition> =>
-      (after, limit) =>
-        ledger.pruning.submissions({ after, before: end, limit, countedThrough });
-    let waitingSince = performance.now();
-    let from: EndPosition | null = first;
-    while (from !== null) {
-      const range = ahead.next();
-      if (!range) {
-        if (performance.now() - waitingSince > MAX_READ_MS)
-          from = this.#pruneOnce('submissions', size, from, deletingUntil(before));
-        yield;
-        continue;
-      }
-      const { through } = range;
-      const end = through ? { ...through, id: through.id + 1 } : before;
-      // The last step of a range is usually empty, so that no pause follows it.
-      yield* this.#prune('submissions', size, from, deletingUntil(end));
-      from = through;
-      waitingSince = performance.now();
-    }
+    yield* this.#prune('submissions', first, (after) =>
+      ledger.pruning.submissions({ after, before, limit: SUBMISSIONS_PER_STEP, countedThrough }),
+    );
   }
 
   *#events(): Generator<void> {
@@ -199,29 +180,29 @@ export class Maintenance {
     if (retention.eventsMs === null) return;
     const now = clock.now();
     const before = now - Math.max(retention.eventsMs, MIN_AGE_MS);
-    yield* this.#prune('events', new StepSize(EVENTS_PER_STEP), 0, (after, limit) =>
-      ledger.pruning.events({ after, before, now, limit }),
-    );
+    yield* this.#prune('events', 0, (after) => ledger.pruning.events({ after, before, now, limit: EVENTS_PER_STEP }));
   }
 
   /** Deletes in steps, each of which continues after the position of the one before. */
-  *#prune<Position>(kind: PrunedKind, size: StepSize, first: Position, step: PruningStep<Position>): Generator<void> {
-    let next = this.#pruneOnce(kind, size, first, step);
-    for (; next !== null; next = this.#pruneOnce(kind, size, next, step)) yield;
+  *#prune<Position>(kind: PrunedKind, first: Position, step: PruningStep<Position>): Generator<void> {
+    for (let position = first; ; ) {
+      const { deleted, next } = step(position);
+      this.#pruned[kind] += deleted;
+      if (next === null) return;
+      position = next;
+      yield;
+    }
   }
 
-  /** Returns the position of the next step; null: there is none. */
-  #pruneOnce<Position>(
-    kind: PrunedKind,
-    size: StepSize,
-    after: Position,
-    step: PruningStep<Position>,
-  ): Position | null {
-    return size.run((limit) => {
-      const { deleted, next } = step(after, limit);
-      this.#pruned[kind] += deleted;
-      return next;
-    });
+  /** Deletes old entries of the audit, at most once a day, because each deletion adds an entry. */
+  *#audit(): Generator<void> {
+    const { ledger, clock, retention } = this.#deps;
+    if (retention.auditMs === null) return;
+    const now = clock.now();
+    const { oldestAt } = ledger.audit;
+    if (oldestAt === undefined || oldestAt > now - retention.auditMs - DAY_MS) return;
+    const before = now - retention.auditMs;
+    yield* inSteps(AUDIT_PER_STEP, (limit) => ledger.audit.prune(before, now, limit) === limit);
   }
 
   *#shrink(): Generator<void> {
@@ -230,7 +211,6 @@ export class Maintenance {
 }
 
 /** Runs the steps of a task until one returns false. `limit`: the number of rows of a step. */
-function* inSteps(maxRows: number, step: (limit: number) => boolean): Generator<void> {
-  const size = new StepSize(maxRows);
-  while (size.run(step)) yield;
+function* inSteps(limit: number, step: (limit: number) => boolean): Generator<void> {
+  while (step(limit)) yield;
 }

@@ -3,7 +3,6 @@ import { RECORD_MISSING_EVENTS } from '../events/event-log.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import type { StatusCounts } from '../submissions/status-counts.ts';
 import { ENDED, type EndPosition, HAS_OPEN_DELIVERY, IS_DELETABLE, searchParameters } from './ended.ts';
-import { ReadAhead } from './read-ahead.ts';
 
 /** `next`: the position to continue after; null if nothing is left. */
 export type Pruned<Position> = { deleted: number; next: Position | null };
@@ -56,11 +55,6 @@ export class Pruning {
         }
       });
     return { deleted: deletable.length, next: rows.length === limit ? (rows.at(-1) ?? null) : null };
-  }
-
-  /** Begins to read what `submissions` deletes between two positions. */
-  readAhead(after: EndPosition, before: EndPosition, countedThrough: number): ReadAhead {
-    return new ReadAhead(this.#db, after, before, countedThrough);
   }
 
   /** Returns the submission that ended `count` positions before the given one; undefined if there are fewer. */

@@ -123,7 +123,7 @@ export function continueCopy(db: Database.Database, { newestEvent = 0, now }: { 
   db.prepare("DELETE FROM sqlite_sequence WHERE name = 'outbox'").run();
   db.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox', ?)").run(newest);
   db.prepare(RECORD_MISSING_EVENTS).run({ through: newest });
-  db.prepare('UPDATE upstreams SET asked_until = ?').run(now);
+  db.prepare('UPDATE upstreams SET polling_until = ?').run(now);
 }
 
 /**

@@ -66,43 +66,6 @@ export class ReportRows {
     }
   }
 
-  /**
-   * Adds the rows of metadata values for which `isErased` to those of the other values, in steps, each in its own transaction.
-   * Returns their number.
-   */
-  *erase(isErased: (key: string, value: string) => boolean): Generator<void, number> {
-    let count = 0;
-    for (const unit of Object.keys(KEPT_MS) as ReportUnit[])
-      for (const dimension of this.#dimensions(unit)) {
-        const metadataKey = metadataKeyOf(dimension);
-        if (metadataKey === undefined) continue;
-        for (let start = this.#nextStart(unit, dimension); start !== null; ) {
-          yield;
-          const period = { unit, dimension, from: start, until: start + 1, upstream: undefined };
-          count += this.#db.transaction(() => this.#eraseIn([...this.read(period)], metadataKey, isErased));
-          start = this.#nextStart(unit, dimension, start);
-        }
-      }
-    return count;
-  }
-
-  #eraseIn(rows: readonly ReportRow[], metadataKey: string, isErased: (key: string, value: string) => boolean): number {
-    const erased = rows.filter(({ key: { group } }) => group.kind === 'value' && isErased(metadataKey, group.value));
-    for (const { key, sums } of erased) {
-      this.#db.run(DELETE, { ...key, group: null, value: fromGroup(key.group) });
-      this.add({ ...key, group: { kind: 'other' } }, sums);
-    }
-    return erased.length;
-  }
-
-  #nextStart(unit: ReportUnit, dimension: string, after = Number.MIN_SAFE_INTEGER): number | null {
-    return (
-      this.#db.value<number | null>`
-        SELECT min(start) FROM report_rows WHERE unit = ${unit} AND dimension = ${dimension} AND start > ${after}` ??
-      null
-    );
-  }
-
   /** Deletes up to `limit` rows that are no longer kept. Returns whether there may be more. */
   prune(now: number, limit: number): boolean {
     for (const unit of Object.keys(KEPT_MS) as ReportUnit[])
@@ -145,21 +108,6 @@ export function metadataDimension(key: string): string {
   return `${METADATA}${key}`;
 }
 
-function metadataKeyOf(dimension: string): string | undefined {
-  return dimension.startsWith(METADATA) ? dimension.slice(METADATA.length) : undefined;
-}
-
-/** Yields the metadata values that have rows of their own, once for each row. */
-export function* metadataGroups(database: LedgerDatabase): Generator<{ key: string; value: string }, void> {
-  const rows = database.iterate<{ dimension: string; value: string }>(
-    "SELECT dimension, value FROM report_rows WHERE value >= '='",
-  );
-  for (const { dimension, value } of rows) {
-    const key = metadataKeyOf(dimension);
-    if (key !== undefined) yield { key, value: value.slice(1) };
-  }
-}
-
 /** Other texts sort before "=", with which values begin. */
 function fromGroup(group: ReportGroup): string {
   return group.kind === 'value' ? `=${group.value}` : group.kind === 'none' ? '' : '*';
@@ -199,10 +147,6 @@ const COLUMNS = `unit, dimension, start, upstream, value, ${FINAL_STATUSES.join(
 
 const FIND = `
   SELECT ${COLUMNS} FROM report_rows
-  WHERE unit = @unit AND dimension = @dimension AND start = @start AND upstream = @upstream AND value = @value`;
-
-const DELETE = `
-  DELETE FROM report_rows
   WHERE unit = @unit AND dimension = @dimension AND start = @start AND upstream = @upstream AND value = @value`;
 
 const SELECT = `

@@ -150,12 +150,12 @@ const NEXT_HISTORY = `
 
 /** Without changes of options by clients, which change no status. */
 const FINAL_CHANGES = `
-  SELECT h.at, h.version, h.status, h.previous_status AS previousStatus, h.polls, h.lag_ms AS lagMs, h.answer AS envelope,
+  SELECT h.at, h.version, h.status, h.previous_status AS previousStatus, h.polls, h.lag_ms AS lagMs, h.response AS envelope,
          s.id AS submission, s.upstream, s.credential, s.metadata, s.tracked_at AS trackedAt, s.polls AS pollsNow
   FROM history h JOIN submissions s ON s.id = h.submission
   WHERE h.seq > @after AND h.seq <= @through AND h.status IN (${FINAL}) AND h.changes IS NULL
   ORDER BY h.seq`;
 
 const EARLIER = `
-  SELECT status, polls, answer AS envelope FROM history
+  SELECT status, polls, response AS envelope FROM history
   WHERE submission = +@submission AND version < @version AND status IN (${FINAL}) ORDER BY version DESC LIMIT 1`;

@@ -26,7 +26,7 @@ export class History {
     const { submissionId, version, status, upstreamState, error, envelope, polls } = after;
     this.#changed.add(submissionId);
     this.#db.run`
-      INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, answer, changes, polls,
+      INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, response, changes, polls,
                            lag_ms)
       VALUES (${id}, ${version}, ${at}, ${status}, ${previousStatus}, ${upstreamState}, ${error}, ${envelope},
               ${changes && JSON.stringify(changes)}, ${polls}, ${lagMs})`;

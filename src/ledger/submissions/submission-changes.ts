@@ -112,7 +112,7 @@ export class SubmissionChanges {
     // Only these columns: the times of an unreadable row would be replaced by the nearest valid ones.
     this.#db.run`
       UPDATE submissions
-      SET status = ${status}, watched = ${watched ? 1 : 0}, version = ${version}, unanswered_since = ${noResponseSince},
+      SET status = ${status}, watched = ${watched ? 1 : 0}, version = ${version}, no_response_since = ${noResponseSince},
           ended_at = ${row.endedAt ?? now}
       WHERE id = ${row.id}`;
     this.#counts.moved(before.status, status);
@@ -138,7 +138,7 @@ export class SubmissionChanges {
     this.#db.run`
       UPDATE submissions
       SET status = ${status}, watched = ${after.watched ? 1 : 0}, stuck = ${after.stuck ? 1 : 0}, version = ${version},
-          polled_at = ${after.polledAt}, unanswered_since = ${after.noResponseSince}, not_found_ms = ${after.notFoundMs},
+          polled_at = ${after.polledAt}, no_response_since = ${after.noResponseSince}, not_found_ms = ${after.notFoundMs},
           not_found_since = ${after.notFoundSince}, ended_at = ${isFinal(status) ? row.endedAt : null},
           tracked_at = ${after.trackedAt}, deadline_at = ${after.deadlineAt}, grace_ends_at = ${after.graceEndsAt},
           stuck_at = ${after.stuckAt}, outage_ms_before = ${after.outageMsBefore},

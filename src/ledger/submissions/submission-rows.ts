@@ -14,11 +14,11 @@ export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata' | 
 /** Columns of a submission `s`, with the report of the upstream in its newest change `h`. */
 export const SUBMISSION_COLUMNS = `
   s.id, s.submission_id AS submissionId, s.upstream, s.status, s.watched, s.stuck, s.version, s.polls,
-  s.polled_at AS polledAt, s.unanswered_since AS noResponseSince, s.not_found_ms AS notFoundMs,
+  s.polled_at AS polledAt, s.no_response_since AS noResponseSince, s.not_found_ms AS notFoundMs,
   s.not_found_since AS notFoundSince, s.deadline_outage_ms_before AS deadlineOutageMsBefore,
   s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt, s.ended_at AS endedAt, s.deadline_at AS deadlineAt,
   s.grace_ends_at AS graceEndsAt, s.stuck_at AS stuckAt, s.outage_ms_before AS outageMsBefore, s.metadata,
-  s.callback_url AS callbackUrl, h.upstream_state AS upstreamState, h.error, h.answer AS envelope`;
+  s.callback_url AS callbackUrl, h.upstream_state AS upstreamState, h.error, h.response AS envelope`;
 
 export const SELECT_SUBMISSION = `
   SELECT ${SUBMISSION_COLUMNS} FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version`;
@@ -54,7 +54,7 @@ export function unreadableTimes(times: Readonly<Record<string, number | null>>):
 /** The history of a submission, by its row, oldest change first. `+?`: see FIND in submission-queries.ts. */
 export const HISTORY = `
   SELECT seq, version, at, status, previous_status AS previousStatus, upstream_state AS upstreamState, error,
-         answer AS envelope, changes
+         response AS envelope, changes
   FROM history WHERE submission = +? ORDER BY version`;
 
 const statuses: ReadonlySet<unknown> = new Set(STATUSES);

@@ -245,7 +245,7 @@ export class SubmissionStore {
       this.#db.run`
         UPDATE submissions
         SET status = ${status}, watched = ${after.watched ? 1 : 0}, stuck = ${after.stuck ? 1 : 0},
-            version = ${version}, polls = ${polls}, polled_at = ${polledAt}, unanswered_since = ${noResponseSince},
+            version = ${version}, polls = ${polls}, polled_at = ${polledAt}, no_response_since = ${noResponseSince},
             not_found_ms = ${notFoundMs}, not_found_since = ${notFoundSince}, finalized_at = ${finalizedAt},
             ended_at = ${endedAt}
         WHERE id = ${row.id}`;
@@ -253,12 +253,12 @@ export class SubmissionStore {
       this.#db.run`
         UPDATE submissions
         SET status = ${status}, version = ${version}, polls = ${polls}, polled_at = ${polledAt},
-            unanswered_since = ${noResponseSince}, not_found_since = ${notFoundSince}
+            no_response_since = ${noResponseSince}, not_found_since = ${notFoundSince}
         WHERE id = ${row.id}`;
     else
       this.#db.run`
         UPDATE submissions
-        SET polls = ${polls}, polled_at = ${polledAt}, unanswered_since = ${noResponseSince}, not_found_ms = ${notFoundMs},
+        SET polls = ${polls}, polled_at = ${polledAt}, no_response_since = ${noResponseSince}, not_found_ms = ${notFoundMs},
             not_found_since = ${notFoundSince}
         WHERE id = ${row.id}`;
   }

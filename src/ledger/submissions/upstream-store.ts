@@ -19,7 +19,7 @@ export class UpstreamStore {
     this.#db.run`INSERT INTO upstreams (name) VALUES (${name}) ON CONFLICT DO NOTHING`;
     return this.#db.row<UpstreamRecord>`
       SELECT state, out_since AS outSince, outage_ms AS outageMs, paused_since AS pausedSince,
-             paused_until AS pausedUntil, asked_until AS pollingUntil,
+             paused_until AS pausedUntil, polling_until AS pollingUntil,
              (SELECT value FROM meta WHERE key = 'pacing:' || name) AS snapshot
       FROM upstreams WHERE name = ${name}` as UpstreamRecord;
   }
@@ -52,7 +52,7 @@ export class UpstreamStore {
 
   /** Records until when this process may send polls, and a snapshot of the pacing; null leaves the snapshot as it is. */
   setPolling(name: string, until: number, snapshot: string | null): void {
-    this.#db.run`UPDATE upstreams SET asked_until = ${until} WHERE name = ${name}`;
+    this.#db.run`UPDATE upstreams SET polling_until = ${until} WHERE name = ${name}`;
     if (snapshot === null) return;
     this.#db.run`
       INSERT INTO meta (key, value) VALUES (${`pacing:${name}`}, ${snapshot})

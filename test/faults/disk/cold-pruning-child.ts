@@ -20,6 +20,7 @@ const maintenance = new Maintenance({
     submissionsMs: Number(maxAgeMs),
     submissions: null,
     eventsMs: null,
+    auditMs: null,
   },
   reports: { metadataKey: null, objectives: new Map() },
   onPruned: (counts: PrunedCounts) => process.send?.(counts),

@@ -7,7 +7,7 @@ export function dataByIdOf(file: string): Map<string, Record<string, unknown> | 
   try {
     const rows = db
       .prepare(`
-        SELECT s.submission_id, h.answer AS response FROM submissions s
+        SELECT s.submission_id, h.response FROM submissions s
         JOIN history h ON h.submission = s.id AND h.version = s.version`)
       .all() as { submission_id: string; response: string | null }[];
     return new Map(rows.map(({ submission_id, response }) => [submission_id, dataOf(response)]));

@@ -62,7 +62,7 @@ function corrections(file: string): Map<string, number> {
 /** Returns the states of one submission in order. */
 function histories(file: string, id: string): string {
   const rows = `
-    SELECT h.status, h.upstream_state, substr(h.answer, instr(h.answer, 'block_hash'), 24) AS block, s.polls
+    SELECT h.status, h.upstream_state, substr(h.response, instr(h.response, 'block_hash'), 24) AS block, s.polls
     FROM history h JOIN submissions s ON s.id = h.submission WHERE s.submission_id = '${id}' ORDER BY h.version`;
   return read(file, rows, (db) => JSON.stringify(db.all()));
 }

@@ -100,9 +100,9 @@ it('is checked over HTTP, as by the command', async () => {
   await client.track(['s1', 's2']);
   for (const id of ['s1', 's2']) await send(lookups, 'DELETE', `/v1/submissions/${id}`);
   const { head } = await client.audit({ limit: 1 });
-  const intact = { intact: true, entries: 2, head: head?.hash, erased_persons: 0, seq: null, reason: null };
+  const intact = { intact: true, entries: 2, head: head?.hash, pruned: 0, seq: null, reason: null };
   expect(await client.verifyAudit({ expect_head: head?.hash ?? '' })).toEqual(intact);
-  const missing = { intact: false, entries: 2, head: null, erased_persons: null, seq: null };
+  const missing = { intact: false, entries: 2, head: null, pruned: null, seq: null };
   expect(await client.verifyAudit({ expect_head: 'f'.repeat(64) })).toMatchObject(missing);
   const db = rawConnection(`${lookups.folder}/ledger.db`);
   db.exec("DROP TRIGGER audit_is_append_only; UPDATE audit SET caller = 'x' WHERE seq = 2");

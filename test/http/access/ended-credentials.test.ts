@@ -70,7 +70,6 @@ describe.each(WAYS)('a request with %s while its body arrives', (_, isSession) =
   it.each<[string, object]>([
     ['/v1/webhooks', { url: 'https://example.com/' }],
     ['/v1/credentials', { name: 'late', role: 'admin' }],
-    ['/v1/erasures', { email: 'ada@example.com' }],
     ['/v1/mutes', { until: new Date(Date.now() + 3_600_000).toISOString() }],
   ])('changes nothing: POST %s', async (path, body) => {
     const world = await open();

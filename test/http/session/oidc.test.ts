@@ -215,7 +215,7 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
     expect(await server.status(cookie)).toBe(200);
   });
 
-  it('is in the audit under a number, whose address can be erased', async () => {
+  it('is in the audit under a number, with the address beside it', async () => {
     const server = await open();
     server.provider.person = { sub: 'ada', email: 'ada@example.com', groups: ['admins'] };
     const { cookie } = await server.signIn();
@@ -237,18 +237,6 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
       return JSON.parse((await callWith(server.url, undefined, '/v1/mutes', { headers })).text).mutes[0].created_by;
     };
     expect(await creator()).toBe('ada@example.com');
-    const erasure = {
-      method: 'POST',
-      body: { email: 'Ada@example.com' },
-      headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
-    };
-    const { text } = await callWith(server.url, undefined, '/v1/erasures', erasure);
-    expect(JSON.parse(text).erased).toMatchObject({ people: 1, audit_persons: 1 });
-    expect(JSON.stringify(await audit())).not.toContain('example.com"');
-    expect(await creator()).toBe('person:1');
-    expect(await server.status(cookie)).toBe(401);
-    const again = await server.signIn();
-    expect(await server.whoami(again.cookie)).toMatchObject({ name: 'ada@example.com' });
   });
 
   it('makes a credential that is listed and can be revoked, but neither rotated nor changed', async () => {

@@ -98,13 +98,26 @@ describe('the chain', () => {
     const db = rawConnection(ledger.file);
     expect(() => db.exec("UPDATE audit SET caller = 'x'")).toThrow('append-only');
     expect(() => db.exec('DELETE FROM audit')).toThrow('append-only');
-    expect(() => db.exec("UPDATE audit_persons SET email_masked = 'x'")).toThrow('append-only');
-    db.exec('DELETE FROM audit_persons WHERE seq = 2');
-    expect(await checkAudit(ledger.file)).toMatchObject({ kind: 'broken', seq: null });
     db.exec('DROP TRIGGER audit_is_append_only; UPDATE audit SET at = 7 WHERE seq = 3');
     expect(await checkAudit(ledger.file)).toMatchObject({ kind: 'broken', seq: 3, entries: 2 });
-    db.exec('DROP TRIGGER audit_is_never_cut; PRAGMA foreign_keys = OFF; DELETE FROM audit WHERE seq > 1');
+    db.exec('DROP TRIGGER audit_is_pruned_on_record; PRAGMA foreign_keys = OFF; DELETE FROM audit WHERE seq > 1');
     expect(await checkAudit(ledger.file)).toMatchObject({ kind: 'intact', entries: 1 });
     expect(await checkAudit(ledger.file, hash)).toMatchObject({ kind: 'broken', seq: null, entries: 1 });
+  });
+
+  it('stays verifiable after retention, which deletes old entries and records that', async () => {
+    const ledger = openLedger();
+    for (let at = 0; at < 1_200; at += 1) ledger.audit.append(ACTOR, at, REVOKE);
+    const earlier = ledger.audit.head()?.hash;
+    while (ledger.audit.prune(1_100, 5_000, 500) === 500);
+    const { entries } = ledger.audit.list({ limit: 1 });
+    expect(entries).toMatchObject([{ seq: 1_203, action: 'audit.prune', caller: 'dawatch', subject: '1100' }]);
+    expect(await checkAudit(ledger.file, earlier)).toMatchObject({ kind: 'intact', pruned: 1_100, entries: 103 });
+    const db = rawConnection(ledger.file);
+    db.pragma('foreign_keys = OFF');
+    expect(() => db.exec('DELETE FROM audit WHERE seq = 1101')).toThrow('append-only');
+    db.exec('DROP TRIGGER audit_is_pruned_on_record; DELETE FROM audit WHERE seq = 1101');
+    expect(await checkAudit(ledger.file)).toMatchObject({ kind: 'broken', seq: null });
+    db.close();
   });
 });

@@ -86,15 +86,6 @@ describe('an event', () => {
     const raw = rawConnection(ledger.file);
     expect(() => raw.exec('UPDATE outbox SET at = 2')).toThrow('an event never changes');
   });
-
-  it('omits data that is nested too deeply', () => {
-    const ledger = openLedger();
-    ledger.track([trackRequest(ID)], 0);
-    const response = `{"id":"${ID}","state":"Finalized","data":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`;
-    ledger.record([observation({ ...VERDICTS.finalized, envelope: response }, 10)], context());
-    const [event] = eventsOf(ledger);
-    expect(event && JSON.parse(toEventJson(event))).toMatchObject({ data: { submission: { data: null } } });
-  });
 });
 
 describe('events are read', () => {

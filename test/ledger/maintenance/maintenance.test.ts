@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../bench/support/random.ts';
 import type { DueDelivery } from '../../../src/domain/notifications/delivery.ts';
 import type { NewWebhook } from '../../../src/domain/notifications/webhook.ts';
@@ -273,28 +273,6 @@ it('continues with the other tasks when one fails, and again a minute later', as
   ledger.pruning.submissions = submissions;
   await clock.advance(2 * MINUTE_MS);
   expect(idsOf(ledger)).toEqual(['s29']);
-});
-
-it.each([
-  { of: 'memory', rowMs: 0, largest: 20 },
-  { of: 'a slow disk', rowMs: 30, largest: 1 },
-])('deletes up to $largest submissions of $of in one step', async ({ rowMs, largest }) => {
-  const ledger = openLedger();
-  finalize(ledger, 100);
-  const submissions = ledger.pruning.submissions.bind(ledger.pruning);
-  const limits: number[] = [];
-  let now = 0;
-  vi.spyOn(performance, 'now').mockImplementation(() => now);
-  onTestFinished(() => void vi.restoreAllMocks());
-  ledger.pruning.submissions = (query) => {
-    limits.push(query.limit);
-    now += query.limit * rowMs;
-    return submissions(query);
-  };
-  const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
-  await clock.advance(2 * MINUTE_MS);
-  expect(idsOf(ledger)).toEqual(['s99']);
-  expect(Math.max(...limits)).toBe(largest);
 });
 
 it('stops between two small transactions, and another server continues', async () => {

@@ -135,7 +135,7 @@ describe('a restored backup', () => {
   it('counts for the request budget as polling until now', async () => {
     const { file, backup } = await openWorld();
     const db = rawConnection(backup);
-    db.exec("UPDATE upstreams SET asked_until = 7 WHERE name = 'default'");
+    db.exec("UPDATE upstreams SET polling_until = 7 WHERE name = 'default'");
     db.close();
     restoreLedger({ file, backup, now: NOW });
     expect(openLedger({ file }).upstream('default').pollingUntil).toBe(NOW);

@@ -278,19 +278,6 @@ describe('metadata', () => {
     expect(raw.prepare('SELECT count(*) FROM submission_metadata').pluck().get()).toBe(0);
     expect(counted(ledger, {})).toBe(1);
   });
-
-  it('that is damaged hides no other submission', () => {
-    const ledger = openLedger();
-    ledger.track(
-      ['a', 'b'].map((id) => trackRequest(id, { metadata: { order: 1 } })),
-      0,
-    );
-    const raw = rawConnection(ledger.file);
-    raw.prepare("UPDATE submissions SET metadata = '{\"order\":' WHERE submission_id = 'a'").run();
-    expect(found(ledger, 'order', '1')).toEqual(['b']);
-    raw.prepare("UPDATE submissions SET metadata = '{}' WHERE submission_id = 'a'").run();
-    expect(found(ledger, 'order', '1')).toEqual(['b']);
-  });
 });
 
 it('a lookup returns submissions in the order of the request, and ids that are not tracked', () => {

@@ -3,7 +3,7 @@ import { toEventBody } from '../../../src/domain/notifications/event-body.ts';
 import type { Ledger } from '../../../src/ledger/ledger.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
 import { historyOf } from '../../support/ledger/histories.ts';
-import { openLedger, outboxOf, rawConnection, trackRequest } from '../../support/ledger/ledger-file.ts';
+import { openLedger, outboxOf, trackRequest } from '../../support/ledger/ledger-file.ts';
 
 const LIMITS = { deadlineAt: 10_000, graceEndsAt: 1_100, stuckAt: 2_100 };
 
@@ -17,15 +17,6 @@ const eventsOf = (ledger: Ledger) =>
   ledger.events.after(0, 100).map((event) => ('unreadable' in event ? event : toEventBody(event)));
 
 describe('an update', () => {
-  it('of another option keeps the text of damaged metadata', () => {
-    const ledger = openTracked();
-    const raw = rawConnection(ledger.file);
-    const damaged = '{"order":1,';
-    raw.prepare('UPDATE submissions SET metadata = ?').run(damaged);
-    ledger.update('s', { callbackUrl: 'https://new.example/' }, 300);
-    expect(raw.prepare('SELECT metadata FROM submissions').pluck().get()).toBe(damaged);
-  });
-
   it('changes the named options, and the history records their values', () => {
     const ledger = openTracked();
     ledger.record([observation('pending', 200, 's')], context());
@@ -130,14 +121,6 @@ describe('an update', () => {
     expect(shown.slice(0, 1)).toEqual(before);
     const submission = { metadata: { order: 3 }, deadline_at: '1970-01-01T00:00:20.000Z' };
     expect(shown[1]).toMatchObject({ type: 'submission.recovered', data: { previous_status: 'failing', submission } });
-  });
-
-  it('that cannot be read any more is named, and the history stays readable', () => {
-    const ledger = openTracked();
-    ledger.update('s', { metadata: null }, 300);
-    const raw = rawConnection(ledger.file);
-    raw.exec("DROP TRIGGER history_is_append_only; UPDATE history SET changes = '{' WHERE version = 2");
-    expect(historyOf(ledger, 's').at(-1)).toMatchObject({ changes: null, unreadable: ['changes'] });
   });
 });
 

@@ -57,7 +57,7 @@ const HISTORY = `
   -- New changes, each with the events about it, except those about no change of the status.
   SELECT h.seq, s.submission_id AS submissionId, h.version, h.at, h.status, h.previous_status AS previous, h.changes,
          s.deadline_at AS deadlineAt,
-         json_array(h.status, h.upstream_state, h.error, h.answer, h.changes) AS content,
+         json_array(h.status, h.upstream_state, h.error, h.response, h.changes) AS content,
          (SELECT group_concat(o.type) FROM outbox o WHERE o.history_seq = h.seq AND o.type <> 'submission.stuck') AS events
   FROM history h JOIN submissions s ON s.id = h.submission WHERE h.seq > ? ORDER BY h.seq`;
 const EVENTS = `

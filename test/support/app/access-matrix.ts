@@ -46,7 +46,6 @@ export const MATRIX: Record<string, { access: Access; query?: string; body?: unk
   'GET /admin/get_all_users': { access: ADMIN, query: '?limit=1' },
   'GET /v1/audit': { access: ADMIN },
   'GET /v1/audit/verify': { access: ADMIN },
-  'POST /v1/erasures': { access: ADMIN, body: { email: 'nobody@example.com' } },
   'POST /v1/credentials': { access: ADMIN, body: { name: 'of the matrix', role: 'user' } },
   'GET /v1/credentials': { access: ADMIN },
   'GET /v1/credentials/{id}': { access: ADMIN },

@@ -124,8 +124,8 @@ async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, .
       query((db) =>
         db
           .prepare(
-            `SELECT caller, action, outcome AS result, detail, email_hash, email_masked
-             FROM audit LEFT JOIN audit_persons USING (seq) WHERE action LIKE 'users.%' ORDER BY seq`,
+            `SELECT caller, action, result, detail, email_hash, email_masked
+             FROM audit WHERE action LIKE 'users.%' ORDER BY seq`,
           )
           .all(),
       ) as AuditRow[],

@@ -45,7 +45,7 @@ export function auditLedger(file: string, acknowledged: Iterable<string>): Map<s
 function auditHistories(db: Database.Database, rows: readonly Row[]): void {
   const history = db
     .prepare(`
-      SELECT s.submission_id, h.version, h.status, h.previous_status, h.upstream_state, h.error, h.answer AS response, h.changes
+      SELECT s.submission_id, h.version, h.status, h.previous_status, h.upstream_state, h.error, h.response, h.changes
       FROM history h JOIN submissions s ON s.id = h.submission ORDER BY s.id, h.version`)
     .all() as HistoryRow[];
   const last = new Map<string, HistoryRow>();

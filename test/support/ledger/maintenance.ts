@@ -14,6 +14,7 @@ const KEEP_ALL: Retention = {
   submissionsMs: null,
   submissions: null,
   eventsMs: null,
+  auditMs: null,
 };
 
 /** The real maintenance of a ledger, in virtual time. */

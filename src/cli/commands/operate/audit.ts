@@ -136,8 +136,8 @@ function addVerify(audit: Command): void {
 
 function toReport(check: ChainCheck) {
   if (check.kind === 'broken') return { intact: false, ...withoutKind(check) };
-  const { entries, head, erasedPersons } = check;
-  return { intact: true, entries, head, erased_persons: erasedPersons };
+  const { entries, pruned, head } = check;
+  return { intact: true, entries, pruned, head };
 }
 
 function withoutKind<T extends { kind: string }>({ kind: _, ...rest }: T) {
@@ -149,9 +149,9 @@ function textOf(check: ChainCheck): string {
     const place = check.seq === null ? '' : `entry ${check.seq}: `;
     return `broken: ${place}${check.reason} (${countText(check.entries)} before are intact)\n`;
   }
-  const { entries, head, erasedPersons } = check;
-  const erased = erasedPersons === 0 ? '' : `, the persons of ${erasedPersons} were erased`;
-  return `intact: ${countText(entries)}${erased}\nhead ${head}\n`;
+  const { entries, pruned, head } = check;
+  const before = pruned === 0 ? '' : `, after ${pruned} that were deleted by \`audit.keep_days\``;
+  return `intact: ${countText(entries)}${before}\nhead ${head}\n`;
 }
 
 function countText(entries: number): string {
@@ -183,7 +183,8 @@ async function* entriesOf(file: string): AsyncGenerator<StoredEntry, void> {
 
 function toStoredEntry(line: string): StoredEntry {
   const entry = JSON.parse(line) as AuditEntry;
-  if (!Number.isSafeInteger(entry?.seq) || !('hash' in entry)) throw new Error('is not an entry of the audit');
+  if (!Number.isSafeInteger(entry?.seq) || typeof entry.hash !== 'string')
+    throw new Error('is not an entry of the audit');
   const { seq, caller, address, action, result, subject, detail, hash } = entry;
   return {
     seq,
@@ -195,8 +196,6 @@ function toStoredEntry(line: string): StoredEntry {
     result,
     subject,
     detail,
-    personDigest: entry.email_digest,
-    salt: entry.email_salt,
     emailHash: entry.email_hash,
     emailMasked: entry.email_masked,
     hash,

@@ -58,9 +58,9 @@ function stateOf(check) {
 }
 
 /** @param {any} check */
-function textOf({ intact, entries, seq, reason, erased_persons: erased }) {
+function textOf({ intact, entries, seq, reason, pruned }) {
   if (!intact) return `Broken: ${seq === null ? '' : `entry ${seq}: `}${reason} (${count(entries)} before are intact).`;
-  return `Intact: ${count(entries)} entries${erased > 0 ? `, the persons of ${count(erased)} were erased` : ''}.`;
+  return `Intact: ${count(entries)} entries${pruned > 0 ? `, after ${count(pruned)} that retention has deleted` : ''}.`;
 }
 
 /** The browser reads the file within this time. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AUDIT_ACTIONS, AUDIT_RESULTS } from '../../../domain/audit/actions.ts';
-import { nearestTime } from '../../../domain/stored.ts';
+import { iso } from '../../../domain/timestamps.ts';
 import type { ChainCheck, StoredEntry } from '../../../ledger/access/audit-chain.ts';
 import { nextCursorSchema } from '../../query.ts';
 
@@ -19,7 +19,7 @@ const entrySchema = z
       .string()
       .nullable()
       .describe(
-        'E-mail address or subject of a caller who signed in by OpenID Connect, until it is erased; `caller` is then `person:` and the credential_id. Not covered by `hash`; the entry of the sign-in has the masked address',
+        'E-mail address or subject of a caller who signed in by OpenID Connect; `caller` is then `person:` and the credential_id. Not covered by `hash`; the entry of the sign-in has the masked address',
       ),
     credential_id: z
       .int()
@@ -39,7 +39,7 @@ const entrySchema = z
     result: z
       .string()
       .describe(
-        `${AUDIT_RESULTS.join(', ')}. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; reloaded: changed settings were applied; started: of an erasure, whose end has an entry of its own; done: the change is stored`,
+        `${AUDIT_RESULTS.join(', ')}. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; reloaded: changed settings were applied; done: the change is stored`,
       ),
     subject: z.string().nullable().describe('What was changed, see `action`'),
     detail: z
@@ -55,15 +55,7 @@ const entrySchema = z
         'Keyed hash of the requested address; equal addresses have equal hashes. The key is in the ledger, so this protects listings and exports, not that file',
       ),
     email_masked: z.string().nullable(),
-    email_salt: z.string().nullable().describe('With email_hash and email_masked, the input of email_digest'),
-    email_digest: z
-      .string()
-      .nullable()
-      .describe('Covered by `hash`; stays when the three fields before it are erased, and then reveals nothing'),
-    hash: z
-      .string()
-      .nullable()
-      .describe('SHA-256 of the preceding hash and of this entry; null only if another program wrote the entry'),
+    hash: z.string().describe('SHA-256 of the preceding hash and of this entry'),
   })
   .describe('An entry of the audit')
   .meta({ id: 'AuditEntry' });
@@ -81,8 +73,6 @@ const EXAMPLE = {
   detail: null,
   email_hash: '5d41402abc4b2a76b9719d911017c5925d41402abc4b2a76b9719d911017c592',
   email_masked: 'a…@example.com',
-  email_salt: '1f0e6c2b1f0e6c2b1f0e6c2b1f0e6c2b1f0e6c2b1f0e6c2b1f0e6c2b1f0e6c2b',
-  email_digest: '9c1185a5c5e9fc54612808977ee8f548b2258d319c1185a5c5e9fc54612808ab',
   hash: 'b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9',
 };
 
@@ -106,21 +96,24 @@ export const verificationSchema = z
     intact: z.boolean(),
     entries: z.int().describe('Number of entries; if it is not intact, of those before the first wrong one'),
     head: hashSchema.nullable().describe('The hash of the newest entry; null if it is not intact'),
-    erased_persons: z.int().nullable().describe('Number of entries whose person was erased; null if it is not intact'),
+    pruned: z
+      .int()
+      .nullable()
+      .describe('Number of entries that retention has deleted (`audit.keep_days`); null if it is not intact'),
     seq: z.int().nullable().describe('The first wrong entry; null if it is intact, or if no single entry is wrong'),
     reason: z.string().nullable().describe('What is wrong; null if it is intact'),
   })
   .describe('The result of checking every hash of the audit')
   .meta({
     id: 'AuditVerification',
-    examples: [{ intact: true, entries: 1, head: EXAMPLE.hash, erased_persons: 0, seq: null, reason: null }],
+    examples: [{ intact: true, entries: 1, pruned: 0, head: EXAMPLE.hash, seq: null, reason: null }],
   });
 
 export function toEntryBody(entry: StoredEntry): z.output<typeof entrySchema> {
   const { seq, at, caller, credentialId, address, action, result, subject, detail, hash } = entry;
   return {
     seq,
-    at: new Date(nearestTime(at)).toISOString(),
+    at: iso(at),
     caller,
     caller_person: entry.callerPerson ?? null,
     credential_id: credentialId,
@@ -131,8 +124,6 @@ export function toEntryBody(entry: StoredEntry): z.output<typeof entrySchema> {
     detail,
     email_hash: entry.emailHash,
     email_masked: entry.emailMasked,
-    email_salt: entry.salt,
-    email_digest: entry.personDigest,
     hash,
   };
 }
@@ -143,10 +134,10 @@ export function toVerificationBody(check: ChainCheck): z.output<typeof verificat
       intact: false,
       entries: check.entries,
       head: null,
-      erased_persons: null,
+      pruned: null,
       seq: check.seq,
       reason: check.reason,
     };
-  const { entries, head, erasedPersons } = check;
-  return { intact: true, entries, head, erased_persons: erasedPersons, seq: null, reason: null };
+  const { entries, pruned, head } = check;
+  return { intact: true, entries, pruned, head, seq: null, reason: null };
 }

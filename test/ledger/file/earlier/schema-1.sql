@@ -1,22 +1,25 @@
-PRAGMA auto_vacuum = 0;
+PRAGMA auto_vacuum = 2;
 PRAGMA application_id = 1684109153;
 PRAGMA user_version = 1;
 PRAGMA foreign_keys=OFF;
 BEGIN TRANSACTION;
-CREATE TABLE meta (
-    key TEXT PRIMARY KEY,
-    value TEXT NOT NULL
-  ) STRICT, WITHOUT ROWID;
-INSERT INTO meta VALUES('audit_key','b6f9562edf5b85386741664b6d7c6c27b78b49275e371020e9f797be7956a2eb');
-INSERT INTO meta VALUES('written_at','1795412420286');
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO meta VALUES('audit_key','4043ed8d7251a799fe7b40b2de067782d42ff98d38650de7f69d779f7e608ff8');
+INSERT INTO meta VALUES('pacing:default','{"version":4,"clock":null,"senders":null,"ages":{"weights":[0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.1894,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.015573,0.01542,0.01491,0.014416,0.013938,0.013476,0.01303,0.012598,0.012181,0.011777,0.011387,0.01101,0.010645,0.010293,0.0099516,0.0096219,0.0093032,0.008995,0.008697,0.0084089,0.0081303,0.007861,0.0076006,0.0073488,0.0071053,0.0068699,0.0066424,0.0064223,0.0062095,0.0060038,0.0058049,0.0056126,0.0054267,0.0052469,0.0050731,0.004905,0.0047426,0.0045854,0.0044335,0.0042867,0.0041447,0.0040073,0.0038746,0.0037462,0.0036221,0.0035021,0.0033861,0.0032739,0.0031655,0.0030606,0.0029592,0.0028612,0.0027664,0.0026748,0.0025862,0.0025005,0.0024176,0.0023376,0.0022601,0.0021852,0.0021128,0.0020429,0.0019752,0.0019097,0.0018465,0.0017853,0.0017262,0.001669,0.0016137,0.0015602,0.0015085,0.0014586,0.0014102,0.0013635,0.0013184,0.0012747,0.0012325,0.0011916,0.0011522,0.001114,0.0010771,0.0010414,0.0010069,0.00097354],"observed":8},"slots":null}');
+INSERT INTO meta VALUES('primary','{"generation":1.0,"installation":"0f938dc8032ba0897a90ee7c3cbd6f4b","since":1795784958492.0}');
+INSERT INTO meta VALUES('reports_through','0');
+INSERT INTO meta VALUES('written_at','1795784958472');
 CREATE TABLE upstreams (
     name TEXT PRIMARY KEY,
     state TEXT NOT NULL DEFAULT 'closed',
     out_since INTEGER,
     outage_ms INTEGER NOT NULL DEFAULT 0,
-    asked_until INTEGER
+    polling_until INTEGER,
+    paused_since INTEGER,
+    paused_until INTEGER,
+    objective_through INTEGER NOT NULL DEFAULT 0
   ) STRICT, WITHOUT ROWID;
-INSERT INTO upstreams VALUES('default','closed',NULL,0,1795412426208);
+INSERT INTO upstreams VALUES('default','closed',NULL,0,1795784964329,NULL,NULL,0);
 CREATE TABLE submissions (
     id INTEGER PRIMARY KEY,
     submission_id TEXT NOT NULL UNIQUE,
@@ -27,110 +30,390 @@ CREATE TABLE submissions (
     version INTEGER NOT NULL,
     polls INTEGER NOT NULL DEFAULT 0,
     polled_at INTEGER,
-    unanswered_since INTEGER,
+    no_response_since INTEGER,
+    not_found_ms INTEGER,
+    not_found_since INTEGER,
     tracked_at INTEGER NOT NULL,
     finalized_at INTEGER,
+    ended_at INTEGER,
     deadline_at INTEGER NOT NULL,
     grace_ends_at INTEGER NOT NULL,
     stuck_at INTEGER NOT NULL,
     outage_ms_before INTEGER NOT NULL,
-    metadata TEXT
+    deadline_outage_ms_before INTEGER,
+    metadata TEXT CHECK (json_valid(metadata)),
+    callback_url TEXT,
+    credential INTEGER
   ) STRICT;
-INSERT INTO submissions VALUES(1,'dcf69213-5dbe-4622-aa89-8a04d5741529','default','finalized',0,0,3,2,1795412424217,NULL,1795412421866,1795412424217,1795498821866,1795413321866,1795413021866,0,'{"order":4711}');
-INSERT INTO submissions VALUES(2,'5f27ba6b-5979-4e15-a1ce-df536eff948a','default','finalized',0,0,3,2,1795412423688,NULL,1795412421926,1795412423688,1795498821926,1795413321926,1795413021926,0,NULL);
-INSERT INTO submissions VALUES(3,'c43ce7aa-389c-4e70-a130-8b2842a0c845','default','finalized',0,0,3,2,1795412423949,NULL,1795412421926,1795412423949,1795498821926,1795413321926,1795413021926,0,NULL);
-INSERT INTO submissions VALUES(4,'630efbdc-a1b9-400f-8866-eea02f4224e8','default','finalized',0,0,3,2,1795412423869,NULL,1795412422034,1795412423869,1795416021945,1795413322034,1795413022034,0,NULL);
-INSERT INTO submissions VALUES(5,'00000000-0000-4000-8000-0000000000AB','default','tracking',1,0,1,2,1795412424443,NULL,1795412422063,NULL,1795498822063,1795413322063,1795413022063,0,NULL);
-INSERT INTO submissions VALUES(6,'00000000-0000-4000-8000-0000000000ab','default','tracking',1,0,1,3,1795412425777,NULL,1795412422077,NULL,1795498822077,1795413322077,1795413022077,0,NULL);
-INSERT INTO submissions VALUES(7,'00000000-0000-4000-8000-0000000000CD','default','tracking',1,0,1,2,1795412424261,NULL,1795412422097,NULL,1795498822097,1795413322097,1795413022097,0,NULL);
-INSERT INTO submissions VALUES(8,'not-a-uuid','default','rejected',0,0,2,1,1795412422147,NULL,1795412422127,NULL,1795498822127,1795412423127,1795412423127,0,NULL);
-INSERT INTO submissions VALUES(9,'00000000-0000-4000-8000-0000000000cc','default','cancelled',0,0,2,1,1795412422421,NULL,1795412422134,NULL,1795498822134,1795413322134,1795413022134,0,NULL);
-INSERT INTO submissions VALUES(10,'9110d17f-9111-442d-8b0e-4bbc8681f88d','default','pending',1,0,2,1,1795412425494,NULL,1795412425476,NULL,1795498825476,1795413325476,1795413025476,0,NULL);
+INSERT INTO submissions VALUES(1,'b56bd62c-6f72-4181-86f0-bb4c55b6e064','default','finalized',0,0,2,1,1795784960428,NULL,NULL,NULL,1795784958722,1795784960428,1795784960428,1795871358722,1795785858722,1795785558722,0,NULL,'{"order":0,"note":"ü \"x\""}','http://127.0.0.1:33865/cb',0);
+INSERT INTO submissions VALUES(2,'c40d8dbe-e50f-4754-925a-8097a5840f7e','default','finalized',0,0,2,1,1795784960451,NULL,NULL,NULL,1795784958742,1795784960451,1795784960451,1795871358742,1795785858742,1795785558742,0,NULL,'{"order":1,"note":"ü \"x\""}','http://127.0.0.1:33865/cb',0);
+INSERT INTO submissions VALUES(3,'fc4de013-e443-42c4-91f7-eff6658b5bbd','default','finalized',0,0,2,1,1795784960464,NULL,NULL,NULL,1795784958753,1795784960464,1795784960464,1795871358753,1795785858753,1795785558753,0,NULL,'{"order":2,"note":"ü \"x\""}','http://127.0.0.1:33865/cb',0);
+INSERT INTO submissions VALUES(4,'4b86afb0-f497-4e71-8bde-8317ae5ef367','default','finalized',0,0,2,1,1795784960476,NULL,NULL,NULL,1795784958763,1795784960476,1795784960476,1795871358763,1795785858763,1795785558763,0,NULL,'{"order":3,"note":"ü \"x\""}','http://127.0.0.1:33865/cb',0);
+INSERT INTO submissions VALUES(5,'f41cf545-9777-4dd8-af78-31457aaca10f','default','finalized',0,0,2,1,1795784960486,NULL,NULL,NULL,1795784958783,1795784960486,1795784960486,1795871358783,1795785858783,1795785558783,0,NULL,'{"order":4,"note":"ü \"x\""}','http://127.0.0.1:33865/cb',0);
+INSERT INTO submissions VALUES(6,'ba1f12f7-d004-49f4-ae1f-752441b17612','default','finalized',0,0,2,1,1795784960495,NULL,NULL,NULL,1795784958790,1795784960495,1795784960495,1795871358790,1795785858790,1795785558790,0,NULL,'{"order":5,"note":"ü \"x\""}','http://127.0.0.1:33865/cb',0);
+INSERT INTO submissions VALUES(7,'2d35a304-f209-4e04-8bdb-6103c49a3487','default','finalized',0,0,2,1,1795784960501,NULL,NULL,NULL,1795784958796,1795784960501,1795784960501,1795871358796,1795785858796,1795785558796,0,NULL,'{"order":6,"note":"ü \"x\""}','http://127.0.0.1:33865/cb',0);
+INSERT INTO submissions VALUES(8,'a0ac10a3-6fb0-4c76-93f5-07d7338d0ae5','default','finalized',0,0,2,1,1795784960508,NULL,NULL,NULL,1795784958802,1795784960508,1795784960508,1795871358802,1795785858802,1795785558802,0,NULL,'{"order":7,"note":"ü \"x\""}','http://127.0.0.1:33865/cb',0);
+INSERT INTO submissions VALUES(9,'not-a-uuid','default','rejected',0,0,2,1,1795784960515,NULL,NULL,NULL,1795784958807,NULL,1795784960515,1795871358807,1795785858807,1795785558807,0,NULL,NULL,NULL,0);
+INSERT INTO submissions VALUES(10,'00000000-0000-4000-8000-000000000001','default','tracking',1,0,2,2,1795784962613,NULL,2091,1795784960522,1795784958807,NULL,NULL,1795871358807,1795785858807,1795785558807,0,NULL,'{"changed":true}',NULL,0);
+INSERT INTO submissions VALUES(11,'00000000-0000-4000-8000-000000000002','default','cancelled',0,0,2,0,NULL,NULL,NULL,NULL,1795784958807,NULL,1795784962812,1795871358807,1795785858807,1795785558807,0,NULL,NULL,NULL,0);
+CREATE TABLE submission_traces (
+    submission INTEGER PRIMARY KEY REFERENCES submissions (id) ON DELETE CASCADE,
+    traceparent TEXT NOT NULL
+  ) STRICT;
+CREATE TABLE submission_metadata (
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    submission INTEGER NOT NULL,
+    PRIMARY KEY (key, value, submission)
+  ) STRICT, WITHOUT ROWID;
+INSERT INTO submission_metadata VALUES('changed','true',10);
+INSERT INTO submission_metadata VALUES('note','ü "x"',1);
+INSERT INTO submission_metadata VALUES('note','ü "x"',2);
+INSERT INTO submission_metadata VALUES('note','ü "x"',3);
+INSERT INTO submission_metadata VALUES('note','ü "x"',4);
+INSERT INTO submission_metadata VALUES('note','ü "x"',5);
+INSERT INTO submission_metadata VALUES('note','ü "x"',6);
+INSERT INTO submission_metadata VALUES('note','ü "x"',7);
+INSERT INTO submission_metadata VALUES('note','ü "x"',8);
+INSERT INTO submission_metadata VALUES('order','0',1);
+INSERT INTO submission_metadata VALUES('order','1',2);
+INSERT INTO submission_metadata VALUES('order','2',3);
+INSERT INTO submission_metadata VALUES('order','3',4);
+INSERT INTO submission_metadata VALUES('order','4',5);
+INSERT INTO submission_metadata VALUES('order','5',6);
+INSERT INTO submission_metadata VALUES('order','6',7);
+INSERT INTO submission_metadata VALUES('order','7',8);
 CREATE TABLE history (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     submission INTEGER NOT NULL REFERENCES submissions (id),
     version INTEGER NOT NULL,
     at INTEGER NOT NULL,
-    status TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('tracking', 'pending', 'failing', 'finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled')),
     previous_status TEXT,
     upstream_state TEXT,
     error TEXT,
-    answer TEXT,
+    response TEXT CHECK (json_valid(response)),
+    changes TEXT CHECK (json_valid(changes)),
+    polls INTEGER,
+    lag_ms INTEGER,
     UNIQUE (submission, version)
   ) STRICT;
-INSERT INTO history VALUES(1,1,1,1795412421866,'tracking',NULL,NULL,NULL,NULL);
-INSERT INTO history VALUES(2,2,1,1795412421926,'tracking',NULL,NULL,NULL,NULL);
-INSERT INTO history VALUES(3,3,1,1795412421926,'tracking',NULL,NULL,NULL,NULL);
-INSERT INTO history VALUES(4,1,2,1795412421972,'pending','tracking','Pending',NULL,'{"id":"dcf69213-5dbe-4622-aa89-8a04d5741529","state":"Pending","error":null,"data":{"amount_data":"6.00 B","block_hash":null,"block_number":null,"created_at":"2026-11-23T05:40:20.879Z","data_billed":null,"data_hash":null,"fees":null,"tx_hash":null,"tx_index":null,"user_id":"2b89e1eb-b3ae-4261-b5cb-e47b0b1d804a"}}');
-INSERT INTO history VALUES(5,4,1,1795412422034,'tracking',NULL,NULL,NULL,NULL);
-INSERT INTO history VALUES(6,2,2,1795412422029,'pending','tracking','Pending',NULL,'{"id":"5f27ba6b-5979-4e15-a1ce-df536eff948a","state":"Pending","error":null,"data":{"amount_data":"6.00 B","block_hash":null,"block_number":null,"created_at":"2026-11-23T05:40:20.942Z","data_billed":null,"data_hash":null,"fees":null,"tx_hash":null,"tx_index":null,"user_id":"2b89e1eb-b3ae-4261-b5cb-e47b0b1d804a"}}');
-INSERT INTO history VALUES(7,3,2,1795412422032,'pending','tracking','Pending',NULL,'{"id":"c43ce7aa-389c-4e70-a130-8b2842a0c845","state":"Pending","error":null,"data":{"amount_data":"6.00 B","block_hash":null,"block_number":null,"created_at":"2026-11-23T05:40:21.023Z","data_billed":null,"data_hash":null,"fees":null,"tx_hash":null,"tx_index":null,"user_id":"2b89e1eb-b3ae-4261-b5cb-e47b0b1d804a"}}');
-INSERT INTO history VALUES(8,5,1,1795412422063,'tracking',NULL,NULL,NULL,NULL);
-INSERT INTO history VALUES(9,4,2,1795412422072,'pending','tracking','Pending',NULL,'{"id":"630efbdc-a1b9-400f-8866-eea02f4224e8","state":"Pending","error":null,"data":{"amount_data":"6.00 B","block_hash":null,"block_number":null,"created_at":"2026-11-23T05:40:21.026Z","data_billed":null,"data_hash":null,"fees":null,"tx_hash":null,"tx_index":null,"user_id":"2b89e1eb-b3ae-4261-b5cb-e47b0b1d804a"}}');
-INSERT INTO history VALUES(10,6,1,1795412422077,'tracking',NULL,NULL,NULL,NULL);
-INSERT INTO history VALUES(11,7,1,1795412422097,'tracking',NULL,NULL,NULL,NULL);
-INSERT INTO history VALUES(12,8,1,1795412422127,'tracking',NULL,NULL,NULL,NULL);
-INSERT INTO history VALUES(13,9,1,1795412422134,'tracking',NULL,NULL,NULL,NULL);
-INSERT INTO history VALUES(14,8,2,1795412422147,'rejected','tracking',NULL,'invalid character: expected [0-9a-fA-F-], found `n` at 1',NULL);
-INSERT INTO history VALUES(15,9,2,1795412422196,'cancelled','tracking',NULL,NULL,NULL);
-INSERT INTO history VALUES(16,2,3,1795412423688,'finalized','pending','Finalized',NULL,'{"id":"5f27ba6b-5979-4e15-a1ce-df536eff948a","state":"Finalized","error":null,"data":{"amount_data":"6.00 B","block_hash":"0xd955d4d1c5484427a8415dc2942615bbba53fae39660ef66fb429181fb5158d7","block_number":3590824842,"created_at":"2026-11-23T05:40:20.942Z","data_billed":"6","data_hash":"0x2836a57b3d5aace52d0e543e74a855ad5b59534e20c0abd8bd30452b7aeeb3eb","fees":"190764479341452392618611300930851049","tx_hash":"0x9fd22cfb1f33fee8559d5e281beef81436eead09e82f6b21d3ce3e1e52d004b0","tx_index":1,"user_id":"2b89e1eb-b3ae-4261-b5cb-e47b0b1d804a"}}');
-INSERT INTO history VALUES(17,4,3,1795412423869,'finalized','pending','Finalized',NULL,'{"id":"630efbdc-a1b9-400f-8866-eea02f4224e8","state":"Finalized","error":null,"data":{"amount_data":"6.00 B","block_hash":"0xd765ac23645bdefd94d399bcbd26a5f9ff92099b2bb7b62488d086438b9d493f","block_number":3590824843,"created_at":"2026-11-23T05:40:21.026Z","data_billed":"6","data_hash":"0xedf263a6e1ee519ea12c7652f22fe15a8a2888f3167bca831a014810092ea0c9","fees":"2364758263152383220605205","tx_hash":"0x60354155121864cf4f5624d2aa7d42077f8edcb9642c11e93e8c89ddd2bae875","tx_index":1,"user_id":"2b89e1eb-b3ae-4261-b5cb-e47b0b1d804a"}}');
-INSERT INTO history VALUES(18,3,3,1795412423949,'finalized','pending','Finalized',NULL,'{"id":"c43ce7aa-389c-4e70-a130-8b2842a0c845","state":"Finalized","error":null,"data":{"amount_data":"6.00 B","block_hash":"0xd765ac23645bdefd94d399bcbd26a5f9ff92099b2bb7b62488d086438b9d493f","block_number":3590824843,"created_at":"2026-11-23T05:40:21.023Z","data_billed":"6","data_hash":"0x68367e230b2fdd7c3324a467bda2247f7ee39814f5f06f3542e3d3f638bef274","fees":"10107035760914129144282848768864097381","tx_hash":"0x7fc5fc681b321e4cd53d055849481e16d31d4e5cec59f8bd48a12eebfc460c26","tx_index":0,"user_id":"2b89e1eb-b3ae-4261-b5cb-e47b0b1d804a"}}');
-INSERT INTO history VALUES(19,1,3,1795412424217,'finalized','pending','Finalized',NULL,'{"id":"dcf69213-5dbe-4622-aa89-8a04d5741529","state":"Finalized","error":null,"data":{"amount_data":"6.00 B","block_hash":"0xd955d4d1c5484427a8415dc2942615bbba53fae39660ef66fb429181fb5158d7","block_number":3590824842,"created_at":"2026-11-23T05:40:20.879Z","data_billed":"6","data_hash":"0x9101783bf3e4ac84d8d48720a42bcb43e9bb61bc0cf7a2986587c4ccd1edf85a","fees":"3644775285903949497722625","tx_hash":"0x6c9e045545684a0adbac55e3f2d56a9a3cdd1b67b3f89bfee5705f33dfe7793d","tx_index":0,"user_id":"2b89e1eb-b3ae-4261-b5cb-e47b0b1d804a"}}');
-INSERT INTO history VALUES(20,10,1,1795412425476,'tracking',NULL,NULL,NULL,NULL);
-INSERT INTO history VALUES(21,10,2,1795412425494,'pending','tracking','Pending',NULL,'{"id":"9110d17f-9111-442d-8b0e-4bbc8681f88d","state":"Pending","error":null,"data":{"amount_data":"4.00 B","block_hash":null,"block_number":null,"created_at":"2026-11-23T05:40:25.046Z","data_billed":null,"data_hash":null,"fees":null,"tx_hash":null,"tx_index":null,"user_id":"2b89e1eb-b3ae-4261-b5cb-e47b0b1d804a"}}');
+INSERT INTO history VALUES(1,1,1,1795784958722,'tracking',NULL,NULL,NULL,NULL,NULL,0,NULL);
+INSERT INTO history VALUES(2,2,1,1795784958742,'tracking',NULL,NULL,NULL,NULL,NULL,0,NULL);
+INSERT INTO history VALUES(3,3,1,1795784958753,'tracking',NULL,NULL,NULL,NULL,NULL,0,NULL);
+INSERT INTO history VALUES(4,4,1,1795784958763,'tracking',NULL,NULL,NULL,NULL,NULL,0,NULL);
+INSERT INTO history VALUES(5,5,1,1795784958783,'tracking',NULL,NULL,NULL,NULL,NULL,0,NULL);
+INSERT INTO history VALUES(6,6,1,1795784958790,'tracking',NULL,NULL,NULL,NULL,NULL,0,NULL);
+INSERT INTO history VALUES(7,7,1,1795784958796,'tracking',NULL,NULL,NULL,NULL,NULL,0,NULL);
+INSERT INTO history VALUES(8,8,1,1795784958802,'tracking',NULL,NULL,NULL,NULL,NULL,0,NULL);
+INSERT INTO history VALUES(9,9,1,1795784958807,'tracking',NULL,NULL,NULL,NULL,NULL,0,NULL);
+INSERT INTO history VALUES(10,10,1,1795784958807,'tracking',NULL,NULL,NULL,NULL,NULL,0,NULL);
+INSERT INTO history VALUES(11,11,1,1795784958807,'tracking',NULL,NULL,NULL,NULL,NULL,0,NULL);
+INSERT INTO history VALUES(12,1,2,1795784960428,'finalized','tracking','Finalized',NULL,'{"id":"b56bd62c-6f72-4181-86f0-bb4c55b6e064","state":"Finalized","error":null,"data":{"amount_data":"2.00 B","block_hash":"0x688c7532cd1bde5367f924329fc0f631dfdce2498b7a072289d494568d475477","block_number":367308730,"created_at":"2026-11-27T13:09:18.712Z","data_billed":"2","data_hash":"0x0ad52e338662c923b15fd45a73c6e97336efccf28a7aef9449443cc6dd7415fb","fees":"8349316117521441202582032894371","tx_hash":"0xa38adbd48d7e1b4946237df4a5e902d4e5a750a7809b303d3cff7cb2f2330e9b","tx_index":0,"user_id":"77bde138-b33c-4966-8ec1-656cf6da3c43"}}',NULL,1,1706);
+INSERT INTO history VALUES(13,2,2,1795784960451,'finalized','tracking','Finalized',NULL,'{"id":"c40d8dbe-e50f-4754-925a-8097a5840f7e","state":"Finalized","error":null,"data":{"amount_data":"2.00 B","block_hash":"0x688c7532cd1bde5367f924329fc0f631dfdce2498b7a072289d494568d475477","block_number":367308730,"created_at":"2026-11-27T13:09:18.737Z","data_billed":"2","data_hash":"0x8b53639f152c8fc6ef30802fde462ba0be9cf085f7580dc69efd72e002abbb35","fees":"595196622388688116215832699758","tx_hash":"0xd40df06b45cf736de98cef9287678ed71dbc46b07501809a2350146ef8a20b98","tx_index":1,"user_id":"77bde138-b33c-4966-8ec1-656cf6da3c43"}}',NULL,1,1709);
+INSERT INTO history VALUES(14,3,2,1795784960464,'finalized','tracking','Finalized',NULL,'{"id":"fc4de013-e443-42c4-91f7-eff6658b5bbd","state":"Finalized","error":null,"data":{"amount_data":"2.00 B","block_hash":"0x688c7532cd1bde5367f924329fc0f631dfdce2498b7a072289d494568d475477","block_number":367308730,"created_at":"2026-11-27T13:09:18.749Z","data_billed":"2","data_hash":"0xe788103ee15318fcd2af9b73b4ebbb33a903b020de7b307d71f5fed0f433e548","fees":"3478902939894346584145503764025326996","tx_hash":"0x1918c7750f4c49b8f37cb733b61bdb5f591795759e2585a901332a2f2d0afdbc","tx_index":2,"user_id":"77bde138-b33c-4966-8ec1-656cf6da3c43"}}',NULL,1,1711);
+INSERT INTO history VALUES(15,4,2,1795784960476,'finalized','tracking','Finalized',NULL,'{"id":"4b86afb0-f497-4e71-8bde-8317ae5ef367","state":"Finalized","error":null,"data":{"amount_data":"2.00 B","block_hash":"0x688c7532cd1bde5367f924329fc0f631dfdce2498b7a072289d494568d475477","block_number":367308730,"created_at":"2026-11-27T13:09:18.759Z","data_billed":"2","data_hash":"0xf451a61749c611ba0fa0e16c61831db44f38c611dff25879cf271a24c81a88b6","fees":"152554588420336272407753784070276699859","tx_hash":"0x5f63ec015dcdee291aad08fce6f06496cf69db2f8b27884d30665a3532b38461","tx_index":3,"user_id":"77bde138-b33c-4966-8ec1-656cf6da3c43"}}',NULL,1,1713);
+INSERT INTO history VALUES(16,5,2,1795784960486,'finalized','tracking','Finalized',NULL,'{"id":"f41cf545-9777-4dd8-af78-31457aaca10f","state":"Finalized","error":null,"data":{"amount_data":"2.00 B","block_hash":"0x688c7532cd1bde5367f924329fc0f631dfdce2498b7a072289d494568d475477","block_number":367308730,"created_at":"2026-11-27T13:09:18.780Z","data_billed":"2","data_hash":"0xaf327a6478537246e0d9f0c589986d5f067d2e2351a1ca5a0a4962424da0e408","fees":"405223948187244486458239472026911","tx_hash":"0x46a12cfa5e8ab4c0b5fc74590fb2f4cccbc5f40026f74a77133f7639bbfa37b6","tx_index":4,"user_id":"77bde138-b33c-4966-8ec1-656cf6da3c43"}}',NULL,1,1703);
+INSERT INTO history VALUES(17,6,2,1795784960495,'finalized','tracking','Finalized',NULL,'{"id":"ba1f12f7-d004-49f4-ae1f-752441b17612","state":"Finalized","error":null,"data":{"amount_data":"2.00 B","block_hash":"0x688c7532cd1bde5367f924329fc0f631dfdce2498b7a072289d494568d475477","block_number":367308730,"created_at":"2026-11-27T13:09:18.787Z","data_billed":"2","data_hash":"0x25f682044b5badaff8b296bf6fd676214968b238fcff5559e64f38c88bb9790f","fees":"301458358751100503034","tx_hash":"0xab57c98c3e717804ddd5d863318e9b9b41212a110c2e08f9a0ed2200ad3fcf03","tx_index":5,"user_id":"77bde138-b33c-4966-8ec1-656cf6da3c43"}}',NULL,1,1705);
+INSERT INTO history VALUES(18,7,2,1795784960501,'finalized','tracking','Finalized',NULL,'{"id":"2d35a304-f209-4e04-8bdb-6103c49a3487","state":"Finalized","error":null,"data":{"amount_data":"2.00 B","block_hash":"0x688c7532cd1bde5367f924329fc0f631dfdce2498b7a072289d494568d475477","block_number":367308730,"created_at":"2026-11-27T13:09:18.794Z","data_billed":"2","data_hash":"0x79b98f273c175489f40b682a0e43f0b22aa3cc9cf2a578e163f291f13fc9f912","fees":"8842617995483470662127287713817","tx_hash":"0x0be6856fa1ab201dea9dab3a16c34eedb377c9fa36632f35e6d155ac8d29a0f3","tx_index":6,"user_id":"77bde138-b33c-4966-8ec1-656cf6da3c43"}}',NULL,1,1705);
+INSERT INTO history VALUES(19,8,2,1795784960508,'finalized','tracking','Finalized',NULL,'{"id":"a0ac10a3-6fb0-4c76-93f5-07d7338d0ae5","state":"Finalized","error":null,"data":{"amount_data":"2.00 B","block_hash":"0x688c7532cd1bde5367f924329fc0f631dfdce2498b7a072289d494568d475477","block_number":367308730,"created_at":"2026-11-27T13:09:18.800Z","data_billed":"2","data_hash":"0x82396aa34d3d216d4a545cf6f34c62f84985d669d5384686caa9a5de4bc2ef3e","fees":"44042971078428870050005615664","tx_hash":"0xf6c7bdf552c8b40d6c4dec2a6ac29145df22d946bbedf5ed1baa9d0648c89f64","tx_index":7,"user_id":"77bde138-b33c-4966-8ec1-656cf6da3c43"}}',NULL,1,1706);
+INSERT INTO history VALUES(20,9,2,1795784960515,'rejected','tracking',NULL,'invalid character: expected [0-9a-fA-F-], found `n` at 1',NULL,NULL,1,NULL);
+INSERT INTO history VALUES(21,11,2,1795784962812,'cancelled','tracking',NULL,NULL,NULL,NULL,0,NULL);
+INSERT INTO history VALUES(22,10,2,1795784962821,'tracking','tracking',NULL,NULL,NULL,'{"metadata":[null,{"changed":true}]}',2,NULL);
 CREATE TABLE outbox (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
     type TEXT NOT NULL,
     at INTEGER NOT NULL,
-    upstream TEXT NOT NULL REFERENCES upstreams (name),
+    upstream TEXT REFERENCES upstreams (name),
     submission INTEGER REFERENCES submissions (id),
-    history_seq INTEGER REFERENCES history (seq)
+    history_seq INTEGER REFERENCES history (seq),
+    detail TEXT CHECK (json_valid(detail))
   ) STRICT;
-INSERT INTO outbox VALUES(1,'evt_527303778e9449f1b606e416d65931da','submission.rejected',1795412422147,'default',8,14);
-INSERT INTO outbox VALUES(2,'evt_00b7fd1aa5c44ccab6b1c587869a4fa3','submission.cancelled',1795412422196,'default',9,15);
-INSERT INTO outbox VALUES(3,'evt_2121ac2d956f491f8697dad373629e8e','submission.finalized',1795412423688,'default',2,16);
-INSERT INTO outbox VALUES(4,'evt_0fd9cc359e4f411dafbc15584606b3a4','submission.finalized',1795412423869,'default',4,17);
-INSERT INTO outbox VALUES(5,'evt_dffbac775f394a6db2442a48c36fc975','submission.finalized',1795412423949,'default',3,18);
-INSERT INTO outbox VALUES(6,'evt_23c28308eb774d9fb653a5e33c1a2016','submission.finalized',1795412424217,'default',1,19);
+INSERT INTO outbox VALUES(1,'evt_aefd173f539947ceab6c16dacdd458b5','submission.finalized',1795784960428,'default',1,12,NULL);
+INSERT INTO outbox VALUES(2,'evt_f971edfbd76c4da39ada301b03a42cfc','submission.finalized',1795784960451,'default',2,13,NULL);
+INSERT INTO outbox VALUES(3,'evt_c2fba98f077c411098a5fe93b753cdc3','submission.finalized',1795784960464,'default',3,14,NULL);
+INSERT INTO outbox VALUES(4,'evt_04cb3231be564c289e3b93e0d6ef76ac','submission.finalized',1795784960476,'default',4,15,NULL);
+INSERT INTO outbox VALUES(5,'evt_0b6c366100c94139bdeb432da0e0c871','submission.finalized',1795784960486,'default',5,16,NULL);
+INSERT INTO outbox VALUES(6,'evt_3f04b36e5f85424dab7b891e5528548a','submission.finalized',1795784960495,'default',6,17,NULL);
+INSERT INTO outbox VALUES(7,'evt_31902b6d14444345afa42b20b9c2cdac','submission.finalized',1795784960501,'default',7,18,NULL);
+INSERT INTO outbox VALUES(8,'evt_f8265ec69705433ea26dad2777bacaa9','submission.finalized',1795784960508,'default',8,19,NULL);
+INSERT INTO outbox VALUES(9,'evt_de876172af2c4e11a380974767e9fea3','submission.rejected',1795784960515,'default',9,20,NULL);
+INSERT INTO outbox VALUES(10,'evt_08104b457bcb4c2b8dac06e245733230','submission.cancelled',1795784962812,'default',11,21,NULL);
+CREATE TABLE webhooks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    webhook_id TEXT NOT NULL UNIQUE,
+    url TEXT,
+    types TEXT NOT NULL CHECK (json_valid(types)),
+    metadata TEXT CHECK (json_valid(metadata)),
+    description TEXT NOT NULL,
+    signature TEXT NOT NULL,
+    enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+    revision INTEGER NOT NULL DEFAULT 0,
+    disabled_reason TEXT,
+    failing_since INTEGER,
+    failed_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    CHECK ((enabled = 1) = (disabled_reason IS NULL))
+  ) STRICT;
+INSERT INTO webhooks VALUES(1,'callbacks',NULL,'["submission.*"]',NULL,'the callback_url of submissions','v1',1,0,NULL,NULL,NULL,1795784958499,1795784958499);
+INSERT INTO webhooks VALUES(2,'wh_490ad240549d41ed89db662d409e2747','http://127.0.0.1:33865/','["*"]',NULL,'first','v1',1,0,NULL,1795784962823,1795784962823,1795784958634,1795784958634);
+CREATE TABLE webhook_secrets (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
+    secret TEXT NOT NULL,
+    public_key TEXT,
+    expires_at INTEGER
+  ) STRICT;
+INSERT INTO webhook_secrets VALUES(1,1,'whsec_GIain0sKdtbiL4No+uKo3slBZbUkkpQC9v3pQNCI6AA=',NULL,NULL);
+INSERT INTO webhook_secrets VALUES(2,2,'whsec_FeUKBKFMq/EDUs6LqemD8Y8hBaZf0OwZr9EZs2JR/Ns=',NULL,NULL);
+CREATE TABLE webhook_pauses (
+    id INTEGER PRIMARY KEY,
+    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
+    after INTEGER NOT NULL,
+    through INTEGER
+  ) STRICT;
+CREATE TABLE deliveries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    event INTEGER NOT NULL REFERENCES outbox (seq),
+    destination TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'delivered', 'dead', 'discarded')),
+    dead_reason TEXT,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    next_at INTEGER,
+    created_at INTEGER NOT NULL,
+    replayed_at INTEGER,
+    ended_at INTEGER,
+    CHECK ((state = 'waiting') = (next_at IS NOT NULL)),
+    CHECK ((state = 'waiting') = (ended_at IS NULL)),
+    CHECK ((state = 'dead') = (dead_reason IS NOT NULL))
+  ) STRICT;
+INSERT INTO deliveries VALUES(1,1,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960428,NULL,1795784960461);
+INSERT INTO deliveries VALUES(2,1,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960428,NULL,1795784960456);
+INSERT INTO deliveries VALUES(3,2,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960451,NULL,1795784960474);
+INSERT INTO deliveries VALUES(4,2,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784964694,1795784960451,NULL,NULL);
+INSERT INTO deliveries VALUES(5,3,'callback:http://127.0.0.1:33865','waiting',NULL,1,1795784965731,1795784960464,NULL,NULL);
+INSERT INTO deliveries VALUES(6,3,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960464,NULL,1795784960480);
+INSERT INTO deliveries VALUES(7,4,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960476,NULL,1795784960492);
+INSERT INTO deliveries VALUES(8,4,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960476,NULL,1795784960490);
+INSERT INTO deliveries VALUES(9,5,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960486,NULL,1795784960499);
+INSERT INTO deliveries VALUES(10,5,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784965587,1795784960486,NULL,NULL);
+INSERT INTO deliveries VALUES(11,6,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960495,NULL,1795784960509);
+INSERT INTO deliveries VALUES(12,6,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784965271,1795784960495,NULL,NULL);
+INSERT INTO deliveries VALUES(13,7,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960501,NULL,1795784960512);
+INSERT INTO deliveries VALUES(14,7,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784964732,1795784960501,NULL,NULL);
+INSERT INTO deliveries VALUES(15,8,'callback:http://127.0.0.1:33865','delivered',NULL,1,NULL,1795784960508,NULL,1795784960516);
+INSERT INTO deliveries VALUES(16,8,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960508,NULL,1795784960525);
+INSERT INTO deliveries VALUES(17,9,'webhook:wh_490ad240549d41ed89db662d409e2747','delivered',NULL,1,NULL,1795784960515,NULL,1795784960527);
+INSERT INTO deliveries VALUES(18,10,'webhook:wh_490ad240549d41ed89db662d409e2747','waiting',NULL,1,1795784967037,1795784962812,NULL,NULL);
+CREATE TABLE attempts (
+    id INTEGER PRIMARY KEY,
+    delivery INTEGER NOT NULL REFERENCES deliveries (id) ON DELETE CASCADE,
+    at INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    http_status INTEGER,
+    error TEXT,
+    response TEXT
+  ) STRICT;
+INSERT INTO attempts VALUES(1,2,1795784960444,12,200,NULL,'thanks');
+INSERT INTO attempts VALUES(2,1,1795784960447,14,200,NULL,'thanks');
+INSERT INTO attempts VALUES(3,4,1795784960459,12,500,'responded with 500','thanks');
+INSERT INTO attempts VALUES(4,3,1795784960462,12,200,NULL,'thanks');
+INSERT INTO attempts VALUES(5,6,1795784960473,7,200,NULL,'thanks');
+INSERT INTO attempts VALUES(6,5,1795784960474,6,500,'responded with 500','thanks');
+INSERT INTO attempts VALUES(7,8,1795784960483,7,200,NULL,'thanks');
+INSERT INTO attempts VALUES(8,7,1795784960485,7,200,NULL,'thanks');
+INSERT INTO attempts VALUES(9,10,1795784960491,7,500,'responded with 500','thanks');
+INSERT INTO attempts VALUES(10,9,1795784960494,5,200,NULL,'thanks');
+INSERT INTO attempts VALUES(11,11,1795784960504,5,200,NULL,'thanks');
+INSERT INTO attempts VALUES(12,12,1795784960506,6,500,'responded with 500','thanks');
+INSERT INTO attempts VALUES(13,13,1795784960506,6,200,NULL,'thanks');
+INSERT INTO attempts VALUES(14,15,1795784960513,3,200,NULL,'thanks');
+INSERT INTO attempts VALUES(15,14,1795784960513,7,500,'responded with 500','thanks');
+INSERT INTO attempts VALUES(16,16,1795784960521,4,200,NULL,'thanks');
+INSERT INTO attempts VALUES(17,17,1795784960525,2,200,NULL,'thanks');
+INSERT INTO attempts VALUES(18,18,1795784962816,7,500,'responded with 500','thanks');
+CREATE TABLE channel_results (
+    channel TEXT PRIMARY KEY,
+    last_success_at INTEGER,
+    last_failure_at INTEGER
+  ) STRICT, WITHOUT ROWID;
+CREATE TABLE alerts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    rule TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    summary TEXT NOT NULL,
+    count INTEGER,
+    since INTEGER NOT NULL,
+    sent_at INTEGER,
+    acknowledged_at INTEGER,
+    acknowledged_by TEXT,
+    resolved_at INTEGER,
+    CHECK ((acknowledged_at IS NULL) = (acknowledged_by IS NULL))
+  ) STRICT;
+CREATE TABLE mutes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    rule TEXT,
+    subject TEXT,
+    starts_at INTEGER NOT NULL,
+    ends_at INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    CHECK (rule IS NOT NULL OR subject IS NULL),
+    CHECK (starts_at < ends_at)
+  ) STRICT;
+INSERT INTO mutes VALUES(1,NULL,NULL,1795784958671,1795788558665,'an upgrade',1795784958671,'DAWATCH_ADMIN_TOKEN');
 CREATE TABLE credentials (
     id INTEGER PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,
     role TEXT NOT NULL,
+    scopes TEXT,
     name TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     last_used_at INTEGER,
+    expires_at INTEGER,
     revoked_at INTEGER
   ) STRICT;
-INSERT INTO credentials VALUES(1,X'28c3d712d21311db97e2a70c1b7754e141bd7119d8e8ac2af2605d2bf4b0becf','user','portal',1795412424957,NULL,NULL);
+INSERT INTO credentials VALUES(1,X'13f0da5a8d0ce2cdac0b35060139f8288d50c5a8efaaef88b81edceb85e84291','service',NULL,'billing',1795784958659,NULL,NULL,NULL);
+CREATE TABLE credential_secrets (
+    hash BLOB PRIMARY KEY,
+    credential INTEGER NOT NULL REFERENCES credentials (id) ON DELETE CASCADE,
+    valid_until INTEGER NOT NULL,
+    last_used_at INTEGER
+  ) STRICT, WITHOUT ROWID;
+CREATE TABLE people (
+    credential INTEGER PRIMARY KEY REFERENCES credentials (id) ON DELETE CASCADE,
+    issuer TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    name TEXT NOT NULL,
+    UNIQUE (issuer, subject)
+  ) STRICT;
+CREATE TABLE sessions (
+    hash BLOB PRIMARY KEY,
+    credential_hash BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
 CREATE TABLE audit (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     at INTEGER NOT NULL,
     caller TEXT NOT NULL,
     credential_id INTEGER REFERENCES credentials (id),
+    address TEXT,
     action TEXT NOT NULL,
-    outcome TEXT NOT NULL,
+    result TEXT NOT NULL,
+    subject TEXT,
     detail TEXT,
     email_hash TEXT,
-    email_masked TEXT
+    email_masked TEXT,
+    hash TEXT NOT NULL
   ) STRICT;
-INSERT INTO audit VALUES(1,1795412422445,'DAWATCH_ADMIN_TOKEN',NULL,'users.get','not_found',NULL,'d1c21f8fb942be92d77385330c95fca0354f5c3e807b457d25b9f85122527fd4','s…@example.com');
+INSERT INTO audit VALUES(1,1795784958634,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1','webhooks.create','done','wh_490ad240549d41ed89db662d409e2747',NULL,NULL,NULL,'3d16e35d37582fc7d28238e9e2c44d47fa51545499ee2c4848b2d3e3f3652ddb');
+INSERT INTO audit VALUES(2,1795784958659,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1','tokens.create','done','1','service',NULL,NULL,'ff58c0ad217c933b1eb69cae10cc2f9caeb0922eda3a1af7cf89ce68b8ef24bc');
+INSERT INTO audit VALUES(3,1795784958671,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1','mutes.create','done','1','all alerts, 2026-11-27T13:09:18.671Z to 2026-11-27T14:09:18.665Z',NULL,NULL,'56a0ce1db16c937bac2662f5b683b6d0d069bc6b55f5fed8d520fb12bfbf7147');
+INSERT INTO audit VALUES(4,1795784958702,'DAWATCH_ADMIN_TOKEN',NULL,'127.0.0.1','users.get','not_found',NULL,NULL,'be51442805d08b4cfa90e96189aec6e74231b4d358334453eb8efdd54ae035dd','a…@example.com','b6672faefafc48abcc23cf77a00e34a5d1367ca4f3360cd44338f6f460152b2c');
+INSERT INTO audit VALUES(5,1795784962812,'DAWATCH_API_KEY',NULL,'127.0.0.1','submissions.cancel','done','00000000-0000-4000-8000-000000000002',NULL,NULL,NULL,'38134b680fb1c48be593824d78bc33c27fb09e7ac917b897f7be64f90c2c3950');
+INSERT INTO audit VALUES(6,1795784962821,'DAWATCH_API_KEY',NULL,'127.0.0.1','submissions.update','done','00000000-0000-4000-8000-000000000001','metadata',NULL,NULL,'a8c3533d991622f1801f2b46f85e9042bf07dd1dbb0278d43b0c36285b953c8d');
+CREATE TABLE report_rows (
+    unit TEXT NOT NULL CHECK (unit IN ('hour', 'day')),
+    dimension TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    upstream TEXT NOT NULL,
+    value TEXT NOT NULL,
+    finalized INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    unknown INTEGER NOT NULL,
+    rejected INTEGER NOT NULL,
+    expired INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    corrected INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    time_to_finality TEXT NOT NULL,
+    lag TEXT NOT NULL,
+    fees TEXT NOT NULL,
+    data_billed TEXT NOT NULL,
+    unbilled INTEGER NOT NULL,
+    PRIMARY KEY (unit, dimension, start, upstream, value)
+  ) STRICT, WITHOUT ROWID;
+CREATE TABLE objective_slices (
+    upstream TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    good INTEGER NOT NULL,
+    bad INTEGER NOT NULL,
+    PRIMARY KEY (upstream, start)
+  ) STRICT, WITHOUT ROWID;
 DELETE FROM sqlite_sequence;
-INSERT INTO sqlite_sequence VALUES('history',21);
-INSERT INTO sqlite_sequence VALUES('outbox',6);
-INSERT INTO sqlite_sequence VALUES('audit',1);
+INSERT INTO sqlite_sequence VALUES('webhooks',2);
+INSERT INTO sqlite_sequence VALUES('webhook_secrets',2);
+INSERT INTO sqlite_sequence VALUES('audit',6);
+INSERT INTO sqlite_sequence VALUES('mutes',1);
+INSERT INTO sqlite_sequence VALUES('history',22);
+INSERT INTO sqlite_sequence VALUES('outbox',10);
+INSERT INTO sqlite_sequence VALUES('deliveries',18);
 CREATE INDEX submissions_watched ON submissions (upstream, id) WHERE watched = 1;
+CREATE INDEX submissions_stuck ON submissions (upstream) WHERE stuck = 1 AND watched = 1;
 CREATE INDEX submissions_by_status ON submissions (status, id);
+CREATE INDEX submissions_tracked ON submissions (tracked_at);
+CREATE INDEX submissions_ended ON submissions (ended_at) WHERE ended_at IS NOT NULL AND watched = 0;
+CREATE INDEX submissions_ended_watched ON submissions (ended_at) WHERE ended_at IS NOT NULL AND watched = 1;
 CREATE TRIGGER a_final_status_stays BEFORE UPDATE OF status ON submissions
     WHEN OLD.status IN ('finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled') AND NEW.status <> OLD.status
-    BEGIN SELECT RAISE(ABORT, 'a final status has no way out'); END;
+      AND NOT (OLD.status <> 'finalized' AND NEW.status = 'tracking' AND NEW.version = OLD.version + 1
+               AND NEW.watched = 1 AND NEW.ended_at IS NULL)
+    BEGIN SELECT RAISE(ABORT, 'only tracking an ended submission again changes its status'); END;
+CREATE TRIGGER metadata_removed AFTER DELETE ON submissions WHEN OLD.metadata IS NOT NULL
+    BEGIN DELETE FROM submission_metadata WHERE (key, value, submission) IN (
+  SELECT key, CASE type WHEN 'text' THEN value ELSE OLD.metadata -> fullkey END, OLD.id
+  FROM json_each(OLD.metadata)
+  WHERE type NOT IN ('object', 'array') AND octet_length(key) BETWEEN 1 AND 128
+    AND (type <> 'text' OR octet_length(value) <= 256)
+  LIMIT 32); END;
+CREATE TRIGGER metadata_changed AFTER UPDATE OF metadata ON submissions WHEN NEW.metadata IS NOT OLD.metadata
+    BEGIN
+      DELETE FROM submission_metadata WHERE (key, value, submission) IN (
+  SELECT key, CASE type WHEN 'text' THEN value ELSE OLD.metadata -> fullkey END, OLD.id
+  FROM json_each(OLD.metadata)
+  WHERE type NOT IN ('object', 'array') AND octet_length(key) BETWEEN 1 AND 128
+    AND (type <> 'text' OR octet_length(value) <= 256)
+  LIMIT 32);
+      INSERT OR IGNORE INTO submission_metadata 
+  SELECT key, CASE type WHEN 'text' THEN value ELSE NEW.metadata -> fullkey END, NEW.id
+  FROM json_each(NEW.metadata)
+  WHERE type NOT IN ('object', 'array') AND octet_length(key) BETWEEN 1 AND 128
+    AND (type <> 'text' OR octet_length(value) <= 256)
+  LIMIT 32;
+    END;
 CREATE TRIGGER history_is_append_only BEFORE UPDATE ON history
     BEGIN SELECT RAISE(ABORT, 'history is append-only'); END;
+CREATE INDEX outbox_by_submission ON outbox (submission) WHERE submission IS NOT NULL;
+CREATE INDEX outbox_by_history ON outbox (history_seq) WHERE history_seq IS NOT NULL;
+CREATE INDEX outbox_failures ON outbox (at) WHERE type IN ('submission.failing', 'submission.failed');
 CREATE TRIGGER events_never_change BEFORE UPDATE ON outbox
     BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
+CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
+CREATE INDEX webhook_pauses_by_webhook ON webhook_pauses (webhook);
+CREATE INDEX deliveries_waiting ON deliveries (destination, next_at, id) WHERE state = 'waiting';
+CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
+CREATE INDEX deliveries_dead ON deliveries (ended_at, destination) WHERE state = 'dead';
+CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE state <> 'waiting';
+CREATE INDEX deliveries_created ON deliveries (created_at);
+CREATE INDEX deliveries_by_event ON deliveries (event);
+CREATE INDEX deliveries_by_destination ON deliveries (destination, id);
+CREATE INDEX attempts_by_delivery ON attempts (delivery, id);
+CREATE TRIGGER attempts_are_append_only BEFORE UPDATE ON attempts
+    BEGIN SELECT RAISE(ABORT, 'attempts are append-only'); END;
+CREATE UNIQUE INDEX alerts_firing ON alerts (rule, subject) WHERE resolved_at IS NULL;
+CREATE INDEX alerts_resolved ON alerts (resolved_at) WHERE resolved_at IS NOT NULL;
+CREATE INDEX mutes_by_end ON mutes (ends_at);
+CREATE INDEX credential_secrets_by_credential ON credential_secrets (credential);
+CREATE INDEX sessions_by_credential ON sessions (credential_hash, created_at);
+CREATE INDEX sessions_by_age ON sessions (created_at);
+CREATE INDEX audit_prunes ON audit (seq) WHERE action = 'audit.prune';
 CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit
-    BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
-CREATE TRIGGER audit_is_never_cut BEFORE DELETE ON audit
-    BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
+    BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
+CREATE TRIGGER audit_is_pruned_on_record BEFORE DELETE ON audit
+    WHEN OLD.seq > coalesce((SELECT max(CAST(subject AS INTEGER)) FROM audit WHERE action = 'audit.prune'), 0)
+    BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
 COMMIT;
