@@ -81,7 +81,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   try {
     const metrics = createMetrics({ version: VERSION });
     const { counters } = metrics;
-    const { ledger, onUnreadable } = openLedger({ config, clock, log, counters, onSyncFailed });
+    const ledger = openLedger({ config, clock, log, onSyncFailed });
     opened.push(() => ledger.close());
     const first = ensureCredential({ config, ledger, now: clock.now() });
     if (first.kind === 'refused') throw new StartError(first.reason);
@@ -109,7 +109,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const engine = scaling?.engine ?? local;
     const parts = { upstreams, engine, scaling, traces, clock, random, policy: deps.policy ?? learnedPacing };
     const listeners = deps.listener ? [deps.listener] : [];
-    const own = { config, ledger, onUnreadable, log, metrics, listeners };
+    const own = { config, ledger, log, metrics, listeners };
     const { services, notifications, close } = await startServices({ ...parts, ...own });
     const { watcher } = services;
     opened.push(() => close(leftMs));

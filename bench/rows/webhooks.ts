@@ -128,7 +128,7 @@ function writeDeadLetters(file: string, url: string): { webhookIds: string[]; bo
     return id;
   });
   const [event] = ledger.events.after(0, 1);
-  const body = event && !('unreadable' in event) ? toEventJson(event) : '';
+  const body = event && !('damage' in event) ? toEventJson(event) : '';
   ledger.close();
   return { webhookIds, body };
 }

@@ -22,8 +22,6 @@ export type Delivery = {
   next_at: string | null;
   created_at: string;
   ended_at: string | null;
-  /** Present only if the ledger is damaged: names of unreadable fields. */
-  unreadable?: string[] | undefined;
 };
 
 export type DeliveryAttempt = {
@@ -37,8 +35,8 @@ export type DeliveryAttempt = {
   response: string | null;
 };
 
-/** `event`: null if unreadable. `attempts`: all attempts, oldest first. */
-export type DeliveryDetails = Delivery & { event: DawatchEvent | null; attempts: DeliveryAttempt[] };
+/** `attempts`: all attempts, oldest first. */
+export type DeliveryDetails = Delivery & { event: DawatchEvent; attempts: DeliveryAttempt[] };
 
 export type DeliveryPage = { deliveries: Delivery[]; next_cursor: string | null };
 

@@ -48,8 +48,6 @@ export type Submission = {
   /** Receiver of its events. Roles other than admin see only scheme, host and port. */
   callback_url: string | null;
   metadata: Record<string, unknown> | null;
-  /** Present only if the ledger is damaged: names of unreadable fields, whose values are null or approximate. */
-  unreadable?: string[] | undefined;
 };
 
 /** Options before and after a change; absent: unchanged. Of `callback_url` only scheme, host and port. */
@@ -64,8 +62,6 @@ export type OptionChanges = {
 
 /** A change of a submission. */
 export type HistoryEntry = {
-  /** As in Submission. */
-  unreadable?: string[] | undefined;
   /** Sequence number over all submissions. */
   seq: number;
   at: string;

@@ -21,8 +21,6 @@ export type Webhook = {
   failing_since: string | null;
   created_at: string;
   updated_at: string;
-  /** Present only if the ledger is damaged: unreadable fields. The webhook receives no events until they are set again. */
-  unreadable?: string[] | undefined;
 };
 
 /** `secret`: returned only once; null for v1a, which receivers verify with the public key. */

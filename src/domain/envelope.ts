@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { readStoredData } from './stored.ts';
+import { isObject, parseJson } from './json.ts';
 
 /**
  * The used fields of the upstream's envelope, section 2 of its interface. A field of another type counts as absent, and
@@ -40,9 +40,10 @@ export function readEnvelope(body: unknown): Envelope | undefined {
   return parsed.success ? parsed.data : undefined;
 }
 
-/** Returns the unchanged `data` of a stored envelope; null if it has none or is unreadable. */
+/** Returns the unchanged `data` of an envelope; null if it has none. */
 export function dataOf(envelope: string | null): Record<string, unknown> | null {
-  return readStoredData(envelope) ?? null;
+  const body = envelope === null ? null : parseJson(envelope);
+  return isObject(body) && isObject(body.data) ? body.data : null;
 }
 
 /** Whether two envelopes have equal `data`. Fields outside the interface are ignored. */

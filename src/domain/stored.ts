@@ -1,43 +1,52 @@
-import { isObject, isTextTooDeep, MAX_NESTING, parseJson } from './json.ts';
-export const ROW_KINDS = ['submission', 'event', 'delivery', 'webhook'] as const;
+import { isObject, parseJson } from './json.ts';
 
 /**
- * A row of the ledger with unreadable fields: malformed or too deeply nested JSON, an invalid time, an unknown name. They are
- * shown as null, or as the nearest valid value.
+ * A row of the ledger has a value that dawatch never writes: another program changed the file, or the disk damaged it. `dawatch
+ * doctor --full` finds such rows.
  */
-export type UnreadableRow = { kind: (typeof ROW_KINDS)[number]; id: string; fields: readonly string[] };
-export type ReportUnreadable = (row: UnreadableRow) => void;
+export class DamagedRowError extends Error {
+  override readonly name = 'DamagedRowError';
 
-/** Returns a function that returns its row unchanged, and reports it if it has unreadable fields. */
-export function unreadableReporter(report: ReportUnreadable, kind: UnreadableRow['kind']) {
-  return <T extends { unreadable?: readonly string[] | undefined }>(id: string, shown: T): T => {
-    if (shown.unreadable) report({ kind, id, fields: shown.unreadable });
-    return shown;
-  };
-}
-
-/** Returns the value of stored JSON; undefined if it is unreadable or nested deeper than `levels`. */
-export function readStored(text: string, levels = MAX_NESTING): { value: unknown } | undefined {
-  if (isTextTooDeep(text, levels)) return undefined;
-  try {
-    return { value: JSON.parse(text) };
-  } catch {
-    return undefined;
+  /** `row`: the table, and the id of the row. */
+  constructor(row: string, column: string) {
+    super(`${row} is damaged: its ${column} cannot be read. Run \`dawatch doctor --full\`, and restore a backup`);
   }
 }
 
-/** Returns a stored object; null if there is none; undefined if it is unreadable. */
-export function readStoredObject(text: string | null): Record<string, unknown> | null | undefined {
+/** Returns a stored object; null if there is none. Throws DamagedRowError. */
+export function storedObject(text: string | null, row: string, column: string): Record<string, unknown> | null {
   if (text === null) return null;
-  const stored = readStored(text);
-  return stored && isObject(stored.value) ? stored.value : undefined;
+  const value = parseStored(text, row, column);
+  if (!isObject(value)) throw new DamagedRowError(row, column);
+  return value;
 }
 
-/** Returns the unchanged `data` of a stored envelope; null if it has none; undefined if the envelope is unreadable. */
-export function readStoredData(envelope: string | null): Record<string, unknown> | null | undefined {
+/** Returns the value of stored JSON. Throws DamagedRowError. */
+export function parseStored(text: string, row: string, column: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new DamagedRowError(row, column);
+  }
+}
+
+/** Returns the value if it is one of these. Throws DamagedRowError. */
+export function storedOneOf<T extends string>(values: readonly T[], value: string, row: string, column: string): T {
+  if (!values.includes(value as T)) throw new DamagedRowError(row, column);
+  return value as T;
+}
+
+/** Returns the time if its year has four digits in ISO 8601. Throws DamagedRowError. */
+export function storedTime(ms: number, row: string, column: string): number {
+  if (!isTime(ms)) throw new DamagedRowError(row, column);
+  return ms;
+}
+
+/** Returns the unchanged `data` of a stored envelope; null if it has none. Throws DamagedRowError. */
+export function storedData(envelope: string | null, row: string): Record<string, unknown> | null {
   if (envelope === null) return null;
   const body = parseJson(envelope);
-  if (body === undefined) return undefined;
+  if (body === undefined) throw new DamagedRowError(row, 'response');
   return isObject(body) && isObject(body.data) ? body.data : null;
 }
 

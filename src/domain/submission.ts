@@ -126,8 +126,6 @@ export type Submission = Omit<TrackRequest, 'requestedAt' | 'retrack' | 'named' 
   error: string | null;
   /** The upstream's newest envelope: the unchanged JSON text. */
   envelope: string | null;
-  /** Fields that the ledger cannot read; absent: none. */
-  unreadable?: readonly string[];
 };
 
 type Pair<T> = [before: T, after: T];
@@ -145,8 +143,6 @@ export type OptionChanges = {
 
 /** One row of the append-only history: a submission after one change. */
 export type HistoryEntry = {
-  /** See Submission. */
-  unreadable?: readonly string[];
   seq: number;
   version: number;
   at: number;

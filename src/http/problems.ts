@@ -1,6 +1,7 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { shownOf } from '../domain/explain-issue.ts';
+import { DamagedRowError } from '../domain/stored.ts';
 import { LedgerError } from '../ledger/file/errors.ts';
 import { SUBMIT_PATHS } from '../upstream/submit.ts';
 import { SECURITY_HEADERS } from './access/security-headers.ts';
@@ -158,7 +159,8 @@ export function registerProblems(app: FastifyInstance): void {
     const status = error.statusCode ?? 500;
     if (isClientError(status)) return sendProblem(reply, { status, detail: detailOf(error, request) });
     logOf(request).error({ err: error }, 'http.failed');
-    return sendProblem(reply, { status: 500, detail: 'the log has the reason under this instance' });
+    const detail = error instanceof DamagedRowError ? error.message : 'the log has the reason under this instance';
+    return sendProblem(reply, { status: 500, detail });
   });
 }
 

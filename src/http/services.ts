@@ -3,7 +3,6 @@ import type { Config } from '../config/schema.ts';
 import { StartError } from '../config/start-error.ts';
 import type { Actor } from '../domain/audit/actions.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { ReportUnreadable } from '../domain/stored.ts';
 import { type TrackBody, type TrackContext, toTrackRequests } from '../domain/track-request.ts';
 import { toOptionsPatch, type UpdateBody } from '../domain/tracking/update-request.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -30,7 +29,6 @@ export type Services = {
   /** The setting `server.public_url`. */
   publicUrl: () => string | undefined;
   channels: () => readonly ChannelDescription[];
-  onUnreadable: ReportUnreadable;
 };
 
 export type Tracker = ReturnType<typeof trackerOf>;

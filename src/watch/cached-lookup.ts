@@ -1,5 +1,4 @@
 import type { Observation } from '../domain/classify.ts';
-import { readStoredData } from '../domain/stored.ts';
 import { canonicalId, Status, type Submission } from '../domain/submission.ts';
 import type { OnDemandFailure, OnDemandResult } from './on-demand-polls.ts';
 
@@ -51,10 +50,8 @@ export class CachedLookup {
     const { get, pollOnDemand } = this.#deps;
     const submission = get(id);
     const submissionId = submission?.submissionId ?? canonicalId(id);
-    if (submission?.status === Status.finalized && submission.envelope !== null) {
-      // If the stored envelope is unreadable, the upstream still has it.
-      if (readStoredData(submission.envelope) !== undefined) return { kind: 'envelope', text: submission.envelope };
-    }
+    if (submission?.status === Status.finalized && submission.envelope !== null)
+      return { kind: 'envelope', text: submission.envelope };
     const recent = this.#recent.get(submissionId);
     if (recent && this.#isRecent(recent)) return fromObservation(recent);
     const result = await pollOnDemand(submission?.upstream ?? upstream, submissionId, client);

@@ -1,28 +1,22 @@
 import { objectivesOf } from '../config/objectives.ts';
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { ReportUnreadable } from '../domain/stored.ts';
-import { escapeText } from '../domain/text.ts';
-import type { Counters } from '../http/metrics/counters.ts';
 import { Ledger } from '../ledger/ledger.ts';
 import { Maintenance } from '../ledger/maintenance/maintenance.ts';
 import type { Log } from '../logging/logger.ts';
 
 const DAY_MS = 86_400_000;
-/** After this number of unreadable rows they are reported again: such a ledger has to be restored from a backup. */
-const MAX_REPORTED = 10_000;
 
 type LedgerDeps = {
   config: Config;
   clock: Clock;
   log: Log;
-  counters: Counters;
   /** Called if the disk failed to store committed data. The process must then end at once. Default: the error is uncaught. */
   onSyncFailed?: ((error: unknown) => void) | undefined;
 };
 
-/** Opens the ledger. Unreadable rows are logged and counted once each, by the ledger and by `onUnreadable`. */
-export function openLedger({ config, clock, log, counters, onSyncFailed = throwUncaught }: LedgerDeps) {
+/** Opens the ledger of a server, and makes this server its primary. */
+export function openLedger({ config, clock, log, onSyncFailed = throwUncaught }: LedgerDeps) {
   const ledger = new Ledger({
     file: config.database,
     now: clock.now(),
@@ -36,17 +30,7 @@ export function openLedger({ config, clock, log, counters, onSyncFailed = throwU
   if (ledger.tightened.length > 0) log.warn({ files: ledger.tightened }, 'ledger.permissions_tightened');
   const { isCopy, generation } = claimed(ledger, clock.now());
   if (isCopy) log.warn({ generation }, 'ledger.continued');
-  const reported = new Set<string>();
-  const onUnreadable: ReportUnreadable = ({ kind, id, fields }) => {
-    const row = `${kind} ${id}`;
-    if (reported.has(row)) return;
-    if (reported.size >= MAX_REPORTED) reported.clear();
-    reported.add(row);
-    counters.rowUnreadable(kind);
-    log.error({ row: kind, row_id: escapeText(id), unreadable: fields.join(', ') }, 'ledger.row_unreadable');
-  };
-  ledger.routes.onUnreadable = onUnreadable;
-  return { ledger, onUnreadable };
+  return ledger;
 }
 
 /** Makes this server the primary of the ledger. Closes the ledger if that fails. */
@@ -66,9 +50,7 @@ function throwUncaught(error: unknown): void {
 }
 
 /** Starts the maintenance of the ledger with the configured retention. */
-export function startMaintenance(
-  deps: Omit<LedgerDeps, 'counters' | 'onSyncFailed'> & { ledger: Ledger },
-): Maintenance {
+export function startMaintenance(deps: Omit<LedgerDeps, 'onSyncFailed'> & { ledger: Ledger }): Maintenance {
   const { config, ledger, clock, log } = deps;
   const { submissions_days, submissions_max, events_days } = config.retention;
   const daysOrNever = (days: number) => (days === 0 ? null : days * DAY_MS);

@@ -3,7 +3,6 @@ import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
 import { channelDestination, DEAD_REASONS, parseDestination } from '../domain/notifications/delivery.ts';
 import { CALLBACKS_ID } from '../domain/notifications/webhook.ts';
-import type { ReportUnreadable } from '../domain/stored.ts';
 import type { Counters } from '../http/metrics/counters.ts';
 import type { ChannelRoute } from '../ledger/events/event-routes.ts';
 import type { Ledger } from '../ledger/ledger.ts';
@@ -34,11 +33,10 @@ export async function startNotifications(deps: {
   log: Log;
   version: string;
   counters: Counters;
-  onUnreadable: ReportUnreadable;
   /** Undefined: tracing is off. */
   trace: TraceDelivery | undefined;
 }) {
-  const { config, ledger, clock, random, log, version, counters, onUnreadable, trace } = deps;
+  const { config, ledger, clock, random, log, version, counters, trace } = deps;
   const { webhooks, deliveries } = ledger;
   const now = () => clock.now();
   const onFailed = (error: unknown) => log.error({ err: error }, 'dispatcher.failed');
@@ -83,7 +81,6 @@ export async function startNotifications(deps: {
       counters.deliveryAttempted({ kind, result: result.kind === 'delivered' ? result.kind : next.kind, durationMs });
     },
     onFailed,
-    onUnreadable,
     trace,
   });
   const { check_s, remind_after_s, failures, failures_window_s, backlog, wal_mib } = config.alerts;

@@ -1,6 +1,5 @@
 import type { Config } from '../config/schema.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { ReportUnreadable } from '../domain/stored.ts';
 import { EventFeed } from '../http/feed/event-feed.ts';
 import type { Metrics } from '../http/metrics/metrics.ts';
 import { type Services, trackerOf } from '../http/services.ts';
@@ -32,7 +31,6 @@ type ServicesDeps = {
   policy: (settings: { lagPrice: number }) => PolicyFactory;
   config: Config;
   ledger: Ledger;
-  onUnreadable: ReportUnreadable;
   log: Log;
   metrics: Metrics;
   listeners: readonly WatcherListener[];
@@ -41,7 +39,7 @@ type ServicesDeps = {
 /** Starts all services. Polling begins with `watcher.start`. */
 export async function startServices(deps: ServicesDeps) {
   const { upstreams, engine, scaling, traces, clock, random } = deps;
-  const { config, ledger, onUnreadable, log, metrics } = deps;
+  const { config, ledger, log, metrics } = deps;
   const { counters } = metrics;
   const opened: ((leftMs: () => number) => unknown)[] = [];
   const close = async (leftMs: () => number) => {
@@ -58,7 +56,6 @@ export async function startServices(deps: ServicesDeps) {
       log,
       version: VERSION,
       counters,
-      onUnreadable,
       trace: tracing?.delivery,
     });
     opened.push((leftMs) => notifications.stop(leftMs()));
@@ -97,7 +94,7 @@ export async function startServices(deps: ServicesDeps) {
     const track = tracing ? tracing.intake(tracker.trackInParts) : tracker.trackInParts;
     const intake = scaling?.startIntake({ track, whenDurable: () => ledger.whenDurable() });
     opened.push((leftMs) => intake?.close(leftMs()));
-    const feed = new EventFeed({ events: ledger.events, clock, log, onUnreadable });
+    const feed = new EventFeed({ events: ledger.events, clock, log });
     const { hour } = stats;
     const services: Services = {
       ledger,
@@ -109,7 +106,6 @@ export async function startServices(deps: ServicesDeps) {
       refusalOf,
       publicUrl,
       channels,
-      onUnreadable,
     };
     return { services, notifications, close };
   } catch (error) {

@@ -102,12 +102,6 @@ describe('the ledger', () => {
       'problem',
       /no such table/,
     ],
-    [
-      'of an older one',
-      (db) => db.pragma('user_version = 1'),
-      'warning',
-      /has schema 1, this version of dawatch uses \d+/,
-    ],
   ])('%s', (_what, alter, status, message) => {
     const file = closedLedger();
     const db = rawConnection(file);

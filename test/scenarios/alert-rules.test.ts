@@ -107,10 +107,6 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
     isQuiet: [is(DEAD, 0), is(DEAD, 7), { [DEAD]: '5+0x110 0+0x70' }],
   },
   DawatchRedisDisconnected: { fires: [is('dawatch_redis_up', 0)], isQuiet: [is('dawatch_redis_up', 1), {}] },
-  DawatchLedgerRowsUnreadable: {
-    fires: [is('dawatch_ledger_unreadable_rows_total{instance="a",kind="event"}', 1)],
-    isQuiet: [is('dawatch_ledger_unreadable_rows_total{instance="a",kind="event"}', 0)],
-  },
   DawatchWorkersRefused: {
     fires: [is('dawatch_workers_refused', 1)],
     isQuiet: [is('dawatch_workers_refused', 0)],

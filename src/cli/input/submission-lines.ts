@@ -142,7 +142,7 @@ type ReadItem = { kind: 'item'; item: TrackItem } | { kind: 'final' } | { kind: 
 function toItem(fields: Record<string, unknown>, now: number, retrack: boolean): ReadItem {
   const problem = (text: string): ReadItem => ({ kind: 'problem', problem: text });
   const isExported = 'status' in fields;
-  if (isExported && !isUnreadable(fields, 'status')) {
+  if (isExported) {
     const status = STATUSES.find((name) => name === fields.status);
     if (!status) return problem(`status: must be one of ${STATUSES.join(', ')}`);
     if (isFinal(status) && !(retrack && canRetrack(status))) return { kind: 'final' };
@@ -156,20 +156,14 @@ function toItem(fields: Record<string, unknown>, now: number, retrack: boolean):
   return wrongTime ? problem(`${wrongTime.field}: ${wrongTime.reason}`) : { kind: 'item', item: parsed.data };
 }
 
-/** Returns the options of an exported submission, without those that the export reports as unreadable. */
+/** Returns the options of an exported submission. */
 function optionsOf(fields: Record<string, unknown>): Record<string, unknown> {
   const options: Record<string, unknown> = {};
   for (const [field, option] of Object.entries(EXPORTED)) {
     const value = fields[field];
-    if (value !== undefined && value !== null && !isUnreadable(fields, field)) options[option] = value;
+    if (value !== undefined && value !== null) options[option] = value;
   }
   return options;
-}
-
-/** The field `unreadable` is a list in NDJSON, and separated by spaces in CSV. */
-function isUnreadable({ unreadable = [] }: Record<string, unknown>, field: string): boolean {
-  const names = typeof unreadable === 'string' ? unreadable.split(' ') : unreadable;
-  return Array.isArray(names) && names.includes(field);
 }
 
 function reasonOf(

@@ -7,8 +7,6 @@ import { toJson } from './json.ts';
 type LineOptions = {
   /** Whether the output is a terminal, so that control characters must be escaped. */
   isTerminal: boolean;
-  /** Called for each submission with unreadable fields. */
-  onUnreadable: () => void;
 };
 export type ExportFormat = { head: string; line: (exported: ExportedSubmission, options: LineOptions) => string };
 
@@ -28,7 +26,6 @@ const COLUMNS = [
   'tx_hash',
   'metadata',
   'data',
-  'unreadable',
   'last_polled_at',
   'not_found_since',
   'unknown_grace_s',
@@ -40,26 +37,21 @@ const COLUMNS = [
 export const EXPORT_FORMATS: Record<'ndjson' | 'csv', ExportFormat> = {
   ndjson: {
     head: '',
-    line({ submission, deadlineAt, history: entries }, { onUnreadable }) {
+    line({ submission, deadlineAt, history: entries }) {
       const { callbackUrl } = submission;
       const body = {
         ...toSubmissionBody(submission, { deadlineAt, callbackUrl }),
         history: entries.map(toHistoryBody),
       };
-      if (body.unreadable || body.history.some(({ unreadable }) => unreadable)) onUnreadable();
       return `${toJson(body)}\n`;
     },
   },
   csv: { head: toCsvLine(COLUMNS), line: toRow },
 };
 
-function toRow(
-  { submission, deadlineAt, changedAt }: ExportedSubmission,
-  { isTerminal, onUnreadable }: LineOptions,
-): string {
+function toRow({ submission, deadlineAt, changedAt }: ExportedSubmission, { isTerminal }: LineOptions): string {
   const { callbackUrl } = submission;
-  const { data, metadata, unreadable, ...body } = toSubmissionBody(submission, { deadlineAt, callbackUrl });
-  if (unreadable) onUnreadable();
+  const { data, metadata, ...body } = toSubmissionBody(submission, { deadlineAt, callbackUrl });
   const cells: Record<(typeof COLUMNS)[number], string | number | null> = {
     ...body,
     changed_at: iso(changedAt),
@@ -68,7 +60,6 @@ function toRow(
     tx_hash: plain(data?.tx_hash),
     metadata: metadata && JSON.stringify(metadata),
     data: data && JSON.stringify(data),
-    unreadable: unreadable ? unreadable.join(' ') : null,
   };
   return toCsvLine(
     COLUMNS.map((name) => cells[name]),

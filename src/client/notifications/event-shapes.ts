@@ -21,8 +21,6 @@ export type SubmissionEvent = {
     previous_upstream_state: string | null;
     previous_error: string | null;
     previous_data: Record<string, unknown> | null;
-    /** As in Submission. */
-    unreadable?: string[] | undefined;
     /** True: upstream data was omitted or shortened to limit the size of the event. `href` has all of it. */
     cut: boolean;
     /** Path of the submission on the server. */

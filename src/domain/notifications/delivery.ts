@@ -1,4 +1,4 @@
-import type { EventRecord, UnreadableEvent } from './event-body.ts';
+import type { DamagedEvent, EventRecord } from './event-body.ts';
 
 /** waiting: for its next attempt. dead: a dead letter, which can be replayed. discarded: its webhook was deleted. */
 export const DELIVERY_STATES = ['waiting', 'delivered', 'dead', 'discarded'] as const;
@@ -6,7 +6,7 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /**
  * Why a delivery is dead. not_configured: its channel has been missing in the settings for the whole retry schedule.
- * undeliverable: its event is unreadable, or cannot be converted to the format of the channel.
+ * undeliverable: its event is damaged, or cannot be converted to the format of the channel.
  */
 export const DEAD_REASONS = [
   'attempts_used_up',
@@ -37,8 +37,6 @@ export type Delivery = {
   nextAt: number | null;
   createdAt: number;
   endedAt: number | null;
-  /** Fields that the ledger cannot read; absent: none. */
-  unreadable?: readonly string[];
 };
 
 export type DeliveryAttempt = {
@@ -63,8 +61,8 @@ export type DueDelivery = {
   callbackUrl: string | null;
 };
 
-/** A delivery that is due and whose event is unreadable. */
-export type UnreadableDelivery = Omit<DueDelivery, 'event'> & { event: UnreadableEvent };
+/** A delivery that is due and whose event is damaged. */
+export type DamagedDelivery = Omit<DueDelivery, 'event'> & { event: DamagedEvent };
 
 /** The result of one attempt at one delivery. */
 export type DeliveryResult = {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type ReportUnreadable, readStoredData, type UnreadableRow } from '../stored.ts';
+import { storedData } from '../stored.ts';
 import type { Status } from '../submission.ts';
 import {
   type ShownSubmission,
@@ -7,7 +7,6 @@ import {
   submissionFields,
   timeSchema,
   toSubmissionFields,
-  unreadableSchema,
   upstreamDataSchema,
 } from '../submission-body.ts';
 import { iso } from '../timestamps.ts';
@@ -28,15 +27,15 @@ export type EventRecord = {
   | { type: typeof TestEventType.channel; channel: string }
 );
 
-/** An event with unreadable rows. It is never sent. */
-export type UnreadableEvent = {
+/** An event whose rows are damaged. It is never sent. */
+export type DamagedEvent = {
   seq: number;
   id: string;
   /** Type and time as stored. */
   type: string;
   at: number;
   /** The defect. */
-  unreadable: string;
+  damage: string;
 };
 
 type SubmissionEventRecord = {
@@ -84,7 +83,6 @@ const submissionEventSchema = z
       previous_upstream_state: z.string().nullable(),
       previous_error: z.string().nullable(),
       previous_data: upstreamDataSchema.describe("The upstream's `data` before the event; equal if it did not change"),
-      unreadable: unreadableSchema,
       cut: z
         .boolean()
         .describe(
@@ -164,7 +162,6 @@ export function toEventBody(event: EventRecord): EventBody {
     return { id, type: event.type, timestamp, data: { sequence: seq, alert } };
   }
   const { type, submission, previous } = event;
-  const before = readStoredData(previous.envelope);
   return {
     id,
     type,
@@ -175,8 +172,7 @@ export function toEventBody(event: EventRecord): EventBody {
       previous_status: previous.status,
       previous_upstream_state: previous.upstreamState,
       previous_error: previous.error,
-      previous_data: before ?? null,
-      ...(before === undefined && { unreadable: ['previous_data'] }),
+      previous_data: storedData(previous.envelope, `the history of ${submission.submissionId}`),
       cut: false,
       href: `/v1/submissions/${encodeURIComponent(submission.submissionId)}`,
     },
@@ -184,21 +180,10 @@ export function toEventBody(event: EventRecord): EventBody {
 }
 
 /** Returns the body as JSON, smaller than MAX_EVENT_BYTES. */
-export function toEventJson(event: EventRecord, report?: ReportUnreadable): string {
+export function toEventJson(event: EventRecord): string {
   const body = toEventBody(event);
-  const fields = unreadableIn(body);
-  if (report && fields.length > 0) report({ kind: 'event', id: event.id, fields });
   const whole = JSON.stringify(body);
   return Buffer.byteLength(whole) < MAX_EVENT_BYTES ? whole : JSON.stringify(truncateBody(body));
-}
-
-/** Returns the report about an event that is never sent. */
-export function toUnreadableRow({ id, unreadable }: UnreadableEvent): UnreadableRow {
-  return { kind: 'event', id, fields: [unreadable] };
-}
-
-function unreadableIn({ data }: EventBody): readonly string[] {
-  return 'submission' in data ? [...(data.unreadable ?? []), ...(data.submission.unreadable ?? [])] : [];
 }
 
 /** With errors of this length and without data, every event is below the limit; see the test. */

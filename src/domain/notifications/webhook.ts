@@ -26,8 +26,6 @@ export type Webhook = Subscription & {
   failingSince: number | null;
   createdAt: number;
   updatedAt: number;
-  /** Fields that the ledger cannot read; the webhook receives no events until they are set again. */
-  unreadable?: readonly string[];
 };
 
 export type NewWebhook = Subscription & Pick<Webhook, 'url' | 'description' | 'signature' | 'enabled'>;

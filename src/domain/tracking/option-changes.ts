@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { isObject, isSameJson, MAX_NESTING } from '../json.ts';
-import { readStored } from '../stored.ts';
+import { isObject, isSameJson } from '../json.ts';
+import { DamagedRowError, parseStored } from '../stored.ts';
 import {
   type OptionChanges,
   type Submission,
@@ -85,20 +85,19 @@ export function changedOptions(changes: OptionChanges): TrackOption[] {
   return TRACK_OPTIONS.filter((option) => changed[option] !== undefined);
 }
 
-/** Levels of the changes around the metadata: the object and the pair. */
-const METADATA_LEVEL = 2;
-
-/** Returns stored changes; undefined if they are unreadable. */
-export function readChanges(text: string): OptionChanges | undefined {
-  const parsed = changesSchema.safeParse(readStored(text, MAX_NESTING + METADATA_LEVEL)?.value);
-  return parsed.success ? parsed.data : undefined;
+/** Returns stored changes. Throws DamagedRowError. */
+export function readChanges(text: string): OptionChanges {
+  const row = 'a row of the history';
+  const parsed = changesSchema.safeParse(parseStored(text, row, 'changes'));
+  if (!parsed.success) throw new DamagedRowError(row, 'changes');
+  return parsed.data;
 }
 
 /** Returns the options that events show as they were before these stored changes, the oldest change first. */
 export function optionsBefore(stored: readonly string[]) {
   const before: { trackedAt?: number; deadlineAt?: number; metadata?: string | null } = {};
   for (const text of stored.toReversed()) {
-    const { trackedAt, deadlineAt, metadata } = readChanges(text) ?? {};
+    const { trackedAt, deadlineAt, metadata } = readChanges(text);
     if (trackedAt) before.trackedAt = trackedAt[0];
     if (deadlineAt) before.deadlineAt = deadlineAt[0];
     if (metadata) before.metadata = metadata[0] && JSON.stringify(metadata[0]);

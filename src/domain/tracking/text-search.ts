@@ -1,4 +1,4 @@
-import { readStored } from '../stored.ts';
+import { parseStored } from '../stored.ts';
 
 /** The longest text of a search. */
 export const MAX_SEARCH_CHARS = 128;
@@ -16,7 +16,7 @@ export function textMatcher(text: string): (submissionId: string, metadata: stri
     return (typeof value === 'string' ? value : JSON.stringify(value)).toUpperCase().includes(wanted);
   };
   const isInMetadata = (json: string) =>
-    json.toUpperCase().includes(wantedInJson) && contains(readStored(json)?.value ?? '');
+    json.toUpperCase().includes(wantedInJson) && contains(parseStored(json, 'a submission', 'metadata'));
   return (submissionId, metadata) =>
     submissionId.toUpperCase().includes(wanted) || (metadata !== null && isInMetadata(metadata));
 }

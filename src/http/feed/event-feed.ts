@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../domain/clock.ts';
-import type { ReportUnreadable } from '../../domain/stored.ts';
 import type { Log } from '../../logging/event-catalog.ts';
 import type { FeedLog } from '../ports.ts';
 import { FeedPage } from './feed-page.ts';
@@ -15,7 +14,7 @@ const READERS_PER_SLICE = 100;
 /** Pause between two rounds. A round costs one write for each reader, however many events it sends (row feed). */
 const REST_MS = 10;
 
-type EventFeedDeps = { events: FeedLog; clock: Clock; log: Log; onUnreadable: ReportUnreadable };
+type EventFeedDeps = { events: FeedLog; clock: Clock; log: Log };
 
 /**
  * The live feed of all readers. New events are read from the log and serialized once for all live readers, and are sent in rounds
@@ -39,7 +38,7 @@ export class EventFeed {
 
   constructor(deps: EventFeedDeps) {
     this.#deps = deps;
-    this.#page = new FeedPage(0, deps.onUnreadable);
+    this.#page = new FeedPage(0);
     this.#unsubscribe = deps.events.onAppended(() => this.#schedule());
   }
 
@@ -53,7 +52,6 @@ export class EventFeed {
       ...reading,
       log: this.#deps.events,
       onCaughtUp: (caughtUp) => this.#addLive(caughtUp),
-      onUnreadable: this.#deps.onUnreadable,
       onFailed: (error) => this.#deps.log.error({ err: error }, 'feed.failed'),
     });
     this.#readers.add(reader);
@@ -103,7 +101,7 @@ export class EventFeed {
   }
 
   #startAt(position: number): void {
-    this.#page = new FeedPage(position, this.#deps.onUnreadable);
+    this.#page = new FeedPage(position);
     this.#round = [];
   }
 

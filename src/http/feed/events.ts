@@ -23,7 +23,7 @@ const streamResponse = {
           'Per event: `id:` its sequence number, `event:` its type, `data:` the event as JSON on one line, the same ' +
             'object that a webhook receives. A comment is sent every 15 s; blocks without data only update the position. An ' +
             'event `feed.gap` at the start reports that events up to `data.through` may be missing, because they were pruned ' +
-            'or a backup was restored; later in the stream it replaces an unreadable event.',
+            'or a backup was restored; later in the stream it replaces an event that is damaged in the ledger.',
         )
         .meta({
           examples: [

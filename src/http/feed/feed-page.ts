@@ -1,10 +1,5 @@
-import {
-  type EventRecord,
-  toEventJson,
-  toUnreadableRow,
-  type UnreadableEvent,
-} from '../../domain/notifications/event-body.ts';
-import type { ReportUnreadable } from '../../domain/stored.ts';
+import { type DamagedEvent, type EventRecord, toEventJson } from '../../domain/notifications/event-body.ts';
+import { DamagedRowError } from '../../domain/stored.ts';
 import { type EventFilter, matchAll } from './event-filter.ts';
 
 /** Type of the event that reports missing events. It is not in the log. */
@@ -16,7 +11,7 @@ export function gapFrame({ after, through }: { after: number; through: number },
   return `id: ${position}\nevent: ${GAP_TYPE}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-type PageEvent = EventRecord | UnreadableEvent;
+type PageEvent = EventRecord | DamagedEvent;
 
 /**
  * Consecutive events after a position, each serialized once for all readers (row feed: 200 events/s to 1000 readers).
@@ -24,14 +19,12 @@ type PageEvent = EventRecord | UnreadableEvent;
 export class FeedPage {
   #events: readonly PageEvent[] = [];
   #position: number;
-  readonly #report: ReportUnreadable;
   readonly #frames = new Map<PageEvent, Buffer>();
   /** The bytes for unfiltered readers at the same position. */
   #unfiltered: { after: number; bytes: Buffer } | undefined;
 
-  constructor(position: number, report: ReportUnreadable) {
+  constructor(position: number) {
     this.#position = position;
-    this.#report = report;
   }
 
   /** Number of the newest event, or the initial position. */
@@ -64,7 +57,7 @@ export class FeedPage {
   /** Returns the frames of events after `position` that pass the filter; undefined if there are none. */
   bytesFor(position: number, filter: EventFilter): Buffer | undefined {
     if (filter === matchAll && this.#unfiltered?.after === position) return this.#unfiltered.bytes;
-    const matching = this.#events.filter((event) => event.seq > position && ('unreadable' in event || filter(event)));
+    const matching = this.#events.filter((event) => event.seq > position && ('damage' in event || filter(event)));
     if (matching.length === 0) return undefined;
     const bytes = Buffer.concat(matching.map((event) => this.#frameOf(event)));
     if (filter === matchAll) this.#unfiltered = { after: position, bytes };
@@ -72,7 +65,7 @@ export class FeedPage {
   }
 
   #frameOf(event: PageEvent): Buffer {
-    const frame = this.#frames.get(event) ?? toFrame(event, this.#report);
+    const frame = this.#frames.get(event) ?? toFrame(event);
     this.#frames.set(event, frame);
     return frame;
   }
@@ -82,12 +75,15 @@ function dataCharsOf(event: PageEvent): number {
   return 'submission' in event ? (event.submission.envelope?.length ?? 0) + (event.previous.envelope?.length ?? 0) : 0;
 }
 
-/** Serializes an event. An unreadable one becomes a gap of one event, after which readers continue. */
-function toFrame(event: PageEvent, report: ReportUnreadable): Buffer {
+/** Serializes an event. A damaged one becomes a gap of one event, after which readers continue. */
+function toFrame(event: PageEvent): Buffer {
   const { seq } = event;
-  if ('unreadable' in event) {
-    report(toUnreadableRow(event));
-    return Buffer.from(gapFrame({ after: seq - 1, through: seq }, seq));
+  const gap = () => Buffer.from(gapFrame({ after: seq - 1, through: seq }, seq));
+  if ('damage' in event) return gap();
+  try {
+    return Buffer.from(`id: ${seq}\nevent: ${event.type}\ndata: ${toEventJson(event)}\n\n`);
+  } catch (error) {
+    if (error instanceof DamagedRowError) return gap();
+    throw error;
   }
-  return Buffer.from(`id: ${seq}\nevent: ${event.type}\ndata: ${toEventJson(event, report)}\n\n`);
 }

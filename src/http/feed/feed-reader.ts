@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import type { ReportUnreadable } from '../../domain/stored.ts';
 import type { FeedLog } from '../ports.ts';
 import type { EventFilter } from './event-filter.ts';
 import { FeedPage, gapFrame } from './feed-page.ts';
@@ -26,7 +25,6 @@ export type FeedReaderOptions = {
   /** Called when the reader has every committed event and becomes live. */
   onCaughtUp: (reader: FeedReader) => void;
   onFailed: (error: unknown) => void;
-  onUnreadable: ReportUnreadable;
 };
 
 /**
@@ -115,7 +113,7 @@ export class FeedReader extends Readable {
   #readPage(): void {
     const { log, filter, onCaughtUp } = this.#options;
     this.#reportGap(log.missingThrough());
-    const page = new FeedPage(this.#position, this.#options.onUnreadable);
+    const page = new FeedPage(this.#position);
     page.add(log.after(this.#position, PAGE));
     if (page.size === 0) {
       // A client that resumes from here does not need the same gap again.

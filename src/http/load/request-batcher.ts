@@ -19,7 +19,7 @@ export function batchReads<Item, Result>(read: BatchFunction<Item, Result>): (it
   const run = () => {
     const items = batch;
     batch = [];
-    // A damaged file can make one item unreadable and not the others.
+    // One row can be damaged, and not the others.
     runBatch(items, read, () => false);
   };
   return (item) =>

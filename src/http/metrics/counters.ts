@@ -3,7 +3,6 @@ import Counter from 'prom-client/lib/counter.js';
 import Histogram from 'prom-client/lib/histogram.js';
 import type { Observation } from '../../domain/classify.ts';
 import type { DeadReason } from '../../domain/notifications/delivery.ts';
-import { ROW_KINDS, type UnreadableRow } from '../../domain/stored.ts';
 import { FINAL_STATUSES, type Status } from '../../domain/submission.ts';
 import type { HeartbeatResult } from '../../notify/alerts/heartbeat.ts';
 import type { Finality } from '../../watch/finality.ts';
@@ -83,12 +82,6 @@ export function createCounters(registry: Registry) {
     ['reason'],
   );
   for (const reason of AUTHENTICATION_FAILURES) authenticationFailures.inc({ reason }, 0);
-  const unreadableRows = counter(
-    'ledger_unreadable_rows_total',
-    'Unreadable rows found in the ledger, each counted once: submission, event, delivery, webhook',
-    ['kind'],
-  );
-  for (const kind of ROW_KINDS) unreadableRows.inc({ kind }, 0);
   const rejected = counter(
     'poll_results_rejected_total',
     'Poll results from Redis that were rejected, by reason: malformed, signature, foreign_id, implausible_time',
@@ -132,7 +125,6 @@ export function createCounters(registry: Registry) {
     },
     shed: (reason: ShedReason) => sheds.inc({ reason }),
     authenticationFailed: (reason: AuthenticationFailure) => authenticationFailures.inc({ reason }),
-    rowUnreadable: (kind: UnreadableRow['kind']) => unreadableRows.inc({ kind }),
     /** A `count` of 0 creates the sample without counting. */
     resultsRejected: (reason: string, count = 1) => rejected.inc({ reason }, count),
   };

@@ -1,14 +1,8 @@
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import {
-  DELIVERY_STATES,
-  type Delivery,
-  parseDestination,
-  webhookDestination,
-} from '../../domain/notifications/delivery.ts';
+import { DELIVERY_STATES, parseDestination, webhookDestination } from '../../domain/notifications/delivery.ts';
 import { typesCovered } from '../../domain/notifications/subscription.ts';
-import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import { deliveryOrderOf } from '../../ledger/deliveries/delivery-filter.ts';
 import type { Position } from '../../ledger/file/bounded-search.ts';
@@ -118,14 +112,9 @@ const OPERATIONS = operations('notifications', {
 });
 
 /** Lists deliveries and replays them. */
-export function registerDeliveries(
-  app: TypedServer,
-  deps: { ledger: Ledger; clock: Clock; onUnreadable: ReportUnreadable },
-): void {
+export function registerDeliveries(app: TypedServer, deps: { ledger: Ledger; clock: Clock }): void {
   const { clock } = deps;
   const { audit, deliveries, webhooks } = deps.ledger;
-  const reported = unreadableReporter(deps.onUnreadable, 'delivery');
-  const shown = (delivery: Delivery) => reported(String(delivery.id), toDeliveryBody(delivery));
 
   app.get(
     '/v1/deliveries',
@@ -143,13 +132,13 @@ export function registerDeliveries(
         limit: Number(query.limit),
         after: positionOf(query),
       });
-      return { deliveries: page.map(shown), next_cursor: cursorOf(query, next) };
+      return { deliveries: page.map(toDeliveryBody), next_cursor: cursorOf(query, next) };
     },
   );
 
   app.get('/v1/deliveries/:id', { config: READ, schema: OPERATIONS.getDelivery }, async ({ params: { id } }, reply) => {
     const found = deliveries.get(Number(id));
-    return found ? reply.send(toDeliveryDetails(found, deps.onUnreadable)) : unknown(reply, id);
+    return found ? reply.send(toDeliveryDetails(found)) : unknown(reply, id);
   });
 
   app.post(
@@ -170,7 +159,7 @@ export function registerDeliveries(
           return conflict(reply, 'its webhook was deleted');
         case 'waiting': {
           const found = deliveries.get(Number(id));
-          return found ? reply.code(202).send(shown(found.delivery)) : unknown(reply, id);
+          return found ? reply.code(202).send(toDeliveryBody(found.delivery)) : unknown(reply, id);
         }
         default:
           return result satisfies never;

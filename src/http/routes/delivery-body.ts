@@ -6,16 +6,15 @@ import {
   type DeliveryAttempt,
 } from '../../domain/notifications/delivery.ts';
 import {
+  type DamagedEvent,
   type EventBody,
   type EventRecord,
   eventSchema,
   toEventJson,
-  toUnreadableRow,
-  type UnreadableEvent,
 } from '../../domain/notifications/event-body.ts';
 import { eventTypeSchema, MAX_TYPES } from '../../domain/notifications/subscription.ts';
-import type { ReportUnreadable } from '../../domain/stored.ts';
-import { timeSchema, unreadableSchema } from '../../domain/submission-body.ts';
+import { DamagedRowError } from '../../domain/stored.ts';
+import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import { submissionIdSchema } from '../../domain/track-request.ts';
 import { checkRange, nextCursorSchema, rowId } from '../query.ts';
@@ -126,7 +125,6 @@ export const deliverySchema = z
     next_at: timeSchema.nullable().describe('Time of the next attempt'),
     created_at: timeSchema,
     ended_at: timeSchema.nullable(),
-    unreadable: unreadableSchema,
   })
   .describe('The delivery of one event to one destination')
   .meta({ id: 'Delivery', examples: [EXAMPLE] });
@@ -144,7 +142,7 @@ const attemptSchema = z
 
 export const deliveryDetailsSchema = deliverySchema
   .extend({
-    event: eventSchema.nullable().describe('The event as sent; null if it is unreadable, which is never sent'),
+    event: eventSchema.describe('The event as sent'),
     attempts: z.array(attemptSchema).describe('All attempts, oldest first'),
   })
   .describe('A delivery with its event and attempts')
@@ -170,20 +168,21 @@ export function toDeliveryBody(delivery: Delivery): z.output<typeof deliverySche
     next_at: delivery.nextAt === null ? null : iso(delivery.nextAt),
     created_at: iso(delivery.createdAt),
     ended_at: delivery.endedAt === null ? null : iso(delivery.endedAt),
-    ...(delivery.unreadable && { unreadable: [...delivery.unreadable] }),
   };
 }
 
-export function toDeliveryDetails(
-  found: { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: readonly DeliveryAttempt[] },
-  report: ReportUnreadable,
-): z.output<typeof deliveryDetailsSchema> {
+/** Throws DamagedRowError. */
+export function toDeliveryDetails(found: {
+  delivery: Delivery;
+  event: EventRecord | DamagedEvent;
+  attempts: readonly DeliveryAttempt[];
+}): z.output<typeof deliveryDetailsSchema> {
   const { event } = found;
-  if ('unreadable' in event) report(toUnreadableRow(event));
+  if ('damage' in event) throw new DamagedRowError(`the event ${event.id}`, 'content');
   return {
     ...toDeliveryBody(found.delivery),
     // As sent, that is shortened if the complete event would be too long.
-    event: 'unreadable' in event ? null : (JSON.parse(toEventJson(event, report)) as EventBody),
+    event: JSON.parse(toEventJson(event)) as EventBody,
     attempts: found.attempts.map(({ at, durationMs, httpStatus, error, response }) => ({
       at: iso(at),
       duration_ms: durationMs,

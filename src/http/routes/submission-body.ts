@@ -1,14 +1,12 @@
 import { z } from 'zod';
-import { nearestTime, readStoredData } from '../../domain/stored.ts';
+import { nearestTime, storedData } from '../../domain/stored.ts';
 import { type HistoryEntry, type OptionChanges, type Submission, TRACK_OPTIONS } from '../../domain/submission.ts';
 import {
   statusSchema,
   submissionFields,
   timeSchema,
   toSubmissionFields,
-  unreadableSchema,
   upstreamDataSchema,
-  withUnreadableData,
 } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import { durationsOf } from '../../domain/tracking/option-changes.ts';
@@ -112,7 +110,6 @@ const historyEntrySchema = z
     data: upstreamDataSchema,
     error: z.string().nullable(),
     changes: changesSchema.optional(),
-    unreadable: unreadableSchema,
   })
   .describe('A change of a submission')
   .meta({ id: 'HistoryEntry' });
@@ -189,18 +186,15 @@ export function toSubmissionBody(
 }
 
 export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntrySchema> {
-  const data = readStoredData(entry.envelope);
-  const unreadableFields = withUnreadableData(entry.unreadable, data);
   return {
     seq: entry.seq,
     at: iso(entry.at),
     status: entry.status,
     previous_status: entry.previousStatus,
     upstream_state: entry.upstreamState,
-    data: data ?? null,
+    data: storedData(entry.envelope, `the history entry ${entry.seq}`),
     error: entry.error,
     ...(entry.changes && { changes: toChangesBody(entry.changes) }),
-    ...(unreadableFields && { unreadable: unreadableFields }),
   };
 }
 

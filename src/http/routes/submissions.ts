@@ -2,7 +2,6 @@ import { setImmediate } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
-import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { canonicalId, canRetrack, Status, type Submission } from '../../domain/submission.ts';
 import { submissionIdSchema, type TrackBody, toTrackRequests, trackBodySchema } from '../../domain/track-request.ts';
 import { originOf } from '../../domain/tracking/option-changes.ts';
@@ -105,22 +104,20 @@ export function registerSubmissions(
     admission: Admission;
     queue: TrackingQueue;
     tracker: Pick<Tracker, 'context' | 'update'>;
-    onUnreadable: ReportUnreadable;
     tracer?: Tracer | undefined;
     authenticator: CredentialLock;
     clock: Clock;
   },
 ): void {
   const { ledger, watcher, admission, queue, tracker, tracer, authenticator, clock } = deps;
-  const reported = unreadableReporter(deps.onUnreadable, 'submission');
   const body = (submission: Submission, { caller }: Pick<FastifyRequest, 'caller'>) => {
-    const { submissionId, callbackUrl: url } = submission;
+    const { callbackUrl: url } = submission;
     const callbackUrl = url === null || caller?.scopes.has('admin') ? url : originOf(url);
     const nextPollAt = watcher.nextPollAt(submission);
-    return reported(submissionId, {
+    return {
       ...toSubmissionBody(submission, { deadlineAt: watcher.deadlineAt(submission), callbackUrl }),
       next_poll_at: nextPollAt === null ? null : toTime(nextPollAt),
-    });
+    };
   };
   const read = batchReads((ids: readonly string[]) => ledger.submissions.getWithHistory(ids));
   const closing = new AbortController();
@@ -194,7 +191,7 @@ export function registerSubmissions(
       if (ledger.isUnsynced(found.submission)) await ledger.whenDurable();
       return withEtag(request, reply, {
         ...body(found.submission, request),
-        history: found.history.map((entry) => reported(found.submission.submissionId, toHistoryBody(entry))),
+        history: found.history.map(toHistoryBody),
       }) as never;
     },
   );

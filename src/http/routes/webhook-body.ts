@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from '../../domain/notifications/subscription.ts';
 import { CALLBACKS_ID, DISABLED_REASONS, SIGNATURES, type Webhook } from '../../domain/notifications/webhook.ts';
-import { timeSchema, unreadableSchema } from '../../domain/submission-body.ts';
+import { timeSchema } from '../../domain/submission-body.ts';
 import { iso } from '../../domain/timestamps.ts';
 import { nextCursorSchema } from '../query.ts';
 
@@ -124,7 +124,6 @@ export const webhookSchema = z
     failing_since: timeSchema.nullable().describe('Time since which every attempt has failed'),
     created_at: timeSchema,
     updated_at: timeSchema,
-    unreadable: unreadableSchema,
   })
   .describe('A webhook, without its secret')
   .meta({ id: 'Webhook', examples: [EXAMPLE] });
@@ -158,7 +157,6 @@ export function toWebhookBody(webhook: Webhook): z.output<typeof webhookSchema> 
     failing_since: webhook.failingSince === null ? null : iso(webhook.failingSince),
     created_at: iso(webhook.createdAt),
     updated_at: iso(webhook.updatedAt),
-    ...(webhook.unreadable && { unreadable: [...webhook.unreadable] }),
   };
 }
 

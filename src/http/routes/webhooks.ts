@@ -2,7 +2,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Clock } from '../../domain/clock.ts';
 import { CALLBACKS_ID, type Webhook } from '../../domain/notifications/webhook.ts';
-import { type ReportUnreadable, unreadableReporter } from '../../domain/stored.ts';
 import { originOf } from '../../domain/tracking/option-changes.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { checkSecret, createSecret } from '../../notify/channels/signing.ts';
@@ -82,17 +81,15 @@ export function registerWebhooks(
     ledger: Ledger;
     clock: Clock;
     refusalOf: (url: string) => string | undefined;
-    onUnreadable: ReportUnreadable;
   },
 ): void {
   const { ledger, clock, refusalOf } = deps;
   const { audit, webhooks } = ledger;
   const now = () => clock.now();
-  const reported = unreadableReporter(deps.onUnreadable, 'webhook');
   // The rest of the address may be secret, and is of use only to callers who may change it.
   const shown = ({ url, ...webhook }: Webhook, { caller }: Pick<FastifyRequest, 'caller'>) => {
     const shownUrl = url === null || caller?.scopes.has('webhooks:write') ? url : originOf(url);
-    return reported(webhook.id, toWebhookBody({ ...webhook, url: shownUrl }));
+    return toWebhookBody({ ...webhook, url: shownUrl });
   };
 
   app.post('/v1/webhooks', { config: WRITE, schema: OPERATIONS.createWebhook }, async (request, reply) => {

@@ -1,12 +1,12 @@
 import type {
+  DamagedDelivery,
   DeadLetters,
   Delivery,
   DeliveryAttempt,
   DeliveryResult,
   DueDelivery,
-  UnreadableDelivery,
 } from '../../domain/notifications/delivery.ts';
-import type { EventRecord, UnreadableEvent } from '../../domain/notifications/event-body.ts';
+import type { DamagedEvent, EventRecord } from '../../domain/notifications/event-body.ts';
 import type { EventRoutes } from '../events/event-routes.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from '../events/event-rows.ts';
 import type { Outbox } from '../events/outbox.ts';
@@ -21,7 +21,7 @@ import {
   matches,
   type ReplayConditions,
 } from './delivery-filter.ts';
-import { type DueRow, SELECT_DELIVERY, toAttempt, toDelivery, toDueDelivery } from './delivery-rows.ts';
+import { type DueRow, SELECT_DELIVERY, toDelivery, toDueDelivery } from './delivery-rows.ts';
 import { MissedEvents } from './missed-events.ts';
 import type { Webhooks } from './webhooks.ts';
 
@@ -85,12 +85,12 @@ export class Deliveries {
   due(
     destination: string,
     { now, limit, except }: { now: number; limit: number; except: ReadonlySet<number> },
-  ): (DueDelivery | UnreadableDelivery)[] {
+  ): (DueDelivery | DamagedDelivery)[] {
     return this.#db.snapshot(() => {
       const ids = this.#db.values<number>`
         SELECT id FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination}) AND next_at <= ${now}
         ORDER BY next_at, id LIMIT ${limit + except.size} + 0`;
-      const waiting: (DueDelivery | UnreadableDelivery)[] = [];
+      const waiting: (DueDelivery | DamagedDelivery)[] = [];
       let chars = 0;
       for (const id of ids) {
         if (except.has(id)) continue;
@@ -144,16 +144,14 @@ export class Deliveries {
     );
   }
 
-  get(
-    id: number,
-  ): { delivery: Delivery; event: EventRecord | UnreadableEvent; attempts: DeliveryAttempt[] } | undefined {
+  get(id: number): { delivery: Delivery; event: EventRecord | DamagedEvent; attempts: DeliveryAttempt[] } | undefined {
     const delivery = this.#db.row<Delivery>(BY_ID, id);
     const event = this.#db.row<EventRow>(EVENT_OF, id);
     if (!delivery || !event) return undefined;
     const attempts = this.#db.rows<DeliveryAttempt>`
       SELECT at, duration_ms AS durationMs, http_status AS httpStatus, error, response
       FROM attempts WHERE delivery = ${id} ORDER BY id`;
-    return { delivery: toDelivery(delivery), event: toEventRecord(event), attempts: attempts.map(toAttempt) };
+    return { delivery: toDelivery(delivery), event: toEventRecord(event), attempts: attempts };
   }
 
   /** Returns a page in the order of `deliveryOrderOf(query)`. `after`: `next` of the previous page; null at the end. */

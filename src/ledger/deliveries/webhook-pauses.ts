@@ -1,4 +1,4 @@
-import { readStoredObject } from '../../domain/stored.ts';
+import { storedObject } from '../../domain/stored.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 
 /** An event that a webhook missed while it was disabled. */
@@ -55,7 +55,8 @@ export class WebhookPauses {
       if (first === null || first === undefined) continue;
       for (let position = first - 1; position < through; ) {
         const rows = this.#events(position, through);
-        for (const { metadata, ...event } of rows) visit({ ...event, metadata: readStoredObject(metadata) ?? null });
+        for (const { metadata, ...event } of rows)
+          visit({ ...event, metadata: storedObject(metadata, 'a submission', 'metadata') });
         position = rows.length < PAGE_EVENTS ? through : (rows.at(-1)?.seq ?? through);
       }
       if (remove) this.#db.run`UPDATE webhook_pauses SET through = ${first - 1} WHERE id = ${id}`;

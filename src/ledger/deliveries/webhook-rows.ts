@@ -1,10 +1,9 @@
 import type { Subscription } from '../../domain/notifications/subscription.ts';
 import { DISABLED_REASONS, SIGNATURES, type Webhook } from '../../domain/notifications/webhook.ts';
-import { nearestTime, readStored, readStoredObject } from '../../domain/stored.ts';
-import { unreadableTimes } from '../submissions/submission-rows.ts';
+import { DamagedRowError, parseStored, storedObject, storedOneOf, storedTime } from '../../domain/stored.ts';
 
 /** A webhook as stored, named like its fields. `position`: its place in a list. */
-export type WebhookRow = Omit<Webhook, 'types' | 'metadata' | 'publicKeys' | 'enabled' | 'unreadable'> & {
+export type WebhookRow = Omit<Webhook, 'types' | 'metadata' | 'publicKeys' | 'enabled'> & {
   position: number;
   types: string;
   metadata: string | null;
@@ -17,41 +16,26 @@ export const SELECT_WEBHOOK = `
          updated_at AS updatedAt
   FROM webhooks`;
 
-/** Replaces invalid values by the nearest valid ones and lists them in `unreadable`. */
+/** Throws DamagedRowError. */
 export function toWebhook({ position: _, ...row }: WebhookRow, publicKeys: string[]): Webhook {
-  const { types, metadata, unreadable: unreadableSubscription = [] } = readSubscription(row);
-  const { signature, disabledReason, failingSince, createdAt, updatedAt } = row;
-  const isSignature = SIGNATURES.includes(signature);
-  const isReason = disabledReason === null || DISABLED_REASONS.includes(disabledReason);
-  const unreadable = [
-    ...unreadableSubscription,
-    ...(isSignature ? [] : ['signature']),
-    ...(isReason ? [] : ['disabled_reason']),
-    ...unreadableTimes({ failing_since: failingSince, created_at: createdAt, updated_at: updatedAt }),
-  ];
+  const name = `the webhook ${row.id}`;
+  const { signature, disabledReason, createdAt, updatedAt } = row;
   return {
     ...row,
-    ...(unreadable.length > 0 && { unreadable }),
-    types,
-    metadata,
-    signature: isSignature ? signature : 'v1',
+    ...readSubscription(row),
+    signature: storedOneOf(SIGNATURES, signature, name, 'signature'),
     publicKeys,
     enabled: row.enabled === 1,
-    disabledReason: isReason ? disabledReason : 'operator',
-    failingSince: failingSince === null ? null : nearestTime(failingSince),
-    createdAt: nearestTime(createdAt),
-    updatedAt: nearestTime(updatedAt),
+    disabledReason: disabledReason && storedOneOf(DISABLED_REASONS, disabledReason, name, 'disabled_reason'),
+    createdAt: storedTime(createdAt, name, 'created_at'),
+    updatedAt: storedTime(updatedAt, name, 'updated_at'),
   };
 }
 
-/** Returns the events that a webhook subscribes to. An invalid subscription matches no event, because matching all is worse. */
-export function readSubscription(
-  row: Pick<WebhookRow, 'types' | 'metadata'>,
-): Subscription & { unreadable?: string[] } {
-  const types = readStored(row.types)?.value;
-  const metadata = readStoredObject(row.metadata);
-  const areTypes = Array.isArray(types) && types.every((type) => typeof type === 'string');
-  if (areTypes && metadata !== undefined) return { types, metadata };
-  const unreadable = [...(areTypes ? [] : ['types']), ...(metadata === undefined ? ['metadata'] : [])];
-  return { types: [], metadata: metadata ?? null, unreadable };
+/** Returns the events that a webhook subscribes to. Throws DamagedRowError. */
+export function readSubscription({ id, ...row }: Pick<WebhookRow, 'id' | 'types' | 'metadata'>): Subscription {
+  const name = `the webhook ${id}`;
+  const types = parseStored(row.types, name, 'types');
+  if (!Array.isArray(types)) throw new DamagedRowError(name, 'types');
+  return { types, metadata: storedObject(row.metadata, name, 'metadata') };
 }

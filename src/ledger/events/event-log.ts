@@ -1,4 +1,4 @@
-import type { EventRecord, UnreadableEvent } from '../../domain/notifications/event-body.ts';
+import type { DamagedEvent, EventRecord } from '../../domain/notifications/event-body.ts';
 import type { CommittedChanges, LedgerDatabase } from '../file/ledger-database.ts';
 import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './event-rows.ts';
 
@@ -37,8 +37,8 @@ export class EventLog {
    * Returns the events after `seq`, oldest first, at most `limit`; empty only if there is no newer event. Events that are not on
    * the disk yet are omitted, because after a power failure other events could get their numbers.
    */
-  after(seq: number, limit: number): (EventRecord | UnreadableEvent)[] {
-    const events: (EventRecord | UnreadableEvent)[] = [];
+  after(seq: number, limit: number): (EventRecord | DamagedEvent)[] {
+    const events: (EventRecord | DamagedEvent)[] = [];
     let chars = 0;
     for (const row of this.#db.iterate<EventRow>(AFTER, seq, this.#lastDurableSeq(), limit)) {
       events.push(toEventRecord(row));

@@ -6,7 +6,7 @@ import {
 } from '../../domain/notifications/delivery.ts';
 import { createMatcher, type Subscription } from '../../domain/notifications/subscription.ts';
 import { CALLBACKS_ID } from '../../domain/notifications/webhook.ts';
-import { type ReportUnreadable, readStoredObject } from '../../domain/stored.ts';
+import { storedObject } from '../../domain/stored.ts';
 import { readSubscription } from '../deliveries/webhook-rows.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 
@@ -35,8 +35,6 @@ export const CALLBACKS = webhookDestination(CALLBACKS_ID);
 
 /** Which destinations get an event: the webhooks of the ledger and the channels of the settings. Throws LedgerError. */
 export class EventRoutes {
-  /** Called with invalid values that are found while an event is written. Readers report those that they find. */
-  onUnreadable: ReportUnreadable = () => undefined;
   readonly #db: LedgerDatabase;
   #channels: EventRoute[] = [];
   /** Undefined: not read since the last change. */
@@ -70,8 +68,7 @@ export class EventRoutes {
 
   /** Returns the routes that an event matches, except those of disabled webhooks. `metadata`: the text of its submission. */
   matching({ type, metadata = null }: { type: string; metadata?: string | null }): EventRoute[] {
-    // Unreadable metadata matches no filter; the event lists it in `unreadable`.
-    const subject = { type, metadata: readStoredObject(metadata) ?? null };
+    const subject = { type, metadata: storedObject(metadata, 'a submission', 'metadata') };
     const routes = [...this.#currentWebhooks().filter(({ enabled }) => enabled), ...this.#channels];
     return routes.filter((route) => route.matches(subject));
   }
@@ -89,12 +86,9 @@ export class EventRoutes {
     return this.ofWebhook(parsed.kind === 'callback' ? CALLBACKS_ID : parsed.webhookId)?.enabled ?? false;
   }
 
-  /** Returns the destination of an event's callback; undefined if it has none. Reports an invalid address. */
-  callbackOf({ submissionId, callbackUrl }: Partial<CallbackAddress>): string | undefined {
-    if (!callbackUrl) return undefined;
-    if (URL.canParse(callbackUrl)) return callbackDestination(callbackUrl);
-    this.onUnreadable({ kind: 'submission', id: submissionId ?? '', fields: ['callback_url'] });
-    return undefined;
+  /** Returns the destination of an event's callback; undefined if it has none. */
+  callbackOf({ callbackUrl }: Partial<CallbackAddress>): string | undefined {
+    return callbackUrl ? callbackDestination(callbackUrl) : undefined;
   }
 
   #currentWebhooks(): EventRoute[] {
@@ -103,19 +97,15 @@ export class EventRoutes {
   }
 
   #readWebhooks(): EventRoute[] {
-    const rows = this.#db.rows<{ webhook_id: string; types: string; metadata: string | null; enabled: number }>(
-      'SELECT webhook_id, types, metadata, enabled FROM webhooks ORDER BY id',
+    const rows = this.#db.rows<{ id: string; types: string; metadata: string | null; enabled: number }>(
+      'SELECT webhook_id AS id, types, metadata, enabled FROM webhooks ORDER BY id',
     );
-    return rows.map((row) => {
-      const { unreadable, ...subscription } = readSubscription(row);
-      if (unreadable) this.onUnreadable({ kind: 'webhook', id: row.webhook_id, fields: unreadable });
-      return {
-        destination: webhookDestination(row.webhook_id),
-        enabled: row.enabled === 1,
-        gatherMs: 0,
-        gathersUntil: Number.NEGATIVE_INFINITY,
-        matches: createMatcher(subscription),
-      };
-    });
+    return rows.map((row) => ({
+      destination: webhookDestination(row.id),
+      enabled: row.enabled === 1,
+      gatherMs: 0,
+      gathersUntil: Number.NEGATIVE_INFINITY,
+      matches: createMatcher(readSubscription(row)),
+    }));
   }
 }

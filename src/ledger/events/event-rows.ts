@@ -1,15 +1,15 @@
 import { ALERT_RULES, type Alert } from '../../domain/notifications/alert.ts';
-import type { EventRecord, UnreadableEvent } from '../../domain/notifications/event-body.ts';
+import type { DamagedEvent, EventRecord } from '../../domain/notifications/event-body.ts';
 import {
   AlertEventType,
   SubmissionEventType,
   TestEventType,
   UpstreamEventType,
 } from '../../domain/notifications/events.ts';
-import { isTime, nearestTime, readStoredObject } from '../../domain/stored.ts';
+import { DamagedRowError, storedObject, storedTime } from '../../domain/stored.ts';
 import { Status } from '../../domain/submission.ts';
 import { optionsBefore } from '../../domain/tracking/option-changes.ts';
-import { isStatus, type SubmissionRow, unreadableFields } from '../submissions/submission-rows.ts';
+import type { SubmissionRow } from '../submissions/submission-rows.ts';
 
 type Head = { seq: number; event_id: string; at: number; detail: string | null };
 
@@ -33,7 +33,7 @@ export type EventRow =
 const firstChangeOf = (option: keyof ReturnType<typeof optionsBefore>) => `
   (SELECT version FROM history
    WHERE submission = h.submission AND version > h.version AND changes IS NOT NULL
-     AND iif(json_valid(changes), changes, NULL) ->> '$.${option}' IS NOT NULL
+     AND changes ->> '$.${option}' IS NOT NULL
    ORDER BY version LIMIT 1)`;
 
 /**
@@ -57,15 +57,16 @@ export const EVENT_JOINS = `
   LEFT JOIN history h ON h.seq = o.history_seq
   LEFT JOIN history p ON p.submission = h.submission AND p.version = h.version - 1`;
 
-/** Never throws: an invalid row becomes an unreadable event, so that it does not block the events after it. */
-export function toEventRecord(row: EventRow): EventRecord | UnreadableEvent {
+/** Never throws: an event whose rows are damaged does not block those after it. */
+export function toEventRecord(row: EventRow): EventRecord | DamagedEvent {
   const { seq, event_id: id, type, at } = row;
-  const content = !ID_PATTERN.test(id) ? 'its id is not one of dawatch' : contentOf(row);
-  return typeof content === 'string' ? { seq, id, type, at, unreadable: content } : { seq, id, at, ...content };
+  try {
+    return { seq, id, at, ...contentOf(row) };
+  } catch (error) {
+    if (!(error instanceof DamagedRowError)) throw error;
+    return { seq, id, type, at, damage: error.message };
+  }
 }
-
-/** Event ids occur in HTTP headers, in Message-IDs, and in Redis keys, which must not be numbers. */
-const ID_PATTERN = /^[a-z][\w-]{0,127}$/i;
 
 type Content = EventRecord extends infer Event
   ? Event extends EventRecord
@@ -73,29 +74,19 @@ type Content = EventRecord extends infer Event
     : never
   : never;
 
-/** Returns the content of an event, or a text that describes the defect. */
-function contentOf(row: EventRow): Content | string {
-  if (!isTime(row.at)) return 'its time is missing or not a time';
-  if (isSubmissionEvent(row)) {
-    if (row.submissionId === null) return 'its submission is missing';
-    if (!isStatus(row.status)) return 'its change in the history is missing';
-    return ofSubmission(row);
-  }
-  if (isOneOf(UpstreamEventType, row.type)) {
-    const upstream = 'upstream' in row ? row.upstream : null;
-    return upstream === null ? 'its upstream is missing' : { type: row.type, upstream };
-  }
-  const detail = readStoredObject(row.detail);
-  if (row.type === TestEventType.webhook)
-    return typeof detail?.webhookId === 'string'
-      ? { type: row.type, webhookId: detail.webhookId }
-      : 'it does not name the webhook that it tests';
-  if (row.type === TestEventType.channel)
-    return typeof detail?.channel === 'string'
-      ? { type: row.type, channel: detail.channel }
-      : 'it does not name the channel that it tests';
-  if (!isOneOf(AlertEventType, row.type)) return 'its type is unknown';
-  return isAlert(detail) ? { type: row.type, alert: detail } : 'its alert cannot be read';
+/** Throws DamagedRowError. */
+function contentOf(row: EventRow): Content {
+  const name = `the event ${row.event_id}`;
+  storedTime(row.at, name, 'at');
+  if (isSubmissionEvent(row)) return ofSubmission(row);
+  if (isOneOf(UpstreamEventType, row.type)) return { type: row.type, upstream: 'upstream' in row ? row.upstream : '' };
+  const detail = storedObject(row.detail, name, 'detail');
+  if (row.type === TestEventType.webhook && typeof detail?.webhookId === 'string')
+    return { type: row.type, webhookId: detail.webhookId };
+  if (row.type === TestEventType.channel && typeof detail?.channel === 'string')
+    return { type: row.type, channel: detail.channel };
+  if (isOneOf(AlertEventType, row.type) && isAlert(detail)) return { type: row.type, alert: detail };
+  throw new DamagedRowError(name, 'detail');
 }
 
 function isSubmissionEvent(row: EventRow): row is SubmissionEventRow {
@@ -106,33 +97,30 @@ function isOneOf<T extends string>(types: Record<string, T>, type: string): type
   return Object.values(types).includes(type as T);
 }
 
-function isAlert(detail: Record<string, unknown> | null | undefined): detail is Alert {
-  if (!detail) return false;
-  const { rule, subject, summary, count, since, id, link, muted } = detail;
-  const isNamed = ALERT_RULES.includes(rule as never) && typeof subject === 'string' && typeof summary === 'string';
-  const isLinked = (id === undefined || Number.isSafeInteger(id)) && (link === undefined || typeof link === 'string');
-  const isComplete = isNamed && isLinked && (muted === undefined || muted === true);
-  return isComplete && (count === null || Number.isSafeInteger(count)) && isTime(since);
+function isAlert(detail: Record<string, unknown> | null): detail is Alert {
+  return typeof detail?.summary === 'string' && ALERT_RULES.includes(detail.rule as never);
 }
 
 /** Returns the address of a test of a callback, whose event belongs to no submission; null for any other event. */
 export function testedCallback(row: EventRow): string | null {
-  const detail = row.type === TestEventType.webhook ? readStoredObject(row.detail) : null;
+  const detail =
+    row.type === TestEventType.webhook ? storedObject(row.detail, `the event ${row.event_id}`, 'detail') : null;
   return typeof detail?.callbackUrl === 'string' ? detail.callbackUrl : null;
 }
 
 function ofSubmission(row: SubmissionEventRow) {
   const { type, submissionId, upstream, status, upstreamState, error, envelope } = row;
+  const name = `the event ${row.event_id}`;
+  // STRICT tables and their foreign keys guarantee both, unless the file is damaged.
+  if (submissionId === null || status === null) throw new DamagedRowError(name, 'submission');
   const now = { status, upstreamState, error, envelope };
   const before = {
-    status: isStatus(row.previousStatus) ? row.previousStatus : status,
+    status: row.previousStatus ?? status,
     upstreamState: row.previousState,
     error: row.previousError,
     envelope: row.previousEnvelope,
   };
   const options = { ...row, ...optionsBefore(row.laterChanges?.split('\n') ?? []) };
-  const metadata = readStoredObject(options.metadata);
-  const unreadable = unreadableFields(options, metadata);
   return {
     type,
     // Becoming stuck does not change the status: the row of history is the newest one at that time.
@@ -141,12 +129,11 @@ function ofSubmission(row: SubmissionEventRow) {
       ...now,
       submissionId,
       upstream,
-      trackedAt: nearestTime(options.trackedAt),
+      trackedAt: storedTime(options.trackedAt, name, 'tracked_at'),
       // finalized_at is set once, by the change to finalized, and must not show in earlier events.
-      finalizedAt: status === Status.finalized && row.finalizedAt !== null ? nearestTime(row.finalizedAt) : null,
-      deadlineAt: nearestTime(options.deadlineAt),
-      metadata: metadata ?? null,
-      ...(unreadable.length > 0 && { unreadable }),
+      finalizedAt: status === Status.finalized ? row.finalizedAt : null,
+      deadlineAt: storedTime(options.deadlineAt, name, 'deadline_at'),
+      metadata: storedObject(options.metadata, name, 'metadata'),
     },
   };
 }

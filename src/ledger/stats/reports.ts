@@ -1,3 +1,4 @@
+import { dataOf } from '../../domain/envelope.ts';
 import {
   addRollUp,
   billingOf,
@@ -7,7 +8,7 @@ import {
   type ReportGroup,
   type RollUp,
 } from '../../domain/reports/roll-up.ts';
-import { readStoredData, readStoredObject } from '../../domain/stored.ts';
+import { storedObject } from '../../domain/stored.ts';
 import { FINAL_STATUSES, Status } from '../../domain/submission.ts';
 import type { LedgerDatabase } from '../file/ledger-database.ts';
 import { metadataDimension, REPORT_UNITS, type ReportKey, ReportRows, type ReportUnit } from './report-rows.ts';
@@ -111,8 +112,8 @@ export class Reports {
 
 /** Adds what the upstream billed; for a correction, the difference. */
 function addBilling(sums: RollUp, envelope: string | null, earlier: Earlier | undefined): void {
-  const billing = billingOf(readStoredData(envelope));
-  const before = earlier?.status === Status.finalized ? billingOf(readStoredData(earlier.envelope)) : undefined;
+  const billing = billingOf(dataOf(envelope));
+  const before = earlier?.status === Status.finalized ? billingOf(dataOf(earlier.envelope)) : undefined;
   sums.fees = (billing.fees ?? 0n) - (before?.fees ?? 0n);
   sums.dataBilled = (billing.dataBilled ?? 0n) - (before?.dataBilled ?? 0n);
   const isUnbilled = ({ fees, dataBilled }: typeof billing) => fees === undefined || dataBilled === undefined;
@@ -138,7 +139,7 @@ function* keysOf(
       ...day,
       dimension: metadataDimension(metadataKey),
       upstream,
-      group: groupOf(readStoredObject(metadata), metadataKey),
+      group: groupOf(storedObject(metadata, 'a submission', 'metadata'), metadataKey),
     };
 }
 

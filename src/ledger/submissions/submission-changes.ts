@@ -109,7 +109,6 @@ export class SubmissionChanges {
     const { watched, noResponseSince } = result;
     const after = { ...before, ...state, watched, noResponseSince, version: before.version + 1 };
     const { status, version } = after;
-    // Only these columns: the times of an unreadable row would be replaced by the nearest valid ones.
     this.#db.run`
       UPDATE submissions
       SET status = ${status}, watched = ${watched ? 1 : 0}, version = ${version}, no_response_since = ${noResponseSince},

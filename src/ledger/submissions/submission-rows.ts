@@ -1,9 +1,9 @@
-import { isTime, nearestTime, readStoredObject } from '../../domain/stored.ts';
-import { type HistoryEntry, STATUSES, Status, type Submission } from '../../domain/submission.ts';
+import { storedObject, storedTime } from '../../domain/stored.ts';
+import type { HistoryEntry, Submission } from '../../domain/submission.ts';
 import { readChanges } from '../../domain/tracking/option-changes.ts';
 
 /** A submission as stored, named like its fields. `endedAt`: the time of its final status. */
-export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata' | 'unreadable'> & {
+export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata'> & {
   id: number;
   watched: number;
   stuck: number;
@@ -26,29 +26,18 @@ export const SELECT_SUBMISSION = `
 /** A pattern for UUIDs in the syntax of GLOB. */
 export const UUID_GLOB = [8, 4, 4, 4, 12].map((digits) => '[0-9A-Fa-f]'.repeat(digits)).join('-');
 
+/** Throws DamagedRowError. */
 export function toSubmission({ id: _id, endedAt: _endedAt, ...row }: SubmissionRow): Submission {
-  const metadata = readStoredObject(row.metadata);
-  const submission = { ...row, watched: row.watched === 1, stuck: row.stuck === 1, metadata: metadata ?? null };
-  const areTimes = isTime(row.trackedAt) && isTime(row.deadlineAt) && isTime(row.finalizedAt ?? 0);
-  if (metadata !== undefined && areTimes) return submission;
-  const [trackedAt, deadlineAt] = [nearestTime(row.trackedAt), nearestTime(row.deadlineAt)];
-  const finalizedAt = row.finalizedAt === null ? null : nearestTime(row.finalizedAt);
-  return { ...submission, trackedAt, deadlineAt, finalizedAt, unreadable: unreadableFields(row, metadata) };
-}
-
-/** Returns the fields of a submission whose stored values are invalid. `metadata`: the result of readStoredObject. */
-export function unreadableFields(
-  row: Pick<SubmissionRow, 'trackedAt' | 'finalizedAt' | 'deadlineAt'>,
-  metadata: Record<string, unknown> | null | undefined,
-): string[] {
-  const { trackedAt: tracked_at, finalizedAt: finalized_at, deadlineAt: deadline_at } = row;
-  const times = unreadableTimes({ tracked_at, finalized_at, deadline_at });
-  return metadata === undefined ? ['metadata', ...times] : times;
-}
-
-/** Returns the names of those that are no valid time. */
-export function unreadableTimes(times: Readonly<Record<string, number | null>>): string[] {
-  return Object.keys(times).filter((name) => !isTime(times[name] ?? 0));
+  const name = `the submission ${row.submissionId}`;
+  storedTime(row.trackedAt, name, 'tracked_at');
+  storedTime(row.deadlineAt, name, 'deadline_at');
+  storedTime(row.finalizedAt ?? 0, name, 'finalized_at');
+  return {
+    ...row,
+    watched: row.watched === 1,
+    stuck: row.stuck === 1,
+    metadata: storedObject(row.metadata, name, 'metadata'),
+  };
 }
 
 /** The history of a submission, by its row, oldest change first. `+?`: see FIND in submission-queries.ts. */
@@ -57,33 +46,11 @@ export const HISTORY = `
          response AS envelope, changes
   FROM history WHERE submission = +? ORDER BY version`;
 
-const statuses: ReadonlySet<unknown> = new Set(STATUSES);
-
-export function isStatus(text: unknown): text is Status {
-  return statuses.has(text);
-}
-
 /** A row of the history as stored. */
-export type HistoryRow = Omit<HistoryEntry, 'changes' | 'unreadable'> & { changes: string | null };
+export type HistoryRow = Omit<HistoryEntry, 'changes'> & { changes: string | null };
 
-/** Replaces invalid values of a row and lists their columns in `unreadable`. */
+/** Throws DamagedRowError. */
 export function toHistoryEntry(row: HistoryRow): HistoryEntry {
-  const { at, status, previousStatus } = row;
-  const isPreviousKnown = previousStatus === null || isStatus(previousStatus);
-  const changes = row.changes === null ? null : readChanges(row.changes);
-  if (isTime(at) && isStatus(status) && isPreviousKnown && changes !== undefined) return { ...row, changes };
-  const unreadable = [
-    ...unreadableTimes({ at }),
-    ...(isStatus(status) ? [] : ['status']),
-    ...(isPreviousKnown ? [] : ['previous_status']),
-    ...(changes === undefined ? ['changes'] : []),
-  ];
-  return {
-    ...row,
-    changes: changes ?? null,
-    at: nearestTime(at),
-    status: isStatus(status) ? status : Status.tracking,
-    previousStatus: isPreviousKnown ? previousStatus : null,
-    unreadable,
-  };
+  storedTime(row.at, `the history entry ${row.seq}`, 'at');
+  return { ...row, changes: row.changes === null ? null : readChanges(row.changes) };
 }

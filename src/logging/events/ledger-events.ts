@@ -19,11 +19,6 @@ export const LEDGER_EVENTS = {
     ['generation'],
     'make sure that the other server never runs again: `docs/failover.md`',
   ),
-  'ledger.row_unreadable': error(
-    'a row contains a value that cannot be read: invalid or too deeply nested JSON, an invalid time, an unknown keyword. Written once per row',
-    ['row', 'row_id', 'unreadable'],
-    'the row is shown with `unreadable`; an event becomes a gap in the feed and a dead letter. Run `dawatch doctor --full`, and restore a backup if the file is damaged',
-  ),
   'ledger.pruned': info('expired rows were deleted (`retention`, `deliveries.keep_s`)', [
     'submissions',
     'events',

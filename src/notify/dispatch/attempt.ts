@@ -1,7 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { DueDelivery } from '../../domain/notifications/delivery.ts';
 import { toEventJson } from '../../domain/notifications/event-body.ts';
-import type { ReportUnreadable } from '../../domain/stored.ts';
 import type { Span } from '../../domain/tracking/tracing.ts';
 import { type Channel, failed, type SendResult } from '../channels/channel.ts';
 
@@ -31,12 +30,11 @@ export async function send(
     clock: Clock;
     stop: AbortSignal;
     onFailed: (error: unknown) => void;
-    onUnreadable: ReportUnreadable;
     /** Undefined: tracing is off. */
     trace?: TraceDelivery | undefined;
   },
 ): Promise<{ sent: SentPart[]; at: number }> {
-  const { clock, stop, onFailed, onUnreadable } = deps;
+  const { clock, stop, onFailed } = deps;
   const durable = deps.store.whenDurable();
   if (durable) await untilAborted(durable, stop);
   if (stop.aborted) return { sent: [], at: clock.now() };
@@ -52,7 +50,7 @@ export async function send(
     try {
       const batch = all.map(({ event, callbackUrl }) => ({
         event,
-        json: toEventJson(event, onUnreadable),
+        json: toEventJson(event),
         callbackUrl,
         traceparent: span?.traceparent,
       }));

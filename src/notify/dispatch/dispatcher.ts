@@ -1,7 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
-import type { DueDelivery, UnreadableDelivery } from '../../domain/notifications/delivery.ts';
-import { toUnreadableRow } from '../../domain/notifications/event-body.ts';
-import type { ReportUnreadable } from '../../domain/stored.ts';
+import type { DamagedDelivery, DueDelivery } from '../../domain/notifications/delivery.ts';
 import type { Deliveries } from '../../ledger/deliveries/deliveries.ts';
 import { DueQueue } from '../../pacing/due-queue.ts';
 import { type Channel, failed } from '../channels/channel.ts';
@@ -30,7 +28,6 @@ type DispatcherDeps = {
   onAttempted: (report: AttemptReport) => void;
   /** The ledger could not be read or written; the dispatcher retries. */
   onFailed: (error: unknown) => void;
-  onUnreadable: ReportUnreadable;
   /** Undefined: tracing is off. */
   trace?: TraceDelivery | undefined;
 };
@@ -218,11 +215,11 @@ export class Dispatcher {
       this.#rest(queue, store.nextDueAt(destination, inFlight));
       return;
     }
-    const readable = due.filter((delivery): delivery is DueDelivery => !('unreadable' in delivery.event));
+    const readable = due.filter((delivery): delivery is DueDelivery => !('damage' in delivery.event));
     for (const deliveries of toMessages(readable, maxBatch).slice(0, available))
       this.#attempts.add(this.#attempt(queue, channel, deliveries));
     for (const delivery of due)
-      if ('unreadable' in delivery.event) this.#reject(queue, channel, delivery as UnreadableDelivery);
+      if ('damage' in delivery.event) this.#reject(queue, channel, delivery as DamagedDelivery);
     this.#addReady(queue);
   }
 
@@ -270,13 +267,11 @@ export class Dispatcher {
     for (const part of parts) this.#record(queue, { ...part, channel, at, now, random });
   }
 
-  /** Makes an unreadable delivery a dead letter without an attempt. */
-  #reject(queue: DestinationQueue, channel: Channel, delivery: UnreadableDelivery): void {
+  /** Makes a damaged delivery a dead letter without an attempt. */
+  #reject(queue: DestinationQueue, channel: Channel, delivery: DamagedDelivery): void {
     queue.inFlight.add(delivery.id);
-    this.#deps.onUnreadable(toUnreadableRow(delivery.event));
     const now = this.#deps.clock.now();
-    const error = `the event cannot be read from the ledger: ${delivery.event.unreadable}`;
-    const result = { ...failed(error), undeliverable: true };
+    const result = { ...failed(delivery.event.damage), undeliverable: true };
     this.#record(queue, { channel, deliveries: [delivery], result, at: now, now, random: 0 });
   }
 

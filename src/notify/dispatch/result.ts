@@ -1,4 +1,4 @@
-import type { DeliveryResult, DueDelivery, UnreadableDelivery } from '../../domain/notifications/delivery.ts';
+import type { DamagedDelivery, DeliveryResult, DueDelivery } from '../../domain/notifications/delivery.ts';
 import type { Channel, SendResult } from '../channels/channel.ts';
 import { jittered } from './retry-schedule.ts';
 
@@ -10,7 +10,7 @@ export function resultsOf(attempt: {
   destination: string;
   channel: Pick<Channel, 'retryDelayMs'>;
   /** At least one. */
-  deliveries: readonly (DueDelivery | UnreadableDelivery)[];
+  deliveries: readonly (DueDelivery | DamagedDelivery)[];
   result: SendResult;
   /** When the attempt started and ended. */
   at: number;

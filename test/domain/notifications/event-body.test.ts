@@ -98,16 +98,6 @@ describe('the body of an event', () => {
     expect(json).not.toMatch(/\\ud[89ab]/i);
   });
 
-  it.each([65, 100_000])('data nested %s levels deep is omitted and marked as unreadable', (levels) => {
-    const nested = `{"data":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`;
-    const reported: unknown[] = [];
-    const json = toEventJson(event({ envelope: nested }, { envelope: nested }), (row) => reported.push(row));
-    const { data } = eventSchema.parse(JSON.parse(json));
-    expect(data).toMatchObject({ cut: false, submission: { data: null, unreadable: ['data'] }, previous_data: null });
-    expect(data).toMatchObject({ unreadable: ['previous_data'] });
-    expect(reported).toMatchObject([{ kind: 'event', fields: ['previous_data', 'data'] }]);
-  });
-
   it('is complete up to the limit', () => {
     const remaining = MAX_EVENT_BYTES - Buffer.byteLength(toEventJson(event({ envelope: long(0) }))) - 1;
     const complete = toEventJson(event({ envelope: long(remaining) }));

@@ -39,9 +39,8 @@ it.each([
   expect(isFound(text)).toBe(false);
 });
 
-it('finds nothing in metadata that is damaged or absent', () => {
-  for (const metadata of [null, '{"a":"text', 'text', '{"a":'.repeat(100)])
-    expect(textMatcher('text')('id', metadata), String(metadata)).toBe(false);
+it('finds nothing in absent metadata', () => {
+  expect(textMatcher('text')('id', null)).toBe(false);
 });
 
 it('finds every part of every value', () => {

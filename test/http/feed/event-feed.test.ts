@@ -40,7 +40,7 @@ function openLog() {
 }
 
 const openFeed = (events: ReturnType<typeof openLog>, clock: Clock = systemClock) =>
-  new EventFeed({ events, clock, log: pino({ enabled: false }), onUnreadable: () => undefined });
+  new EventFeed({ events, clock, log: pino({ enabled: false }) });
 const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 1 });
 
 /** Reads in the background. */

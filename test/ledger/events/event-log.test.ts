@@ -11,7 +11,7 @@ import { openLedger, outboxOf, rawConnection, trackRequest, trackRequests } from
 
 /** Returns all events, which must be readable. */
 const eventsOf = (ledger: ReturnType<typeof openLedger>, after = 0, limit = 1_000) =>
-  ledger.events.after(after, limit).filter((event): event is EventRecord => !('unreadable' in event));
+  ledger.events.after(after, limit).filter((event): event is EventRecord => !('damage' in event));
 const bodies = (ledger: ReturnType<typeof openLedger>, after = 0) =>
   eventsOf(ledger, after).map((event) => ({ seq: event.seq, ...toEventBody(event) }));
 const finalized = (data: Record<string, unknown>) => ({

@@ -21,7 +21,7 @@ function openExpired(): Ledger {
 }
 
 const eventsOf = (ledger: Ledger) =>
-  ledger.events.after(0, 100).map((event) => ('unreadable' in event ? event : toEventBody(event)));
+  ledger.events.after(0, 100).map((event) => ('damage' in event ? event : toEventBody(event)));
 
 /** Ends a submission with each final status that is not finalized. */
 const ENDS: [status: string, end: (ledger: Ledger) => void][] = [

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { context, observation } from '../../support/ledger/domain.ts';
 import { historyOf } from '../../support/ledger/histories.ts';
-import { openLedger, outboxOf, rawConnection, trackRequest, trackRequests } from '../../support/ledger/ledger-file.ts';
+import { openLedger, outboxOf, trackRequest, trackRequests } from '../../support/ledger/ledger-file.ts';
 
 describe('tracking', () => {
   it('stores the request unchanged, and begins a history', () => {
@@ -162,19 +162,6 @@ describe('cancelling', () => {
     expect(ledger.cancel(['s'], 20)).toMatchObject([{ status: 'finalized' }]);
     expect(ledger.submissions.get('s')?.watched, 'its recheck is still due').toBe(true);
     expect(ledger.cancel(['t'], 20)).toEqual([undefined]);
-  });
-
-  it('keeps unreadable times of a submission as they are stored', () => {
-    const ledger = openLedger();
-    ledger.track([trackRequest('s')], 0);
-    const raw = rawConnection(ledger.file);
-    raw.exec('UPDATE submissions SET tracked_at = 9223372036854775807, deadline_at = -9223372036854775807');
-    expect(ledger.cancel(['s'], 20)).toMatchObject([{ status: 'cancelled', version: 2 }]);
-    const stored = raw
-      .prepare('SELECT CAST(tracked_at AS TEXT), CAST(deadline_at AS TEXT) FROM submissions')
-      .raw()
-      .get();
-    expect(stored).toEqual(['9223372036854775807', '-9223372036854775807']);
   });
 
   it('ends several in one commit', () => {

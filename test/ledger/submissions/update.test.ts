@@ -14,7 +14,7 @@ function openTracked(fields: Parameters<typeof trackRequest>[1] = {}): Ledger {
 }
 
 const eventsOf = (ledger: Ledger) =>
-  ledger.events.after(0, 100).map((event) => ('unreadable' in event ? event : toEventBody(event)));
+  ledger.events.after(0, 100).map((event) => ('damage' in event ? event : toEventBody(event)));
 
 describe('an update', () => {
   it('changes the named options, and the history records their values', () => {

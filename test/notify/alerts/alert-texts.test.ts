@@ -142,7 +142,7 @@ function eventsOf(ledger: Ledger, facts: Partial<AlertFacts>): EventRecord[] {
   const conditions = conditionsOf({ ...QUIET, ...facts }, THRESHOLDS);
   for (const [hour, holding] of [conditions, conditions, []].entries())
     ledger.alerts.reconcile(holding, { now: hour * HOUR_MS, remindAfterMs: HOUR_MS });
-  return ledger.events.after(0, 10).filter((event): event is EventRecord => !('unreadable' in event));
+  return ledger.events.after(0, 10).filter((event): event is EventRecord => !('damage' in event));
 }
 
 const cases = ALERT_RULES.flatMap((rule) =>

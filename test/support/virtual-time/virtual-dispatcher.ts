@@ -72,7 +72,6 @@ export function openDispatcher(world: World) {
       disableAfterMs: 5 * DAY_MS,
       concurrency: world.concurrency ?? 8,
       onAttempted: (entry) => attempted.push(entry),
-      onUnreadable: () => undefined,
       onFailed: (error) => errors.push(error),
     });
     dispatcher.start();

@@ -75,20 +75,10 @@ Examples:
             ? createProgress(source.count(), 'exporting', process.stderr)
             : NO_PROGRESS;
         const onPosition = (position: number) => progress.advance(position);
-        let unreadable = 0;
-        const lineOptions = {
-          isTerminal: options.output === undefined && process.stdout.isTTY === true,
-          onUnreadable: () => {
-            unreadable += 1;
-          },
-        };
+        const isTerminal = options.output === undefined && process.stdout.isTTY === true;
         const { head, line } = EXPORT_FORMATS[options.format];
-        const format = { head, line: (exported: ExportedSubmission) => line(exported, lineOptions) };
+        const format = { head, line: (exported: ExportedSubmission) => line(exported, { isTerminal }) };
         const count = await copy(source.read(query), format, target, onPosition).finally(() => progress.stop());
-        if (unreadable > 0)
-          process.stderr.write(
-            `dawatch: ${plural(unreadable, 'submission')} cannot be read completely: see their \`unreadable\`\n`,
-          );
         if (options.output !== undefined) process.stdout.write(`${plural(count, 'submission')} → ${options.output}\n`);
       } finally {
         source.close();

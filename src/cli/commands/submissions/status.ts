@@ -59,7 +59,6 @@ function paragraph(submission: SubmissionWithHistory): string {
     ['stuck after (s)', submission.stuck_after_s],
     ['callback', submission.callback_url],
     ['metadata', submission.metadata && JSON.stringify(submission.metadata)],
-    ['unreadable', submission.unreadable?.join(', ')],
   ];
   const shown = facts.filter(([, value]) => value !== null && value !== undefined);
   const history = submission.history.map((entry) => {

@@ -76,7 +76,6 @@ function Details({ one }) {
     ['Not-found grace', wholeDuration(one.unknown_grace_s)],
     ['Stuck after', wholeDuration(one.stuck_after_s)],
     ['Callback URL', one.callback_url && html`<${Copied} value=${one.callback_url} name="the callback URL" />`],
-    ...(one.unreadable ? [['Unreadable fields', one.unreadable.join(', ')]] : []),
   ];
   return html`<section aria-label="Summary"><${Facts} of=${facts} /></section>
     <div class="columns">

@@ -1,0 +1,82 @@
+import { join } from 'node:path';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { DawatchClient } from '../../src/client/index.ts';
+import { call, post } from '../support/app/http-calls.ts';
+import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { context, observation } from '../support/ledger/domain.ts';
+import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
+import { cli } from '../support/processes/cli.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const ADMIN = 'an-admin-token-for-these-tests';
+const HOOK = { types: ['*'], metadata: null, description: '', signature: 'v1' as const, enabled: true };
+const SECRET = { secret: `whsec_${'A'.repeat(43)}=`, publicKey: null };
+
+/** A ledger with three finalized submissions, and a webhook that has received nothing yet, in which a statement damages a row. */
+function damagedLedger(hookUrl: string, damage: string): { database: string; webhookId: string } {
+  const ledger = openLedger({ file: join(tempFolder(), 'dawatch.db') });
+  const { id: webhookId } = ledger.webhooks.create({ ...HOOK, url: hookUrl }, SECRET, 0);
+  ledger.track(trackRequests(3), 1);
+  ledger.record(
+    ['s0', 's1', 's2'].map((id) => observation('finalized', 2, id)),
+    context(),
+  );
+  ledger.close();
+  const db = rawConnection(ledger.file);
+  db.pragma('ignore_check_constraints = ON');
+  db.exec(damage);
+  db.close();
+  return { database: ledger.file, webhookId };
+}
+
+it('a damaged row is one clear 500 that names it, and stops nothing else', async () => {
+  const receiver = await openReceiver();
+  const { database, webhookId } = damagedLedger(
+    receiver.url,
+    "UPDATE submissions SET metadata = '[1]' WHERE submission_id = 's1'",
+  );
+  const webhooks = { allow: ['127.0.0.0/8'], allow_http: true };
+  const app = await openApp({ database, adminToken: ADMIN, webhooks, alerts: { check_s: 3_600 } });
+  onTestFinished(() => app.close());
+  const get = async (path: string) => {
+    const { status, text } = await call(app.url, path, { headers: { 'x-api-key': API_KEY } });
+    return { status, body: JSON.parse(text) };
+  };
+  expect(await get('/v1/submissions/s1')).toMatchObject({
+    status: 500,
+    body: { detail: expect.stringMatching(/^the submission s1 is damaged: its metadata cannot be read/) },
+  });
+  expect((await get('/v1/submissions/s2')).status).toBe(200);
+  expect((await post(app.url, { submission_id: 'new' })).status).toBe(202);
+
+  // The live feed shows the damaged event as a gap, and goes on.
+  const client = new DawatchClient({ url: app.url, apiKey: API_KEY, token: ADMIN });
+  await client.cancel('new');
+  const seen: unknown[] = [];
+  for await (const { data } of client.events({ after: 0, onGap: ({ through }) => seen.push(through) })) {
+    seen.push('submission' in data && data.submission.submission_id);
+    if (seen.includes('new')) break;
+  }
+  expect(seen).toEqual(['s0', 2, 's2', 'new']);
+
+  // The dispatcher makes it a dead letter, and delivers the others.
+  await vi.waitFor(() => expect(receiver.requests).toHaveLength(3), { timeout: 10_000, interval: 20 });
+  const { deliveries } = await client.deliveries.list({ destination: `webhook:${webhookId}`, state: 'dead' });
+  expect(deliveries).toMatchObject([{ dead_reason: 'undeliverable', submission_id: 's1' }]);
+  expect(deliveries[0]?.last_error).toContain('is damaged: its metadata cannot be read');
+});
+
+it('doctor finds a damaged row', async () => {
+  const { database } = damagedLedger('https://hook.example/', "UPDATE webhooks SET types = '['");
+  const env = {
+    DAWATCH_DATABASE: database,
+    DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:9',
+    DAWATCH_UPSTREAM_API_KEY: 'any',
+  };
+  const { stdout } = await cli(['doctor', '--json'], { env });
+  const { findings } = JSON.parse(stdout);
+  expect(findings).toContainEqual(
+    expect.objectContaining({ check: 'ledger.integrity', message: expect.stringContaining('webhooks') }),
+  );
+});
