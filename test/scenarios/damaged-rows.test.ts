@@ -5,7 +5,7 @@ import { call, post } from '../support/app/http-calls.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
-import { cli } from '../support/processes/cli.ts';
+import { cliProcess } from '../support/processes/cli.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -74,9 +74,9 @@ it('doctor finds a damaged row', async () => {
     DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:9',
     DAWATCH_UPSTREAM_API_KEY: 'any',
   };
-  const { stdout } = await cli(['doctor', '--json'], { env });
-  const { findings } = JSON.parse(stdout);
-  expect(findings).toContainEqual(
-    expect.objectContaining({ check: 'ledger.integrity', message: expect.stringContaining('webhooks') }),
+  const { stdout } = await cliProcess(['doctor', '--json'], { env });
+  const { checks } = JSON.parse(stdout);
+  expect(checks).toContainEqual(
+    expect.objectContaining({ name: 'ledger.integrity', message: expect.stringContaining('webhooks') }),
   );
 });
