@@ -8,13 +8,13 @@ import { RetryReporter } from './test/support/retry-reporter.ts';
 const LONGEST = [
   '/scenarios/reload.test.ts',
   '/redis-link.test.ts',
-  '/pacing/policy/',
+  '/test/pacing/',
   '/commands/run/',
   '/http/fuzz.test.ts',
   '/chain.test.ts',
   '/commands/',
   '/scenarios/',
-  '/bullmq/',
+  '/test/redis/',
 ];
 
 /** Replaces packages by models, which must not reach the modules of other files. */

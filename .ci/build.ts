@@ -13,8 +13,8 @@ await build({
   input: [
     './src/cli/program.ts',
     // Started by the path of a file beside the one that starts it.
-    './src/ledger/file/sync/disk-thread.ts',
-    './src/ledger/maintenance/integrity-child.ts',
+    './src/ledger/disk-thread.ts',
+    './src/ledger/integrity-child.ts',
   ],
   platform: 'node',
   external: [/^node:/, ...Object.keys(manifest.dependencies).map((name) => new RegExp(`^${name}(/|$)`))],

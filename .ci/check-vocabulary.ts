@@ -3,8 +3,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseSync } from '@swc/core';
 import pkg from '../package.json' with { type: 'json' };
-import { createMetrics } from '../src/http/metrics/metrics.ts';
-import { LOG_EVENTS } from '../src/logging/event-catalog.ts';
+import { LOG_EVENTS } from '../src/operations/logging/event-catalog.ts';
+import { createMetrics } from '../src/operations/metrics/metrics.ts';
 
 /** Retired words and the terms that replaced them. */
 const RETIRED: Record<string, string> = {

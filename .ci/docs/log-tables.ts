@@ -1,4 +1,4 @@
-import { LOG_EVENTS, LOG_FIELDS, type LogEvent } from '../../src/logging/event-catalog.ts';
+import { LOG_EVENTS, LOG_FIELDS, type LogEvent } from '../../src/operations/logging/event-catalog.ts';
 
 const TABLES = { events: eventTable, fields: fieldTable };
 

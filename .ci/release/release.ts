@@ -2,7 +2,7 @@
 // version and date, commits and tags. Changes nothing if a condition is not met. Pushing the tag starts .github/workflows/release.yml.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { MIGRATIONS } from '../../src/ledger/file/migrations.ts';
+import { MIGRATIONS } from '../../src/ledger/schema.ts';
 import { listsChanges, releaseSection, sectionOf } from './changelog.ts';
 
 /** https://semver.org, without build metadata, which npm ignores. */
@@ -26,7 +26,7 @@ function obstacle(version: string, changelog: string): string | undefined {
   if (git('status', '--porcelain') !== '') return 'the working tree has changes: commit or remove them';
   if (git('tag', '--list', `v${version}`) !== '') return `the tag v${version} exists`;
   if (sectionOf(changelog, version) !== undefined) return `${CHANGELOG} has a section ${version}`;
-  const dump = `test/ledger/file/earlier/schema-${MIGRATIONS.length}.sql`;
+  const dump = `test/ledger/earlier/schema-${MIGRATIONS.length}.sql`;
   if (!existsSync(dump)) return `${dump} is missing: the dump of a ledger of this version (see migrations.test.ts)`;
   if (!listsChanges(sectionOf(changelog, 'Unreleased') ?? '')) return `the section Unreleased of ${CHANGELOG} is empty`;
   return undefined;

@@ -1,8 +1,8 @@
-import type { Classification } from '../../src/domain/classify.ts';
 import type { Row } from '../../src/sandbox/chain/row.ts';
 import { createModel } from '../../src/sandbox/model.ts';
 import { type SandboxOptionsInput, sandboxOptionsSchema } from '../../src/sandbox/options.ts';
 import { createRateLimit } from '../../src/sandbox/routes/rate-limit.ts';
+import type { Classification } from '../../src/submissions/classify.ts';
 import type { World } from './simulate.ts';
 
 /** The finality gap from `atMs` (epoch ms) on. */

@@ -1,7 +1,7 @@
-import type { Classification, Observation } from '../../src/domain/classify.ts';
-import type { PolicyFactory } from '../../src/pacing/policy.ts';
-import type { BudgetSettings } from '../../src/pacing/request-budget.ts';
-import { Scheduler } from '../../src/pacing/scheduler.ts';
+import type { PolicyFactory } from '../../src/pacing/port.ts';
+import type { BudgetSettings } from '../../src/polling/request-budget.ts';
+import { Scheduler } from '../../src/polling/scheduler.ts';
+import type { Classification, Observation } from '../../src/submissions/classify.ts';
 import { seededRandom } from '../support/random.ts';
 import { ResponseQueue } from './response-queue.ts';
 

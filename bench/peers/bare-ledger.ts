@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { fdatasync, openSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { migrate } from '../../src/ledger/file/schema.ts';
+import { migrate } from '../../src/ledger/schema.ts';
 
 export type Polled = { id: string; at: number; state: string; envelope: string };
 export type Attempted = { id: number; at: number; durationMs: number; httpStatus: number; response: string };

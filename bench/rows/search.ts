@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { SubmissionFilter } from '../../src/client/index.ts';
-import { contextWithoutLimits } from '../../src/domain/transition.ts';
-import { Ledger } from '../../src/ledger/ledger.ts';
+import { contextWithoutLimits } from '../../src/submissions/transition.ts';
+import { Ledger } from '../../src/wiring/ledger-stores.ts';
 import type { Row } from '../row.ts';
 import { percentile } from '../support/percentiles.ts';
 import { startProgram, startServer, temporaryFolder } from '../support/processes.ts';

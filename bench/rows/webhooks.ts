@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { toEventJson } from '../../src/domain/notifications/event-body.ts';
-import { contextWithoutLimits } from '../../src/domain/transition.ts';
-import { Ledger } from '../../src/ledger/ledger.ts';
+import { toEventJson } from '../../src/notifications/event-body.ts';
+import { contextWithoutLimits } from '../../src/submissions/transition.ts';
+import { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { inTurns, type Row } from '../row.ts';
 import { costsOf, runProgram, startProgram, startServer, temporaryFolder } from '../support/processes.ts';
 

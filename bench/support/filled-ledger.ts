@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { Ledger } from '../../src/ledger/ledger.ts';
+import { Ledger } from '../../src/wiring/ledger-stores.ts';
 
 const PER_COMMIT = 10_000;
 

@@ -1,7 +1,7 @@
 import type { DawatchClient, Delivery, DeliveryDetails } from '../client/index.ts';
+import { deliveryText } from '../notifications/delivery-text.ts';
 import { ExitCode } from './exit.ts';
-import { deliveryText } from './output/delivery-text.ts';
-import { toJson } from './output/json.ts';
+import { toJson } from './json.ts';
 
 /** The server aborts an attempt after 15 s. */
 const TIMEOUT_MS = 20_000;

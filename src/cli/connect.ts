@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { ApiError, DawatchClient } from '../client/index.ts';
-import { loadConfig } from '../config/load.ts';
-import type { Config } from '../config/schema.ts';
-import { readSecretFile } from '../config/secret-files.ts';
-import { escapeText } from '../domain/text.ts';
+import { escapeText } from '../lib/text.ts';
+import { loadConfig } from '../operations/config/load.ts';
+import type { Config } from '../operations/config/schema.ts';
+import { readSecretFile } from '../operations/config/secret-files.ts';
+import { withWaitIndicator } from '../submissions/wait-indicator.ts';
 import { CommandError, ExitCode } from './exit.ts';
-import { withWaitIndicator } from './output/wait-indicator.ts';
 
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
 const ADMIN_ADVICE = 'create one with `dawatch token create --role admin --name …`';

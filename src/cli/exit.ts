@@ -1,8 +1,8 @@
 import { ApiError, ConnectionError } from '../client/errors.ts';
-import { ConfigError } from '../config/load.ts';
-import { StartError } from '../config/start-error.ts';
-import { escapeText } from '../domain/text.ts';
-import { LedgerError } from '../ledger/file/errors.ts';
+import { LedgerError } from '../ledger/errors.ts';
+import { escapeText } from '../lib/text.ts';
+import { ConfigError } from '../operations/config/load.ts';
+import { StartError } from '../operations/config/start-error.ts';
 
 export const ExitCode = {
   ok: 0,

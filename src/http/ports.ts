@@ -6,17 +6,17 @@ import type {
   RawServerDefault,
 } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
-import type { ReloadResult } from '../config/reload.ts';
-import type { Rights } from '../domain/access/scopes.ts';
-import type { Actor } from '../domain/audit/actions.ts';
-import type { Subscription } from '../domain/notifications/subscription.ts';
-import { CONFIGURED_CREDENTIALS, type Submission } from '../domain/submission.ts';
-import type { TrackRequests } from '../domain/track-request.ts';
-import type { RedisHealth } from '../engines/bullmq/redis-link.ts';
-import type { EventLog } from '../ledger/events/event-log.ts';
-import type { TrackResult, UpdateResult } from '../watch/ports.ts';
-import { acceptedText } from '../watch/track-in-parts.ts';
-import type { Watcher } from '../watch/watcher.ts';
+import type { Actor } from '../access/audit-actions.ts';
+import type { Rights } from '../access/scopes.ts';
+import type { EventLog } from '../notifications/event-log.ts';
+import type { Subscription } from '../notifications/subscription.ts';
+import type { ReloadResult } from '../operations/config/reload.ts';
+import type { Watcher } from '../polling/watcher.ts';
+import type { RedisHealth } from '../redis/redis-link.ts';
+import type { TrackResult, UpdateResult } from '../submissions/ports.ts';
+import { CONFIGURED_CREDENTIALS, type Submission } from '../submissions/submission.ts';
+import { acceptedText } from '../submissions/track-in-parts.ts';
+import type { TrackRequests } from '../submissions/track-request.ts';
 
 /** A server whose handlers get the types of their zod schemas. */
 export type TypedServer = FastifyInstance<

@@ -1,11 +1,11 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { shownOf } from '../domain/explain-issue.ts';
-import { DamagedRowError } from '../domain/stored.ts';
-import { LedgerError } from '../ledger/file/errors.ts';
-import { SUBMIT_PATHS } from '../upstream/submit.ts';
-import { SECURITY_HEADERS } from './access/security-headers.ts';
+import { LedgerError } from '../ledger/errors.ts';
+import { shownOf } from '../lib/explain-issue.ts';
+import { DamagedRowError } from '../lib/stored.ts';
+import { SUBMIT_PATHS } from '../polling/upstream-submit.ts';
 import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
+import { SECURITY_HEADERS } from './security-headers.ts';
 import { InvalidRequestError } from './validation.ts';
 
 /** A problem document (RFC 9457). */

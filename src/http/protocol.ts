@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { SECURITY_HEADERS } from './access/security-headers.ts';
 import { problemBody, sendProblem } from './problems.ts';
 import { REQUEST_ID_HEADER } from './request-log.ts';
+import { SECURITY_HEADERS } from './security-headers.ts';
 
 /** Time for a response to unreadable input to arrive before the socket is destroyed. */
 const LINGER_MS = 500;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { shownOf } from '../domain/explain-issue.ts';
-import { SUBMISSION_ID_PATTERN } from '../domain/submission.ts';
+import { shownOf } from '../lib/explain-issue.ts';
+import { SUBMISSION_ID_PATTERN } from '../submissions/submission.ts';
 
 /** Parameters of this form are the fields of one parameter `metadata`. */
 const METADATA_PREFIX = 'metadata.';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { canonicalId, SUBMISSION_ID_PATTERN } from '../domain/submission.ts';
-import type { Log } from '../logging/event-catalog.ts';
+import type { Log } from '../operations/logging/event-catalog.ts';
+import { canonicalId, SUBMISSION_ID_PATTERN } from '../submissions/submission.ts';
 
 export const REQUEST_ID_HEADER = 'x-request-id';
 

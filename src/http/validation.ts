@@ -1,6 +1,6 @@
 import type { FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
-import { explainIssue } from '../domain/explain-issue.ts';
+import { explainIssue } from '../lib/explain-issue.ts';
 
 const PARTS = { body: 'body', params: 'path', querystring: 'query', headers: 'header' } as const;
 const MAX_ERRORS = 20;

@@ -1,111 +1,401 @@
-import type { Observation } from '../domain/classify.ts';
-import type { BudgetSettings } from './request-budget.ts';
+import { checkingSchedule } from './checking-schedule.ts';
+import { FinalityModel } from './finality-model.ts';
+import {
+  type Candidate,
+  ceilingMs,
+  NEVER,
+  type PacingDescription,
+  type PacingPolicy,
+  type PolicyFactory,
+  type PolicyReason,
+  type PollingCost,
+  type PollResult,
+} from './port.ts';
+import { CELLS } from './slot-event.ts';
+import type { SlotModel } from './slot-model.ts';
+import { SLOTS } from './slots-to-wait.ts';
+import type { Cohort } from './waiting-line.ts';
+
+/** Probability of being final by each time after tracking (ms); not decreasing. */
+type Curve = PacingDescription['curve'];
+
+const EVERY_MS = 5_000;
+/** Maximum number of polls that are computed for a curve of several days. */
+const MAX_POLLS = 20_000;
+/** Cells of a slot between two points of a curve. */
+const CURVE_STEP = 5;
+/** A curve ends at this probability. */
+const COMPLETE = 0.998;
+/** Number of the newest final submissions over which the measured cost is averaged. */
+const MEASURED = 100;
 
 /**
- * An open submission as a policy sees it. The scheduler writes `dueAt`. The policy writes `order` and `openAt`, which are
- * stored here to avoid a second object for each of up to a million submissions.
+ * Returns the optimum poll times of a single submission with this distribution, and the expected cost of that schedule and
+ * of polling every 5 s. `lagPrice`: requests that a second of lag is worth.
  */
-export type Candidate = {
-  readonly trackedAt: number;
-  /** The next poll time or, while a poll is in flight, the time at which its lease expires; epoch ms. */
-  readonly dueAt: number;
-  /** Position in the order of tracking, from 1; 0 outside the waiting line. */
-  order: number;
-  /** Send time of the newest poll that found the submission open (not final), epoch ms; NEVER before the first. */
-  openAt: number;
-};
+function describeCurve(
+  curve: Curve,
+  lagPrice: number,
+): Pick<PacingDescription, 'curve' | 'pollsMs' | 'lowerBound' | 'everyFiveSeconds'> {
+  const cdf = curve.map(({ probability }) => probability);
+  const widths = curve.map(({ afterMs }, i) => (afterMs - (curve[i - 1]?.afterMs ?? 0)) / 1_000);
+  const next = checkingSchedule({ cdf, widths, from: 0, price: lagPrice, endLag: 0 });
+  const pollsMs: number[] = [];
+  for (let i = next[0] ?? -1; i > 0; i = next[i] ?? -1) pollsMs.push(curve[i - 1]?.afterMs ?? 0);
+  const count = Math.min(MAX_POLLS, Math.ceil((curve.at(-1)?.afterMs ?? 0) / EVERY_MS) + 1);
+  const everyFiveSeconds = Array.from({ length: count }, (_, i) => i * EVERY_MS);
+  return {
+    curve,
+    pollsMs,
+    lowerBound: costOf(curve, pollsMs),
+    everyFiveSeconds: costOf(curve, everyFiveSeconds),
+  };
+}
 
-export const NEVER = Number.NEGATIVE_INFINITY;
+/** Returns the expected requests and the expected lag of a submission that is polled at these times. */
+function costOf(curve: Curve, pollsMs: readonly number[]): PollingCost {
+  let requests = 0;
+  let lagMs = 0;
+  let found = 0;
+  let i = 0;
+  for (const pollMs of pollsMs) {
+    requests += 1 - found;
+    for (; i < curve.length && (curve[i] as Curve[number]).afterMs <= pollMs; i++) {
+      const { afterMs, probability } = curve[i] as Curve[number];
+      const before = curve[i - 1];
+      const middleMs = (afterMs + (before?.afterMs ?? 0)) / 2;
+      lagMs += (probability - (before?.probability ?? 0)) * (pollMs - middleMs);
+      found = probability;
+    }
+  }
+  return { requests, lagS: found > 0 ? lagMs / found / 1_000 : 0 };
+}
+
+/** Returns the distribution of finality time of a submission that is tracked now. */
+function slotCurve(slots: SlotModel, now: number): Curve {
+  const start = slots.startOf(now);
+  const eventCdf = slots.eventCdf();
+  const curve = [{ afterMs: 0, probability: 0 }];
+  let last = 0;
+  for (let slot = start.slot; slot < start.slot + SLOTS && last <= COMPLETE; slot++) {
+    const { before, within } = slots.prospect({ start, openAt: NEVER }, slot);
+    for (let cell = CURVE_STEP - 1; cell < CELLS; cell += CURVE_STEP) {
+      const afterMs = slots.timeOf(slot, cell + 1) - now;
+      if (afterMs <= 0) continue;
+      last = Math.max(last, Math.min(1, before + within * (eventCdf[cell] as number)));
+      curve.push({ afterMs, probability: last });
+    }
+  }
+  return curve;
+}
+
+/** Returns the slot time, the median time of the next event, and the share of slots without an event. */
+function describeSlots(slots: SlotModel, now: number): PacingDescription['slot'] {
+  const median = Math.max(
+    0,
+    slots.eventCdf().findIndex((p) => p > 0.5),
+  );
+  const present = slots.slotAt(now);
+  const inThis = slots.timeOf(present, median);
+  const nextEventAt = inThis >= now ? inThis : slots.timeOf(present + 1, median);
+  return { periodMs: slots.periodMs, nextEventAt, emptyShare: slots.empty };
+}
+
+/** The mean cost per submission, measured over the newest final submissions. */
+class MeasuredCost {
+  #mean: PollingCost | null = null;
+  #finals = 0;
+  /** Polls since the last final. */
+  #polls = 0;
+
+  get mean(): PollingCost | null {
+    return this.#mean;
+  }
+
+  /** Counts a poll. */
+  poll(): void {
+    this.#polls++;
+  }
+
+  /** Counts a submission that was found final. `lagMs`: estimated time since it became final. */
+  final(lagMs: number): void {
+    const rate = Math.max(1 / MEASURED, 1 / ++this.#finals);
+    const { requests, lagS } = this.#mean ?? { requests: 0, lagS: 0 };
+    this.#mean = { requests: requests + rate * (this.#polls - requests), lagS: lagS + rate * (lagMs / 1_000 - lagS) };
+    this.#polls = 0;
+  }
+}
+
+export type LearnedPacingSettings = { lagPrice: number };
+
+/** While no slot time is known, the head of the waiting line is polled on behalf of at most this number of submissions. */
+const MAX_DEPENDENTS = 8;
+/** Up to this number of final submissions, the head is polled on behalf of the whole line: each finality teaches much. */
+const LEARNING = 100;
+/** Maximum number of submissions rescheduled in one call: no budget allows more polls within a slot. */
+const MAX_RESCHEDULED = 10_000;
+/** Time for which the response to a poll is awaited before others are polled for the same event. */
+const RESPONSE_MS = 300;
+const NET = { maxIntervalMs: 60_000 };
+/** Gain of each poll while no slot time is known. */
+const UNKNOWN_GAIN = 0.05;
 
 /**
- * Decides when each submission of one upstream is polled. The scheduler passes every observation to the policy and handles
- * the request budget, outages and expired leases itself. Performs no I/O and reads no clock. Times are epoch milliseconds.
+ * Returns a policy that polls by the learned distribution of finality time. `lagPrice`: requests that a second of lag is
+ * worth.
  */
-export type PacingPolicy = {
-  /** Adds a submission that is new, or that was last polled at `polledAt` before a restart. Returns its next poll time. */
-  register(item: Candidate, known: { polledAt: number | null }, now: number): number;
-  /** Learns from an observation. Returns the next poll time, which the scheduler ignores for a final submission. */
-  learn(item: Candidate, observation: Observation, now: number): number;
-  /** Returns the poll time of a due submission by the current state: now, or later if it changed since. */
-  confirm(item: Candidate, now: number): number;
-  /** Returns the probability that a poll now finds the submission final. Under a tight budget the highest is sent first. */
-  gain(item: Candidate, now: number): number;
-  /** Removes a submission that is no longer polled. */
-  unregister(item: Candidate, now: number): void;
-  /** Returns the learned state, to be stored across restarts; null if the policy learns nothing. */
-  snapshot(): string | null;
-  /** Continues with a snapshot of any age. Ignores an invalid one. */
-  restore(learned: string): void;
-  /** Returns the learned state in a form for operators. */
-  describe(now: number): PacingDescription;
-  /** Returns the reason for the next poll of this submission. */
-  reasonOf(item: Candidate, now: number): PolicyReason;
-};
+export function learnedPacing(settings: LearnedPacingSettings): PolicyFactory {
+  return (deps) => new LearnedPacing(settings, deps);
+}
 
 /**
- * `slot`: the submission is likely to become final in the slot of the poll. `scout`: it is polled first, on behalf of all
- * submissions that are likely to become final with it. `age`: no slots are known, so its age decides. `net`: the safety
- * net, the longest time that a submission may be left unpolled.
- */
-export type PolicyReason = 'slot' | 'scout' | 'age' | 'net';
-
-/** Requests per submission, and mean seconds between finality and the poll that finds it. */
-export type PollingCost = { requests: number; lagS: number };
-
-/** What the policy has learned, in a form for operators. Durations are milliseconds and begin at tracking. */
-export type PacingDescription = {
-  /** `slots`: submissions become final with the slots of a chain. `age`: nothing periodic is known. */
-  mode: 'slots' | 'age';
-  /** null: no slots are known. `nextEventAt`: median of the next moment at which a group becomes final, epoch ms. */
-  slot: { periodMs: number; nextEventAt: number; emptyShare: number } | null;
-  /** Estimated number of serial senders of the upstream; null: all submissions are sent at once. */
-  senders: number | null;
-  /** Number of final submissions that the policy has learned from. */
-  observed: number;
-  /** Requests that one second of lag is worth. */
-  lagPrice: number;
-  /** Probability that a submission tracked now is final after each time; not decreasing, 50 to 400 points. */
-  curve: { afterMs: number; probability: number }[];
-  /** The poll times of that submission if no other submission were polled. */
-  pollsMs: number[];
-  /** Cost measured over the newest final submissions; null before the first. */
-  current: PollingCost | null;
-  /** Least expected cost of a single submission with this distribution. */
-  lowerBound: PollingCost;
-  /** Expected cost of polling every 5 s with this distribution. */
-  everyFiveSeconds: PollingCost;
-};
-
-/**
- * The next poll. `at`: epoch ms; null: after a poll in flight has completed. `heldBy`: what delays it beyond its due time.
- */
-export type NextPoll = {
-  submissionId: string;
-  at: number | null;
-  reason: PolicyReason | 'recheck' | 'probe';
-  heldBy: 'pause' | 'budget' | null;
-};
-
-/** The pacing of an upstream, in a form for operators. */
-export type Outlook = {
-  description: PacingDescription;
-  budget: BudgetSettings & { used: number };
-  next: NextPoll | null;
-};
-
-/** `reschedule`: sets the poll time of a submission other than the one passed to the current call. */
-export type PolicyFactory = (deps: {
-  reschedule: (item: Candidate, dueAt: number) => void;
-  random: () => number;
-}) => PacingPolicy;
-
-/**
- * Returns the longest time that a submission may be left unpolled: the time for which it has been open, but at least the
- * given interval and at most five times that interval. With 60 s:
+ * Schedules polls by the distribution of finality time (finality-model.ts). Terms:
  *
- *     age       0 to 60 s   2 min   5 min and more
- *     ceiling   60 s        2 min   5 min
+ * - Slot: the fixed period in which a chain makes at most one block. Event: the moment in a slot at which a group of
+ *   submissions becomes final; a slot may have none.
+ * - Cohort: the submissions that began to wait for finality in the same slot and are likely to become final with the same
+ *   event.
+ * - Scout: the member of a cohort that is polled first, to find the event on behalf of all that become final with it. After
+ *   a poll that finds the scout open, the next member is the scout. The others are polled when the event has probably
+ *   happened.
+ *
+ * Without a known slot time, polls follow the distribution of age, and the head of the waiting line acts as the scout of
+ * all.
  */
-export function ceilingMs({ maxIntervalMs }: { maxIntervalMs: number }, ageMs: number): number {
-  return Math.min(5 * maxIntervalMs, Math.max(maxIntervalMs, ageMs));
+class LearnedPacing implements PacingPolicy {
+  readonly #price: number;
+  readonly #reschedule: (item: Candidate, dueAt: number) => void;
+  readonly #random: () => number;
+  readonly #model: FinalityModel;
+  readonly #cost = new MeasuredCost();
+  /** The submission of the current call. The scheduler has it in no queue, so it must not be rescheduled. */
+  #current: Candidate | null = null;
+  /** The poll in flight whose response is awaited before others are polled for the same event. */
+  #probe: { item: Candidate; sentAt: number } | null = null;
+
+  constructor({ lagPrice }: LearnedPacingSettings, { reschedule, random }: Parameters<PolicyFactory>[0]) {
+    this.#price = lagPrice;
+    this.#model = new FinalityModel(lagPrice);
+    this.#reschedule = reschedule;
+    this.#random = random;
+  }
+
+  register(item: Candidate, { polledAt }: { polledAt: number | null }, now: number): number {
+    this.#current = item;
+    if (polledAt !== null) item.openAt = polledAt;
+    this.#model.advance(now);
+    this.#model.append(item);
+    this.#beginWaiting(now);
+    this.#rescheduleHead(now);
+    return this.#dueAt(item, now);
+  }
+
+  learn(item: Candidate, result: PollResult, now: number): number {
+    this.#current = item;
+    this.#advance(now);
+    this.#cost.poll();
+    if (this.#probe?.item === item) this.#probe = null;
+    switch (result.kind) {
+      case 'finalized':
+        this.#final(item, result.blockNumber, result.at, now);
+        return now;
+      case 'error':
+      case 'pending':
+      case 'not_found':
+        this.#open(item, result, now);
+        return this.#dueAt(item, now);
+      case 'rejected':
+      case 'unauthorized':
+      case 'throttled':
+      case 'unavailable':
+        return now + 1_000 + 4_000 * this.#random();
+      default:
+        return result satisfies never;
+    }
+  }
+
+  unregister(item: Candidate, now: number): void {
+    this.#current = item;
+    const { queue } = this.#model;
+    queue.remove(item, now);
+    queue.clearRequeue(item);
+    if (this.#probe?.item === item) this.#probe = null;
+    this.#beginWaiting(now);
+    this.#rescheduleHead(now);
+  }
+
+  confirm(item: Candidate, now: number): number {
+    this.#current = item;
+    this.#advance(now);
+    const dueAt = this.#dueAt(item, now);
+    if (dueAt > now || !this.#isProbe(item, now) || now >= this.#safetyLimitAt(item, now)) return dueAt;
+    const responseAt = (this.#probe?.sentAt ?? NEVER) + RESPONSE_MS;
+    if (now < responseAt) return Math.min(responseAt, this.#safetyLimitAt(item, now));
+    this.#probe = { item, sentAt: now };
+    return dueAt;
+  }
+
+  /** Whether a poll is evidence about the event of the slot: unless the submission is final since an earlier one. */
+  #isProbe(item: Candidate, now: number): boolean {
+    const { slots } = this.#model;
+    const cohort = this.#cohortOf(item);
+    if (!slots?.isSearched(now) || !cohort) return false;
+    return slots.prospect({ start: cohort, openAt: item.openAt }, slots.slotAt(now)).before < 0.9;
+  }
+
+  gain(item: Candidate, now: number): number {
+    const { slots } = this.#model;
+    const cohort = this.#cohortOf(item);
+    return slots && cohort ? slots.expected({ start: cohort, openAt: item.openAt }, now).found : UNKNOWN_GAIN;
+  }
+
+  reasonOf(item: Candidate, now: number): PolicyReason {
+    if (now >= this.#safetyLimitAt(item, now)) return 'net';
+    if (!this.#model.slots) return 'age';
+    return this.#cohortOf(item)?.scout === item ? 'scout' : 'slot';
+  }
+
+  snapshot(): string {
+    return this.#model.snapshot;
+  }
+
+  restore(text: string): void {
+    this.#model.restore(text);
+  }
+
+  describe(now: number): PacingDescription {
+    this.#current = null;
+    this.#advance(now);
+    const { ages, slots, queue } = this.#model;
+    return {
+      mode: slots ? 'slots' : 'age',
+      slot: slots && describeSlots(slots, now),
+      senders: queue.senders,
+      observed: ages.observed,
+      lagPrice: this.#price,
+      current: this.#cost.mean,
+      ...describeCurve(slots ? slotCurve(slots, now) : ages.curve(), this.#price),
+    };
+  }
+
+  #advance(now: number): void {
+    if (!this.#model.advance(now)) return;
+    this.#beginWaiting(now);
+    for (const { scout } of this.#model.queue.line.cohorts) if (scout) this.#pollEarlier(scout, now);
+  }
+
+  #open(item: Candidate, { kind, at, durationMs }: PollResult, now: number): void {
+    const { order } = item;
+    this.#model.observeOpen(item, at - durationMs, kind === 'error', now);
+    this.#beginWaiting(now);
+    const cohort = this.#cohortOf(item);
+    if (!cohort || (cohort.scout ?? item) !== item) return;
+    // The members take turns as scout.
+    for (const next of this.#model.queue.line.membersOf(cohort, order)) {
+      this.#appointScout(cohort, next, now);
+      return;
+    }
+  }
+
+  #final(item: Candidate, block: number | null, at: number, now: number): void {
+    const { lagMs, isNews, isOther } = this.#model.observeFinal(item, block, at);
+    this.#cost.final(lagMs);
+    if (isOther) {
+      this.#model.queue.line.restart();
+      this.#model.advance(now);
+    }
+    this.#beginWaiting(now);
+    if (isNews) this.#rescheduleCohorts(now);
+    this.#rescheduleHead(now);
+  }
+
+  #rescheduleHead(now: number): void {
+    for (const item of [this.#model.missed, this.#model.head]) if (item) this.#pollEarlier(item, now);
+  }
+
+  /** Assigns the submissions that have begun to wait for finality to cohorts. */
+  #beginWaiting(now: number): void {
+    const { slots, queue } = this.#model;
+    if (!slots) return;
+    let moved = 0;
+    for (const { item, cohort } of queue.begin((time) => slots.startOf(time))) {
+      if (!cohort.scout) [cohort.scout, cohort.scoutedFor] = [item, 1];
+      if (moved++ < MAX_RESCHEDULED) this.#pollEarlier(item, now);
+      // The schedule of a scout depends on the size of its cohort.
+      if (cohort.size >= 2 * cohort.scoutedFor) this.#appointScout(cohort, cohort.scout, now);
+    }
+  }
+
+  #appointScout(cohort: Cohort, scout: Candidate, now: number): void {
+    cohort.scout = scout;
+    cohort.scoutedFor = cohort.size;
+    this.#pollEarlier(scout, now);
+  }
+
+  /** Reschedules the members of all cohorts, because the event of the slot has happened. */
+  #rescheduleCohorts(now: number): void {
+    const { line } = this.#model.queue;
+    let moved = 0;
+    for (const cohort of line.cohorts) {
+      for (const item of line.membersOf(cohort)) {
+        if (moved++ === MAX_RESCHEDULED) return;
+        this.#pollEarlier(item, now);
+      }
+    }
+  }
+
+  #pollEarlier(item: Candidate, now: number): void {
+    if (item === this.#current) return;
+    const dueAt = this.#dueAt(item, now);
+    if (dueAt < item.dueAt - 1) this.#reschedule(item, dueAt);
+  }
+
+  #dueAt(item: Candidate, now: number): number {
+    const netAt = this.#safetyLimitAt(item, now);
+    const ownAt = this.#slotAt(item, now) ?? this.#ageAt(item);
+    // Not Math.min: the safety net holds even if `ownAt` is NaN.
+    return Math.max(now, ownAt < netAt ? ownAt : netAt);
+  }
+
+  /** Returns the time by which a submission is polled regardless of the model: the safety net. */
+  #safetyLimitAt(item: Candidate, now: number): number {
+    return Math.max(item.trackedAt, item.openAt) + ceilingMs(NET, now - item.trackedAt);
+  }
+
+  /** Returns the next poll time by the slot model; null if the model does not cover the submission. */
+  #slotAt(item: Candidate, now: number): number | null {
+    const { slots } = this.#model;
+    if (!slots || item.order === 0) return null;
+    const cohort = this.#cohortOf(item);
+    // The submission waits for a sender, so it cannot become final yet.
+    if (!cohort) return Number.POSITIVE_INFINITY;
+    const isScout = cohort.scout === item;
+    const priceOf = (slot: number) => this.#price * (isScout ? rounded(this.#model.dependents(cohort, slot, now)) : 1);
+    // A scout searches for its cohort: if a member was open in this slot, the event was not in an earlier one.
+    const searchedAt = isScout ? Math.min(cohort.openAt, slots.beginOf(now)) : NEVER;
+    return slots.nextPollAt(
+      { start: cohort, openAt: Math.max(item.openAt, searchedAt) },
+      { own: this.#price, search: priceOf },
+      now,
+    );
+  }
+
+  #ageAt(item: Candidate): number {
+    const { ages, queue } = this.#model;
+    const queuedAt = queue.queuedAt(item);
+    if (item === this.#model.missed) return NEVER;
+    const isHead = item === this.#model.head;
+    const maxDependents = ages.observed < LEARNING ? queue.line.size : MAX_DEPENDENTS;
+    const dependents = isHead ? rounded(Math.min(maxDependents, queue.line.size)) : 1;
+    return queuedAt + ages.nextAgeMs(Math.max(0, item.openAt - queuedAt), dependents);
+  }
+
+  #cohortOf(item: Candidate): Cohort | null {
+    return this.#model.queue.line.cohortOf(item);
+  }
+}
+
+/** Returns the number rounded down to a power of two, so that few schedules are computed. */
+function rounded(dependents: number): number {
+  return dependents < 4 ? Math.max(1, Math.round(dependents)) : 2 ** Math.floor(Math.log2(dependents));
 }

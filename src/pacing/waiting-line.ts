@@ -1,4 +1,4 @@
-import type { Candidate } from './policy.ts';
+import type { Candidate } from './port.ts';
 
 /** Minimum number of leading elements that are freed at once, so that a long line is not copied for each. */
 const TRIM_SIZE = 1_024;

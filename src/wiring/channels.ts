@@ -1,15 +1,15 @@
 import { lookup } from 'node:dns';
 import { isDeepStrictEqual } from 'node:util';
-import type { ChannelConfig, Config } from '../config/schema.ts';
-import { parseDestination } from '../domain/notifications/delivery.ts';
 import type { ChannelDescription } from '../http/ports.ts';
-import { createAppriseChannel } from '../notify/channels/apprise.ts';
-import type { Channel } from '../notify/channels/channel.ts';
-import { createDiscordChannel } from '../notify/channels/discord.ts';
-import { createSlackChannel } from '../notify/channels/slack.ts';
-import { createTeamsChannel } from '../notify/channels/teams.ts';
-import { createAddressGuard } from '../notify/transport/address-guard.ts';
-import { createHttpPost, type HttpPost } from '../notify/transport/http-post.ts';
+import { createAppriseChannel } from '../notifications/channels/apprise.ts';
+import type { Channel } from '../notifications/channels/channel.ts';
+import { createDiscordChannel } from '../notifications/channels/discord.ts';
+import { createSlackChannel } from '../notifications/channels/slack.ts';
+import { createTeamsChannel } from '../notifications/channels/teams.ts';
+import { parseDestination } from '../notifications/delivery.ts';
+import { createAddressGuard } from '../notifications/transport/address-guard.ts';
+import { createHttpPost, type HttpPost } from '../notifications/transport/http-post.ts';
+import type { ChannelConfig, Config } from '../operations/config/schema.ts';
 import { redisOf } from './redis.ts';
 
 /** The channel that adds every event to a queue, if Redis is configured. */
@@ -41,7 +41,7 @@ export class Channels {
     const redis = redisOf(deps.config);
     let queue: { channel: Channel; address: string } | undefined;
     if (redis) {
-      const { createQueueChannel, EVENTS_QUEUE } = await import('../notify/channels/queue.ts');
+      const { createQueueChannel, EVENTS_QUEUE } = await import('../redis/events-queue.ts');
       const channel = createQueueChannel({ redis, queue: EVENTS_QUEUE });
       queue = { channel, address: `${redis.prefix}:${EVENTS_QUEUE}` };
     }
@@ -139,7 +139,7 @@ export class Channels {
           ...(config.tag !== undefined && { tag: config.tag }),
         });
       case 'email': {
-        const { createEmailChannel } = await import('../notify/channels/email.ts');
+        const { createEmailChannel } = await import('../notifications/channels/email.ts');
         const { smtp_url: smtpUrl, from, to } = config;
         return createEmailChannel({ smtpUrl, from, to, publicUrl: this.#publicUrl });
       }

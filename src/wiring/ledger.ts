@@ -1,9 +1,9 @@
-import { objectivesOf } from '../config/objectives.ts';
-import type { Config } from '../config/schema.ts';
-import type { Clock } from '../domain/clock.ts';
-import { Ledger } from '../ledger/ledger.ts';
-import { Maintenance } from '../ledger/maintenance/maintenance.ts';
-import type { Log } from '../logging/logger.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Config } from '../operations/config/schema.ts';
+import type { Log } from '../operations/logging/logger.ts';
+import { objectivesOf } from '../reports/objectives-setting.ts';
+import { Ledger } from './ledger-stores.ts';
+import { Maintenance } from './maintenance.ts';
 
 const DAY_MS = 86_400_000;
 

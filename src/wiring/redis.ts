@@ -1,6 +1,6 @@
-import type { Config } from '../config/schema.ts';
-import { StartError } from '../config/start-error.ts';
-import { problemOfTls } from '../engines/redis-tls.ts';
+import type { Config } from '../operations/config/schema.ts';
+import { StartError } from '../operations/config/start-error.ts';
+import { problemOfTls } from '../redis/redis-tls.ts';
 
 export type ConfiguredRedis = Config['redis'] & { url: string };
 

@@ -1,12 +1,12 @@
-import { ConfigError, type LoadedConfig } from '../config/load.ts';
-import { compareSettings, loadSettled, type ReloadingProcess, type ReloadResult } from '../config/reload.ts';
-import type { Config } from '../config/schema.ts';
-import { StartError } from '../config/start-error.ts';
-import type { Actor } from '../domain/audit/actions.ts';
-import type { Clock } from '../domain/clock.ts';
-import { escapeText } from '../domain/text.ts';
-import type { Ledger } from '../ledger/ledger.ts';
-import type { Log } from '../logging/logger.ts';
+import type { Actor } from '../access/audit-actions.ts';
+import type { Clock } from '../lib/clock.ts';
+import { escapeText } from '../lib/text.ts';
+import { ConfigError, type LoadedConfig } from '../operations/config/load.ts';
+import { compareSettings, loadSettled, type ReloadingProcess, type ReloadResult } from '../operations/config/reload.ts';
+import type { Config } from '../operations/config/schema.ts';
+import { StartError } from '../operations/config/start-error.ts';
+import type { Log } from '../operations/logging/logger.ts';
+import type { Ledger } from './ledger-stores.ts';
 
 const MAX_TEXT_CHARS = 2_000;
 

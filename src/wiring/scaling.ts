@@ -1,18 +1,18 @@
 import { Queue } from 'bullmq';
-import type { Clock } from '../domain/clock.ts';
-import { BullmqEngine, REJECTIONS } from '../engines/bullmq/engine.ts';
-import { Intake, SUBMISSIONS_QUEUE } from '../engines/bullmq/intake.ts';
-import { type RedisHealth, RedisLink } from '../engines/bullmq/redis-link.ts';
-import { createMessageSigner } from '../engines/bullmq/signer.ts';
-import { untilPreviousPollsEnded } from '../engines/bullmq/startup-delay.ts';
-import type { Counters } from '../http/metrics/counters.ts';
-import type { Tracker } from '../http/services.ts';
-import type { Ledger } from '../ledger/ledger.ts';
-import type { Log } from '../logging/logger.ts';
-import { logIntake, logPolls, logRedis } from '../logging/redis-log.ts';
-import { EVENTS_QUEUE } from '../notify/channels/queue.ts';
-import type { PollEngine } from '../watch/ports.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../operations/logging/logger.ts';
+import type { Counters } from '../operations/metrics/counters.ts';
+import { BullmqEngine, REJECTIONS } from '../redis/engine.ts';
+import { EVENTS_QUEUE } from '../redis/events-queue.ts';
+import { Intake, SUBMISSIONS_QUEUE } from '../redis/intake.ts';
+import { type RedisHealth, RedisLink } from '../redis/redis-link.ts';
+import { logIntake, logPolls, logRedis } from '../redis/redis-log.ts';
+import { createMessageSigner } from '../redis/signer.ts';
+import { untilPreviousPollsEnded } from '../redis/startup-delay.ts';
+import type { PollEngine } from '../submissions/ports.ts';
+import type { Ledger } from './ledger-stores.ts';
 import type { ConfiguredRedis } from './redis.ts';
+import type { Tracker } from './services-of-routes.ts';
 import { leaseMsOf, timeoutMsOf, type UsableUpstream } from './upstreams.ts';
 
 /** Starts the parts of a server that exist only with Redis. */

@@ -1,24 +1,59 @@
-import type { Config } from '../config/schema.ts';
-import type { Clock } from '../domain/clock.ts';
-import { EventFeed } from '../http/feed/event-feed.ts';
-import type { Metrics } from '../http/metrics/metrics.ts';
-import { type Services, trackerOf } from '../http/services.ts';
-import type { Ledger } from '../ledger/ledger.ts';
-import { logMonitor } from '../logging/listeners.ts';
-import type { Log } from '../logging/logger.ts';
-import type { PolicyFactory } from '../pacing/policy.ts';
-import type { SchedulerSettings } from '../pacing/scheduler.ts';
-import { VERSION } from '../platform/version.ts';
-import { CachedLookup } from '../watch/cached-lookup.ts';
-import type { WatcherListener } from '../watch/listeners.ts';
-import type { PollEngine, RecordedObservation } from '../watch/ports.ts';
-import { Watcher } from '../watch/watcher.ts';
+import type { Clock } from '../lib/clock.ts';
+import { EventFeed } from '../notifications/event-feed.ts';
+import type { Config } from '../operations/config/schema.ts';
+import { logMonitor } from '../operations/logging/listeners.ts';
+import type { Log } from '../operations/logging/logger.ts';
+import type { Counters } from '../operations/metrics/counters.ts';
+import type { Metrics } from '../operations/metrics/metrics.ts';
+import { RollingHour } from '../operations/metrics/rolling-hour.ts';
+import { VERSION } from '../operations/version.ts';
+import type { PolicyFactory } from '../pacing/port.ts';
+import { CachedLookup } from '../polling/cached-lookup.ts';
+import type { Finality } from '../polling/finality.ts';
+import type { WatcherListener } from '../polling/listeners.ts';
+import type { SchedulerSettings } from '../polling/scheduler.ts';
+import { Watcher } from '../polling/watcher.ts';
+import type { Observation } from '../submissions/classify.ts';
+import type { PollEngine, RecordedObservation } from '../submissions/ports.ts';
 import { startMaintenance } from './ledger.ts';
-import { startLiveStats } from './live-stats.ts';
+import type { Ledger } from './ledger-stores.ts';
 import { startNotifications } from './notifications.ts';
 import type { startScaling } from './scaling.ts';
+import { type Services, trackerOf } from './services-of-routes.ts';
 import type { createTraces } from './tracing.ts';
 import { budgetOf, leaseMsOf, type UsableUpstream } from './upstreams.ts';
+
+const HOUR_MS = 3_600_000;
+/** Maximum finalities read at the start, the newest first. 200 per second for an hour would be 720,000. */
+const MOST_READ_BACK = 1_000_000;
+
+/**
+ * Starts the statistics that are updated with each event, for /v1/overview and /metrics. They begin with the last hour of the ledger, which does not contain the detection lag of each finality.
+ */
+function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: Counters }) {
+  const { ledger, clock, counters } = deps;
+  const now = clock.now();
+  const hour = new RollingHour(now);
+  for (const { at, trackedAt, polls } of ledger.stats.finalizedSince(now - HOUR_MS, MOST_READ_BACK))
+    hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, lagMs: null, polls });
+  // Registered first: the initial count reads all rows.
+  ledger.stats.onEnded(counters.submissionEnded);
+  ledger.stats.onCommitted(counters.transactionCommitted);
+  return {
+    hour,
+    listener: {
+      polled(upstream: string, observation: Observation): void {
+        hour.addPoll(observation.at);
+        counters.polled(upstream, observation);
+      },
+      finalized(finality: Finality): void {
+        const { at, trackedAt, after, polls } = finality;
+        counters.finalized(finality);
+        hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, lagMs: Math.max(0, at - after), polls });
+      },
+    },
+  };
+}
 
 type ServicesDeps = {
   upstreams: [string, UsableUpstream][];

@@ -1,4 +1,4 @@
-import type { TracerSettings } from '../platform/tracing/tracer.ts';
+import type { TracerSettings } from '../operations/tracing/tracer.ts';
 import type { createTraces } from './tracing.ts';
 
 /** Returns undefined if tracing is off; its modules are then not loaded. */

@@ -1,11 +1,11 @@
-import type { Clock } from '../domain/clock.ts';
-import type { Tracer } from '../domain/tracking/tracing.ts';
-import type { Tracker } from '../http/services.ts';
-import type { Ledger } from '../ledger/ledger.ts';
-import type { Log } from '../logging/logger.ts';
-import type { TraceDelivery } from '../notify/dispatch/attempt.ts';
-import { createTracer, type TracerSettings } from '../platform/tracing/tracer.ts';
-import type { WatcherListener } from '../watch/listeners.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { TraceDelivery } from '../notifications/attempt.ts';
+import type { Log } from '../operations/logging/logger.ts';
+import { createTracer, type TracerSettings } from '../operations/tracing/tracer.ts';
+import type { WatcherListener } from '../polling/listeners.ts';
+import type { Tracer } from '../submissions/tracing.ts';
+import type { Ledger } from './ledger-stores.ts';
+import type { Tracker } from './services-of-routes.ts';
 
 /** Returns the stored `traceparent` of a submission; undefined if it has none, or if the ledger cannot be read. */
 type StoredContext = (submissionId: string) => string | undefined;

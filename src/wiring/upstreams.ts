@@ -1,9 +1,9 @@
-import type { Config, UpstreamConfig } from '../config/schema.ts';
-import { StartError } from '../config/start-error.ts';
-import type { Clock } from '../domain/clock.ts';
-import type { BudgetSettings } from '../pacing/request-budget.ts';
-import { UpstreamClient } from '../upstream/client.ts';
-import { UpstreamSubmitter } from '../upstream/submit.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Config, UpstreamConfig } from '../operations/config/schema.ts';
+import { StartError } from '../operations/config/start-error.ts';
+import type { BudgetSettings } from '../polling/request-budget.ts';
+import { UpstreamClient } from '../polling/upstream-client.ts';
+import { UpstreamSubmitter } from '../polling/upstream-submit.ts';
 
 export type UsableUpstream = UpstreamConfig & { url: string };
 

@@ -3,13 +3,13 @@ import { appendFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from '
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { MIGRATIONS } from '../../src/ledger/file/migrations.ts';
+import { MIGRATIONS } from '../../src/ledger/schema.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const CHART = 'deploy/helm/dawatch/Chart.yaml';
 const FILES = ['package.json', 'src/client/package.json', 'package-lock.json', CHART];
-const EARLIER = 'test/ledger/file/earlier';
+const EARLIER = 'test/ledger/earlier';
 const CHANGELOG = `# Changelog
 
 Format.

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { explain } from '../../src/cli/exit.ts';
 import { ApiError, ConnectionError } from '../../src/client/errors.ts';
-import { ConfigError } from '../../src/config/load.ts';
+import { ConfigError } from '../../src/operations/config/load.ts';
 
 const api = (status: number) => new ApiError({ status, title: 'Refused', detail: 'so' });
 const listening = (code: string, address = '127.0.0.1') =>

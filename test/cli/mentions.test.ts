@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { unknownVariables } from '../../src/config/environment.ts';
+import { unknownVariables } from '../../src/operations/config/load.ts';
 import { cli } from '../support/processes/cli.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { constants, getPriority } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Ledger } from '../../src/ledger/ledger.ts';
+import { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
 import { useAppWithSandbox } from '../support/app/running-app.ts';
 import { cli, cliProcess, startCli } from '../support/processes/cli.ts';

@@ -1,5 +1,12 @@
 import { expect, expectTypeOf, it } from 'vitest';
 import type { z } from 'zod';
+import type {
+  credentialPatchSchema,
+  credentialSchema,
+  credentialWithSecretSchema,
+  newCredentialSchema,
+} from '../../src/access/credential-body.ts';
+import type { Role as ServerRole, Scope as ServerScope } from '../../src/access/scopes.ts';
 import {
   type Credential,
   type CredentialPatch,
@@ -9,13 +16,6 @@ import {
   type Role,
   type Scope,
 } from '../../src/client/index.ts';
-import type { Role as ServerRole, Scope as ServerScope } from '../../src/domain/access/scopes.ts';
-import type {
-  credentialPatchSchema,
-  credentialSchema,
-  credentialWithSecretSchema,
-  newCredentialSchema,
-} from '../../src/http/routes/credentials/credential-body.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 

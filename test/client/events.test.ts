@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest';
 import { ConnectionError, DawatchClient, type DawatchEvent, type FeedEvent } from '../../src/client/index.ts';
-import type { EventBody } from '../../src/domain/notifications/event-body.ts';
+import type { EventBody } from '../../src/notifications/event-body.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
 import { startCuttingProxy } from '../support/servers/cutting-proxy.ts';

@@ -10,13 +10,13 @@ import {
   type WebhookPatch,
   type WebhookWithSecret,
 } from '../../src/client/index.ts';
-import type { deliveryDetailsSchema, deliverySchema } from '../../src/http/routes/delivery-body.ts';
+import type { deliveryDetailsSchema, deliverySchema } from '../../src/notifications/delivery-body.ts';
 import type {
   newWebhookSchema,
   webhookPatchSchema,
   webhookSchema,
   webhookWithSecretSchema,
-} from '../../src/http/routes/webhook-body.ts';
+} from '../../src/notifications/webhook-body.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
 import { API_KEY } from '../support/app/running-app.ts';

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { AUDIT_ACTIONS } from '../../src/domain/audit/actions.ts';
+import { AUDIT_ACTIONS } from '../../src/access/audit-actions.ts';
 import { ADMIN_TOKEN, openLookups, userPath } from '../support/app/lookups.ts';
 
 const page = readFileSync('docs/audit.md', 'utf8');

@@ -2,15 +2,15 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type EventRecord, MAX_EVENT_BYTES, toEventJson } from '../../src/domain/notifications/event-body.ts';
+import { type EventRecord, MAX_EVENT_BYTES, toEventJson } from '../../src/notifications/event-body.ts';
+import { eventJsonSchema } from '../../src/notifications/event-schema.ts';
 import {
   AlertEventType,
   EVENT_TYPES,
   SubmissionEventType,
   TestEventType,
   UpstreamEventType,
-} from '../../src/domain/notifications/events.ts';
-import { eventJsonSchema } from '../../src/http/openapi/event-schema.ts';
+} from '../../src/submissions/event-types.ts';
 import { call } from '../support/app/http-calls.ts';
 import { useApp } from '../support/app/running-app.ts';
 import { finalEnvelope, PENDING_DATA, submission } from '../support/ledger/domain.ts';

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { withLogTables } from '../../.ci/docs/log-tables.ts';
-import { LOG_EVENTS, LOG_FIELDS } from '../../src/logging/event-catalog.ts';
+import { LOG_EVENTS, LOG_FIELDS } from '../../src/operations/logging/event-catalog.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const CATALOG = /^logging\/(?:events\/|event-catalog)/;

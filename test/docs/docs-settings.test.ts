@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { settingsPage } from '../../.ci/docs/settings-page.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { ENVIRONMENT } from '../../src/config/schema.ts';
+import { loadConfig } from '../../src/operations/config/load.ts';
+import { ENVIRONMENT } from '../../src/operations/config/schema.ts';
 
 const file = readFileSync(join(import.meta.dirname, '../../docs/settings.md'), 'utf8');
 

@@ -11,8 +11,8 @@ const steps = [...structure.matchAll(/^\d+\. .+(?:\n {3}.+)*/gm)].map(([text]) =
 const path = steps.map(({ file }) => file);
 
 it('CONTRIBUTING lists at most 15 files from POST /v1/submissions to a delivered webhook, and each exists', () => {
-  expect(path.at(0)).toBe('src/http/routes/submissions.ts');
-  expect(path.at(-1)).toBe('src/notify/channels/webhook.ts');
+  expect(path.at(0)).toBe('src/submissions/submissions-routes.ts');
+  expect(path.at(-1)).toBe('src/notifications/channels/webhook.ts');
   expect(path.length).toBeLessThanOrEqual(15);
   expect(path.filter((file) => !existsSync(file))).toEqual([]);
   expect(path.filter((file) => file.startsWith('src/wiring/'))).toEqual([]);

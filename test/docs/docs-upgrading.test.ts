@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
 import pkg from '../../package.json' with { type: 'json' };
 import client from '../../src/client/package.json' with { type: 'json' };
-import { schemaOf } from '../../src/ledger/file/schema.ts';
+import { schemaOf } from '../../src/ledger/schema.ts';
 
 const DOCS = join(import.meta.dirname, '../../docs');
 const textOf = (name: string) => readFileSync(join(DOCS, name), 'utf8');

@@ -1,7 +1,7 @@
 import { fastify } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { registerProblems } from '../../src/http/problems.ts';
-import { LedgerError } from '../../src/ledger/file/errors.ts';
+import { LedgerError } from '../../src/ledger/errors.ts';
 import { call, type HttpResponse, listOf, post, problemOf, sendRaw } from '../support/app/http-calls.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SUBMISSION_ID_PATTERN } from '../../src/domain/submission.ts';
 import {
   cursorSchema,
   fromCursor,
@@ -10,6 +9,7 @@ import {
   toIdCursor,
   toTimeCursor,
 } from '../../src/http/query.ts';
+import { SUBMISSION_ID_PATTERN } from '../../src/submissions/submission.ts';
 import { call, listOf, post, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';

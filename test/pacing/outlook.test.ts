@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LEARNS_NOTHING } from '../../bench/pacing/baselines.ts';
-import type { PacingPolicy, PolicyReason } from '../../src/pacing/policy.ts';
-import { Scheduler } from '../../src/pacing/scheduler.ts';
+import type { PacingPolicy, PolicyReason } from '../../src/pacing/port.ts';
+import { Scheduler } from '../../src/polling/scheduler.ts';
 import { observation, VERDICTS } from '../support/ledger/domain.ts';
 import { learnedBy } from '../support/virtual-time/pacing.ts';
 

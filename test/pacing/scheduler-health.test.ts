@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Scheduler } from '../../src/pacing/scheduler.ts';
+import type { Scheduler } from '../../src/polling/scheduler.ts';
 import { observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
 import { DELAY_MS, drain, ids, LEASE_MS, PROBE_MS, paced, schedulerOf } from '../support/virtual-time/pacing.ts';
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
-import type { Classification } from '../../src/domain/classify.ts';
-import { learnedPacing } from '../../src/pacing/policy/policy.ts';
-import type { Scheduler } from '../../src/pacing/scheduler.ts';
+import { learnedPacing } from '../../src/pacing/policy.ts';
+import type { Scheduler } from '../../src/polling/scheduler.ts';
+import type { Classification } from '../../src/submissions/classify.ts';
 import { observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
 import { createScheduler, drain, LEASE_MS, paced } from '../support/virtual-time/pacing.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { bytesBelow } from '../../bench/support/folder-size.ts';
-import { toEventJson } from '../../src/domain/notifications/event-body.ts';
+import { toEventJson } from '../../src/notifications/event-body.ts';
 import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
 import { removedAfterTests } from './support/folders.ts';
 import { type Installed, installInto } from './support/installed.ts';

@@ -1,6 +1,6 @@
-import { type LoadedConfig, loadConfig } from '../../src/config/load.ts';
-import type { UpstreamConfig } from '../../src/config/schema.ts';
-import { type DoctorOptions, runDoctor } from '../../src/doctor/run-doctor.ts';
+import { type LoadedConfig, loadConfig } from '../../src/operations/config/load.ts';
+import type { UpstreamConfig } from '../../src/operations/config/schema.ts';
+import { type DoctorOptions, runDoctor } from '../../src/operations/doctor/run-doctor.ts';
 
 /** An upstream of the settings, with the defaults. */
 export function upstreamOf(fields: Partial<UpstreamConfig> & { url: string }): UpstreamConfig & { url: string } {

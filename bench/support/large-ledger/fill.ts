@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { Ledger } from '../../../src/ledger/ledger.ts';
+import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 
 const PER_COMMIT = 100_000;
 const HOUR_MS = 3_600_000;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { colourOf, plain } from '../../../src/cli/output/colors.ts';
-import { table } from '../../../src/cli/output/table.ts';
-import { STATUSES } from '../../../src/domain/submission.ts';
+import { colourOf, plain } from '../../../src/cli/colors.ts';
+import { table } from '../../../src/cli/table.ts';
+import { STATUSES } from '../../../src/submissions/submission.ts';
 import { cli } from '../../support/processes/cli.ts';
 import { serve } from '../../support/servers/upstream-server.ts';
 

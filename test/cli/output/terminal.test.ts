@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Ledger } from '../../../src/ledger/ledger.ts';
+import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
 import { trackRequest } from '../../support/ledger/ledger-file.ts';
 import { cli } from '../../support/processes/cli.ts';

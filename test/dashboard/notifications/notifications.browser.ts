@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Page, Route } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { TYPES } from '../../../src/dashboard/page/notifications/event-types.js';
-import { EVENT_TYPES, TestEventType } from '../../../src/domain/notifications/events.ts';
+import { EVENT_TYPES, TestEventType } from '../../../src/submissions/event-types.ts';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
 import { useNotifyingApp } from '../../support/app/notifying-app.ts';

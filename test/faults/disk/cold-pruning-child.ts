@@ -1,8 +1,8 @@
 // Opens a ledger, waits for a message, and deletes old submissions as a server does, without its pauses of a minute.
 import { once } from 'node:events';
-import { Ledger } from '../../../src/ledger/ledger.ts';
-import { Maintenance, type PrunedCounts } from '../../../src/ledger/maintenance/maintenance.ts';
-import { systemClock } from '../../../src/platform/system-clock.ts';
+import { systemClock } from '../../../src/lib/system-clock.ts';
+import { Ledger } from '../../../src/wiring/ledger-stores.ts';
+import { Maintenance, type PrunedCounts } from '../../../src/wiring/maintenance.ts';
 
 const [file = '', maxAgeMs = ''] = process.argv.slice(2);
 const MAX_PAUSE_MS = 10;

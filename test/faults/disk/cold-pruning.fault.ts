@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { fillLargeLedger } from '../../../bench/support/large-ledger/fill.ts';
-import type { PrunedCounts } from '../../../src/ledger/maintenance/maintenance.ts';
+import type { PrunedCounts } from '../../../src/wiring/maintenance.ts';
 import { integrityOf } from '../../support/ledger/ledger-file.ts';
 import { startChild } from '../../support/processes/child-process.ts';
 import { tempFolder } from '../../support/temp-folder.ts';

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { sha256 } from '../../../src/http/access/access.ts';
-import { CredentialLock } from '../../../src/http/access/credential-lock.ts';
-import { credentialsOf } from '../../../src/http/access/credentials.ts';
-import { Ledger } from '../../../src/ledger/ledger.ts';
+import { sha256 } from '../../../src/access/access.ts';
+import { CredentialLock } from '../../../src/access/credential-lock.ts';
+import { credentialsOf } from '../../../src/access/credentials.ts';
+import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { seeded } from '../../support/seed.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { distinguishByTime } from './timing.ts';

@@ -9,7 +9,7 @@ import { openRecorder } from './recorder.ts';
 import type { Acknowledgement, Recording } from './workload.ts';
 
 const MIB = 1024 * 1024;
-/** Servers shorten a log to this size (src/ledger/maintenance/space.ts). */
+/** Servers shorten a log to this size (src/ledger/space.ts). */
 export const KEPT_BYTES = 64 * MIB;
 /** Several steps above it. */
 const GROWN_BYTES = 112 * MIB;

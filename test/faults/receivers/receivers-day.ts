@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { onTestFinished } from 'vitest';
 import { verifyWebhook } from '../../../src/client/webhook.ts';
-import { makeSecret } from '../../../src/notify/channels/signing.ts';
-import { createWebhookChannel } from '../../../src/notify/channels/webhook.ts';
-import { createAddressGuard, type LookupAll } from '../../../src/notify/transport/address-guard.ts';
-import { createHttpPost } from '../../../src/notify/transport/http-post.ts';
+import { makeSecret } from '../../../src/notifications/channels/signing.ts';
+import { createWebhookChannel } from '../../../src/notifications/channels/webhook.ts';
+import { createAddressGuard, type LookupAll } from '../../../src/notifications/transport/address-guard.ts';
+import { createHttpPost } from '../../../src/notifications/transport/http-post.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
 import { trackRequest } from '../../support/ledger/ledger-file.ts';
 import { openReceiver, type ScriptedResponse, selfSigned } from '../../support/servers/receiver.ts';

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import type { RedisAddress } from '../../../src/engines/bullmq/redis.ts';
+import type { RedisAddress } from '../../../src/redis/redis.ts';
 import { sleep } from '../../support/processes/killable-server.ts';
 import { openProducer } from '../../support/redis/producer.ts';
 import { prepareWorld } from './world.ts';

@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import workers from 'node:worker_threads';
 import Database from 'better-sqlite3';
-import type { DiskRequest } from '../../../src/ledger/file/sync/disk-requests.ts';
+import type { DiskRequest } from '../../../src/ledger/disk-requests.ts';
 import type { Machine } from './machine.ts';
 import type { Random } from './random.ts';
 import { SyncedLog } from './synced-log.ts';

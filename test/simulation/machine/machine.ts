@@ -1,7 +1,7 @@
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
-import type { Clock } from '../../../src/domain/clock.ts';
+import type { Clock } from '../../../src/lib/clock.ts';
 import { createRandom } from './random.ts';
 import { TimerHeap } from './timer-heap.ts';
 

@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { describeEngine } from '../../engines/engine-conformance.ts';
+import { describeEngine } from '../../redis/engine-conformance.ts';
 import { openEngine, openWorker } from '../../support/redis/bullmq-rig.ts';
 import { openClient } from '../../support/servers/upstream-server.ts';
 
@@ -8,7 +8,7 @@ vi.mock('bullmq', () => import('./bullmq.ts'));
 
 const REDIS = { url: 'redis://model' };
 
-// test/engines/bullmq/engine.test.ts runs the same contract with the packages and a real Redis.
+// test/redis/engine.test.ts runs the same contract with the packages and a real Redis.
 describeEngine('the BullMQ engine with the model of Redis', async ({ url, apiKey, timeoutMs }) => {
   const client = openClient(url, { apiKey, timeoutMs, connections: 50 });
   const sendPoll = (_upstream: string, submissionId: string) => client.getSubmissionInfo(submissionId);

@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import type { Status } from '../../../src/domain/submission.ts';
+import type { Status } from '../../../src/submissions/submission.ts';
 import { LEGAL } from '../../support/ledger/legal.ts';
 import type { Disk } from '../machine/disk.ts';
 import type { Machine } from '../machine/machine.ts';

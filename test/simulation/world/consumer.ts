@@ -1,4 +1,4 @@
-import { EVENTS_QUEUE } from '../../../src/notify/channels/queue.ts';
+import { EVENTS_QUEUE } from '../../../src/redis/events-queue.ts';
 import { type RedisData, redisModel } from '../redis/redis-model.ts';
 import { PREFIX } from './server.ts';
 

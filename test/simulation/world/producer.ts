@@ -1,4 +1,4 @@
-import { SUBMISSIONS_QUEUE } from '../../../src/engines/bullmq/intake.ts';
+import { SUBMISSIONS_QUEUE } from '../../../src/redis/intake.ts';
 import type { Machine } from '../machine/machine.ts';
 import type { Random } from '../machine/random.ts';
 import { addJobs } from '../redis/bullmq.ts';

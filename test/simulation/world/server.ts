@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { type App, startApp } from '../../../src/app.ts';
-import { type Config, configSchema } from '../../../src/config/schema.ts';
-import { createLog } from '../../../src/logging/logger.ts';
+import { type Config, configSchema } from '../../../src/operations/config/schema.ts';
+import { createLog } from '../../../src/operations/logging/logger.ts';
 import type { Disk } from '../machine/disk.ts';
 import type { Machine } from '../machine/machine.ts';
 import type { Random } from '../machine/random.ts';

@@ -1,6 +1,6 @@
-import type { UpstreamResponse } from '../../../src/domain/classify.ts';
-import { PollWorker } from '../../../src/engines/bullmq/poll-worker.ts';
-import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
+import { PollWorker } from '../../../src/redis/poll-worker.ts';
+import { MessageSigner } from '../../../src/redis/signer.ts';
+import type { UpstreamResponse } from '../../../src/submissions/classify.ts';
 import type { Machine } from '../machine/machine.ts';
 import type { Reply } from '../machine/network.ts';
 import type { Random } from '../machine/random.ts';

@@ -1,6 +1,6 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
 import { expect, onTestFinished, vi } from 'vitest';
-import { type EventBody, eventSchema } from '../../../src/domain/notifications/event-body.ts';
+import { type EventBody, eventSchema } from '../../../src/notifications/event-body.ts';
 import { API_KEY } from './running-app.ts';
 
 type ReceivedEvent = { seq: number; type: string; body: EventBody };

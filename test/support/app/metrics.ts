@@ -1,4 +1,4 @@
-import { systemClock } from '../../../src/platform/system-clock.ts';
+import { systemClock } from '../../../src/lib/system-clock.ts';
 import { call } from './http-calls.ts';
 
 type Sample = { name: string; labels: Record<string, string>; value: number };

@@ -1,7 +1,7 @@
 import { expect, vi } from 'vitest';
 import type { z } from 'zod';
-import { deliveryDetailsSchema, deliveryListSchema, deliverySchema } from '../../../src/http/routes/delivery-body.ts';
-import { webhookListSchema, webhookSchema, webhookWithSecretSchema } from '../../../src/http/routes/webhook-body.ts';
+import { deliveryDetailsSchema, deliveryListSchema, deliverySchema } from '../../../src/notifications/delivery-body.ts';
+import { webhookListSchema, webhookSchema, webhookWithSecretSchema } from '../../../src/notifications/webhook-body.ts';
 import { call, type HttpResponse, pathOf, post } from './http-calls.ts';
 import { ADMIN_TOKEN } from './lookups.ts';
 import { useApp } from './running-app.ts';

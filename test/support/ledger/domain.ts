@@ -1,6 +1,10 @@
-import type { Classification, Observation, UpstreamResponse } from '../../../src/domain/classify.ts';
-import type { Submission } from '../../../src/domain/submission.ts';
-import { contextWithoutLimits, type TransitionContext, type TransitionResult } from '../../../src/domain/transition.ts';
+import type { Classification, Observation, UpstreamResponse } from '../../../src/submissions/classify.ts';
+import type { Submission } from '../../../src/submissions/submission.ts';
+import {
+  contextWithoutLimits,
+  type TransitionContext,
+  type TransitionResult,
+} from '../../../src/submissions/transition.ts';
 
 export const ID = '6a1b8f4e-53f1-4d0e-9d35-0f7f2f0f9c11';
 export const OTHER_ID = '0c9e2d7a-1111-4222-8333-444455556666';

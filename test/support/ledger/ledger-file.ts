@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
-import type { HistoryEntry, Submission, TrackRequest } from '../../../src/domain/submission.ts';
-import type { Position } from '../../../src/ledger/file/bounded-search.ts';
-import { Ledger } from '../../../src/ledger/ledger.ts';
+import type { Position } from '../../../src/ledger/bounded-search.ts';
+import type { HistoryEntry, Submission, TrackRequest } from '../../../src/submissions/submission.ts';
+import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { tempFolder } from '../temp-folder.ts';
 import { createLedger } from './new-ledger.ts';
 

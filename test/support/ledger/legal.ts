@@ -1,4 +1,4 @@
-import type { Status } from '../../../src/domain/submission.ts';
+import type { Status } from '../../../src/submissions/submission.ts';
 
 /** The legal status transitions, written independently of src/domain. */
 export const LEGAL: Record<Status, readonly Status[]> = {

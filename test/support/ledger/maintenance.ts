@@ -1,11 +1,11 @@
 import { onTestFinished } from 'vitest';
-import type { Ledger } from '../../../src/ledger/ledger.ts';
+import type { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import {
   Maintenance,
   type PrunedCounts,
   type ReportSettings,
   type Retention,
-} from '../../../src/ledger/maintenance/maintenance.ts';
+} from '../../../src/wiring/maintenance.ts';
 import { createVirtualClock } from '../virtual-time/virtual-clock.ts';
 
 export const HOUR_MS = 3_600_000;

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { openDatabase } from '../../../src/ledger/file/open.ts';
+import { openDatabase } from '../../../src/ledger/open.ts';
 
 let template: Buffer | undefined;
 

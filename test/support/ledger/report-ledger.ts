@@ -1,4 +1,4 @@
-import { Ledger } from '../../../src/ledger/ledger.ts';
+import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { context, finalEnvelope, observation, VERDICTS } from './domain.ts';
 import { trackRequest } from './ledger-file.ts';
 import { createLedger } from './new-ledger.ts';

@@ -1,8 +1,8 @@
-import type { Role } from '../../../src/domain/access/scopes.ts';
-import { sha256 } from '../../../src/http/access/access.ts';
-import { makeToken } from '../../../src/http/access/credentials.ts';
-import { CredentialStore } from '../../../src/ledger/access/credentials.ts';
-import { openBeside } from '../../../src/ledger/file/open.ts';
+import { sha256 } from '../../../src/access/access.ts';
+import { makeToken } from '../../../src/access/credentials.ts';
+import { CredentialStore } from '../../../src/access/credentials-store.ts';
+import type { Role } from '../../../src/access/scopes.ts';
+import { openBeside } from '../../../src/ledger/open.ts';
 
 /** Works with the credentials of a ledger, also while a server has it. */
 export function withStore<T>(database: string, work: (store: CredentialStore) => T): T {

@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { type Job, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { onTestFinished, vi } from 'vitest';
-import type { UpstreamResponse } from '../../../src/domain/classify.ts';
-import { BullmqEngine, type EngineEvent } from '../../../src/engines/bullmq/engine.ts';
-import { POLLS_QUEUE } from '../../../src/engines/bullmq/poll-job.ts';
-import { PollWorker, type PollWorkerEvent } from '../../../src/engines/bullmq/poll-worker.ts';
-import type { RedisAddress } from '../../../src/engines/bullmq/redis.ts';
-import { type LinkEvent, RedisLink } from '../../../src/engines/bullmq/redis-link.ts';
-import { MessageSigner } from '../../../src/engines/bullmq/signer.ts';
-import { WorkerRegistry } from '../../../src/engines/bullmq/worker-registry.ts';
-import { createLocalEngine, type SendPoll } from '../../../src/engines/local.ts';
-import { systemClock } from '../../../src/platform/system-clock.ts';
-import type { PollEngine } from '../../../src/watch/ports.ts';
+import { systemClock } from '../../../src/lib/system-clock.ts';
+import { createLocalEngine, type SendPoll } from '../../../src/polling/local-engine.ts';
+import { BullmqEngine, type EngineEvent } from '../../../src/redis/engine.ts';
+import { POLLS_QUEUE } from '../../../src/redis/poll-job.ts';
+import { PollWorker, type PollWorkerEvent } from '../../../src/redis/poll-worker.ts';
+import type { RedisAddress } from '../../../src/redis/redis.ts';
+import { type LinkEvent, RedisLink } from '../../../src/redis/redis-link.ts';
+import { MessageSigner } from '../../../src/redis/signer.ts';
+import { WorkerRegistry } from '../../../src/redis/worker-registry.ts';
+import type { UpstreamResponse } from '../../../src/submissions/classify.ts';
+import type { PollEngine } from '../../../src/submissions/ports.ts';
 import type { RedisServer } from './redis-server.ts';
 
 export const PENDING: UpstreamResponse = {

@@ -1,7 +1,7 @@
 import { Worker } from 'bullmq';
 import { onTestFinished } from 'vitest';
-import { openLoopConnection, type RedisAddress } from '../../../src/engines/bullmq/redis.ts';
-import { EVENTS_QUEUE } from '../../../src/notify/channels/queue.ts';
+import { EVENTS_QUEUE } from '../../../src/redis/events-queue.ts';
+import { openLoopConnection, type RedisAddress } from '../../../src/redis/redis.ts';
 
 /** Consumes the jobs of dawatch-events, and records each body by its id. */
 export function recordEvents(address: RedisAddress): Map<string, Set<string>> {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Queue } from 'bullmq';
 import { onTestFinished } from 'vitest';
-import { openRedis, type RedisAddress } from '../../../src/engines/bullmq/redis.ts';
+import { openRedis, type RedisAddress } from '../../../src/redis/redis.ts';
 import { sleep } from '../processes/killable-server.ts';
 
 const CHECK_MS = 200;

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer as createTcpServer } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { UpstreamClient, type UpstreamClientOptions } from '../../../src/upstream/client.ts';
+import { UpstreamClient, type UpstreamClientOptions } from '../../../src/polling/upstream-client.ts';
 
 export const KEY = 'a-key-that-must-stay-secret';
 

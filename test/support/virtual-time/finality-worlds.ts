@@ -1,5 +1,5 @@
 import type { World } from '../../../bench/pacing/simulate.ts';
-import type { Classification } from '../../../src/domain/classify.ts';
+import type { Classification } from '../../../src/submissions/classify.ts';
 
 export type Random = () => number;
 

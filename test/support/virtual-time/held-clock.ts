@@ -1,5 +1,5 @@
-import type { Clock } from '../../../src/domain/clock.ts';
-import { systemClock } from '../../../src/platform/system-clock.ts';
+import type { Clock } from '../../../src/lib/clock.ts';
+import { systemClock } from '../../../src/lib/system-clock.ts';
 
 /** The real clock, except that long timers fire only when a test releases them. */
 export class HeldClock implements Clock {

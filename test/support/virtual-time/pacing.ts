@@ -1,9 +1,9 @@
 import { LEARNS_NOTHING } from '../../../bench/pacing/baselines.ts';
-import type { BreakerSettings } from '../../../src/pacing/circuit-breaker.ts';
-import type { Paced } from '../../../src/pacing/entry.ts';
-import type { PacingDescription, PacingPolicy, PolicyFactory } from '../../../src/pacing/policy.ts';
-import type { BudgetSettings } from '../../../src/pacing/request-budget.ts';
-import { Scheduler } from '../../../src/pacing/scheduler.ts';
+import type { PacingDescription, PacingPolicy, PolicyFactory } from '../../../src/pacing/port.ts';
+import type { BreakerSettings } from '../../../src/polling/circuit-breaker.ts';
+import type { Paced } from '../../../src/polling/entry.ts';
+import type { BudgetSettings } from '../../../src/polling/request-budget.ts';
+import { Scheduler } from '../../../src/polling/scheduler.ts';
 
 export const LEASE_MS = 10_000;
 export const RECHECK_MS = 60_000;

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../src/domain/clock.ts';
+import type { Clock } from '../../../src/lib/clock.ts';
 
 type Timer = { at: number; order: number; run: () => void };
 

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Ledger } from '../../../src/ledger/ledger.ts';
-import type { Channel, Outgoing, SendResult } from '../../../src/notify/channels/channel.ts';
-import { type DeliveryStore, Dispatcher } from '../../../src/notify/dispatch/dispatcher.ts';
-import type { AttemptReport } from '../../../src/notify/dispatch/result.ts';
-import { retryDelayMs } from '../../../src/notify/dispatch/retry-schedule.ts';
+import type { Channel, Outgoing, SendResult } from '../../../src/notifications/channels/channel.ts';
+import { type DeliveryStore, Dispatcher } from '../../../src/notifications/dispatcher.ts';
+import type { AttemptReport } from '../../../src/notifications/result.ts';
+import { retryDelayMs } from '../../../src/notifications/retry-schedule.ts';
+import type { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../ledger/domain.ts';
 import { openLedger, trackRequest } from '../ledger/ledger-file.ts';
 import { createVirtualClock } from './virtual-clock.ts';

@@ -3,8 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Argument, Command, Option } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { completionRules } from '../../../../src/cli/input/completion-rules.ts';
-import { COMPLETION_SCRIPTS } from '../../../../src/cli/input/completion-scripts.ts';
+import { COMPLETION_SCRIPTS, completionRules } from '../../../../src/cli/completion-command.ts';
 import { cli } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { plain } from '../../../../src/cli/output/colors.ts';
-import { doctorJson, doctorText } from '../../../../src/cli/output/doctor-report.ts';
-import { ok, problem, warning } from '../../../../src/doctor/finding.ts';
-import { makeToken } from '../../../../src/http/access/credentials.ts';
+import { makeToken } from '../../../../src/access/credentials.ts';
+import { plain } from '../../../../src/cli/colors.ts';
+import { ok, problem, warning } from '../../../../src/operations/doctor/finding.ts';
+import { doctorJson, doctorText } from '../../../../src/operations/doctor-command.ts';
 import { cliProcess } from '../../../support/processes/cli.ts';
 import { serve } from '../../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';

@@ -1,0 +1,220 @@
+import { hash } from 'node:crypto';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Caller } from '../http/ports.ts';
+import { sendProblem } from '../http/problems.ts';
+import { logOf } from '../http/request-log.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Actor } from './audit-actions.ts';
+import type { Scope } from './scopes.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by `requireScope` when it accepts a request. */
+    caller?: Caller;
+    /** Result of the lookup of the credential. */
+    identity?: Identity;
+  }
+  interface FastifyContextConfig {
+    /** A credential needs one of these scopes. Absent: admin. */
+    scopes?: readonly Scope[];
+    /** If a request has both credentials, this route uses the bearer. Other routes use the x-api-key. */
+    prefersBearer?: boolean;
+    /** The credential of this route is a bearer of the upstream. */
+    forwardsBearer?: boolean;
+    /** This route also accepts the secret as the password of HTTP Basic, for browsers. */
+    acceptsBasic?: boolean;
+  }
+}
+
+/** The result of looking up the credential of a request. */
+export type Identity =
+  /** cross_origin: the cookie of a session, which a page of another origin may have sent. */
+  | { kind: 'absent' | 'malformed' | 'unknown' | 'cross_origin' }
+  /** `hash`: hash of the credential. `session`: hash of the cookie, if a session authenticated the request. */
+  | { kind: 'known'; hash: Buffer; caller: Caller; session?: Buffer }
+  /** A bearer for the upstream. `wasAccepted`: the upstream has accepted it from this address before. */
+  | { kind: 'forwarded'; secret: string; hash: Buffer; wasAccepted: boolean }
+  /** Not looked up, because too many wrong credentials came from the address. */
+  | { kind: 'locked'; retryAfterMs: number };
+
+export type Authenticator = {
+  /** Looks up the credential of a request, once per request. Throws LedgerError. */
+  identify(request: FastifyRequest): Identity;
+};
+
+export type PresentedCredential = { kind: 'secret'; secret: string } | { kind: 'malformed' };
+
+const MALFORMED = { kind: 'malformed' } as const;
+
+/** Makes every route registered later on this instance use the bearer if a request has both credentials. */
+export function preferBearer(app: FastifyInstance): void {
+  app.addHook('onRoute', (route) => {
+    route.config = { ...route.config, prefersBearer: true };
+  });
+}
+
+/**
+ * Returns the credential of a request, or undefined without one. A second credential is ignored, so that each request is one
+ * attempt. An empty header and an Authorization of another scheme count as absent.
+ */
+export function credentialOf(request: FastifyRequest): PresentedCredential | undefined {
+  const { prefersBearer, forwardsBearer } = request.routeOptions.config ?? {};
+  if (forwardsBearer) return bearerOf(request);
+  return prefersBearer ? (bearerOf(request) ?? apiKeyOf(request)) : (apiKeyOf(request) ?? bearerOf(request));
+}
+
+function apiKeyOf(request: FastifyRequest): PresentedCredential | undefined {
+  const [key = '', ...others] = request.raw.headersDistinct['x-api-key'] ?? [];
+  if (others.length > 0) return MALFORMED;
+  return key === '' ? undefined : { kind: 'secret', secret: key };
+}
+
+function bearerOf(request: FastifyRequest): PresentedCredential | undefined {
+  // Node would use the first of several headers, but a proxy may have checked the last.
+  const [authorization = '', ...others] = request.raw.headersDistinct.authorization ?? [];
+  if (others.length > 0) return MALFORMED;
+  const bearer = /^Bearer(?: (.*))?$/i.exec(authorization);
+  if (!bearer) return passwordOf(request, authorization);
+  const secret = (bearer[1] ?? '').trim();
+  if (secret === '') return undefined;
+  return /^[\x21-\x7e]+$/.test(secret) ? { kind: 'secret', secret } : MALFORMED;
+}
+
+function passwordOf(request: FastifyRequest, authorization: string): PresentedCredential | undefined {
+  if (request.routeOptions.config?.acceptsBasic !== true) return undefined;
+  const encoded = /^Basic +(\S+)$/i.exec(authorization)?.[1];
+  if (encoded === undefined) return undefined;
+  const pair = Buffer.from(encoded, 'base64').toString();
+  const password = pair.slice(pair.indexOf(':') + 1);
+  return pair.includes(':') && password !== '' ? { kind: 'secret', secret: password } : MALFORMED;
+}
+
+/**
+ * Returns a request hook that accepts credentials with one of the scopes of the route. The response does not reveal whether a
+ * refused secret was ever valid. `challenge` replaces the WWW-Authenticate header for a bearer.
+ */
+export function requireScope(authenticator: Authenticator, challenge?: string) {
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    const identity = authenticator.identify(request);
+    if (identity.kind === 'locked') {
+      sendLocked(reply, identity.retryAfterMs);
+    } else if (identity.kind !== 'known') {
+      sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer', challenge);
+    } else if (!mayCall(request, identity.caller)) {
+      sendProblem(reply, { status: 403, detail: missingScope(scopesOf(request), identity.caller) });
+    } else {
+      request.caller = identity.caller;
+      done();
+    }
+  };
+}
+
+/** Refuses a request whose credential or session has ended since it began. */
+export function sendEnded(reply: FastifyReply): FastifyReply {
+  return sendUnauthenticated(reply, 'the credential has expired or was revoked');
+}
+
+type CurrentCallers = { currentCaller(identity: Identity): Caller | undefined };
+
+/**
+ * Whether the caller of an accepted request may still make it: the credential or session may have ended meanwhile, and a person may have
+ * signed in anew with another role.
+ */
+export function mayContinue(request: FastifyRequest, authenticator: CurrentCallers): boolean {
+  const { identity } = request;
+  const caller = identity && authenticator.currentCaller(identity);
+  return caller !== undefined && mayCall(request, caller);
+}
+
+/** Returns a hook that refuses a request if its credential became invalid while its body was received. */
+export function requireCurrentCaller(authenticator: CurrentCallers) {
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    if (request.body === undefined || mayContinue(request, authenticator)) done();
+    else sendEnded(reply);
+  };
+}
+
+/** The interval at which the live feed checks its readers. */
+const CHECK_MS = 15_000;
+
+/** Checks the access of a request that is held open. `ended` aborts when the access has ended or cannot be determined. */
+export function watchAccess(
+  mayContinue: () => boolean,
+  clock: Pick<Clock, 'after'>,
+): { ended: AbortSignal; stop: () => void } {
+  const ended = new AbortController();
+  const check = () => {
+    if (isAllowed(mayContinue)) cancel = clock.after(CHECK_MS, check);
+    else ended.abort();
+  };
+  let cancel = clock.after(CHECK_MS, check);
+  return { ended: ended.signal, stop: () => cancel() };
+}
+
+/** Returns false if the ledger cannot be read; the request then gets a problem document. */
+function isAllowed(mayContinue: () => boolean): boolean {
+  try {
+    return mayContinue();
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a caller has a scope of the requested route. */
+export function mayCall(request: FastifyRequest, { scopes }: Caller): boolean {
+  return scopesOf(request).some((scope) => scopes.has(scope));
+}
+
+const ADMIN = ['admin'] as const;
+
+function scopesOf(request: FastifyRequest): readonly Scope[] {
+  return request.routeOptions.config?.scopes ?? ADMIN;
+}
+
+/** Returns why a request without a scope was refused. */
+function missingScope(needed: readonly Scope[], { role, scopes }: Caller): string {
+  const owner = role === null ? 'this credential' : `the role ${role}`;
+  return `this needs the scope ${needed.join(' or ')}; ${owner} has ${[...scopes].join(', ')}`;
+}
+
+/**
+ * Returns whether a route without authentication may show details for operators of the whole process. Returns false if the ledger
+ * cannot be read, so that the rest of the response is still sent.
+ */
+export function isOperator(request: FastifyRequest, authenticator: Authenticator): boolean {
+  try {
+    const identity = authenticator.identify(request);
+    return identity.kind === 'known' && identity.caller.scopes.has('operations:read');
+  } catch (error) {
+    logOf(request).error({ err: error }, 'http.failed');
+    return false;
+  }
+}
+
+/** Returns the caller of a request, for the audit. Must follow `requireScope`. */
+export function actorOf({ caller, clientAddress }: FastifyRequest): Actor {
+  if (!caller) throw new Error('requireScope sets the caller');
+  return { name: caller.name, credentialId: caller.id, address: clientAddress };
+}
+
+/** Refuses a credential that was not looked up, right or wrong, with 429. */
+export function sendLocked(reply: FastifyReply, retryAfterMs: number): FastifyReply {
+  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1_000));
+  reply.header('retry-after', seconds);
+  const detail = `too many wrong credentials came from this address; try again in ${seconds} s`;
+  return sendProblem(reply, { status: 429, detail });
+}
+
+export function sendUnauthenticated(
+  reply: FastifyReply,
+  detail: string,
+  challenge = 'Bearer realm="dawatch"',
+): FastifyReply {
+  reply.header('www-authenticate', challenge);
+  return sendProblem(reply, { status: 401, detail });
+}
+
+/** The hash by which secrets are stored and looked up. A plain hash suffices, because tokens have 256 random bits. */
+export function sha256(secret: string): Buffer {
+  return hash('sha256', secret, 'buffer');
+}

@@ -1,0 +1,205 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { findBounded, positionAfter, readFound } from '../ledger/bounded-search.ts';
+import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import { takePage } from '../ledger/page.ts';
+import { type Actor, type AuditAction, type AuditResult, SERVER } from './audit-actions.ts';
+import { CHAIN_START, entryHash, type StoredEntry } from './audit-chain.ts';
+
+/** An action of an actor. `subject`: see AUDIT_ACTIONS. `detail`: a short text without personal data. */
+export type AuditedAction = {
+  action: AuditAction;
+  result?: AuditResult;
+  subject?: string | null;
+  detail?: string | null;
+};
+
+/** A lookup of users. */
+export type AuditedLookup = AuditedAction & {
+  /** The requested address. It is stored as a keyed hash and masked, such as "a…@example.com". */
+  email?: string | null;
+  /** The token of a forwarded caller. A short hash of it is added to the name of the actor. */
+  bearer?: string | undefined;
+};
+
+/** Conditions that all apply. Times are epoch milliseconds; `since` includes its time, `until` excludes it. */
+export type AuditFilter = {
+  caller?: string | undefined;
+  /** At least one. */
+  actions?: readonly AuditAction[] | undefined;
+  subject?: string | undefined;
+  since?: number | undefined;
+  until?: number | undefined;
+};
+
+/** Distinguishes unknown secrets, but is too short to identify a secret elsewhere. */
+const SHORT_HASH_CHARS = 8;
+
+/**
+ * The append-only audit of changes, user lookups and reloads. Each entry is chained to the one before it by its hash. Throws
+ * LedgerError.
+ */
+export class AuditTrail {
+  readonly #db: LedgerDatabase;
+  readonly #key: Buffer;
+
+  constructor(database: LedgerDatabase) {
+    this.#db = database;
+    this.#key = readOrCreateKey(database);
+  }
+
+  /** Stores an entry durably. Inside a transaction, the entry is stored together with the change that it describes. */
+  append(actor: Actor, at: number, entry: AuditedLookup): void {
+    const { action, result = 'done', subject = null, detail = null, email, bearer } = entry;
+    const { credentialId, address } = actor;
+    const caller = bearer === undefined ? actor.name : `${actor.name}:${this.#hash(bearer).slice(0, SHORT_HASH_CHARS)}`;
+    const normal = email ? normalOf(email) : '';
+    const emailHash = normal ? this.#hash(normal) : null;
+    const emailMasked = normal ? masked(normal) : null;
+    this.#db.transaction(() => {
+      const last = this.head();
+      const seq = (last?.seq ?? 0) + 1;
+      const chained = {
+        seq,
+        at,
+        caller,
+        credentialId,
+        address,
+        action,
+        result,
+        subject,
+        detail,
+        emailHash,
+        emailMasked,
+      };
+      this.#db.run`
+        INSERT INTO audit (seq, at, caller, credential_id, address, action, result, subject, detail, email_hash,
+                           email_masked, hash)
+        VALUES (${seq}, ${at}, ${caller}, ${credentialId}, ${address}, ${action}, ${result}, ${subject}, ${detail},
+                ${emailHash}, ${emailMasked}, ${entryHash(last?.hash ?? CHAIN_START, chained)})`;
+    });
+  }
+
+  /** Stores several entries in one transaction. */
+  appendAll(entries: readonly { actor: Actor; entry: AuditedAction }[], at: number): void {
+    this.#db.transaction(() => {
+      for (const { actor, entry } of entries) this.append(actor, at, entry);
+    });
+  }
+
+  /**
+   * Makes a change and stores its entry in the same transaction. `entryOf` returns the entry for the result of `change`, or
+   * undefined if nothing was changed.
+   */
+  change<T>(actor: Actor, at: number, change: () => T, entryOf: (result: T) => AuditedLookup | undefined): T {
+    return this.#db.transaction(() => {
+      const result = change();
+      const entry = entryOf(result);
+      if (entry) this.append(actor, at, entry);
+      return result;
+    });
+  }
+
+  /**
+   * Deletes up to `limit` of the oldest entries that are older than `before`, epoch ms, and records that in an entry with the
+   * number and the hash of the newest deleted one, so that the rest of the chain can be checked. Returns the number of entries.
+   */
+  prune(before: number, now: number, limit: number): number {
+    return this.#db.transaction(() => {
+      const old = this.#db.rows<{ seq: number; at: number; hash: string }>`
+        SELECT seq, at, hash FROM audit ORDER BY seq LIMIT ${limit}`;
+      const kept = old.findIndex(({ at }) => at >= before);
+      const newest = old.at(kept === -1 ? -1 : kept - 1);
+      if (kept === 0 || !newest) return 0;
+      this.append(SERVER, now, { action: 'audit.prune', subject: String(newest.seq), detail: newest.hash });
+      return this.#db.run`DELETE FROM audit WHERE seq <= ${newest.seq}`.changes;
+    });
+  }
+
+  /** Returns the time of the oldest entry, epoch ms; undefined if there is none. */
+  get oldestAt(): number | undefined {
+    return this.#db.value`SELECT at FROM audit ORDER BY seq LIMIT 1`;
+  }
+
+  /** Returns the newest entry's position and hash, which commits to all entries; undefined if there is none. */
+  head(): { seq: number; hash: string } | undefined {
+    return this.#db.row`SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`;
+  }
+
+  /**
+   * Returns entries, newest first, and the position to continue `before`; null at the end. A page examines a bounded number of
+   * entries: it may have fewer than `limit`, even none, although more follow.
+   */
+  list(query: AuditFilter & { limit: number; before?: number | undefined }): {
+    entries: StoredEntry[];
+    nextBefore: number | null;
+  } {
+    const { limit, before = Number.MAX_SAFE_INTEGER, caller = null, actions, subject = null, ...times } = query;
+    const { since = Number.MIN_SAFE_INTEGER, until = Number.MAX_SAFE_INTEGER } = times;
+    const parameters = { p0: before, caller, actions: actions ? JSON.stringify(actions) : null, subject, since, until };
+    return this.#db.snapshot(() => {
+      const found = findBounded(this.#db, { ...SEARCH, parameters }, limit);
+      const entries = [...readFound(found, (id) => this.#db.row<StoredEntry>(BY_SEQ, id))];
+      const next = positionAfter(found, entries.length);
+      return { entries, nextBefore: next === null ? null : Number(next[0]) };
+    });
+  }
+
+  /** Returns up to `limit` entries after that position, oldest first; none at the end. */
+  after(seq: number, limit: number): StoredEntry[] {
+    return takePage(this.#db.iterate<StoredEntry>(OLDEST, seq, limit), limit).page;
+  }
+
+  #hash(text: string): string {
+    return keyedHash(this.#key, text);
+  }
+}
+
+function keyedHash(key: Buffer, text: string): string {
+  return createHmac('sha256', key).update(text).digest('hex');
+}
+
+export const SELECT_ENTRY = `
+  SELECT a.seq, a.at, a.caller, a.credential_id AS credentialId, a.address, a.action, a.result, a.subject,
+         a.detail, a.email_hash AS emailHash, a.email_masked AS emailMasked, a.hash, o.name AS callerPerson
+  FROM audit a LEFT JOIN people o ON o.credential = a.credential_id`;
+const BY_SEQ = `${SELECT_ENTRY} WHERE a.seq = +?`;
+const OLDEST = `${SELECT_ENTRY} WHERE a.seq > ? ORDER BY a.seq LIMIT ?`;
+
+/** Some 10 ms of the event loop. */
+const MAX_EXAMINED = 10_000;
+
+const SEARCH = {
+  table: 'audit a',
+  id: 'a.seq',
+  match: `(@caller IS NULL OR a.caller = @caller)
+    AND (@actions IS NULL OR a.action IN (SELECT value FROM json_each(@actions)))
+    AND (@subject IS NULL OR a.subject = @subject) AND a.at >= @since AND a.at < @until`,
+  order: { keys: ['a.seq'], direction: 'DESC', behind: 'a.seq < @p0' },
+  sources: [
+    { ranges: [], size: Number.POSITIVE_INFINITY, walk: [{ from: 'audit a WHERE a.seq < +@p0', keys: ['a.seq'] }] },
+  ],
+  maxExamined: MAX_EXAMINED,
+} as const;
+
+function normalOf(email: string): string {
+  return email.trim().toLowerCase();
+}
+
+function masked(email: string): string {
+  const at = email.lastIndexOf('@');
+  const shown = at > 1 ? email.slice(0, 1) : '';
+  return at < 1 ? '…' : `${shown}…${email.slice(at)}`;
+}
+
+function readOrCreateKey(database: LedgerDatabase): Buffer {
+  const found = readKey(database);
+  if (found) return found;
+  const key = randomBytes(32).toString('hex');
+  database.run`INSERT INTO meta (key, value) VALUES ('audit_key', ${key}) ON CONFLICT DO NOTHING`;
+  return readKey(database) as Buffer;
+}
+
+function readKey(database: LedgerDatabase): Buffer | undefined {
+  const key = database.value<string>("SELECT value FROM meta WHERE key = 'audit_key'");
+  return key === undefined ? undefined : Buffer.from(key, 'hex');
+}

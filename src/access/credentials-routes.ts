@@ -1,0 +1,181 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { TypedServer } from '../http/ports.ts';
+import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
+import { nextCursor, pageOf, pageParameters } from '../http/query.ts';
+import type { Clock } from '../lib/clock.ts';
+import { actorOf } from './access.ts';
+import {
+  credentialIdSchema,
+  credentialListSchema,
+  credentialPatchSchema,
+  credentialRotationSchema,
+  credentialSchema,
+  credentialWithSecretSchema,
+  newCredentialSchema,
+  rightsIn,
+  toCredentialBody,
+} from './credential-body.ts';
+import {
+  type CredentialRefusal,
+  readmitPerson,
+  revokeCredential,
+  rotateCredential,
+  updateCredential,
+} from './credential-changes.ts';
+import { type CredentialLedger, createCredential } from './credentials.ts';
+import type { CredentialRecord } from './credentials-store.ts';
+
+const params = z.strictObject({ id: credentialIdSchema });
+
+const OPERATIONS = operations('credentials', {
+  createCredential: {
+    summary: 'Create a credential',
+    description: 'Its secret, a token, is returned only in this response. Audited.',
+    body: newCredentialSchema,
+    response: { 201: credentialWithSecretSchema, ...problemResponses(507) },
+  },
+  listCredentials: {
+    summary: 'List credentials, newest first',
+    description:
+      'Includes expired and revoked ones. The credentials of the settings, DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN, are not listed.',
+    querystring: z.strictObject(pageParameters),
+    response: { 200: credentialListSchema },
+  },
+  getCredential: {
+    summary: 'Get a credential',
+    params,
+    response: { 200: credentialSchema, ...problemResponses(404) },
+  },
+  updateCredential: {
+    summary: 'Change the name or the expiry of a credential',
+    description:
+      'A later expiry makes an expired credential valid again. 409 if it is revoked, or if no other credential with the scope admin would be valid after the expiry. Audited.',
+    params,
+    body: credentialPatchSchema,
+    response: { 200: credentialSchema, ...problemResponses(404, 409, 507) },
+  },
+  rotateCredential: {
+    summary: 'Replace the secret of a credential',
+    description:
+      'The old secret is also accepted during the overlap, so that the client can switch. Secrets of earlier rotations end at the same time at the latest. The new secret is returned only in this response. 409 if the credential is expired or revoked, or belongs to a person. Audited.',
+    params,
+    body: credentialRotationSchema,
+    response: { 200: credentialWithSecretSchema, ...problemResponses(404, 409, 507) },
+  },
+  readmitPerson: {
+    summary: 'Admit a person again',
+    description:
+      'Makes the revoked credential of a person who signs in by OpenID Connect valid again. The person must sign in again. Does nothing if it is valid. 409 for the credential of a client. Audited.',
+    params,
+    response: { 200: credentialSchema, ...problemResponses(404, 409, 507) },
+  },
+  revokeCredential: {
+    summary: 'Revoke a credential',
+    description:
+      'Its requests are refused from then on, and its event streams and waiting requests end within 15 s. It stays in the list. 409 for the last valid credential with the scope admin. Does nothing if it is revoked already. Audited.',
+    params,
+    response: { 204: z.null().describe('The credential is revoked'), ...problemResponses(404, 409, 507) },
+  },
+});
+
+/** Credentials of the ledger. Needs the scope admin, so that no credential can create one with more rights than its own. */
+export function registerCredentials(
+  app: TypedServer,
+  deps: { ledger: CredentialLedger; clock: Clock; hasConfiguredAdmin: () => boolean },
+): void {
+  const { ledger, clock, hasConfiguredAdmin } = deps;
+  const store = ledger.credentials;
+  const shown = (record: CredentialRecord) => {
+    const now = clock.now();
+    return toCredentialBody(record, { replaced: store.replacedSecrets(record.id, now), now });
+  };
+  const changeOf = (request: FastifyRequest) => ({ actor: actorOf(request), now: clock.now() });
+
+  app.post('/v1/credentials', { schema: OPERATIONS.createCredential }, async (request, reply) => {
+    const { name, expires_at } = request.body;
+    const change = changeOf(request);
+    const expiresAt = expires_at === null ? null : Date.parse(expires_at);
+    if (expiresAt !== null && expiresAt <= change.now) return pastExpiry(reply);
+    const credential = { rights: rightsIn(request.body), name, expiresAt };
+    const { record, secret } = createCredential(ledger, { ...change, credential });
+    return reply
+      .code(201)
+      .header('location', `/v1/credentials/${record.id}`)
+      .send({ ...shown(record), secret });
+  });
+
+  const list = { config: { isExpensive: true }, schema: OPERATIONS.listCredentials };
+  app.get('/v1/credentials', list, async ({ query }) => {
+    const { credentials, nextBefore } = store.page(pageOf(query));
+    return { credentials: credentials.map(shown), next_cursor: nextCursor(nextBefore) };
+  });
+
+  app.get('/v1/credentials/:id', { schema: OPERATIONS.getCredential }, async ({ params: { id } }, reply) => {
+    const record = store.get(Number(id));
+    return record ? reply.send(shown(record)) : refuse(reply, id, { kind: 'unknown' });
+  });
+
+  app.patch('/v1/credentials/:id', { schema: OPERATIONS.updateCredential }, async (request, reply) => {
+    const { id } = request.params;
+    const { name, expires_at } = request.body;
+    const change = changeOf(request);
+    const expiresAt = typeof expires_at === 'string' ? Date.parse(expires_at) : expires_at;
+    if (typeof expiresAt === 'number' && expiresAt <= change.now) return pastExpiry(reply);
+    const patch = { name, expiresAt };
+    const result = updateCredential(ledger, { ...change, id: Number(id), patch, isLastAllowed: hasConfiguredAdmin() });
+    return result.kind === 'updated' ? reply.send(shown(result.record)) : refuse(reply, id, result);
+  });
+
+  app.post('/v1/credentials/:id/rotate', { schema: OPERATIONS.rotateCredential }, async (request, reply) => {
+    const { id } = request.params;
+    const overlapS = request.body.overlap_s;
+    const result = rotateCredential(ledger, { ...changeOf(request), id: Number(id), overlapS });
+    if (result.kind !== 'rotated') return refuse(reply, id, result);
+    return reply.send({ ...shown(result.record), secret: result.secret });
+  });
+
+  app.post('/v1/credentials/:id/readmit', { schema: OPERATIONS.readmitPerson }, async (request, reply) => {
+    const { id } = request.params;
+    const result = readmitPerson(ledger, { ...changeOf(request), id: Number(id) });
+    return result.kind === 'admitted' ? reply.send(shown(result.record)) : refuse(reply, id, result);
+  });
+
+  app.delete('/v1/credentials/:id', { schema: OPERATIONS.revokeCredential }, async (request, reply) => {
+    const { id } = request.params;
+    const isLastAllowed = hasConfiguredAdmin();
+    const result = revokeCredential(ledger, { ...changeOf(request), id: Number(id), isLastAllowed });
+    return result.kind === 'revoked' ? reply.code(204).send(null) : refuse(reply, id, result);
+  });
+}
+
+function pastExpiry(reply: FastifyReply): FastifyReply {
+  return sendInvalidField(reply, 'expires_at', 'must be in the future');
+}
+
+function refuse(reply: FastifyReply, id: string, { kind }: CredentialRefusal): FastifyReply {
+  switch (kind) {
+    case 'unknown':
+      return sendProblem(reply, { status: 404, detail: `there is no credential ${id}` });
+    case 'is_revoked':
+      return sendProblem(reply, { status: 409, detail: `credential ${id} is revoked` });
+    case 'has_expired': {
+      const detail = `credential ${id} has expired: set a later expires_at with PATCH first`;
+      return sendProblem(reply, { status: 409, detail });
+    }
+    case 'last_admin': {
+      const detail = `credential ${id} is the last one with the scope admin that stays valid: create another one first`;
+      return sendProblem(reply, { status: 409, detail });
+    }
+    case 'person': {
+      const detail = `credential ${id} belongs to a person who signs in at the provider: it can only be revoked, and admitted again`;
+      return sendProblem(reply, { status: 409, detail });
+    }
+    case 'not_person': {
+      const detail = `credential ${id} belongs to no person who signs in at the provider`;
+      return sendProblem(reply, { status: 409, detail });
+    }
+    default:
+      return kind satisfies never;
+  }
+}

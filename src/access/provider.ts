@@ -1,0 +1,162 @@
+import type { ClientAuth, Configuration, IDToken } from 'openid-client';
+import { escapeText } from '../lib/text.ts';
+import { causeOf, codeOf } from '../notifications/transport/connection-error.ts';
+import type { Config } from '../operations/config/schema.ts';
+
+type OidcSettings = Config['oidc'];
+
+/**
+ * Reasons why a sign-in failed. unavailable: the provider cannot be reached or does not match the settings. denied: the person or
+ * the provider refused. invalid: the response of the provider failed a check. `detail`: for the log, without tokens and personal data.
+ */
+export class ProviderError extends Error {
+  override readonly name = 'ProviderError';
+  readonly reason: 'unavailable' | 'denied' | 'invalid';
+  readonly detail: string;
+
+  constructor(reason: ProviderError['reason'], detail: string, cause?: unknown) {
+    super(detail, { cause });
+    this.reason = reason;
+    this.detail = detail;
+  }
+}
+
+const TIMEOUT_S = 10;
+const CLOCK_TOLERANCE_S = 30;
+/** The endpoints of the provider are read again after this time. */
+const DISCOVERY_MS = 3_600_000;
+
+/** The values that bind a response of the provider to its request. */
+export type Checks = { state: string; nonce: string; verifier: string };
+
+/**
+ * The OpenID Connect provider of the settings: authorization code flow with PKCE. The library and the endpoints of the provider are
+ * loaded at the first sign-in, and again after a failure, so that an unavailable provider affects only sign-ins.
+ */
+export class Provider {
+  readonly #settings: () => OidcSettings;
+  #discovered: { settings: OidcSettings; at: number; configuration: Promise<Configuration> } | undefined;
+
+  constructor(settings: () => OidcSettings) {
+    this.#settings = settings;
+  }
+
+  /** Returns the address of the provider's sign-in page, and the values to keep. Throws ProviderError. */
+  async begin(redirectUri: string, state: string): Promise<{ url: URL; nonce: string; verifier: string }> {
+    const client = await import('openid-client');
+    const configuration = await this.#configuration();
+    const [nonce, verifier] = [client.randomNonce(), client.randomPKCECodeVerifier()];
+    const url = client.buildAuthorizationUrl(configuration, {
+      redirect_uri: redirectUri,
+      scope: this.#settings().scopes.join(' '),
+      code_challenge: await client.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+      state,
+      nonce,
+    });
+    return { url, nonce, verifier };
+  }
+
+  /** Returns the verified claims of the ID token. `response`: the address to which the provider redirected. Throws ProviderError. */
+  async complete(response: URL, { state, nonce, verifier }: Checks): Promise<IDToken> {
+    const client = await import('openid-client');
+    const configuration = await this.#configuration();
+    try {
+      const tokens = await client.authorizationCodeGrant(configuration, response, {
+        pkceCodeVerifier: verifier,
+        expectedState: state,
+        expectedNonce: nonce,
+        idTokenExpected: true,
+      });
+      const claims = tokens.claims();
+      if (claims) return claims;
+      throw new ProviderError('invalid', 'there is no ID token');
+    } catch (error) {
+      // The keys or endpoints of the provider may have changed.
+      this.#discovered = undefined;
+      throw toProviderError(error);
+    }
+  }
+
+  /** Returns the page at which the provider ends its session and leads back; undefined if it has none or cannot be reached. */
+  async signOutUrl(backTo: URL): Promise<string | undefined> {
+    try {
+      const client = await import('openid-client');
+      const { href, protocol } = client.buildEndSessionUrl(await this.#configuration(), {
+        post_logout_redirect_uri: backTo.href,
+      });
+      return /^https?:$/.test(protocol) ? href : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #configuration(): Promise<Configuration> {
+    const settings = this.#settings();
+    const known = this.#discovered;
+    if (known?.settings === settings && Date.now() - known.at < DISCOVERY_MS) return known.configuration;
+    const discovered = { settings, at: Date.now(), configuration: discover(settings) };
+    this.#discovered = discovered;
+    try {
+      return await discovered.configuration;
+    } catch (error) {
+      if (this.#discovered === discovered) this.#discovered = undefined;
+      throw new ProviderError('unavailable', detailOf(error), error);
+    }
+  }
+}
+
+/** Reads the endpoints of the provider. Rejects with the error of the library. */
+export async function discover(
+  { issuer = '', client_id: clientId = '', client_secret: secret }: OidcSettings,
+  timeoutS = TIMEOUT_S,
+): Promise<Configuration> {
+  const client = await import('openid-client');
+  const authenticate: ClientAuth = (server, ...rest) => {
+    // The default of OpenID Connect Discovery, if the provider names no methods.
+    const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    if (secret === undefined) client.None()(server, ...rest);
+    else if (methods.includes('client_secret_basic')) client.ClientSecretBasic(secret)(server, ...rest);
+    else client.ClientSecretPost(secret)(server, ...rest);
+  };
+  // The signature is verified, too, although TLS protects the response.
+  const execute = [client.enableNonRepudiationChecks];
+  if (issuer.startsWith('http:')) execute.push(client.allowInsecureRequests);
+  return await client.discovery(
+    new URL(issuer),
+    clientId,
+    { [client.clockTolerance]: CLOCK_TOLERANCE_S },
+    authenticate,
+    { execute, timeout: timeoutS },
+  );
+}
+
+function toProviderError(error: unknown): ProviderError {
+  if (error instanceof ProviderError) return error;
+  const isDenied = codeOf(error) === 'OAUTH_AUTHORIZATION_RESPONSE_ERROR' && errorOf(error) === 'access_denied';
+  return new ProviderError(
+    isDenied ? 'denied' : isUnavailable(error) ? 'unavailable' : 'invalid',
+    detailOf(error),
+    error,
+  );
+}
+
+/** Returns the text of an error without values of tokens, which the library has in `cause`. */
+export function detailOf(error: unknown): string {
+  const code = errorOf(error);
+  if (code === 'invalid_client' || codeOf(error) === 'OAUTH_WWW_AUTHENTICATE_CHALLENGE')
+    return 'the provider refuses the client: check oidc.client_id and oidc.client_secret';
+  if (code !== undefined) return `the provider returned ${escapeText(code, 64)}`;
+  if (isUnavailable(error)) return causeOf(error instanceof Error ? error.cause : error).sentence;
+  return error instanceof Error ? escapeText(error.message, 200) : 'the request failed';
+}
+
+/** Returns the code of an OAuth error response, such as invalid_grant. */
+function errorOf(error: unknown): string | undefined {
+  return error instanceof Error && 'error' in error && typeof error.error === 'string' ? error.error : undefined;
+}
+
+/** Whether there was no response. */
+function isUnavailable(error: unknown): boolean {
+  return codeOf(error) === 'OAUTH_TIMEOUT' || (error instanceof TypeError && error.message === 'fetch failed');
+}

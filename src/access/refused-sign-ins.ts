@@ -1,0 +1,108 @@
+import { LedgerError } from '../ledger/errors.ts';
+import { networkOf } from '../lib/addresses.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { AuditTrail } from './audit-store.ts';
+import type { AuthenticationFailure } from './failed-authentications.ts';
+
+/** Delay of the entry for the first refusal of an address, so that refusals shortly after it share the entry. */
+const FIRST_MS = 1_000;
+/** Interval of the entries that sum up further refusals. */
+const WINDOW_MS = 3_600_000;
+/** Maximum number of addresses with entries of their own in a window. Further addresses share one entry, so that the audit cannot fill the disk. */
+const MAX_ADDRESSES = 100;
+
+type Refusals = { since: number; counts: Map<AuthenticationFailure, number> };
+
+/**
+ * Writes refused sign-ins to the audit: an entry for the first refusals of an address, and one for all others within the hour. That
+ * is at most 201 entries per hour. Requests without a credential are not sign-ins. A crash loses the counts of the hour.
+ */
+export class RefusedSignIns {
+  readonly #audit: AuditTrail;
+  readonly #clock: Clock;
+  /** Refusals that are not written yet, by address; null: all addresses above the limit. */
+  readonly #pending = new Map<string | null, Refusals>();
+  /** Addresses with entries of their own in this window. */
+  readonly #known = new Set<string>();
+  /** Addresses whose first entry is written. */
+  readonly #written = new Set<string | null>();
+  #cancelFirst: (() => void) | undefined;
+  #cancelWindow: (() => void) | undefined;
+
+  constructor({ audit, clock }: { audit: AuditTrail; clock: Clock }) {
+    this.#audit = audit;
+    this.#clock = clock;
+  }
+
+  add(reason: AuthenticationFailure, clientAddress: string): void {
+    if (reason === 'absent') return;
+    const address = this.#keyOf(networkOf(clientAddress));
+    const { counts } = this.#refusalsOf(address);
+    counts.set(reason, (counts.get(reason) ?? 0) + 1);
+    if (!this.#written.has(address)) this.#cancelFirst ??= this.#clock.after(FIRST_MS, () => this.#writeFirst());
+    this.#cancelWindow ??= this.#clock.after(WINDOW_MS, () => this.#endWindow());
+  }
+
+  /** Writes everything that is not written yet. */
+  close(): void {
+    this.#cancelFirst?.();
+    this.#endWindow();
+  }
+
+  #keyOf(address: string): string | null {
+    if (this.#known.size < MAX_ADDRESSES) this.#known.add(address);
+    return this.#known.has(address) ? address : null;
+  }
+
+  #refusalsOf(address: string | null): Refusals {
+    const refusals = this.#pending.get(address) ?? { since: this.#clock.now(), counts: new Map() };
+    this.#pending.set(address, refusals);
+    return refusals;
+  }
+
+  #writeFirst(): void {
+    this.#cancelFirst = undefined;
+    this.#write([...this.#pending.keys()].filter((address) => !this.#written.has(address)));
+  }
+
+  #endWindow(): void {
+    this.#cancelWindow?.();
+    this.#cancelWindow = undefined;
+    this.#write([...this.#pending.keys()]);
+    this.#written.clear();
+    this.#known.clear();
+  }
+
+  /** Refusals that cannot be written, for example because the disk is full, are written with later ones. */
+  #write(addresses: readonly (string | null)[]): void {
+    if (addresses.length === 0) return;
+    const now = this.#clock.now();
+    try {
+      this.#audit.appendAll(
+        addresses.map((address) => this.#entryOf(address)),
+        now,
+      );
+    } catch (error) {
+      if (!(error instanceof LedgerError)) throw error;
+      return;
+    }
+    for (const address of addresses) {
+      this.#pending.delete(address);
+      this.#written.add(address);
+    }
+  }
+
+  #entryOf(address: string | null) {
+    const { since, counts } = this.#refusalsOf(address);
+    const reasons = [...counts].map(([reason, count]) => `${reason} ${count}`).join(', ');
+    const others = address === null ? 'other addresses, ' : '';
+    return {
+      actor: { name: 'unauthenticated', credentialId: null, address },
+      entry: {
+        action: 'auth.refused',
+        result: 'refused',
+        detail: `${others}${reasons}, since ${new Date(since).toISOString()}`,
+      },
+    } as const;
+  }
+}

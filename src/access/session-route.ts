@@ -1,0 +1,136 @@
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import type { TypedServer } from '../http/ports.ts';
+import { operations, problemResponses, sendProblem } from '../http/problems.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Config } from '../operations/config/schema.ts';
+import type { Ledger } from '../wiring/ledger-stores.ts';
+import { type Authenticator, actorOf, type Identity, requireScope, sendUnauthenticated, sha256 } from './access.ts';
+import { baseOf, makeCookieValue, publicBase, sessionCookie, sessionCookieOf } from './cookies.ts';
+import { oidcSignIn } from './oidc-route.ts';
+import type { Provider } from './provider.ts';
+import { isSameOrigin } from './same-origin.ts';
+import { SCOPES } from './scopes.ts';
+import type { Sessions } from './sessions.ts';
+
+const sessionSchema = z
+  .object({
+    signed_in: z.boolean().describe('Whether this request has the cookie of an open session'),
+    expires_at: z.iso
+      .datetime()
+      .nullable()
+      .describe('When the session ends at the latest; it ends earlier if it is not used; null: not signed in'),
+    oidc: z
+      .object({
+        name: z.string().describe('Name of the provider'),
+        url: z.url().describe('The page at which a browser begins the sign-in'),
+      })
+      .nullable()
+      .describe('Sign-in at the provider of OpenID Connect; null: only with a credential'),
+  })
+  .describe('The session of the dashboard')
+  .meta({ id: 'Session', examples: [{ signed_in: true, expires_at: '2026-01-02T15:04:05.123Z', oidc: null }] });
+
+const signOutSchema = z
+  .object({ sign_out_url: z.url().describe('The page of the provider to open') })
+  .describe('The session has ended, and the provider ends its own at this page')
+  .meta({ id: 'SignOut', examples: [{ sign_out_url: 'https://login.example.com/session/end?client_id=dawatch' }] });
+
+const COOKIE =
+  'The cookie is HttpOnly and authenticates only requests of pages of this server: Sec-Fetch-Site or Origin must name it, and ' +
+  'a request that is neither GET nor HEAD needs `X-Requested-With: dawatch`.';
+
+const OPERATIONS = operations('operations', {
+  getSession: {
+    summary: 'Get the session of the dashboard',
+    description: 'Needs no credential.',
+    security: [],
+    querystring: z.strictObject({}),
+    response: { 200: sessionSchema },
+  },
+  createSession: {
+    summary: 'Sign in to the dashboard',
+    description: `Exchanges the credential of the request for a session in a cookie, and ends the session that the request has. ${COOKIE} A session ends when its credential is revoked or expires, after \`sessions.idle_s\` without a request, and after \`sessions.max_s\`. Audited.`,
+    querystring: z.strictObject({}),
+    response: { 200: sessionSchema, ...problemResponses(507) },
+  },
+  deleteSession: {
+    summary: 'Sign out of the dashboard',
+    description:
+      'Ends the session of the request and deletes its cookie. Without a session nothing changes. With `oidc.sign_out`, the response for a person has the page of the provider that ends its session. Audited.',
+    querystring: z.strictObject({}),
+    response: {
+      200: signOutSchema,
+      204: z.null().describe('The session has ended, or there was none'),
+      ...problemResponses(507),
+    },
+  },
+});
+
+export type SessionDeps = {
+  authenticator: Authenticator;
+  sessions: Sessions;
+  ledger: Pick<Ledger, 'sessions' | 'people'>;
+  provider: Pick<Provider, 'signOutUrl'>;
+  clock: Pick<Clock, 'now'>;
+  settings: () => Pick<Config, 'sessions' | 'oidc'>;
+  publicUrl: () => string | undefined;
+};
+
+/** Registers the sign-in with a credential. */
+export function registerSession(app: TypedServer, deps: SessionDeps): void {
+  const { authenticator, sessions, ledger, clock, publicUrl, provider } = deps;
+  const signedIn = { config: { scopes: SCOPES }, onRequest: requireScope(authenticator) };
+  const bodyOf = (session: Buffer | undefined) => {
+    const end = session && sessions.endOf(session);
+    const expiresAt = end === undefined ? null : new Date(end).toISOString();
+    return { signed_in: end !== undefined, expires_at: expiresAt, oidc: oidcSignIn(deps) };
+  };
+
+  const signOutUrlOf = async ({ caller }: FastifyRequest): Promise<string | undefined> => {
+    const url = publicUrl();
+    const isPerson = typeof caller?.id === 'number' && ledger.people.nameOf(caller.id) !== undefined;
+    if (!isPerson || !deps.settings().oidc.sign_out || url === undefined) return undefined;
+    return await provider.signOutUrl(publicBase(url));
+  };
+
+  app.get('/v1/session', { schema: OPERATIONS.getSession }, async (request, reply) =>
+    reply.send(bodyOf(sessionOf(authenticator.identify(request)))),
+  );
+
+  app.post('/v1/session', { ...signedIn, schema: OPERATIONS.createSession }, async (request, reply) => {
+    const identity = authenticator.identify(request);
+    if (identity.kind !== 'known' || identity.session)
+      return sendUnauthenticated(
+        reply,
+        'send a credential as Authorization: Bearer; a session cannot begin another one',
+      );
+    if (!isSameOrigin(request, publicUrl()))
+      return sendProblem(reply, { status: 403, detail: 'only pages of this server can begin a session' });
+    const [value, earlier] = [makeCookieValue(), sessionCookieOf(request)];
+    const hash = sha256(value);
+    const session = {
+      hash,
+      credentialHash: identity.hash,
+      maxAgeMs: deps.settings().sessions.max_s * 1_000,
+      replaces: earlier ? sha256(earlier) : undefined,
+    };
+    ledger.sessions.begin(session, { actor: actorOf(request), detail: 'token', now: clock.now() });
+    return reply.header('set-cookie', sessionCookie(baseOf(request, publicUrl()), value)).send(bodyOf(hash));
+  });
+
+  app.delete('/v1/session', { ...signedIn, schema: OPERATIONS.deleteSession }, async (request, reply) => {
+    const session = sessionOf(authenticator.identify(request));
+    if (session) {
+      ledger.sessions.end(session, actorOf(request), clock.now());
+      reply.header('set-cookie', sessionCookie(baseOf(request, publicUrl())));
+      const url = await signOutUrlOf(request);
+      if (url !== undefined) return reply.code(200).send({ sign_out_url: url });
+    }
+    return reply.code(204).send(null);
+  });
+}
+
+function sessionOf(identity: Identity): Buffer | undefined {
+  return identity.kind === 'known' ? identity.session : undefined;
+}

@@ -1,0 +1,301 @@
+import { randomBytes } from 'node:crypto';
+import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, onRequestHookHandler } from 'fastify';
+import { z } from 'zod';
+import type { Caller, Credentials, TypedServer } from '../http/ports.ts';
+import { problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
+import { wholeNumber } from '../http/query.ts';
+import { logOf } from '../http/request-log.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Ledger } from '../wiring/ledger-stores.ts';
+import type { Users } from '../wiring/services-of-routes.ts';
+import { type Authenticator, mayCall, requireScope, sendLocked, sendUnauthenticated } from './access.ts';
+import type { AuditAction, AuditResult } from './audit-actions.ts';
+import { isOwnToken } from './credentials.ts';
+import type { UserLookup } from './users.ts';
+
+export type LookupAccess = {
+  users: Users;
+  ledger: Pick<Ledger, 'audit'>;
+  clock: Pick<Clock, 'now'>;
+  authenticator: Authenticator;
+  credentials: Credentials;
+};
+
+/** The `caller` in the audit of a token that only the upstream knows. */
+const FORWARDED = 'forwarded';
+
+/** An address as HTML forms accept it, because upstreams accept no less. */
+const emailSchema = z
+  .string()
+  .max(254)
+  .regex(z.regexes.html5Email, 'is not an e-mail address')
+  .describe("The user's e-mail address; in a query, + is written %2B");
+
+/** Returns the request hooks of a lookup. Refusals of known callers are audited as well. */
+function lookupAccess(
+  deps: LookupAccess,
+  action: AuditAction,
+): (onRequestHookHandler | onRequestAsyncHookHandler)[] {
+  if (deps.users.forwards) return [requireUpstreamToken(deps, action)];
+  return [auditMissingScope(deps, action), requireScope(deps.authenticator)];
+}
+
+/** Audits a refusal. Runs before the response is sent, so that a failed write prevents the response. */
+function auditRefusal(
+  deps: LookupAccess,
+  request: FastifyRequest,
+  refusal: { caller: Caller; action: AuditAction; detail: string },
+): void {
+  const { caller, action, detail } = refusal;
+  const actor = { name: caller.name, credentialId: caller.id, address: request.clientAddress };
+  const email = emailIn(request.query);
+  deps.ledger.audit.append(actor, deps.clock.now(), { action, result: 'refused', detail, email });
+}
+
+function auditMissingScope(deps: LookupAccess, action: AuditAction) {
+  return async (request: FastifyRequest): Promise<void> => {
+    const identity = deps.authenticator.identify(request);
+    if (identity.kind !== 'known' || mayCall(request, identity.caller)) return;
+    const { caller } = identity;
+    auditRefusal(deps, request, {
+      caller,
+      action,
+      detail: caller.role === null ? 'its scopes' : `the role ${caller.role}`,
+    });
+  };
+}
+
+/** Accepts a bearer that can be one of the upstream. A token with the form of dawatch's own is refused and never forwarded. */
+function requireUpstreamToken(deps: LookupAccess, action: AuditAction) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    const identity = deps.authenticator.identify(request);
+    if (identity.kind === 'locked') return sendLocked(reply, identity.retryAfterMs);
+    if (identity.kind !== 'forwarded')
+      return sendUnauthenticated(reply, "send the upstream's own token as Authorization: Bearer; it is forwarded");
+    if (!isOwnToken(identity.secret)) return undefined;
+    const caller = deps.credentials(identity.hash);
+    if (caller) auditRefusal(deps, request, { caller, action, detail: 'a token of dawatch, which is not forwarded' });
+    return sendUnauthenticated(
+      reply,
+      "user lookups require the upstream's own token; a token of dawatch is not forwarded",
+    );
+  };
+}
+
+/** Returns the caller and the Authorization for the upstream; undefined uses the configured upstream token. */
+function lookupCaller(
+  deps: LookupAccess,
+  request: FastifyRequest,
+): { caller: Caller | { id: null; name: string }; authorization?: string; bearer?: string } {
+  if (request.caller) return { caller: request.caller };
+  const { identity } = request;
+  if (identity?.kind !== 'forwarded') throw new Error('a lookup without a caller');
+  const owner = deps.credentials(identity.hash);
+  // A configured key without the form of a token. A random token is sent to the upstream instead, so that neither the response
+  // nor its time distinguishes the key from a wrong token.
+  if (owner) return { caller: owner, authorization: `Bearer ${randomToken(identity.secret.length)}` };
+  return {
+    caller: { id: null, name: FORWARDED },
+    authorization: request.headers.authorization ?? '',
+    bearer: identity.secret,
+  };
+}
+
+function randomToken(length: number): string {
+  return randomBytes(length).toString('base64url').slice(0, length);
+}
+
+/** Returns the requested address from a query that is not validated yet. */
+function emailIn(query: unknown): string | null {
+  const parsed = z.object({ email: emailSchema }).safeParse(query);
+  return parsed.success ? parsed.data.email : null;
+}
+
+const EXAMPLE = {
+  id: '7d9f4c1e-2b6a-4d53-9c1f-0a8e5b7d3f21',
+  name: 'Ada Example',
+  email: 'ada@example.com',
+  app_id: 101,
+  assigned_wallet: '0x8f3cf7ad23cd3cadbd9735aff958023239c6a063',
+};
+
+const userSchema = z
+  .looseObject({
+    id: z.string().nullish(),
+    name: z.string().nullish(),
+    email: z.string().nullish(),
+    app_id: z.union([z.int(), z.string()]).nullish().describe('A string if it is too large for a JSON number'),
+    assigned_wallet: z.string().nullish(),
+  })
+  .describe("The upstream's record of a user, with every field unchanged; fields vary between upstreams")
+  .meta({ id: 'User', examples: [EXAMPLE] });
+
+const getQuerySchema = z.strictObject({
+  name: z
+    .string()
+    .min(1)
+    .max(200)
+    .refine((name) => !/[\p{Cc}\u2028\u2029]/u.test(name), 'must have no control characters')
+    .describe("The user's name, without control characters")
+    .meta({ examples: [EXAMPLE.name] }),
+  email: emailSchema.meta({ examples: [EXAMPLE.email] }),
+});
+
+const problems = problemResponses(502, 504, 507);
+
+/** Registers the upstream's user lookups. Every lookup is written to the audit before its response is sent. */
+export function registerUsers(app: TypedServer, deps: LookupAccess): void {
+  const { users } = deps;
+  const security = users.forwards ? [{ bearer: [] }] : [{ apiKey: [] }, { bearer: [] }];
+  const config = { hasErrorMember: true, prefersBearer: true, forwardsBearer: users.forwards };
+  const credential = users.forwards
+    ? "Requires the upstream's own token, which is forwarded. "
+    : 'Requires a token of dawatch. ';
+
+  const spellings = { '/users/get_user': 'getUser', '/user/get_user': 'getUserOtherSpelling' };
+  for (const [path, operationId] of Object.entries(spellings))
+    app.get(
+      path,
+      {
+        config: { ...config, scopes: ['users:read'] },
+        onRequest: lookupAccess(deps, 'users.get'),
+        schema: {
+          operationId,
+          summary: 'Get a user',
+          description: `${credential}/users/get_user and /user/get_user are equivalent. Every lookup is audited.`,
+          tags: ['users'],
+          security,
+          querystring: getQuerySchema,
+          response: { 200: userSchema, ...problems, ...problemResponses(404) },
+        },
+      },
+      async (request, reply) => {
+        const { email } = request.query;
+        const startedMs = performance.now();
+        const identity = lookupCaller(deps, request);
+        const lookup = await users.lookups.getUser(request.query, identity.authorization);
+        const isOther = lookup.kind === 'found' && isAboutAnother(email, lookup.value.email);
+        const details = isOther ? ['another user was returned'] : [];
+        record(request, { identity, action: 'users.get', email, details, startedMs }, lookup);
+        return sendLookup(reply, lookup, users.forwards);
+      },
+    );
+
+  app.get(
+    '/admin/get_all_users',
+    {
+      config,
+      onRequest: lookupAccess(deps, 'users.list'),
+      schema: {
+        operationId: 'getAllUsers',
+        summary: 'List users',
+        description: `${credential}Returns at most \`limit\` users, in the upstream's order. Every lookup is audited.`,
+        tags: ['users'],
+        security,
+        querystring: z.strictObject({
+          limit: wholeNumber({ min: 1, max: users.maxLimit }).meta({
+            examples: [String(Math.min(100, users.maxLimit))],
+          }),
+        }),
+        response: {
+          200: z
+            .array(userSchema)
+            .describe('The users')
+            .meta({ examples: [[EXAMPLE]] }),
+          ...problems,
+        },
+      },
+    },
+    async (request, reply) => {
+      const limit = Number(request.query.limit);
+      const startedMs = performance.now();
+      const identity = lookupCaller(deps, request);
+      const lookup = await users.lookups.listUsers(limit, identity.authorization);
+      const details = [`limit ${limit}`, ...(lookup.kind === 'found' ? [`${lookup.value.length} users`] : [])];
+      record(request, { identity, action: 'users.list', email: null, details, startedMs }, lookup);
+      return sendLookup(reply, lookup, users.forwards);
+    },
+  );
+
+  /** Writes the audit and the log. Throws if the audit cannot be written, so that no result is sent. */
+  function record(
+    request: FastifyRequest,
+    made: {
+      identity: ReturnType<typeof lookupCaller>;
+      action: AuditAction;
+      email: string | null;
+      details: string[];
+      startedMs: number;
+    },
+    lookup: UserLookup<unknown>,
+  ): void {
+    const { identity, action, email, details, startedMs } = made;
+    const { caller, bearer } = identity;
+    const result = auditResultOf(lookup, users.forwards);
+    const reasons = result === 'failed' || result === 'refused' ? [reasonOf(lookup)] : [];
+    const actor = { name: caller.name, credentialId: caller.id, address: request.clientAddress };
+    const entry = { action, result, detail: [...details, ...reasons].join(', ') || null };
+    deps.ledger.audit.append(actor, deps.clock.now(), { ...entry, email, bearer });
+    const duration_ms = Math.round(performance.now() - startedMs);
+    const fields = {
+      caller: caller.name,
+      address: request.clientAddress,
+      ...entry,
+      duration_ms,
+      ...(lookup.kind === 'unavailable' && { upstream_message: lookup.detail }),
+    };
+    if (result === 'failed') logOf(request).warn(fields, 'users.lookup');
+    else logOf(request).info(fields, 'users.lookup');
+  }
+}
+
+function auditResultOf({ kind }: UserLookup<unknown>, forwards: boolean): AuditResult {
+  if (kind === 'found' || kind === 'not_found' || kind === 'busy') return kind;
+  // A refusal of the server's own token does not concern the caller.
+  return kind !== 'unavailable' && forwards ? 'refused' : 'failed';
+}
+
+function reasonOf(lookup: UserLookup<unknown>): string {
+  return lookup.kind === 'unavailable' ? lookup.reason : `${lookup.kind} by the upstream`;
+}
+
+/** Whether the upstream returned another user. Some upstreams ignore the parameters and return the owner of the token. */
+function isAboutAnother(requested: string, returned: unknown): boolean {
+  return typeof returned === 'string' && returned.trim().toLowerCase() !== requested.toLowerCase();
+}
+
+/** Problem texts. The upstream's own text is never sent, because it can contain anything. */
+const FAILURES = {
+  timeout: 'the upstream did not respond in time',
+  network: 'the upstream cannot be reached',
+  too_large: 'the response of the upstream is too large',
+  http_status: 'the upstream failed',
+  throttled: 'the upstream asks for fewer requests',
+  malformed: 'the response of the upstream does not match its interface',
+} as const;
+
+const BUSY_MS = 1_000;
+
+/** `forwarded`: the caller's own token was sent, so a refusal is reported to the caller. */
+function sendLookup(reply: FastifyReply, lookup: UserLookup<object>, forwarded: boolean): FastifyReply {
+  switch (lookup.kind) {
+    case 'found':
+      return reply.send(lookup.value);
+    case 'not_found':
+      return sendProblem(reply, { status: 404, detail: 'no user has this name and this e-mail address' });
+    case 'unauthorized':
+    case 'forbidden':
+      if (!forwarded)
+        return sendProblem(reply, { status: 502, detail: "the upstream refuses this server's own token" });
+      if (lookup.kind === 'unauthorized') return sendUnauthenticated(reply, 'the upstream refuses this token');
+      return sendProblem(reply, { status: 403, detail: 'the upstream does not allow this with this token' });
+    case 'busy':
+      setRetryAfter(reply, BUSY_MS);
+      return sendProblem(reply, { status: 503, detail: 'too many user lookups are in flight' });
+    case 'unavailable':
+      setRetryAfter(reply, lookup.retryAfterMs);
+      return sendProblem(reply, { status: lookup.reason === 'timeout' ? 504 : 502, detail: FAILURES[lookup.reason] });
+    default:
+      return lookup satisfies never;
+  }
+}

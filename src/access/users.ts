@@ -1,0 +1,215 @@
+import { z } from 'zod';
+import { isObject, isTextTooDeep, parseJson } from '../lib/json.ts';
+import { retryAfterMs } from '../lib/retry-after.ts';
+import type { UpstreamClient } from '../polling/upstream-client.ts';
+import type { UpstreamResponse } from '../submissions/classify.ts';
+
+/** A user of the upstream with all fields unchanged. */
+export type UserRecord = Record<string, unknown>;
+
+/** The content of a response with HTTP 200. */
+export type NormalizedResponse<T> =
+  | { kind: 'found'; value: T }
+  | { kind: 'not_found' }
+  | { kind: 'malformed'; detail: string };
+
+/** The five fields of the interface. An integer too large for a JavaScript number is the string of its digits; null: no value. */
+const recordSchema = z.looseObject({
+  id: z.string().nullish(),
+  name: z.string().nullish(),
+  email: z.string().nullish(),
+  app_id: z.union([z.int(), z.string().regex(/^-?\d{16,}$/)]).nullish(),
+  assigned_wallet: z.string().nullish(),
+});
+/** Two are known to occur. */
+const MAX_WRAPPINGS = 3;
+const FIELDS = Object.keys(recordSchema.shape);
+
+/** Reads one user: the bare record, or wrapped in `data`. */
+export function normalizeUser(text: string): NormalizedResponse<UserRecord> {
+  const content = read(text);
+  if (content.kind !== 'found') return content;
+  return toRecord(content.value);
+}
+
+/** Reads a list of users: an array, bare or wrapped in `data`, `results` or `Ok`. One invalid record makes it malformed. */
+export function normalizeUsers(text: string, limit: number): NormalizedResponse<UserRecord[]> {
+  const content = read(text);
+  // "Not found" for a list means that the upstream's database failed.
+  if (content.kind === 'not_found') return malformed('a failure with HTTP 200');
+  if (content.kind === 'malformed') return content;
+  if (!Array.isArray(content.value)) return malformed('not a list of users');
+  const users: UserRecord[] = [];
+  for (const item of content.value.slice(0, limit)) {
+    const record = toRecord(item);
+    if (record.kind !== 'found') return malformed('a record in the list is not a user');
+    users.push(record.value);
+  }
+  return { kind: 'found', value: users };
+}
+
+function read(text: string): NormalizedResponse<unknown> {
+  return isTextTooDeep(text) ? malformed('nested too deeply') : unwrap(parseJson(text));
+}
+
+/** Removes the wrappings {"state","message","data"}, {"results"} and {"data"}, and within them {"Ok"} or {"Err"}. */
+function unwrap(body: unknown, wrappingsLeft = MAX_WRAPPINGS): NormalizedResponse<unknown> {
+  if (body === undefined) return malformed('not JSON');
+  if (wrappingsLeft < 0) return malformed('nested in too many wrappings');
+  if (!isObject(body)) return { kind: 'found', value: body };
+  if ('Err' in body) return malformed('a failure with HTTP 200');
+  if ('Ok' in body && !isRecord(body)) return unwrap(body.Ok, wrappingsLeft - 1);
+  const { state, data, results, error } = body;
+  if (isRecord(body) && !(typeof state === 'string' && isObject(data))) return { kind: 'found', value: body };
+  if (isNotFound(body)) return { kind: 'not_found' };
+  if (state === 'ERROR' || (error !== undefined && error !== null)) return malformed('a failure with HTTP 200');
+  const content = data ?? results;
+  return content === undefined || content === null
+    ? malformed('no content that the interface defines')
+    : unwrap(content, wrappingsLeft - 1);
+}
+
+/** The interface has no status for "not found": only this text indicates it, with HTTP 500. */
+function isNotFound(body: unknown): boolean {
+  return isObject(body) && typeof body.error === 'string' && body.error.trim().toLowerCase() === 'record not found';
+}
+
+function isRecord(body: Record<string, unknown>): boolean {
+  return FIELDS.some((field) => Object.hasOwn(body, field));
+}
+
+function toRecord(value: unknown): NormalizedResponse<UserRecord> {
+  if (!isObject(value) || !isRecord(value)) return malformed('not a user');
+  const parsed = recordSchema.safeParse(value);
+  if (!parsed.success) return malformed(`a user whose ${parsed.error.issues[0]?.path.join('.')} is of another type`);
+  return { kind: 'found', value };
+}
+
+function malformed(detail: string): { kind: 'malformed'; detail: string } {
+  return { kind: 'malformed', detail };
+}
+
+export type UpstreamUsersOptions = {
+  client: Pick<UpstreamClient, 'get'>;
+  /** Sent with every lookup; undefined: the caller's Authorization is passed on. */
+  bearer: string | undefined;
+  getPath: string;
+  listPath: string;
+  /** Where parameters are sent; `body`: a JSON body of the GET. */
+  parameters: 'query' | 'body';
+};
+
+/** The result of a lookup. `detail` is for the log: it contains no data of the request or the response. */
+export type UserLookup<T> =
+  | { kind: 'found'; value: T }
+  | { kind: 'not_found' }
+  | { kind: 'unauthorized' }
+  | { kind: 'forbidden' }
+  /** Too many lookups are in flight: no request was sent. */
+  | { kind: 'busy' }
+  | { kind: 'unavailable'; reason: UnavailableReason; detail: string; retryAfterMs: number | null };
+
+type UnavailableReason = 'timeout' | 'network' | 'too_large' | 'http_status' | 'throttled' | 'malformed';
+
+/** Maximum number of lookups in flight, including those that wait for a connection. Further lookups are refused, so that they do not pile up when an upstream hangs. */
+const MAX_LOOKUPS = 64;
+/** An upstream that ignores `limit` returns all users; about 30,000 of 250 bytes fit. Parsing more would block the event loop. */
+const MAX_LISTING_BYTES = 8 * 1024 * 1024;
+
+/** Looks up the users of one upstream. Never rejects. */
+export class UpstreamUsers {
+  readonly #options: UpstreamUsersOptions;
+  #bearer: string | undefined;
+  #lookups = 0;
+
+  constructor(options: UpstreamUsersOptions) {
+    this.#options = options;
+    this.#bearer = options.bearer;
+  }
+
+  /** Sends this bearer from the next lookup on. */
+  useBearer(bearer: string | undefined): void {
+    this.#bearer = bearer;
+  }
+
+  async getUser(user: { name: string; email: string }, authorization?: string): Promise<UserLookup<UserRecord>> {
+    // The interface requires this content type for the lookup of one user, even without a body.
+    const headers = { ...this.#headers(authorization), 'content-type': 'application/json' };
+    const request = this.#request(this.#options.getPath, { name: user.name, email: user.email }, headers);
+    return this.#send(request, { read: normalizeUser, mayBeUnknown: true });
+  }
+
+  /** Returns at most `limit` users, even if the upstream sends more. */
+  async listUsers(limit: number, authorization?: string): Promise<UserLookup<UserRecord[]>> {
+    const headers = this.#headers(authorization);
+    const typed = this.#options.parameters === 'body' ? { ...headers, 'content-type': 'application/json' } : headers;
+    const request = { ...this.#request(this.#options.listPath, { limit }, typed), maxBytes: MAX_LISTING_BYTES };
+    return this.#send(request, { read: (text) => normalizeUsers(text, limit), mayBeUnknown: false });
+  }
+
+  #headers(authorization: string | undefined): Record<string, string> {
+    const sent = this.#bearer === undefined ? authorization : `Bearer ${this.#bearer}`;
+    return { accept: 'application/json', ...(sent !== undefined && { authorization: sent }) };
+  }
+
+  #request(path: string, parameters: Record<string, string | number>, headers: Record<string, string>) {
+    if (this.#options.parameters === 'body') return { path, headers, body: JSON.stringify(parameters) };
+    const query = Object.entries(parameters).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+    return { path: `${path}?${query.join('&')}`, headers };
+  }
+
+  async #send<T>(request: Parameters<UpstreamClient['get']>[0], reading: Reading<T>): Promise<UserLookup<T>> {
+    if (this.#lookups >= MAX_LOOKUPS) return { kind: 'busy' };
+    this.#lookups += 1;
+    try {
+      return classify(await this.#options.client.get(request), reading);
+    } finally {
+      this.#lookups -= 1;
+    }
+  }
+}
+
+/** `mayBeUnknown`: whether "not found" can refer to the requested user, and not only to the path or a database. */
+type Reading<T> = { read: (text: string) => NormalizedResponse<T>; mayBeUnknown: boolean };
+
+function classify<T>(response: UpstreamResponse, reading: Reading<T>): UserLookup<T> {
+  if (response.kind === 'failure') return unavailable(response.reason, response.detail);
+  const waitMs = retryAfterMs(response);
+  switch (response.httpStatus) {
+    case 200: {
+      const content = reading.read(response.body);
+      return content.kind === 'malformed' ? unavailable('malformed', content.detail) : content;
+    }
+    case 401:
+      return { kind: 'unauthorized' };
+    case 403:
+      return { kind: 'forbidden' };
+    case 404:
+      if (reading.mayBeUnknown && isOfTheService(response.body)) return { kind: 'not_found' };
+      break;
+    case 429:
+      return unavailable('throttled', 'HTTP 429', waitMs);
+    case 500:
+      if (reading.mayBeUnknown && isNotFound(parseJson(response.body))) return { kind: 'not_found' };
+      break;
+  }
+  return unavailable('http_status', `HTTP ${response.httpStatus}`, waitMs);
+}
+
+/** Responses of well-known routers for a path that does not exist. Any other text counts as the service's own. */
+const ROUTER_TEXTS: readonly RegExp[] = [
+  /^404 page not found$/i, // Go
+  /^Cannot GET \//, // Express
+  /^\{\s*"detail"\s*:\s*"Not Found"\s*\}$/, // FastAPI
+  /"Route GET:\/[^"]* not found"/, // Fastify; not .*, which takes quadratic time for a hostile response
+];
+
+/** Whether the service itself sent this body: proxies and unknown paths send an HTML page or nothing. */
+function isOfTheService(body: string): boolean {
+  const text = body.trim();
+  return text !== '' && !text.startsWith('<') && !ROUTER_TEXTS.some((pattern) => pattern.test(text));
+}
+
+function unavailable(reason: UnavailableReason, detail: string, waitMs: number | null = null) {
+  return { kind: 'unavailable' as const, reason, detail, retryAfterMs: waitMs };
+}

@@ -1,0 +1,208 @@
+import type { Clock } from '../lib/clock.ts';
+import { type Alert, type AlertCondition, type AlertFacts, AlertRule } from '../notifications/alert.ts';
+import { alertPath, linkTo } from '../notifications/dashboard-links.ts';
+import { parseDestination } from '../notifications/delivery.ts';
+import { durationText } from '../notifications/duration-text.ts';
+import { truncate } from '../notifications/truncate.ts';
+import { fastestBurn, type Objective, type ObjectiveStatus } from '../reports/objective.ts';
+import type { AlertEventType } from '../submissions/event-types.ts';
+import { BreakerState } from '../submissions/upstream-health.ts';
+import type { Alerts } from './alerts-store.ts';
+
+/** A longer description of a webhook would leave no room in the title of a message for what happened. */
+const MAX_NAME_CHARS = 60;
+
+export type AlertThresholds = {
+  /** Submissions of one upstream that failed with Error within the window and have not recovered. */
+  failures: number;
+  failuresWindowMs: number;
+  /** Deliveries that have been waiting for longer than a minute. */
+  backlog: number;
+  /** Size of the write-ahead log. */
+  walBytes: number;
+};
+
+/** Returns the conditions that hold now. A condition on a count clears at half its threshold. */
+export function conditionsOf(facts: AlertFacts, thresholds: AlertThresholds): AlertCondition[] {
+  const reached = (count: number, threshold: number, rule: AlertRule, subject: string) => {
+    const isOpen = facts.open.some((alert) => alert.rule === rule && alert.subject === subject);
+    return count >= (isOpen ? threshold / 2 : threshold);
+  };
+  return [
+    ...facts.upstreams.flatMap((upstream) => ofUpstream(upstream, thresholds, reached)),
+    ...ofBacklog(facts.waiting, thresholds, reached),
+    ...facts.dead.map(ofDeadLetters),
+    ...facts.disabled.map(ofDisabled),
+    ...ofWal(facts.walBytes, thresholds, reached),
+    ...facts.objectives.flatMap((status) => ofObjective(status, facts.open)),
+  ];
+}
+
+type Reached = (count: number, threshold: number, rule: AlertRule, subject: string) => boolean;
+
+function ofUpstream(
+  { name, state, outSince, watched, stuck, failing, failed }: AlertFacts['upstreams'][number],
+  { failures, failuresWindowMs }: AlertThresholds,
+  reached: Reached,
+): AlertCondition[] {
+  const condition = (holds: boolean, fields: Omit<AlertCondition, 'subject'>) =>
+    holds ? [{ subject: name, ...fields }] : [];
+  return [
+    ...condition(state === BreakerState.down, {
+      rule: AlertRule.upstreamDown,
+      count: watched,
+      since: outSince,
+      summary: `The upstream ${name} is not responding; ${waiting(watched)} for it`,
+    }),
+    ...condition(state === BreakerState.unauthorized, {
+      rule: AlertRule.credentialsRefused,
+      count: watched,
+      since: outSince,
+      summary: `The upstream ${name} rejects the API key; ${waiting(watched)} for it`,
+    }),
+    ...condition(stuck > 0, {
+      rule: AlertRule.stuck,
+      count: stuck,
+      summary: `${submissions(stuck)} of the upstream ${name} ${stuck === 1 ? 'has' : 'have'} been open for too long`,
+    }),
+    ...condition(reached(failing + failed, failures, AlertRule.failures, name), {
+      rule: AlertRule.failures,
+      count: failing + failed,
+      summary: `${submissions(failing + failed)} of the upstream ${name} failed with Error within ${durationText(failuresWindowMs)} without recovering: ${failing} failing, ${failed} failed`,
+    }),
+  ];
+}
+
+function ofBacklog(waiting: number, { backlog }: AlertThresholds, reached: Reached): AlertCondition[] {
+  const [rule, subject] = [AlertRule.backlog, 'all'];
+  if (!reached(waiting, backlog, rule, subject)) return [];
+  return [
+    {
+      rule,
+      subject,
+      summary: `${deliveries(waiting)} ${waiting === 1 ? 'has' : 'have'} been waiting for more than a minute`,
+      count: waiting,
+    },
+  ];
+}
+
+function ofWal(bytes: number, { walBytes }: AlertThresholds, reached: Reached): AlertCondition[] {
+  const [rule, subject] = [AlertRule.walSize, 'ledger'];
+  if (!reached(bytes, walBytes, rule, subject)) return [];
+  const mib = Math.round(walBytes / 1_048_576);
+  const summary = `The ledger's write-ahead log has grown beyond ${mib} MiB: a reader, such as an export or a backup, has held a snapshot of the ledger for too long`;
+  return [{ rule, subject, summary, count: null }];
+}
+
+function ofObjective(status: ObjectiveStatus, open: AlertFacts['open']): AlertCondition[] {
+  const { upstream: subject, objective } = status;
+  const rule = AlertRule.errorBudget;
+  const isOpen = open.some((alert) => alert.rule === rule && alert.subject === subject);
+  const burn = fastestBurn(status, isOpen);
+  if (!burn) return [];
+  const { good, bad } = burn.counts;
+  const within = durationText(objective.withinMs);
+  const summary =
+    `The upstream ${subject} spends its error budget ${burn.rate.toFixed(1)} times as fast as its objective allows: ` +
+    `of ${submissions(good + bad)} in the last ${durationText(burn.windowMs)}, ${bad} ${bad === 1 ? 'was' : 'were'} not known as final within ${within}`;
+  return [{ rule, subject, summary, count: bad }];
+}
+
+function ofDeadLetters({ receiver, description, count }: AlertFacts['dead'][number]): AlertCondition {
+  const destination = parseDestination(receiver);
+  const to =
+    destination.kind === 'webhook'
+      ? webhookName(destination.webhookId, description)
+      : `the ${destination.kind} ${destination.kind === 'channel' ? destination.name : destination.origin}`;
+  const summary = `${deliveries(count)} to ${to} became ${count === 1 ? 'a dead letter' : 'dead letters'} and can be replayed`;
+  return { rule: AlertRule.deadLetters, subject: receiver, summary, count };
+}
+
+function ofDisabled({ id, description, reason, since }: AlertFacts['disabled'][number]): AlertCondition {
+  const cause = reason === 'gone' ? 'its receiver responded with 410 Gone' : 'all its deliveries failed for too long';
+  const name = webhookName(id, description);
+  const summary = `${name[0]?.toUpperCase()}${name.slice(1)} was disabled: ${cause}`;
+  return { rule: AlertRule.webhookDisabled, subject: `webhook:${id}`, summary, count: null, since };
+}
+
+function webhookName(id: string, description: string | null): string {
+  const name = truncate(description?.trim() ?? '', MAX_NAME_CHARS);
+  return `the webhook ${name || id}`;
+}
+
+function deliveries(count: number): string {
+  return count === 1 ? '1 delivery' : `${count} deliveries`;
+}
+
+function waiting(count: number): string {
+  if (count === 0) return 'no submission is waiting';
+  return `${submissions(count)} ${count === 1 ? 'is waiting' : 'are waiting'}`;
+}
+
+function submissions(count: number): string {
+  return count === 1 ? '1 submission' : `${count} submissions`;
+}
+
+/** Dead letters older than this raise no alert. */
+const DEAD_WINDOW_MS = 86_400_000;
+/** Deliveries that wait for less do not count as a backlog: thousands of events at once take some time. */
+const WAITING_MS = 60_000;
+
+type AlertWatchDeps = {
+  store: Pick<Alerts, 'facts' | 'reconcile'>;
+  clock: Clock;
+  /** Names of the configured upstreams. */
+  upstreams: readonly string[];
+  /** By upstream. */
+  objectives: ReadonlyMap<string, Objective>;
+  thresholds: AlertThresholds;
+  checkMs: number;
+  remindAfterMs: number;
+  /** The setting `server.public_url`. */
+  publicUrl: () => string | undefined;
+  onReported: (reported: { type: AlertEventType; alert: Alert }) => void;
+  onFailed: (error: unknown) => void;
+};
+
+/** Evaluates the alert rules every `checkMs`. Open alerts are stored in the ledger, so a restart does not repeat them. */
+export class AlertWatch {
+  readonly #deps: AlertWatchDeps;
+  #cancel: (() => void) | undefined;
+
+  constructor(deps: AlertWatchDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    const { clock, checkMs } = this.#deps;
+    this.#cancel = clock.after(checkMs, () => {
+      this.#check();
+      this.start();
+    });
+  }
+
+  stop(): void {
+    this.#cancel?.();
+  }
+
+  #check(): void {
+    const { store, clock, upstreams, objectives, thresholds, remindAfterMs, onReported, onFailed } = this.#deps;
+    const now = clock.now();
+    const publicUrl = this.#deps.publicUrl();
+    try {
+      const facts = store.facts({
+        upstreams,
+        objectives,
+        now,
+        failuresSince: now - thresholds.failuresWindowMs,
+        deadSince: now - DEAD_WINDOW_MS,
+        waitingBefore: now - WAITING_MS,
+      });
+      const linkOf = (alert: Pick<Alert, 'rule' | 'subject'>) => publicUrl && linkTo(publicUrl, alertPath(alert));
+      for (const reported of store.reconcile(conditionsOf(facts, thresholds), { now, remindAfterMs, linkOf }))
+        onReported(reported);
+    } catch (error) {
+      onFailed(error);
+    }
+  }
+}

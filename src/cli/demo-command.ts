@@ -1,0 +1,204 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Command, InvalidArgumentError } from 'commander';
+import { DawatchClient } from '../client/index.ts';
+import { systemClock } from '../lib/system-clock.ts';
+import { escapeText } from '../lib/text.ts';
+import { loadConfig } from '../operations/config/load.ts';
+import type { Sandbox } from '../sandbox/server.ts';
+import { requests } from '../submissions/await-final.ts';
+import { dataOf } from '../submissions/envelope.ts';
+import type { RecordedObservation } from '../submissions/ports.ts';
+import { Status } from '../submissions/submission.ts';
+import { paintFor } from './colors.ts';
+import { CommandError } from './exit.ts';
+import { createProgress } from './progress.ts';
+
+/** Prints the progress and the summary of the demo. The lag is exact, because the sandbox knows the time of finality. */
+export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream: NodeJS.WriteStream }) {
+  const { total, sandbox, stream } = demo;
+  const paint = paintFor(stream);
+  const print = (text: string) => stream.write(`${text}\n`);
+  const progress = createProgress(total, 'finalized', stream);
+  const lagsMs: number[] = [];
+  const polls: number[] = [];
+  const finalityMs: number[] = [];
+
+  return {
+    started(url: string, apiKey: string): void {
+      print(paint('bold', `tracking ${total} submissions made over 45 s`));
+      print(
+        `upstream: a sandbox at ${sandbox.url}, with a clock 10 times faster than real time (a block every 2 s, sometimes none,`,
+      );
+      print('          final about 0.3 s after the next block); 5 % of its sending attempts fail at first');
+      print(`dawatch:  ${url}, with the dashboard; sign in with the key ${apiKey}\n`);
+    },
+    recorded({ result, submission, observation }: RecordedObservation): void {
+      const { change } = result;
+      if (!change) return;
+      if (change.status === Status.failing)
+        progress.line(
+          `${paint('yellow', '! failing  ')} ${submission.submissionId}  upstream error: ${escapeText(submission.error ?? '')}; polling continues`,
+        );
+      if (change.status !== Status.finalized) return;
+      const tookMs = observation.at - submission.trackedAt;
+      const finalAt = sandbox.model.finalizedAt(submission.submissionId, observation.at) ?? observation.at;
+      lagsMs.push(Math.max(0, observation.at - finalAt));
+      polls.push(submission.polls);
+      finalityMs.push(tookMs);
+      const block = dataOf(change.envelope)?.block_number;
+      progress.line(
+        `${paint('green', '✓ finalized')} ${submission.submissionId}  block ${escapeText(String(block))}  ${seconds(tookMs)} to finality  ${requests(submission.polls)}`,
+      );
+      progress.advance(polls.length, `${(sum(polls) / polls.length).toFixed(1)} requests each`);
+    },
+    stopped: () => progress.stop(),
+    summary() {
+      const fixedPolls = finalityMs.map((ms) => Math.floor(ms / 500) + 1);
+      print('');
+      print(`submissions             ${polls.length}, all finalized, each kept with its history in SQLite`);
+      print(`time to finality        ${spread(finalityMs)}`);
+      print(`detection lag           ${spread(lagsMs)}  after the upstream first reported Finalized`);
+      print(
+        `requests per submission ${(sum(polls) / polls.length).toFixed(1)}  (polling every 5 s of upstream time: ${(sum(fixedPolls) / polls.length).toFixed(1)})`,
+      );
+      print(`\n${paint('bold', 'Use your own upstream:')}`);
+      print('  DAWATCH_UPSTREAM_URL=https://… DAWATCH_UPSTREAM_API_KEY=… npx dawatch serve');
+      print('  npx dawatch track <submission id> --wait     (in another terminal, with the key that serve printed)');
+    },
+  };
+}
+
+function spread(ms: readonly number[]): string {
+  const sorted = ms.toSorted((a, b) => a - b);
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+  return `mean ${seconds(sum(ms) / Math.max(1, ms.length))}, p50 ${seconds(at(0.5))}, p99 ${seconds(at(0.99))}`;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}
+
+/** Speed of the upstream's clock: a slot lasts 2 s instead of 20 s. */
+const SPEED = 10;
+const STREAM_MS = 45_000;
+
+export function addDemo(program: Command): void {
+  program
+    .command('demo')
+    .description('Run a sandbox upstream, the server and a stream of submissions on this machine for about a minute.')
+    .option('--submissions <count>', 'number of submissions', wholeNumber, 150)
+    .option('--seed <number>', 'seed of the sandbox; the same seed reproduces the same run', wholeNumber, 7)
+    .action(async ({ submissions, seed }: { submissions: number; seed: number }) => {
+      const finished = await runDemo(submissions, seed);
+      if (!finished) throw new CommandError('interrupted', 130);
+    });
+}
+
+/** Runs the demo. Returns false if it was interrupted. */
+async function runDemo(total: number, seed: number): Promise<boolean> {
+  const folder = mkdtempSync(join(tmpdir(), 'dawatch-demo-'));
+  const interrupted = new AbortController();
+  const interrupt = () => interrupted.abort();
+  process.once('SIGINT', interrupt);
+  process.once('SIGTERM', interrupt);
+  const { startSandbox } = await import('../sandbox/server.ts');
+  const sandbox = await startSandbox({
+    options: { seed, speed: SPEED, errorRate: 0.05, latencyMs: 200, latencyJitterMs: 300 },
+  });
+  try {
+    return await watchStream({ sandbox, folder, total, stop: interrupted.signal });
+  } finally {
+    await sandbox.close();
+    rmSync(folder, { recursive: true, force: true });
+    process.off('SIGINT', interrupt);
+    process.off('SIGTERM', interrupt);
+  }
+}
+
+async function watchStream(demo: {
+  sandbox: Sandbox;
+  folder: string;
+  total: number;
+  stop: AbortSignal;
+}): Promise<boolean> {
+  const { sandbox, total, stop } = demo;
+  const report = createDemoReport({ total, sandbox, stream: process.stdout });
+  const allFinal = Promise.withResolvers<void>();
+  let left = total;
+  const recorded = (entry: RecordedObservation) => {
+    report.recorded(entry);
+    const isNew = entry.previousStatus !== Status.finalized && entry.submission.status === Status.finalized;
+    if (isNew && --left === 0) allFinal.resolve();
+  };
+
+  const apiKey = randomBytes(16).toString('hex');
+  // Ignores the user's settings, which belong to another upstream.
+  const { config } = loadConfig({
+    file: null,
+    env: {
+      DAWATCH_UPSTREAM_URL: sandbox.url,
+      DAWATCH_UPSTREAM_API_KEY: 'sandbox-key',
+      DAWATCH_DATABASE: join(demo.folder, 'dawatch.db'),
+      DAWATCH_PORT: '0',
+      DAWATCH_API_KEY: apiKey,
+    },
+  });
+  // Scales the price of lag with the clock, so that polls are as frequent relative to slots as in production.
+  const pacing = { lag_price: SPEED };
+  const [{ startApp }, { createLog }] = await Promise.all([
+    import('../app.ts'),
+    import('../operations/logging/logger.ts'),
+  ]);
+  const log = createLog({ ...config.log, level: 'silent' }, process.stderr);
+  const app = await startApp({
+    config: { ...config, pacing },
+    log,
+    clock: systemClock,
+    random: Math.random,
+    onNewKey: () => undefined,
+    listener: { recorded },
+  });
+  const stopped = new Promise<void>((resolve) => stop.addEventListener('abort', () => resolve(), { once: true }));
+  try {
+    report.started(app.url, apiKey);
+    const client = new DawatchClient({ url: app.url, apiKey });
+    const submitting = submitStream(sandbox.url, client, total, stop);
+    await Promise.race([Promise.all([submitting, allFinal.promise]), stopped]);
+    return left === 0;
+  } finally {
+    report.stopped();
+    await app.close();
+    if (left === 0) report.summary();
+  }
+}
+
+/** Acts as a backend service: submits data to the upstream and tracks the returned ids. */
+async function submitStream(
+  upstreamUrl: string,
+  client: DawatchClient,
+  total: number,
+  stop: AbortSignal,
+): Promise<void> {
+  for (let made = 0; made < total && !stop.aborted; made++) {
+    const response = await fetch(`${upstreamUrl}/v1/submit_data`, {
+      method: 'POST',
+      headers: { 'x-api-key': 'sandbox-key', 'content-type': 'application/json' },
+      body: JSON.stringify({ data: `demo ${made}` }),
+    });
+    const { submission_id } = (await response.json()) as { submission_id: string };
+    await client.track([submission_id], { metadata: { demo: made } });
+    await new Promise((resolve) => setTimeout(resolve, STREAM_MS / total));
+  }
+}
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d{0,4}$/.test(text)) throw new InvalidArgumentError('Expected a whole number from 1 to 99999.');
+  return Number(text);
+}

@@ -1,0 +1,61 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { z } from 'zod';
+import { checkWith, type SchemaProblem } from '../operations/config/schema-problems.ts';
+import { worldDefaults } from '../sandbox/chain/worlds.ts';
+import { sandboxOptionFields, sandboxOptionsSchema } from '../sandbox/options.ts';
+import { CommandError, ExitCode } from './exit.ts';
+import { untilStopped } from './signals.ts';
+
+export function addSandbox(program: Command): void {
+  const command = program
+    .command('sandbox')
+    .description('Run a simulated upstream service for evaluation, tests and measurements.')
+    .option('--host <host>', 'address to listen on', '127.0.0.1')
+    .option('--port <port>', 'port to listen on; 0 selects a free port', portNumber, 8790)
+    .addHelpText(
+      'after',
+      `
+Submit data and query the submission:
+  curl -H 'x-api-key: sandbox-key' -H 'content-type: application/json' -d '{"data":"hello"}' http://127.0.0.1:8790/v1/submit_data
+  curl -H 'x-api-key: sandbox-key' 'http://127.0.0.1:8790/v1/get_submission_info?submission_id=…'`,
+    );
+  for (const [name, schema] of Object.entries(sandboxOptionFields.shape)) command.addOption(toFlag(name, schema));
+  command.action(async (flags: { host: string; port: number } & Record<string, unknown>) => {
+    const { host, port, ...given } = flags;
+    const options = checkWith(sandboxOptionsSchema, given);
+    if (options.kind === 'invalid') throw new CommandError(explain(options.problems), ExitCode.usage);
+    const { startSandbox } = await import('../sandbox/server.ts');
+    const sandbox = await startSandbox({ options: options.data, host, port });
+    process.stdout.write(`sandbox upstream listens on ${sandbox.url}, API key ${options.data.apiKey}\n`);
+    await untilStopped();
+    await sandbox.close();
+  });
+}
+
+/** Returns the flag of a sandbox option: slotS → --slot-s. */
+function toFlag(name: string, schema: z.ZodType): Option {
+  const fallback = z.parse(z.object({ value: schema }), { value: undefined }).value;
+  const byWorld = worldDefaults(name);
+  const shown = byWorld ?? JSON.stringify(fallback);
+  const option = new Option(`${flagOf(name)} <value>`, `${schema.description} (default: ${shown})`);
+  return option.argParser((text) => {
+    // All options with a value per world are numbers.
+    if (typeof fallback === 'number' || byWorld !== undefined) return text.trim() === '' ? Number.NaN : Number(text);
+    if (typeof fallback !== 'boolean') return text;
+    if (text !== 'true' && text !== 'false') throw new InvalidArgumentError('Expected true or false.');
+    return text === 'true';
+  });
+}
+
+function flagOf(name: string): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+function explain(problems: readonly SchemaProblem[]): string {
+  return problems.map(({ path, text }) => `${flagOf(path.join('.'))} ${text}`).join('\n');
+}
+
+function portNumber(text: string): number {
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw new InvalidArgumentError('Expected a port, 0 to 65535.');
+  return Number(text);
+}

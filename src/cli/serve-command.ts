@@ -1,0 +1,60 @@
+import type { Command } from 'commander';
+import { systemClock } from '../lib/system-clock.ts';
+import { loadConfig, secretsOf } from '../operations/config/load.ts';
+import { tracingSettings } from '../operations/config/tracing.ts';
+import { ExitCode } from './exit.ts';
+import { settingsSource } from './settings-file.ts';
+import { catchHangups, untilStopped } from './signals.ts';
+
+export function addServe(program: Command): void {
+  program
+    .command('serve')
+    .description('Run the server: track submissions over HTTP, poll the upstream, store the history.')
+    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  DAWATCH_UPSTREAM_URL=https://upstream.example DAWATCH_UPSTREAM_API_KEY=… dawatch serve
+  dawatch sandbox --port 8790 &   DAWATCH_UPSTREAM_URL=http://127.0.0.1:8790 DAWATCH_UPSTREAM_API_KEY=sandbox-key dawatch serve
+
+SIGHUP or \`dawatch reload\` applies changed settings. SIGTERM or SIGINT stops the server gracefully. Killing it at any moment loses no acknowledged data.
+In the background, run the command dawatch itself: ending npx or npm does not end the server.`,
+    )
+    .action(async (options: { config?: string }) => {
+      const onHangup = catchHangups();
+      const [{ startApp }, { createLog }, { BY_SIGNAL }] = await Promise.all([
+        import('../app.ts'),
+        import('../operations/logging/logger.ts'),
+        import('../wiring/reload.ts'),
+      ]);
+      const loaded = loadConfig({ env: process.env, file: options.config });
+      const { config } = loaded;
+      const log = createLog(config.log, process.stdout, { secrets: secretsOf(loaded.settings) });
+      const settings = settingsSource(loaded, 'server', log);
+      const app = await startApp({
+        config,
+        settings,
+        tracing: tracingSettings(process.env, (problem) => log.warn(problem, 'tracing.disabled')),
+        log,
+        clock: systemClock,
+        random: Math.random,
+        onNewKey: showKey,
+        onSyncFailed() {
+          log.end();
+          process.exit(ExitCode.server);
+        },
+      });
+      onHangup(() => app.reload(BY_SIGNAL));
+      await untilStopped();
+      await app.close();
+      log.end();
+    });
+}
+
+/** Prints the key to stderr instead of the log, because logs are stored and forwarded. */
+function showKey(key: string): void {
+  process.stderr.write(
+    `\nNo credential is configured, so a service key was created. It is shown only once:\n\n  export DAWATCH_API_KEY=${key}\n\nThe key also signs in to the dashboard at /.\n\n`,
+  );
+}

@@ -1,0 +1,67 @@
+import { hostname } from 'node:os';
+import type { Command } from 'commander';
+import { systemClock } from '../lib/system-clock.ts';
+import { loadConfig, secretsOf } from '../operations/config/load.ts';
+import type { Config } from '../operations/config/schema.ts';
+import { VERSION } from '../operations/version.ts';
+import { CommandError, ExitCode } from './exit.ts';
+import { settingsSource } from './settings-file.ts';
+import { catchHangups, untilStopped } from './signals.ts';
+
+const HOST = hostname().replaceAll(/[^\w.-]/g, '-');
+
+export function addWorker(program: Command): void {
+  program
+    .command('worker')
+    .description(
+      'Poll the upstream on behalf of a server that uses the same Redis. Any number of workers can run on any host.',
+    )
+    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)')
+    .option('--check', 'health check: exit with 0 if a worker of this host is alive, otherwise with 5')
+    .addHelpText(
+      'after',
+      `
+Example:
+  DAWATCH_REDIS_URL=redis://redis:6379 DAWATCH_UPSTREAM_URL=https://upstream.example DAWATCH_UPSTREAM_API_KEY=… dawatch worker
+
+A worker stores nothing. SIGHUP applies new API keys of the upstreams and the log level. SIGTERM or SIGINT stops it when its requests are complete, at the latest after server.shutdown_s.
+If it is killed, its polls in flight are repeated. While Redis is unavailable, the worker reconnects indefinitely.`,
+    )
+    .action(async (options: { config?: string; check?: boolean }) => {
+      const user = options.check ? 'worker_check' : 'worker';
+      const loaded = loadConfig({ env: process.env, file: options.config, user });
+      const { config } = loaded;
+      if (options.check) return check(config);
+      const onHangup = catchHangups();
+      const [{ startWorker }, { createLog }, { BY_SIGNAL }] = await Promise.all([
+        import('../worker.ts'),
+        import('../operations/logging/logger.ts'),
+        import('../wiring/reload.ts'),
+      ]);
+      const log = createLog(config.log, process.stdout, { secrets: secretsOf(loaded.settings) });
+      const settings = settingsSource(loaded, user, log);
+      const name = `${HOST}-${process.pid}`;
+      const worker = startWorker({ config, settings, log, clock: systemClock, version: VERSION, name });
+      onHangup(() => worker.reload(BY_SIGNAL));
+      await untilStopped();
+      await worker.close();
+      log.end();
+    });
+}
+
+/** Throws a CommandError unless a worker of this host is alive, which its announcements in Redis show. */
+async function check({ redis, worker }: Config): Promise<void> {
+  const { url } = redis;
+  if (url === undefined) throw new CommandError('no Redis is configured: set DAWATCH_REDIS_URL', ExitCode.usage);
+  const [{ listWorkers }, { createMessageSigner }] = await Promise.all([
+    import('../redis/worker-registry.ts'),
+    import('../redis/signer.ts'),
+  ]);
+  const seen = await listWorkers({ ...redis, url }, createMessageSigner(redis));
+  const isOurs = (name: string) => (worker.name === undefined ? name.startsWith(`${HOST}-`) : name === worker.name);
+  if (!seen?.some(isOurs))
+    throw new CommandError(
+      seen ? 'no worker of this host is announced in Redis' : 'Redis does not respond',
+      ExitCode.server,
+    );
+}

@@ -1,0 +1,70 @@
+import type { RouteOptions } from 'fastify';
+import { z } from 'zod';
+import { eventJsonSchema } from '../notifications/event-schema.ts';
+import type { Docs } from './docs-page.ts';
+import type { TypedServer } from './ports.ts';
+import { operations } from './problems.ts';
+import { type StoredResponse, sendStoredResponse, serveFiles, storedResponse } from './static-files.ts';
+
+const openapiSchema = z
+  .looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.record(z.string(), z.looseObject({})) })
+  .describe('An OpenAPI 3.1 document')
+  .meta({
+    id: 'OpenapiDocument',
+    examples: [{ openapi: '3.1.0', info: { title: 'dawatch', version: '0.1.0' }, paths: {} }],
+  });
+
+const jsonSchemaSchema = z
+  .looseObject({ title: z.string(), anyOf: z.array(z.looseObject({})) })
+  .describe('A JSON Schema (2020-12)')
+  .meta({ id: 'EventJsonSchema', examples: [{ title: 'Events of dawatch', anyOf: [{ type: 'object' }] }] });
+
+const OPERATIONS = operations('operations', {
+  getOpenapi: {
+    summary: 'This document',
+    security: [],
+    response: { 200: openapiSchema },
+  },
+  getEventSchema: {
+    summary: 'The JSON Schema of events',
+    security: [],
+    response: { 200: jsonSchemaSchema },
+  },
+});
+
+/**
+ * Serves the page at /docs, /openapi.json and /events.schema.json. Must be called before the first route: only routes that are
+ * registered later are documented. Each document is built at its first request, because building them slows every start.
+ */
+export function addDocumentation(app: TypedServer, version: string): void {
+  const routes: RouteOptions[] = [];
+  app.addHook('onRoute', (route) => {
+    if (route.method !== 'HEAD' && !route.schema?.hide) routes.push(route);
+  });
+  let docs: Promise<Docs> | undefined;
+  const built = () => {
+    docs ??= import('./docs-page.ts')
+      .then(({ buildDocs }) => buildDocs(routes, version))
+      .catch((error) => {
+        // The next request tries again.
+        docs = undefined;
+        throw error;
+      });
+    return docs;
+  };
+  serveFiles(app, ['/docs', '/docs/*'], async () => (await built()).files);
+
+  app.get(
+    '/openapi.json',
+    { schema: OPERATIONS.getOpenapi },
+    async (request, reply) => sendStoredResponse(request, reply, (await built()).document) as never,
+  );
+
+  let eventSchema: StoredResponse | undefined;
+  app.get('/events.schema.json', { schema: OPERATIONS.getEventSchema }, async (request, reply) => {
+    eventSchema ??= storedResponse(JSON.stringify(eventJsonSchema()), {
+      'content-type': 'application/json; charset=utf-8',
+    });
+    return sendStoredResponse(request, reply, eventSchema) as never;
+  });
+}

@@ -1,0 +1,269 @@
+import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import Database from 'better-sqlite3';
+import { damaged, guarded, LedgerError, sqliteCodeOf } from './errors.ts';
+import { syncWithFolder } from './files.ts';
+import { LedgerDatabase } from './ledger-database.ts';
+import { INSTALLATION, isServed, lockFile } from './lock.ts';
+import { rewriteLog, syncLog } from './log-file.ts';
+import { createPrivateFile, refuseForeignOwner, refuseLinkedSideFiles, tightenPermissions } from './permissions.ts';
+import { assertOwnSchema, migrate, schemaOf } from './schema.ts';
+
+export type OpenOptions = {
+  /** Path of the SQLite file. A missing folder is created. */
+  file: string;
+  now: number;
+  /** The most pages (4 KiB each) that the file may have. Tests simulate a full disk with it. */
+  maxPages?: number;
+};
+
+type OpenedDatabase = {
+  db: Database.Database;
+  /** Files and folders whose permissions for other users were removed. */
+  tightened: string[];
+  /** The random id of the lock file, which identifies this place of the ledger. */
+  installation: string;
+  close(): void;
+};
+
+/**
+ * Opens a ledger for a server: locks it against other servers, checks it, migrates it, and tests that it can be written.
+ * Throws LedgerError; a file that cannot be used is left unchanged.
+ */
+export function openDatabase(options: OpenOptions): OpenedDatabase {
+  const { file } = options;
+  return guarded(file, () => {
+    const path = realPath(file);
+    createFolder(path);
+    refuseLinkedSideFiles(path);
+    refuseForeignOwner(path);
+    const tightened = tightenPermissions(path);
+    const lock = lockFile(path);
+    try {
+      // The file holds signing secrets. SQLite creates its side files with the same permissions.
+      createPrivateFile(path);
+      const db = new Database(path);
+      closingOnError(
+        () => closeUnchanged(db),
+        () => check(db, file),
+      );
+      closingOnError(
+        () => db.close(),
+        () => prepare(db, options),
+      );
+      return {
+        db,
+        tightened,
+        installation: lock.prepare(INSTALLATION).pluck().get() as string,
+        close: () => {
+          db.close();
+          lock.close();
+        },
+      };
+    } catch (error) {
+      lock.close();
+      throw error;
+    }
+  });
+}
+
+/**
+ * Closes a connection, and leaves its log as it is. The last connection of a file copies the log to it and deletes the log, so the one that is
+ * closed last here cannot write.
+ */
+export function closeUnchanged(db: Database.Database): void {
+  if ((statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) {
+    db.close();
+    return;
+  }
+  const last = new Database(db.name, { readonly: true });
+  try {
+    // Takes the lock that keeps the other connection from being the last one.
+    last.pragma('schema_version');
+  } catch {
+    // A damaged file is locked nevertheless.
+  }
+  db.close();
+  last.close();
+}
+
+/** How long a command waits for a transaction of the server, in milliseconds. */
+const BUSY_MS = 5_000;
+
+/**
+ * Returns the path of an existing ledger, with links resolved. Throws LedgerError if there is none: a command that is run in the
+ * wrong folder must not create an empty ledger.
+ */
+export function existingLedgerPath(file: string): string {
+  const path = realPath(file);
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return path;
+  const advice =
+    '`dawatch serve` creates one at its first start; --config <file> or DAWATCH_DATABASE selects another path';
+  throw new LedgerError('read_only', `there is no ledger at ${path}: ${advice}`);
+}
+
+/**
+ * Opens a ledger for a short command, with or without a running server. Migrates it only if no server uses it.
+ * Throws LedgerError; a file that cannot be used is left unchanged.
+ */
+export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: LedgerDatabase; close: () => void } {
+  const { file } = options;
+  return guarded(file, () => {
+    const path = existingLedgerPath(file);
+    repairLog(path, file);
+    if (!isMigrated(path, file)) migrateOffline(options);
+    const { db, close } = connectBeside(path);
+    db.pragma('foreign_keys = ON');
+    return { database: new LedgerDatabase(db, file), close: () => guarded(file, close) };
+  });
+}
+
+/**
+ * Opens a connection whose commits are on the disk once `close` has returned. If each commit synced, it would hold the lock for writes
+ * meanwhile, and the event loop of a server, which waits for the lock, would stop. `repairLog` must be called before.
+ */
+export function connectBeside(path: string): { db: Database.Database; close: () => void } {
+  const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
+  db.pragma('synchronous = NORMAL');
+  const close = () => {
+    try {
+      syncLog(db);
+    } finally {
+      db.close();
+    }
+  };
+  return { db, close };
+}
+
+/**
+ * Opens a ledger for a command that reads it as of one moment, with or without a running server. What it reads is on the disk, unless a failed
+ * sync has ended the server.
+ * Throws LedgerError.
+ */
+export function openSnapshot(file: string): Database.Database {
+  return guarded(file, () => {
+    const db = new Database(existingLedgerPath(file), { readonly: true, fileMustExist: true });
+    try {
+      // The first read begins the transaction.
+      db.exec('BEGIN; SELECT count(*) FROM sqlite_schema');
+      syncLog(db);
+      return db;
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  });
+}
+
+/**
+ * Writes a log again that a server has left, which was killed or ended by a failed sync (see rewriteLog). Must be called before a command opens
+ * the ledger for writing, because the close of its connection copies the log to the file. Does nothing while a server uses the ledger.
+ */
+export function repairLog(path: string, file: string): void {
+  if (!existsSync(`${path}-wal`) || isServed(path)) return;
+  const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
+  try {
+    assertOwnSchema(db, file);
+    rewriteLog(db);
+  } finally {
+    closeUnchanged(db);
+  }
+}
+
+function isMigrated(path: string, file: string): boolean {
+  const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
+  try {
+    assertOwnSchema(db, file);
+    const { found, needed } = schemaOf(db);
+    return found === needed;
+  } finally {
+    closeUnchanged(db);
+  }
+}
+
+function migrateOffline(options: OpenOptions): void {
+  try {
+    openDatabase(options).close();
+  } catch (error) {
+    if (!(error instanceof LedgerError) || error.problem !== 'locked') throw error;
+    const message = `${options.file} is in use by a server of another version of dawatch: stop that server, or use its version`;
+    throw new LedgerError('locked', message, error);
+  }
+}
+
+/** Creates the folder of a ledger and its parents. The permissions of existing folders stay, because they may be shared. */
+export function createFolder(path: string): void {
+  const first = mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  // A loss of power must not remove a new folder, and the ledger with it.
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    try {
+      syncWithFolder(folder);
+    } catch (error) {
+      // The parent may be unreadable for this user, and some file systems cannot sync folders.
+      if (!['EACCES', 'EINVAL'].includes(sqliteCodeOf(error))) throw error;
+    }
+    if (folder === first) return;
+  }
+}
+
+/**
+ * Returns the absolute path with links resolved, so that two names of a file share one lock. SQLite never takes an absolute path
+ * for an in-memory database.
+ */
+export function realPath(file: string): string {
+  const path = resolve(file.trim());
+  return existsSync(path) ? realpathSync(path) : path;
+}
+
+/** Returns the result of `work`. Calls `close` if it throws. */
+export function closingOnError<T>(close: () => void, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+function check(db: Database.Database, file: string): void {
+  assertOwnSchema(db, file);
+  // Before the first checkpoint: it would copy frames of the log that no sync has stored. It changes nothing but what a failed sync lost.
+  rewriteLog(db);
+  // Nothing else may be written before this check. A row that breaks a constraint is not searched here: it stops nothing else.
+  db.pragma('ignore_check_constraints = ON');
+  const verdict = db.pragma('quick_check(1)', { simple: true });
+  db.pragma('ignore_check_constraints = OFF');
+  if (verdict !== 'ok') throw damaged(file, String(verdict));
+}
+
+function prepare(db: Database.Database, { now, maxPages }: OpenOptions): void {
+  // Allows free pages to be returned to the file system. Can only be set before the first table exists.
+  if (db.pragma('page_count', { simple: true }) === 0) db.pragma('auto_vacuum = INCREMENTAL');
+  db.pragma('journal_mode = WAL');
+  db.pragma('synchronous = FULL');
+  db.pragma('foreign_keys = ON');
+  migrate(db);
+  if (maxPages !== undefined) db.pragma(`max_page_count = ${maxPages}`);
+  probe(db, now);
+  // Begins with an empty log, unless another connection reads it.
+  withoutWaiting(db, () => db.pragma('wal_checkpoint(TRUNCATE)'));
+}
+
+/** Runs `work` without waiting for locks of other connections. */
+export function withoutWaiting<T>(db: Database.Database, work: () => T): T {
+  const waitMs = Number(db.pragma('busy_timeout', { simple: true }));
+  db.pragma('busy_timeout = 0');
+  try {
+    return work();
+  } finally {
+    db.pragma(`busy_timeout = ${waitMs}`);
+  }
+}
+
+/** Writes a row, to detect a read-only or full disk before anything is acknowledged. */
+export function probe(db: Database.Database, now: number): void {
+  db.prepare(
+    "INSERT INTO meta (key, value) VALUES ('written_at', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+  ).run(String(now));
+}

@@ -1,0 +1,154 @@
+import { accessSync, constants, existsSync, linkSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { RECORD_MISSING_EVENTS } from '../notifications/event-log.ts';
+import { verifyLedger } from './check.ts';
+import { guarded, LedgerError, toLedgerError } from './errors.ts';
+import { copyToPrivateFile, isSqliteFile, syncWithFolder } from './files.ts';
+import { lockFile } from './lock.ts';
+import { rewriteLog } from './log-file.ts';
+import { closeUnchanged, createFolder, realPath } from './open.ts';
+import { refuseLinkedSideFiles } from './permissions.ts';
+import { isDawatchDatabase } from './schema.ts';
+import { openStaging, type Staging } from './staging.ts';
+
+/** Exceeds the number of events that can have been added since the backup. */
+const SKIPPED_EVENTS = 1_000_000;
+
+export type RestoreStep = 'copying' | 'checking' | 'replacing';
+
+/**
+ * Replaces the ledger by a backup and keeps the replaced file beside it. The backup is copied and checked first, and the
+ * replacement is atomic: a process that is killed leaves either ledger. Throws LedgerError if the ledger is in use or the backup
+ * cannot be used.
+ */
+export function restoreLedger(options: {
+  file: string;
+  backup: string;
+  now: number;
+  onStep?: (step: RestoreStep) => void;
+}) {
+  const { file, backup, now, onStep } = options;
+  const path = guarded(file, () => realPath(file));
+  refuseLinkedSideFiles(path);
+  refuseUnusable(backup, path);
+  guarded(file, () => createFolder(path));
+  const lock = guarded(file, () => lockFile(path));
+  let staging: Staging | undefined;
+  try {
+    onStep?.('copying');
+    staging = guarded(file, () => openStaging(path));
+    const copy = staging.file;
+    guarded(file, () => copyToPrivateFile(backup, copy));
+    onStep?.('checking');
+    const checked = verifyLedger(copy, backup);
+    const replaced = guarded(file, () => closeReplaced(path, { file, now }));
+    guarded(file, () => prepare(copy, { newestEvent: replaced.newestEvent, now }));
+    onStep?.('replacing');
+    const replacedFile = guarded(file, () => replace(path, copy, now));
+    return { ...checked, replacedFile };
+  } finally {
+    staging?.close();
+    lock.close();
+  }
+}
+
+function refuseUnusable(backup: string, path: string): void {
+  if (!statSync(backup, { throwIfNoEntry: false })?.isFile())
+    throw new LedgerError('read_only', `there is no file ${backup}`);
+  try {
+    accessSync(backup, constants.R_OK);
+  } catch (error) {
+    throw new LedgerError('read_only', `${backup} cannot be read: check its permissions`, error);
+  }
+  if (realpathSync(backup) === path) throw new LedgerError('read_only', `${backup} is the ledger itself`);
+  if ((statSync(`${backup}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0)
+    throw new LedgerError(
+      'read_only',
+      `${backup} has a log, ${backup}-wal: it is not a backup, but a ledger that is in use or was not closed. ` +
+        `DAWATCH_DATABASE=${backup} dawatch backup <file> creates a backup of it`,
+    );
+}
+
+/**
+ * Moves the content of the replaced ledger's log into its file, and returns its newest event. A damaged file stays unchanged; its
+ * newest event is unknown, but less than the current time in milliseconds.
+ */
+function closeReplaced(path: string, { file, now }: { file: string; now: number }): { newestEvent: number } {
+  const unreadable = { newestEvent: now };
+  if (!existsSync(path)) return unreadable;
+  // SQLite would delete the log of a file that it cannot read, which a repair may need.
+  if (!isSqliteFile(path)) return unreadable;
+  const db = guarded(file, () => new Database(path, { timeout: 0 }));
+  try {
+    if (!isDawatchDatabase(db))
+      throw new LedgerError('foreign', `${file} is a database of another program; it was left unchanged`);
+    rewriteLog(db);
+    const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];
+    if (checkpoint?.busy)
+      throw new LedgerError(
+        'locked',
+        `${file} is being read by a backup, an export or another program: end that first`,
+      );
+    const newestEvent = Number(db.prepare(NEWEST_EVENT).pluck().get() ?? 0);
+    db.close();
+    return { newestEvent };
+  } catch (error) {
+    closeUnchanged(db);
+    const known = toLedgerError(file, error);
+    if (known instanceof LedgerError && known.problem === 'corrupt') return unreadable;
+    throw known;
+  }
+}
+
+const NEWEST_EVENT = "SELECT seq FROM sqlite_sequence WHERE name = 'outbox'";
+
+function prepare(copy: string, options: { newestEvent: number; now: number }): void {
+  const db = new Database(copy);
+  try {
+    db.transaction(() => continueCopy(db, options))();
+  } finally {
+    db.close();
+  }
+  syncWithFolder(copy);
+}
+
+/**
+ * Prepares a copy for clients of the original: event numbers are not assigned twice, clients that resume the feed learn that
+ * events may be missing, and the request budget counts the polls sent until now. `newestEvent`: the newest event of the
+ * original, if it is known.
+ */
+export function continueCopy(db: Database.Database, { newestEvent = 0, now }: { newestEvent?: number; now: number }) {
+  const own = Number(db.prepare(NEWEST_EVENT).pluck().get() ?? 0);
+  const newest = Math.max(newestEvent, own + SKIPPED_EVENTS);
+  db.prepare("DELETE FROM sqlite_sequence WHERE name = 'outbox'").run();
+  db.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox', ?)").run(newest);
+  db.prepare(RECORD_MISSING_EVENTS).run({ through: newest });
+  db.prepare('UPDATE upstreams SET polling_until = ?').run(now);
+}
+
+/**
+ * Gives the old file a second name before the new one replaces it, so that a ledger exists at every moment. Returns where the
+ * replaced ledger is; null if there was none.
+ */
+function replace(path: string, copy: string, now: number): string | null {
+  const kept = existsSync(path) ? `${path}.replaced-${new Date(now).toISOString().replaceAll(/[-:]/g, '')}` : null;
+  if (kept !== null) {
+    keep(path, kept);
+    // Only an unreadable ledger still has a log with content.
+    if (existsSync(`${path}-wal`)) keep(`${path}-wal`, `${kept}-wal`);
+  }
+  // SQLite would apply the log of the old file to the new one.
+  for (const suffix of ['-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true });
+  renameSync(copy, path);
+  syncWithFolder(path);
+  return kept;
+}
+
+function keep(path: string, kept: string): void {
+  try {
+    linkSync(path, kept);
+  } catch {
+    // The file system does not support links.
+    copyToPrivateFile(path, kept);
+  }
+}

@@ -1,0 +1,363 @@
+import { SEARCHABLE } from '../submissions/searchable.ts';
+import { FINAL_STATUSES, STATUSES } from '../submissions/submission.ts';
+
+const list = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
+
+/**
+ * The values of the metadata of a row that searches find, as in SEARCHABLE: name and value as text, at the top level, within the
+ * limits in UTF-8, the first 32.
+ */
+const searchable = (row: string) => `
+  SELECT key, CASE type WHEN 'text' THEN value ELSE ${row}.metadata -> fullkey END, ${row}.id
+  FROM json_each(${row}.metadata)
+  WHERE type NOT IN ('object', 'array') AND octet_length(key) BETWEEN 1 AND ${SEARCHABLE.nameBytes}
+    AND (type <> 'text' OR octet_length(value) <= ${SEARCHABLE.valueBytes})
+  LIMIT ${SEARCHABLE.names}`;
+
+const UPSTREAMS = `
+  CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+  -- The state of each upstream that outlives the process: its outage, the pause that it requested with Retry-After, and until
+  -- when polls may have been sent. objective_through: row id of the newest submission that objective_slices contain.
+  CREATE TABLE upstreams (
+    name TEXT PRIMARY KEY,
+    state TEXT NOT NULL DEFAULT 'closed',
+    out_since INTEGER,
+    outage_ms INTEGER NOT NULL DEFAULT 0,
+    polling_until INTEGER,
+    paused_since INTEGER,
+    paused_until INTEGER,
+    objective_through INTEGER NOT NULL DEFAULT 0
+  ) STRICT, WITHOUT ROWID;
+`;
+
+const SUBMISSIONS = `
+  -- One narrow row per submission, written at every poll. The response of the upstream is in the newest row of history.
+  -- ended_at: time of the final status, which retention depends on. not_found_ms: how long "not found" has been confirmed.
+  -- deadline_outage_ms_before: reading of the outage clock when the deadline was last changed. credential: who tracked it over
+  -- HTTP: the id of a credential, 0 for DAWATCH_API_KEY, -1 for DAWATCH_ADMIN_TOKEN; NULL: by another way.
+  CREATE TABLE submissions (
+    id INTEGER PRIMARY KEY,
+    submission_id TEXT NOT NULL UNIQUE,
+    upstream TEXT NOT NULL REFERENCES upstreams (name),
+    status TEXT NOT NULL CHECK (status IN (${list(STATUSES)})),
+    watched INTEGER NOT NULL CHECK (watched IN (0, 1)),
+    stuck INTEGER NOT NULL DEFAULT 0 CHECK (stuck IN (0, 1)),
+    version INTEGER NOT NULL,
+    polls INTEGER NOT NULL DEFAULT 0,
+    polled_at INTEGER,
+    no_response_since INTEGER,
+    not_found_ms INTEGER,
+    not_found_since INTEGER,
+    tracked_at INTEGER NOT NULL,
+    finalized_at INTEGER,
+    ended_at INTEGER,
+    deadline_at INTEGER NOT NULL,
+    grace_ends_at INTEGER NOT NULL,
+    stuck_at INTEGER NOT NULL,
+    outage_ms_before INTEGER NOT NULL,
+    deadline_outage_ms_before INTEGER,
+    metadata TEXT CHECK (json_valid(metadata)),
+    callback_url TEXT,
+    credential INTEGER
+  ) STRICT;
+  CREATE INDEX submissions_watched ON submissions (upstream, id) WHERE watched = 1;
+  CREATE INDEX submissions_stuck ON submissions (upstream) WHERE stuck = 1 AND watched = 1;
+  CREATE INDEX submissions_by_status ON submissions (status, id);
+  CREATE INDEX submissions_tracked ON submissions (tracked_at);
+  CREATE INDEX submissions_ended ON submissions (ended_at) WHERE ended_at IS NOT NULL AND watched = 0;
+  CREATE INDEX submissions_ended_watched ON submissions (ended_at) WHERE ended_at IS NOT NULL AND watched = 1;
+  -- An ended submission can be tracked again, unless it is finalized: as a new change, polled, and exempt from retention.
+  CREATE TRIGGER a_final_status_stays BEFORE UPDATE OF status ON submissions
+    WHEN OLD.status IN (${list(FINAL_STATUSES)}) AND NEW.status <> OLD.status
+      AND NOT (OLD.status <> 'finalized' AND NEW.status = 'tracking' AND NEW.version = OLD.version + 1
+               AND NEW.watched = 1 AND NEW.ended_at IS NULL)
+    BEGIN SELECT RAISE(ABORT, 'only tracking an ended submission again changes its status'); END;
+
+  -- The W3C traceparent of the submissions whose intake was traced. Most ledgers have none.
+  CREATE TABLE submission_traces (
+    submission INTEGER PRIMARY KEY REFERENCES submissions (id) ON DELETE CASCADE,
+    traceparent TEXT NOT NULL
+  ) STRICT;
+
+  -- The metadata by value. metadata-index.ts adds new submissions, many at once; the triggers maintain the rest.
+  CREATE TABLE submission_metadata (
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    submission INTEGER NOT NULL,
+    PRIMARY KEY (key, value, submission)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TRIGGER metadata_removed AFTER DELETE ON submissions WHEN OLD.metadata IS NOT NULL
+    BEGIN DELETE FROM submission_metadata WHERE (key, value, submission) IN (${searchable('OLD')}); END;
+  CREATE TRIGGER metadata_changed AFTER UPDATE OF metadata ON submissions WHEN NEW.metadata IS NOT OLD.metadata
+    BEGIN
+      DELETE FROM submission_metadata WHERE (key, value, submission) IN (${searchable('OLD')});
+      INSERT OR IGNORE INTO submission_metadata ${searchable('NEW')};
+    END;
+
+  -- One row per change, never altered. version counts the changes of one submission from 1; seq is global. changes: the options
+  -- that a client changed, with values before and after. polls: those of the submission until this change. lag_ms: an upper bound
+  -- of the time since it became final.
+  CREATE TABLE history (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    submission INTEGER NOT NULL REFERENCES submissions (id),
+    version INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    status TEXT NOT NULL CHECK (status IN (${list(STATUSES)})),
+    previous_status TEXT,
+    upstream_state TEXT,
+    error TEXT,
+    response TEXT CHECK (json_valid(response)),
+    changes TEXT CHECK (json_valid(changes)),
+    polls INTEGER,
+    lag_ms INTEGER,
+    UNIQUE (submission, version)
+  ) STRICT;
+  CREATE TRIGGER history_is_append_only BEFORE UPDATE ON history
+    BEGIN SELECT RAISE(ABORT, 'history is append-only'); END;
+
+  -- Events, each written with the change that it reports. Events of alerts and tests have no upstream; their content is in detail.
+  CREATE TABLE outbox (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    type TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    upstream TEXT REFERENCES upstreams (name),
+    submission INTEGER REFERENCES submissions (id),
+    history_seq INTEGER REFERENCES history (seq),
+    detail TEXT CHECK (json_valid(detail))
+  ) STRICT;
+  CREATE INDEX outbox_by_submission ON outbox (submission) WHERE submission IS NOT NULL;
+  -- Without this index, deleting a row of history would scan all events.
+  CREATE INDEX outbox_by_history ON outbox (history_seq) WHERE history_seq IS NOT NULL;
+  CREATE INDEX outbox_failures ON outbox (at) WHERE type IN ('submission.failing', 'submission.failed');
+  CREATE TRIGGER events_never_change BEFORE UPDATE ON outbox
+    BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
+`;
+
+const NOTIFICATIONS = `
+  -- Webhook endpoints. The one without a url is for callbacks, whose addresses are stored with the submissions. revision counts
+  -- changes of the address and of enabled: attempts in flight belong to an earlier revision.
+  CREATE TABLE webhooks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    webhook_id TEXT NOT NULL UNIQUE,
+    url TEXT,
+    types TEXT NOT NULL CHECK (json_valid(types)),
+    metadata TEXT CHECK (json_valid(metadata)),
+    description TEXT NOT NULL,
+    signature TEXT NOT NULL,
+    enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+    revision INTEGER NOT NULL DEFAULT 0,
+    disabled_reason TEXT,
+    failing_since INTEGER,
+    failed_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    CHECK ((enabled = 1) = (disabled_reason IS NULL))
+  ) STRICT;
+
+  -- Stored in clear, as signing requires. expires_at is set by a rotation.
+  CREATE TABLE webhook_secrets (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
+    secret TEXT NOT NULL,
+    public_key TEXT,
+    expires_at INTEGER
+  ) STRICT;
+  CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
+
+  -- The events that a webhook missed while it was disabled: those with after < seq <= through. NULL: it is still disabled.
+  CREATE TABLE webhook_pauses (
+    id INTEGER PRIMARY KEY,
+    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
+    after INTEGER NOT NULL,
+    through INTEGER
+  ) STRICT;
+  CREATE INDEX webhook_pauses_by_webhook ON webhook_pauses (webhook);
+
+  -- One event for one destination, written with the event. A replayed delivery waits since the replay, not since its event.
+  CREATE TABLE deliveries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    event INTEGER NOT NULL REFERENCES outbox (seq),
+    destination TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'delivered', 'dead', 'discarded')),
+    dead_reason TEXT,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    next_at INTEGER,
+    created_at INTEGER NOT NULL,
+    replayed_at INTEGER,
+    ended_at INTEGER,
+    CHECK ((state = 'waiting') = (next_at IS NOT NULL)),
+    CHECK ((state = 'waiting') = (ended_at IS NULL)),
+    CHECK ((state = 'dead') = (dead_reason IS NOT NULL))
+  ) STRICT;
+  CREATE INDEX deliveries_waiting ON deliveries (destination, next_at, id) WHERE state = 'waiting';
+  CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
+  CREATE INDEX deliveries_dead ON deliveries (ended_at, destination) WHERE state = 'dead';
+  CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE state <> 'waiting';
+  CREATE INDEX deliveries_created ON deliveries (created_at);
+  CREATE INDEX deliveries_by_event ON deliveries (event);
+  CREATE INDEX deliveries_by_destination ON deliveries (destination, id);
+
+  -- Attempts at deliveries, never altered.
+  CREATE TABLE attempts (
+    id INTEGER PRIMARY KEY,
+    delivery INTEGER NOT NULL REFERENCES deliveries (id) ON DELETE CASCADE,
+    at INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    http_status INTEGER,
+    error TEXT,
+    response TEXT
+  ) STRICT;
+  CREATE INDEX attempts_by_delivery ON attempts (delivery, id);
+  CREATE TRIGGER attempts_are_append_only BEFORE UPDATE ON attempts
+    BEGIN SELECT RAISE(ABORT, 'attempts are append-only'); END;
+
+  -- When each channel last succeeded and failed.
+  CREATE TABLE channel_results (
+    channel TEXT PRIMARY KEY,
+    last_success_at INTEGER,
+    last_failure_at INTEGER
+  ) STRICT, WITHOUT ROWID;
+`;
+
+const ALERTS = `
+  -- Alerts with their acknowledgements. Resolved ones are kept for a while. sent_at: when its beginning or a reminder was sent
+  -- last; NULL: nothing was sent, because it has been muted.
+  CREATE TABLE alerts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    rule TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    summary TEXT NOT NULL,
+    count INTEGER,
+    since INTEGER NOT NULL,
+    sent_at INTEGER,
+    acknowledged_at INTEGER,
+    acknowledged_by TEXT,
+    resolved_at INTEGER,
+    CHECK ((acknowledged_at IS NULL) = (acknowledged_by IS NULL))
+  ) STRICT;
+  CREATE UNIQUE INDEX alerts_firing ON alerts (rule, subject) WHERE resolved_at IS NULL;
+  CREATE INDEX alerts_resolved ON alerts (resolved_at) WHERE resolved_at IS NOT NULL;
+
+  -- Times in which alerts are recorded and not sent. rule NULL: all alerts, a maintenance window. subject NULL: all of the rule.
+  CREATE TABLE mutes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    rule TEXT,
+    subject TEXT,
+    starts_at INTEGER NOT NULL,
+    ends_at INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    created_by TEXT NOT NULL,
+    CHECK (rule IS NOT NULL OR subject IS NULL),
+    CHECK (starts_at < ends_at)
+  ) STRICT;
+  CREATE INDEX mutes_by_end ON mutes (ends_at);
+`;
+
+const ACCESS = `
+  -- Only hashes (SHA-256) of secrets are stored. scopes: separated by spaces; NULL: those of the role.
+  CREATE TABLE credentials (
+    id INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    role TEXT NOT NULL,
+    scopes TEXT,
+    name TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    last_used_at INTEGER,
+    expires_at INTEGER,
+    revoked_at INTEGER
+  ) STRICT;
+
+  -- The secrets that rotations have replaced, and until when they are accepted.
+  CREATE TABLE credential_secrets (
+    hash BLOB PRIMARY KEY,
+    credential INTEGER NOT NULL REFERENCES credentials (id) ON DELETE CASCADE,
+    valid_until INTEGER NOT NULL,
+    last_used_at INTEGER
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX credential_secrets_by_credential ON credential_secrets (credential);
+
+  -- The person behind a credential whose secret nobody knows.
+  CREATE TABLE people (
+    credential INTEGER PRIMARY KEY REFERENCES credentials (id) ON DELETE CASCADE,
+    issuer TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    name TEXT NOT NULL,
+    UNIQUE (issuer, subject)
+  ) STRICT;
+
+  -- Sessions of the dashboard. hash: of the secret in the cookie. credential_hash: of the secret presented at the sign-in.
+  CREATE TABLE sessions (
+    hash BLOB PRIMARY KEY,
+    credential_hash BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX sessions_by_credential ON sessions (credential_hash, created_at);
+  CREATE INDEX sessions_by_age ON sessions (created_at);
+
+  -- Changes, and lookups of users, whose addresses are stored only masked and as a keyed hash (the key is in meta). hash covers
+  -- the entry and the hash of the entry before it.
+  CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    caller TEXT NOT NULL,
+    credential_id INTEGER REFERENCES credentials (id),
+    address TEXT,
+    action TEXT NOT NULL,
+    result TEXT NOT NULL,
+    subject TEXT,
+    detail TEXT,
+    email_hash TEXT,
+    email_masked TEXT,
+    hash TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX audit_prunes ON audit (seq) WHERE action = 'audit.prune';
+  CREATE TRIGGER audit_is_append_only BEFORE UPDATE ON audit
+    BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
+  -- Retention deletes entries only after an entry that records it: its subject is the number of the newest deleted entry.
+  CREATE TRIGGER audit_is_pruned_on_record BEFORE DELETE ON audit
+    WHEN OLD.seq > coalesce((SELECT max(CAST(subject AS INTEGER)) FROM audit WHERE action = 'audit.prune'), 0)
+    BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
+`;
+
+const REPORTS = `
+  -- Sums over the submissions that ended in an hour or a day that begins at "start", derived from the history: see docs/reports.md.
+  -- Amounts are decimal texts, because they exceed 64 bits.
+  CREATE TABLE report_rows (
+    unit TEXT NOT NULL CHECK (unit IN ('hour', 'day')),
+    dimension TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    upstream TEXT NOT NULL,
+    value TEXT NOT NULL,
+    finalized INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    unknown INTEGER NOT NULL,
+    rejected INTEGER NOT NULL,
+    expired INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    corrected INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    time_to_finality TEXT NOT NULL,
+    lag TEXT NOT NULL,
+    fees TEXT NOT NULL,
+    data_billed TEXT NOT NULL,
+    unbilled INTEGER NOT NULL,
+    PRIMARY KEY (unit, dimension, start, upstream, value)
+  ) STRICT, WITHOUT ROWID;
+  -- The sequence number of the newest row of history that report_rows contain.
+  INSERT INTO meta (key, value) VALUES ('reports_through', '0');
+
+  -- Submissions by whether they were known to be final in time, in slices of five minutes that begin at "start".
+  CREATE TABLE objective_slices (
+    upstream TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    good INTEGER NOT NULL,
+    bad INTEGER NOT NULL,
+    PRIMARY KEY (upstream, start)
+  ) STRICT, WITHOUT ROWID;
+`;
+
+export const SCHEMA_1 = [UPSTREAMS, SUBMISSIONS, NOTIFICATIONS, ALERTS, ACCESS, REPORTS].join('');

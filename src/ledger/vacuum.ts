@@ -1,0 +1,23 @@
+import { statSync } from 'node:fs';
+import { guarded } from './errors.ts';
+import { existingLedgerPath, openDatabase } from './open.ts';
+
+/**
+ * Rewrites a ledger without its free pages, so that later ones can be returned to the file system. Returns its size before and
+ * after, in bytes. Throws LedgerError, and leaves the ledger unchanged, if it is missing or in use or the disk is full.
+ */
+export function vacuumLedger(file: string, now: number): { before: number; after: number } {
+  guarded(file, () => existingLedgerPath(file));
+  const { db, close } = openDatabase({ file, now });
+  try {
+    const before = statSync(db.name).size;
+    guarded(file, () => {
+      db.pragma('auto_vacuum = INCREMENTAL');
+      db.exec('VACUUM');
+      db.pragma('wal_checkpoint(TRUNCATE)');
+    });
+    return { before, after: statSync(db.name).size };
+  } finally {
+    close();
+  }
+}

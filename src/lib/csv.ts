@@ -1,0 +1,41 @@
+import { escapeText } from './text.ts';
+
+/**
+ * The beginning of text that spreadsheets treat as a formula (including DDE). Some spreadsheets also accept full-width
+ * characters and ignore spaces, quotes and invisible characters.
+ */
+const FORMULA = /^[\s\p{Cc}\p{Cf}"']*[=+\-@＝＋－＠]/u;
+const NUMBER = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/;
+/** Characters at which a spreadsheet may start a new cell even within quotes, for example where ; is the separator. */
+const SEPARATOR = /([;\t\r\n])/;
+
+/**
+ * Returns a line of CSV (RFC 4180). Text that a spreadsheet could treat as a formula is prefixed with a quote mark; numbers are
+ * not. `isTerminal`: also escapes control characters.
+ */
+export function toCsvLine(
+  cells: readonly (string | number | null)[],
+  { isTerminal = false }: { isTerminal?: boolean } = {},
+): string {
+  return `${cells.map((cell) => toCell(cell, isTerminal)).join(',')}\r\n`;
+}
+
+function toCell(value: string | number | null, isTerminal: boolean): string {
+  if (value === null) return '';
+  const text = isTerminal ? escapeText(String(value), Number.POSITIVE_INFINITY) : String(value);
+  // Some spreadsheets strip a leading separator before they look for a formula.
+  const start = /^[\t\r\n]/.test(text) ? "'" : '';
+  const parts = text.split(SEPARATOR).map((part) => (isFormula(part) ? `'${part}` : part));
+  const safe = `${start}${parts.join('')}`;
+  return /[",;\t\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/** Reverts what `toCsvLine` adds to text that a spreadsheet could treat as a formula. */
+export function unescapeFormulas(text: string): string {
+  const parts = text.replace(/^'(?=[\t\r\n])/, '').split(SEPARATOR);
+  return parts.map((part) => (part.startsWith("'") && isFormula(part.slice(1)) ? part.slice(1) : part)).join('');
+}
+
+function isFormula(part: string): boolean {
+  return FORMULA.test(part) && !NUMBER.test(part);
+}

@@ -1,0 +1,159 @@
+import { z } from 'zod';
+import { actorOf } from '../access/access.ts';
+import type { ChannelDescription, TypedServer } from '../http/ports.ts';
+import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
+import type { Clock } from '../lib/clock.ts';
+import { iso } from '../lib/timestamps.ts';
+import { timeSchema } from '../submissions/submission-body.ts';
+import type { Ledger } from '../wiring/ledger-stores.ts';
+import type { ChannelResult } from './channel-results.ts';
+import { channelDestination } from './delivery.ts';
+import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
+import { CALLBACKS_ID } from './webhook.ts';
+
+const channelSchema = z
+  .object({
+    name: z.string(),
+    type: z.string().describe('slack, discord, teams, apprise, email, or queue'),
+    address: z.string().describe('Address of the channel, with its secret parts masked'),
+    routes: z
+      .array(
+        z.object({
+          types: z.array(z.string()).describe('Event types; wildcards such as alert.* are allowed'),
+          metadata: z.record(z.string(), z.unknown()).nullable(),
+        }),
+      )
+      .describe('Subscriptions: the channel receives the events that match at least one of them; empty: no events'),
+    last_success_at: timeSchema.nullable().describe('When an attempt last succeeded; null: never'),
+    last_failure_at: timeSchema.nullable().describe('When an attempt last failed; null: never'),
+    deliveries: z.object({
+      waiting: z.int().describe('Deliveries that wait for an attempt'),
+      dead: z.int().describe('Dead letters, which can be replayed'),
+    }),
+  })
+  .describe('A channel')
+  .meta({ id: 'Channel' });
+
+const channelListSchema = z
+  .object({ channels: z.array(channelSchema).describe('In the order of the settings') })
+  .describe('All channels')
+  .meta({
+    id: 'ChannelList',
+    examples: [
+      {
+        channels: [
+          {
+            name: 'ops',
+            type: 'slack',
+            address: 'https://hooks.slack.com/********',
+            routes: [{ types: ['alert.*'], metadata: null }],
+            last_success_at: '2026-01-02T03:04:05.123Z',
+            last_failure_at: null,
+            deliveries: { waiting: 0, dead: 0 },
+          },
+        ],
+      },
+    ],
+  });
+
+const params = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'must be the name of a channel')
+    .describe('Name of a channel in the settings, or `queue`')
+    .meta({ examples: ['ops'] }),
+});
+
+const callbackSchema = z
+  .strictObject({
+    url: z.string().max(2_048).describe('The address to test, with the rules for a callback_url'),
+  })
+  .meta({ id: 'CallbackTest', examples: [{ url: 'https://billing.example.com/hooks' }] });
+
+const OPERATIONS = operations('notifications', {
+  listChannels: {
+    summary: 'List the channels of the settings',
+    querystring: z.strictObject({}),
+    response: { 200: channelListSchema },
+  },
+  testChannel: {
+    summary: 'Send a test event to one channel',
+    description: 'Ignores the routes of the channel. `/v1/deliveries/{id}` returns the result.',
+    params,
+    response: { 202: deliverySchema, ...problemResponses(404, 507) },
+  },
+  testCallback: {
+    summary: 'Send a test event to a callback address',
+    description:
+      'Sent and signed like the events of submissions with this callback_url: with the secret of the webhook `callbacks`. `/v1/deliveries/{id}` returns the result.',
+    body: callbackSchema,
+    response: { 202: deliverySchema, ...problemResponses(409, 507) },
+  },
+});
+
+/** The channels, and tests of the destinations that have no address in the ledger. */
+export function registerChannels(
+  app: TypedServer,
+  deps: {
+    ledger: Ledger;
+    clock: Clock;
+    channels: () => readonly ChannelDescription[];
+    refusalOf: (url: string) => string | undefined;
+  },
+): void {
+  const { ledger, clock, channels, refusalOf } = deps;
+  const accepted = (deliveryId: number) => {
+    const made = ledger.deliveries.get(deliveryId);
+    if (!made) throw new Error('the delivery of a test was not stored');
+    return toDeliveryBody(made.delivery);
+  };
+
+  app.get(
+    '/v1/channels',
+    { config: { isExpensive: true, scopes: ['operations:read'] }, schema: OPERATIONS.listChannels },
+    async () => {
+      const counts = ledger.deliveries.countsByChannel();
+      return {
+        channels: channels().map((channel) => ({
+          ...channel,
+          routes: channel.routes.map(({ types, metadata }) => ({ types: [...types], metadata })),
+          ...timesOf(ledger.deliveries.channelResults.get(channel.name)),
+          deliveries: counts.get(channelDestination(channel.name)) ?? { waiting: 0, dead: 0 },
+        })),
+      };
+    },
+  );
+
+  app.post('/v1/channels/:name/test', { schema: OPERATIONS.testChannel }, async (request, reply) => {
+    const { name } = request.params;
+    const now = clock.now();
+    const entry = { action: 'channels.test', subject: name } as const;
+    const test = () => ledger.testChannel(name, now);
+    const deliveryId = ledger.audit.change(actorOf(request), now, test, (id) => (id === undefined ? undefined : entry));
+    if (deliveryId !== undefined) return reply.code(202).send(accepted(deliveryId));
+    return sendProblem(reply, { status: 404, detail: `there is no channel ${name} in the settings` });
+  });
+
+  app.post(
+    '/v1/callbacks/test',
+    { config: { scopes: ['webhooks:write'] }, schema: OPERATIONS.testCallback },
+    async (request, reply) => {
+      const { url } = request.body;
+      const refused = refusalOf(url);
+      if (refused !== undefined) return sendInvalidField(reply, 'url', refused);
+      const now = clock.now();
+      const entry = { action: 'webhooks.test', subject: CALLBACKS_ID } as const;
+      const test = () => ledger.testCallback(url, now);
+      const deliveryId = ledger.audit.change(actorOf(request), now, test, (id) =>
+        id === undefined ? undefined : entry,
+      );
+      if (deliveryId !== undefined) return reply.code(202).send(accepted(deliveryId));
+      return sendProblem(reply, { status: 409, detail: 'the webhook callbacks is disabled' });
+    },
+  );
+}
+
+function timesOf({ lastSuccessAt, lastFailureAt }: ChannelResult) {
+  const timeOf = (at: number | null) => (at === null ? null : iso(at));
+  return { last_success_at: timeOf(lastSuccessAt), last_failure_at: timeOf(lastFailureAt) };
+}

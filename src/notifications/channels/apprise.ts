@@ -1,0 +1,40 @@
+import type { Message, Severity } from '../message.ts';
+import type { Channel, SendResult } from './channel.ts';
+import { type ChatOptions, createChatChannel } from './chat.ts';
+
+/** `url` includes the configuration key: `https://apprise.example/notify/<key>`. */
+export type AppriseOptions = ChatOptions & {
+  /** Notifies only the services with this tag. */
+  tag?: string;
+};
+
+const TYPES: Record<Severity, string> = { good: 'success', info: 'info', warning: 'warning', critical: 'failure' };
+
+/** An Apprise API server, which forwards messages to the services configured there. */
+export function createAppriseChannel({ tag, ...options }: AppriseOptions): Channel {
+  const toBody = ({ title, severity, text }: Message) => ({
+    title: unmentioned(title),
+    body: unmentioned(text),
+    type: TYPES[severity],
+    format: 'text',
+    ...(tag !== undefined && { tag }),
+  });
+  return createChatChannel({ ...options, toBody, read: ofApprise });
+}
+
+/**
+ * Replaces characters that start mentions by similar ones. Escaping is not possible, because the services behind Apprise are
+ * not known, and some of them parse mentions in plain text.
+ */
+function unmentioned(text: string): string {
+  return text.replaceAll('@', '＠').replace(/<(?=[!#＠])/g, '‹');
+}
+
+/** Apprise responds with 204 if no service is configured, and with 424 if a service failed. */
+function ofApprise(result: SendResult): SendResult {
+  if (result.httpStatus === 204)
+    return { ...result, kind: 'failed', error: 'the Apprise configuration has no service to notify' };
+  if (result.kind === 'failed' && result.httpStatus === 424)
+    return { ...result, error: 'not all services of the Apprise server accepted the message (424)' };
+  return result;
+}

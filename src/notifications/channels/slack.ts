@@ -1,0 +1,47 @@
+import type { Line } from '../line.ts';
+import { LINK_TEXT, type Message, type Severity } from '../message.ts';
+import { escapeWith, truncate } from '../truncate.ts';
+import type { Channel } from './channel.ts';
+import { type ChatOptions, createChatChannel } from './chat.ts';
+
+/** Limits of Slack: it refuses messages that exceed them. */
+const MAX_BLOCKS = 50;
+const MAX_TEXT_CHARS = 3_000;
+
+const SIGNS: Record<Severity, string> = { good: '✅', info: 'ℹ️', warning: '⚠️', critical: '🚨' };
+
+export function createSlackChannel(options: ChatOptions): Channel {
+  return createChatChannel({ ...options, toBody: toSlackBody });
+}
+
+/** Escaping these three disables mentions and links. */
+const MARKUP = { '&': '&amp;', '<': '&lt;', '>': '&gt;' };
+const escaped = escapeWith(MARKUP);
+/** In a code span only a backtick has to be escaped. */
+const inCode = escapeWith({ ...MARKUP, '`': "'" });
+
+function toSlackBody({ title, severity, lines, text, link }: Message): unknown {
+  const heading = `${SIGNS[severity]} ${truncate(title, MAX_TEXT_CHARS - 10, escaped)}`;
+  return {
+    // Used in notifications and by screen readers; clients show the blocks instead.
+    text: `${SIGNS[severity]} ${truncate(text, MAX_TEXT_CHARS - 10, escaped)}`,
+    blocks: [
+      section(heading),
+      ...lines.slice(0, MAX_BLOCKS - 2).map((line) => section(toText(line))),
+      ...(link === null ? [] : [section(`<${link}|${LINK_TEXT}>`)]),
+    ],
+    // Text of an upstream must not make Slack fetch a URL.
+    unfurl_links: false,
+    unfurl_media: false,
+  };
+}
+
+function toText({ label, value }: Line): string {
+  const start = label === null ? '' : `*${label}* `;
+  return `${start}\`${truncate(value, MAX_TEXT_CHARS - start.length - 2, inCode)}\``;
+}
+
+/** `verbatim` disables automatic links to names and URLs. */
+function section(text: string) {
+  return { type: 'section', text: { type: 'mrkdwn', text, verbatim: true } };
+}

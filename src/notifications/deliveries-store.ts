@@ -1,0 +1,347 @@
+import { findBounded, type Position, positionAfter, readFound } from '../ledger/bounded-search.ts';
+import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
+import { storedOneOf, storedTime } from '../lib/stored.ts';
+import { canonicalId } from '../submissions/submission.ts';
+import { AttemptResults } from './attempt-results.ts';
+import { ChannelResults } from './channel-results.ts';
+import {
+  type DamagedDelivery,
+  DEAD_REASONS,
+  type DeadLetters,
+  type Delivery,
+  type DeliveryAttempt,
+  type DeliveryResult,
+  type DueDelivery,
+  parseDestination,
+} from './delivery.ts';
+import {
+  type DeliveryFilter,
+  deliveryCondition,
+  deliverySearchOf,
+  matches,
+  type ReplayConditions,
+} from './delivery-filter.ts';
+import type { DamagedEvent, EventRecord } from './event-body.ts';
+import { CALLBACKS, type EventRoutes } from './event-routes.ts';
+import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, testedCallback, toEventRecord } from './event-rows.ts';
+import type { Outbox } from './outbox.ts';
+import { CALLBACKS_ID } from './webhook.ts';
+import { type MissedEvent, WebhookPauses } from './webhook-pauses.ts';
+import type { Webhooks } from './webhooks-store.ts';
+
+type DueRow = EventRow & { id: number; attempts: number; revision: number | null; callbackUrl: string | null };
+
+function toDueDelivery(row: DueRow): DueDelivery | DamagedDelivery {
+  const { id, attempts, revision } = row;
+  const event = toEventRecord(row);
+  const waiting = { id, attempts, revision, callbackUrl: row.callbackUrl ?? testedCallback(row) };
+  return 'damage' in event ? { ...waiting, event } : { ...waiting, event };
+}
+
+/** Throws DamagedRowError. */
+function toDelivery(row: Delivery): Delivery {
+  const name = `the delivery ${row.id}`;
+  if (row.deadReason !== null) storedOneOf(DEAD_REASONS, row.deadReason, name, 'dead_reason');
+  storedTime(row.createdAt, name, 'created_at');
+  return row;
+}
+
+const SELECT_DELIVERY = `
+  SELECT d.id, d.destination, d.state, d.dead_reason AS deadReason, d.attempts, d.next_at AS nextAt,
+         d.created_at AS createdAt, d.ended_at AS endedAt, o.id AS eventId, o.type AS eventType,
+         s.submission_id AS submissionId, a.http_status AS lastHttpStatus, a.error AS lastError
+  FROM deliveries d JOIN outbox o ON o.seq = d.event LEFT JOIN submissions s ON s.id = o.submission
+  LEFT JOIN attempts a ON a.id = (SELECT max(id) FROM attempts WHERE delivery = d.id)`;
+
+/** Replays the events that a webhook, or one origin of the callbacks, missed while it was disabled. Throws LedgerError. */
+export class MissedEvents {
+  readonly #db: LedgerDatabase;
+  readonly #routes: EventRoutes;
+  readonly #outbox: Outbox;
+  readonly #pauses: WebhookPauses;
+
+  constructor(database: LedgerDatabase, { routes, outbox }: { routes: EventRoutes; outbox: Outbox }) {
+    this.#db = database;
+    this.#routes = routes;
+    this.#outbox = outbox;
+    this.#pauses = new WebhookPauses(database);
+  }
+
+  /**
+   * Adds deliveries of the missed events since `since`; `only` those that match. Returns their number. Must be called inside a
+   * transaction.
+   */
+  replay(destination: string, since: number, now: number, only: ReplayConditions = {}): number {
+    // The events of the pause that do not match are still missed.
+    const isAll = Object.values(only).every((condition) => condition === undefined);
+    const remove = isAll && parseDestination(destination).kind === 'webhook';
+    let count = 0;
+    this.#visit(destination, { since, only, remove }, (event, target) => {
+      this.#db.run`
+        INSERT INTO deliveries (event, destination, state, next_at, created_at, replayed_at)
+        VALUES (${event.seq}, ${target}, 'waiting', ${now}, ${event.at}, ${now})`;
+      count += 1;
+      this.#outbox.notifyWaiting(target);
+    });
+    return count;
+  }
+
+  /** Returns the number of deliveries that `replay` would add. */
+  count(destination: string, since: number, only: ReplayConditions = {}): number {
+    let count = 0;
+    this.#visit(destination, { since, only, remove: false }, () => {
+      count += 1;
+    });
+    return count;
+  }
+
+  /** Calls `visit` with each missed event that has no delivery, and its destination. `remove`: see WebhookPauses. */
+  #visit(
+    destination: string,
+    { since, only, remove }: { since: number; only: ReplayConditions; remove: boolean },
+    visit: (event: MissedEvent, target: string) => void,
+  ): void {
+    const parsed = parseDestination(destination);
+    if (parsed.kind === 'channel') return;
+    const { eventTypes, until = Number.MAX_SAFE_INTEGER } = only;
+    const submissionId = only.submissionId && canonicalId(only.submissionId);
+    const isCallback = parsed.kind === 'callback' || destination === CALLBACKS;
+    const webhookId = parsed.kind === 'callback' ? CALLBACKS_ID : parsed.webhookId;
+    const route = this.#routes.ofWebhook(webhookId);
+    const visitMatching = (event: MissedEvent) => {
+      if (!route?.matches(event) || event.at >= until) return;
+      if (eventTypes && !eventTypes.includes(event.type)) return;
+      if (submissionId !== undefined && ![only.submissionId, submissionId].includes(event.submissionId ?? '')) return;
+      const target = isCallback ? this.#routes.callbackOf(event) : destination;
+      if (target === undefined || (parsed.kind === 'callback' && target !== destination)) return;
+      const isKnown = this.#db
+        .row`SELECT 1 AS found FROM deliveries WHERE event = ${event.seq} AND destination = ${target}`;
+      if (!isKnown) visit(event, target);
+    };
+    this.#pauses.replay(webhookId, since, visitMatching, { remove });
+  }
+}
+
+/** A batch ends early once it holds this much text of upstream responses, which may be a megabyte each. */
+const MAX_BATCH_CHARS = 256 * 1024;
+
+type DeliveriesDeps = {
+  routes: EventRoutes;
+  outbox: Outbox;
+  webhooks: Webhooks;
+  /** Gets new dead letters. */
+  dead: CommittedChanges<DeadLetters>;
+};
+
+/** Deliveries: waiting until they are delivered, dead or discarded. Throws LedgerError. */
+export class Deliveries {
+  readonly #db: LedgerDatabase;
+  readonly #routes: EventRoutes;
+  readonly #outbox: Outbox;
+  readonly #dead: CommittedChanges<DeadLetters>;
+  readonly #missed: MissedEvents;
+  readonly #results: AttemptResults;
+  /** The latest success and failure of each channel. */
+  readonly channelResults: ChannelResults;
+
+  constructor(database: LedgerDatabase, { routes, outbox, webhooks, dead }: DeliveriesDeps) {
+    this.#db = database;
+    this.#routes = routes;
+    this.#outbox = outbox;
+    this.#dead = dead;
+    this.#missed = new MissedEvents(database, { routes, outbox });
+    this.channelResults = new ChannelResults(database);
+    this.#results = new AttemptResults(database, { webhooks, channels: this.channelResults, dead });
+  }
+
+  /** Calls `listener` with the destinations of new deliveries once they are on the disk. Returns a function that removes it. */
+  onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
+    return this.#outbox.onWaiting(listener);
+  }
+
+  /** Calls `listener` after every commit that made dead letters, also several times with the same destination. */
+  onDead(listener: (dead: DeadLetters) => void): void {
+    this.#dead.onCommitted((notes) => {
+      for (const dead of notes) listener(dead);
+    });
+  }
+
+  /** See LedgerDatabase. */
+  whenDurable(): Promise<void> | undefined {
+    return this.#db.whenDurable();
+  }
+
+  /** Returns the destinations of waiting deliveries, with the time of the earliest next attempt. */
+  destinations(): { destination: string; dueAt: number }[] {
+    return this.#db.rows(
+      "SELECT destination, min(next_at) AS dueAt FROM deliveries WHERE state = 'waiting' GROUP BY destination",
+    );
+  }
+
+  /** Returns the earliest due deliveries of a destination that are not in `except`; at least one if there is any. */
+  due(
+    destination: string,
+    { now, limit, except }: { now: number; limit: number; except: ReadonlySet<number> },
+  ): (DueDelivery | DamagedDelivery)[] {
+    return this.#db.snapshot(() => {
+      const ids = this.#db.values<number>`
+        SELECT id FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination}) AND next_at <= ${now}
+        ORDER BY next_at, id LIMIT ${limit + except.size} + 0`;
+      const waiting: (DueDelivery | DamagedDelivery)[] = [];
+      let chars = 0;
+      for (const id of ids) {
+        if (except.has(id)) continue;
+        const row = this.#db.row<DueRow>(WAITING, id) as DueRow;
+        waiting.push(toDueDelivery(row));
+        chars += row.envelope?.length ?? 0;
+        if (waiting.length === limit || chars > MAX_BATCH_CHARS) break;
+      }
+      return waiting;
+    });
+  }
+
+  /** Returns the earliest next attempt of a delivery that is not in `except`; null if no other waits. */
+  nextDueAt(destination: string, except: ReadonlySet<number>): number | null {
+    const rows = this.#db.rows<{ id: number; next_at: number }>`
+      SELECT id, next_at FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination})
+      ORDER BY next_at, id LIMIT ${except.size + 1} + 0`;
+    return rows.find(({ id }) => !except.has(id))?.next_at ?? null;
+  }
+
+  /** Records the results of attempts. A webhook that has only failed for `disableAfterMs` is disabled. */
+  recordResults(results: readonly DeliveryResult[], disableAfterMs: number): void {
+    this.#db.transaction(() => {
+      for (const result of results) this.#results.record(result, disableAfterMs);
+    });
+  }
+
+  /** Returns the numbers of waiting deliveries and of dead letters of each channel that has any. */
+  countsByChannel(): Map<string, { waiting: number; dead: number }> {
+    const rows = this.#db.rows<{ destination: string; waiting: number; dead: number }>(CHANNEL_COUNTS);
+    return new Map(rows.map(({ destination, ...counts }) => [destination, counts]));
+  }
+
+  /** Turns the deliveries that were created before that time for an unknown destination into dead letters. */
+  expireUnconfigured(destination: string, createdBefore: number, now: number): void {
+    this.#db.transaction(() => {
+      const { changes } = this.#db.run`
+        UPDATE deliveries SET state = 'dead', dead_reason = 'not_configured', next_at = NULL, ended_at = ${now}
+        WHERE destination = ${destination} AND state = 'waiting' AND created_at < ${createdBefore}`;
+      if (changes > 0) this.#dead.add({ destination, reason: 'not_configured', count: changes });
+    });
+  }
+
+  /** Makes deliveries due that wait longer than any delivery does: a clock that was ahead wrote their times. */
+  correctTimes(now: number, { first, retry }: { first: number; retry: number }): void {
+    this.#db.transaction(
+      () =>
+        this.#db.run`
+        UPDATE deliveries SET next_at = ${now}
+        WHERE state = 'waiting' AND next_at > iif(attempts = 0, ${now + first}, ${now + retry})`,
+    );
+  }
+
+  get(id: number): { delivery: Delivery; event: EventRecord | DamagedEvent; attempts: DeliveryAttempt[] } | undefined {
+    const delivery = this.#db.row<Delivery>(BY_ID, id);
+    const event = this.#db.row<EventRow>(EVENT_OF, id);
+    if (!delivery || !event) return undefined;
+    const attempts = this.#db.rows<DeliveryAttempt>`
+      SELECT at, duration_ms AS durationMs, http_status AS httpStatus, error, response
+      FROM attempts WHERE delivery = ${id} ORDER BY id`;
+    return { delivery: toDelivery(delivery), event: toEventRecord(event), attempts: attempts };
+  }
+
+  /** Returns a page in the order of `deliveryOrderOf(query)`. `after`: `next` of the previous page; null at the end. */
+  list(query: DeliveryFilter & { limit: number; after?: Position | null | undefined }): {
+    deliveries: Delivery[];
+    next: Position | null;
+  } {
+    return this.#db.snapshot(() => {
+      const found = findBounded(this.#db, deliverySearchOf(query, query.after ?? undefined), query.limit);
+      const deliveries = [...readFound(found, (id) => this.#db.row<Delivery>(BY_ID, id))];
+      return { deliveries: deliveries.map(toDelivery), next: positionAfter(found, deliveries.length) };
+    });
+  }
+
+  /** Sends a delivery again, whatever its state, and starts counting attempts over. Earlier attempts are kept. */
+  replay(id: number, now: number): 'waiting' | 'unknown' | 'disabled' | 'discarded' {
+    return this.#db.transaction(() => {
+      const row = this.#db.row<Pick<Delivery, 'state' | 'destination'>>`
+        SELECT state, destination FROM deliveries WHERE id = ${id}`;
+      if (!row) return 'unknown';
+      if (row.state === 'discarded') return 'discarded';
+      if (!this.#routes.isEnabled(row.destination)) return 'disabled';
+      this.#db.run(`${REPLAY} WHERE id = @id`, { id, now });
+      this.#outbox.notifyWaiting(row.destination);
+      return 'waiting';
+    });
+  }
+
+  /**
+   * Sends the dead letters of a destination again that were created at `since` or later, and the events that it missed since then
+   * while it was disabled; `only` those that match. Returns their number; undefined if the destination is unknown or disabled.
+   */
+  replayDead(destination: string, since: number, now: number, only: ReplayConditions = {}): number | undefined {
+    return this.#db.transaction(() => {
+      if (!this.#routes.isEnabled(destination)) return undefined;
+      const { where, parameters } = deadLetters(destination, since, only);
+      const replayed = this.#db.values<string>(`${REPLAY} ${where} RETURNING destination`, { ...parameters, now });
+      for (const each of replayed) this.#outbox.notifyWaiting(each);
+      return replayed.length + this.#missed.replay(destination, since, now, only);
+    });
+  }
+
+  /** Returns what `replayDead` would return, and changes nothing. */
+  countDead(destination: string, since: number, only: ReplayConditions = {}): number | undefined {
+    return this.#db.snapshot(() => {
+      if (!this.#routes.isEnabled(destination)) return undefined;
+      const { where, parameters } = deadLetters(destination, since, only);
+      const dead = this.#db.value<number>(`SELECT count(*) FROM deliveries AS d ${where}`, parameters) ?? 0;
+      return dead + this.#missed.count(destination, since, only);
+    });
+  }
+
+  /** Deletes up to `limit` deliveries that ended before that time, with their attempts. Returns their number. */
+  prune(endedBefore: number, limit: number): number {
+    const ids = this.#db.values<number>`
+      SELECT id FROM deliveries WHERE state <> 'waiting' AND ended_at < ${endedBefore} LIMIT ${limit} + 0`;
+    // Reading is cheaper than a transaction, and usually nothing is old enough.
+    if (ids.length > 0)
+      this.#db.unsyncedTransaction(() => {
+        for (const id of ids) this.#db.run`DELETE FROM deliveries WHERE id = ${id}`;
+      });
+    return ids.length;
+  }
+}
+
+const CHANNEL_COUNTS = `
+  SELECT destination, sum(waiting) AS waiting, sum(dead) AS dead FROM (
+    SELECT destination, count(*) AS waiting, 0 AS dead FROM deliveries
+    WHERE state = 'waiting' AND destination BETWEEN 'channel:' AND 'channel:\x7f' GROUP BY destination
+    UNION ALL
+    SELECT destination, 0, count(*) FROM deliveries
+    WHERE state = 'dead' AND destination BETWEEN 'channel:' AND 'channel:\x7f' GROUP BY destination)
+  GROUP BY destination`;
+
+const EVENT_OF = `
+  SELECT ${EVENT_COLUMNS} FROM deliveries d JOIN outbox o ON o.seq = d.event ${EVENT_JOINS} WHERE d.id = ?`;
+
+const REPLAY = `
+  UPDATE deliveries AS d
+  SET state = 'waiting', dead_reason = NULL, attempts = 0, next_at = @now, ended_at = NULL, replayed_at = @now`;
+
+/** Returns the condition for the dead letters. The terms before `match` let SQLite use an index. */
+function deadLetters(destination: string, since: number, only: ReplayConditions) {
+  const { match, parameters } = deliveryCondition({ ...only, destination, since, states: ['dead'] });
+  const where = `WHERE ${matches(destination)} AND state = 'dead' AND created_at >= @since AND (${match})`;
+  return { where, parameters };
+}
+
+/** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id. */
+const BY_ID = `${SELECT_DELIVERY} WHERE d.id = +?`;
+
+const WAITING = `
+  SELECT d.id, d.attempts, w.revision, ${EVENT_COLUMNS}
+  FROM deliveries d LEFT JOIN outbox o ON o.seq = d.event ${EVENT_JOINS}
+  LEFT JOIN webhooks w ON w.webhook_id = substr(d.destination, 9) AND d.destination LIKE 'webhook:%'
+  WHERE d.id = +?`;

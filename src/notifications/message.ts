@@ -1,0 +1,220 @@
+import { iso } from '../lib/timestamps.ts';
+import { dataOf, upstreamTime } from '../submissions/envelope.ts';
+import { AlertEventType, SubmissionEventType, TestEventType, UpstreamEventType } from '../submissions/event-types.ts';
+import { AlertRule } from './alert.ts';
+import { alertPath, linkTo, OVERVIEW_PATH, submissionPath } from './dashboard-links.ts';
+import { durationText } from './duration-text.ts';
+import type { EventRecord } from './event-body.ts';
+import { type Line, toSingleLine } from './line.ts';
+
+export type SubmissionEvent = Extract<EventRecord, { type: SubmissionEventType }>;
+
+const MAX_ERROR_CHARS = 500;
+type Data = Record<string, unknown> | null;
+
+/** Returns the lines about the submission of an event; unknown values have no line. */
+function submissionLines({ type, submission, previous }: SubmissionEvent): Line[] {
+  const data = dataOf(submission.envelope);
+  const before = type === SubmissionEventType.corrected ? dataOf(previous.envelope) : null;
+  const { status, error } = submission;
+  const lines: [label: string, value: string | null][] = [
+    ['Submission', toSingleLine(submission.submissionId)],
+    ['Status', previous.status === status ? status : `${status} (was ${previous.status})`],
+    ['Upstream', toSingleLine(submission.upstream)],
+    ['Upstream state', submission.upstreamState && toSingleLine(submission.upstreamState)],
+    ['Error', error && toSingleLine(error, MAX_ERROR_CHARS)],
+    ['Previous error', error === null && previous.error ? toSingleLine(previous.error, MAX_ERROR_CHARS) : null],
+    ['Block', changed('block_number', data, before)],
+    ['Block hash', changed('block_hash', data, before)],
+    ['Transaction', changed('tx_hash', data, before)],
+    ['Time to finality', timeToFinality(submission, data)],
+    ['Metadata', submission.metadata && toSingleLine(JSON.stringify(submission.metadata))],
+  ];
+  return lines.flatMap(([label, value]) => (value ? [{ label, value }] : []));
+}
+
+/** A field of the upstream's data, followed by its previous value if that is known and differs. */
+function changed(name: string, data: Data, before: Data): string | null {
+  const [now, was] = [field(name, data), field(name, before)];
+  return was === null || was === now ? now : `${now ?? 'none'} (was ${was})`;
+}
+
+/** parseJson returns numbers that exceed JavaScript's precision as strings. */
+function field(name: string, data: Data): string | null {
+  const value = data?.[name];
+  return typeof value === 'string' || typeof value === 'number' ? toSingleLine(String(value)) : null;
+}
+
+/** From the creation at the upstream, or else from the start of tracking, to the observed finality. */
+function timeToFinality(submission: SubmissionEvent['submission'], data: Data): string | null {
+  const { finalizedAt, trackedAt } = submission;
+  if (finalizedAt === null) return null;
+  const createdAt = upstreamTime(typeof data?.created_at === 'string' ? data.created_at : null);
+  return durationText(finalizedAt - Math.min(createdAt ?? trackedAt, finalizedAt));
+}
+
+/** In ascending order of urgency. */
+const SEVERITIES = ['good', 'info', 'warning', 'critical'] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+/**
+ * A notification for people. Texts are single-line, printable and short; the channel escapes its own markup. `link`: the address
+ * of the dashboard page about it, without characters that have a meaning in markup; null if the server has no public address.
+ */
+export type Message = {
+  title: string;
+  severity: Severity;
+  lines: readonly Line[];
+  text: string;
+  link: string | null;
+};
+
+/** The text of a link to the dashboard. */
+export const LINK_TEXT = 'Open in dawatch';
+
+/** Maximum events listed in a message. */
+const LISTED = 10;
+const MAX_TITLE_CHARS = 200;
+
+/** Formats one or several events, which usually have the same type. `publicUrl`: the setting `server.public_url`. */
+export function toMessage(batch: readonly [EventRecord, ...EventRecord[]], publicUrl?: string): Message {
+  const [first] = batch;
+  const severity = SEVERITIES.findLast((each) => batch.some((event) => severityOf(event) === each)) ?? 'info';
+  const title = toSingleLine(batch.length === 1 ? titleOf(first) : titleOfMany(batch), MAX_TITLE_CHARS);
+  const lines = batch.length === 1 ? linesOf(first) : linesOfMany(batch);
+  const body = lines.map(({ label, value }) => (label === null ? value : `${label}: ${value}`));
+  const link = publicUrl === undefined ? null : linkTo(publicUrl, pathOf(batch));
+  return { title, severity, lines, text: [title, '', ...body, ...(link === null ? [] : ['', link])].join('\n'), link };
+}
+
+/** Returns the dashboard page about all events of a batch. */
+function pathOf(batch: readonly [EventRecord, ...EventRecord[]]): string {
+  const paths = new Set(
+    batch.map((event) => {
+      if ('submission' in event) return submissionPath(event.submission.submissionId);
+      return 'alert' in event ? alertPath(event.alert) : OVERVIEW_PATH;
+    }),
+  );
+  const [first = OVERVIEW_PATH, ...others] = paths;
+  if (others.length === 0) return first;
+  return batch.every((event) => 'submission' in event) ? '#/submissions' : OVERVIEW_PATH;
+}
+
+const SUBMISSION_TEXTS: Record<SubmissionEventType, { one: string; many: string; severity: Severity }> = {
+  [SubmissionEventType.finalized]: { one: 'is finalized', many: 'are finalized', severity: 'good' },
+  [SubmissionEventType.recovered]: { one: 'recovered', many: 'recovered', severity: 'good' },
+  [SubmissionEventType.cancelled]: { one: 'was cancelled', many: 'were cancelled', severity: 'info' },
+  [SubmissionEventType.retracked]: { one: 'is tracked again', many: 'are tracked again', severity: 'info' },
+  [SubmissionEventType.failing]: { one: 'is failing', many: 'are failing', severity: 'warning' },
+  [SubmissionEventType.stuck]: { one: 'is stuck', many: 'are stuck', severity: 'warning' },
+  [SubmissionEventType.unknown]: { one: 'was never found', many: 'were never found', severity: 'warning' },
+  [SubmissionEventType.expired]: { one: 'expired', many: 'expired', severity: 'warning' },
+  [SubmissionEventType.corrected]: { one: 'was corrected', many: 'were corrected', severity: 'warning' },
+  [SubmissionEventType.failed]: { one: 'failed', many: 'failed', severity: 'critical' },
+  [SubmissionEventType.rejected]: { one: 'was rejected', many: 'were rejected', severity: 'critical' },
+};
+
+const URGENT_RULES: ReadonlySet<AlertRule> = new Set([AlertRule.upstreamDown, AlertRule.credentialsRefused]);
+
+function severityOf(event: EventRecord): Severity {
+  if ('submission' in event) return SUBMISSION_TEXTS[event.type].severity;
+  if ('upstream' in event) return event.type === UpstreamEventType.up ? 'good' : 'critical';
+  if (!('alert' in event)) return 'info';
+  if (event.type === AlertEventType.resolved) return 'good';
+  return URGENT_RULES.has(event.alert.rule) ? 'critical' : 'warning';
+}
+
+function titleOf(event: EventRecord): string {
+  switch (event.type) {
+    case UpstreamEventType.down:
+      return `Upstream ${event.upstream} is down`;
+    case UpstreamEventType.up:
+      return `Upstream ${event.upstream} is up again`;
+    case UpstreamEventType.unauthorized:
+      return `Upstream ${event.upstream} rejects the API key`;
+    case AlertEventType.raised:
+      return `Alert: ${event.alert.summary}`;
+    case AlertEventType.reminder:
+      return `Reminder: ${event.alert.summary}`;
+    case AlertEventType.resolved:
+      return `Resolved: ${event.alert.summary}`;
+    case TestEventType.webhook:
+      return 'dawatch test event';
+    case TestEventType.channel:
+      return `Test event for the channel ${event.channel}`;
+    default:
+      return `Submission ${event.submission.submissionId} ${SUBMISSION_TEXTS[event.type].one}`;
+  }
+}
+
+function titleOfMany(batch: readonly EventRecord[]): string {
+  const types = new Set(batch.map(({ type }) => type));
+  const [first] = batch;
+  if (types.size > 1 || first === undefined) return `${batch.length} events`;
+  if ('submission' in first) {
+    const ids = new Set(batch.map((event) => ('submission' in event ? event.submission.submissionId : '')));
+    if (ids.size > 1) return `${ids.size} submissions ${SUBMISSION_TEXTS[first.type].many}`;
+    return `${titleOf(first)} (${batch.length} times)`;
+  }
+  const names = new Set(batch.map((event) => ('upstream' in event ? event.upstream : event.id)));
+  if (names.size === 1) return `${titleOf(first)} (${batch.length} times)`;
+  return `${names.size} ${OTHER_TEXTS[first.type]}`;
+}
+
+const OTHER_TEXTS: Record<UpstreamEventType | AlertEventType | TestEventType, string> = {
+  [UpstreamEventType.down]: 'upstreams are down',
+  [UpstreamEventType.up]: 'upstreams are up again',
+  [UpstreamEventType.unauthorized]: 'upstreams reject the API key',
+  [AlertEventType.raised]: 'new alerts',
+  [AlertEventType.reminder]: 'alerts are still open',
+  [AlertEventType.resolved]: 'alerts are resolved',
+  [TestEventType.webhook]: 'dawatch test events',
+  [TestEventType.channel]: 'dawatch test events',
+};
+
+function linesOf(event: EventRecord): Line[] {
+  const about = 'submission' in event ? submissionLines(event) : otherLines(event);
+  return [...about, { label: 'Event', value: event.type }, { label: 'Time', value: iso(event.at) }];
+}
+
+function otherLines(event: Exclude<EventRecord, SubmissionEvent>): Line[] {
+  if ('upstream' in event) return [{ label: 'Upstream', value: toSingleLine(event.upstream) }];
+  if ('channel' in event) return [{ label: 'Channel', value: toSingleLine(event.channel) }];
+  if ('webhookId' in event) return [{ label: 'Webhook', value: toSingleLine(event.webhookId) }];
+  const { summary, rule, subject, count, since } = event.alert;
+  const duration = durationText(event.at - since);
+  const isOver = event.type === AlertEventType.resolved;
+  return [
+    { label: isOver ? 'Resolved' : 'Alert', value: toSingleLine(summary) },
+    { label: 'Rule', value: rule },
+    { label: 'Subject', value: toSingleLine(subject) },
+    ...(count === null || isOver ? [] : [{ label: 'Count', value: String(count) }]),
+    isOver
+      ? { label: 'Duration', value: `${duration}, since ${iso(since)}` }
+      : {
+          label: 'Since',
+          value: event.type === AlertEventType.reminder ? `${iso(since)}, for ${duration}` : iso(since),
+        },
+  ];
+}
+
+/** Lists the first events, the number of the others, the upstreams, the types and the time range. */
+function linesOfMany(batch: readonly EventRecord[]): Line[] {
+  const listed = batch.slice(0, LISTED).map((event) => ({ label: null, value: toSingleLine(summaryOf(event)) }));
+  const more = batch.length - listed.length;
+  const upstreams = new Set(batch.flatMap((event) => ('submission' in event ? [event.submission.upstream] : [])));
+  const times = batch.map(({ at }) => at);
+  return [
+    ...listed,
+    ...(more > 0 ? [{ label: null, value: `and ${more} more` }] : []),
+    ...(upstreams.size > 0 ? [{ label: 'Upstream', value: toSingleLine([...upstreams].join(', ')) }] : []),
+    { label: 'Event', value: [...new Set(batch.map(({ type }) => type))].join(', ') },
+    { label: 'Time', value: `${iso(Math.min(...times))} to ${iso(Math.max(...times))}` },
+  ];
+}
+
+function summaryOf(event: EventRecord): string {
+  if (!('submission' in event)) return titleOf(event);
+  const { submissionId, error } = event.submission;
+  return error === null ? submissionId : `${submissionId}: ${error}`;
+}

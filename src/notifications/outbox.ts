@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto';
+import { CommittedChanges, type LedgerDatabase } from '../ledger/ledger-database.ts';
+import {
+  type AlertEventType,
+  type SubmissionEventType,
+  TestEventType,
+  type UpstreamEventType,
+} from '../submissions/event-types.ts';
+import type { SubmissionRow } from '../submissions/submission-rows.ts';
+import type { Alert } from './alert.ts';
+import { callbackDestination, channelDestination, webhookDestination } from './delivery.ts';
+import { CALLBACKS, type CallbackAddress, type EventRoutes } from './event-routes.ts';
+
+type AddedEvent = { seq: number; type: string; at: number; metadata?: string | null } & Partial<CallbackAddress>;
+
+/**
+ * Writes events, each with its deliveries, in the transaction of the change that they report. Every method that writes must be
+ * called inside that transaction. Once it is on the disk, the dispatcher is notified of the deliveries, and the live feed of the
+ * events. Throws LedgerError.
+ */
+export class Outbox {
+  readonly #db: LedgerDatabase;
+  readonly #routes: EventRoutes;
+  readonly #waiting: CommittedChanges<string>;
+  /** The sequence numbers of new events. */
+  readonly added: CommittedChanges<number>;
+
+  constructor(database: LedgerDatabase, routes: EventRoutes) {
+    this.#db = database;
+    this.#routes = routes;
+    this.#waiting = new CommittedChanges(database);
+    this.added = new CommittedChanges(database);
+  }
+
+  /** Must be called after the change was added to the history. */
+  addSubmissionEvent(type: SubmissionEventType, row: SubmissionRow, at: number): void {
+    const { id: submission, version, upstream, submissionId, metadata, callbackUrl } = row;
+    const seq = this.#add({ type, at, upstream, submission, version });
+    this.#addDeliveries({ seq, type, at, submissionId, metadata, callbackUrl });
+  }
+
+  addUpstreamEvent(type: UpstreamEventType, upstream: string, at: number): void {
+    this.#addDeliveries({ seq: this.#add({ type, at, upstream }), type, at });
+  }
+
+  /** The event of a muted alert has no deliveries. */
+  addAlertEvent(type: AlertEventType, alert: Alert, at: number): void {
+    const seq = this.#add({ type, at, detail: JSON.stringify(alert) });
+    if (!alert.muted) this.#addDeliveries({ seq, type, at });
+  }
+
+  /**
+   * Adds a test event for one destination only, and returns the id of its delivery. A callback is tested with the webhook of the
+   * callbacks and an address.
+   */
+  addTestEvent(test: { webhookId: string; callbackUrl?: string } | { channel: string }, at: number): number {
+    const [type, destination] =
+      'channel' in test
+        ? [TestEventType.channel, channelDestination(test.channel)]
+        : [
+            TestEventType.webhook,
+            test.callbackUrl === undefined ? webhookDestination(test.webhookId) : callbackDestination(test.callbackUrl),
+          ];
+    const seq = this.#add({ type, at, detail: JSON.stringify(test) });
+    return this.#addDelivery({ seq, at }, destination, at);
+  }
+
+  /** `submission`, `version`: the row of the history that the event reports. Returns the sequence number. */
+  #add(event: {
+    type: string;
+    at: number;
+    upstream?: string;
+    submission?: number;
+    version?: number;
+    detail?: string;
+  }): number {
+    const { type, at, upstream = null, submission = null, version = null, detail = null } = event;
+    // Random instead of counted: after a restored backup, a counted id would name another event.
+    const id = `evt_${randomUUID().replaceAll('-', '')}`;
+    const { lastInsertRowid } = this.#db.run`
+      INSERT INTO outbox (id, type, at, upstream, submission, history_seq, detail)
+      VALUES (${id}, ${type}, ${at}, ${upstream}, ${submission},
+              (SELECT seq FROM history WHERE submission = ${submission} AND version = ${version}), ${detail})`;
+    const seq = Number(lastInsertRowid);
+    this.added.add(seq);
+    return seq;
+  }
+
+  /** Adds one delivery for each route that the event matches. */
+  #addDeliveries(event: AddedEvent): void {
+    const { at } = event;
+    for (const route of this.#routes.matching(event)) {
+      if (route.destination === CALLBACKS) {
+        const destination = this.#routes.callbackOf(event);
+        if (destination !== undefined) this.#addDelivery(event, destination, at);
+      } else {
+        if (at >= route.gathersUntil) route.gathersUntil = at + route.gatherMs;
+        this.#addDelivery(event, route.destination, route.gathersUntil);
+      }
+    }
+  }
+
+  /** `nextAt`: the time of the first attempt. Returns the id of the delivery. */
+  #addDelivery({ seq, at }: { seq: number; at: number }, destination: string, nextAt: number): number {
+    const { lastInsertRowid } = this.#db.run`
+      INSERT INTO deliveries (event, destination, state, next_at, created_at)
+      VALUES (${seq}, ${destination}, 'waiting', ${nextAt}, ${at})`;
+    this.notifyWaiting(destination);
+    return Number(lastInsertRowid);
+  }
+
+  /** Directs the waiting and dead callbacks of a submission to its new URL; null discards them. */
+  moveCallbacks({ id, callbackUrl }: Pick<SubmissionRow, 'id' | 'callbackUrl'>, to: string | null, at: number): void {
+    if (callbackUrl === null) return;
+    const events = this.#db.values<number>`SELECT seq FROM outbox WHERE submission = ${id}`;
+    const from = callbackDestination(callbackUrl);
+    const destination = to === null ? null : callbackDestination(to);
+    if (destination === from) return;
+    for (const seq of events) this.#moveDelivery(seq, from, destination, at);
+  }
+
+  #moveDelivery(event: number, from: string, to: string | null, at: number): void {
+    if (to === null) {
+      this.#db.run`
+        UPDATE deliveries
+        SET state = 'discarded', dead_reason = NULL, next_at = NULL, ended_at = coalesce(ended_at, ${at})
+        WHERE event = ${event} AND destination = ${from} AND state IN ('waiting', 'dead')`;
+      return;
+    }
+    const { changes } = this.#db.run`
+      UPDATE deliveries SET destination = ${to}
+      WHERE event = ${event} AND destination = ${from} AND state IN ('waiting', 'dead')`;
+    if (changes > 0) this.notifyWaiting(to);
+  }
+
+  /** Notes that the destination has a new delivery. */
+  notifyWaiting(destination: string): void {
+    this.#waiting.add(destination);
+  }
+
+  /** Calls `listener` with the destinations of new deliveries once they are on the disk. Returns a function that removes it. */
+  onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
+    return this.#waiting.onDurable((destinations) => listener(new Set(destinations)));
+  }
+}

@@ -1,0 +1,233 @@
+import { setMaxListeners } from 'node:events';
+import { LruMap } from 'toad-cache';
+import Agent from 'undici/lib/dispatcher/agent.js';
+import { redactorOf } from '../../lib/redaction.ts';
+import { retryAfterMs } from '../../lib/retry-after.ts';
+import type { SendResult } from '../channels/channel.ts';
+import { type AddressGuard, guardedConnector, type LookupAll } from './address-guard.ts';
+import { causeOf, codeOf } from './connection-error.ts';
+import { createLookup } from './dns.ts';
+import { type Exchange, exchange, type HttpResponse } from './exchange.ts';
+
+export type HttpPostOptions = {
+  guard: AddressGuard;
+  /** The version of dawatch, for `user-agent`. */
+  version: string;
+  /** Epoch milliseconds, to interpret a Retry-After date if the response has no Date header. */
+  now: () => number;
+  /** Limit for a whole request, from connecting to the last byte. */
+  timeoutMs?: number;
+  /** Limit for the response body after the headers. */
+  bodyTimeoutMs?: number;
+  /** Default: the hosts file and DNS. */
+  lookup?: LookupAll;
+};
+
+type Request = {
+  url: string;
+  headers?: Record<string, string>;
+  /** Redacted in the stored response, in addition to parts of the URL. */
+  secrets?: readonly string[];
+  signal: AbortSignal;
+};
+type Post = Request & { body: string };
+/** Without a body: a GET request. */
+type Unsent = Request & { body: string | undefined };
+
+export type PostResult =
+  | { kind: 'response'; httpStatus: number; retryAfterMs: number | null; response: string | null }
+  /** `error`: one sentence without the URL, an address or any sent content. */
+  | { kind: 'no_response'; error: string };
+
+export type HttpPost = ReturnType<typeof createHttpPost>;
+
+const ABORTED = 'the attempt was aborted';
+const TIMEOUT_MS = 15_000;
+const BODY_TIMEOUT_MS = 2_000;
+const MAX_RESPONSE_BYTES = 4_096;
+/** Reads more than it stores: the end is dropped, because a truncated secret could not be recognized there. */
+const READ_BYTES = 4 * MAX_RESPONSE_BYTES;
+const DROPPED_CHARS = 2_048;
+const MASK = '[redacted]';
+const MAX_HEADER_BYTES = 16_384;
+/** Exceeds the receivers with which connections are open at a time. */
+const MAX_ORIGINS = 10_000;
+/** Exceeds the receivers that are called in turns. */
+const MAX_REDACTORS = 1_000;
+/** Many receivers silently close idle connections after 5 s. */
+const KEEP_ALIVE_MS = 4_000;
+
+/** Sends requests to untrusted hosts: no response can block this process or fill its memory. */
+export function createHttpPost(options: HttpPostOptions) {
+  const {
+    guard,
+    version,
+    now,
+    timeoutMs = TIMEOUT_MS,
+    bodyTimeoutMs = BODY_TIMEOUT_MS,
+    lookup = createLookup(),
+  } = options;
+  const closing = new AbortController();
+  // Every open connection adds a listener.
+  setMaxListeners(0, closing.signal);
+  const connect = guardedConnector({ guard, timeoutMs, signal: closing.signal, lookup });
+  // One deadline covers the whole call. HTTP/2 is off: there, aborting a body leaves the connection open, and undici delays
+  // further requests until the first connection has negotiated its version.
+  const common = { connect, headersTimeout: 0, bodyTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES, allowH2: false };
+  const pooled = new Agent({ ...common, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS });
+  const fresh = new Agent({ ...common, pipelining: 0 });
+  const limits = { bodyTimeoutMs, maxBytes: READ_BYTES };
+  const inFlight = new Set<() => void>();
+  /** Origins that have responded, to which a pooled connection may be open. The one unused for longest is evicted. */
+  const responded = new LruMap<true>(MAX_ORIGINS);
+
+  /** By URL and secrets: making one takes 5 % of a delivery (row webhooks). */
+  const redactors = new LruMap<(text: string) => string>(MAX_REDACTORS);
+
+  function redactorFor(target: URL, secrets: readonly string[]): (text: string) => string {
+    const key = [target.href, ...secrets].join(' ');
+    const known = redactors.get(key);
+    if (known) return known;
+    const redact = redactorOf([...secretsIn(target), ...secrets], MASK);
+    redactors.set(key, redact);
+    return redact;
+  }
+
+  async function send({ url, body, headers = {}, secrets = [], signal }: Unsent): Promise<PostResult> {
+    const target = URL.parse(url);
+    if (!target) return noResponse('the URL is invalid');
+    if (signal.aborted || closing.signal.aborted) return noResponse(ABORTED);
+    const request = {
+      method: body === undefined ? ('GET' as const) : ('POST' as const),
+      origin: target.origin,
+      path: `${target.pathname}${target.search}`,
+      headers: {
+        'user-agent': `dawatch/${version}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        // Responses are stored as text; a compressed one could expand without limit.
+        'accept-encoding': 'identity',
+        ...headers,
+      },
+      ...(body !== undefined && { body }),
+    };
+    let current: Exchange | undefined;
+    let ended: string | undefined;
+    const end = (reason: string) => {
+      ended ??= reason;
+      current?.stop(new Error(reason));
+    };
+    const stop = () => end(ABORTED);
+    const timer = setTimeout(end, timeoutMs, `no response within ${timeoutMs / 1_000} s`);
+    signal.addEventListener('abort', stop);
+    inFlight.add(stop);
+    /**
+     * A receiver may close a pooled connection while a request is being written. Such a request is repeated at once on a new
+     * connection. The receiver may get it twice, with the same id.
+     */
+    const exchanged = async (): Promise<HttpResponse> => {
+      const mayBeStale = responded.get(target.origin) === true;
+      try {
+        current = exchange(pooled, request, limits);
+        const response = await current.response;
+        responded.set(target.origin, true);
+        return response;
+      } catch (error) {
+        if (ended !== undefined || !mayBeStale || !isReset(error)) throw error;
+        current = exchange(fresh, request, limits);
+        return await current.response;
+      }
+    };
+    try {
+      const { httpStatus, headers: head, body: start } = await exchanged();
+      return {
+        kind: 'response',
+        httpStatus,
+        retryAfterMs: retryAfterMs({
+          retryAfter: first(head['retry-after']),
+          date: first(head.date) ?? new Date(now()).toUTCString(),
+        }),
+        response: storedText(start, redactorFor(target, secrets)),
+      };
+    } catch (error) {
+      return noResponse(ended ?? causeOf(error).sentence);
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', stop);
+      inFlight.delete(stop);
+    }
+  }
+
+  return {
+    /** Posts JSON. Never rejects. Ends soon after the signal aborts. Does not follow redirects. */
+    post: (post: Post): Promise<PostResult> => send(post),
+    /** The same for a GET request. */
+    get: (options: Request): Promise<PostResult> => send({ ...options, body: undefined }),
+    /** Aborts all requests in flight. Idempotent. */
+    async close(): Promise<void> {
+      closing.abort();
+      for (const stop of inFlight) stop();
+      await Promise.all([pooled.destroy(), fresh.destroy()]);
+    },
+  };
+}
+
+/** Returns the redacted beginning of a response body; null if it is empty. */
+function storedText(start: Buffer, redact: (text: string) => string): string | null {
+  const redacted = redact(textOf(start));
+  const safeEnd = Math.max(redacted.length - DROPPED_CHARS, redacted.lastIndexOf(MASK) + MASK.length);
+  const whole = start.length < READ_BYTES ? redacted : redacted.slice(0, safeEnd);
+  return whole === '' ? null : textOf(Buffer.from(whole).subarray(0, MAX_RESPONSE_BYTES));
+}
+
+/** Error pages repeat the requested path, which is the secret of a chat webhook. */
+function secretsIn({ pathname, search, searchParams }: URL): string[] {
+  const parts = [...pathname.split('/').filter(mayBeSecret), ...searchParams.values()];
+  return [`${pathname}${search}`, pathname, ...parts];
+}
+
+/** Excludes words such as "services" and "webhooks". */
+function mayBeSecret(segment: string): boolean {
+  return segment.length >= 16 || /\d/.test(segment);
+}
+
+function textOf(bytes: Buffer): string {
+  // `stream` omits a truncated last character.
+  return new TextDecoder().decode(bytes, { stream: true });
+}
+
+function noResponse(error: string): PostResult {
+  return { kind: 'no_response', error };
+}
+
+function first(value: string | string[] | undefined): string | null {
+  return (Array.isArray(value) ? value[0] : value) ?? null;
+}
+
+function isReset(error: unknown): boolean {
+  return ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(codeOf(error));
+}
+
+/** Requests for fewer requests, with or without Retry-After. */
+const SLOW_DOWN = [429, 502, 503, 504];
+
+/** Redirects and 4xx concern this request only, except 408 and 429 (load) and 410 (the receiver is gone). */
+function isRefusal(httpStatus: number): boolean {
+  return httpStatus >= 300 && httpStatus < 500 && ![408, 410, 429].includes(httpStatus);
+}
+
+/** Converts the result of a POST to the result of an attempt. */
+export function toSendResult(result: PostResult): SendResult {
+  if (result.kind === 'no_response') return { kind: 'failed', httpStatus: null, error: result.error, response: null };
+  const { httpStatus, response } = result;
+  if (httpStatus >= 200 && httpStatus < 300) return { kind: 'delivered', httpStatus, response };
+  const isRedirect = httpStatus >= 300 && httpStatus < 400;
+  return {
+    kind: 'failed',
+    httpStatus,
+    error: isRedirect ? 'responded with a redirect, which is not followed' : `responded with ${httpStatus}`,
+    response,
+    ...(SLOW_DOWN.includes(httpStatus) && { slowDown: { retryAfterMs: result.retryAfterMs } }),
+    ...(httpStatus === 410 && { gone: true }),
+    ...(isRefusal(httpStatus) && { refused: true }),
+  };
+}

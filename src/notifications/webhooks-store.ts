@@ -1,0 +1,254 @@
+import { randomUUID } from 'node:crypto';
+import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
+import { takePage } from '../ledger/page.ts';
+import { type DeadLetters, webhookDestination } from './delivery.ts';
+import type { EventRoutes } from './event-routes.ts';
+import { CALLBACKS_ID, type DisabledReason, type NewWebhook, type Webhook, type WebhookPatch } from './webhook.ts';
+import { WebhookPauses } from './webhook-pauses.ts';
+import { SELECT_WEBHOOK, toWebhook, type WebhookRow } from './webhook-rows.ts';
+
+/** A signing secret. `publicKey`: of a v1a secret; null for v1. */
+export type WebhookSecret = { secret: string; publicKey: string | null };
+
+/** The most secrets that sign at once during rotations. Each adds a signature to every request. */
+const MAX_SECRETS = 5;
+
+/** The signing secrets of webhooks. Every method that writes must be called inside a transaction. */
+export class WebhookSecrets {
+  readonly #db: LedgerDatabase;
+
+  constructor(database: LedgerDatabase) {
+    this.#db = database;
+  }
+
+  /** Returns the secrets that are valid at `now`, newest first. */
+  valid(webhookId: string, now: number): WebhookSecret[] {
+    return this.#db.rows<WebhookSecret>`
+      SELECT secret, public_key AS publicKey FROM webhook_secrets
+      WHERE webhook = (SELECT id FROM webhooks WHERE webhook_id = ${webhookId})
+        AND (expires_at IS NULL OR expires_at > ${now}) ORDER BY id DESC`;
+  }
+
+  add(webhookId: string, { secret, publicKey }: WebhookSecret): void {
+    this.#db.run`
+      INSERT INTO webhook_secrets (webhook, secret, public_key)
+      SELECT id, ${secret}, ${publicKey} FROM webhooks WHERE webhook_id = ${webhookId}`;
+  }
+
+  /** Adds a secret. Of the older ones, the newest four stay valid until `oldUntil`, or until they expire before that. */
+  rotate(webhookId: string, secret: WebhookSecret, { oldUntil, now }: { oldUntil: number; now: number }): void {
+    const webhook = this.#db.value<number>`SELECT id FROM webhooks WHERE webhook_id = ${webhookId}`;
+    this.#db.run`
+      UPDATE webhook_secrets SET expires_at = min(coalesce(expires_at, ${oldUntil}), ${oldUntil})
+      WHERE webhook = ${webhook}`;
+    this.#db.run`DELETE FROM webhook_secrets WHERE webhook = ${webhook} AND expires_at <= ${now}`;
+    this.add(webhookId, secret);
+    this.#db.run`
+      DELETE FROM webhook_secrets WHERE webhook = ${webhook} AND id NOT IN
+        (SELECT id FROM webhook_secrets WHERE webhook = ${webhook} ORDER BY id DESC LIMIT ${MAX_SECRETS})`;
+  }
+}
+
+/** Failures further apart than this belong to different outages. Exceeds the longest interval between two attempts. */
+const MAX_GAP_MS = 30 * 3_600_000;
+
+/** Webhook endpoints with their subscriptions. Throws LedgerError. */
+export class Webhooks {
+  readonly #db: LedgerDatabase;
+  readonly #routes: EventRoutes;
+  readonly #dead: CommittedChanges<DeadLetters>;
+  readonly #pauses: WebhookPauses;
+  readonly #secrets: WebhookSecrets;
+
+  /** `dead`: gets the dead letters of webhooks that are disabled. */
+  constructor(
+    database: LedgerDatabase,
+    { routes, dead }: { routes: EventRoutes; dead: CommittedChanges<DeadLetters> },
+  ) {
+    this.#db = database;
+    this.#routes = routes;
+    this.#dead = dead;
+    this.#pauses = new WebhookPauses(database);
+    this.#secrets = new WebhookSecrets(database);
+  }
+
+  create(webhook: NewWebhook, secret: WebhookSecret, now: number): Webhook {
+    return this.#change(() => this.#insert(`wh_${randomUUID().replaceAll('-', '')}`, webhook, secret, now));
+  }
+
+  /** Creates the endpoint of the callbacks if there is none. */
+  ensureCallbacks(makeSecret: () => WebhookSecret, now: number): void {
+    if (this.get(CALLBACKS_ID, now)) return;
+    const webhook: NewWebhook = {
+      url: null,
+      types: ['submission.*'],
+      metadata: null,
+      description: 'the callback_url of submissions',
+      signature: 'v1',
+      enabled: true,
+    };
+    this.#change(() => this.#insert(CALLBACKS_ID, webhook, makeSecret(), now));
+  }
+
+  get(id: string, now: number): Webhook | undefined {
+    const row = this.#find(id);
+    return row && this.#toWebhook(row, now);
+  }
+
+  /** Returns webhooks, newest first, and the position to continue `before`; null at the end. */
+  list(query: { limit: number; before?: number | undefined; now: number }): {
+    webhooks: Webhook[];
+    nextBefore: number | null;
+  } {
+    const { limit, before = Number.MAX_SAFE_INTEGER, now } = query;
+    const { page, hasMore } = takePage(this.#db.iterate<WebhookRow>(LIST, before, limit + 1), limit);
+    const webhooks = page.map((row) => this.#toWebhook(row, now));
+    return { webhooks, nextBefore: hasMore ? (page.at(-1)?.position ?? null) : null };
+  }
+
+  /** Returns the address and the valid secrets, newest first; undefined if there is no such webhook or it is disabled. */
+  endpoint(id: string, now: number): { url: string | null; secrets: string[] } | undefined {
+    const row = this.#find(id);
+    if (row?.enabled !== 1) return undefined;
+    return { url: row.url, secrets: this.#secrets.valid(id, now).map(({ secret }) => secret) };
+  }
+
+  /** Returns undefined if there is no such webhook. Disabling turns waiting deliveries into dead letters. */
+  update(id: string, patch: WebhookPatch, now: number): Webhook | undefined {
+    return this.#change(() => {
+      const before = this.get(id, now);
+      if (!before) return undefined;
+      const after = { ...before, ...patch };
+      const { url, types, metadata, description, enabled } = after;
+      // An operator who disables the webhook has acknowledged an earlier reason.
+      const reason = enabled ? null : patch.enabled === false ? 'operator' : before.disabledReason;
+      // Failures before a change of the address, or before the webhook was enabled, do not count.
+      const failingSince = patch.url !== undefined || (enabled && !before.enabled) ? null : before.failingSince;
+      this.#db.run(
+        `UPDATE webhooks
+         SET revision = revision + (url IS NOT @url OR enabled <> @enabled), url = @url, types = @types,
+             metadata = @metadata, description = @description, enabled = @enabled, disabled_reason = @reason,
+             failing_since = @failingSince, updated_at = @now
+         WHERE webhook_id = @id`,
+        { id, url, description, reason, failingSince, now, ...toColumns({ types, metadata, enabled }) },
+      );
+      if (!enabled && before.enabled) this.#pause(id, now);
+      if (enabled && !before.enabled) this.#pauses.end(id);
+      return this.get(id, now);
+    });
+  }
+
+  /** Adds a secret; the older ones stay valid until `oldUntil`. Returns undefined if there is no such webhook. */
+  rotate(id: string, secret: WebhookSecret, times: { oldUntil: number; now: number }): Webhook | undefined {
+    return this.#change(() => {
+      if (!this.#find(id)) return undefined;
+      this.#secrets.rotate(id, secret, times);
+      return this.get(id, times.now);
+    });
+  }
+
+  /** Discards waiting deliveries and dead letters, too. Returns false if there is no such webhook. */
+  delete(id: string, now: number): boolean {
+    return this.#change(() => {
+      this.#db.run`
+        UPDATE deliveries
+        SET state = 'discarded', dead_reason = NULL, next_at = NULL, ended_at = coalesce(ended_at, ${now})
+        WHERE destination = ${webhookDestination(id)} AND state IN ('waiting', 'dead')`;
+      return this.#db.run`DELETE FROM webhooks WHERE webhook_id = ${id}`.changes > 0;
+    });
+  }
+
+  /** Must be called inside a transaction. */
+  succeeded(id: string): void {
+    this.#db.run`
+      UPDATE webhooks SET failing_since = NULL, failed_at = NULL WHERE webhook_id = ${id} AND failing_since IS NOT NULL`;
+  }
+
+  /** Disables the webhook if it has only failed for `disableAfterMs`. Must be called inside a transaction. */
+  failed(id: string, at: number, disableAfterMs: number): void {
+    const failingSince = this.#db.value<number>`
+      UPDATE webhooks
+      SET failing_since = iif(failed_at >= ${at - MAX_GAP_MS}, coalesce(failing_since, ${at}), ${at}), failed_at = ${at}
+      WHERE webhook_id = ${id} AND enabled = 1 RETURNING failing_since`;
+    if (failingSince !== undefined && at - failingSince >= disableAfterMs) this.disable(id, 'failing', at);
+  }
+
+  /** Returns the number of changes of the address and of `enabled`; undefined if there is no such webhook. */
+  revisionOf(id: string): number | undefined {
+    return this.#db.value<number>`SELECT revision FROM webhooks WHERE webhook_id = ${id}`;
+  }
+
+  /** Disables a webhook because of its receiver. Must be called inside a transaction. */
+  disable(id: string, reason: DisabledReason, now: number): void {
+    const { changes } = this.#db.run`
+      UPDATE webhooks SET enabled = 0, disabled_reason = ${reason}, revision = revision + 1, updated_at = ${now}
+      WHERE webhook_id = ${id} AND enabled = 1`;
+    if (changes === 0) return;
+    this.#routes.invalidateWebhooks();
+    this.#pause(id, now);
+  }
+
+  #insert(id: string, webhook: NewWebhook, secret: WebhookSecret, now: number): Webhook {
+    const { url, description, signature, enabled } = webhook;
+    this.#db.run(
+      `INSERT INTO webhooks (webhook_id, url, types, metadata, description, signature, enabled, disabled_reason,
+                             created_at, updated_at)
+       VALUES (@id, @url, @types, @metadata, @description, @signature, @enabled, @reason, @now, @now)`,
+      { id, url, description, signature, reason: enabled ? null : 'operator', now, ...toColumns(webhook) },
+    );
+    this.#secrets.add(id, secret);
+    if (!enabled) this.#pauses.begin(id);
+    return this.get(id, now) as Webhook;
+  }
+
+  /** Turns waiting deliveries into dead letters; later events are recorded as missed. */
+  #pause(id: string, now: number): void {
+    this.#pauses.begin(id);
+    const destination = webhookDestination(id);
+    this.#makeDeadLetters('destination = @destination', { destination, now });
+    if (id === CALLBACKS_ID)
+      this.#makeDeadLetters("destination >= 'callback:' AND destination < 'callback;'", {
+        destination: 'callback:',
+        now,
+      });
+  }
+
+  #makeDeadLetters(condition: string, parameters: { destination: string; now: number }): void {
+    const { changes } = this.#db.run(
+      `UPDATE deliveries SET state = 'dead', dead_reason = 'endpoint_disabled', next_at = NULL, ended_at = @now
+       WHERE ${condition} AND state = 'waiting'`,
+      parameters,
+    );
+    if (changes > 0)
+      this.#dead.add({ destination: parameters.destination, reason: 'endpoint_disabled', count: changes });
+  }
+
+  /** A transaction that changes webhooks. They are read again even if it fails. */
+  #change<T>(work: () => T): T {
+    this.#routes.invalidateWebhooks();
+    const result = this.#db.transaction(work);
+    this.#routes.invalidateWebhooks();
+    return result;
+  }
+
+  #find(id: string): WebhookRow | undefined {
+    return this.#db.row<WebhookRow>(FIND, id);
+  }
+
+  #toWebhook(row: WebhookRow, now: number): Webhook {
+    const publicKeys = this.#secrets.valid(row.id, now).flatMap(({ publicKey }) => publicKey ?? []);
+    return toWebhook(row, publicKeys);
+  }
+}
+
+const FIND = `${SELECT_WEBHOOK} WHERE webhook_id = ?`;
+/** In ORDER BY, `id` alone is the name of a webhook. */
+const LIST = `${SELECT_WEBHOOK} WHERE webhooks.id < ? ORDER BY webhooks.id DESC LIMIT ?`;
+
+function toColumns({ types, metadata, enabled }: Pick<NewWebhook, 'types' | 'metadata' | 'enabled'>) {
+  return {
+    types: JSON.stringify(types),
+    metadata: metadata === null ? null : JSON.stringify(metadata),
+    enabled: enabled ? 1 : 0,
+  };
+}

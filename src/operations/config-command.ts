@@ -1,0 +1,49 @@
+import type { Command } from 'commander';
+import { toJson } from '../cli/json.ts';
+import { table } from '../cli/table.ts';
+import { escapeText } from '../lib/text.ts';
+import { loadConfig, type Setting, variableOf } from './config/load.ts';
+import { isSecret } from './config/secret-files.ts';
+
+export function addConfig(program: Command): void {
+  program
+    .command('config')
+    .description('Show every setting with its value and source. Secrets are masked.')
+    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)')
+    .option('--json', 'print a JSON array')
+    .addHelpText('after', '\nExample:\n  DAWATCH_PORT=9000 dawatch config | grep port')
+    .action((options: { config?: string; json?: boolean }) => {
+      const { settings } = loadConfig({ env: process.env, file: options.config });
+      const rows = settings.map((setting) => ({ ...setting, value: shown(setting) }));
+      process.stdout.write(options.json ? `${toJson(rows.map(toShown), 2)}\n` : toTable(rows));
+    });
+}
+
+function shown({ path, value }: Setting): unknown {
+  return value !== undefined && isSecret(path) ? '********' : value;
+}
+
+function toShown(row: Setting) {
+  return {
+    name: row.path,
+    value: row.value ?? null,
+    source: row.source,
+    environment: variableOf(row.path),
+    description: row.description,
+  };
+}
+
+function toTable(rows: readonly Setting[]): string {
+  return table(
+    rows.map((row) => {
+      const variable = variableOf(row.path);
+      const about = variable ? `${row.description} [${variable}]` : row.description;
+      return [row.path, textOf(row.value), row.source, about].map((text) => escapeText(text, text.length));
+    }),
+  );
+}
+
+function textOf(value: unknown): string {
+  if (value === undefined) return '(not set)';
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}

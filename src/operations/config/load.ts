@@ -1,0 +1,253 @@
+import { existsSync } from 'node:fs';
+import { z } from 'zod';
+import { closest } from './closest.ts';
+import { type Config, configSchema, ENVIRONMENT, REMOVED } from './schema.ts';
+import { checkWith, type SchemaProblem } from './schema-problems.ts';
+import { counterpartOf, fileVariables, isSecret, readSecretFiles, type SecretUser } from './secret-files.ts';
+import { isTree, readSettings, type SettingsFile, type SettingsTree } from './settings-file.ts';
+
+/** Variables of the command line, and of the receivers in docs/examples. */
+const OTHERS = ['DAWATCH_CONFIG', 'DAWATCH_URL', 'DAWATCH_TOKEN', 'DAWATCH_TOKEN_FILE', 'DAWATCH_WEBHOOK_SECRET'];
+
+const KNOWN = [...Object.keys(ENVIRONMENT), ...Object.keys(fileVariables(ENVIRONMENT)), ...OTHERS];
+
+const SERVICE_LINK =
+  /^DAWATCH_(?:[A-Z0-9_]+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;
+const SERVICE_PORT = /^DAWATCH_(?:[A-Z0-9_]+_)?PORT$/;
+const SERVICE_ADDRESS = /^(?:tcp|udp|sctp):\/\//;
+
+type Environment = Record<string, string | undefined>;
+
+/**
+ * Returns the variables that configure dawatch, without empty ones and without those that Kubernetes sets for a Service
+ * whose name begins with "dawatch" (DAWATCH_SERVICE_HOST, DAWATCH_PORT=tcp://…, DAWATCH_PORT_8080_TCP…).
+ */
+function ownVariables(env: Environment): Record<string, string> {
+  const own = Object.entries(env).filter(
+    (entry): entry is [string, string] =>
+      entry[0].startsWith('DAWATCH_') && !!entry[1] && !isServiceLink(entry[0], entry[1]),
+  );
+  return Object.fromEntries(own);
+}
+
+/** Returns one sentence per unknown variable, without its value. Unknown variables are errors, because a misspelt one would have no effect. */
+export function unknownVariables(own: Record<string, string>): string[] {
+  return Object.keys(own)
+    .filter((name) => !KNOWN.includes(name))
+    .map((name) => {
+      const similar = closest(name, KNOWN);
+      const hint = similar === undefined ? 'docs/settings.md lists all variables' : `did you mean ${similar}?`;
+      return `${name} is not a variable of dawatch; ${hint}`;
+    });
+}
+
+function isServiceLink(name: string, value: string): boolean {
+  return SERVICE_LINK.test(name) || (SERVICE_PORT.test(name) && SERVICE_ADDRESS.test(value));
+}
+
+const DEFAULT_FILE = 'config/dawatch.yaml';
+const FILE_VARIABLES = fileVariables(ENVIRONMENT);
+
+/** Invalid settings: one line per problem, with the setting and its source. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly problems: readonly string[];
+  constructor(problems: readonly string[]) {
+    super(`the settings are invalid:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+    this.problems = problems;
+  }
+}
+
+/** One setting in force. `source`: an environment variable, a file, or "default". */
+export type Setting = { path: string; value: unknown; source: string; description: string };
+
+/** `file`: the settings file, if there is one. */
+export type LoadedConfig = { config: Config; settings: Setting[]; file: string | undefined };
+
+/**
+ * Loads the settings: environment variables override the file, which overrides defaults. `file` undefined: DAWATCH_CONFIG
+ * or config/dawatch.yaml if it exists; null: no file. Reads only the secret files that `user` uses, default all; the settings of
+ * the others are absent. Throws one ConfigError with all problems.
+ */
+export function loadConfig(from: {
+  env: Record<string, string | undefined>;
+  file?: string | null | undefined;
+  user?: SecretUser;
+  /** Whether a running process loads its settings again. */
+  isReload?: boolean;
+}): LoadedConfig {
+  const own = ownVariables(from.env);
+  const file = from.file === null ? undefined : (from.file ?? fileOf(own));
+  const read: SettingsFile =
+    file === undefined ? { kind: 'read', tree: {}, lineOf: () => undefined } : readSettings(file);
+  if (read.kind === 'unusable') throw new ConfigError([`${file}: ${read.reason}`]);
+  const input = read.tree;
+  const sources = new Map<string, string>();
+  if (file !== undefined) for (const path of leaves(input)) sources.set(path, file);
+  const problems = unknownVariables(own);
+  for (const [name, path] of Object.entries({ ...ENVIRONMENT, ...FILE_VARIABLES })) {
+    const text = own[name];
+    if (text === undefined) continue;
+    const other = counterpartOf(path);
+    if (other !== undefined) {
+      const otherSource = sources.get(other);
+      if (otherSource !== undefined && otherSource !== file)
+        problems.push(`${name}: ${otherSource} is set, too; set only one of them`);
+      remove(input, other);
+      sources.delete(other);
+    }
+    assign(input, path, FROM_TEXT[path]?.(text) ?? text);
+    sources.set(path, name);
+  }
+  const secretFiles = readSecretFiles(input, from.user ?? 'server', { isReload: from.isReload ?? false });
+  for (const { path, text } of secretFiles.problems) problems.push(`${path}${text} (${sources.get(path) ?? file})`);
+  for (const [path, source] of sources) {
+    const secret = path.endsWith('_file') ? counterpartOf(path) : undefined;
+    if (secret !== undefined) sources.set(secret, source === file ? `${file}, ${path.split('.').at(-1)}` : source);
+  }
+  const checked = checkWith(configSchema, input, isSecret);
+  if (checked.kind === 'invalid')
+    problems.push(...checked.problems.map((problem) => explain(problem, { sources, file, lineOf: read.lineOf })));
+  if (checked.kind === 'invalid' || problems.length > 0) throw new ConfigError(problems);
+  const { data } = checked;
+  const descriptions = describeAll(data);
+  for (const path of secretFiles.unread) remove(data, path);
+  const settings = [...descriptions].map(([path, description]) => ({
+    path,
+    value: valueAt(data, path),
+    source: sources.get(path) ?? 'default',
+    description,
+  }));
+  return { config: data, settings, file };
+}
+
+function fileOf(own: Record<string, string>): string | undefined {
+  return own.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
+}
+
+/** Returns all secrets of the settings. For an address: the address and its password, both percent-encoded and decoded. */
+export function secretsOf(settings: readonly Setting[]): string[] {
+  return settings.flatMap(({ path, value }) => {
+    if (!isSecret(path) || typeof value !== 'string') return [];
+    const password = URL.parse(value)?.password ?? '';
+    return [value, password, decoded(password)];
+  });
+}
+
+/** Returns the text unchanged if it is not valid percent-encoding. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Returns the environment variable of a setting, or null if it has none. */
+export function variableOf(path: string): string | null {
+  return Object.entries(ENVIRONMENT).find(([, target]) => target === path)?.[0] ?? null;
+}
+
+/** Converts the text of an environment variable. Returns undefined for invalid text, which the schema then reports. */
+const FROM_TEXT: Record<string, ((text: string) => unknown) | undefined> = {
+  'server.port': (text) => (/^\d+$/.test(text) ? Number(text) : undefined),
+  'pacing.lag_price': (text) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined),
+  'server.trusted_proxies': toList,
+  'webhooks.allow': toList,
+  'webhooks.allow_http': (text) => ({ true: true, false: false, 1: true, 0: false })[text],
+};
+
+function toList(text: string): string[] {
+  return text.split(',').map((part) => part.trim());
+}
+
+/** Returns a line such as "server.port must be a number, not text (dawatch.yaml:3)". */
+function explain(
+  { path, text: problem }: SchemaProblem,
+  from: {
+    sources: Map<string, string>;
+    file: string | undefined;
+    lineOf: (path: readonly string[]) => number | undefined;
+  },
+): string {
+  const source = sourceOf(path, from.sources) ?? from.file ?? 'default';
+  const line = source === from.file ? from.lineOf(path) : undefined;
+  const text = REMOVED[path.join('.')] ?? problem;
+  const isPredicate = /^(?:must|is) /.test(text);
+  return `${path.join('.')}${isPredicate ? '' : ':'} ${text} (${source}${line === undefined ? '' : `:${line}`})`;
+}
+
+/** Returns the source of a setting, or of the list or section that contains it. */
+function sourceOf(path: readonly string[], sources: Map<string, string>): string | undefined {
+  if (path.length === 0) return undefined;
+  return sources.get(path.join('.')) ?? sourceOf(path.slice(0, -1), sources);
+}
+
+/** Returns the path and description of every setting of a parsed config, including those under names of the operator. */
+function describeAll(config: Config): Map<string, string> {
+  const found = new Map<string, string>();
+  const walk = (schema: unknown, value: unknown, path: string) => {
+    const inner = unwrap(schema);
+    const below = (key: string) => (path ? `${path}.${key}` : key);
+    if (inner instanceof z.ZodObject) {
+      for (const [key, field] of Object.entries(inner.shape)) walk(field, valueAt(value, key), below(key));
+    } else if (inner instanceof z.ZodRecord && isTree(value)) {
+      for (const name of Object.keys(value)) walk(inner.valueType, value[name], below(name));
+    } else if (inner instanceof z.ZodDiscriminatedUnion) {
+      walk(
+        inner.options.find((option) => z.safeParse(option, value).success),
+        value,
+        path,
+      );
+    } else {
+      found.set(path, descriptionOf(schema));
+    }
+  };
+  walk(configSchema, config, '');
+  return found;
+}
+
+/** Returns the value of every setting by its path. */
+export function valuesOf(config: Config): Map<string, unknown> {
+  return new Map([...describeAll(config).keys()].map((path) => [path, valueAt(config, path)]));
+}
+
+function unwrap(schema: unknown): unknown {
+  if (schema instanceof z.ZodPipe) return unwrap(schema.in);
+  if (schema instanceof z.ZodPrefault || schema instanceof z.ZodDefault || schema instanceof z.ZodOptional)
+    return unwrap(schema.def.innerType);
+  return schema;
+}
+
+function descriptionOf(schema: unknown): string {
+  return schema instanceof z.ZodType ? (schema.description ?? '') : '';
+}
+
+function leaves(tree: SettingsTree, prefix = ''): string[] {
+  return Object.entries(tree).flatMap(([key, value]) =>
+    isTree(value) ? leaves(value, `${prefix}${key}.`) : value === undefined ? [] : [`${prefix}${key}`],
+  );
+}
+
+function assign(tree: SettingsTree, path: string, value: unknown): void {
+  const [head = '', ...rest] = path.split('.');
+  if (rest.length === 0) {
+    tree[head] = value;
+    return;
+  }
+  const child = tree[head];
+  // The schema reports a section with a value of another type.
+  if (child !== undefined && !isTree(child)) return;
+  const subtree = child ?? {};
+  tree[head] = subtree;
+  assign(subtree, rest.join('.'), value);
+}
+
+function remove(tree: SettingsTree, path: string): void {
+  const section = path.includes('.') ? valueAt(tree, path.slice(0, path.lastIndexOf('.'))) : tree;
+  if (isTree(section)) delete section[path.slice(path.lastIndexOf('.') + 1)];
+}
+
+function valueAt(tree: unknown, path: string): unknown {
+  return path.split('.').reduce<unknown>((node, key) => (isTree(node) ? node[key] : undefined), tree);
+}

@@ -1,0 +1,104 @@
+import type { Command } from 'commander';
+import { type Paint, paintFor } from '../cli/colors.ts';
+import { durationOption } from '../cli/duration.ts';
+import { toJson } from '../cli/json.ts';
+import { escapeText } from '../lib/text.ts';
+import { createWaitIndicator } from '../submissions/wait-indicator.ts';
+import { ConfigError, type LoadedConfig, loadConfig } from './config/load.ts';
+import { type Finding, type Level, problem, worstLevel } from './doctor/finding.ts';
+
+const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const satisfies Record<Level, string>;
+const MAX_CHARS = 1_000;
+
+/** Returns a line per finding, followed by its action if it has one, and a summary line. */
+export function doctorText(findings: readonly Finding[], paint: Paint): string {
+  const width = Math.max(0, ...findings.map(({ name }) => name.length));
+  const indent = ' '.repeat('problem  '.length + width + 2);
+  const lines = findings.flatMap(({ name, status, message, action }) => [
+    `${paint(COLOURS[status], status.padEnd(7))}  ${name.padEnd(width)}  ${escapeText(message, MAX_CHARS)}`,
+    ...(action === null ? [] : [`${indent}${paint('bold', 'do:')} ${escapeText(action, MAX_CHARS)}`]),
+  ]);
+  return `${[...lines, '', summaryOf(findings, paint)].join('\n')}\n`;
+}
+
+function summaryOf(findings: readonly Finding[], paint: Paint): string {
+  const worst = worstLevel(findings);
+  const count = (level: Level) => findings.filter(({ status }) => status === level).length;
+  const counted = (level: Level) => `${count(level)} ${level}${count(level) === 1 ? '' : 's'}`;
+  if (worst === 'ok') return paint(COLOURS.ok, 'no problems found');
+  return paint(COLOURS[worst], `${counted('problem')}, ${counted('warning')}`);
+}
+
+export function doctorJson(findings: readonly Finding[]): string {
+  return `${toJson({ status: worstLevel(findings), checks: findings }, 2)}\n`;
+}
+
+type Options = { config?: string; full?: boolean; timeout: number; json?: boolean };
+
+const EXIT_CODES: Record<Level, number> = { ok: 0, warning: 1, problem: 2 };
+
+export function addDoctor(program: Command): void {
+  program
+    .command('doctor')
+    .description(
+      'Check everything that a server with these settings needs, and show problems with their solutions. Changes nothing.',
+    )
+    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)')
+    .option('--full', 'also verify the indexes of the ledger, which can take long')
+    .addOption(
+      durationOption('--timeout', 'time limit of a connection attempt or a response', {
+        least: '100ms',
+        most: '10m',
+        fallback: '10s',
+      }),
+    )
+    .option('--json', 'print JSON: {status, checks: [{name, status, message, action}]}')
+    .addHelpText(
+      'after',
+      `
+Example:
+  dawatch doctor --json | jq -r '.checks[] | select(.status != "ok") | .action'
+
+Run it on the host of the server, whether the server runs or not. It polls each upstream once for an id that does not exist,
+and opens a connection to each receiver without sending anything.
+
+Exit codes of this command: 0 no problems, 1 warnings, 2 problems.`,
+    )
+    .action(async (options: Options) => {
+      const findings = await check(options);
+      const text = options.json ? doctorJson(findings) : doctorText(findings, paintFor(process.stdout));
+      // Checks that exceeded their limit, such as a DNS query, may still keep the process alive.
+      process.stdout.write(text, () => process.exit(EXIT_CODES[worstLevel(findings)]));
+    });
+}
+
+async function check({ config: file, full = false, timeout: limitMs }: Options): Promise<Finding[]> {
+  const { env } = process;
+  // Loaded on demand, because it would slow down the start of every command.
+  const [{ runDoctor }, { checkMachine }] = await Promise.all([
+    import('./doctor/run-doctor.ts'),
+    import('./doctor/machine.ts'),
+  ]);
+  let loaded: LoadedConfig;
+  try {
+    loaded = loadConfig({ env, file });
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const action = 'fix the setting; `dawatch config` shows every setting and its source';
+    return [...checkMachine(), ...error.problems.map((text) => problem('settings', text, action))];
+  }
+  const indicator = createWaitIndicator(process.stderr);
+  try {
+    return await runDoctor({
+      loaded,
+      env,
+      now: Date.now(),
+      full,
+      limitMs,
+      onBegin: (names) => indicator.begin(names),
+      onEnded: (name) => indicator.end(name),
+    });
+  } finally {
+    indicator.stop();
+  }
+}

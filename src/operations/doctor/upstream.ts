@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto';
+import { lookup } from 'node:dns';
+import { createAddressGuard } from '../../notifications/transport/address-guard.ts';
+import type { ConnectionCause } from '../../notifications/transport/connection-error.ts';
+import { reach } from '../../notifications/transport/reach.ts';
+import { UpstreamClient } from '../../polling/upstream-client.ts';
+import { type Classification, classify, type UpstreamResponse } from '../../submissions/classify.ts';
+import type { UpstreamConfig } from '../config/schema.ts';
+import { type Finding, ok, problem, warning } from './finding.ts';
+import { settingName } from './settings.ts';
+
+type Examined = { name: string; upstream: UpstreamConfig & { url: string }; limitMs: number; signal: AbortSignal };
+
+/** Checks an upstream by polling an id that does not exist: "not found" shows that it works and accepts the key. */
+export async function checkUpstream({ name, upstream, limitMs, signal }: Examined): Promise<Finding[]> {
+  const about = `upstream.${name}`;
+  const { host } = new URL(upstream.url);
+  const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
+  const reached = await reach(upstream.url, { guard, timeoutMs: limitMs, signal, lookup });
+  if (reached.kind === 'not_reached')
+    return [problem(about, `${host} is unreachable: ${reached.error}`, adviceOn(reached.cause, name))];
+
+  const client = new UpstreamClient({
+    url: upstream.url,
+    apiKey: upstream.api_key,
+    connections: 1,
+    timeoutMs: Math.min(limitMs, upstream.timeout_s * 1_000),
+    // Marks responses without a Date header, which are not used to compare clocks.
+    now: () => Number.NaN,
+  });
+  const close = () => void client.close();
+  signal.addEventListener('abort', close, { once: true });
+  try {
+    const submissionId = randomUUID();
+    const sentAt = Date.now();
+    const response = await client.getSubmissionInfo(submissionId);
+    const classification = classify(submissionId, response);
+    return [
+      findingOf(classification, response, { about, host, name, upstream }),
+      ...checkClock(name, response, sentAt, Date.now()),
+    ];
+  } finally {
+    signal.removeEventListener('abort', close);
+    await client.close();
+  }
+}
+
+type Polled = { about: string; host: string; name: string; upstream: UpstreamConfig };
+
+function findingOf(
+  classification: Classification,
+  response: UpstreamResponse,
+  { about, host, name, upstream }: Polled,
+): Finding {
+  const key = settingName(`upstreams.${name}.api_key`);
+  const url = settingName(`upstreams.${name}.url`);
+  switch (classification.kind) {
+    case 'not_found':
+    case 'pending':
+    case 'finalized':
+    case 'error':
+      return upstream.api_key === undefined
+        ? warning(about, `${host} works without a key`, `set ${key} if the upstream requires one`)
+        : ok(about, `${host} works and accepts the key`);
+    case 'rejected':
+      return warning(
+        about,
+        `${host} works, but refuses the test id: ${classification.error}`,
+        'verify that the upstream accepts UUIDs',
+      );
+    case 'unauthorized':
+      return upstream.api_key === undefined
+        ? problem(about, `${host} requires a key, and none is set`, `set ${key}`)
+        : problem(about, `${host} refuses the key`, `set ${key} to a valid key`);
+    case 'throttled':
+      return warning(
+        about,
+        `${host} is rate limiting, so the key was not tested`,
+        `try again later; if it persists, lower upstreams.${name}.budget`,
+      );
+    case 'unavailable':
+      return unavailable(classification, response, { about, host, url });
+    default:
+      return classification satisfies never;
+  }
+}
+
+function unavailable(
+  { reason, error }: Extract<Classification, { kind: 'unavailable' }>,
+  response: UpstreamResponse,
+  { about, host, url }: { about: string; host: string; url: string },
+): Finding {
+  const found = (what: string, advice: string) => problem(about, `${host} ${what}`, advice);
+  if (response.kind === 'failure')
+    return reason === 'timeout'
+      ? found(
+          `accepts connections, but does not respond in time: ${error}`,
+          'contact the operator of the upstream, or try again later',
+        )
+      : found(
+          `accepts connections, but does not respond: ${error}`,
+          `verify that ${url} is the address of the upstream`,
+        );
+  const { httpStatus, body } = response;
+  if (httpStatus >= 300 && httpStatus < 400)
+    return found(
+      `redirects (HTTP ${httpStatus}), which is not followed, because the key would be disclosed`,
+      `set ${url} to the target of the redirect`,
+    );
+  if (body.trimStart().startsWith('<'))
+    return found(
+      `responds with a web page (HTTP ${httpStatus}): a proxy, or another service`,
+      `verify that ${url} is the base address of the upstream, and check the proxies in between`,
+    );
+  if (reason === 'malformed')
+    return found(`does not respond like the upstream service: ${error}`, `verify that ${url} is its base address`);
+  if (httpStatus === 404)
+    return found('has no submission endpoints at this address (HTTP 404)', `verify that ${url} is the base address`);
+  return found(
+    `does not work: ${error}`,
+    'contact the operator of the upstream; dawatch resumes by itself once it works',
+  );
+}
+
+function adviceOn(cause: ConnectionCause, name: string): string {
+  const url = settingName(`upstreams.${name}.url`);
+  switch (cause) {
+    case 'unknown_name':
+      return `verify the host name in ${url}`;
+    case 'dns':
+      return 'verify that the name servers of this machine work';
+    case 'tls':
+      return 'the upstream needs a certificate for this name that this machine trusts; NODE_EXTRA_CA_CERTS adds certificate authorities';
+    case 'timeout':
+    case 'unreachable':
+      return `verify ${url}, and that the network and its firewalls permit the connection`;
+    default:
+      return `verify ${url}, and that the upstream runs`;
+  }
+}
+
+const WARNING_S = 5;
+const PROBLEM_S = 60;
+
+/** Compares the clock of this machine with the Date header of a response, which has a resolution of one second. */
+function checkClock(name: string, response: UpstreamResponse, sentAt: number, receivedAt: number): Finding[] {
+  const about = `clock.${name}`;
+  const date = response.kind === 'response' && response.date !== null ? Date.parse(response.date) : Number.NaN;
+  if (Number.isNaN(date)) return [];
+  // The server set the date at any time between request and response, truncated to a second.
+  const aheadMs = sentAt - (date + 999);
+  const behindMs = date - receivedAt;
+  const offS = Math.max(0, aheadMs, behindMs) / 1_000;
+  if (offS <= WARNING_S) return [ok(about, `within ${WARNING_S} s of the clock of ${name}`)];
+  const message = `this clock is ${offS.toFixed(0)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock of ${name}`;
+  const action =
+    'synchronize this machine with a time server (timedatectl set-ntp true); if it is synchronized, notify the operator of the upstream';
+  return [offS > PROBLEM_S ? problem(about, message, action) : warning(about, message, action)];
+}

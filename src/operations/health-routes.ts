@@ -1,0 +1,134 @@
+import { z } from 'zod';
+import { type Authenticator, isOperator } from '../access/access.ts';
+import type { Readiness, TypedServer } from '../http/ports.ts';
+import { operations } from '../http/problems.ts';
+
+/** The state of an upstream, in every response. */
+export const upstreamStateSchema = z
+  .enum(['closed', 'down', 'unauthorized'])
+  .describe('closed: it responds')
+  .meta({ id: 'UpstreamState' });
+
+const readinessStatus = z
+  .enum(['ok', 'degraded', 'unavailable'])
+  .describe('degraded: submissions are accepted, but an upstream or Redis does not respond')
+  .meta({ id: 'ReadinessStatus' });
+const ledgerState = z.enum(['ok', 'not_writable']).meta({ id: 'LedgerState' });
+const redisState = z
+  .enum(['up', 'disconnected'])
+  .describe('disconnected: this server polls alone; events for queues and queued submissions wait')
+  .meta({ id: 'RedisState' });
+const redisReason = z
+  .enum(['unreachable', 'no_response', 'refused', 'cluster'])
+  .describe(
+    'Why Redis is disconnected; refused: it refuses the password, a command or a write; cluster: it is a cluster, which is not supported',
+  )
+  .meta({ id: 'RedisDisconnectReason' });
+
+const workerSchema = z
+  .object({
+    name: z.string(),
+    version: z.string(),
+    in_flight: z.int().describe('Requests in flight'),
+    concurrency: z.int().describe('Batches it processes at once'),
+  })
+  .describe('A live worker')
+  .meta({ id: 'Worker' });
+
+const readinessSchema = z
+  .object({
+    status: readinessStatus,
+    ledger: ledgerState,
+    upstreams: z.record(
+      z.string(),
+      z.object({
+        state: upstreamStateSchema,
+        tracked: z.int().optional().describe('Submissions being polled; operators only'),
+        in_flight: z.int().optional().describe('Requests in flight; operators only'),
+      }),
+    ),
+    redis: z
+      .object({
+        state: redisState,
+        reason: redisReason
+          .nullable()
+          .optional()
+          .describe('Why it is disconnected; refused: it refuses the password or a write. Operators only'),
+        workers: z
+          .array(workerSchema)
+          .optional()
+          .describe('Live workers; without any, this server polls. Operators only'),
+        refused_workers: z
+          .int()
+          .optional()
+          .describe('Workers that get no jobs; see `worker.refused` in the log. Operators only'),
+      })
+      .optional()
+      .describe('Present if Redis is configured'),
+  })
+  .describe('Whether submissions can be accepted, and the state of each component')
+  .meta({ id: 'Readiness', examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'closed' } } }] });
+
+const OPERATIONS = operations('operations', {
+  getLiveness: {
+    summary: 'Whether the process responds',
+    security: [],
+    response: {
+      200: z
+        .object({ status: z.literal('ok') })
+        .describe('The process responds')
+        .meta({ id: 'Liveness', examples: [{ status: 'ok' }] }),
+    },
+  },
+  getReadiness: {
+    summary: 'Whether submissions can be accepted',
+    description:
+      'Needs no credential and returns the names and states of components. The roles operator and admin also get counts, reasons and workers.',
+    security: [],
+    response: { 200: readinessSchema, 503: readinessSchema },
+  },
+});
+
+export function registerHealth(
+  app: TypedServer,
+  deps: { authenticator: Authenticator; health: () => Readiness },
+): void {
+  app.get('/livez', { config: { isDurable: true }, schema: OPERATIONS.getLiveness }, async () => ({
+    status: 'ok' as const,
+  }));
+
+  const config = { prefersBearer: true, isDurable: true };
+  app.get('/readyz', { config, schema: OPERATIONS.getReadiness }, async (request, reply) => {
+    const health = deps.health();
+    const body = readinessOf(health, { isDetailed: isOperator(request, deps.authenticator) });
+    return reply.code(health.ledgerWritable ? 200 : 503).send(body);
+  });
+}
+
+/** The route is open, so names of hosts, counts and reasons are included for operators only. */
+function readinessOf(
+  { ledgerWritable, upstreams, redis }: Readiness,
+  { isDetailed }: { isDetailed: boolean },
+): z.output<typeof readinessSchema> {
+  const allUp = upstreams.every(({ state }) => state === 'closed') && redis?.state !== 'disconnected';
+  return {
+    status: ledgerWritable ? (allUp ? 'ok' : 'degraded') : 'unavailable',
+    ledger: ledgerWritable ? 'ok' : 'not_writable',
+    upstreams: Object.fromEntries(
+      upstreams.map(({ upstream, state, tracked, inFlight }) => [
+        upstream,
+        { state, ...(isDetailed && { tracked, in_flight: inFlight }) },
+      ]),
+    ),
+    ...(redis && {
+      redis: isDetailed
+        ? {
+            state: redis.state,
+            reason: redis.reason,
+            workers: [...redis.workers],
+            refused_workers: redis.refusedWorkers,
+          }
+        : { state: redis.state },
+    }),
+  };
+}

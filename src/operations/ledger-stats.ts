@@ -1,0 +1,117 @@
+import { statSync } from 'node:fs';
+import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import { isTime, nearestTime } from '../lib/stored.ts';
+import { SubmissionEventType } from '../submissions/event-types.ts';
+import type { StatusCounts } from '../submissions/status-counts.ts';
+import type { Status, Submission } from '../submissions/submission.ts';
+
+type OpenSubmission = Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>;
+
+/** Waiting deliveries and dead letters. */
+type DeliveryCounts = { waiting: number; dead: number; oldestWaitingAt: number | null };
+
+export type LedgerCounts = {
+  submissions: Record<Status, number>;
+  oldestOpen: OpenSubmission[];
+  deliveries: DeliveryCounts;
+};
+
+/** Statistics of the whole ledger, each read in a short time even from a large ledger. Throws LedgerError. */
+export class LedgerStats {
+  readonly #db: LedgerDatabase;
+  readonly #counts: StatusCounts;
+  readonly #countDeliveries: () => { waiting: number; dead: number };
+
+  constructor(database: LedgerDatabase, counts: StatusCounts) {
+    this.#db = database;
+    this.#counts = counts;
+    const countIn = (state: string) => `(SELECT count(*) FROM deliveries WHERE state = '${state}')`;
+    const sql = `SELECT ${countIn('waiting')} AS waiting, ${countIn('dead')} AS dead`;
+    this.#countDeliveries = costLimitedCache(() => database.row(sql) as { waiting: number; dead: number });
+  }
+
+  /** Calls `listener` after every commit with the duration of the transaction in milliseconds. */
+  onCommitted(listener: (durationMs: number) => void): void {
+    this.#db.onEnd((committed, durationMs) => {
+      if (committed) listener(durationMs);
+    });
+  }
+
+  /** Calls `listener` after a commit, once for each submission that ended, with its final status. */
+  onEnded(listener: (status: Status) => void): void {
+    this.#counts.onEnded(listener);
+  }
+
+  /** Returns the sizes of the file and of its write-ahead log; 0 for a missing file. */
+  bytes(): { database: number; wal: number } {
+    return { database: sizeOf(this.#db.connection.name), wal: this.walBytes() };
+  }
+
+  /** Returns the size of the write-ahead log; 0 for a missing file. */
+  walBytes(): number {
+    return sizeOf(`${this.#db.connection.name}-wal`);
+  }
+
+  /** Returns the current counts, in constant time regardless of the number of submissions, and the oldest open submissions. */
+  counts(oldest: number): LedgerCounts {
+    return { submissions: this.#counts.get(), oldestOpen: this.oldestOpen(oldest), deliveries: this.deliveries() };
+  }
+
+  submissionsByStatus(): Record<Status, number> {
+    return this.#counts.get();
+  }
+
+  /** Returns the open submissions that were tracked first, oldest first. */
+  oldestOpen(limit: number): OpenSubmission[] {
+    const oldestOf = (status: string) =>
+      `SELECT * FROM (SELECT submission_id AS submissionId, upstream, status, tracked_at AS trackedAt
+                      FROM submissions WHERE status = '${status}' ORDER BY id LIMIT @limit)`;
+    const rows = this.#db.rows<OpenSubmission>(
+      `${['tracking', 'pending', 'failing'].map(oldestOf).join(' UNION ALL ')} ORDER BY trackedAt LIMIT @limit`,
+      { limit },
+    );
+    return rows.map((row) => (isTime(row.trackedAt) ? row : { ...row, trackedAt: nearestTime(row.trackedAt) }));
+  }
+
+  deliveries(): DeliveryCounts {
+    const at = this.#db.value<number | null>(
+      "SELECT min(coalesce(replayed_at, created_at)) FROM deliveries WHERE state = 'waiting'",
+    );
+    return { ...this.#countDeliveries(), oldestWaitingAt: typeof at === 'number' ? nearestTime(at) : null };
+  }
+
+  /** Yields the submissions that were finalized at `since` or later, newest first, at most `limit`; `polls` as of now. */
+  *finalizedSince(since: number, limit: number): Generator<{ at: number; trackedAt: number; polls: number }, void> {
+    // Events are numbered in the order of their times, so reading ends at the first older event.
+    const events = this.#db.iterate<{ at: number; type: string; trackedAt: number; polls: number }>`
+      SELECT o.at, o.type, s.tracked_at AS trackedAt, s.polls
+      FROM outbox o LEFT JOIN submissions s ON s.id = o.submission ORDER BY o.seq DESC`;
+    let count = 0;
+    for (const { type, ...finalized } of events) {
+      if (finalized.at < since || count === limit) return;
+      if (type !== SubmissionEventType.finalized) continue;
+      count += 1;
+      yield finalized;
+    }
+  }
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** The most of the time that computing the value may take. */
+const MAX_SHARE = 0.01;
+
+/** Caches the result of `compute` for 100 times as long as it took, so that computing it uses at most 1 % of the time. */
+export function costLimitedCache<T>(compute: () => T, stopwatchMs: () => number = () => performance.now()): () => T {
+  let cached: { value: T; until: number } | undefined;
+  return () => {
+    const startedAt = stopwatchMs();
+    if (cached && startedAt < cached.until) return cached.value;
+    const value = compute();
+    const endedAt = stopwatchMs();
+    cached = { value, until: endedAt + (endedAt - startedAt) / MAX_SHARE };
+    return value;
+  };
+}

@@ -1,0 +1,136 @@
+import type { Registry } from 'prom-client';
+import Counter from 'prom-client/lib/counter.js';
+import Histogram from 'prom-client/lib/histogram.js';
+import { AUTHENTICATION_FAILURES, type AuthenticationFailure } from '../../access/failed-authentications.ts';
+import type { HeartbeatResult } from '../../alerts/heartbeat.ts';
+import type { DeadReason } from '../../notifications/delivery.ts';
+import type { Finality } from '../../polling/finality.ts';
+import type { ShedReason } from '../../submissions/admission.ts';
+import type { Observation } from '../../submissions/classify.ts';
+import { FINAL_STATUSES, type Status } from '../../submissions/submission.ts';
+
+const BUCKETS = {
+  timeToFinality: [5, 10, 15, 20, 30, 40, 50, 60, 75, 90, 120, 180, 300, 600, 1_800, 7_200, 86_400],
+  detectionLag: [0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600],
+  requests: [1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100, 300, 1_000],
+  upstream: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+  commit: [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
+  delivery: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+  http: [0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+};
+
+export type Counters = ReturnType<typeof createCounters>;
+
+/** Creates the counters and histograms, which count events as they occur. */
+export function createCounters(registry: Registry) {
+  const counter = <T extends string>(name: string, help: string, labelNames: T[]) =>
+    new Counter({ name: `dawatch_${name}`, help, labelNames, registers: [registry] });
+  const histogram = <T extends string>(name: string, help: string, labelNames: T[], buckets: number[]) =>
+    new Histogram({ name: `dawatch_${name}`, help, labelNames, buckets, registers: [registry] });
+
+  const polls = counter('polls_total', 'Completed polls, by result', ['upstream', 'result']);
+  const pollSeconds = histogram('poll_duration_seconds', 'Duration of a poll', ['upstream'], BUCKETS.upstream);
+  const timeToFinality = histogram(
+    'time_to_finality_seconds',
+    'Time from tracking until found final',
+    ['upstream'],
+    BUCKETS.timeToFinality,
+  );
+  const lag = histogram(
+    'detection_lag_seconds',
+    'Upper bound of the time from finality to its detection: since a poll found the submission, or another one of its block, open',
+    ['upstream'],
+    BUCKETS.detectionLag,
+  );
+  const requests = histogram(
+    'requests_per_submission',
+    'Polls of a submission until it was found final',
+    ['upstream'],
+    BUCKETS.requests,
+  );
+  const ended = counter('submissions_ended_total', 'Submissions that ended, by final status', ['status']);
+  // increase() sees the first event only if the sample existed before it.
+  for (const status of FINAL_STATUSES) ended.inc({ status }, 0);
+  const commits = histogram(
+    'ledger_commit_duration_seconds',
+    'Duration of a ledger transaction, without the sync that follows it',
+    [],
+    BUCKETS.commit,
+  );
+  const attempts = counter('delivery_attempts_total', 'Delivery attempts, by result', ['kind', 'result']);
+  const attemptSeconds = histogram(
+    'delivery_attempt_duration_seconds',
+    'Duration of a delivery attempt',
+    ['kind'],
+    BUCKETS.delivery,
+  );
+  const dead = counter('dead_letters_total', 'Deliveries that became dead letters, by reason', ['kind', 'reason']);
+  const heartbeats = counter(
+    'heartbeats_total',
+    'Calls of the heartbeat address, by result: sent, failed, or withheld because the server does not work',
+    ['result'],
+  );
+  const responses = counter('http_requests_total', 'Completed HTTP requests', ['method', 'route', 'status']);
+  const sheds = counter(
+    'http_requests_shed_total',
+    'Requests refused with 503 by admission control, by exhausted resource: tracking or held_open',
+    ['reason'],
+  );
+  const authenticationFailures = counter(
+    'authentication_failures_total',
+    'Failed authentications, by reason: absent (a credential is required), malformed, unknown (or revoked), locked (too many wrong credentials from the address), refused (by the upstream), cross_origin (the cookie of a session, sent by a page of another origin) or oidc (a refused sign-in)',
+    ['reason'],
+  );
+  for (const reason of AUTHENTICATION_FAILURES) authenticationFailures.inc({ reason }, 0);
+  const rejected = counter(
+    'poll_results_rejected_total',
+    'Poll results from Redis that were rejected, by reason: malformed, signature, foreign_id, implausible_time',
+    ['reason'],
+  );
+  const responseSeconds = histogram(
+    'http_request_duration_seconds',
+    'Duration of an HTTP request, without requests that are held open',
+    ['method', 'route'],
+    BUCKETS.http,
+  );
+
+  return {
+    polled(upstream: string, observation: Observation) {
+      polls.inc({ upstream, result: resultOf(observation) });
+      pollSeconds.observe({ upstream }, observation.durationMs / 1_000);
+    },
+    finalized({ upstream, at, trackedAt, after, polls: count }: Finality) {
+      timeToFinality.observe({ upstream }, Math.max(0, at - trackedAt) / 1_000);
+      lag.observe({ upstream }, Math.max(0, at - after) / 1_000);
+      requests.observe({ upstream }, count);
+    },
+    submissionEnded: (status: Status) => ended.inc({ status }),
+    transactionCommitted: (durationMs: number) => commits.observe(durationMs / 1_000),
+    /** `kind`: webhook, callback, queue, or the type of a configured channel. */
+    deliveryAttempted(attempt: { kind: string; result: 'delivered' | 'retry' | 'dead' | 'gone'; durationMs: number }) {
+      const { kind, result, durationMs } = attempt;
+      attempts.inc({ kind, result });
+      attemptSeconds.observe({ kind }, durationMs / 1_000);
+    },
+    /** A `count` of 0 creates the sample without counting. */
+    deadLettered: ({ count, ...labels }: { kind: string; reason: DeadReason; count: number }) =>
+      dead.inc(labels, count),
+    /** A `count` of 0 creates the sample without counting. */
+    heartbeat: (result: HeartbeatResult, count = 1) => heartbeats.inc({ result }, count),
+    /** `durationMs` null: the request was held open, so its duration is not observed. */
+    responded(response: { method: string; route: string; status: number; durationMs: number | null }) {
+      const { method, route, status, durationMs } = response;
+      responses.inc({ method, route, status });
+      if (durationMs !== null) responseSeconds.observe({ method, route }, durationMs / 1_000);
+    },
+    shed: (reason: ShedReason) => sheds.inc({ reason }),
+    authenticationFailed: (reason: AuthenticationFailure) => authenticationFailures.inc({ reason }),
+    /** A `count` of 0 creates the sample without counting. */
+    resultsRejected: (reason: string, count = 1) => rejected.inc({ reason }, count),
+  };
+}
+
+/** Returns one of about a dozen words, never a text of the upstream. */
+function resultOf(observation: Observation): string {
+  return observation.kind === 'unavailable' ? observation.reason : observation.kind;
+}

@@ -1,0 +1,117 @@
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
+import { iso } from '../../lib/timestamps.ts';
+
+const MINUTE_MS = 60_000;
+const MINUTES = 60;
+/** The comparison for `fixedPollsEach`: a poll every five seconds until finality. */
+const FIXED_INTERVAL_MS = 5_000;
+/** Of the histograms, in ms. Durations outside count as the limit. */
+const RANGE = { lowest: 1, highest: 8 * 86_400_000 };
+
+/** A submission that was found final. `lagMs`: upper bound of the detection lag; null: unknown. */
+type FinalizedSample = { at: number; timeToFinalityMs: number; lagMs: number | null; polls: number };
+
+class Minute {
+  readonly timeToFinality = durations();
+  readonly lag = durations();
+  pollsOfFinalized = 0;
+  fixedPolls = 0;
+  polls = 0;
+}
+
+/** Statistics of the last hour by minute. The size is bounded, however many submissions there are. */
+export class RollingHour {
+  /** At most sixty, by minutes since 1970. */
+  readonly #minutes = new Map<number, Minute>();
+  readonly #countsSince: number;
+
+  /** `since`: when counting of polls begins. */
+  constructor(since: number) {
+    this.#countsSince = since;
+  }
+
+  addFinalized({ at, timeToFinalityMs, lagMs, polls }: FinalizedSample): void {
+    const minute = this.#minuteOf(at);
+    record(minute.timeToFinality, timeToFinalityMs);
+    if (lagMs !== null) record(minute.lag, lagMs);
+    minute.pollsOfFinalized += polls;
+    minute.fixedPolls += Math.max(1, Math.ceil(timeToFinalityMs / FIXED_INTERVAL_MS));
+  }
+
+  addPoll(at: number): void {
+    this.#minuteOf(at).polls += 1;
+  }
+
+  /** Returns the last sixty minutes in the form of /v1/overview, the oldest first. The newest has not ended. */
+  minutes(now: number) {
+    const newest = numberOf(now);
+    return Array.from({ length: MINUTES }, (_, index) => {
+      const number = newest - (MINUTES - 1) + index;
+      const minute = this.#minutes.get(number);
+      const isCounted = (number + 1) * MINUTE_MS > this.#countsSince;
+      const timeToFinality = minute && spreadOf(minute.timeToFinality);
+      const lag = minute && spreadOf(minute.lag);
+      return {
+        at: iso(number * MINUTE_MS),
+        finalized: minute?.timeToFinality.count ?? 0,
+        time_to_finality_p50_s: timeToFinality?.p50 ?? null,
+        time_to_finality_p99_s: timeToFinality?.p99 ?? null,
+        detection_lag_p50_s: lag?.p50 ?? null,
+        detection_lag_p99_s: lag?.p99 ?? null,
+        polls: isCounted ? (minute?.polls ?? 0) : null,
+      };
+    });
+  }
+
+  /** Returns the totals of the same sixty minutes. */
+  hour(now: number) {
+    const [timeToFinality, lag] = [durations(), durations()];
+    let [polls, fixedPolls] = [0, 0];
+    const newest = numberOf(now);
+    for (const [number, minute] of this.#minutes) {
+      if (number > newest || number <= newest - MINUTES) continue;
+      timeToFinality.add(minute.timeToFinality);
+      lag.add(minute.lag);
+      polls += minute.pollsOfFinalized;
+      fixedPolls += minute.fixedPolls;
+    }
+    const finalized = timeToFinality.count;
+    const each = (total: number) => (finalized === 0 ? null : Math.round((100 * total) / finalized) / 100);
+    return {
+      finalized,
+      time_to_finality_s: spreadOf(timeToFinality),
+      detection_lag_s: spreadOf(lag),
+      polls_per_submission: each(polls),
+      fixed_5s_polls_per_submission: each(fixedPolls),
+    };
+  }
+
+  #minuteOf(at: number): Minute {
+    const number = numberOf(at);
+    const known = this.#minutes.get(number);
+    if (known) return known;
+    const minute = new Minute();
+    this.#minutes.set(number, minute);
+    if (this.#minutes.size > MINUTES) this.#minutes.delete(Math.min(...this.#minutes.keys()));
+    return minute;
+  }
+}
+
+function numberOf(at: number): number {
+  return Math.floor(at / MINUTE_MS);
+}
+
+function durations(): RecordableHistogram {
+  return createHistogram({ ...RANGE, figures: 2 });
+}
+
+function record(histogram: RecordableHistogram, ms: number): void {
+  histogram.record(Math.round(Math.min(Math.max(ms, RANGE.lowest), RANGE.highest)));
+}
+
+/** Seconds, exact to 1 %. */
+function spreadOf(histogram: RecordableHistogram) {
+  if (histogram.count === 0) return null;
+  const at = (percentile: number) => Math.round(histogram.percentile(percentile)) / 1_000;
+  return { mean: Math.round(histogram.mean) / 1_000, p50: at(50), p90: at(90), p99: at(99) };
+}

@@ -1,0 +1,114 @@
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import type { Readiness, TypedServer } from '../../http/ports.ts';
+import { operations } from '../../http/problems.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { EventFeed } from '../../notifications/event-feed.ts';
+import type { Watcher } from '../../polling/watcher.ts';
+import type { Objective } from '../../reports/objective.ts';
+import type { Ledger } from '../../wiring/ledger-stores.ts';
+import type { Counters } from './counters.ts';
+import type { Metrics } from './metrics.ts';
+
+/** Requests within this time get the same text. The route is open and unlimited, so it must stay cheap. */
+const MAX_AGE_MS = 1_000;
+
+const metricsSchema = z
+  .string()
+  .describe('The text format of Prometheus, 0.0.4')
+  .meta({
+    examples: [
+      '# HELP dawatch_pacing_tracked_submissions Submissions being polled\n# TYPE dawatch_pacing_tracked_submissions gauge\ndawatch_pacing_tracked_submissions{upstream="default"} 150\n',
+    ],
+  });
+
+const OPERATIONS = operations('operations', {
+  getMetrics: {
+    summary: 'Get the metrics for Prometheus',
+    description: 'Needs no credential.',
+    security: [],
+    response: {
+      200: {
+        description:
+          'Current gauges, and counters and histograms since the server started; computed at most once a second',
+        content: { 'text/plain': { schema: metricsSchema } },
+      },
+    },
+  },
+});
+
+export function registerMetrics(
+  app: TypedServer,
+  deps: {
+    metrics: Metrics;
+    watcher: Watcher;
+    health: () => Readiness;
+    ledger: Ledger;
+    feed: Pick<EventFeed, 'readers'>;
+    waitingIds: () => number;
+    clock: Clock;
+    objectives: ReadonlyMap<string, Objective>;
+  },
+): void {
+  /** Returns undefined if the ledger cannot be read; the other metrics are still served. */
+  const readable = <T>(read: () => T): T | undefined => {
+    try {
+      return read();
+    } catch (error) {
+      app.log.error({ err: error }, 'metrics.incomplete');
+      return undefined;
+    }
+  };
+  const scrape = async (now: number) => {
+    const { metrics, ledger, watcher, feed, objectives } = deps;
+    metrics.set({
+      now,
+      counts: readable(() => ledger.stats.counts(1)),
+      objectives: readable(() => ledger.objectives.status(objectives, now)) ?? [],
+      pacing: watcher.pacing(),
+      ledgerBytes: ledger.stats.bytes(),
+      readers: feed.readers,
+      health: deps.health(),
+      waitingIds: deps.waitingIds(),
+    });
+    const { contentType, text } = await metrics.text();
+    return { contentType, body: Buffer.from(text) };
+  };
+  let last: { at: number; text: ReturnType<typeof scrape> } | undefined;
+  const config = { isDurable: true };
+  app.get('/metrics', { config, schema: OPERATIONS.getMetrics }, async (_request, reply) => {
+    const now = deps.clock.now();
+    // Uses the absolute difference, because the clock can be set back.
+    if (!last || Math.abs(now - last.at) >= MAX_AGE_MS) {
+      const text = scrape(now);
+      last = { at: now, text };
+      text.catch(() => {
+        if (last?.text === text) last = undefined;
+      });
+    }
+    const { contentType, body } = await last.text;
+    return reply.type(contentType).send(body as never);
+  });
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Requests are held open, so their duration is not measured and response deadlines do not apply. */
+    staysOpen?: boolean;
+  }
+}
+
+/** Counts responses by route pattern, so that no label contains parts of a path. */
+export function countRequests(app: FastifyInstance, counters: Counters): void {
+  app.addHook('onResponse', (request, reply, done) => {
+    const { url: route, config } = request.routeOptions;
+    counters.responded({
+      // Without a route, clients could create dozens of labels.
+      method: route === undefined ? 'any' : request.method,
+      route: route ?? 'none',
+      status: reply.statusCode,
+      durationMs: config?.staysOpen ? null : reply.elapsedTime,
+    });
+    done();
+  });
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import { type Authenticator, actorOf, requireScope } from '../access/access.ts';
+import { roleSchema, scopeSchema } from '../access/credential-body.ts';
+import { SCOPES } from '../access/scopes.ts';
+import type { Caller, Reload, TypedServer } from '../http/ports.ts';
+import { operations, problemResponses, sendProblem } from '../http/problems.ts';
+import type { Ledger } from '../wiring/ledger-stores.ts';
+import type { Users } from '../wiring/services-of-routes.ts';
+
+const usersBearerSchema = z
+  .enum(['dawatch', 'upstream'])
+  .describe("The token that user lookups require: one of dawatch, or the upstream's own, which is forwarded")
+  .meta({ id: 'UsersBearer' });
+
+const EXAMPLE = {
+  role: 'service',
+  scopes: ['submissions:read', 'submissions:write'],
+  name: 'billing',
+  users_bearer: 'dawatch',
+};
+
+const whoamiSchema = z
+  .object({
+    role: roleSchema.nullable().describe('null: the credential has scopes of its own'),
+    scopes: z.array(scopeSchema).describe('All scopes of the credential'),
+    name: z
+      .string()
+      .describe(
+        'Name of the credential, as in the audit; of a person who signed in by OpenID Connect, the e-mail address or subject',
+      ),
+    users_bearer: usersBearerSchema,
+  })
+  .describe('The credential of this request')
+  .meta({ id: 'Whoami', examples: [EXAMPLE] });
+
+const reloadSchema = z
+  .object({ changes: z.array(z.string()).describe('Names of the settings that changed, sorted; empty: none') })
+  .describe('The settings in the files are in force')
+  .meta({ id: 'ReloadedSettings', examples: [{ changes: ['auth.api_key', 'upstreams.default.budget.requests'] }] });
+
+const OPERATIONS = operations('operations', {
+  getWhoami: {
+    summary: 'Get the role, scopes and name of the credential',
+    querystring: z.strictObject({}),
+    response: { 200: whoamiSchema },
+  },
+  reloadSettings: {
+    summary: 'Reload the settings',
+    description:
+      'Reads the settings file and the secret files again, like SIGHUP, and applies keys, budgets, channels, routes and the log level. All or nothing: with 409, nothing was applied, because the settings are invalid or a change needs a restart; `detail` names the settings. Audited.',
+    querystring: z.strictObject({}),
+    response: { 200: reloadSchema, ...problemResponses(409, 507) },
+  },
+});
+
+export function registerWhoami(
+  app: TypedServer,
+  { authenticator, users, ledger }: { authenticator: Authenticator; users: Users; ledger: Pick<Ledger, 'people'> },
+): void {
+  const config = { scopes: SCOPES };
+  const options = { config, onRequest: requireScope(authenticator), schema: OPERATIONS.getWhoami };
+  app.get('/v1/whoami', options, async (request, reply) => {
+    const { id, role, scopes, ...caller } = callerOf(request);
+    const name = (id === null ? undefined : ledger.people.nameOf(id)) ?? caller.name;
+    const usersBearer = users.forwards ? 'upstream' : 'dawatch';
+    return reply.send({ role, scopes: [...scopes], name, users_bearer: usersBearer });
+  });
+}
+
+export function registerReload(app: TypedServer, { reload }: { reload: Reload }): void {
+  app.post('/v1/reload', { schema: OPERATIONS.reloadSettings }, async (request, reply) => {
+    const result = await reload(actorOf(request));
+    if (result.kind === 'reloaded') return reply.send({ changes: result.changes });
+    return sendProblem(reply, { status: 409, detail: `nothing was applied: ${result.reason}` });
+  });
+}
+
+function callerOf({ caller }: { caller?: Caller }): Caller {
+  if (!caller) throw new Error('requireScope sets the caller');
+  return caller;
+}

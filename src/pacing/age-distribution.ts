@@ -1,0 +1,126 @@
+import { checkingSchedule } from './checking-schedule.ts';
+import { Histogram } from './histogram.ts';
+
+/** Number of cells of the age grid: age 0, up to 0.1 s, then geometrically growing cells up to about 10 days. */
+export const AGE_CELLS = 240;
+const FIRST_MS = 100;
+const RATIO = 1.0697;
+/** Weight of the prior, in submissions, and the share of this weight at ages near half a minute. */
+const PRIOR_WEIGHT = 3;
+const USUAL_SHARE = 0.7;
+/** The weight of an observation decays to 1/e after this number of further ones. */
+const MEMORY = 200;
+/** Schedules are recomputed when the number of observations has grown by this share. */
+const LEARNED_PER_SCHEDULE = 0.1;
+/** This share of each weight is spread over the cells within `reach`, because gaps between observations are chance. */
+const SPREAD = { share: 0.3, reach: 6 };
+
+const EDGES_MS = Float64Array.from({ length: AGE_CELLS + 1 }, (_, i) => (i < 2 ? 0 : FIRST_MS * RATIO ** (i - 2)));
+const WIDTHS_S = Float64Array.from(
+  { length: AGE_CELLS },
+  (_, i) => ((EDGES_MS[i + 1] as number) - (EDGES_MS[i] as number)) / 1_000,
+);
+
+/**
+ * The distribution of the age at which a submission becomes final: a histogram on a geometric grid, learned from interval-censored
+ * observations. The age is the time since tracking or, after a failure, since the upstream queued the submission again. Used alone until a slot time is known, and by upstreams without one.
+ */
+export class AgeDistribution {
+  #histogram: Histogram;
+  readonly #price: number;
+  /** Schedules by the number of dependents. `cdf`: probability of being final by the end of each cell. */
+  readonly #schedules = new Map<number, { next: Int32Array; cdf: Float64Array }>();
+  #observed: number;
+  #scheduledAt = 0;
+
+  /** `price`: requests that a second of lag is worth. */
+  constructor(price: number, state?: { weights: readonly number[]; observed: number }) {
+    this.#price = price;
+    this.#histogram = new Histogram(state?.weights ?? prior(USUAL_SHARE));
+    this.#observed = state?.observed ?? 0;
+  }
+
+  get state(): { weights: number[]; observed: number } {
+    return { weights: [...this.#histogram.weights], observed: this.#observed };
+  }
+
+  get observed(): number {
+    return this.#observed;
+  }
+
+  /** Learns from a submission that became final at an age in (fromMs, untilMs]. */
+  learn(fromMs: number, untilMs: number): void {
+    if (this.#observed === 0) this.#histogram = new Histogram(prior(0));
+    this.#histogram.addBetween(cellOf(fromMs), cellOf(untilMs - 1e-6), 1);
+    this.#histogram.fade(1 - 1 / MEMORY, 0.02 / AGE_CELLS);
+    this.#observed++;
+  }
+
+  /**
+   * Returns the age (ms) of the next poll of a submission that was open at `ageMs`. `dependents`: number of submissions
+   * that are found final with it, by which its lag is multiplied.
+   */
+  nextAgeMs(ageMs: number, dependents: number): number {
+    if (this.#observed - this.#scheduledAt > LEARNED_PER_SCHEDULE * this.#observed) {
+      this.#scheduledAt = this.#observed;
+      this.#schedules.clear();
+    }
+    const price = this.#price * dependents;
+    let schedule = this.#schedules.get(dependents);
+    if (!schedule) {
+      const cdf = this.#histogram.smoothed(SPREAD.share, SPREAD.reach, 1).cdf();
+      schedule = { cdf, next: checkingSchedule({ cdf, widths: WIDTHS_S, from: 0, price, endLag: 0 }) };
+      this.#schedules.set(dependents, schedule);
+    }
+    const cell = cellOf(ageMs);
+    const next = schedule.next[cell] as number;
+    // The scheduled age is at least 1 % later, because polls within one cell would otherwise repeat without delay.
+    const scheduledMs = Math.max(EDGES_MS[next < 0 ? AGE_CELLS : next] as number, ageMs * 1.01 + 50);
+    return Math.min(scheduledMs, ageMs + intervalMs(schedule.cdf, cell, price));
+  }
+
+  get medianMs(): number {
+    return EDGES_MS[this.#histogram.cdf().findIndex((probability) => probability >= 0.5) + 1] as number;
+  }
+
+  /** Returns the probability of being final by each age. */
+  curve(): { afterMs: number; probability: number }[] {
+    const cdf = [...this.#histogram.cdf()];
+    const end = cdf.findIndex((probability) => probability > 0.995) + 1 || AGE_CELLS;
+    const points = cdf.slice(0, end).map((probability, i) => ({ afterMs: EDGES_MS[i + 1] as number, probability }));
+    return [{ afterMs: 0, probability: 0 }, ...points];
+  }
+}
+
+/**
+ * Returns the optimum interval of polls within a cell, in which the hazard is constant: sqrt(2 / (hazard x price)). Infinity
+ * if the cell is shorter, because the schedule covers that.
+ */
+function intervalMs(cdf: Float64Array, cell: number, price: number): number {
+  const widthS = WIDTHS_S[cell] as number;
+  const before = cdf[cell - 1] ?? 0;
+  const hazardPerS = ((cdf[cell] as number) - before) / (1 - before) / widthS;
+  const intervalS = Math.sqrt(2 / (hazardPerS * price));
+  return intervalS < widthS ? 1_000 * intervalS : Number.POSITIVE_INFINITY;
+}
+
+function cellOf(ageMs: number): number {
+  if (!(ageMs > 0)) return 0;
+  if (ageMs < FIRST_MS) return 1;
+  return Math.min(AGE_CELLS - 1, 2 + Math.floor(Math.log(ageMs / FIRST_MS) / Math.log(RATIO)));
+}
+
+/**
+ * Returns the prior: this share near half a minute, as on public chains, the rest over all orders of magnitude. The first
+ * observation shows the order of magnitude, so nothing is expected near half a minute any longer.
+ */
+function prior(usualShare: number): Float64Array {
+  const weights = EDGES_MS.slice(1).map((edgeMs) => {
+    const s = edgeMs / 1_000;
+    const usual = Math.exp(-0.5 * (Math.log(s / 33) / 0.35) ** 2) * 0.085;
+    const any = (1 / 155) * Math.min(1, (3_600 / s) ** 0.5);
+    return usualShare * usual + (1 - usualShare) * any;
+  });
+  const sum = weights.reduce((a, b) => a + b, 0);
+  return weights.map((weight) => (PRIOR_WEIGHT * weight) / sum);
+}

@@ -1,0 +1,397 @@
+import { nextCheck } from './checking-schedule.ts';
+import { Histogram } from './histogram.ts';
+import type { SlotClock } from './slot-clock.ts';
+import { CELLS, DELAYS, type Prospect, SlotEvent, type SlotObservation, type SlotPrior } from './slot-event.ts';
+import { SLOTS, SlotsToWait, type Wait } from './slots-to-wait.ts';
+
+/** Number of slots stored, and the weight of each relative to the slot after it. */
+const MAX_SLOTS = 40;
+const FADE = 0.96;
+/** Rounds of expectation and maximization after which the first estimate has converged. */
+const FIRST_ROUNDS = 8;
+/** Weight of the prior, in slots. */
+const PRIOR_WEIGHT = 0.7;
+/** Learning rate and prior of the share of slots without an event. */
+const EMPTY = { rate: 0.01, initial: 0.04 };
+
+export type EventDistributionState = { event: number[]; delay: number[]; empty: number };
+
+/**
+ * Two histograms over the cells of a slot: the time of the slot's event (see slot-event.ts), and the delay of a single
+ * submission after it. The event is not observed itself, so both are estimated by expectation and maximization with
+ * smoothing over the stored slots (Silverman et al., J. R. Stat. Soc. B 52, 1990).
+ */
+export class EventDistribution {
+  #event: Float64Array;
+  #delay: Float64Array;
+  /** Probability of a slot without an event. */
+  #empty: number;
+  readonly #records: (readonly SlotObservation[])[] = [];
+
+  constructor(state?: EventDistributionState) {
+    this.#event = Float64Array.from(state?.event ?? INITIAL_EVENT);
+    this.#delay = Float64Array.from(state?.delay ?? INITIAL_DELAY);
+    this.#empty = state?.empty ?? EMPTY.initial;
+  }
+
+  get state(): EventDistributionState {
+    return { event: [...this.#event], delay: [...this.#delay], empty: this.#empty };
+  }
+
+  get empty(): number {
+    return this.#empty;
+  }
+
+  /** Returns the prior of the event of a slot. */
+  slot(slot: number): SlotEvent {
+    return new SlotEvent(slot, this.#prior());
+  }
+
+  /** Learns from the observations of one slot. `none`: probability that the slot had no event. */
+  learn(observations: readonly SlotObservation[], none: number): void {
+    this.#empty += EMPTY.rate * (none - this.#empty);
+    this.#store([observations]);
+    this.#expectAndMaximize();
+  }
+
+  /** Computes the first estimate from these slots. */
+  learnAll(slots: readonly (readonly SlotObservation[])[]): void {
+    this.#store(slots);
+    for (let round = 0; round < FIRST_ROUNDS; round++) this.#expectAndMaximize();
+  }
+
+  #prior(): SlotPrior {
+    return { event: this.#event, delayCdf: new Histogram(this.#delay).cdf(), empty: this.#empty };
+  }
+
+  #store(slots: readonly (readonly SlotObservation[])[]): void {
+    this.#records.push(...slots);
+    this.#records.splice(0, this.#records.length - MAX_SLOTS);
+  }
+
+  #expectAndMaximize(): void {
+    const event = new Histogram(INITIAL_EVENT.map((p) => PRIOR_WEIGHT * p));
+    const delay = new Histogram(INITIAL_DELAY.map((p) => PRIOR_WEIGHT * p));
+    const prior = this.#prior();
+    for (const [index, observations] of this.#records.entries()) {
+      const weight = FADE ** (this.#records.length - 1 - index);
+      const slot = new SlotEvent(0, prior);
+      for (const observation of observations) slot.observe(observation);
+      for (let cell = 0; cell < CELLS; cell++) event.add(cell, weight * (slot.posterior[cell] as number));
+      this.#expectDelays(slot, delay, weight);
+    }
+    // The event is defined as the finality of the first member of a group. A delay that all members share belongs to the event.
+    const lead = delay.cdf().findIndex((p) => p >= 0.05);
+    this.#event = smoothed(event, -lead);
+    this.#delay = smoothed(delay, lead);
+  }
+
+  /** Adds the delays of single submissions after the event, each spread over the interval in which it was observed. */
+  #expectDelays({ posterior, observations }: SlotEvent, delay: Histogram, weight: number): void {
+    for (const { since, at, isFinal, prospect } of observations) {
+      if (!isFinal || prospect.before > 0.2) continue;
+      for (let event = 0; event <= at; event++) {
+        const p = posterior[event] as number;
+        if (p < 1e-4) continue;
+        const first = Math.max(0, since + 1 - event);
+        delay.addBetween(first, Math.min(DELAYS - 1, at - event), weight * p, this.#delay);
+      }
+    }
+  }
+}
+
+/** Returns the histogram shifted by `shift` cells, smoothed and normalized. */
+function smoothed(histogram: Histogram, shift: number): Float64Array {
+  const { weights } = histogram.smoothed(0.75, 1);
+  const last = weights.length - 1;
+  return normalized(weights.map((_, cell) => weights[Math.max(0, Math.min(last, cell + shift))] as number));
+}
+
+function normalized(weights: ArrayLike<number>): Float64Array {
+  const { total } = new Histogram(weights);
+  return Float64Array.from(weights, (weight) => weight / total);
+}
+
+/** Centered on the mean time of the events, which SlotClock places at 0.3 slots. */
+const INITIAL_EVENT = normalized(
+  Array.from({ length: CELLS }, (_, cell) => 0.5 + 3 * Math.exp(-0.5 * (((cell + 0.5) / CELLS - 0.28) / 0.12) ** 2)),
+);
+const INITIAL_DELAY = normalized(Array.from({ length: DELAYS }, (_, cell) => Math.exp(-cell / 10) + 0.01));
+
+/** The start of a submission's wait for finality: its first slot, and its zone (both see slots-to-wait.ts). */
+export type Start = { slot: number; zone: number };
+
+/** A waiting submission. `openAt`: newest time at which a poll found it open, epoch ms; -Infinity if never polled. */
+export type Waiting = { start: Start; openAt: number };
+
+export type SlotModelState = EventDistributionState & { counts: number[] };
+
+/** Probability that the chain changes in a slot. */
+const CHANGE_RATE = 1 / 5_000;
+/** A slot in which the probability of becoming final is lower is skipped. */
+const MIN_PROBABILITY = 0.002;
+/** Assumed further lag, in slots, of a submission that became final in a slot and was not found in it. */
+const END_LAG = 0.9;
+
+/**
+ * The distribution of finality time on a chain with slots, as a product of three parts: the number of slots that a
+ * submission waits (slots-to-wait.ts), the event of the slot (slot-event.ts), and the delay of the submission after the
+ * event (event-distribution.ts). `advance` learns from each slot when it is over. Times are epoch milliseconds.
+ */
+export class SlotModel {
+  readonly #clock: SlotClock;
+  readonly #events: EventDistribution;
+  readonly #waits: SlotsToWait;
+  /** The event of the current slot, and the event of a slot without observations. */
+  #current: SlotEvent;
+  #unobserved: SlotEvent;
+  #eventCdf: Float64Array | null = null;
+  /** Probability that there was no event, for each of the last slots. */
+  readonly #none = new Map<number, number>();
+  /** Results of `#plan` and `prospect` for the present evidence. */
+  readonly #plans = new Map<string, number>();
+  readonly #prospects = new Map<string, Prospect>();
+  /**
+   * Shiryaev-Roberts statistic (Shiryaev, Theory Probab. Appl. 8, 1963) of the hypothesis that submissions become final in
+   * earlier slots than before: polls then find all of them final, at the first attempt, which teaches nothing else.
+   */
+  #earlier = 0;
+
+  constructor(clock: SlotClock, state?: SlotModelState) {
+    this.#clock = clock;
+    this.#events = new EventDistribution(state);
+    this.#waits = new SlotsToWait(state?.counts);
+    // The first estimate uses the events from which the slot time was found.
+    if (!state) this.#events.learnAll(clock.events.map((event) => [this.#observationOf(event)]));
+    this.#current = this.#unobserved = this.#events.slot(Number.NEGATIVE_INFINITY);
+  }
+
+  get state(): SlotModelState {
+    return { ...this.#events.state, counts: this.#waits.counts };
+  }
+
+  get periodMs(): number {
+    return this.#clock.state?.periodMs ?? 0;
+  }
+
+  /** Probability of a slot without an event. */
+  get empty(): number {
+    return this.#events.empty;
+  }
+
+  /** Submissions whose wait began in an earlier slot are no longer covered. */
+  get oldestSlot(): number {
+    return this.#current.slot - SLOTS;
+  }
+
+  slotAt(time: number): number {
+    return Math.floor(this.#clock.position(time));
+  }
+
+  /** Returns the start of the slot that contains `time`. */
+  beginOf(time: number): number {
+    return this.timeOf(this.slotAt(time), 0);
+  }
+
+  timeOf(slot: number, cell: number): number {
+    return this.#clock.timeOf(slot + cell / CELLS);
+  }
+
+  /** Whether the event of the current slot is yet to be found. */
+  isSearched(now: number): boolean {
+    return !this.#current.hasHappenedBy(this.#cellOf(now, this.#current.slot));
+  }
+
+  startOf(time: number): Start {
+    const position = this.#clock.position(time);
+    return { slot: this.#waits.slotOf(position), zone: this.#waits.zoneOf(position) };
+  }
+
+  /** Advances to the current slot. Returns whether it is a new one; then the previous slot has been learned from. */
+  advance(now: number): boolean {
+    const slot = this.slotAt(now);
+    if (this.#current.slot === slot) return false;
+    if (this.#current.isInformed) {
+      this.#events.learn(this.#current.observations, this.#current.none);
+      this.#none.set(this.#current.slot, this.#current.none);
+    }
+    for (const old of this.#none.keys()) if (old < slot - SLOTS || old > slot) this.#none.delete(old);
+    this.#waits.setChangeProbability(1 - 1 / (1 + CHANGE_RATE * this.#earlier));
+    this.#current = this.#events.slot(slot);
+    this.#unobserved = this.#events.slot(Number.NEGATIVE_INFINITY);
+    this.#eventCdf = null;
+    this.#discardResults();
+    return true;
+  }
+
+  /** Learns from a poll that found the submission open at `at`. */
+  observeOpen(waiting: Waiting, at: number): void {
+    const { slot } = this.#current;
+    const since = this.#since(waiting, slot);
+    const cell = this.#cellOf(at, slot);
+    if (cell < 0) return;
+    this.#reviseLast(waiting, null);
+    this.#earlier = 0;
+    this.#observe({ prospect: this.prospect(waiting, slot), since, at: Math.max(since, cell), isFinal: false });
+  }
+
+  /**
+   * Learns from a submission that was found final at `at`, whose group was first found at `foundAt`. Returns whether this
+   * is the first evidence that the event of the slot has probably happened.
+   */
+  observeFinal(waiting: Waiting, foundAt: number, at: number): boolean {
+    const { slot } = this.#current;
+    if (this.slotAt(foundAt) !== slot) return false;
+    const cell = Math.max(0, this.#cellOf(at, slot));
+    const hadHappened = this.#current.hasHappenedBy(cell);
+    const since = this.#since(waiting, slot);
+    const prospect = this.prospect(waiting, slot);
+    if (this.#current.observations.length === 0)
+      this.#earlier = (1 + this.#earlier) / Math.max(0.05, this.expected(waiting, at).found);
+    if (foundAt === at) this.#reviseLast(waiting, this.#current.cdf({ ...prospect, before: 0 }, -1)[cell] as number);
+    this.#observe({ prospect, since, at: cell, isFinal: true });
+    return !hadHappened && this.#current.hasHappenedBy(cell);
+  }
+
+  /** Learns the number of slots from `beganAt` to finality. `isExact`: it became final in `slot`, not in an earlier one. */
+  learnWait(beganAt: number, openAt: number, slot: number, isExact: boolean, weight: number): void {
+    const start = this.startOf(beganAt);
+    const { waiting, unseen } = this.#wait({ start, openAt }, slot);
+    const hazards = this.#waits.hazards(start.zone);
+    const events = waiting.map((p, k) => p * (hazards[k] as number) + (isExact ? 0 : (unseen[k] as number)));
+    this.#waits.learn(this.#clock.position(beganAt), events, weight);
+    this.#discardResults();
+  }
+
+  /** Returns the state of a submission at the start of a slot. */
+  prospect(waiting: Waiting, slot: number): Prospect {
+    const { start, openAt } = waiting;
+    const key = `${start.slot} ${start.zone} ${openAt} ${slot}`;
+    const known = this.#prospects.get(key);
+    if (known) return known;
+    const prospect = this.#prospectOf(waiting, slot);
+    this.#prospects.set(key, prospect);
+    return prospect;
+  }
+
+  #prospectOf(waiting: Waiting, slot: number): Prospect {
+    const hazards = this.#waits.hazards(waiting.start.zone);
+    const wait = this.#wait(waiting, slot);
+    const open = sum(wait.waiting);
+    const before = sum(wait.unseen);
+    const within = sum(wait.waiting.map((p, k) => p * (hazards[k] as number)));
+    const total = Math.max(Number.MIN_VALUE, open + before);
+    const isEarlier = slot < waiting.start.slot;
+    return {
+      before: before / total,
+      within: isEarlier ? 0 : Math.max(0, Math.min(within / total, 0.999 - before / total)),
+    };
+  }
+
+  /** Returns the probability of being final by the end of each cell of a slot, given the polls so far. */
+  cdf(waiting: Waiting, slot: number): Float64Array {
+    const event = slot === this.#current.slot ? this.#current : this.#unobserved;
+    return event.cdf(this.prospect(waiting, slot), this.#since(waiting, slot));
+  }
+
+  /** Returns that probability for a submission that becomes final with the event of a slot without observations. */
+  eventCdf(): Float64Array {
+    this.#eventCdf ??= this.#unobserved.cdf({ before: 0, within: 1 }, -1);
+    return this.#eventCdf;
+  }
+
+  /** Returns the probability that a poll at `now` finds the submission final, and the expected lag if so (ms). */
+  expected(waiting: Waiting, now: number): { found: number; lagMs: number } {
+    const { slot } = this.#current;
+    const cdf = this.cdf(waiting, slot).subarray(0, this.#cellOf(now, slot) + 1);
+    const found = cdf.at(-1) ?? 0;
+    return { found, lagMs: found > 1e-6 ? ((sum(cdf) / found - 1) * this.periodMs) / CELLS : 0 };
+  }
+
+  /**
+   * Returns the next poll time; null if no slot is worth a poll. Prices are requests per second of lag: `search` until the
+   * event of the slot has happened, `own` afterwards.
+   */
+  nextPollAt(waiting: Waiting, prices: { own: number; search: (slot: number) => number }, now: number): number | null {
+    const present = this.slotAt(now);
+    for (let slot = present; slot <= Math.max(present, waiting.start.slot + SLOTS); slot++) {
+      const from = slot === present ? Math.min(CELLS - 1, this.#cellOf(now, slot) + 1) : 0;
+      const isFound = slot === present && this.#current.hasHappenedBy(from);
+      const cell = this.#plan(waiting, slot, from, isFound ? prices.own : prices.search(slot));
+      if (cell >= 0) return this.timeOf(slot, cell);
+    }
+    return null;
+  }
+
+  /** Returns the cell of a slot, `from` or later, in which to poll; -1 if none. Cached for submissions of equal state. */
+  #plan(waiting: Waiting, slot: number, from: number, price: number): number {
+    const { start, openAt } = waiting;
+    const open = Math.max(-1, Math.floor((this.#clock.position(openAt) - start.slot) * CELLS));
+    const key = `${start.zone} ${slot - start.slot} ${slot - this.#current.slot} ${open} ${from} ${price}`;
+    let cell = this.#plans.get(key);
+    if (cell !== undefined) return cell;
+    cell = -1;
+    const { before, within } = this.prospect(waiting, slot);
+    if (before + within >= MIN_PROBABILITY) {
+      const periodS = this.periodMs / 1_000;
+      const widths = new Float64Array(CELLS).fill(periodS / CELLS);
+      cell = nextCheck({ cdf: this.cdf(waiting, slot), widths, from, price, endLag: END_LAG * periodS });
+    }
+    this.#plans.set(key, cell);
+    return cell;
+  }
+
+  /**
+   * Updates the probability that the previous slot had no event, with a submission that was not polled in it. `found`: null
+   * if the submission is open, else the probability that it became final in the current slot.
+   */
+  #reviseLast(waiting: Waiting, found: number | null): void {
+    const last = this.#current.slot - 1;
+    const none = this.#none.get(last);
+    if (none === undefined || this.slotAt(waiting.openAt) >= last) return;
+    const { within } = this.prospect(waiting, last);
+    const [ifNone, ifEvent] = found === null ? [1, 1 - within] : [found, within + found];
+    this.#none.set(last, (none * ifNone) / Math.max(1e-9, none * ifNone + (1 - none) * ifEvent));
+    this.#prospects.clear();
+  }
+
+  #discardResults(): void {
+    this.#plans.clear();
+    this.#prospects.clear();
+  }
+
+  #observe(observation: SlotObservation): void {
+    if (this.#current.observe(observation)) this.#discardResults();
+  }
+
+  #wait({ start, openAt }: Waiting, slot: number): Wait {
+    const eventCdf = this.eventCdf();
+    return this.#waits.forward(start, this.#clock.position(openAt), slot, {
+      none: (past) => this.#none.get(past) ?? this.#events.empty,
+      after: (phase) => 1 - (eventCdf[Math.floor(phase * CELLS)] as number),
+    });
+  }
+
+  /** Returns the cell of a slot in which a poll found the submission open; -1 if none did. */
+  #since({ openAt }: Waiting, slot: number): number {
+    return this.slotAt(openAt) === slot ? this.#cellOf(openAt, slot) : -1;
+  }
+
+  /**
+   * Returns the last cell of a slot that is over at `time`, to the nearest end of a cell; -1 if none. A timer that fires a
+   * moment late is thereby at the end of the cell for which it was set, and not within the next one.
+   */
+  #cellOf(time: number, slot: number): number {
+    return Math.max(-1, Math.min(CELLS - 1, Math.round((this.#clock.position(time) - slot) * CELLS) - 1));
+  }
+
+  #observationOf({ after, by }: { after: number; by: number }): SlotObservation {
+    const slot = this.slotAt(by);
+    const [since, at] = [this.#cellOf(after, slot), this.#cellOf(by, slot)];
+    return { prospect: { before: 0, within: 0.95 }, since, at, isFinal: true };
+  }
+}
+
+function sum(values: Float64Array): number {
+  return values.reduce((total, value) => total + value, 0);
+}

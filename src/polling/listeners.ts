@@ -1,0 +1,47 @@
+import type { Observation } from '../submissions/classify.ts';
+import type { RecordedObservation, UpstreamChange } from '../submissions/ports.ts';
+import type { Finality } from './finality.ts';
+
+/** Receives what the watcher does, for logs, statistics and live views. Everything but `polled` is reported after its commit. */
+export type WatcherListener = {
+  /** Called for every result of a poll, before its commit. */
+  polled?: (upstream: string, observation: Observation) => void;
+  /** Called for every recorded observation. */
+  recorded?: (recorded: RecordedObservation) => void;
+  finalized?: (finality: Finality) => void;
+  /** The circuit breaker opened, closed, or is open for another reason than before. */
+  upstream?: (change: UpstreamChange) => void;
+  /** An access to the ledger failed; it is retried. */
+  writeFailed?: (error: unknown) => void;
+  /** A listener threw, which is a defect of that listener. */
+  listenerFailed?: (error: unknown) => void;
+};
+
+/**
+ * Returns a listener that calls all of these in order and never throws. Listeners are called after the commit, so an error
+ * of a listener must not look like a failed commit: the observation would be recorded twice.
+ */
+export function combineListeners(listeners: readonly WatcherListener[]): Required<WatcherListener> {
+  const attempt = (call: () => void, onError: (error: unknown) => void): void => {
+    try {
+      call();
+    } catch (error) {
+      onError(error);
+    }
+  };
+  const ignore = () => undefined;
+  const listenerFailed = (error: unknown) => {
+    for (const listener of listeners) attempt(() => listener.listenerFailed?.(error), ignore);
+  };
+  const each = (call: (listener: WatcherListener) => void): void => {
+    for (const listener of listeners) attempt(() => call(listener), listenerFailed);
+  };
+  return {
+    polled: (upstream, observation) => each((listener) => listener.polled?.(upstream, observation)),
+    recorded: (recorded) => each((listener) => listener.recorded?.(recorded)),
+    finalized: (finality) => each((listener) => listener.finalized?.(finality)),
+    upstream: (change) => each((listener) => listener.upstream?.(change)),
+    writeFailed: (error) => each((listener) => listener.writeFailed?.(error)),
+    listenerFailed,
+  };
+}

@@ -1,0 +1,212 @@
+import type { Command } from 'commander';
+import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
+import { toJson } from '../cli/json.ts';
+import { plural } from '../cli/table.ts';
+import type { PollingCost, UpstreamPacing } from '../client/index.ts';
+import { escapeText } from '../lib/text.ts';
+
+const WIDTH = 64;
+const HEIGHT = 6;
+const EIGHTHS = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/** The time axis ends shortly after this probability, because the last percent may take days. */
+const SHOWN_PROBABILITY = 0.98;
+const TICKS = 4;
+
+type Curve = Pick<UpstreamPacing, 'curve' | 'polls_ms'>;
+
+/**
+ * Returns terminal lines that plot the cumulative probability of finality, with the scheduled polls on the time axis. Empty
+ * without a curve.
+ */
+export function curvePicture({ curve, polls_ms: polls }: Curve): string[] {
+  const last = curve.at(-1);
+  if (!last || !(last.after_ms > 0)) return [];
+  const endMs =
+    Math.min(last.after_ms, 1.1 * (quantileMs(curve, SHOWN_PROBABILITY * last.probability) ?? last.after_ms)) ||
+    last.after_ms;
+  const columns = Array.from(
+    { length: WIDTH },
+    (_, column) => interpolated(curve, 'after_ms', ((column + 0.5) / WIDTH) * endMs, 'probability') ?? last.probability,
+  );
+  const rows = Array.from({ length: HEIGHT }, (_, index) => {
+    const row = HEIGHT - 1 - index;
+    const label = row === HEIGHT - 1 ? '100 %' : row === HEIGHT / 2 - 1 ? '50 %' : '';
+    const cells = columns.map((probability) => eighths(probability * HEIGHT - row));
+    return `${label.padStart(5)} │${cells.join('').trimEnd()}`;
+  });
+  const axis = Array<string>(WIDTH).fill('─');
+  for (const ms of polls) if (ms <= endMs) axis[Math.min(WIDTH - 1, Math.floor((ms / endMs) * WIDTH))] = '▲';
+  return [...rows, `${'0 %'.padStart(5)} └${axis.join('')}`, `${' '.repeat(7)}${scale(endMs)}`];
+}
+
+/** Returns the interpolated time at which the probability is reached, or null if the curve ends before it. */
+export function quantileMs(curve: UpstreamPacing['curve'], probability: number): number | null {
+  return interpolated(curve, 'probability', probability, 'after_ms');
+}
+
+type Point = UpstreamPacing['curve'][number];
+
+/** Returns the value of `to` where `of` reaches `value`, or null if the curve ends before it. The curve begins at zero. */
+function interpolated(curve: readonly Point[], of: keyof Point, value: number, to: keyof Point): number | null {
+  const index = curve.findIndex((point) => point[of] >= value);
+  const after = curve[index];
+  if (!after) return null;
+  const before = curve[index - 1] ?? { after_ms: 0, probability: 0 };
+  const span = after[of] - before[of];
+  const part = span > 0 ? Math.max(0, value - before[of]) / span : 1;
+  return before[to] + part * (after[to] - before[to]);
+}
+
+/** 450 ms · 4.2 s · 41 s · 3 min · 2 h · 4 d */
+export function roughly(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 119_500) return `${Math.round(ms / 1_000)} s`;
+  if (ms < 119.5 * 60_000) return `${Math.round(ms / 60_000)} min`;
+  return ms < 47.5 * 3_600_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} d`;
+}
+
+function eighths(height: number): string {
+  return EIGHTHS[Math.round(8 * Math.min(1, Math.max(0, height)))] ?? ' ';
+}
+
+function scale(endMs: number): string {
+  let line = '0 s';
+  for (let tick = 1; tick <= TICKS; tick++) {
+    const label = roughly((tick / TICKS) * endMs);
+    line = `${line.padEnd((tick / TICKS) * WIDTH - label.length)}${label}`;
+  }
+  return line;
+}
+
+const MODES: Record<string, string> = {
+  slots: 'submissions become final in groups, at the slots of a chain',
+  age: 'no periodic pattern is known, so each submission is polled by its age',
+};
+const REASONS: Record<string, string> = {
+  slot: 'likely to become final in this slot',
+  scout: 'polled first, as a sample of the submissions that are likely to become final with it',
+  age: 'by its age, because no slots are known',
+  net: 'not polled for the maximum time',
+  recheck: 'final, polled once more to detect a correction',
+  probe: 'the upstream is down; tests whether it has recovered',
+};
+const HELD_BY: Record<string, string> = {
+  budget: 'waits for the request budget',
+  pause: 'paused by Retry-After until then',
+};
+const QUANTILES = [0.5, 0.9, 0.99];
+const MAX_POLLS = 5;
+
+export function addPacing(program: Command): void {
+  withServer(program.command('pacing'))
+    .description(
+      'Show for each upstream the learned distribution of finality time, the scheduled polls, and their cost.',
+    )
+    .option('--json', 'print JSON, as returned by the HTTP interface')
+    .addHelpText('after', "\nExample:\n  dawatch pacing --json | jq '.upstreams[].cost'")
+    .action(async (options: ConnectOptions & { json?: boolean }) => {
+      const pacing = await connect(options).pacing();
+      const text = () => pacing.upstreams.map((upstream) => paragraph(upstream, Date.parse(pacing.at))).join('\n\n\n');
+      process.stdout.write(`${options.json ? toJson(pacing) : text()}\n`);
+    });
+}
+
+function paragraph(pacing: UpstreamPacing, now: number): string {
+  const { upstream, state, tracked, budget } = pacing;
+  const facts: [string, string][] = [
+    ['state', `${state}, ${tracked} tracked`],
+    ['mode', `${pacing.mode}: ${MODES[pacing.mode] ?? '?'}`],
+    ['slots', slotText(pacing, now)],
+    [
+      'senders',
+      pacing.senders === null ? 'the upstream sends in parallel' : `${pacing.senders}, each sending serially`,
+    ],
+    ['finality', finalityText(pacing)],
+    ['polls', pollsText(pacing)],
+    [
+      'budget',
+      `${budget.used} of ${budget.requests} requests per ${seconds(budget.per_ms)} used, ${budget.in_flight} of ${budget.concurrency} in flight`,
+    ],
+    ['next', nextText(pacing, now)],
+  ];
+  return [
+    escapeText(upstream),
+    ...facts.map(([name, text]) => `  ${name.padEnd(10)}  ${escapeText(text)}`),
+    ...section(
+      'probability that a submission is final, by time since tracking; ▲ scheduled polls',
+      curvePicture(pacing),
+    ),
+    ...section(
+      `cost per submission, at a price of ${plural(pacing.lag_price, 'request')} per second of lag`,
+      costLines(pacing),
+    ),
+  ].join('\n');
+}
+
+function section(title: string, lines: string[]): string[] {
+  return lines.length === 0 ? [] : ['', `  ${title}`, ...lines.map((line) => `  ${line}`)];
+}
+
+function slotText({ slot }: UpstreamPacing, now: number): string {
+  if (!slot) return 'not known';
+  const empty = `one every ${seconds(slot.period_ms)}, ${percent(slot.empty_share)} of them empty`;
+  if (slot.next_event_at === null) return empty;
+  return `${empty}; the next group becomes final in about ${seconds(Math.max(0, Date.parse(slot.next_event_at) - now))}`;
+}
+
+function finalityText({ curve, observed }: UpstreamPacing): string {
+  const learned =
+    observed === 0 ? 'initial assumption, nothing learned yet' : `learned from ${plural(observed, 'submission')}`;
+  const quantiles = QUANTILES.flatMap((share) => {
+    const ms = quantileMs(curve, share);
+    return ms === null ? [] : [`${percent(share)} within ${roughly(ms)}`];
+  });
+  return quantiles.length === 0 ? 'not known' : `${quantiles.join(', ')} (${learned})`;
+}
+
+function pollsText({ polls_ms: polls }: UpstreamPacing): string {
+  if (polls.length === 0) return 'not known';
+  const more = polls.length > MAX_POLLS ? ' …' : '';
+  return `after ${polls.slice(0, MAX_POLLS).map(roughly).join(', ')}${more} until it is final; observations of other submissions can reschedule them`;
+}
+
+function costLines({ cost, lag_price }: UpstreamPacing): string[] {
+  const row = (name: string, cells: string[]) => `${name.padEnd(34)}${cells.map((cell) => cell.padStart(10)).join('')}`;
+  const rows: [string, PollingCost | null][] = [
+    ['now, measured', cost.current],
+    ['lower bound without neighbors', cost.lower_bound],
+    ['polling every 5 s', cost.every_five_seconds],
+  ];
+  return [
+    row('', ['requests', 'mean lag', 'total']),
+    ...rows.map(([name, known]) =>
+      row(
+        name,
+        known
+          ? [
+              known.requests.toFixed(2),
+              `${known.lag_s.toFixed(2)} s`,
+              (known.requests + lag_price * known.lag_s).toFixed(2),
+            ]
+          : ['–', '–', '–'],
+      ),
+    ),
+  ];
+}
+
+function nextText({ next }: UpstreamPacing, now: number): string {
+  if (!next) return 'nothing to poll';
+  const inMs = next.at === null ? null : Date.parse(next.at) - now;
+  const when = inMs === null ? 'after the next response' : inMs <= 0 ? 'now' : `in ${seconds(inMs)}`;
+  const held = next.held_by === null ? '' : `; ${HELD_BY[next.held_by] ?? next.held_by}`;
+  return `${next.submission_id} ${when}: ${next.reason}, ${REASONS[next.reason] ?? '?'}${held}`;
+}
+
+function seconds(ms = 0): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`;
+}

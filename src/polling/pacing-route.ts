@@ -1,0 +1,227 @@
+import { z } from 'zod';
+import type { TypedServer } from '../http/ports.ts';
+import { operations } from '../http/problems.ts';
+import type { Clock } from '../lib/clock.ts';
+import { iso } from '../lib/timestamps.ts';
+import { upstreamStateSchema } from '../operations/health-routes.ts';
+import type { PollingCost } from '../pacing/port.ts';
+import { timeSchema } from '../submissions/submission-body.ts';
+import type { UpstreamPacing, Watcher } from './watcher.ts';
+
+const cost = z
+  .object({
+    requests: z.number().describe('Per submission'),
+    lag_s: z.number().describe('Mean seconds between finality and the poll that finds it'),
+  })
+  .describe('Cost of polling per submission')
+  .meta({ id: 'PollingCost' });
+
+const modeSchema = z
+  .enum(['slots', 'age'])
+  .describe(
+    'slots: submissions become final in groups, with the slots of a chain, so that a poll of one is evidence about the others; age: no period is known, so each submission is polled by its age',
+  )
+  .meta({ id: 'PacingMode' });
+const reasonSchema = z
+  .enum(['slot', 'scout', 'age', 'net', 'recheck', 'probe'])
+  .describe(
+    'slot: likely to become final in this slot; scout: polled first, on behalf of all submissions likely to become final with it; age: no slots are known, so its age decides; net: not polled for the longest time allowed; recheck: final, and polled once more; probe: tests whether an upstream outage is over',
+  )
+  .meta({ id: 'PollReason' });
+const heldBySchema = z
+  .enum(['budget', 'pause'])
+  .describe('Cause of a delay. budget: the request budget is exhausted; pause: requested by the upstream')
+  .meta({ id: 'PollDelay' });
+
+const upstreamSchema = z
+  .object({
+    upstream: z.string(),
+    state: upstreamStateSchema,
+    tracked: z.int().describe('Submissions being polled'),
+    lag_price: z.number().describe('Requests that one second of lag is worth, as configured'),
+    mode: modeSchema,
+    slot: z
+      .object({
+        period_ms: z.number().describe('Length of a slot'),
+        next_event_at: timeSchema
+          .nullable()
+          .describe('Median of the predicted time at which the next group becomes final; null if not known'),
+        empty_share: z.number().describe('Share of slots in which nothing becomes final, 0 to 1'),
+      })
+      .nullable()
+      .describe('null if no slots are known'),
+    senders: z
+      .int()
+      .nullable()
+      .describe('Estimated number of serial senders of the upstream; null if it sends everything at once'),
+    observed: z.int().describe('Recently finalized submissions this was learned from; 0 for the initial assumption'),
+    curve: z
+      .array(
+        z.object({
+          after_ms: z.number().describe('Time since tracking'),
+          probability: z.number().describe('Probability that the submission is final by then, 0 to 1'),
+        }),
+      )
+      .describe('Learned distribution of finality time for a submission tracked now; empty if there is none yet'),
+    polls_ms: z
+      .array(z.number())
+      .describe('Poll times of that submission in ms since tracking, without evidence from other submissions'),
+    cost: z
+      .object({
+        current: cost.nullable().describe('Measured over the newest finalized submissions; null if there is none yet'),
+        lower_bound: cost
+          .nullable()
+          .describe('Lowest possible cost with this distribution for a single submission; null if not known'),
+        every_five_seconds: cost
+          .nullable()
+          .describe('Cost of a poll every 5 s with this distribution; null if not known'),
+      })
+      .describe('Cost of polling per submission'),
+    budget: z.object({
+      requests: z.int().describe('Requests per window'),
+      per_ms: z.number().describe('Length of the window in ms'),
+      used: z.int().describe('Requests used in the current window'),
+      concurrency: z.int().describe('Limit of requests in flight'),
+      in_flight: z.int().describe('Requests in flight'),
+    }),
+    next: z
+      .object({
+        submission_id: z.string(),
+        at: timeSchema.nullable().describe('null: as soon as a request in flight ends'),
+        reason: reasonSchema,
+        held_by: heldBySchema.nullable(),
+      })
+      .nullable()
+      .describe('The next poll as currently scheduled; null if there is none'),
+  })
+  .describe('The pacing of one upstream')
+  .meta({ id: 'UpstreamPacing' });
+
+export type PacingBody = z.output<typeof upstreamSchema>;
+
+const pacingSchema = z
+  .object({ at: timeSchema.describe('Current time of the server'), upstreams: z.array(upstreamSchema) })
+  .describe('The pacing of all upstreams')
+  .meta({
+    id: 'Pacing',
+    examples: [
+      {
+        at: '2026-01-02T03:04:05.123Z',
+        upstreams: [
+          {
+            upstream: 'default',
+            state: 'closed',
+            tracked: 150,
+            lag_price: 1,
+            mode: 'slots',
+            slot: { period_ms: 20_000, next_event_at: '2026-01-02T03:04:12.400Z', empty_share: 0.03 },
+            senders: null,
+            observed: 200,
+            curve: [
+              { after_ms: 21_000, probability: 0.02 },
+              { after_ms: 32_000, probability: 0.48 },
+              { after_ms: 42_000, probability: 0.96 },
+              { after_ms: 62_000, probability: 0.99 },
+            ],
+            polls_ms: [24_000, 43_500, 64_000],
+            cost: {
+              current: { requests: 1.6, lag_s: 0.9 },
+              lower_bound: { requests: 1.58, lag_s: 0.72 },
+              every_five_seconds: { requests: 7.1, lag_s: 2.5 },
+            },
+            budget: { requests: 100, per_ms: 10_000, used: 12, concurrency: 16, in_flight: 2 },
+            next: {
+              submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
+              at: '2026-01-02T03:04:10.500Z',
+              reason: 'scout',
+              held_by: null,
+            },
+          },
+        ],
+      },
+    ],
+  });
+
+const OPERATIONS = operations('operations', {
+  getPacing: {
+    summary: 'Get the learned distribution of finality time, the poll schedule and its cost for each upstream',
+    querystring: z.strictObject({}),
+    response: { 200: pacingSchema },
+  },
+});
+
+export function registerPacing(app: TypedServer, { watcher, clock }: { watcher: Watcher; clock: Clock }): void {
+  app.get('/v1/pacing', { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.getPacing }, async () => ({
+    at: iso(clock.now()),
+    upstreams: watcher.pacing().map(toPacingBody),
+  }));
+}
+
+export function toPacingBody({ description, budget, next, ...health }: UpstreamPacing): PacingBody {
+  const { mode, slot, senders, observed, lagPrice, curve, pollsMs } = description;
+  return {
+    upstream: health.upstream,
+    state: health.state,
+    tracked: health.tracked,
+    lag_price: lagPrice,
+    mode,
+    slot: slot && {
+      period_ms: Math.round(finite(slot.periodMs)),
+      next_event_at: isTime(slot.nextEventAt) ? iso(slot.nextEventAt) : null,
+      empty_share: rounded(share(slot.emptyShare)),
+    },
+    senders,
+    observed,
+    curve: curve
+      .filter(({ afterMs, probability }) => Number.isFinite(afterMs) && Number.isFinite(probability))
+      .map(({ afterMs, probability }) => ({
+        after_ms: Math.round(afterMs),
+        probability: rounded(share(probability), 4),
+      })),
+    polls_ms: pollsMs.filter(Number.isFinite).map(Math.round),
+    cost: {
+      current: costOf(description.current),
+      lower_bound: costOf(description.lowerBound),
+      every_five_seconds: costOf(description.everyFiveSeconds),
+    },
+    budget: {
+      requests: budget.requests,
+      per_ms: budget.perMs,
+      used: budget.used,
+      concurrency: budget.concurrency,
+      in_flight: health.inFlight,
+    },
+    next: next && {
+      submission_id: next.submissionId,
+      at: next.at === null ? null : iso(next.at),
+      reason: next.reason,
+      held_by: next.heldBy,
+    },
+  };
+}
+
+/** 9999-12-31T23:59:59.999Z */
+const LAST_MS = 253_402_300_799_999;
+
+/** Returns null for an infinite cost, which JSON cannot represent. */
+function costOf(cost: PollingCost | null): { requests: number; lag_s: number } | null {
+  if (!cost || !Number.isFinite(cost.requests) || !Number.isFinite(cost.lagS)) return null;
+  return { requests: rounded(cost.requests), lag_s: rounded(cost.lagS) };
+}
+
+/** Whether the time has the usual form in ISO 8601. */
+function isTime(value: number): boolean {
+  return value >= 0 && value < LAST_MS;
+}
+
+function finite(value: number): number {
+  return Number.isFinite(value) ? value : 0;
+}
+
+function share(value: number): number {
+  return Math.min(1, Math.max(0, finite(value)));
+}
+
+function rounded(value: number, digits = 3): number {
+  return Math.round(value * 10 ** digits) / 10 ** digits;
+}

@@ -1,0 +1,424 @@
+import type { PauseRequest } from '../lib/retry-after.ts';
+import {
+  NEVER,
+  type PacingDescription,
+  type PacingPolicy,
+  type PolicyFactory,
+  type PolicyReason,
+} from '../pacing/port.ts';
+import type { Observation } from '../submissions/classify.ts';
+import { type BreakerState, healthOf, isSeen } from '../submissions/upstream-health.ts';
+import type { Rating } from './backlog.ts';
+import { type BreakerSettings, CircuitBreaker } from './circuit-breaker.ts';
+import { Entry, type Paced, type Watched } from './entry.ts';
+import { PollQueues } from './poll-queues.ts';
+import { ProbeCandidates } from './probe-candidates.ts';
+import { type BudgetSettings, RequestBudget } from './request-budget.ts';
+
+/** After a 429 without a usable Retry-After: 1 s, 2 s, 4 s … up to this. */
+const MAX_PAUSE_MS = 60_000;
+
+/** The time until which the upstream accepts no requests. */
+class Pause {
+  #until = Number.NEGATIVE_INFINITY;
+  #throttledInARow = 0;
+
+  get until(): number {
+    return this.#until;
+  }
+
+  /** Continues a pause that an earlier process recorded. */
+  restore(until: number): void {
+    this.#extend(until);
+  }
+
+  observe(observation: Observation | PauseRequest, now: number): void {
+    if (observation.kind === 'throttled') {
+      if (observation.retryAfterMs !== null) this.#extend(now + observation.retryAfterMs);
+      // Responses to requests that were sent before the pause do not extend it, unless they contain a time.
+      if (now < this.#until) return;
+      this.#extend(now + Math.min(MAX_PAUSE_MS, 1_000 * 2 ** this.#throttledInARow));
+      this.#throttledInARow = Math.min(this.#throttledInARow + 1, 10);
+    } else if (observation.kind === 'unavailable' && observation.retryAfterMs !== null) {
+      this.#extend(now + observation.retryAfterMs);
+    } else if (now >= this.#until) {
+      this.#throttledInARow = 0;
+    }
+  }
+
+  #extend(until: number): void {
+    this.#until = Math.max(this.#until, until);
+  }
+}
+
+export type UpstreamLimitSettings = {
+  budget: BudgetSettings;
+  breaker: BreakerSettings;
+  /** The lease of a poll: without a result by then, the submission is polled again. */
+  leaseMs: number;
+};
+
+/**
+ * The limits of one upstream: its request budget, the pauses that it requests, and the circuit breaker. All three hold for
+ * any number of workers. Times are epoch milliseconds.
+ */
+export class UpstreamLimits {
+  readonly #settings: UpstreamLimitSettings;
+  readonly budget: RequestBudget;
+  readonly pause = new Pause();
+  readonly breaker: CircuitBreaker;
+
+  constructor(settings: UpstreamLimitSettings, random: () => number) {
+    this.#settings = settings;
+    this.budget = new RequestBudget(settings.budget);
+    this.breaker = new CircuitBreaker(settings.breaker, random);
+  }
+
+  /** Exhausts the budget if an earlier process, which polled until `polledUntil`, may have used it. */
+  resumeBudget(polledUntil: number, now: number): void {
+    const { perMs } = this.budget.settings;
+    if (now - polledUntil < perMs + this.#settings.leaseMs) this.budget.exhaust(now);
+  }
+
+  /** Number of requests that may be sent now; at most one, the probe, while the circuit breaker is open. */
+  available(now: number): number {
+    if (now < this.pause.until) return 0;
+    if (!this.breaker.isOpen) return this.budget.available(now);
+    return now < this.breaker.probeAt ? 0 : Math.min(1, this.budget.available(now));
+  }
+
+  /** When a request that is due at `dueAt` may be sent; Infinity if a request in flight must complete first. */
+  sendableAt(dueAt: number): number {
+    const readyAt = this.breaker.isOpen ? this.breaker.probeAt : dueAt;
+    return Math.max(readyAt, this.pause.until, this.budget.availableAt());
+  }
+
+  /** Charges the budget for a request that is sent now. */
+  send(now: number): void {
+    this.budget.send();
+    if (this.breaker.isOpen) this.breaker.probing(now);
+  }
+
+  /** Ends a request other than a poll, for which the budget was charged. `pause`: the time of the next request as requested by its response. */
+  complete(pause: PauseRequest | undefined, now: number): void {
+    this.budget.complete(now);
+    if (pause) this.pause.observe(pause, now);
+  }
+
+  /** Learns from a response. Returns the new state of the circuit breaker if it changed, otherwise null. */
+  observe(
+    observation: Observation,
+    known: { seenBefore: boolean; seenAny: boolean },
+    now: number,
+  ): BreakerState | null {
+    this.pause.observe(observation, now);
+    return this.breaker.observe(healthOf(observation, known), now);
+  }
+}
+
+/**
+ * The next poll. `at`: epoch ms; null: after a poll in flight has completed. `heldBy`: what delays it beyond its due time.
+ */
+export type NextPoll = {
+  submissionId: string;
+  at: number | null;
+  reason: PolicyReason | 'recheck' | 'probe';
+  heldBy: 'pause' | 'budget' | null;
+};
+
+/** The pacing of an upstream, in a form for operators. */
+export type Outlook = {
+  description: PacingDescription;
+  budget: BudgetSettings & { used: number };
+  next: NextPoll | null;
+};
+
+export type SchedulerSettings = UpstreamLimitSettings & {
+  /** A finalized submission that stays scheduled is polled again after this time. */
+  recheckMs: number;
+};
+
+type Deps = { settings: SchedulerSettings; policy: PolicyFactory; random: () => number };
+
+/**
+ * Schedules the polls of one upstream: decides which submissions to poll now, and how many. The policy decides when each
+ * is due, the limits of the upstream how many may be sent. Performs no I/O and reads no clock. Times are epoch milliseconds.
+ */
+export class Scheduler {
+  readonly limits: UpstreamLimits;
+  readonly leaseMs: number;
+  readonly #settings: SchedulerSettings;
+  readonly #policy: PacingPolicy;
+  readonly #entries = new Map<string, Entry>();
+  readonly #queues = new PollQueues((entry, now) => this.#rate(entry, now));
+  readonly #probeCandidates = new ProbeCandidates();
+  /** Polls in flight whose entries are deleted on completion: the submission was removed, or is polled only once. */
+  readonly #toDelete = new Set<Entry>();
+  /** Entries that the policy does not schedule: those to delete, and finalized ones that wait for their recheck. */
+  readonly #unregistered = new Set<Entry>();
+
+  constructor(deps: Deps) {
+    this.#settings = deps.settings;
+    this.leaseMs = deps.settings.leaseMs;
+    this.#policy = deps.policy({
+      reschedule: (item, dueAt) => this.#queues.reschedule(item as Entry, dueAt),
+      random: deps.random,
+    });
+    this.limits = new UpstreamLimits(deps.settings, deps.random);
+  }
+
+  get size(): number {
+    return this.#entries.size - this.#toDelete.size;
+  }
+
+  get inFlight(): number {
+    return this.#queues.inFlight;
+  }
+
+  /** Returns the learned state of the policy, to be stored across restarts; null if there is none. */
+  snapshot(): string | null {
+    return this.#policy.snapshot();
+  }
+
+  /** Continues with the learned state of an earlier process. Must be called before submissions are added. */
+  restore(learned: string): void {
+    this.#policy.restore(learned);
+  }
+
+  outlook(now: number): Outlook {
+    const { budget } = this.limits;
+    return {
+      description: this.#policy.describe(now),
+      budget: { ...budget.settings, used: budget.used(now) },
+      next: this.#nextPoll(now),
+    };
+  }
+
+  /** Returns the send time of the newest poll that found a scheduled submission open; -Infinity if there is none. */
+  openAt(submissionId: string): number {
+    return this.#entries.get(submissionId)?.openAt ?? NEVER;
+  }
+
+  /** Returns whether the upstream has returned a scheduled submission before, and when it is polled next (see Candidate). */
+  find(submissionId: string): Pick<Entry, 'seen' | 'dueAt'> | undefined {
+    return this.#entries.get(submissionId);
+  }
+
+  /** Whether the submission is finalized and waits for its recheck. An earlier poll would replace the recheck. */
+  awaitsRecheck(submissionId: string): boolean {
+    const entry = this.#entries.get(submissionId);
+    return entry !== undefined && this.#unregistered.has(entry) && !this.#toDelete.has(entry);
+  }
+
+  add(item: Paced, now: number): void {
+    const known = this.#entries.get(item.submissionId);
+    if (known) this.#retain(known, item.trackedAt, now);
+    else this.#register(this.#createEntry(item), null, now);
+  }
+
+  /** Schedules a submission that an earlier process polled. */
+  resume(item: Watched, now: number): void {
+    // If the clock was ahead before, stored times may be in the future.
+    const trackedAt = Math.min(item.trackedAt, now);
+    const polledAt = item.polledAt === null ? null : Math.min(item.polledAt, now);
+    const known = this.#entries.get(item.submissionId);
+    const entry = known ?? this.#createEntry({ ...item, trackedAt });
+    if (known) this.#retain(known, trackedAt, now);
+    else if (item.finalizedAt === null) this.#register(entry, polledAt, now);
+    else {
+      const { recheckMs } = this.#settings;
+      const from = polledAt ?? now;
+      const leftMs = Math.min(recheckMs, Math.max(0, item.finalizedAt + recheckMs - from));
+      this.#unregistered.add(entry);
+      this.#queues.schedule(entry, from + leftMs);
+    }
+  }
+
+  /** Polls a submission once more by `at`, whatever the policy decides. */
+  pollBy(submissionId: string, at: number): void {
+    const entry = this.#entries.get(submissionId);
+    if (entry) this.#queues.pollBy(entry, at);
+  }
+
+  /** Stops polling a submission. A poll in flight counts for the concurrency until it completes or its lease expires. */
+  remove(submissionId: string, now: number): void {
+    const entry = this.#entries.get(submissionId);
+    if (!entry) return;
+    this.#unregister(entry, now);
+    if (this.#queues.isInFlight(entry)) {
+      this.#toDelete.add(entry);
+    } else {
+      this.#queues.remove(entry);
+      this.#deleteEntry(entry);
+    }
+  }
+
+  /**
+   * Requests a poll of any submission, scheduled or not. Returns `sent` if the caller must send it now (the budget is
+   * charged), `in_flight` if a poll of it is in flight already, `wait` if none is available before `nextPollAt`.
+   */
+  pollNow(submissionId: string, now: number): 'sent' | 'in_flight' | 'wait' {
+    this.#expireLeases(now);
+    const known = this.#entries.get(submissionId);
+    if (known && this.#queues.isInFlight(known)) return 'in_flight';
+    if (this.limits.available(now) === 0) return 'wait';
+    const entry = known ?? this.#createEntry({ submissionId, trackedAt: now, seen: false });
+    if (!known) {
+      this.#toDelete.add(entry);
+      this.#unregistered.add(entry);
+    }
+    this.#send(entry, now);
+    return 'sent';
+  }
+
+  /** The earliest time at which `pollNow` can return `sent`; Infinity if a poll in flight must complete first. */
+  nextPollAt(): number {
+    return this.limits.sendableAt(Number.NEGATIVE_INFINITY);
+  }
+
+  /**
+   * Returns at most `most` ids to poll now; those with the highest gain if more are due than the budget allows. The budget
+   * is charged, and each poll is in flight until its result is observed or its lease expires.
+   */
+  next(now: number, most = Number.POSITIVE_INFINITY): string[] {
+    this.#expireLeases(now);
+    const batch: string[] = [];
+    while (batch.length < most) {
+      const available = this.limits.available(now);
+      if (available === 0) break;
+      const { isOpen } = this.limits.breaker;
+      const entry = isOpen ? this.#nextProbe() : this.#nextDue(available, now);
+      if (!entry) break;
+      if (isOpen) this.#probeCandidates.probed(entry);
+      this.#send(entry, now);
+      batch.push(entry.submissionId);
+    }
+    return batch;
+  }
+
+  /** The earliest time at which `next` can return an id, if nothing is added or observed before. */
+  wakeAt(): number {
+    const { earliest, earliestLease } = this.#queues;
+    const leaseEnds = earliestLease?.dueAt ?? Number.POSITIVE_INFINITY;
+    return earliest === undefined ? leaseEnds : Math.min(leaseEnds, this.limits.sendableAt(earliest.dueAt));
+  }
+
+  /**
+   * Learns from an observation and schedules the next poll of the submission; deletes the submission unless `watched`.
+   * Returns the new state of the circuit breaker if it changed, otherwise null.
+   */
+  observe(observation: Observation, watched: boolean, now: number): BreakerState | null {
+    const entry = this.#entries.get(observation.submissionId);
+    const known = this.#probeCandidates.known(entry, observation, this.limits.breaker.goodResponses);
+    const changed = this.limits.observe(observation, known, now);
+    if (!entry) return changed;
+    this.#endPoll(entry, now);
+    const recheckAt = now + this.#settings.recheckMs;
+    const dueAt = this.#unregistered.has(entry) ? recheckAt : this.#policy.learn(entry, observation, now);
+    if (observation.kind === 'finalized' || !watched) this.#unregister(entry, now);
+    if (!watched || this.#toDelete.has(entry)) {
+      this.#deleteEntry(entry);
+      return changed;
+    }
+    if (isSeen(observation)) this.#probeCandidates.markSeen(entry);
+    this.#queues.schedule(entry, observation.kind === 'finalized' ? recheckAt : dueAt);
+    return changed;
+  }
+
+  /** Schedules another poll at `dueAt`, because the result could not be stored. */
+  retry(submissionId: string, dueAt: number, now: number): void {
+    const entry = this.#entries.get(submissionId);
+    if (!entry) return;
+    this.#endPoll(entry, now);
+    if (this.#toDelete.has(entry)) this.#deleteEntry(entry);
+    else this.#queues.schedule(entry, dueAt);
+  }
+
+  /** Schedules a submission whose entry would be deleted when the poll in flight completes. */
+  #retain(known: Entry, trackedAt: number, now: number): void {
+    if (!this.#toDelete.delete(known)) return;
+    this.#unregistered.delete(known);
+    known.restart(trackedAt);
+    this.#policy.register(known, { polledAt: null }, now);
+  }
+
+  #register(entry: Entry, polledAt: number | null, now: number): void {
+    this.#queues.schedule(entry, this.#policy.register(entry, { polledAt }, now));
+  }
+
+  #unregister(entry: Entry, now: number): void {
+    if (this.#unregistered.has(entry)) return;
+    this.#policy.unregister(entry, now);
+    this.#unregistered.add(entry);
+  }
+
+  /** Returns the submission for the next probe of an open circuit breaker, due or not. */
+  #nextProbe(): Entry | undefined {
+    return this.#probeCandidates.pick((entry) => !this.#queues.isInFlight(entry), this.#queues.earliest);
+  }
+
+  /** Returns the due entry to poll now; it stays in its queue. `available`: number of polls that the budget allows. */
+  #nextDue(available: number, now: number): Entry | undefined {
+    for (;;) {
+      const entry = this.#queues.due(available, now);
+      if (!entry) return undefined;
+      const isFixed = this.#unregistered.has(entry) || this.#queues.mustPoll(entry, now);
+      const at = isFixed ? now : this.#policy.confirm(entry, now);
+      if (at <= now + 1) return entry;
+      this.#queues.schedule(entry, at);
+    }
+  }
+
+  #rate(entry: Entry, now: number): Rating {
+    if (this.#unregistered.has(entry)) return { gain: 0, isOverdue: true };
+    return { gain: this.#policy.gain(entry, now), isOverdue: this.#policy.reasonOf(entry, now) === 'net' };
+  }
+
+  #nextPoll(now: number): NextPoll | null {
+    const { breaker, budget } = this.limits;
+    const entry = breaker.isOpen ? this.#nextProbe() : this.#queues.best(now);
+    if (!entry) return null;
+    const dueAt = Math.max(now, breaker.isOpen ? breaker.probeAt : entry.dueAt);
+    const at = Math.max(dueAt, this.limits.sendableAt(dueAt));
+    const reason = this.#unregistered.has(entry) ? 'recheck' : this.#policy.reasonOf(entry, now);
+    return {
+      submissionId: entry.submissionId,
+      at: at === Number.POSITIVE_INFINITY ? null : at,
+      reason: breaker.isOpen ? 'probe' : reason,
+      heldBy: at === dueAt ? null : at === budget.availableAt() ? 'budget' : 'pause',
+    };
+  }
+
+  /** Makes submissions due whose poll has no result within its lease. They have no priority over other due submissions. */
+  #expireLeases(now: number): void {
+    for (let entry = this.#queues.earliestLease; entry && entry.dueAt <= now; entry = this.#queues.earliestLease) {
+      this.#endPoll(entry, now);
+      if (this.#toDelete.has(entry)) this.#deleteEntry(entry);
+      else this.#queues.schedule(entry, now);
+    }
+  }
+
+  #createEntry(item: Paced): Entry {
+    const entry = new Entry(item);
+    this.#entries.set(item.submissionId, entry);
+    this.#probeCandidates.add(entry);
+    return entry;
+  }
+
+  #send(entry: Entry, now: number): void {
+    this.#queues.lease(entry, now, this.#settings.leaseMs);
+    this.limits.send(now);
+  }
+
+  /** Removes the entry from its queue. If its poll was in flight, the request is complete. */
+  #endPoll(entry: Entry, now: number): void {
+    if (this.#queues.release(entry)) this.limits.budget.complete(now);
+  }
+
+  #deleteEntry(entry: Entry): void {
+    this.#entries.delete(entry.submissionId);
+    this.#probeCandidates.remove(entry);
+    this.#toDelete.delete(entry);
+    this.#unregistered.delete(entry);
+  }
+}

@@ -1,0 +1,129 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { sendUnauthenticated } from '../access/access.ts';
+import { hasMark } from '../access/same-origin.ts';
+import { clientOf, credentialNumber, type TypedServer } from '../http/ports.ts';
+import { operations, problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
+import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../submissions/submission.ts';
+import { submissionIdSchema } from '../submissions/track-request.ts';
+import type { Tracker } from '../wiring/services-of-routes.ts';
+import type { CachedLookup, LookupResult } from './cached-lookup.ts';
+import type { Watcher } from './watcher.ts';
+
+const envelopeSchema = z
+  .looseObject({
+    id: z.string().optional(),
+    state: z.string(),
+    error: z.unknown(),
+    data: z.looseObject({}).nullable().optional(),
+  })
+  .describe("The upstream's own response, unchanged")
+  .meta({
+    id: 'UpstreamSubmission',
+    examples: [
+      {
+        id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
+        state: 'Finalized',
+        error: null,
+        data: {
+          amount_data: '4.00 B',
+          block_hash: '0x6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b',
+          block_number: 1462784,
+          created_at: '2026-01-02T03:04:05.123Z',
+          data_billed: '4',
+          data_hash: '0xd4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35',
+          fees: '124361091113205017',
+          tx_hash: '0x4e07408562bedb8b60ce05c1decfe3ad16b72230967de01f640b7e4729b49fce',
+          tx_index: 1,
+          user_id: 'a0b1c2d3-e4f5-4a6b-8c7d-9e0f1a2b3c4d',
+        },
+      },
+    ],
+  });
+
+const OPERATIONS = operations('submissions', {
+  getSubmissionInfo: {
+    summary: "Get a submission in the upstream's own format",
+    description:
+      'A finalized tracked submission is read from the ledger. For an open one, a response of the last few seconds is ' +
+      'reused, and concurrent callers share one request to the upstream. Failures are problem documents with an `error` ' +
+      'member, as in the upstream interface.',
+    querystring: z
+      .strictObject({
+        submission_id: submissionIdSchema,
+        track: z
+          .enum(['true', 'false'])
+          .optional()
+          .describe('true: also track it, if it is not tracked yet. Needs the scope submissions:write')
+          .meta({ type: 'boolean', enum: undefined }),
+        upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
+      })
+      .refine(({ submission_id, track }) => track !== 'true' || REACHABLE_ID_PATTERN.test(submission_id), {
+        path: ['submission_id'],
+        error: UNREACHABLE_ID_REASON,
+      }),
+    response: { 200: envelopeSchema, ...problemResponses(404, 409, 502, 504, 507) },
+  },
+});
+
+/** Registers the upstream's own endpoint, so that its clients only need another base address. */
+export function registerSubmissionInfo(
+  app: TypedServer,
+  deps: { lookup: CachedLookup; tracker: Tracker; watcher: Watcher },
+): void {
+  app.get(
+    '/v1/get_submission_info',
+    { config: { hasErrorMember: true, scopes: ['submissions:read'] }, schema: OPERATIONS.getSubmissionInfo },
+    async (request, reply) => {
+      const { query, caller } = request;
+      const { submission_id, upstream = 'default' } = query;
+      if (!deps.watcher.hasUpstream(upstream))
+        return sendProblem(reply, {
+          status: 400,
+          detail: `query upstream: no upstream is named ${JSON.stringify(upstream)}`,
+        });
+      if (query.track === 'true') {
+        if (!caller?.scopes.has('submissions:write'))
+          return sendProblem(reply, { status: 403, detail: 'track=true needs the scope submissions:write' });
+        if (isOfSession(request) && !hasMark(request))
+          return sendUnauthenticated(reply, 'with a session, track=true needs X-Requested-With: dawatch');
+        const tracked = deps.tracker.track(
+          { submission_id, ...(query.upstream !== undefined && { upstream }) },
+          credentialNumber(caller),
+        );
+        if (tracked.kind === 'conflict')
+          return sendProblem(reply, {
+            status: 409,
+            detail: `it is already tracked at the upstream ${tracked.submission.upstream}`,
+          });
+      }
+      return send(reply, await deps.lookup.lookUp(submission_id, upstream, clientOf(caller)));
+    },
+  );
+}
+
+function isOfSession({ identity }: FastifyRequest): boolean {
+  return identity?.kind === 'known' && identity.session !== undefined;
+}
+
+function send(reply: FastifyReply, result: LookupResult): FastifyReply {
+  switch (result.kind) {
+    case 'envelope':
+      // The text itself, because parsing would lose precision of large numbers.
+      return reply
+        .type('application/json; charset=utf-8')
+        .serializer((text: string) => text)
+        .send(result.text);
+    case 'not_found':
+      return sendProblem(reply, { status: 404, detail: result.error });
+    case 'rejected':
+      return sendProblem(reply, { status: 400, detail: result.error });
+    case 'failed': {
+      setRetryAfter(reply, result.retryAfterMs);
+      const status = { upstream: 502, timeout: 504, busy: 503 } as const;
+      return sendProblem(reply, { status: status[result.reason], detail: result.error });
+    }
+    default:
+      return result satisfies never;
+  }
+}

@@ -1,0 +1,260 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { clientOf, credentialNumber, type TrackRequestResult, type TypedServer } from '../http/ports.ts';
+import { operations, problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
+import { goneSignal, logOf } from '../http/request-log.ts';
+import { LedgerError } from '../ledger/errors.ts';
+import type { PauseRequest } from '../lib/retry-after.ts';
+import type { Admission } from '../submissions/admission.ts';
+import { traceIntake } from '../submissions/trace-intake.ts';
+import type { Tracer } from '../submissions/tracing.ts';
+import type { Tracker } from '../wiring/services-of-routes.ts';
+import type { OnDemandFailure } from './on-demand-polls.ts';
+import {
+  SUBMIT_PATHS,
+  type SubmitPath,
+  type SubmitResponse,
+  type SubmitResult,
+  type UpstreamSubmitter,
+} from './upstream-submit.ts';
+import type { Watcher } from './watcher.ts';
+
+/** Headers that describe the data. Credentials are not forwarded, because those of callers are for dawatch. */
+const FORWARDED = ['content-type', 'accept', 'idempotency-key'] as const;
+
+function forwardedHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+  const forwarded: Record<string, string> = {};
+  for (const name of FORWARDED) {
+    const value = headers[name];
+    if (typeof value === 'string') forwarded[name] = value;
+  }
+  return forwarded;
+}
+
+/** Returns the query of a URL with its question mark, without dawatch's own parameter `upstream`; empty if nothing is left. */
+function forwardedQuery(url: string): string {
+  const at = url.indexOf('?');
+  const parameters = at < 0 ? [] : url.slice(at + 1).split('&');
+  const query = parameters.filter((parameter) => parameter !== '' && !/^upstream(?:=|$)/.test(parameter)).join('&');
+  return query === '' ? '' : `?${query}`;
+}
+
+/** The upstreams that data may be submitted to, by name. */
+export type Submitters = ReadonlyMap<string, Submitter>;
+type Submitter = { submitter: UpstreamSubmitter; maxBytes: number };
+
+type SubmitDeps = {
+  submitters: Submitters;
+  tracker: Tracker;
+  watcher: Watcher;
+  admission: Admission;
+  tracer?: Tracer | undefined;
+};
+
+const DESCRIPTION =
+  'The body is forwarded to the upstream unchanged, once. The returned submission is tracked on disk before the response is sent, which is ' +
+  "the upstream's own. Failures are problem documents with an `error` member; `submitted` is `no`, `unclear` or `yes`. Requires `upstreams.….submit`.";
+
+const describeSubmit = (summary: string, contentType: string, example: unknown) => ({
+  summary,
+  description: DESCRIPTION,
+  consumes: [contentType],
+  querystring: z.looseObject({
+    upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
+  }),
+  body: z
+    .unknown()
+    .describe('The data, in the form that the upstream expects')
+    .meta({ examples: [example] }),
+  response: {
+    200: z
+      .looseObject({ submission_id: z.string() })
+      .describe("The upstream's own response, unchanged")
+      .meta({ examples: [{ submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325' }] }),
+    ...problemResponses(408, 413, 415, 500, 502, 504, 507),
+  },
+});
+
+const OPERATIONS = operations('submissions', {
+  submitData: describeSubmit('Submit data to the upstream, and track it', 'application/json', { data: 'some data' }),
+  submitRawData: describeSubmit(
+    'Submit raw data to the upstream, and track it',
+    'application/octet-stream',
+    'some data',
+  ),
+});
+const SCHEMAS: Record<SubmitPath, typeof OPERATIONS.submitData> = {
+  '/v1/submit_data': OPERATIONS.submitData,
+  '/v1/submit_raw_data': OPERATIONS.submitRawData,
+};
+
+/** Registers the upstream's endpoints that accept data, if they are enabled for an upstream. */
+export async function registerSubmit(app: TypedServer, deps: SubmitDeps): Promise<void> {
+  const { submitters, admission } = deps;
+  if (submitters.size === 0) return;
+  const bodyLimit = Math.max(...[...submitters.values()].map(({ maxBytes }) => maxBytes));
+  await app.register(async (scope: TypedServer) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    for (const path of SUBMIT_PATHS)
+      scope.post(
+        path,
+        {
+          bodyLimit,
+          config: { hasErrorMember: true, submitsData: true, scopes: ['submissions:write'] },
+          onRequest: (request, reply, done) => admission.beforeBody(request, reply, done),
+          preParsing: (request, reply, body, done) => admission.whileBody(request, reply, body, done),
+          schema: SCHEMAS[path],
+        },
+        (request, reply) => {
+          const tracked: Tracked = {};
+          const submitted = traceIntake(deps.tracer, request, {
+            attributes: { 'dawatch.submissions': 1 },
+            run: (traceparent) => submit(deps, { path, request, reply, tracked, traceparent }),
+            describe: () => ({
+              error: reply.statusCode < 400 ? undefined : `HTTP ${reply.statusCode}`,
+              attributes: {
+                'http.response.status_code': reply.statusCode,
+                'dawatch.submission_id': tracked.submissionId,
+              },
+            }),
+          });
+          return submitted.finally(request.bodyDone) as never;
+        },
+      );
+  });
+}
+
+/** The submission of a request, once it is tracked. */
+type Tracked = { submissionId?: string };
+
+type Submit = {
+  path: SubmitPath;
+  request: FastifyRequest;
+  reply: FastifyReply;
+  tracked: Tracked;
+  traceparent: string | undefined;
+};
+
+async function submit(deps: SubmitDeps, call: Submit): Promise<FastifyReply> {
+  const { submitters, watcher } = deps;
+  const { request, reply } = call;
+  const { upstream = 'default' } = request.query as { upstream?: string };
+  const target = submitters.get(upstream);
+  if (!target) return refused(reply, 400, `query upstream: no data can be submitted to ${JSON.stringify(upstream)}`);
+  const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  if (body.length > target.maxBytes)
+    return refused(reply, 413, `the body must have at most ${target.maxBytes} bytes for the upstream ${upstream}`);
+  if (!watcher.health().ledgerWritable)
+    return refused(reply, 503, 'the ledger is unavailable: nothing was submitted', LEDGER_RETRY_MS);
+  return forward(deps, { ...call, upstream, target, body });
+}
+
+async function forward(
+  { tracker, watcher }: SubmitDeps,
+  call: Submit & { upstream: string; target: Submitter; body: Buffer },
+): Promise<FastifyReply> {
+  const { path, request, reply, tracked, traceparent, upstream, target, body } = call;
+  // A disconnected client would not receive the id.
+  const reserved = await watcher.reserve(upstream, clientOf(request.caller), goneSignal(reply));
+  if (reserved.kind === 'failed')
+    return refused(reply, 503, `${NOT_RESERVED[reserved.reason]}: nothing was submitted`, reserved.retryAfterMs);
+  if (reserved.kind === 'cancelled') return refused(reply, 408, 'the client disconnected: nothing was submitted');
+  let result: SubmitResult & { pause?: PauseRequest | undefined } = { kind: 'not_sent', detail: '' };
+  try {
+    request.isDataSent = true;
+    const forwarded = { path, query: forwardedQuery(request.url), headers: forwardedHeaders(request.headers), body };
+    result = await target.submitter.submit(forwarded);
+  } finally {
+    watcher.release(upstream, result.pause);
+  }
+  if (result.kind !== 'accepted') return sendNotAccepted(request, reply, upstream, result);
+
+  // From here on, a disconnect of the client no longer prevents the submit.
+  const { submissionId, response } = result;
+  const failure = track(tracker, { submissionId, upstream, traceparent }, credentialNumber(request.caller));
+  if (failure) {
+    const { status, reason, error } = failure;
+    logOf(request).error({ submission_id: submissionId, upstream, reason, err: error }, 'submit.not_tracked');
+    const detail = `the upstream has accepted the data as ${submissionId}, but it is not tracked: ${reason}. Track this id; do not submit the data again`;
+    return sendProblem(reply, { status, detail, submitted: 'yes', submissionId });
+  }
+  tracked.submissionId = submissionId;
+  logOf(request).debug({ submission_id: submissionId, upstream }, 'submit.accepted');
+  return sendUnchanged(reply, response);
+}
+
+const LEDGER_RETRY_MS = 5_000;
+const NOT_RESERVED: Record<OnDemandFailure, string> = {
+  budget_exhausted: 'the request budget of the upstream is exhausted',
+  ledger_unavailable: 'the ledger cannot be written at the moment',
+  not_polling: 'this server is starting or stopping',
+  upstream_down: 'the upstream is down',
+  no_response: 'the upstream did not respond',
+};
+
+/** Commits the tracking. Returns the reason of a failure; undefined if it is committed. */
+function track(
+  tracker: Tracker,
+  submission: { submissionId: string; upstream: string; traceparent: string | undefined },
+  credential: number | null,
+): { status: 500 | 507; reason: string; error?: unknown } | undefined {
+  try {
+    // The upstream has just accepted this id, so a submission that has ended is tracked again.
+    const { submissionId: submission_id, ...options } = submission;
+    const tracked = tracker.track({ submission_id, ...options, retrack: true }, credential);
+    if (tracked.kind === 'tracked') return undefined;
+    return { status: 500, reason: notTrackedReason(tracked) };
+  } catch (error) {
+    const isFull = error instanceof LedgerError && error.problem === 'full';
+    return { status: isFull ? 507 : 500, reason: isFull ? 'the disk is full' : 'the ledger is unavailable', error };
+  }
+}
+
+function notTrackedReason(result: Exclude<TrackRequestResult, { kind: 'tracked' }>): string {
+  switch (result.kind) {
+    case 'invalid':
+      return result.reason;
+    case 'conflict':
+      return `it is tracked at ${result.submission.upstream}`;
+    default:
+      return result satisfies never;
+  }
+}
+
+/** The upstream has accepted nothing. */
+function refused(reply: FastifyReply, status: 400 | 408 | 413 | 502 | 503, detail: string, retryAfterMs?: number) {
+  setRetryAfter(reply, retryAfterMs ?? null);
+  return sendProblem(reply, { status, detail, submitted: 'no' });
+}
+
+function sendNotAccepted(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  upstream: string,
+  result: Exclude<SubmitResult, { kind: 'accepted' }>,
+): FastifyReply {
+  switch (result.kind) {
+    case 'refused':
+      return sendUnchanged(reply, result.response);
+    case 'unauthorized':
+      return refused(reply, 502, 'the upstream refuses the credentials of this server: nothing was submitted');
+    case 'not_sent':
+      return refused(reply, 502, 'the upstream cannot be reached: nothing was submitted');
+    case 'unclear': {
+      logOf(request).warn({ upstream, reason: result.detail }, 'submit.unclear');
+      const what = result.isTimeout
+        ? 'the upstream did not respond in time'
+        : `no usable response (${result.detail}${result.quote})`;
+      const detail = `${what}: it is unclear whether the upstream has accepted the data, and it was not submitted again`;
+      return sendProblem(reply, { status: result.isTimeout ? 504 : 502, detail, submitted: 'unclear' });
+    }
+    default:
+      return result satisfies never;
+  }
+}
+
+function sendUnchanged(reply: FastifyReply, { httpStatus, headers, body }: SubmitResponse): FastifyReply {
+  return reply.code(httpStatus).type('text/plain; charset=utf-8').headers(headers).send(body);
+}

@@ -1,0 +1,289 @@
+import type { Actor } from '../access/audit-actions.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { PauseRequest } from '../lib/retry-after.ts';
+import type { PolicyFactory } from '../pacing/port.ts';
+import type { OptionsPatch } from '../submissions/option-changes.ts';
+import {
+  LedgerUnavailableError,
+  type PollEngine,
+  type TrackRefusal,
+  type TrackResult,
+  type UpdateResult,
+  type WatcherLedger,
+} from '../submissions/ports.ts';
+import { isFinal, type Submission, type TrackRequest } from '../submissions/submission.ts';
+import { extendedDeadline } from '../submissions/transition.ts';
+import type { BreakerState } from '../submissions/upstream-health.ts';
+import { combineListeners, type WatcherListener } from './listeners.ts';
+import type { OnDemandResult, ReservationResult } from './on-demand-polls.ts';
+import { PollLoop } from './poll-loop.ts';
+import type { BudgetSettings } from './request-budget.ts';
+import { type Outlook, Scheduler, type SchedulerSettings } from './scheduler.ts';
+
+export type WatcherSettings = {
+  /** By upstream. */
+  schedulers: ReadonlyMap<string, SchedulerSettings>;
+  /** Decides when to poll, by upstream. */
+  policy: (upstream: string) => PolicyFactory;
+  /** Whether a finalized submission is polled once more, after the scheduler's `recheckMs`. */
+  recheck: boolean;
+};
+
+export type UpstreamHealth = { upstream: string; state: BreakerState; tracked: number; inFlight: number };
+export type UpstreamPacing = UpstreamHealth & Outlook;
+
+/** If a poll is overdue for longer than this, its loop counts as not running. */
+const OVERDUE_MS = 60_000;
+
+/** Watches submissions until they are final: one poll loop per upstream, all over one ledger. */
+export class Watcher {
+  readonly #ledger: WatcherLedger;
+  readonly #clock: Clock;
+  readonly #loops = new Map<string, PollLoop>();
+  /** Callbacks of `waitUntilFinal`, by submission id. */
+  readonly #waiters = new Map<string, Set<() => void>>();
+  #isLedgerFailing = false;
+  #stopping: Promise<void> | undefined;
+
+  constructor(deps: {
+    settings: WatcherSettings;
+    ledger: WatcherLedger;
+    engine: PollEngine;
+    clock: Clock;
+    random: () => number;
+    /** Called in this order; an error in one affects nothing else. */
+    listeners?: readonly WatcherListener[];
+  }) {
+    const { settings, ledger, engine, clock, random } = deps;
+    this.#ledger = ledger;
+    this.#clock = clock;
+    const endWaits: WatcherListener = {
+      recorded: ({ submission }) => {
+        if (isFinal(submission.status)) this.#endWaits(submission.submissionId);
+      },
+    };
+    const listener = combineListeners([endWaits, ...(deps.listeners ?? [])]);
+    for (const [upstream, own] of settings.schedulers) {
+      const policy = settings.policy(upstream);
+      const scheduler = new Scheduler({ settings: own, policy, random });
+      const { recheck } = settings;
+      const loop = { upstream, scheduler, ledger, engine, clock, recheck, listener };
+      this.#loops.set(upstream, new PollLoop(loop));
+    }
+  }
+
+  /** Continues with everything that the ledger has open. */
+  start(): void {
+    for (const loop of this.#loops.values()) loop.start();
+  }
+
+  /**
+   * Sends no more polls, waits up to `limitMs` for results in flight and commits them. `waitUntilFinal` resolves
+   * immediately.
+   */
+  stop(limitMs: number): Promise<void> {
+    this.#stopping ??= this.#stop(limitMs);
+    return this.#stopping;
+  }
+
+  async #stop(limitMs: number): Promise<void> {
+    for (const submissionId of [...this.#waiters.keys()]) this.#endWaits(submissionId);
+    await Promise.all([...this.#loops.values()].map((loop) => loop.stop(limitMs)));
+  }
+
+  /** Applies new settings of an upstream: its budget, and a probe at once if it refused the previous key. */
+  reconfigure(upstream: string, budget: BudgetSettings): void {
+    const loop = this.#loops.get(upstream);
+    if (!loop) return;
+    const now = loop.now();
+    loop.scheduler.limits.budget.change(budget, now);
+    loop.scheduler.limits.breaker.probeNow(now);
+    loop.wake();
+  }
+
+  hasUpstream(name: string): boolean {
+    return this.#loops.has(name);
+  }
+
+  /** Commits the requests, all or none, then starts to poll. Throws if the ledger cannot be written. See WatcherLedger. */
+  track(requests: readonly TrackRequest[]): TrackResult {
+    return this.trackGroups([requests])[0] as TrackResult;
+  }
+
+  /** Returns why `track` would refuse these requests; undefined if it would accept them. Stores nothing. */
+  refusalOf(requests: readonly TrackRequest[]): TrackRefusal | undefined {
+    return this.#ledger.refusalOf(requests, this.#clock.now());
+  }
+
+  /** Like `track` for several groups in one commit; each group is accepted or refused independently. */
+  trackGroups(groups: readonly (readonly TrackRequest[])[]): TrackResult[] {
+    // A step of the clock counts for the submissions that are tracked already, and not for the new ones.
+    for (const loop of this.#loops.values()) loop.now();
+    const now = this.#clock.now();
+    const results = this.#writing(() => this.#ledger.trackGroups(groups, now));
+    this.#register(results, now);
+    return results;
+  }
+
+  #register(results: readonly TrackResult[], now: number): void {
+    const changed = new Set<PollLoop>();
+    for (const result of results) {
+      if (result.kind !== 'tracked') continue;
+      for (const { submission, effect } of result.submissions) {
+        const { submissionId, upstream, trackedAt } = submission;
+        const loop = this.#loops.get(upstream);
+        if ((effect !== 'accepted' && effect !== 'retracked') || !loop) continue;
+        loop.add({ submissionId, trackedAt, seen: false }, now, { isRetracked: effect === 'retracked' });
+        changed.add(loop);
+      }
+    }
+    for (const loop of changed) loop.wake();
+  }
+
+  /**
+   * Cancels submissions in one commit and stops polling them; final submissions are unchanged. Undefined in the result: the
+   * id was never tracked. With an actor, each cancellation is audited. Throws if the ledger cannot be written.
+   */
+  cancel(submissionIds: readonly string[], actor?: Actor): (Submission | undefined)[] {
+    const now = this.#clock.now();
+    const submissions = this.#writing(() => this.#ledger.cancel(submissionIds, now, actor));
+    for (const submission of submissions) {
+      if (!submission) continue;
+      const { submissionId, upstream, watched } = submission;
+      // A finalized submission that awaits its recheck stays watched.
+      if (!watched) this.#loops.get(upstream)?.scheduler.remove(submissionId, now);
+      this.#endWaits(submissionId);
+    }
+    return submissions;
+  }
+
+  /**
+   * Changes options of a submission; undefined: the id was never tracked. With an actor, a change is audited. Throws if the
+   * ledger cannot be written.
+   */
+  update(submissionId: string, patch: OptionsPatch, actor?: Actor): UpdateResult | undefined {
+    // Each loop accounts for a step of the clock first, so that the step does not count for the new deadline.
+    for (const loop of this.#loops.values()) loop.now();
+    const result = this.#writing(() => this.#ledger.update(submissionId, patch, this.#clock.now(), actor));
+    if (result?.kind === 'updated' && result.changed.includes('deadline')) {
+      // The spelling of a UUID may differ from `submissionId`.
+      const { submissionId: canonicalId, upstream, deadlineAt } = result.submission;
+      // The deadline passes with a poll.
+      const loop = this.#loops.get(upstream);
+      loop?.scheduler.pollBy(canonicalId, deadlineAt);
+      loop?.wake();
+    }
+    return result;
+  }
+
+  /** Polls one submission on demand; see PollLoop.pollOnDemand. */
+  pollOnDemand(upstream: string, submissionId: string, client = ''): Promise<OnDemandResult> {
+    const loop = this.#loops.get(upstream);
+    return loop
+      ? loop.pollOnDemand(submissionId, client)
+      : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
+  }
+
+  /**
+   * Waits until one request other than a poll may be sent to an upstream within its request budget; see PollLoop.reserve. After
+   * `reserved`, `release` must be called when that request has completed. `signal`: ends the wait.
+   */
+  reserve(upstream: string, client = '', signal?: AbortSignal): Promise<ReservationResult> {
+    const loop = this.#loops.get(upstream);
+    return loop
+      ? loop.reserve(client, signal)
+      : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
+  }
+
+  /** `pause`: the time of the next request as requested by the response. */
+  release(upstream: string, pause?: PauseRequest): void {
+    this.#loops.get(upstream)?.release(pause);
+  }
+
+  /**
+   * Resolves when the submission is final, the time is over, the watcher stops, or `signal` aborts. `current` reads the
+   * submission now, so that a submission that becomes final meanwhile is not missed.
+   */
+  waitUntilFinal(current: () => Submission | undefined, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    const submission = current();
+    if (!submission || isFinal(submission.status) || this.#stopping || signal?.aborted) return Promise.resolve();
+    const { submissionId } = submission;
+    return new Promise((resolve) => {
+      const done = () => {
+        cancelTimer();
+        signal?.removeEventListener('abort', done);
+        waiters.delete(done);
+        if (waiters.size === 0) this.#waiters.delete(submissionId);
+        resolve();
+      };
+      const waiters = this.#waiters.get(submissionId) ?? new Set();
+      this.#waiters.set(submissionId, waiters.add(done));
+      const cancelTimer = this.#clock.after(timeoutMs, done);
+      signal?.addEventListener('abort', done, { once: true });
+    });
+  }
+
+  #endWaits(submissionId: string): void {
+    for (const done of [...(this.#waiters.get(submissionId) ?? [])]) done();
+  }
+
+  /** The deadline of a submission; while it is open, moved by the outages of its upstream. */
+  deadlineAt(submission: Submission): number {
+    const loop = this.#loops.get(submission.upstream);
+    return loop && !isFinal(submission.status) ? extendedDeadline(submission, loop.outageMs()) : submission.deadlineAt;
+  }
+
+  /** Returns when a submission is polled next, at the earliest; null: it is not polled. */
+  nextPollAt({ submissionId, upstream, watched }: Submission): number | null {
+    return (watched && this.#loops.get(upstream)?.scheduler.find(submissionId)?.dueAt) || null;
+  }
+
+  health(): { ledgerWritable: boolean; upstreams: UpstreamHealth[] } {
+    const loops = [...this.#loops];
+    return {
+      ledgerWritable:
+        !this.#ledger.isDiskHanging && this.#isWritable() && loops.every(([, loop]) => !loop.isLedgerFailing),
+      upstreams: loops.map(([upstream, { scheduler }]) => healthOf(upstream, scheduler)),
+    };
+  }
+
+  /** Returns the upstreams that are not polled: before the start, after the stop, and if a poll is a minute overdue. */
+  notPolling(): string[] {
+    const overdue = this.#clock.now() - OVERDUE_MS;
+    const isPolled = (loop: PollLoop) => loop.isRunning && (loop.isLedgerFailing || loop.scheduler.wakeAt() > overdue);
+    return [...this.#loops].filter(([, loop]) => !isPolled(loop)).map(([upstream]) => upstream);
+  }
+
+  /** The state of each upstream's pacing, and the reason for its next poll. */
+  pacing(): UpstreamPacing[] {
+    const now = this.#clock.now();
+    return [...this.#loops].map(([upstream, { scheduler }]) => ({
+      ...healthOf(upstream, scheduler),
+      ...scheduler.outlook(now),
+    }));
+  }
+
+  #writing<T>(work: () => T): T {
+    try {
+      const result = work();
+      this.#isLedgerFailing = false;
+      return result;
+    } catch (error) {
+      this.#isLedgerFailing ||= error instanceof LedgerUnavailableError;
+      throw error;
+    }
+  }
+
+  /** After a failed write, tries one: clients wait for this result before they write again. */
+  #isWritable(): boolean {
+    if (!this.#isLedgerFailing) return true;
+    try {
+      this.#writing(() => this.#ledger.probe(this.#clock.now()));
+    } catch {}
+    return !this.#isLedgerFailing;
+  }
+}
+
+function healthOf(upstream: string, { limits, size, inFlight }: Scheduler): UpstreamHealth {
+  return { upstream, state: limits.breaker.state, tracked: size, inFlight };
+}

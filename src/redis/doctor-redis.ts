@@ -1,0 +1,68 @@
+import { isLoopback } from '../lib/addresses.ts';
+import { escapeText } from '../lib/text.ts';
+import { type Finding, ok, problem, reported, warning } from '../operations/doctor/finding.ts';
+import { settingName } from '../operations/doctor/settings.ts';
+import { type RedisSettings, withoutBrackets } from './redis.ts';
+import { inspectRedis, NEEDED_REDIS_VERSION, type RedisInfo, SAFE_EVICTION_POLICY } from './redis-info.ts';
+import { problemOfTls } from './redis-tls.ts';
+
+const SETTING = settingName('redis.url');
+
+export async function checkRedis(
+  redis: RedisSettings & { secret?: string | undefined },
+  limitMs: number,
+): Promise<Finding[]> {
+  const unusable = problemOfTls(redis);
+  if (unusable !== undefined) return [problem('redis', unusable, 'correct the file, or the setting that names it')];
+  const { url, secret } = redis;
+  const look = await inspectRedis(redis, limitMs);
+  if (look.kind === 'seen' && look.info.isCluster)
+    return [
+      problem(
+        'redis',
+        'it is a cluster, which dawatch does not support',
+        'use a single Redis, or a primary with replicas and Sentinels (docs/scaling.md)',
+      ),
+    ];
+  if (look.kind === 'seen') return [...judge(look.info), ...checkSecret(url, secret)];
+  const [message, action] =
+    look.reason === 'refused'
+      ? [
+          'it refuses the credentials',
+          `verify the user and the password in ${SETTING}, and the permissions of the user (docs/queues.md)`,
+        ]
+      : ['it is unreachable', `verify that it runs, and verify ${SETTING}; until then the server polls by itself`];
+  return [problem('redis', `${message}: ${escapeText(look.detail, 200)}`, action)];
+}
+
+/** Warns of unsigned jobs unless Redis is on this machine, where only local users can reach it. */
+function checkSecret(url: string, secret: string | undefined): Finding[] {
+  if (secret !== undefined) return [ok('redis.secret', 'jobs and results are signed')];
+  const host = withoutBrackets(URL.parse(url)?.hostname ?? '');
+  if (host === '' || isLoopback(host)) return [];
+  return [
+    warning(
+      'redis.secret',
+      'jobs and results are not signed, so every client with write access to Redis can forge results',
+      `set the same ${settingName('redis.secret')} on the server and on every worker`,
+    ),
+  ];
+}
+
+function judge({ version, isTooOld, evictionPolicy, isAppendOnly, role }: RedisInfo): Finding[] {
+  const losesJobs = 'the append-only file is disabled: a restart loses enqueued submissions that were not yet accepted';
+  const evicts = `it evicts pending jobs when its memory is full (${evictionPolicy})`;
+  const isSafe = evictionPolicy === SAFE_EVICTION_POLICY;
+  return reported(
+    isTooOld
+      ? warning('redis', `version ${version} is too old`, `upgrade to ${NEEDED_REDIS_VERSION} or newer`)
+      : ok('redis', version === null ? 'it responds' : `it responds, version ${version}`),
+    role === 'slave' && problem('redis.role', 'it is a read-only replica', `set ${SETTING} to the primary`),
+    isAppendOnly === true && ok('redis.persistence', 'the append-only file is enabled'),
+    isAppendOnly === false && warning('redis.persistence', losesJobs, 'set appendonly to yes'),
+    isSafe && ok('redis.eviction', 'it evicts nothing when its memory is full'),
+    evictionPolicy !== null &&
+      !isSafe &&
+      warning('redis.eviction', evicts, `set maxmemory-policy to ${SAFE_EVICTION_POLICY}`),
+  );
+}

@@ -1,0 +1,132 @@
+import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
+import { type ZodError, z } from 'zod';
+import { explainIssue } from '../lib/explain-issue.ts';
+import { escapeText } from '../lib/text.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
+import { countEffects, type TrackEffect, type TrackResult } from '../submissions/ports.ts';
+import type { Submission } from '../submissions/submission.ts';
+import { acceptedText } from '../submissions/track-in-parts.ts';
+import { type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
+import { openLoopConnection, type RedisSettings } from './redis.ts';
+
+/** The queue for submissions of other services: the data of a job is the body of POST /v1/submissions. */
+export const SUBMISSIONS_QUEUE = 'dawatch-submissions';
+
+type Accepted = Record<TrackEffect, number>;
+
+type IntakeResult =
+  | Exclude<TrackResult, { kind: 'conflict' | 'late' }>
+  | { kind: 'conflict'; submission: Submission; stored?: number }
+  | { kind: 'invalid'; field: string; reason: string };
+
+type IntakeDeps = {
+  redis: RedisSettings;
+  /** Commits before it resolves. Rejects if the ledger cannot be written now. */
+  track: (body: TrackBody) => Promise<IntakeResult>;
+  /** Resolves when everything committed is on the disk. */
+  whenDurable: () => Promise<void> | undefined;
+  onRefused: (refused: { jobId: string | undefined; reason: string }) => void;
+  /** A job is retried because the ledger could not be written, */
+  onPostponed: (postponed: { jobId: string | undefined; delayMs: number; error: unknown }) => void;
+};
+
+const CONCURRENCY = 8;
+const RETRY_MS = 1_000;
+const MAX_DELAY_MS = 60_000;
+/** A job of a crashed server is resumed after the lock expires; this is checked every STALLED_CHECK_MS. */
+const LOCK_MS = 10_000;
+const STALLED_CHECK_MS = 5_000;
+/** Jobs take no time; closing takes longer only if Redis does not respond. */
+const CLOSE_WITHIN_MS = 2_000;
+const DAY_S = 86_400;
+/** Producers can read the results of their jobs for this long. */
+const RETENTION = {
+  removeOnComplete: { age: 3 * DAY_S, count: 10_000 },
+  removeOnFail: { age: 14 * DAY_S, count: 10_000 },
+};
+/** BullMQ never resets this counter: with a limit, a job would fail after as many crashes of servers. */
+const UNLIMITED = 1_000_000_000;
+
+/**
+ * Tracks the submissions that other services enqueue. A job is completed once its submissions are on the disk, and retried until
+ * the ledger can be written.
+ */
+export class Intake {
+  readonly #deps: IntakeDeps;
+  readonly #connection;
+  readonly #worker: Worker<unknown, Accepted>;
+  /** The end of the tracking in progress. */
+
+  constructor(deps: IntakeDeps) {
+    this.#deps = deps;
+    this.#connection = openLoopConnection(deps.redis);
+    this.#worker = new Worker<unknown, Accepted>(SUBMISSIONS_QUEUE, (job, token) => this.#process(job, token), {
+      connection: this.#connection.redis,
+      prefix: deps.redis.prefix,
+      concurrency: CONCURRENCY,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_CHECK_MS,
+      maxStalledCount: UNLIMITED,
+      runRetryDelay: RETRY_MS,
+      skipVersionCheck: true,
+      ...RETENTION,
+    });
+    this.#worker.on('error', () => undefined);
+  }
+
+  /** Takes no more jobs. Unfinished jobs are resumed by the next server. */
+  async close(limitMs: number): Promise<void> {
+    await withTimeout(Math.min(limitMs, CLOSE_WITHIN_MS), this.#worker.close());
+    this.#connection.disconnect();
+  }
+
+  async #process(job: Job<unknown, Accepted>, token: string | undefined): Promise<Accepted> {
+    const body = trackBodySchema.safeParse(job.data, { error: explainIssue });
+    if (!body.success) throw this.#refusal(job, explain(body.error));
+    let result: IntakeResult;
+    try {
+      result = await this.#deps.track(body.data);
+      await this.#deps.whenDurable();
+    } catch (error) {
+      throw await this.#postponed(job, token, error);
+    }
+    switch (result.kind) {
+      case 'tracked':
+        return countEffects(result.submissions);
+      case 'invalid':
+        throw this.#refusal(job, `${result.field}: ${result.reason}`);
+      case 'conflict': {
+        const { submissionId, upstream } = result.submission;
+        throw this.#refusal(
+          job,
+          `${submissionId} is already tracked at the upstream ${upstream}; ${acceptedText(result.stored)}`,
+        );
+      }
+      default:
+        return result satisfies never;
+    }
+  }
+
+  /** Delays the job. A delay does not count as one of the attempts that the producer configured. */
+  async #postponed(job: Job, token: string | undefined, error: unknown): Promise<DelayedError> {
+    const delayMs = Math.min(RETRY_MS * 2 ** Math.max(0, job.attemptsStarted - 1), MAX_DELAY_MS);
+    this.#deps.onPostponed({ jobId: job.id, delayMs, error });
+    await job.moveToDelayed(Date.now() + delayMs, token);
+    return new DelayedError();
+  }
+
+  #refusal(job: Job, reason: string): UnrecoverableError {
+    this.#deps.onRefused({ jobId: job.id, reason });
+    return new UnrecoverableError(reason);
+  }
+}
+
+const MAX_ISSUES = 5;
+/** Redis keeps the reason of a failed job for two weeks, and an issue may quote all names of the data. */
+const MAX_REASON_CHARS = 1_000;
+
+function explain(error: ZodError): string {
+  const lines = z.prettifyError({ issues: error.issues.slice(0, MAX_ISSUES) }).split('\n');
+  const found = escapeText(lines.map((line) => line.trim()).join(' '), MAX_REASON_CHARS);
+  return `the job data must be a request body of POST /v1/submissions: ${found}`;
+}

@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import type { UpstreamResponse } from '../submissions/classify.ts';
+
+/**
+ * Version of the format of jobs and results. It is part of the queue name, so that a server and workers with incompatible
+ * formats share no queue and lose no jobs.
+ */
+export const POLLS_FORMAT = 3;
+export const POLLS_QUEUE = `dawatch-polls-${POLLS_FORMAT}`;
+export const MAX_IDS_PER_JOB = 50;
+
+/** A worker starts no request later than the request timeout plus this margin before the job expires. */
+export const START_MARGIN_MS = 250;
+
+/** Base64url of an HMAC. */
+export const signatureSchema = z.string().max(100).optional();
+
+/** Contains no secrets: a worker has its own API key for the upstream. */
+export const pollJobSchema = z.object({
+  upstream: z.string().min(1).max(32),
+  submission_ids: z.array(z.string().min(1).max(128)).min(1).max(MAX_IDS_PER_JOB),
+  /** Of the server process that created the job; see FencingTokenStore. */
+  fencing_token: z.string().min(1).max(200),
+  /** When its share of the request budget is released (clock of Redis, epoch milliseconds). */
+  expires_at: z.int(),
+  /** Request timeout of the server. */
+  timeout_ms: z.number().positive(),
+  signature: signatureSchema,
+});
+export type PollJob = z.output<typeof pollJobSchema>;
+
+/** The signed content of a job. It includes the job id, so that a copy with another id is invalid. */
+export function signedJob(jobId: string, job: PollJob): unknown {
+  return [jobId, job.upstream, job.submission_ids, job.fencing_token, job.expires_at, job.timeout_ms];
+}
+
+/** More than Node accepts as the headers of a response. */
+const header = z.string().max(65_536).nullable();
+/** Twice the longest response body of an upstream: redacting a secret may lengthen it. */
+const MAX_BODY_CHARS = 2 * 1024 * 1024;
+export const MAX_DETAIL_CHARS = 10_000;
+
+/** The unclassified result of one request. */
+const responseSchema = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('response'),
+    httpStatus: z.int().min(100).max(999),
+    retryAfter: header,
+    date: header,
+    body: z.string().max(MAX_BODY_CHARS),
+  }),
+  z.object({
+    kind: z.literal('failure'),
+    reason: z.enum(['timeout', 'network', 'too_large']),
+    detail: z.string().max(MAX_DETAIL_CHARS),
+  }),
+]) satisfies z.ZodType<UpstreamResponse>;
+
+/** Why no request of a job was sent, by this worker or before. `emptied`: Redis has no fencing token. */
+const notPolledSchema = z.enum(['drained', 'upstream', 'timeout', 'late', 'redis', 'emptied']);
+export type NotPolled = z.output<typeof notPolledSchema>;
+
+const polledSchema = z.object({
+  submission_id: z.string().min(1).max(128),
+  /** Duration of the request. The server sets the time of the observation by its own clock. */
+  duration_ms: z.int().min(0),
+  response: responseSchema,
+});
+export type Polled = z.output<typeof polledSchema>;
+
+/** Responses to some polls of a job: sent while it runs, and as its return value. */
+export const pollResultSchema = z.object({
+  polled: z.array(polledSchema).max(MAX_IDS_PER_JOB),
+  not_polled: notPolledSchema.optional(),
+  signature: signatureSchema,
+});
+export type PollResult = z.output<typeof pollResultSchema>;
+
+/** Maximum length of a result as JSON: a body of the maximum size with all characters escaped. */
+export const MAX_RESULT_CHARS = 16 * 1024 * 1024;
+
+/** The signed content of a result. It includes the job id and fencing token, so that it is invalid for another job. */
+export function signedResult(
+  job: { jobId: string; fencingToken: string },
+  { polled, not_polled }: PollResult,
+): unknown {
+  const responses = polled.map(({ submission_id, duration_ms, response }) => [
+    submission_id,
+    duration_ms,
+    response.kind === 'response'
+      ? [response.httpStatus, response.retryAfter, response.date, response.body]
+      : [response.reason, response.detail],
+  ]);
+  return [job.jobId, job.fencingToken, responses, not_polled ?? null];
+}

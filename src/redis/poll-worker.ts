@@ -1,0 +1,350 @@
+import { type Job, UnrecoverableError, Worker } from 'bullmq';
+import type { Clock } from '../lib/clock.ts';
+import { withTimeout } from '../lib/with-timeout.ts';
+import type { SendPoll } from '../polling/local-engine.ts';
+import type { UpstreamResponse } from '../submissions/classify.ts';
+import { FencingTokenStore, isIssuedBy, type RedisState, verifyFencingToken } from './fencing-token.ts';
+import { verifyPermissions } from './permissions.ts';
+import {
+  MAX_DETAIL_CHARS,
+  type NotPolled,
+  POLLS_QUEUE,
+  type Polled,
+  type PollJob,
+  type PollResult,
+  pollJobSchema,
+  START_MARGIN_MS,
+  signedJob,
+  signedResult,
+} from './poll-job.ts';
+import { disconnect, openLoopConnection, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
+import type { MessageSigner, SignatureProblem } from './signer.ts';
+import { ANNOUNCE_MS, WorkerRegistry } from './worker-registry.ts';
+
+/** Responses are sent at most this late, so that a slow request does not delay the others of its job. */
+const FLUSH_MS = 50;
+/** Maximum size of a batch, which Redis keeps in memory. A single response may be longer. */
+const MAX_BATCH_CHARS = 256 * 1024;
+
+/** Sends the responses of one job in batches while the job runs. */
+class ResultSender {
+  readonly #deps: { send: (batch: Polled[]) => Promise<void>; clock: Clock };
+  #pending: Polled[] = [];
+  #chars = 0;
+  #isEnding = false;
+  #cancelFlush: (() => void) | undefined;
+  #sending: Promise<void> | undefined;
+
+  constructor(deps: { send: (batch: Polled[]) => Promise<void>; clock: Clock }) {
+    this.#deps = deps;
+  }
+
+  add(polled: Polled): void {
+    this.#pending.push(polled);
+    this.#chars += lengthOf(polled);
+    this.#schedule();
+  }
+
+  /** Returns the unsent responses: at most one batch unless sending fails. No responses may be added afterwards. */
+  async end(): Promise<Polled[]> {
+    this.#isEnding = true;
+    this.#cancelFlush?.();
+    await this.#sending;
+    while (this.#chars > MAX_BATCH_CHARS && this.#pending.length > 1) if (!(await this.#flush())) break;
+    return this.#pending;
+  }
+
+  #schedule(): void {
+    if (this.#isEnding || this.#sending || this.#pending.length === 0) return;
+    const isFull = this.#chars > MAX_BATCH_CHARS;
+    if (isFull) this.#cancelFlush?.();
+    else if (this.#cancelFlush) return;
+    this.#cancelFlush = this.#deps.clock.after(isFull ? 0 : FLUSH_MS, () => {
+      this.#cancelFlush = undefined;
+      if (this.#isEnding) return;
+      this.#sending = this.#flush().then(() => {
+        this.#sending = undefined;
+        this.#schedule();
+      });
+    });
+  }
+
+  /** Returns whether the next batch was sent; otherwise it is kept. */
+  async #flush(): Promise<boolean> {
+    let chars = 0;
+    let count = 0;
+    for (const polled of this.#pending) {
+      if (count > 0 && chars + lengthOf(polled) > MAX_BATCH_CHARS) break;
+      chars += lengthOf(polled);
+      count += 1;
+    }
+    const batch = this.#pending.slice(0, count);
+    try {
+      await this.#deps.send(batch);
+    } catch {
+      // It may have arrived nevertheless: the server accepts each id once.
+      return false;
+    }
+    this.#pending.splice(0, count);
+    this.#chars -= chars;
+    return true;
+  }
+}
+
+function lengthOf({ response }: Polled): number {
+  return response.kind === 'response' ? response.body.length : response.detail.length;
+}
+
+export type PollWorkerEvent =
+  | { kind: 'connected' }
+  /** `detail`: the last message of Redis or of the network. */
+  | { kind: 'disconnected'; detail: string }
+  | { kind: 'returned'; reason: NotPolled; upstream: string }
+  | { kind: 'refused'; reason: string }
+  /** The worker does not know the server's secret, and takes no jobs until it does. */
+  | { kind: 'secret_mismatch'; problem: SignatureProblem }
+  | { kind: 'secret_matched' };
+
+type PollWorkerDeps = {
+  redis: RedisSettings;
+  signer: MessageSigner;
+  /** Unique among all workers. */
+  name: string;
+  version: string;
+  /** Maximum jobs at a time. */
+  concurrency: number;
+  clock: Clock;
+  sendPoll: SendPoll;
+  /** Returns the request timeout of an upstream; undefined if it is not configured. */
+  timeoutMsOf: (upstream: string) => number | undefined;
+  onEvent: (event: PollWorkerEvent) => void;
+};
+
+const REFUSED_SIGNATURE = {
+  unsigned: 'the job is unsigned: another client of Redis added it, or the server has no redis.secret',
+  no_secret: 'the job is signed, and this worker has no redis.secret',
+  other_secret: 'the job is not signed with redis.secret: another client of Redis added it, or the secrets differ',
+} as const satisfies Record<SignatureProblem, string>;
+
+const LOCK_MS = 30_000;
+const RETRY_MS = 1_000;
+const UNREGISTER_WITHIN_MS = 1_000;
+const SEND_WITHIN_MS = 1_000;
+const READY_WITHIN_MS = 2_000;
+
+/**
+ * A stateless worker: takes jobs, polls each of their ids once and returns the responses. It polls only jobs that have the
+ * current fencing token and have not expired, and never starts a job twice.
+ */
+export class PollWorker {
+  readonly #deps: PollWorkerDeps;
+  readonly #connection;
+  readonly #redis;
+  readonly #worker: Worker<unknown, PollResult>;
+  readonly #tokens: FencingTokenStore;
+  readonly #registry: WorkerRegistry;
+  readonly #jobs = new Set<Promise<unknown>>();
+  /** Expiry times of started jobs by id: a signed job that is added again is refused. */
+  readonly #started = new Map<string, number>();
+  /** Signs with the secret of the server. */
+  #signer: MessageSigner;
+  #secretProblem: SignatureProblem | undefined;
+  #isStarted = false;
+  /** Whether the permissions were verified on this connection. */
+  #isPermitted = false;
+  #inFlight = 0;
+  #isDraining = false;
+  #isUp: boolean | undefined;
+  #cancelTimer: (() => void) | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(deps: PollWorkerDeps) {
+    this.#deps = deps;
+    const { redis, signer, name, concurrency } = deps;
+    this.#signer = signer;
+    this.#redis = openRedis(redis);
+    this.#redis.on('error', (error) => this.#reportDisconnected(error.message));
+    this.#tokens = new FencingTokenStore(this.#redis, redis);
+    this.#registry = new WorkerRegistry(this.#redis, redis);
+    this.#connection = openLoopConnection(redis);
+    this.#worker = new Worker<unknown, PollResult>(POLLS_QUEUE, (job) => this.#run(job), {
+      connection: this.#connection.redis,
+      prefix: redis.prefix,
+      name,
+      concurrency,
+      // Started when the secret of the server is verified.
+      autorun: false,
+      lockDuration: LOCK_MS,
+      // A stalled job may have been polled: it fails, and the server polls its ids again after the lease.
+      maxStalledCount: 0,
+      runRetryDelay: RETRY_MS,
+      skipVersionCheck: true,
+    });
+    this.#worker.on('error', () => undefined);
+    this.#redis.on('ready', () => {
+      this.#isPermitted = false;
+      this.#scheduleAnnouncement(0);
+    });
+  }
+
+  /** Takes no more jobs and waits up to `limitMs` for requests in flight; later responses are dropped. Idempotent. */
+  close(limitMs: number): Promise<void> {
+    this.#closing ??= this.#close(limitMs);
+    return this.#closing;
+  }
+
+  async #close(limitMs: number): Promise<void> {
+    this.#isDraining = true;
+    this.#cancelTimer?.();
+    // First, so that the server sends no more jobs.
+    await withTimeout(UNREGISTER_WITHIN_MS, this.#registry.unregister(this.#deps.name));
+    const closed = this.#worker.close();
+    await withTimeout(limitMs, Promise.race([closed, Promise.allSettled(this.#jobs)]));
+    // The responses are still to be sent, which may never end without Redis.
+    await withTimeout(Math.min(limitMs, SEND_WITHIN_MS), closed);
+    this.#connection.disconnect();
+    disconnect(this.#redis);
+  }
+
+  #scheduleAnnouncement(delayMs: number): void {
+    this.#cancelTimer?.();
+    // The 'ready' event schedules the next announcement.
+    if (this.#isDraining || this.#redis.status !== 'ready') return;
+    this.#cancelTimer = this.#deps.clock.after(delayMs, async () => {
+      const { redis, name, version, concurrency } = this.#deps;
+      try {
+        if (!this.#isPermitted) await verifyPermissions(this.#redis, redis.prefix, 'worker');
+        this.#isPermitted = true;
+        this.#verifySecret((await this.#tokens.read()).fencingToken);
+        // Announced after `unregister`, the worker would get jobs that it does not take.
+        if (this.#isDraining) return;
+        await this.#registry.announce({ name, version, in_flight: this.#inFlight, concurrency }, this.#signer);
+        if (!this.#isUp) this.#deps.onEvent({ kind: 'connected' });
+        this.#isUp = true;
+      } catch (error) {
+        this.#reportDisconnected(messageOf(error));
+      }
+      this.#scheduleAnnouncement(ANNOUNCE_MS);
+    });
+  }
+
+  /** Takes jobs while the worker knows the server's secret. Without a fencing token the state does not change. */
+  #verifySecret(token: string | undefined): void {
+    if (this.#isDraining || (token === undefined && this.#secretProblem !== undefined)) return;
+    const { signer, onEvent } = this.#deps;
+    const verified = token === undefined ? undefined : verifyFencingToken(token, signer);
+    const problem = verified?.kind === 'invalid' ? verified.problem : undefined;
+    if (verified?.kind === 'valid') this.#signer = verified.signer;
+    const before = this.#secretProblem;
+    this.#secretProblem = problem;
+    if (problem !== undefined) {
+      if (problem !== before) onEvent({ kind: 'secret_mismatch', problem });
+      if (before === undefined && this.#isStarted) void this.#worker.pause(true);
+      return;
+    }
+    if (before !== undefined) onEvent({ kind: 'secret_matched' });
+    if (!this.#isStarted) this.#worker.run().catch(() => undefined);
+    else if (before !== undefined) void this.#worker.resume();
+    this.#isStarted = true;
+  }
+
+  #reportDisconnected(detail: string): void {
+    if (this.#isUp === false || this.#isDraining) return;
+    this.#isUp = false;
+    this.#deps.onEvent({ kind: 'disconnected', detail });
+  }
+
+  #run(job: Job<unknown, PollResult>): Promise<PollResult> {
+    const processed = this.#process(job);
+    const ended = processed.catch(() => undefined).finally(() => this.#jobs.delete(ended));
+    this.#jobs.add(ended);
+    return processed;
+  }
+
+  async #process(job: Job<unknown, PollResult>): Promise<PollResult> {
+    const parsed = pollJobSchema.safeParse(job.data);
+    if (!parsed.success) throw this.#refusal('the job has an invalid format');
+    const poll = parsed.data;
+    const jobId = job.id ?? '';
+    const verified = this.#deps.signer.verify('job', signedJob(jobId, poll), poll.signature);
+    if (verified.kind === 'invalid') throw this.#refusal(REFUSED_SIGNATURE[verified.problem]);
+    const sign = (result: PollResult): PollResult => ({
+      ...result,
+      signature: verified.signer.sign('result', signedResult({ jobId, fencingToken: poll.fencing_token }, result)),
+    });
+    // The first worker may have polled, and the request budget covers one request per id.
+    if (job.attemptsStarted > 1 || this.#started.has(jobId)) throw this.#refusal('the job was already started');
+    const reason = await this.#reasonNotToPoll(poll, jobId);
+    if (reason !== undefined) {
+      this.#deps.onEvent({ kind: 'returned', reason, upstream: poll.upstream });
+      return sign({ polled: [], not_polled: reason });
+    }
+    const send = (polled: Polled[]) => job.updateProgress(sign({ polled }));
+    return sign({ polled: await this.#pollAll(poll, send) });
+  }
+
+  async #reasonNotToPoll(
+    { upstream, fencing_token, timeout_ms, expires_at }: PollJob,
+    jobId: string,
+  ): Promise<NotPolled | undefined> {
+    const timeoutMs = this.#deps.timeoutMsOf(upstream);
+    if (this.#isDraining) return 'drained';
+    if (timeoutMs === undefined) return 'upstream';
+    if (timeoutMs > timeout_ms) return 'timeout';
+    let state: RedisState;
+    let readAt: number;
+    try {
+      // This connection may be ready slightly later than the one that received the job.
+      await waitUntilReady(this.#redis, READY_WITHIN_MS);
+      readAt = performance.now();
+      state = await this.#tokens.read();
+    } catch {
+      return 'redis';
+    }
+    // A job of another Redis process may have been polled; a job of this one was not, or it would be started.
+    if (!isIssuedBy(fencing_token, state.runId)) throw this.#refusal('the job was created by another server');
+    if (state.fencingToken === undefined) return 'emptied';
+    if (state.fencingToken !== fencing_token) throw this.#refusal('the job was created by another server');
+    // Redis read its clock after `readAt`, so its clock cannot show a later time than this now.
+    const latestNow = state.redisMs + performance.now() - readAt;
+    if (latestNow > expires_at - timeoutMs - START_MARGIN_MS) return 'late';
+    if (this.#isDraining) return 'drained';
+    for (const [id, expiresAt] of this.#started) {
+      if (expiresAt >= state.redisMs) break;
+      this.#started.delete(id);
+    }
+    if (this.#started.has(jobId)) throw this.#refusal('the job was already started');
+    this.#started.set(jobId, expires_at);
+    return undefined;
+  }
+
+  /** Polls all ids; returns the responses that `send` did not send while the job ran. */
+  async #pollAll({ upstream, submission_ids }: PollJob, send: (batch: Polled[]) => Promise<void>): Promise<Polled[]> {
+    const { sendPoll, clock } = this.#deps;
+    const results = new ResultSender({ send, clock });
+    await Promise.all(
+      submission_ids.map(async (submissionId) => {
+        this.#inFlight += 1;
+        const sentAt = clock.now();
+        const response = withoutLongDetail(await sendPoll(upstream, submissionId));
+        this.#inFlight -= 1;
+        results.add({ submission_id: submissionId, duration_ms: clock.now() - sentAt, response });
+      }),
+    );
+    return results.end();
+  }
+
+  #refusal(reason: string): UnrecoverableError {
+    this.#deps.onEvent({ kind: 'refused', reason });
+    return new UnrecoverableError(reason);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The server's classifier uses only the beginning of the detail. */
+function withoutLongDetail(response: UpstreamResponse): UpstreamResponse {
+  return response.kind === 'failure' ? { ...response, detail: response.detail.slice(0, MAX_DETAIL_CHARS) } : response;
+}

@@ -1,0 +1,135 @@
+import { once } from 'node:events';
+import { Redis, type RedisOptions } from 'ioredis';
+import { type RedisTlsFiles, refreshTls, tlsOf } from './redis-tls.ts';
+
+/** The settings of a connection, named as in the section `redis`. */
+export type RedisAddress = RedisTlsFiles & {
+  /** With `sentinels`, its host is the name of the primary. */
+  url: string;
+  /** Addresses of Sentinels, `host:port` or `host`. */
+  sentinels?: readonly string[] | undefined;
+  sentinel_user?: string | undefined;
+  sentinel_password?: string | undefined;
+};
+
+export type RedisSettings = RedisAddress & {
+  /** Prefix of every key, also of BullMQ's. */
+  prefix: string;
+};
+
+const CONNECT_TIMEOUT_MS = 3_000;
+/** Detects a lost connection that waits for jobs and sends nothing by itself. */
+const KEEP_ALIVE_MS = 10_000;
+const COMMAND_TIMEOUT_MS = 5_000;
+/**
+ * A connection without a received byte for this long after a command is closed: a host that lost power sends nothing, and a new
+ * connection may reach its successor. Longer than the 10 s for which BullMQ lets a read block.
+ */
+const SILENCE_MS = { commands: 8_000, loops: 25_000 };
+const MAX_RECONNECT_DELAY_MS = 5_000;
+const SENTINEL_PORT = 26_379;
+
+/** Returns the options that all connections share. Throws a RedisTlsError if its files have never been usable. */
+function optionsOf(address: RedisAddress) {
+  const isTls = address.url.startsWith('rediss:');
+  const tls = isTls ? tlsOf(address) : undefined;
+  // Retries indefinitely, 100 ms to 5 s apart, with jitter so that clients do not reconnect at the same time.
+  const retryStrategy = (times: number) => {
+    if (tls) refreshTls(tls, address);
+    return Math.min(times * 100, MAX_RECONNECT_DELAY_MS) * (0.75 + Math.random() / 4);
+  };
+  return {
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    retryStrategy,
+    // After a failover the former primary refuses writes, and the host name resolves to the new one.
+    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+    keepAlive: KEEP_ALIVE_MS,
+    // Setting the client info is optional and would need a permission.
+    disableClientInfo: true,
+    // Timeout for closing a connection gracefully.
+    disconnectTimeout: 100,
+    ...(tls && { tls }),
+    ...(address.sentinels?.length && {
+      ...sentinelOptionsOf(address, address.sentinels),
+      sentinelRetryStrategy: retryStrategy,
+      ...(tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+    }),
+  } satisfies RedisOptions;
+}
+
+function sentinelOptionsOf({ url, sentinel_user, sentinel_password }: RedisAddress, sentinels: readonly string[]) {
+  return {
+    sentinels: sentinels.map((sentinel) => {
+      const { hostname, port } = new URL(`redis://${sentinel}`);
+      return { host: withoutBrackets(hostname), port: port === '' ? SENTINEL_PORT : Number(port) };
+    }),
+    name: new URL(url).hostname,
+    ...(sentinel_user !== undefined && { sentinelUsername: sentinel_user }),
+    ...(sentinel_password !== undefined && { sentinelPassword: sentinel_password }),
+    sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
+    // Messages of the detector can end a reconnecting connection permanently. A silent or read-only primary is detected without it.
+    failoverDetector: false,
+  } satisfies RedisOptions;
+}
+
+/** Returns an IPv6 address without its brackets. */
+export function withoutBrackets(hostname: string): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1');
+}
+
+/**
+ * Opens a connection for commands: they fail at once if disconnected, and after 5 s without a response. Throws a RedisTlsError.
+ */
+export function openRedis(address: RedisAddress): Redis {
+  const redis = new Redis(address.url, {
+    ...optionsOf(address),
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    socketTimeout: SILENCE_MS.commands,
+  });
+  // Errors appear in the next command; without a listener ioredis would print them.
+  redis.on('error', () => undefined);
+  return redis;
+}
+
+export type LoopConnection = ReturnType<typeof openLoopConnection>;
+
+/** Opens a connection for BullMQ's endless loops (Worker): commands wait until Redis is reachable. Throws a RedisTlsError. */
+export function openLoopConnection(address: RedisAddress) {
+  const opened: Redis[] = [];
+  const register = (redis: Redis): Redis => {
+    redis.on('error', () => undefined);
+    const duplicate = redis.duplicate.bind(redis);
+    redis.duplicate = (override) => register(duplicate(override));
+    opened.push(redis);
+    return redis;
+  };
+  const options = { ...optionsOf(address), maxRetriesPerRequest: null, socketTimeout: SILENCE_MS.loops };
+  const redis = register(new Redis(address.url, options));
+  return {
+    redis,
+    /** Closes the connection and all duplicates that BullMQ created of it. */
+    disconnect(): void {
+      for (const one of opened) disconnect(one);
+    },
+  };
+}
+
+/** Closes a connection at once; pending commands reject. */
+export function disconnect(redis: Redis): void {
+  // While reconnecting, ioredis would not emit 'end'; in status 'wait' it does.
+  if (redis.status === 'reconnecting') redis.status = 'wait';
+  redis.disconnect();
+}
+
+/** Throws if the connection is not ready in time. */
+export async function waitUntilReady(redis: Redis, limitMs: number): Promise<void> {
+  if (redis.status !== 'ready') await once(redis, 'ready', { signal: AbortSignal.timeout(limitMs) });
+}
+
+/** Whether an error message of Redis, or of all Sentinels, refuses the credentials or permissions. */
+export function isCredentialRefusal(message: string): boolean {
+  return /(?:^|Last error: )(?:WRONGPASS|NOAUTH|NOPERM)\b/.test(message);
+}

@@ -1,0 +1,108 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { clientOf } from '../http/ports.ts';
+import { sendProblem } from '../http/problems.ts';
+import { logOf } from '../http/request-log.ts';
+import { Shares } from '../http/shares.ts';
+import type { TrackingQueue } from './tracking-queue.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Ends the accounting of the body. Idempotent. */
+    bodyDone?: (() => void) | undefined;
+    /** Accounts for received bytes of the body. */
+    bodyGrew?: ((bytes: number) => void) | undefined;
+  }
+}
+
+/** The exhausted resource. */
+export type ShedReason = 'tracking' | 'held_open';
+
+/** Memory of a request besides its body. */
+const REQUEST_BYTES = 1_024;
+const MAX_BODY_BYTES = 32 * 1024 * 1024;
+const RETRY_AFTER_S = { tracking: 5, held_open: 30 } as const;
+
+/**
+ * Admission control for tracking requests and for requests held open. Requests that cannot be served soon are refused with 503
+ * and Retry-After, before their bodies are read if possible. Each client is limited to its share of the body memory and of the
+ * queue.
+ */
+export class Admission {
+  readonly #deps: { queue: TrackingQueue; maxHeldOpen: number; onShed: (reason: ShedReason) => void };
+  /** Bytes of bodies being received, and of requests that wait. */
+  readonly #bodies = new Shares();
+  readonly #heldOpen = new Shares();
+
+  constructor(deps: { queue: TrackingQueue; maxHeldOpen: number; onShed: (reason: ShedReason) => void }) {
+    this.#deps = deps;
+  }
+
+  /** Hook of tracking requests: refuses a request before its body is read, by its declared length. */
+  beforeBody(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+    const client = clientOf(request.caller);
+    // A longer body is refused by its limit.
+    const declared = Math.min(request.routeOptions.bodyLimit, Number(request.headers['content-length'] ?? 0));
+    if (!this.#mayReceive(client, REQUEST_BYTES + declared) || this.#deps.queue.isFull(client)) {
+      this.shed('tracking', request, reply);
+      return;
+    }
+    let bytes = REQUEST_BYTES;
+    this.#bodies.add(client, bytes);
+    request.bodyGrew = (more) => {
+      bytes += more;
+      this.#bodies.add(client, more);
+    };
+    request.bodyDone = () => {
+      this.#bodies.add(client, -bytes);
+      bytes = 0;
+      request.bodyGrew = undefined;
+    };
+    reply.raw.once('close', request.bodyDone);
+    done();
+  }
+
+  /** Hook of tracking requests: accounts for the body as it is received, whatever length was declared. */
+  whileBody(request: FastifyRequest, reply: FastifyReply, _body: unknown, done: () => void): void {
+    const client = clientOf(request.caller);
+    request.raw.on('data', ({ length }: Buffer) => {
+      if (reply.sent) return;
+      if (this.#mayReceive(client, length)) request.bodyGrew?.(length);
+      else this.shed('tracking', request, reply.header('connection', 'close'));
+    });
+    done();
+  }
+
+  /** Limits the requests of routes with `staysOpen`. */
+  boundHeldOpen(app: FastifyInstance): void {
+    app.addHook('onRequest', (request, reply, done) => {
+      if (!request.routeOptions.config?.staysOpen) {
+        done();
+        return;
+      }
+      const client = clientOf(request.caller);
+      if (!this.#heldOpen.hasRoom(client, 1, this.#deps.maxHeldOpen)) {
+        this.shed('held_open', request, reply);
+        return;
+      }
+      this.#heldOpen.add(client, 1);
+      reply.raw.once('close', () => this.#heldOpen.add(client, -1));
+      done();
+    });
+  }
+
+  shed(reason: ShedReason, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const retryAfterS = RETRY_AFTER_S[reason];
+    this.#deps.onShed(reason);
+    logOf(request).warn({ reason, waiting_ids: this.#deps.queue.waitingIds }, 'http.shed');
+    reply.header('retry-after', retryAfterS);
+    const detail =
+      reason === 'tracking'
+        ? 'too many ids are waiting: nothing of the request was accepted'
+        : 'too many requests are held open';
+    return sendProblem(reply, { status: 503, detail: `${detail}; try again in ${retryAfterS} s` });
+  }
+
+  #mayReceive(client: string, bytes: number): boolean {
+    return this.#bodies.hasRoom(client, bytes, MAX_BODY_BYTES);
+  }
+}

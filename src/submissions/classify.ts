@@ -1,0 +1,128 @@
+import { isObject, isTextTooDeep, MAX_NESTING, parseJson } from '../lib/json.ts';
+import { retryAfterMs } from '../lib/retry-after.ts';
+import { type Envelope, readEnvelope } from './envelope.ts';
+
+/** The unclassified result of one request to the upstream. */
+export type UpstreamResponse =
+  | {
+      kind: 'response';
+      httpStatus: number;
+      retryAfter: string | null;
+      /** The upstream's Date header: a date in Retry-After is relative to the clock of the upstream. */
+      date: string | null;
+      body: string;
+    }
+  | { kind: 'failure'; reason: 'timeout' | 'network' | 'too_large'; detail: string };
+
+/** The classification of one response about one submission. */
+export type Classification =
+  | { kind: 'pending' | 'finalized'; state: string; error: string | null; envelope: string; blockNumber: number | null }
+  | { kind: 'error'; state: string; error: string; envelope: string }
+  /** `ambiguous`: the upstream sends the same response when its database fails. */
+  | { kind: 'not_found'; error: string; ambiguous: boolean }
+  | { kind: 'rejected'; error: string }
+  | { kind: 'unauthorized'; error: string }
+  | { kind: 'throttled'; error: string; retryAfterMs: number | null }
+  | { kind: 'unavailable'; reason: UnavailableReason; error: string; retryAfterMs: number | null };
+
+/** `refused`: a 4xx that concerns only this request. */
+type UnavailableReason = 'timeout' | 'network' | 'too_large' | 'http_status' | 'refused' | 'malformed';
+
+/** The classified result of one poll. `at`: when the response arrived, epoch milliseconds. */
+export type Observation = { submissionId: string; at: number; durationMs: number } & Classification;
+
+const REFUSED: ReadonlySet<number> = new Set([400, 410, 413, 414, 422]);
+const MAX_ERROR_CHARS = 2_000;
+const MAX_ENVELOPE_CHARS = 64 * 1024;
+
+/**
+ * Classifies a response. A response that may not come from the service itself is `unavailable`, which changes no
+ * submission: a proxy's 404 or 406 page must not end a submission.
+ */
+export function classify(submissionId: string, response: UpstreamResponse): Classification {
+  if (response.kind === 'failure') return unavailable(response.reason, response.detail);
+  const body = parseJson(response.body);
+  const error = isObject(body) && 'error' in body ? errorText(body.error) : null;
+  const waitMs = retryAfterMs(response);
+  switch (response.httpStatus) {
+    case 200:
+      return classifyEnvelope(submissionId, response.body, body);
+    case 401:
+    case 403:
+      return { kind: 'unauthorized', error: truncate(error ?? response.body) || `HTTP ${response.httpStatus}` };
+    case 404:
+      if (error !== null) return { kind: 'not_found', error, ambiguous: false };
+      break;
+    case 406:
+      if (error !== null) return { kind: 'rejected', error };
+      break;
+    case 429:
+      return { kind: 'throttled', error: truncate(error ?? response.body) || 'HTTP 429', retryAfterMs: waitMs };
+    case 500:
+      // The interface has no status for "not found": only this text indicates it.
+      if (error?.trim().toLowerCase() === 'record not found') return { kind: 'not_found', error, ambiguous: true };
+      break;
+  }
+  const reason = REFUSED.has(response.httpStatus) ? 'refused' : 'http_status';
+  return unavailable(reason, `HTTP ${response.httpStatus} ${error ?? response.body}`.trim(), waitMs);
+}
+
+function classifyEnvelope(submissionId: string, text: string, body: unknown): Classification {
+  if (body === undefined && isTextTooDeep(text))
+    return unavailable('malformed', `a response nested more than ${MAX_NESTING} levels deep`);
+  const envelope = readEnvelope(body);
+  if (!envelope) return unavailable('malformed', `not a submission: ${text.slice(0, 200) || '(empty body)'}`);
+  if (envelope.state === 'ERROR' && envelope.data === undefined)
+    return unavailable('malformed', `a failure with HTTP 200: ${errorText(envelope.error) ?? ''}`);
+  const other = idsIn(body).find((id) => isAnother(submissionId, id));
+  if (other !== undefined) return unavailable('malformed', `a response about another submission: ${other}`);
+
+  const error = errorText(envelope.error);
+  const kept = text.length <= MAX_ENVELOPE_CHARS ? text : truncateTexts({ ...envelope, error });
+  const state = envelope.state;
+  if (state === 'Error') return { kind: 'error', state, error: error ?? 'no reason given', envelope: kept };
+  // Finalized is accepted only with a block and without an error.
+  const isFinal = state === 'Finalized' && error === null && !!envelope.data?.block_hash?.trim();
+  const blockNumber = envelope.data?.block_number ?? null;
+  return { kind: isFinal ? 'finalized' : 'pending', state, error, envelope: kept, blockNumber };
+}
+
+/** All ids of the submission in a response: some upstream versions repeat it in a raw row beside `data`. */
+function idsIn(body: unknown): unknown[] {
+  const { id, data, submission } = isObject(body) ? body : {};
+  const row = isObject(submission) ? submission : {};
+  return [id, isObject(data) ? data.submission_id : undefined, row.id, row.submission_id];
+}
+
+/** Whether both are UUIDs, in any spelling, and differ. Other ids are not compared: an upstream may have its own row ids. */
+function isAnother(polled: string, returned: unknown): boolean {
+  if (returned === undefined || returned === polled) return false;
+  const [one, two] = [uuidDigits(polled), uuidDigits(returned)];
+  return one !== undefined && two !== undefined && one !== two;
+}
+
+function uuidDigits(text: unknown): string | undefined {
+  if (typeof text !== 'string') return undefined;
+  const digits = text.toLowerCase().replace(/^urn:uuid:|[{}-]/g, '');
+  return /^[0-9a-f]{32}$/.test(digits) ? digits : undefined;
+}
+
+function truncateTexts(envelope: Envelope): string {
+  return JSON.stringify(envelope, (_key, value) => (typeof value === 'string' ? truncate(value) : value));
+}
+
+/** The `error` of a response as text; null if there is none. */
+function errorText(error: unknown): string | null {
+  if (error === null || error === undefined || error === '') return null;
+  return truncate(typeof error === 'string' ? error : JSON.stringify(error));
+}
+
+/** Makes the text well-formed: the ledger would return another character for half a surrogate pair. */
+function truncate(text: string): string {
+  const short = text.length > MAX_ERROR_CHARS ? `${text.slice(0, MAX_ERROR_CHARS)}…` : text;
+  return short.toWellFormed();
+}
+
+function unavailable(reason: UnavailableReason, error: string, retryAfterMs: number | null = null): Classification {
+  return { kind: 'unavailable', reason, error: truncate(error), retryAfterMs };
+}

@@ -1,0 +1,157 @@
+import { z } from 'zod';
+import { isObject, isSameJson } from '../lib/json.ts';
+import { DamagedRowError, parseStored } from '../lib/stored.ts';
+import {
+  type OptionChanges,
+  type Submission,
+  TRACK_OPTIONS,
+  type TrackOption,
+  type TrackRequest,
+} from './submission.ts';
+import { extendedDeadline } from './transition.ts';
+
+/** A value before and after a change. */
+const pair = <T extends z.ZodType>(value: T) => z.tuple([value, value]).optional();
+
+/** Passed through unchanged, because a copy made by zod would drop a key such as __proto__. */
+const metadataSchema = z.custom<Record<string, unknown> | null>((value) => value === null || isObject(value));
+
+const changesSchema: z.ZodType<OptionChanges> = z.object({
+  trackedAt: pair(z.number()),
+  deadlineAt: pair(z.number()),
+  unknownGraceMs: pair(z.number()),
+  stuckAfterMs: pair(z.number()),
+  metadata: pair(metadataSchema),
+  callbackOrigin: pair(z.string().nullable()),
+});
+
+/** New values of options. Times are epoch milliseconds; durations begin when tracking does. */
+export type OptionsPatch = {
+  deadlineAt?: number;
+  unknownGraceMs?: number;
+  stuckAfterMs?: number;
+  metadata?: Record<string, unknown> | null;
+  callbackUrl?: string | null;
+};
+
+/** The options that only an open submission can change. */
+export const TIME_LIMITS = ['deadlineAt', 'unknownGraceMs', 'stuckAfterMs'] as const satisfies (keyof OptionsPatch)[];
+
+/** Returns the submission with the new options. `outageMs`: the reading of the upstream's outage clock. */
+export function withOptions(
+  before: Submission,
+  patch: OptionsPatch,
+  { now, outageMs }: { now: number; outageMs: number },
+): Submission {
+  const { deadlineAt, unknownGraceMs, stuckAfterMs, ...others } = patch;
+  const after = { ...before, ...others };
+  if (unknownGraceMs !== undefined) after.graceEndsAt = before.trackedAt + unknownGraceMs;
+  if (stuckAfterMs !== undefined) {
+    after.stuckAt = before.trackedAt + stuckAfterMs;
+    // A submission that was reported as stuck is reported again if the new time has not passed.
+    after.stuck &&= now >= after.stuckAt + outageMs - before.outageMsBefore;
+  }
+  // Only later outages extend the new deadline.
+  if (deadlineAt !== undefined && deadlineAt !== extendedDeadline(before, outageMs))
+    return { ...after, deadlineAt, deadlineOutageMsBefore: outageMs };
+  return after;
+}
+
+/** Returns the options that differ between two states of a submission; null if there is none. */
+export function changesBetween(before: Submission, after: Submission): OptionChanges | null {
+  const [old, now] = [timesOf(before), timesOf(after)];
+  const changes: OptionChanges = {};
+  for (const name of Object.keys(old) as (keyof typeof old)[])
+    if (old[name] !== now[name]) changes[name] = [old[name], now[name]];
+  // The new deadline may equal the original one without its extension by outages.
+  if (before.deadlineOutageMsBefore !== after.deadlineOutageMsBefore)
+    changes.deadlineAt = [before.deadlineAt, after.deadlineAt];
+  if (!isSameJson(before.metadata, after.metadata)) changes.metadata = [before.metadata, after.metadata];
+  // The URLs may differ only in their paths, which are not stored.
+  if (before.callbackUrl !== after.callbackUrl)
+    changes.callbackOrigin = [originOf(before.callbackUrl), originOf(after.callbackUrl)];
+  return Object.keys(changes).length === 0 ? null : changes;
+}
+
+/** Returns the names of changed options. */
+export function changedOptions(changes: OptionChanges): TrackOption[] {
+  const changed: Record<TrackOption, unknown> = {
+    deadline: changes.deadlineAt,
+    unknown_grace_s: changes.unknownGraceMs,
+    stuck_after_s: changes.stuckAfterMs,
+    metadata: changes.metadata,
+    callback_url: changes.callbackOrigin,
+  };
+  return TRACK_OPTIONS.filter((option) => changed[option] !== undefined);
+}
+
+/** Returns stored changes. Throws DamagedRowError. */
+export function readChanges(text: string): OptionChanges {
+  const row = 'a row of the history';
+  const parsed = changesSchema.safeParse(parseStored(text, row, 'changes'));
+  if (!parsed.success) throw new DamagedRowError(row, 'changes');
+  return parsed.data;
+}
+
+/** Returns the options that events show as they were before these stored changes, the oldest change first. */
+export function optionsBefore(stored: readonly string[]) {
+  const before: { trackedAt?: number; deadlineAt?: number; metadata?: string | null } = {};
+  for (const text of stored.toReversed()) {
+    const { trackedAt, deadlineAt, metadata } = readChanges(text);
+    if (trackedAt) before.trackedAt = trackedAt[0];
+    if (deadlineAt) before.deadlineAt = deadlineAt[0];
+    if (metadata) before.metadata = metadata[0] && JSON.stringify(metadata[0]);
+  }
+  return before;
+}
+
+/** Returns the options that a request sets and that differ from those of the submission, which stays unchanged. */
+export function unappliedOptions(request: TrackRequest, submission: Submission, now: number): TrackOption[] {
+  const { named = [] } = request;
+  const [wanted, actual] = [
+    durationsOf({ ...limitsFrom(request, now), trackedAt: request.trackedAt ?? now }),
+    durationsOf(submission),
+  ];
+  const isApplied: Record<TrackOption, () => boolean> = {
+    deadline: () => request.deadlineAt === submission.deadlineAt,
+    unknown_grace_s: () => wanted.unknownGraceMs === actual.unknownGraceMs,
+    stuck_after_s: () => wanted.stuckAfterMs === actual.stuckAfterMs,
+    metadata: () => isSameJson(request.metadata, submission.metadata),
+    callback_url: () => request.callbackUrl === submission.callbackUrl,
+  };
+  return named.filter((option) => !isApplied[option]());
+}
+
+/**
+ * Returns the time limits of a request that is committed at `now`. A default deadline counts from the commit; so do the other limits,
+ * unless the request sets `trackedAt`.
+ */
+export function limitsFrom(request: TrackRequest, now: number) {
+  const { deadlineAt, graceEndsAt, stuckAt, requestedAt = now, trackedAt, named = [] } = request;
+  const queuedMs = now - requestedAt;
+  const beginsLaterMs = trackedAt === undefined ? queuedMs : 0;
+  return {
+    deadlineAt: named.includes('deadline') ? deadlineAt : deadlineAt + queuedMs,
+    graceEndsAt: graceEndsAt + beginsLaterMs,
+    stuckAt: stuckAt + beginsLaterMs,
+  };
+}
+
+/** Returns the durations of the time limits that are counted from the beginning of tracking, in milliseconds. */
+export function durationsOf({
+  trackedAt,
+  graceEndsAt,
+  stuckAt,
+}: Pick<Submission, 'trackedAt' | 'graceEndsAt' | 'stuckAt'>) {
+  return { unknownGraceMs: graceEndsAt - trackedAt, stuckAfterMs: stuckAt - trackedAt };
+}
+
+/** Returns scheme, host and port of a URL; null if there is none or it is invalid. */
+export function originOf(url: string | null): string | null {
+  return url === null ? null : (URL.parse(url)?.origin ?? null);
+}
+
+function timesOf(submission: Submission) {
+  const { trackedAt, deadlineAt } = submission;
+  return { trackedAt, deadlineAt, ...durationsOf(submission) };
+}

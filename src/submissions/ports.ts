@@ -1,0 +1,135 @@
+import type { Actor } from '../access/audit-actions.ts';
+import type { Watched } from '../polling/entry.ts';
+import type { PauseRecord } from '../polling/outage-clock.ts';
+import type { Observation } from './classify.ts';
+import type { UpstreamEventType } from './event-types.ts';
+import type { OptionsPatch } from './option-changes.ts';
+import type { Status, Submission, TrackOption, TrackRequest } from './submission.ts';
+import type { TransitionContext, TransitionResult } from './transition.ts';
+import type { BreakerState } from './upstream-health.ts';
+
+/** Submissions of one upstream to poll, one request each. */
+export type PollBatch = { upstream: string; submissionIds: readonly string[] };
+
+/**
+ * Sends polls. A poll is an idempotent read, so a batch may be lost, and an id may be reported twice. `report` is called once
+ * per submission, as soon as its result is known. The promise resolves when the batch has ended; it never rejects, because
+ * a failed request is an observation too.
+ */
+export type PollEngine = {
+  poll(batch: PollBatch, report: (observation: Observation) => void): Promise<void>;
+};
+
+/** The committed effect of one observation. */
+export type RecordedObservation = {
+  observation: Observation;
+  result: TransitionResult;
+  previousStatus: Status;
+  /** After the observation. */
+  submission: Submission;
+};
+
+/** The effect of a tracking request on a submission; the names are those of the counts in its response. */
+export type TrackEffect = 'accepted' | 'already_tracked' | 'already_final' | 'retracked';
+export type TrackedSubmission = {
+  submission: Submission;
+  effect: TrackEffect;
+  /** The options of the request that differ from those of a submission that it left unchanged. */
+  notApplied: TrackOption[];
+};
+
+export type TrackResult = { kind: 'tracked'; submissions: TrackedSubmission[] } | TrackRefusal;
+
+/** `stored`: number of submissions of the request that earlier commits have stored, see track-in-parts.ts. Default: none. */
+export type TrackRefusal = {
+  stored?: number;
+} /** The request at `index` names another upstream than the one at which the submission is tracked. */ & (
+  | { kind: 'conflict'; index: number; submission: Submission }
+  /** The request at `index` would track a submission whose deadline is not after the beginning of tracking. */
+  | { kind: 'late'; index: number }
+);
+
+export type UpdateResult =
+  /** `changed`: the options that were different before. */
+  | { kind: 'updated'; submission: Submission; changed: TrackOption[] }
+  /** The submission has ended, so that its time limits cannot change. */
+  | { kind: 'final'; submission: Submission }
+  /** The new deadline has passed. */
+  | { kind: 'late' };
+
+/** The recorded state of an upstream. Times are epoch milliseconds. */
+export type UpstreamRecord = PauseRecord & {
+  state: BreakerState;
+  /** Start of the current outage; null: there is none. */
+  outSince: number | null;
+  /** Until when a process may have been polling. */
+  pollingUntil: number | null;
+  /** What the scheduler has learned, in the scheduler's own format. */
+  snapshot: string | null;
+};
+
+/** A change of an upstream's circuit breaker. `at` is epoch milliseconds. */
+export type UpstreamChange = {
+  upstream: string;
+  at: number;
+  event: UpstreamEventType;
+  record: Pick<UpstreamRecord, 'state' | 'outSince' | 'outageMs'>;
+};
+
+/** The ledger cannot be written at the moment, whatever is written: for example, the disk is full. Writes are retried. */
+export class LedgerUnavailableError extends Error {
+  /** Number of submissions of a request that earlier commits have stored, see track-in-parts.ts. */
+  stored = 0;
+}
+
+/** The ledger as the watcher needs it. Every method is one transaction, committed when it returns. */
+export type WatcherLedger = {
+  /** Resolves when all commits so far survive a power failure; undefined if they do already. */
+  whenDurable(): Promise<void> | undefined;
+  /** Whether the disk has not completed a sync for so long that it seems to hang. */
+  readonly isDiskHanging: boolean;
+  /**
+   * Tracks groups of submissions, each accepted or refused independently as a whole. Submissions that are tracked already
+   * are unchanged, unless they have ended and the request tracks them again.
+   */
+  trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
+  /** Returns why the requests of a group would be refused; undefined if they would be accepted. Stores nothing. */
+  refusalOf(requests: readonly TrackRequest[], now: number): TrackRefusal | undefined;
+  /**
+   * Undefined in the result: the id was never tracked. Final submissions are unchanged. With an actor, each cancellation is
+   * audited.
+   */
+  cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[];
+  /** Undefined: the id was never tracked. Nothing changes unless the result is `updated`. With an actor, a change is audited. */
+  update(submissionId: string, patch: OptionsPatch, now: number, actor?: Actor): UpdateResult | undefined;
+  /**
+   * Ignores submissions that are not tracked. An observation that is older than the recorded one changes nothing. `openUntil`: for
+   * observations that found a submission final, the latest time at which it was certainly not final.
+   */
+  record(
+    observations: readonly Observation[],
+    context: TransitionContext,
+    openUntil?: ReadonlyMap<Observation, number>,
+  ): RecordedObservation[];
+  /**
+   * Lists the submissions to poll in the order of tracking, at most `limit` after the position `after` (0: from the
+   * beginning). `next`: the position for the next page; null: this is the last one.
+   */
+  listWatched(upstream: string, page: { after: number; limit: number }): { watched: Watched[]; next: number | null };
+  upstream(name: string): UpstreamRecord;
+  recordUpstream(change: UpstreamChange): void;
+  recordPause(upstream: string, pause: PauseRecord): void;
+  /** Returns a submission that the upstream has returned before, if one is known. */
+  findShownId(upstream: string): string | undefined;
+  /** `until`: until when this process may be polling. `snapshot`: what the scheduler has learned; null leaves it unchanged. */
+  recordPolling(upstream: string, until: number, snapshot: string | null): void;
+  /** Writes an unused value. Throws if the ledger cannot be written. */
+  probe(now: number): void;
+};
+
+/** Returns the number of submissions by effect. */
+export function countEffects(submissions: readonly Pick<TrackedSubmission, 'effect'>[]): Record<TrackEffect, number> {
+  const counts: Record<TrackEffect, number> = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0 };
+  for (const { effect } of submissions) counts[effect] += 1;
+  return counts;
+}

@@ -1,0 +1,106 @@
+import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import { RECORD_MISSING_EVENTS } from '../notifications/event-log.ts';
+import { ENDED, type EndPosition, HAS_OPEN_DELIVERY, IS_DELETABLE, searchParameters } from './ended.ts';
+import type { StatusCounts } from './status-counts.ts';
+import type { Status } from './submission.ts';
+
+/** `next`: the position to continue after; null if nothing is left. */
+export type Pruned<Position> = { deleted: number; next: Position | null };
+
+type EventsQuery = { after: number; before: number; now: number; limit: number };
+
+/**
+ * Deletes old submissions and events, oldest first. A submission is deleted with its history, its events and their deliveries.
+ * Open or watched submissions stay, and so do those with a waiting or dead delivery. Throws LedgerError.
+ */
+export class Pruning {
+  readonly #db: LedgerDatabase;
+  readonly #counts: StatusCounts;
+
+  constructor(database: LedgerDatabase, counts: StatusCounts) {
+    this.#db = database;
+    this.#counts = counts;
+  }
+
+  /**
+   * Examines up to `limit` submissions that ended between two positions, and deletes those that may be deleted: only such whose
+   * history ends at the sequence number `countedThrough` or before it.
+   */
+  submissions({
+    after,
+    before,
+    limit,
+    countedThrough = Number.MAX_SAFE_INTEGER,
+  }: {
+    after: EndPosition;
+    before: EndPosition;
+    limit: number;
+    countedThrough?: number;
+  }): Pruned<EndPosition> {
+    const rows = this.#db.rows<EndPosition & { status: Status; isDeletable: number }>(NEXT_ENDED, {
+      ...searchParameters(after, before, countedThrough),
+      limit,
+    });
+    const deletable = rows.filter(({ isDeletable }) => isDeletable === 1);
+    // Reading is cheaper than a transaction, and usually nothing is old enough.
+    if (deletable.length > 0)
+      this.#db.unsyncedTransaction(() => {
+        this.#deleteEvents(
+          deletable.flatMap(({ id }) => this.#db.values<number>`SELECT seq FROM outbox WHERE submission = ${id}`),
+        );
+        for (const { id, status } of deletable) {
+          this.#db.run`DELETE FROM history WHERE submission = ${id}`;
+          this.#db.run`DELETE FROM submissions WHERE id = ${id}`;
+          this.#counts.moved(status, null);
+        }
+      });
+    return { deleted: deletable.length, next: rows.length === limit ? (rows.at(-1) ?? null) : null };
+  }
+
+  /** Returns the submission that ended `count` positions before the given one; undefined if there are fewer. */
+  endedBefore({ endedAt, id }: EndPosition, count: number): EndPosition | undefined {
+    return this.#db.row<EndPosition>`
+      SELECT ended_at AS endedAt, id FROM submissions
+      WHERE ended_at IS NOT NULL AND watched = 0 AND (ended_at, id) < (${endedAt}, ${id})
+      ORDER BY ended_at DESC, id DESC LIMIT 1 OFFSET ${count - 1}`;
+  }
+
+  /**
+   * Examines up to `limit` events after the sequence number `after` that are older than `before`. Deletes them, except events of
+   * open submissions and events with a waiting or dead delivery.
+   */
+  events(query: EventsQuery): Pruned<number> {
+    const old = this.#oldEvents(query);
+    const deletable = old.filter(({ isDeletable }) => isDeletable === 1);
+    if (deletable.length > 0) this.#db.unsyncedTransaction(() => this.#deleteEvents(deletable.map(({ seq }) => seq)));
+    return { deleted: deletable.length, next: old.length === query.limit ? (old.at(-1)?.seq ?? null) : null };
+  }
+
+  /** Reads up to the first event that is not old: usually only that one. */
+  #oldEvents(query: EventsQuery): { seq: number; isDeletable: number }[] {
+    const old = [];
+    for (const event of this.#db.iterate<{ seq: number; isOld: number; isDeletable: number }>(NEXT_EVENTS, query)) {
+      if (event.isOld === 0) break;
+      old.push(event);
+    }
+    return old;
+  }
+
+  #deleteEvents(seqs: readonly number[]): void {
+    for (const seq of seqs) {
+      this.#db.run`DELETE FROM deliveries WHERE event = ${seq}`;
+      this.#db.run`DELETE FROM outbox WHERE seq = ${seq}`;
+    }
+    if (seqs.length > 0) this.#db.run(RECORD_MISSING_EVENTS, { through: Math.max(...seqs) });
+  }
+}
+
+const NEXT_ENDED = `SELECT s.ended_at AS endedAt, s.id, s.status, ${IS_DELETABLE} AS isDeletable ${ENDED} LIMIT @limit + 0`;
+
+/** A time in the future counts as old: a clock that was ahead wrote it, and it must not end the search. */
+const NEXT_EVENTS = `
+  SELECT o.seq, o.at < @before OR o.at > @now AS isOld,
+         o.at < @before AND (o.submission IS NULL OR s.ended_at IS NOT NULL) AND NOT EXISTS (
+           SELECT 1 FROM deliveries d WHERE d.event = o.seq AND ${HAS_OPEN_DELIVERY}) AS isDeletable
+  FROM outbox o LEFT JOIN submissions s ON s.id = o.submission
+  WHERE o.seq > @after ORDER BY o.seq LIMIT @limit + 0`;

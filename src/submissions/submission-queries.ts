@@ -1,0 +1,127 @@
+import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import { ReadLimit } from '../ledger/read-limit.ts';
+import { canonicalId, type HistoryEntry, Status, type Submission } from './submission.ts';
+import {
+  HISTORY,
+  type HistoryRow,
+  SELECT_SUBMISSION,
+  type SubmissionRow,
+  toHistoryEntry,
+  toSubmission,
+} from './submission-rows.ts';
+
+/** A lookup ends early once it holds this much text: a stored response of an upstream may be a megabyte. */
+const MAX_LOOKUP_CHARS = 4 * 1024 * 1024;
+
+export type SubmissionState = Pick<SubmissionRow, 'upstream' | 'status'>;
+
+/** Reads submissions and their history. */
+export class SubmissionQueries {
+  readonly #db: LedgerDatabase;
+
+  constructor(database: LedgerDatabase) {
+    this.#db = database;
+  }
+
+  /**
+   * Returns the row of an id in the given spelling, else in its canonical form: a ledger that was created before schema 8 may
+   * hold one UUID in several spellings, each with its own history.
+   */
+  findRow(submissionId: string): SubmissionRow | undefined {
+    const row = this.#db.row<SubmissionRow>(FIND, submissionId);
+    if (row) return row;
+    const canonical = canonicalId(submissionId);
+    return canonical === submissionId ? undefined : this.#db.row<SubmissionRow>(FIND, canonical);
+  }
+
+  /** Returns the states of the known ones of these ids, without what else is stored of them: an envelope may be a megabyte. */
+  statesOf(submissionIds: readonly string[]): Map<string, SubmissionState> {
+    const rows = this.#db.rows<SubmissionState & { submissionId: string }>(STATES, JSON.stringify(submissionIds));
+    return new Map(rows.map(({ submissionId, ...state }) => [submissionId, state]));
+  }
+
+  get(submissionId: string): Submission | undefined {
+    const row = this.findRow(submissionId);
+    return row && toSubmission(row);
+  }
+
+  /** Returns the `traceparent` stored with a submission; undefined if there is none. */
+  traceparentOf(submissionId: string): string | undefined {
+    return this.#db.value<string>`
+      SELECT traceparent FROM submission_traces
+      WHERE submission = (SELECT id FROM submissions WHERE submission_id = ${submissionId})`;
+  }
+
+  /** Returns each submission with its history, oldest change first, all as of one moment; undefined for unknown ids. */
+  getWithHistory(
+    submissionIds: readonly string[],
+  ): ({ submission: Submission; history: HistoryEntry[] } | undefined)[] {
+    return this.#db.snapshot(() =>
+      submissionIds.map((id) => {
+        const row = this.findRow(id);
+        if (!row) return undefined;
+        const history = this.#db.rows<HistoryRow>(HISTORY, row.id);
+        return { submission: toSubmission(row), history: history.map(toHistoryEntry) };
+      }),
+    );
+  }
+
+  /**
+   * Returns the submissions of these ids, and the ids that are not tracked, both in the order of the request. Reading ends early
+   * if it takes long, or once the result is long: `remaining` are the ids that were not read.
+   */
+  lookup(submissionIds: readonly string[]): { submissions: Submission[]; notFound: string[]; remaining: string[] } {
+    return this.#db.snapshot(() => {
+      const submissions: Submission[] = [];
+      const notFound: string[] = [];
+      const reads = new ReadLimit();
+      let chars = 0;
+      for (const [index, id] of submissionIds.entries()) {
+        if (index > 0 && reads.isReached()) return { submissions, notFound, remaining: submissionIds.slice(index) };
+        const row = this.findRow(id);
+        chars += (row?.envelope?.length ?? 0) + (row?.metadata?.length ?? 0);
+        if (chars > MAX_LOOKUP_CHARS && submissions.length > 0)
+          return { submissions, notFound, remaining: submissionIds.slice(index) };
+        if (row) submissions.push(toSubmission(row));
+        else notFound.push(id);
+      }
+      return { submissions, notFound, remaining: [] };
+    });
+  }
+
+  /** Returns one page of the submissions that the scheduler of an upstream is rebuilt from, and where the next begins. */
+  listWatched(upstream: string, { after, limit }: { after: number; limit: number }) {
+    type WatchedRow = Pick<Submission, 'submissionId' | 'trackedAt' | 'status' | 'polledAt' | 'finalizedAt'>;
+    const rows = this.#db.rows<WatchedRow & { id: number }>`
+      SELECT id, submission_id AS submissionId, tracked_at AS trackedAt, status, polled_at AS polledAt,
+             finalized_at AS finalizedAt
+      FROM submissions WHERE upstream = ${upstream} AND watched = 1 AND id > ${after} ORDER BY id LIMIT ${limit}`;
+    const watched = rows.map(({ submissionId, trackedAt, status, polledAt, finalizedAt }) => {
+      return { submissionId, trackedAt, seen: status !== Status.tracking, polledAt, finalizedAt };
+    });
+    return { watched, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
+  }
+
+  /** Returns a submission that the upstream has finalized. Searches the newest 1,000 of all upstreams, to bound the time. */
+  findShownId(upstream: string): string | undefined {
+    return this.#db.value<string>`
+      SELECT submission_id
+      FROM (SELECT upstream, submission_id FROM submissions WHERE status = 'finalized' ORDER BY id DESC LIMIT 1000)
+      WHERE upstream = ${upstream} LIMIT 1`;
+  }
+
+  /** Returns the number of watched submissions by upstream. */
+  watchedCounts(): Map<string, number> {
+    const rows = this.#db.rows<{ upstream: string; count: number }>(
+      'SELECT upstream, count(*) AS count FROM submissions WHERE watched = 1 GROUP BY upstream',
+    );
+    return new Map(rows.map(({ upstream, count }) => [upstream, count]));
+  }
+}
+
+const STATES = `
+  SELECT s.submission_id AS submissionId, s.upstream, s.status
+  FROM json_each(?) ids CROSS JOIN submissions s ON s.submission_id = ids.value`;
+
+/** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id, which takes longer than the search. */
+const FIND = `${SELECT_SUBMISSION} WHERE s.submission_id = +?`;

@@ -1,0 +1,365 @@
+import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import type { Outbox } from '../notifications/outbox.ts';
+import type { Observation } from './classify.ts';
+import { SubmissionEventType as Event } from './event-types.ts';
+import type { History } from './history.ts';
+import { limitsFrom } from './option-changes.ts';
+import type { RecordedObservation, TrackedSubmission, TrackRefusal, TrackResult } from './ports.ts';
+import { SEARCHABLE } from './searchable.ts';
+import type { StatusCounts } from './status-counts.ts';
+import { canRetrack, isFinal, Status, type Submission, type TrackRequest } from './submission.ts';
+import type { SubmissionChanges } from './submission-changes.ts';
+import { SubmissionQueries, type SubmissionState } from './submission-queries.ts';
+import { type SubmissionRow, toSubmission } from './submission-rows.ts';
+import { type TransitionContext, type TransitionResult, transition } from './transition.ts';
+import { isSeen } from './upstream-health.ts';
+import { UpstreamStore } from './upstream-store.ts';
+
+/** The metadata of a new submission. `id`: its row; `text`: the stored JSON. */
+export type AddedMetadata = { id: number; metadata: Readonly<Record<string, unknown>>; text: string };
+
+/** Entries per statement. */
+const PER_STATEMENT = 64;
+const COLUMNS = 3;
+/** Maximum number of names that are collected before they are written, to limit memory. Clients usually have few names. */
+const MAX_NAMES = 2_000;
+
+type Values = Map<string, { value: string; submission: number }[]>;
+
+/**
+ * The index of the metadata by value, in the table submission_metadata: the values within SEARCHABLE as text. Triggers maintain it
+ * when metadata are changed or deleted. Methods must be called inside a transaction.
+ */
+export class MetadataIndex {
+  readonly #db: LedgerDatabase;
+
+  constructor(database: LedgerDatabase) {
+    this.#db = database;
+  }
+
+  /**
+   * Adds the entries of new submissions in the order of the index, so that many of them change each of its pages once. A trigger
+   * that parses the metadata of each row takes several times as long.
+   */
+  add(added: readonly AddedMetadata[]): void {
+    /** By name, in the order of the submissions. */
+    const values: Values = new Map();
+    for (const { id, metadata, text } of added) {
+      // SQLite and JavaScript decode escaped characters differently, and the triggers must find the entries that they delete.
+      if (text.includes('\\')) this.#db.run(ADD_ESCAPED, { id, text });
+      else for (const [key, value] of searchable(metadata)) addTo(values, key, { value, submission: id });
+      if (values.size < MAX_NAMES) continue;
+      this.#addSorted(values);
+      values.clear();
+    }
+    this.#addSorted(values);
+  }
+
+  #addSorted(values: Values): void {
+    let some: unknown[] = [];
+    for (const key of [...values.keys()].sort()) {
+      // The sort is stable.
+      for (const { value, submission } of values.get(key)?.sort(byValue) ?? []) {
+        some.push(key, value, submission);
+        if (some.length < COLUMNS * PER_STATEMENT) continue;
+        this.#db.run(ADD_MANY, some);
+        some = [];
+      }
+    }
+    for (let at = 0; at < some.length; at += COLUMNS) this.#db.run(ADD_ONE, some.slice(at, at + COLUMNS));
+  }
+}
+
+function searchable(metadata: Readonly<Record<string, unknown>>): [key: string, value: string][] {
+  const found: [string, string][] = [];
+  for (const [key, value] of Object.entries(metadata)) {
+    if (found.length === SEARCHABLE.names) break;
+    if (typeof value === 'object' && value !== null) continue;
+    const isKey = key !== '' && isWithin(key, SEARCHABLE.nameBytes);
+    if (typeof value !== 'string') {
+      if (isKey) found.push([key, JSON.stringify(value)]);
+    } else if (isKey && isWithin(value, SEARCHABLE.valueBytes)) found.push([key, value]);
+  }
+  return found;
+}
+
+/** A character takes at most three bytes. */
+function isWithin(text: string, maxBytes: number): boolean {
+  return 3 * text.length <= maxBytes || Buffer.byteLength(text) <= maxBytes;
+}
+
+function byValue(a: { value: string }, b: { value: string }): number {
+  return a.value < b.value ? -1 : a.value > b.value ? 1 : 0;
+}
+
+function addTo(values: Values, key: string, item: { value: string; submission: number }): void {
+  const known = values.get(key);
+  if (known) known.push(item);
+  else values.set(key, [item]);
+}
+
+const [ADD_ONE, ADD_MANY] = [1, PER_STATEMENT].map(
+  (count) =>
+    `INSERT OR IGNORE INTO submission_metadata (key, value, submission) VALUES ${Array(count).fill('(?, ?, ?)').join(', ')}`,
+) as [string, string];
+
+/** Adds the entries of one submission in the same way as the triggers. */
+const ADD_ESCAPED = `
+  INSERT OR IGNORE INTO submission_metadata
+  SELECT key, CASE type WHEN 'text' THEN value ELSE @text -> fullkey END, @id FROM json_each(@text)
+  WHERE type NOT IN ('object', 'array') AND octet_length(key) BETWEEN 1 AND ${SEARCHABLE.nameBytes}
+    AND (type <> 'text' OR octet_length(value) <= ${SEARCHABLE.valueBytes})
+  LIMIT ${SEARCHABLE.names}`;
+
+type StoreDeps = {
+  outbox: Outbox;
+  counts: StatusCounts;
+  history: History;
+  /** Tracks known submissions again. */
+  changes: SubmissionChanges;
+};
+
+/**
+ * `outages`: the outage clock of each upstream, in ms. `begun`: submissions that the transaction has begun to track. `added`: the
+ * metadata of the new ones.
+ */
+type TrackTransaction = { outages: Map<string, number>; added: AddedMetadata[] };
+
+/**
+ * Writes what is tracked and what is observed: the submission, its history and its events. Every method must be called inside a
+ * transaction.
+ */
+export class SubmissionStore {
+  readonly #db: LedgerDatabase;
+  readonly #outbox: Outbox;
+  readonly #counts: StatusCounts;
+  readonly #history: History;
+  readonly #changes: SubmissionChanges;
+  readonly #queries: SubmissionQueries;
+  readonly #upstreams: UpstreamStore;
+  readonly #metadata: MetadataIndex;
+
+  constructor(database: LedgerDatabase, { outbox, counts, history, changes }: StoreDeps) {
+    this.#db = database;
+    this.#outbox = outbox;
+    this.#counts = counts;
+    this.#history = history;
+    this.#changes = changes;
+    this.#queries = new SubmissionQueries(database);
+    this.#upstreams = new UpstreamStore(database);
+    this.#metadata = new MetadataIndex(database);
+  }
+
+  /** Tracks all or none of the requests of each group. */
+  track(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
+    const transaction: TrackTransaction = { outages: new Map(), added: [] };
+    const results = groups.map((requests) => this.#trackGroup(requests, now, transaction));
+    this.#metadata.add(transaction.added);
+    return results;
+  }
+
+  /** Returns why a group would be refused; undefined if it would be tracked. */
+  refusalOf(requests: readonly TrackRequest[], now: number): TrackRefusal | undefined {
+    const states = this.#queries.statesOf(requests.map(({ submissionId }) => submissionId));
+    const known = requests.map(({ submissionId }) => states.get(submissionId));
+    return this.#refusalOf(requests, known, now);
+  }
+
+  /** `known`: the states of the submissions of the group. */
+  #refusalOf(
+    requests: readonly TrackRequest[],
+    known: readonly (SubmissionState | undefined)[],
+    now: number,
+  ): TrackRefusal | undefined {
+    for (const [index, request] of requests.entries()) {
+      const { submissionId, upstream, retrack, trackedAt = now } = request;
+      const row = known[index];
+      if (row && row.upstream !== upstream) return { kind: 'conflict', index, submission: this.#known(submissionId) };
+      const begins = !row || (retrack && canRetrack(row.status));
+      if (begins && limitsFrom(request, now).deadlineAt <= trackedAt) return { kind: 'late', index };
+    }
+    return undefined;
+  }
+
+  #known(submissionId: string): Submission {
+    return toSubmission(this.#queries.findRow(submissionId) as SubmissionRow);
+  }
+
+  #trackGroup(requests: readonly TrackRequest[], now: number, transaction: TrackTransaction): TrackResult {
+    const { outages, added } = transaction;
+    const known = requests.map((request) => this.#queries.findRow(request.submissionId));
+    const refusal = this.#refusalOf(requests, known, now);
+    if (refusal) return refusal;
+    const submissions = requests.map((request, index): TrackedSubmission => {
+      const { submissionId, upstream } = request;
+      const outageMs = outages.get(upstream) ?? this.#upstreams.outageMs(upstream, now);
+      outages.set(upstream, outageMs);
+      const inserted = known[index] ? undefined : this.#insert(request, { now, outageMs, added });
+      if (inserted) return { submission: inserted, effect: 'accepted', notApplied: [] };
+      // The id may occur twice in one batch: then the first request has inserted it, or tracked it again.
+      const read = request.retrack ? undefined : known[index];
+      const row = read ?? this.#queries.findRow(submissionId);
+      if (row?.upstream !== upstream)
+        throw new Error(`${submissionId} cannot be tracked at both upstreams ${row?.upstream} and ${upstream}`);
+      return this.#changes.retrack(row, request, { now, outageMs });
+    });
+    return { kind: 'tracked', submissions };
+  }
+
+  /**
+   * Inserts a newly tracked submission and its first row of history. Returns undefined if the id is tracked already.
+   * `outageMs`: the reading of the upstream's outage clock, in milliseconds. `added`: gets its metadata, for their index.
+   */
+  #insert(
+    request: TrackRequest,
+    { now, outageMs, added }: { now: number; outageMs: number; added: AddedMetadata[] },
+  ): Submission | undefined {
+    const { submissionId, upstream, metadata, callbackUrl, trackedAt = now, credential = null, traceparent } = request;
+    const { deadlineAt, graceEndsAt, stuckAt } = limitsFrom(request, now);
+    const text = metadata && JSON.stringify(metadata);
+    const { changes, lastInsertRowid } = this.#db.run`
+      INSERT INTO submissions (submission_id, upstream, status, watched, version, tracked_at, deadline_at,
+                               grace_ends_at, stuck_at, outage_ms_before, metadata, callback_url, credential)
+      VALUES (${submissionId}, ${upstream}, 'tracking', 1, 1, ${trackedAt}, ${deadlineAt}, ${graceEndsAt}, ${stuckAt},
+              ${outageMs}, ${text}, ${callbackUrl}, ${credential})
+      ON CONFLICT (submission_id) DO NOTHING`;
+    if (changes === 0) return undefined;
+    const id = Number(lastInsertRowid);
+    if (metadata && text !== null) added.push({ id, metadata, text });
+    if (traceparent !== undefined)
+      this.#db.run`INSERT OR REPLACE INTO submission_traces (submission, traceparent) VALUES (${id}, ${traceparent})`;
+    const submission: Submission = {
+      submissionId,
+      upstream,
+      deadlineAt,
+      graceEndsAt,
+      stuckAt,
+      metadata,
+      callbackUrl,
+      status: Status.tracking,
+      watched: true,
+      stuck: false,
+      version: 1,
+      polls: 0,
+      polledAt: null,
+      noResponseSince: null,
+      notFoundMs: null,
+      notFoundSince: null,
+      trackedAt,
+      finalizedAt: null,
+      outageMsBefore: outageMs,
+      deadlineOutageMsBefore: null,
+      upstreamState: null,
+      error: null,
+      envelope: null,
+    };
+    this.#counts.moved(null, submission.status);
+    this.#history.add(id, submission, { previousStatus: null, at: now });
+    return submission;
+  }
+
+  /**
+   * Records one observation. Returns undefined if the submission is not tracked. `openUntil`: the latest time at which a
+   * submission that was found final was certainly not final; undefined: not known.
+   */
+  record(
+    observation: Observation,
+    context: TransitionContext,
+    openUntil?: number | undefined,
+  ): RecordedObservation | undefined {
+    const { at } = observation;
+    const row = this.#queries.findRow(observation.submissionId);
+    if (!row) return undefined;
+    // A time of the newest poll that lies in the future was written by a clock that was ahead, and is ignored.
+    const isOvertaken = row.polledAt !== null && at < row.polledAt && row.polledAt <= context.now;
+    // The poll was sent before the submission was tracked again. Its response is still valid.
+    const beganAt = row.version > 1 && !isSeen(observation) ? this.#trackedAgainAt(row) : null;
+    const isOutdated = beganAt !== null && at - observation.durationMs < beganAt && beganAt <= context.now;
+    const isStale = isOvertaken || isOutdated;
+    const before = toSubmission(row);
+    const result = isStale ? unchanged(before) : transition(before, observation, context);
+    const polledAt = isStale ? row.polledAt : at;
+    const lagMs = openUntil === undefined ? null : Math.max(0, Math.round(at - Math.max(row.trackedAt, openUntil)));
+    const submission = this.#write({ row, before }, result, { at, polledAt, lagMs });
+    return { observation, result, previousStatus: row.status, submission };
+  }
+
+  /** Returns when an ended submission was last tracked again; null: never. `tracked_at` may be earlier. */
+  #trackedAgainAt({ id }: SubmissionRow): number | null {
+    const at = this.#db.value<number | null>`
+      SELECT max(at) FROM history WHERE submission = ${id} AND status = 'tracking' AND previous_status <> 'tracking'`;
+    return at ?? null;
+  }
+
+  /**
+   * Writes the result of an observation and returns the new state. `row` and `before` are the submission as read in this
+   * transaction. `polledAt`: time of the newest response; `lagMs`: upper bound of the time since it became final, if this
+   * observation finalizes it.
+   */
+  #write(
+    { row, before }: { row: SubmissionRow; before: Submission },
+    result: TransitionResult,
+    { at, polledAt, lagMs }: { at: number; polledAt: number | null; lagMs: number | null },
+  ): Submission {
+    const { change } = result;
+    const after: Submission = {
+      ...before,
+      watched: result.watched,
+      stuck: before.stuck || result.becameStuck,
+      polls: before.polls + 1,
+      polledAt,
+      noResponseSince: result.noResponseSince,
+      notFoundMs: result.notFoundMs,
+      notFoundSince: result.notFoundSince,
+    };
+    if (change) {
+      after.status = change.status;
+      after.version += 1;
+      after.upstreamState = change.upstreamState;
+      after.error = change.error;
+      after.envelope = change.envelope;
+      if (change.status === Status.finalized) after.finalizedAt ??= at;
+    }
+    const { status, version } = after;
+    const previousStatus = before.status;
+    const isNewlyFinal = status === Status.finalized && previousStatus !== status;
+    this.#update(row, { before, after }, row.endedAt ?? (change && isFinal(status) ? at : null));
+    this.#counts.moved(previousStatus, status);
+    if (change) this.#history.add(row.id, after, { previousStatus, at, lagMs: isNewlyFinal ? lagMs : null });
+    if (change?.event) this.#outbox.addSubmissionEvent(change.event, { ...row, version }, at);
+    if (result.becameStuck) this.#outbox.addSubmissionEvent(Event.stuck, { ...row, version }, at);
+    return after;
+  }
+
+  /**
+   * SQLite rewrites the index entries of every column that an UPDATE names, so the frequent updates name few of them. That saves
+   * 8 of the 50 µs of a poll (row polls-local).
+   */
+  #update(row: SubmissionRow, { before, after }: Record<'before' | 'after', Submission>, endedAt: number | null): void {
+    const { status, version, polls, polledAt, noResponseSince, notFoundMs, notFoundSince, finalizedAt } = after;
+    if (after.watched !== before.watched || after.stuck !== before.stuck || endedAt !== row.endedAt)
+      this.#db.run`
+        UPDATE submissions
+        SET status = ${status}, watched = ${after.watched ? 1 : 0}, stuck = ${after.stuck ? 1 : 0},
+            version = ${version}, polls = ${polls}, polled_at = ${polledAt}, no_response_since = ${noResponseSince},
+            not_found_ms = ${notFoundMs}, not_found_since = ${notFoundSince}, finalized_at = ${finalizedAt},
+            ended_at = ${endedAt}
+        WHERE id = ${row.id}`;
+    else if (version !== before.version)
+      this.#db.run`
+        UPDATE submissions
+        SET status = ${status}, version = ${version}, polls = ${polls}, polled_at = ${polledAt},
+            no_response_since = ${noResponseSince}, not_found_since = ${notFoundSince}
+        WHERE id = ${row.id}`;
+    else
+      this.#db.run`
+        UPDATE submissions
+        SET polls = ${polls}, polled_at = ${polledAt}, no_response_since = ${noResponseSince}, not_found_ms = ${notFoundMs},
+            not_found_since = ${notFoundSince}
+        WHERE id = ${row.id}`;
+  }
+}
+
+function unchanged({ watched, noResponseSince, notFoundMs, notFoundSince }: Submission): TransitionResult {
+  return { change: null, watched, becameStuck: false, noResponseSince, notFoundMs, notFoundSince };
+}

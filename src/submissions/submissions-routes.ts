@@ -1,0 +1,270 @@
+import { setImmediate } from 'node:timers/promises';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { actorOf, mayContinue, sendEnded, watchAccess } from '../access/access.ts';
+import type { CredentialLock } from '../access/credential-lock.ts';
+import { withEtag } from '../http/etag.ts';
+import { clientOf, credentialNumber, type TypedServer, trackResultOf } from '../http/ports.ts';
+import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
+import { wholeNumber } from '../http/query.ts';
+import { goneSignal, isDebugLogged, logOf } from '../http/request-log.ts';
+import { ITEMS_PER_TURN, jsonStream } from '../http/write-in-turns.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Watcher } from '../polling/watcher.ts';
+import type { Ledger } from '../wiring/ledger-stores.ts';
+import type { Tracker } from '../wiring/services-of-routes.ts';
+import type { Admission } from './admission.ts';
+import { originOf } from './option-changes.ts';
+import { countEffects, type TrackEffect, type TrackedSubmission } from './ports.ts';
+import { batchReads } from './request-batcher.ts';
+import {
+  submissionSchema,
+  submissionWithHistorySchema,
+  toHistoryBody,
+  toSubmissionBody,
+  toTime,
+  trackedSchema,
+} from './response-body.ts';
+import { registerSubmissionSearch } from './search-route.ts';
+import { canonicalId, canRetrack, Status, type Submission } from './submission.ts';
+import { traceIntake } from './trace-intake.ts';
+import type { Tracer } from './tracing.ts';
+import { acceptedText } from './track-in-parts.ts';
+import { submissionIdSchema, type TrackBody, toTrackRequests, trackBodySchema } from './track-request.ts';
+import type { TrackingQueue } from './tracking-queue.ts';
+import { updateBodySchema } from './update-request.ts';
+
+/** Ten thousand submissions with their options, and metadata. */
+const BODY_LIMIT_BYTES = 8 * 1024 * 1024;
+/** Memory of a valid request per id, besides its body. */
+const QUEUED_ID_BYTES = 300;
+/** Below the 300 s after which common HTTP clients time out. */
+const MAX_WAIT_S = 240;
+
+const READ = { scopes: ['submissions:read'] } as const;
+const WRITE = { scopes: ['submissions:write'] } as const;
+
+const params = z.object({ id: submissionIdSchema });
+const OPERATIONS = operations('submissions', {
+  trackSubmissions: {
+    summary: 'Track one submission or many',
+    description:
+      'The body has one of submission_id, submission_ids and submissions. ' +
+      'Idempotent: a submission that is already tracked is unchanged, unless it has ended and `retrack` is true. The response is sent once everything is on disk. ' +
+      'A refused request stores nothing; one of more than 1,000 submissions is stored in parts, so a failure may leave its first ones stored: repeat it. ' +
+      'When too many ids wait to be committed, it is 503 with Retry-After, and nothing of the request was accepted.',
+    body: trackBodySchema,
+    response: { 202: trackedSchema, ...problemResponses(409, 413, 415, 507) },
+  },
+  getSubmission: {
+    summary: 'Get a submission with its history',
+    description:
+      'The entity tag changes with everything that the response contains. With If-None-Match, an unchanged one is 304.',
+    params,
+    describedHeaders: z.object({
+      'if-none-match': z.string().optional().describe('The `etag` of an earlier response'),
+    }),
+    response: {
+      200: submissionWithHistorySchema,
+      304: z.null().describe('Unchanged since that response'),
+      ...problemResponses(404),
+    },
+  },
+  waitForSubmission: {
+    summary: 'Wait until a submission is final',
+    description:
+      'Responds as soon as the submission is final, or after timeout_s with its current state. Ends with 401 within 15 s after the ' +
+      'credential has expired or was revoked, or its session has ended.',
+    params,
+    querystring: z.strictObject({ timeout_s: wholeNumber({ min: 0, max: MAX_WAIT_S }).default('30') }),
+    response: { 200: submissionSchema, ...problemResponses(404) },
+  },
+  updateSubmission: {
+    summary: 'Change options of a submission',
+    description:
+      'The history records the values before and after. Nothing is sent to subscribers: the next event shows the new values. A new ' +
+      'deadline is extended only by later outages. The time limits of a submission that has ended cannot change: 409.',
+    params,
+    body: updateBodySchema,
+    response: { 200: submissionSchema, ...problemResponses(404, 409, 413, 415, 507) },
+  },
+  cancelSubmission: {
+    summary: 'Stop tracking a submission',
+    description: 'The submission becomes cancelled. A final submission is unchanged.',
+    params,
+    response: { 200: submissionSchema, ...problemResponses(404, 507) },
+  },
+});
+
+export function registerSubmissions(
+  app: TypedServer,
+  deps: {
+    ledger: Ledger;
+    watcher: Watcher;
+    admission: Admission;
+    queue: TrackingQueue;
+    tracker: Pick<Tracker, 'context' | 'update'>;
+    tracer?: Tracer | undefined;
+    authenticator: CredentialLock;
+    clock: Clock;
+  },
+): void {
+  const { ledger, watcher, admission, queue, tracker, tracer, authenticator, clock } = deps;
+  const body = (submission: Submission, { caller }: Pick<FastifyRequest, 'caller'>) => {
+    const { callbackUrl: url } = submission;
+    const callbackUrl = url === null || caller?.scopes.has('admin') ? url : originOf(url);
+    const nextPollAt = watcher.nextPollAt(submission);
+    return {
+      ...toSubmissionBody(submission, { deadlineAt: watcher.deadlineAt(submission), callbackUrl }),
+      next_poll_at: nextPollAt === null ? null : toTime(nextPollAt),
+    };
+  };
+  const read = batchReads((ids: readonly string[]) => ledger.submissions.getWithHistory(ids));
+  const closing = new AbortController();
+  app.addHook('preClose', async () => closing.abort());
+
+  app.post(
+    '/v1/submissions',
+    {
+      bodyLimit: BODY_LIMIT_BYTES,
+      config: WRITE,
+      onRequest: (request, reply, done) => admission.beforeBody(request, reply, done),
+      preParsing: (request, reply, body, done) => admission.whileBody(request, reply, body, done),
+      schema: OPERATIONS.trackSubmissions,
+    },
+    async (request, reply) => {
+      const { body: tracked } = request;
+      const ids = (tracked.submissions ?? tracked.submission_ids)?.length ?? 1;
+      const credential = credentialNumber(request.caller);
+      const isLarge = ids > ITEMS_PER_TURN;
+      // Serves other requests between two long steps: the body has been read, and the commit follows.
+      if (isLarge) await setImmediate();
+      const track = async (body: TrackBody) => {
+        const valid = toTrackRequests(body, { ...tracker.context, now: clock.now(), credential });
+        if (valid.kind === 'invalid') return valid;
+        request.bodyGrew?.(valid.requests.length * QUEUED_ID_BYTES);
+        const taken = await queue.take(valid.requests, { watcher, ledger }, clientOf(request.caller));
+        return taken && trackResultOf(valid, taken);
+      };
+      const result = await traceIntake(tracer, request, {
+        parent: tracked.traceparent,
+        attributes: { 'dawatch.submissions': ids, 'dawatch.submission_id': tracked.submission_id },
+        run: (traceparent) => track(tracer ? { ...tracked, traceparent } : tracked).finally(request.bodyDone),
+        describe: (taken) => (taken?.kind === 'tracked' ? {} : { error: taken?.kind ?? 'refused because of overload' }),
+      });
+      if (!result) return admission.shed('tracking', request, reply);
+      switch (result.kind) {
+        case 'invalid':
+          return sendInvalidField(reply, result.field, result.reason);
+        case 'conflict': {
+          const { submissionId, upstream } = result.submission;
+          const detail = `${submissionId} is already tracked at the upstream ${upstream}; ${acceptedText(result.stored)}`;
+          const errors = [{ pointer: `/${result.field}`, detail: `is already tracked at the upstream ${upstream}` }];
+          return sendProblem(reply, { status: 409, detail, errors });
+        }
+        case 'tracked': {
+          const counts = countEffects(result.submissions);
+          logTracked(request, counts, result.submissions);
+          reply.code(202);
+          const shown = ({ submission, notApplied }: TrackedSubmission) => {
+            return { ...body(submission, request), ...(notApplied.length > 0 && { not_applied: notApplied }) };
+          };
+          if (!isLarge) return { ...counts, submissions: result.submissions.map(shown) };
+          const response = jsonStream(counts, ['submissions', result.submissions, shown]);
+          return reply.type('application/json; charset=utf-8').send(response as never);
+        }
+        default:
+          return result satisfies never;
+      }
+    },
+  );
+
+  registerSubmissionSearch(app, { ledger, shown: body });
+
+  app.get(
+    '/v1/submissions/:id',
+    { config: { ...READ, isDurable: true }, schema: OPERATIONS.getSubmission },
+    async (request, reply) => {
+      const { id } = request.params;
+      const found = await read(id);
+      if (!found) return notTracked(reply, id);
+      if (ledger.isUnsynced(found.submission)) await ledger.whenDurable();
+      return withEtag(request, reply, {
+        ...body(found.submission, request),
+        history: found.history.map(toHistoryBody),
+      }) as never;
+    },
+  );
+
+  app.get(
+    '/v1/submissions/:id/wait',
+    { config: { ...READ, staysOpen: true }, schema: OPERATIONS.waitForSubmission },
+    async (request, reply) => {
+      const { id } = request.params;
+      const mayRead = () => mayContinue(request, authenticator);
+      const access = watchAccess(mayRead, clock);
+      const signal = AbortSignal.any([closing.signal, goneSignal(reply), access.ended]);
+      try {
+        await watcher.waitUntilFinal(() => ledger.submissions.get(id), Number(request.query.timeout_s) * 1_000, signal);
+      } finally {
+        access.stop();
+      }
+      if (!mayRead()) return sendEnded(reply);
+      const submission = ledger.submissions.get(id);
+      return submission ? reply.send(body(submission, request)) : notTracked(reply, id);
+    },
+  );
+
+  app.patch('/v1/submissions/:id', { config: WRITE, schema: OPERATIONS.updateSubmission }, async (request, reply) => {
+    const { id } = request.params;
+    const result = tracker.update(id, request.body, actorOf(request));
+    switch (result?.kind) {
+      case undefined:
+        return notTracked(reply, id);
+      case 'invalid':
+        return sendInvalidField(reply, result.field, result.reason);
+      case 'late':
+        return sendInvalidField(reply, 'deadline', 'the deadline is not in the future');
+      case 'final': {
+        const { submissionId, status } = result.submission;
+        const retrack = canRetrack(status) ? '; POST /v1/submissions with "retrack": true tracks it again' : '';
+        const detail = `${submissionId} is ${status}: only metadata and callback_url can change${retrack}`;
+        return sendProblem(reply, { status: 409, detail });
+      }
+      case 'updated': {
+        const { submission, changed } = result;
+        const fields = { submission_id: submission.submissionId, options: changed.join(', ') };
+        if (changed.length > 0) logOf(request).info(fields, 'submission.updated');
+        return reply.send(body(submission, request));
+      }
+      default:
+        return result satisfies never;
+    }
+  });
+
+  app.delete('/v1/submissions/:id', { config: WRITE, schema: OPERATIONS.cancelSubmission }, async (request, reply) => {
+    const { id } = request.params;
+    const [submission] = watcher.cancel([id], actorOf(request));
+    if (submission?.status === Status.cancelled)
+      logOf(request).info(
+        { submission_id: submission.submissionId, status: submission.status },
+        'submission.cancelled',
+      );
+    return submission ? reply.send(body(submission, request)) : notTracked(reply, id);
+  });
+}
+
+function logTracked(
+  request: FastifyRequest,
+  counts: Record<TrackEffect, number>,
+  tracked: readonly TrackedSubmission[],
+): void {
+  if (!isDebugLogged(request)) return;
+  const [only] = tracked;
+  const single = only && tracked.length === 1 ? { submission_id: only.submission.submissionId } : {};
+  logOf(request).debug({ ...counts, ...single }, 'submissions.tracked');
+}
+
+function notTracked(reply: FastifyReply, submissionId: string): FastifyReply {
+  return sendProblem(reply, { status: 404, detail: `${canonicalId(submissionId)} was never tracked here` });
+}

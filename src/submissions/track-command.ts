@@ -1,0 +1,208 @@
+import type { Command } from 'commander';
+import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
+import { parseDuration } from '../cli/duration.ts';
+import { CommandError, ExitCode } from '../cli/exit.ts';
+import { toJson } from '../cli/json.ts';
+import { parseObject } from '../cli/json-object.ts';
+import { createProgress } from '../cli/progress.ts';
+import { plural } from '../cli/table.ts';
+import { pause } from '../client/backoff.ts';
+import { ApiError } from '../client/errors.ts';
+import type { DawatchClient, Tracked, TrackItem, TrackOptionName, TrackOptions } from '../client/index.ts';
+import { escapeText } from '../lib/text.ts';
+import { awaitFinal } from './await-final.ts';
+import { type GivenSubmission, readSubmissions } from './cli-submission-lines.ts';
+import { MAX_IDS_PER_REQUEST } from './track-request.ts';
+import { withWaitIndicator } from './wait-indicator.ts';
+
+/** Below the limits of a request and of the metadata of all its submissions. */
+const MAX_BATCH_BYTES = 4 * 1024 * 1024;
+/** Rate limited or overloaded. */
+const BUSY: readonly number[] = [429, 503];
+const MAX_BUSY_MS = 120_000;
+
+type Count = 'accepted' | 'already_tracked' | 'already_final' | 'retracked';
+/** The sums over all requests. */
+export type Total = Record<Count, number> & { not_applied: { submission_id: string; options: TrackOptionName[] }[] };
+
+/** Tracks the submissions in requests of limited size and returns the sums of their counts. */
+export async function trackInBatches(
+  client: DawatchClient,
+  given: readonly GivenSubmission[],
+  options: TrackOptions,
+): Promise<Total> {
+  const batches = batchesOf(given, options);
+  const total: Total = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0, not_applied: [] };
+  const [first] = batches;
+  if (first && batches.length === 1) {
+    add(await withWaitIndicator('the server', track(client, first, options)), total);
+    return total;
+  }
+  const progress = createProgress(given.length, 'tracked', process.stderr);
+  let done = 0;
+  try {
+    for (const batch of batches) {
+      add(await track(client, batch, options), total);
+      done += batch.length;
+      progress.advance(done);
+    }
+  } catch (error) {
+    if (done > 0)
+      progress.line(
+        `${done} of ${given.length} submissions are tracked. To continue, run the same command again: they stay unchanged`,
+      );
+    throw error;
+  } finally {
+    progress.stop();
+  }
+  return total;
+}
+
+/** Adds the counts of one response, in which counts may be missing if the server is older. */
+function add(tracked: Tracked, total: Total): void {
+  for (const name of ['accepted', 'already_tracked', 'already_final', 'retracked'] as const)
+    total[name] += Number(tracked[name] ?? 0);
+  for (const { submission_id, not_applied } of tracked.submissions)
+    if (not_applied) total.not_applied.push({ submission_id, options: not_applied });
+}
+
+function batchesOf(given: readonly GivenSubmission[], { metadata }: TrackOptions): GivenSubmission[][] {
+  const sharedBytes = metadata === undefined ? 0 : bytesOf(metadata);
+  const batches: GivenSubmission[][] = [];
+  let batch: GivenSubmission[] = [];
+  let bytes = 0;
+  for (const submission of given) {
+    const { item } = submission;
+    const own = bytesOf(item) + (item.metadata === undefined ? sharedBytes : 0);
+    if (batch.length === MAX_IDS_PER_REQUEST || bytes + own > MAX_BATCH_BYTES) batch = [];
+    if (batch.length === 0) {
+      bytes = 0;
+      batches.push(batch);
+    }
+    bytes += own;
+    batch.push(submission);
+  }
+  return batches;
+}
+
+function bytesOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
+
+/** Tracks a batch. Retries while the server is busy: a busy server accepts no part of the batch and sends Retry-After. */
+async function track(
+  client: DawatchClient,
+  batch: readonly GivenSubmission[],
+  options: TrackOptions,
+): Promise<Tracked> {
+  const isPlain = batch.every(({ item }) => Object.keys(item).length === 1);
+  const submissions = batch.map(({ item }) => (isPlain ? item.submission_id : (item as TrackItem)));
+  for (const startedAt = performance.now(); ; ) {
+    try {
+      return await client.track(submissions, options);
+    } catch (error) {
+      const waitMs = error instanceof ApiError && BUSY.includes(error.status) ? 1_000 * (error.retryAfterS ?? 0) : 0;
+      if (waitMs === 0 || performance.now() + waitMs - startedAt > MAX_BUSY_MS) throw located(error, batch);
+      await pause(waitMs);
+    }
+  }
+}
+
+const POINTER = /^\/(?:submissions|submission_ids)\/(\d+)(?:\/(\w+))?$/;
+
+/** Returns an error that names the lines of the submissions that the server refuses, or the error itself. */
+function located(error: unknown, batch: readonly GivenSubmission[]): unknown {
+  if (!(error instanceof ApiError)) return error;
+  const problems = error.errors.flatMap(({ pointer, detail }) => {
+    const [, index, option] = POINTER.exec(pointer) ?? [];
+    const given = index === undefined ? undefined : batch[Number(index)];
+    return given ? [`${given.from}: ${option === undefined ? '' : `${option}: `}${escapeText(detail)}`] : [];
+  });
+  return problems.length === 0 ? error : new CommandError(problems.join('\n'), ExitCode.usage);
+}
+
+type Options = ConnectOptions & {
+  file?: string;
+  upstream?: string;
+  deadline?: number;
+  metadata?: Record<string, unknown>;
+  retrack?: boolean;
+  wait?: boolean;
+  timeout?: number;
+  json?: boolean;
+};
+
+export function addTrack(program: Command): void {
+  withServer(program.command('track'))
+    .description('Track submissions until they are final.')
+    .argument('[ids...]', 'submission ids; without ids, submissions are read from --file or stdin')
+    .option('--file <file>', 'read submissions from a file: ids, NDJSON, CSV or an export; - reads stdin')
+    .option('--upstream <name>', 'name of a configured upstream')
+    .option(
+      '--deadline <duration>',
+      'time limit for finality: 90s, 10m, 24h, 7d (default: what the server is set to)',
+      parseDuration,
+    )
+    .option('--metadata <json>', 'JSON object stored with the submission', parseObject)
+    .option('--retrack', 'track ids again that ended as failed, unknown, rejected, expired or cancelled')
+    .option('--wait', 'wait until all submissions are final')
+    .option('--timeout <duration>', 'with --wait: maximum time to wait: 90s, 10m (default: no limit)', parseDuration)
+    .option('--json', 'print JSON: one object, or with --wait one line per ended submission')
+    .addHelpText(
+      'after',
+      `
+A file has one submission per line: its id; a JSON object with submission_id and options (upstream, deadline, unknown_grace_s,
+stuck_after_s, metadata, callback_url, tracked_at); or the values of the columns that the first line names, separated by commas.
+Blank lines and lines that begin with # are ignored. The options of the command apply to lines that do not set them. The output
+of \`dawatch export\` is accepted: its open submissions are tracked, the final ones are skipped.
+
+Ids that are already tracked are unchanged. Without --wait, the exit code is 3 if any id had already ended and is not
+tracked again. With --wait, it depends on the final statuses of all ids.
+
+Examples:
+  dawatch track 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11
+  dawatch track --file ids.txt --wait --timeout 10m
+  dawatch track --retrack 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11 --deadline 48h
+  dawatch track --file submissions.csv --metadata '{"batch": 7}'
+  dawatch export | dawatch track --server https://new.example --file -
+  submit-everything | dawatch track --wait --json > final.ndjson`,
+    )
+    .action(async (args: string[], options: Options) => {
+      if (options.timeout !== undefined && !options.wait)
+        throw new CommandError('--timeout requires --wait', ExitCode.usage);
+      const { submissions, skipped } = await readSubmissions(args, options, Date.now());
+      const client = connect(options);
+      const total = await trackInBatches(client, submissions, toTrackOptions(options));
+      if (options.json && !options.wait)
+        process.stdout.write(`${toJson({ ...total, ...(skipped > 0 && { skipped_final: skipped }) })}\n`);
+      else process.stderr.write(describe(total, skipped));
+      if (!options.wait) {
+        if (total.already_final > 0) process.exitCode = ExitCode.notFinalized;
+        return;
+      }
+      const ids = submissions.map(({ item }) => item.submission_id);
+      process.exitCode = await awaitFinal(client, ids, { timeoutMs: options.timeout, json: options.json ?? false });
+    });
+}
+
+function describe(
+  { accepted, already_tracked, already_final, retracked, not_applied }: Total,
+  skipped: number,
+): string {
+  const counts = [`accepted ${accepted}`, `already tracked ${already_tracked}`];
+  if (already_final > 0) counts.push(`already final ${already_final}`);
+  if (retracked > 0) counts.push(`retracked ${retracked}`);
+  if (skipped > 0) counts.push(`skipped ${skipped} final`);
+  const names = [...new Set(not_applied.flatMap(({ options }) => options))].join(', ');
+  const unchanged = `other options are unchanged for ${plural(not_applied.length, 'submission')}: ${escapeText(names)}\n`;
+  return `${counts.join(', ')}\n${not_applied.length > 0 ? unchanged : ''}`;
+}
+
+function toTrackOptions({ upstream, deadline, metadata, retrack }: Options): TrackOptions {
+  return {
+    ...(upstream !== undefined && { upstream }),
+    ...(deadline !== undefined && { deadline: new Date(Date.now() + deadline).toISOString() }),
+    ...(metadata !== undefined && { metadata }),
+    ...(retrack !== undefined && { retrack }),
+  };
+}

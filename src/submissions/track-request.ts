@@ -1,0 +1,301 @@
+import { z } from 'zod';
+import { typeReason } from '../lib/explain-issue.ts';
+import {
+  DEEP_METADATA_REASON,
+  hasFiniteNumbers,
+  hasPrototypeName,
+  isObject,
+  isSameJson,
+  isTooDeep,
+} from '../lib/json.ts';
+import {
+  canonicalId,
+  REACHABLE_ID_PATTERN,
+  SUBMISSION_ID_PATTERN,
+  TRACK_OPTIONS,
+  type TrackRequest,
+  UNREACHABLE_ID_REASON,
+} from './submission.ts';
+import { parseTraceparent } from './tracing.ts';
+
+export const MAX_IDS_PER_REQUEST = 10_000;
+const MAX_METADATA_BYTES = 4_096;
+/** For all ids of a request together: every submission stores its own copy. */
+const MAX_TOTAL_METADATA_BYTES = 4 * 1024 * 1024;
+const MAX_CALLBACK_URL_CHARS = 2_048;
+const MAX_LIMIT_S = 366 * 86_400;
+const DAY_MS = 86_400_000;
+/** Earliest `tracked_at`: ten years ago. */
+const MAX_TRACKED_DAYS = 3_660;
+/** A `tracked_at` in the future by less than this counts as now, because the clocks of client and server differ. */
+const MAX_AHEAD_MS = 60_000;
+
+export const submissionIdSchema = z
+  .string()
+  .regex(SUBMISSION_ID_PATTERN, 'a submission id is 1 to 128 printable ASCII characters without spaces')
+  .describe('The id that the upstream returned. A UUID is compared and shown in lower case, any other id unchanged')
+  .meta({ examples: ['6df2c1ce-b11a-4828-b2a6-62bf5b7cb325'] });
+
+const newSubmissionIdSchema = submissionIdSchema.regex(REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON);
+
+const secondsSchema = z.number().min(0).max(MAX_LIMIT_S);
+
+/** The options of a submission, which a request may name. */
+export const optionFields = {
+  deadline: z.iso
+    .datetime({ offset: true })
+    .describe('Deadline for finality, ISO 8601; after it the submission ends as failed or expired'),
+  unknown_grace_s: secondsSchema.describe(
+    'Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply',
+  ),
+  stuck_after_s: secondsSchema.describe('Seconds after which an open submission is reported as stuck'),
+  // z.record() would drop the name __proto__.
+  metadata: (z.unknown() as z.ZodType<Record<string, unknown>>)
+    .superRefine((given, context) => {
+      const message = metadataRefusal(given);
+      if (message !== undefined) context.addIssue({ code: 'custom', message, continue: false });
+    })
+    .describe('Any object; returned with the submission and in its events')
+    .meta({ type: 'object', additionalProperties: {} }),
+  callback_url: z
+    .string()
+    .max(MAX_CALLBACK_URL_CHARS)
+    .describe('Receives the events of the submission, signed with the secret of the webhook `callbacks`'),
+};
+
+/** The parameters of tracking one submission. */
+const trackFields = {
+  upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
+  ...z.object(optionFields).partial().shape,
+  tracked_at: z.iso
+    .datetime({ offset: true })
+    .optional()
+    .describe(
+      `For an import: since when another system has tracked it, ISO 8601; not in the future, and at most ${MAX_TRACKED_DAYS} days ago. ` +
+        'stuck_after_s counts from then, a default deadline from now. A deadline that has passed since then is accepted: the submission is polled before it ends',
+    ),
+  retrack: z
+    .boolean()
+    .optional()
+    .describe(
+      'True: ids that ended as failed, unknown, rejected, expired or cancelled are tracked again, with the time limits of this ' +
+        'request; `metadata` and `callback_url` replace the earlier ones if present. Finalized ids stay as they are',
+    ),
+};
+
+/** A submission with options of its own. */
+export const trackItemSchema = z
+  .strictObject({ submission_id: newSubmissionIdSchema, ...trackFields })
+  .describe('A submission with its own options')
+  .meta({ id: 'TrackItem' });
+export type TrackItem = z.output<typeof trackItemSchema>;
+
+/** A request to track submissions, over HTTP or a queue. Submissions that are tracked already keep their options. */
+export const trackBodySchema = z
+  .strictObject({
+    submission_id: newSubmissionIdSchema.optional(),
+    submission_ids: z
+      .array(newSubmissionIdSchema)
+      .min(1)
+      .max(MAX_IDS_PER_REQUEST)
+      .optional()
+      .describe(`Up to ${MAX_IDS_PER_REQUEST} ids; all are tracked or none`),
+    submissions: z
+      .array(trackItemSchema)
+      .min(1)
+      .max(MAX_IDS_PER_REQUEST)
+      .optional()
+      .describe(
+        `Up to ${MAX_IDS_PER_REQUEST} submissions, each with its own options; all are tracked or none. The options beside this list apply to each submission that has no such option of its own`,
+      ),
+    ...trackFields,
+    traceparent: z
+      .string()
+      .refine((text) => parseTraceparent(text) !== undefined, 'must be a traceparent as in W3C Trace Context')
+      .optional()
+      .describe(
+        'The trace context of the caller, for jobs and for clients that cannot send the header of this name. Used only if tracing is on',
+      ),
+  })
+  .refine(hasOneForm, { error: 'exactly one of submission_id, submission_ids and submissions is required' })
+  .refine(fitsForAll, {
+    path: ['metadata'],
+    error: `metadata of all ids together takes more than ${MAX_TOTAL_METADATA_BYTES} bytes: send less metadata, or fewer ids per request`,
+  })
+  .meta({
+    id: 'TrackRequest',
+    examples: [
+      { submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325' },
+      {
+        submission_ids: ['6df2c1ce-b11a-4828-b2a6-62bf5b7cb325', '0c9e2d7a-1111-4222-8333-444455556666'],
+        deadline: '2100-01-01T00:00:00Z',
+        metadata: { order: 4711 },
+      },
+      {
+        submissions: [
+          { submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325', metadata: { order: 4711 } },
+          {
+            submission_id: '0c9e2d7a-1111-4222-8333-444455556666',
+            metadata: { order: 4712 },
+            tracked_at: '2026-01-02T03:04:05Z',
+          },
+        ],
+        stuck_after_s: 3_600,
+      },
+    ],
+  });
+export type TrackBody = z.output<typeof trackBodySchema>;
+
+type TrackDefaults = { deadlineMs: number; unknownGraceMs: number; stuckAfterMs: number };
+
+/** What the requests of a body depend on besides the body. */
+export type TrackContext = {
+  now: number;
+  defaults: TrackDefaults;
+  hasUpstream: (name: string) => boolean;
+  /** Returns why a callback URL is not allowed; undefined: it is allowed. */
+  refusalOf: (url: string) => string | undefined;
+  /** The number of the client's credential; null for a request that did not come over HTTP. */
+  credential: number | null;
+  /** Whether trace contexts are stored. Without tracing they have no use. */
+  isTraced: boolean;
+};
+
+/** `field`: the invalid field, as a JSON pointer into the body without its first slash. */
+type Invalid = { kind: 'invalid'; field: string; reason: string };
+
+export type TrackRequests =
+  | {
+      kind: 'requests';
+      requests: TrackRequest[];
+      /** Returns the place of a request's option in the body, as a JSON pointer without its first slash. */
+      fieldOf: (index: number, option: keyof TrackItem) => string;
+    }
+  | Invalid;
+
+type Options = Omit<TrackItem, 'submission_id'> & { traceparent?: string | undefined };
+
+/** Converts a valid body to complete requests, one per distinct canonical id. */
+export function toTrackRequests(body: TrackBody, context: TrackContext): TrackRequests {
+  const { submission_id, submission_ids, submissions, ...shared } = body;
+  if (submissions) return toItemRequests(submissions, shared, context);
+  const options = toRequestOptions(shared, context);
+  if ('kind' in options) return options;
+  const given = (submission_ids ?? (submission_id === undefined ? [] : [submission_id])).map(canonicalId);
+  const requests = [...new Set(given)].map((submissionId) => ({ submissionId, ...options }));
+  const fieldOf = (index: number, option: keyof TrackItem) =>
+    option === 'submission_id' && submission_ids
+      ? `submission_ids/${given.indexOf(requests[index]?.submissionId ?? '')}`
+      : option;
+  return { kind: 'requests', requests, fieldOf };
+}
+
+function toItemRequests(items: readonly TrackItem[], shared: Options, context: TrackContext): TrackRequests {
+  const requests: TrackRequest[] = [];
+  /** For each request, the position of its item in the body. */
+  const positions: number[] = [];
+  const positionOf = new Map<string, number>();
+  const fieldAt = (position: number, option: string) =>
+    Object.hasOwn(items[position] ?? {}, option) ? `submissions/${position}/${option}` : option;
+  for (const [position, item] of items.entries()) {
+    const submissionId = canonicalId(item.submission_id);
+    const first = positionOf.get(submissionId);
+    if (first !== undefined) {
+      if (hasSameOptions(items[first], item)) continue;
+      const reason = `is the same id as submissions/${first}/submission_id, with other options`;
+      return { kind: 'invalid', field: `submissions/${position}/submission_id`, reason };
+    }
+    const options = toRequestOptions({ ...shared, ...item }, context);
+    if ('kind' in options) return { ...options, field: fieldAt(position, options.field) };
+    positionOf.set(submissionId, position);
+    positions.push(position);
+    requests.push({ submissionId, ...options });
+  }
+  return { kind: 'requests', requests, fieldOf: (index, option) => fieldAt(positions[index] ?? 0, option) };
+}
+
+/** Returns whether two items with one id have the same options, so that they may be merged. */
+export function hasSameOptions(one: TrackItem | undefined, other: TrackItem): boolean {
+  return isSameJson({ ...one, submission_id: '' }, { ...other, submission_id: '' });
+}
+
+function toRequestOptions(options: Options, context: TrackContext): Omit<TrackRequest, 'submissionId'> | Invalid {
+  const { now, defaults } = context;
+  const invalid = (field: string, reason: string): Invalid => ({ kind: 'invalid', field, reason });
+  const { upstream = 'default', callback_url } = options;
+  if (!context.hasUpstream(upstream)) return invalid('upstream', `no upstream is named ${JSON.stringify(upstream)}`);
+  const wrongTime = findWrongTime(options, now);
+  if (wrongTime) return invalid(wrongTime.field, wrongTime.reason);
+  const refusal = callback_url === undefined ? undefined : context.refusalOf(callback_url);
+  if (refusal !== undefined) return invalid('callback_url', refusal);
+  const begin = options.tracked_at === undefined ? now : Date.parse(options.tracked_at);
+  // The ledger sets the time of the commit, which may be seconds later than `now`.
+  const trackedAt = begin < now ? begin : undefined;
+  const from = trackedAt ?? now;
+  return {
+    upstream,
+    deadlineAt: options.deadline === undefined ? now + defaults.deadlineMs : Date.parse(options.deadline),
+    graceEndsAt: from + milliseconds(options.unknown_grace_s, defaults.unknownGraceMs),
+    stuckAt: from + milliseconds(options.stuck_after_s, defaults.stuckAfterMs),
+    metadata: options.metadata ?? null,
+    callbackUrl: callback_url ?? null,
+    retrack: options.retrack ?? false,
+    named: TRACK_OPTIONS.filter((option) => options[option] !== undefined),
+    credential: context.credential,
+    requestedAt: now,
+    ...(trackedAt !== undefined && { trackedAt }),
+    traceparent: context.isTraced ? options.traceparent : undefined,
+  };
+}
+
+/** Returns the first option whose time is not allowed at `now`, and the reason; undefined if all are allowed. */
+export function findWrongTime(
+  { deadline, tracked_at }: Options,
+  now: number,
+): { field: 'deadline' | 'tracked_at'; reason: string } | undefined {
+  const trackedAt = tracked_at === undefined ? now : Date.parse(tracked_at);
+  if (trackedAt > now + MAX_AHEAD_MS) return { field: 'tracked_at', reason: 'is in the future' };
+  if (trackedAt < now - MAX_TRACKED_DAYS * DAY_MS)
+    return { field: 'tracked_at', reason: `is more than ${MAX_TRACKED_DAYS} days ago` };
+  if (deadline !== undefined && Date.parse(deadline) > now + MAX_LIMIT_S * 1_000)
+    return { field: 'deadline', reason: 'the deadline is more than 366 days away' };
+  if (tracked_at !== undefined && deadline !== undefined && Date.parse(deadline) <= trackedAt)
+    return { field: 'deadline', reason: 'the deadline is not after tracked_at' };
+  return undefined;
+}
+
+function milliseconds(seconds: number | undefined, fallbackMs: number): number {
+  return seconds === undefined ? fallbackMs : Math.round(seconds * 1_000);
+}
+
+function hasOneForm({ submission_id, submission_ids, submissions }: Record<string, unknown>): boolean {
+  return [submission_id, submission_ids, submissions].filter((form) => form !== undefined).length === 1;
+}
+
+type MetadataSource = {
+  submission_ids?: unknown[] | undefined;
+  submissions?: Options[] | undefined;
+  metadata?: unknown;
+};
+
+function fitsForAll({ submission_ids, submissions, metadata }: MetadataSource): boolean {
+  const sharedBytes = metadata === undefined ? 0 : bytesOf(metadata);
+  const bytes = submissions
+    ? submissions.reduce((sum, item) => sum + (item.metadata === undefined ? sharedBytes : bytesOf(item.metadata)), 0)
+    : sharedBytes * (submission_ids?.length ?? 1);
+  return bytes <= MAX_TOTAL_METADATA_BYTES;
+}
+
+/** Returns the reason why metadata cannot be stored; undefined if it can. */
+function metadataRefusal(given: unknown): string | undefined {
+  if (!isObject(given)) return typeReason('object', given);
+  if (isTooDeep(given)) return DEEP_METADATA_REASON;
+  if (hasPrototypeName(given)) return 'metadata must not have the name __proto__';
+  if (!hasFiniteNumbers(given)) return 'metadata has a number that is too large';
+  if (bytesOf(given) > MAX_METADATA_BYTES) return `metadata takes at most ${MAX_METADATA_BYTES} bytes of JSON`;
+  return undefined;
+}
+
+function bytesOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}

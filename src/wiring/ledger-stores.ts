@@ -1,0 +1,264 @@
+import type { Actor } from '../access/audit-actions.ts';
+import { AuditTrail } from '../access/audit-store.ts';
+import { CredentialStore } from '../access/credentials-store.ts';
+import { PeopleStore } from '../access/people.ts';
+import { SessionStore } from '../access/sessions-store.ts';
+import { Alerts } from '../alerts/alerts-store.ts';
+import { Mutes } from '../alerts/mutes-store.ts';
+import { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
+import { type DeferredSync, LogSync } from '../ledger/log-sync.ts';
+import { closingOnError, type OpenOptions, openDatabase, probe } from '../ledger/open.ts';
+import { claimPrimary } from '../ledger/primary.ts';
+import { Space } from '../ledger/space.ts';
+import { Deliveries } from '../notifications/deliveries-store.ts';
+import { callbackDestination, channelDestination, type DeadLetters } from '../notifications/delivery.ts';
+import { EventLog } from '../notifications/event-log.ts';
+import { EventRoutes } from '../notifications/event-routes.ts';
+import { Outbox } from '../notifications/outbox.ts';
+import { CALLBACKS_ID } from '../notifications/webhook.ts';
+import { Webhooks } from '../notifications/webhooks-store.ts';
+import { LedgerStats } from '../operations/ledger-stats.ts';
+import type { PauseRecord } from '../polling/outage-clock.ts';
+import { ObjectiveSlices } from '../reports/objective-slices-store.ts';
+import { Reports } from '../reports/reports-store.ts';
+import { ChangedSubmissions } from '../submissions/changed-submissions.ts';
+import type { Observation } from '../submissions/classify.ts';
+import { History } from '../submissions/history.ts';
+import type { OptionsPatch } from '../submissions/option-changes.ts';
+import type {
+  RecordedObservation,
+  TrackRefusal,
+  TrackResult,
+  UpdateResult,
+  UpstreamChange,
+  UpstreamRecord,
+  WatcherLedger,
+} from '../submissions/ports.ts';
+import { Pruning } from '../submissions/pruning.ts';
+import { StatusCounts } from '../submissions/status-counts.ts';
+import type { Submission, TrackRequest } from '../submissions/submission.ts';
+import { SubmissionChanges } from '../submissions/submission-changes.ts';
+import { SubmissionQueries } from '../submissions/submission-queries.ts';
+import { SubmissionSearch } from '../submissions/submission-search.ts';
+import { SubmissionStore } from '../submissions/submission-store.ts';
+import type { TransitionContext } from '../submissions/transition.ts';
+import { UpstreamStore } from '../submissions/upstream-store.ts';
+
+/** Far longer than a sync takes that a working disk ends. */
+const HANGING_MS = 10_000;
+
+/**
+ * The source of truth, in one SQLite file. Every method that writes is one transaction: when it returns, its changes are
+ * committed, and `whenDurable` resolves when they are on the disk; when it throws LedgerError, none of them is kept. Listeners
+ * are called after the commit.
+ */
+export class Ledger implements WatcherLedger {
+  readonly file: string;
+  /** Files and folders whose permissions for other users were removed when the ledger was opened. */
+  readonly tightened: readonly string[];
+  readonly credentials: CredentialStore;
+  readonly audit: AuditTrail;
+  readonly sessions: SessionStore;
+  readonly people: PeopleStore;
+  readonly submissions: SubmissionQueries;
+  readonly search: SubmissionSearch;
+  readonly routes: EventRoutes;
+  readonly outbox: Outbox;
+  readonly events: EventLog;
+  readonly webhooks: Webhooks;
+  readonly deliveries: Deliveries;
+  readonly alerts: Alerts;
+  readonly mutes: Mutes;
+  readonly stats: LedgerStats;
+  readonly reports: Reports;
+  readonly objectives: ObjectiveSlices;
+  readonly pruning: Pruning;
+  readonly space: Space;
+  readonly #db: LedgerDatabase;
+  readonly #installation: string;
+  readonly #close: () => void;
+  readonly #store: SubmissionStore;
+  readonly #changes: SubmissionChanges;
+  readonly #upstreams: UpstreamStore;
+  readonly #changed: ChangedSubmissions;
+
+  /**
+   * `deferredSync`: commits do not wait for the disk, see file/sync/log-sync.ts. Default: each commit
+   * waits, and `whenDurable` returns undefined.
+   */
+  constructor(options: OpenOptions & { deferredSync?: DeferredSync }) {
+    const { db, tightened, installation, close } = openDatabase(options);
+    const { deferredSync } = options;
+    const sync = deferredSync && closingOnError(close, () => new LogSync(db, deferredSync));
+    const database = new LedgerDatabase(db, options.file, sync);
+    const counts = new StatusCounts(database);
+    this.file = options.file;
+    this.tightened = tightened;
+    this.#db = database;
+    this.#installation = installation;
+    this.#close = () => {
+      try {
+        sync?.close();
+      } finally {
+        close();
+        sync?.release();
+      }
+    };
+    this.credentials = new CredentialStore(database);
+    this.audit = new AuditTrail(database);
+    this.sessions = new SessionStore(database, this.audit);
+    this.people = new PeopleStore(database, this.sessions);
+    this.submissions = new SubmissionQueries(database);
+    this.search = new SubmissionSearch(database, counts);
+    const dead = new CommittedChanges<DeadLetters>(database);
+    this.routes = new EventRoutes(database);
+    this.outbox = new Outbox(database, this.routes);
+    this.events = new EventLog(database, this.outbox.added);
+    this.webhooks = new Webhooks(database, { routes: this.routes, dead });
+    this.deliveries = new Deliveries(database, {
+      routes: this.routes,
+      outbox: this.outbox,
+      webhooks: this.webhooks,
+      dead,
+    });
+    this.stats = new LedgerStats(database, counts);
+    this.reports = new Reports(database);
+    this.objectives = new ObjectiveSlices(database);
+    this.pruning = new Pruning(database, counts);
+    this.#changed = new ChangedSubmissions(database);
+    this.space = new Space(database, this.stats);
+    this.mutes = new Mutes(database);
+    this.alerts = new Alerts(database, this);
+    this.#upstreams = new UpstreamStore(database);
+    const deps = { outbox: this.outbox, counts, history: new History(database, this.#changed) };
+    this.#changes = new SubmissionChanges(database, deps);
+    this.#store = new SubmissionStore(database, { ...deps, changes: this.#changes });
+  }
+
+  close(): void {
+    this.#close();
+  }
+
+  /** See LedgerDatabase. */
+  whenDurable(): Promise<void> | undefined {
+    return this.#db.whenDurable();
+  }
+
+  /** Whether the disk has not ended a sync for 10 s. Nothing is acknowledged meanwhile. */
+  get isDiskHanging(): boolean {
+    return this.#db.syncingMs > HANGING_MS;
+  }
+
+  /** Whether the newest change of a submission is committed, and not on the disk yet. */
+  isUnsynced({ submissionId }: Submission): boolean {
+    return this.#changed.isUnsynced(submissionId);
+  }
+
+  /** Makes this server the primary of the ledger. Must be called before anything else is written. See maintenance/primary.ts. */
+  claim(now: number) {
+    return claimPrimary(this.#db, { installation: this.#installation, now });
+  }
+
+  /** Sends a test event to one webhook. Returns the id of the delivery; undefined if no webhook with an address has that id. */
+  test(webhookId: string, now: number): number | undefined {
+    return this.#db.transaction(() => {
+      if (!this.webhooks.get(webhookId, now)?.url) return undefined;
+      return this.outbox.addTestEvent({ webhookId }, now);
+    });
+  }
+
+  /** Sends a test event to an address as to a callback. Returns the id of the delivery; undefined if callbacks are disabled. */
+  testCallback(callbackUrl: string, now: number): number | undefined {
+    return this.#db.transaction(() => {
+      if (!this.routes.isEnabled(callbackDestination(callbackUrl))) return undefined;
+      return this.outbox.addTestEvent({ webhookId: CALLBACKS_ID, callbackUrl }, now);
+    });
+  }
+
+  /** Sends a test event to one channel. Returns the id of the delivery; undefined if no such channel is configured. */
+  testChannel(channel: string, now: number): number | undefined {
+    return this.#db.transaction(() => {
+      if (!this.routes.isEnabled(channelDestination(channel))) return undefined;
+      return this.outbox.addTestEvent({ channel }, now);
+    });
+  }
+
+  track(requests: readonly TrackRequest[], now: number): TrackResult {
+    return this.trackGroups([requests], now)[0] as TrackResult;
+  }
+
+  trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
+    return this.#db.transaction(() => this.#store.track(groups, now));
+  }
+
+  refusalOf(requests: readonly TrackRequest[], now: number): TrackRefusal | undefined {
+    return this.#db.snapshot(() => this.#store.refusalOf(requests, now));
+  }
+
+  cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[] {
+    return this.#db.transaction(() =>
+      submissionIds.map((id) => {
+        const cancelled = this.#changes.cancel(id, now);
+        if (actor && cancelled?.isChanged)
+          this.audit.append(actor, now, { action: 'submissions.cancel', subject: cancelled.submission.submissionId });
+        return cancelled?.submission;
+      }),
+    );
+  }
+
+  update(submissionId: string, patch: OptionsPatch, now: number, actor?: Actor): UpdateResult | undefined {
+    return this.#db.transaction(() => {
+      const result = this.#changes.update(submissionId, patch, now);
+      if (actor && result?.kind === 'updated' && result.changed.length > 0) {
+        const detail = result.changed.join(', ');
+        this.audit.append(actor, now, {
+          action: 'submissions.update',
+          subject: result.submission.submissionId,
+          detail,
+        });
+      }
+      return result;
+    });
+  }
+
+  record(
+    observations: readonly Observation[],
+    context: TransitionContext,
+    openUntil: ReadonlyMap<Observation, number> = new Map(),
+  ): RecordedObservation[] {
+    return this.#db.transaction(() =>
+      observations.flatMap((one) => this.#store.record(one, context, openUntil.get(one)) ?? []),
+    );
+  }
+
+  listWatched(upstream: string, page: { after: number; limit: number }) {
+    return this.submissions.listWatched(upstream, page);
+  }
+
+  findShownId(upstream: string): string | undefined {
+    return this.submissions.findShownId(upstream);
+  }
+
+  upstream(name: string): UpstreamRecord {
+    return this.#db.transaction(() => this.#upstreams.get(name));
+  }
+
+  recordUpstream({ upstream, record, event, at }: UpstreamChange): void {
+    this.#db.transaction(() => {
+      this.#upstreams.setOutage(upstream, record);
+      this.outbox.addUpstreamEvent(event, upstream, at);
+    });
+  }
+
+  recordPause(upstream: string, pause: PauseRecord): void {
+    this.#db.transaction(() => this.#upstreams.setPause(upstream, pause));
+  }
+
+  recordPolling(upstream: string, until: number, snapshot: string | null): void {
+    this.#db.transaction(() => this.#upstreams.setPolling(upstream, until, snapshot));
+  }
+
+  probe(now: number): void {
+    this.#db.transaction(() => probe(this.#db.connection, now));
+  }
+}

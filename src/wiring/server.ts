@@ -1,0 +1,212 @@
+import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import { preferBearer, requireCurrentCaller, requireScope } from '../access/access.ts';
+import { registerAudit } from '../access/audit-routes.ts';
+import { CredentialLock } from '../access/credential-lock.ts';
+import { registerCredentials } from '../access/credentials-routes.ts';
+import { type AuthenticationFailure, reportFailedAuthentications } from '../access/failed-authentications.ts';
+import { registerOidc } from '../access/oidc-route.ts';
+import { Provider } from '../access/provider.ts';
+import { addLimits } from '../access/rate-limits.ts';
+import { RefusedSignIns } from '../access/refused-sign-ins.ts';
+import { registerSession } from '../access/session-route.ts';
+import { Sessions } from '../access/sessions.ts';
+import { registerUsers } from '../access/users-routes.ts';
+import { registerAlertChanges, registerAlerts } from '../alerts/alerts-routes.ts';
+import { registerMutes } from '../alerts/mutes-routes.ts';
+import { clientAddressReader } from '../http/client-address.ts';
+import { coalesceRequests, coalesceResponses } from '../http/coalescing.ts';
+import { limitPipelining, limitUnreadResponses } from '../http/connection-limits.ts';
+import { addCors } from '../http/cors.ts';
+import { addDocumentation } from '../http/documentation.ts';
+import { awaitDurability } from '../http/durable-responses.ts';
+import { serializeExpensiveRoutes } from '../http/expensive-routes.ts';
+import { handleUnroutedMethods } from '../http/methods.ts';
+import type { Credentials, Readiness, Reload } from '../http/ports.ts';
+import { registerProblems, sendUnroutable } from '../http/problems.ts';
+import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreadable } from '../http/protocol.ts';
+import { parseQuery } from '../http/query.ts';
+import { addRequestLog, requestIdOf } from '../http/request-log.ts';
+import { enforceResponseDeadline } from '../http/response-deadline.ts';
+import { addSecurityHeaders } from '../http/security-headers.ts';
+import { dropStalledReaders, requestTimeouts, requireReceiveRate } from '../http/slow-clients.ts';
+import { registerDashboard } from '../http/static-files.ts';
+import { compileValidator } from '../http/validation.ts';
+import type { Clock } from '../lib/clock.ts';
+import { registerChannels } from '../notifications/channels-routes.ts';
+import { registerDeliveries } from '../notifications/deliveries-routes.ts';
+import { registerEvents } from '../notifications/events-route.ts';
+import { registerWebhooks } from '../notifications/webhooks-routes.ts';
+import type { Config } from '../operations/config/schema.ts';
+import { registerHealth } from '../operations/health-routes.ts';
+import type { Metrics } from '../operations/metrics/metrics.ts';
+import { countRequests, registerMetrics } from '../operations/metrics/route.ts';
+import { registerReload, registerWhoami } from '../operations/operations-routes.ts';
+import { registerOverview } from '../operations/overview-routes.ts';
+import { registerPacing } from '../polling/pacing-route.ts';
+import { registerSubmissionInfo } from '../polling/submission-info-route.ts';
+import { registerSubmit, type Submitters } from '../polling/submit-route.ts';
+import type { Queues } from '../redis/queues-route.ts';
+import { objectivesOf } from '../reports/objectives-setting.ts';
+import { registerReports } from '../reports/routes-reports.ts';
+import { Admission } from '../submissions/admission.ts';
+import { registerSubmissions } from '../submissions/submissions-routes.ts';
+import type { Tracer } from '../submissions/tracing.ts';
+import { TrackingQueue } from '../submissions/tracking-queue.ts';
+import type { Services, Users } from './services-of-routes.ts';
+
+export type HttpDeps = Services & {
+  config: Config;
+  /** The settings in force, which a reload changes. */
+  settings: () => Config;
+  clock: Clock;
+  /** Undefined: tracing is off. */
+  tracer?: Tracer | undefined;
+  users: Users;
+  submitters: Submitters;
+  credentials: Credentials;
+  /** Whether the settings have a credential with the scope admin. */
+  hasConfiguredAdmin: () => boolean;
+  health: () => Readiness;
+  reload: Reload;
+  metrics: Metrics;
+  /** Undefined without Redis. */
+  queues?: Queues | undefined;
+  log: FastifyBaseLogger;
+  version: string;
+  /** Limit for a handler to respond; must exceed every handler's own time limits. */
+  responseDeadlineMs: number;
+};
+
+const BODY_LIMIT_BYTES = 64 * 1024;
+const HEADER_LIMIT_BYTES = 16 * 1024;
+/** An id of 128 characters, each percent-encoded. */
+const MAX_PARAM_CHARS = 3 * 128;
+const KEEP_ALIVE_MS = 72_000;
+
+/**
+ * Replaces Fastify's own compilers, which are then never loaded. Responses are built by typed functions and not validated; tests
+ * compare them with their schemas.
+ */
+const COMPILERS = {
+  compilersFactory: {
+    buildValidator: () => compileValidator as never,
+    buildSerializer: () => () => (body: unknown) => JSON.stringify(body),
+  },
+};
+
+/** Builds the server. The caller starts and closes it. Hooks run in the order of the calls below. */
+export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
+  const { metrics, ledger } = deps;
+  const { server, limits, reports } = deps.config;
+  const objectives = objectivesOf(deps.config);
+  /** Limit for receiving a complete request, and for a client that reads nothing of its response. */
+  const timeoutMs = server.timeout_s * 1_000;
+  const app = fastify({
+    loggerInstance: deps.log,
+    logController: new LogController({ disableRequestLogging: true }),
+    // No child log for each request; see logOf.
+    childLoggerFactory: (log) => log,
+    genReqId: requestIdOf,
+    bodyLimit: BODY_LIMIT_BYTES,
+    requestTimeout: Math.ceil(timeoutMs),
+    connectionTimeout: Math.ceil(timeoutMs),
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    forceCloseConnections: 'idle',
+    // Requests on open connections are served while the server closes; the ledger closes after it.
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: MAX_PARAM_CHARS, querystringParser: parseQuery },
+    http: { maxHeaderSize: HEADER_LIMIT_BYTES, requireHostHeader: false, ...requestTimeouts(timeoutMs) },
+    clientErrorHandler: sendUnreadable,
+    frameworkErrors: sendUnroutable,
+    schemaController: COMPILERS,
+  }).withTypeProvider<ZodTypeProvider>();
+  const clientAddressOf = clientAddressReader(server.trusted_proxies);
+  app.decorateRequest('clientAddress', '');
+  app.addHook('onRequest', (request, _reply, done) => {
+    request.clientAddress = clientAddressOf(request.raw);
+    done();
+  });
+  countRequests(app, metrics.counters);
+  addSecurityHeaders(app);
+  addRequestLog(app);
+  limitPipelining(app);
+  coalesceRequests(app);
+  enforceResponseDeadline(app, deps.responseDeadlineMs);
+  requireOneHost(app);
+  dropStalledReaders(app);
+  endConnectionsOnClose(app);
+  rejectEncodedBodies(app);
+  requireReceiveRate(app, { bytesPerS: limits.receive_bytes_per_s, timeoutMs });
+  app.removeContentTypeParser('text/plain');
+  registerProblems(app);
+  addCors(app, server.cors_origins);
+  const sessions = new Sessions({ ...deps, store: ledger.sessions });
+  const authenticator = new CredentialLock(deps.credentials, sessions, limits.failed_authentications_per_minute);
+  await addLimits(app, { limits, lock: authenticator });
+  const refused = new RefusedSignIns({ audit: ledger.audit, clock: deps.clock });
+  app.addHook('onClose', async () => refused.close());
+  const onRefused = (reason: AuthenticationFailure, address: string) => {
+    metrics.counters.authenticationFailed(reason);
+    refused.add(reason, address);
+  };
+  reportFailedAuthentications(app, onRefused);
+  handleUnroutedMethods(app);
+  serializeExpensiveRoutes(app);
+  limitUnreadResponses(app);
+  awaitDurability(app, ledger);
+  coalesceResponses(app);
+
+  const queue = new TrackingQueue({ maxWaitMs: limits.tracking_wait_s * 1_000 });
+  const admission = new Admission({ queue, maxHeldOpen: limits.held_open, onShed: metrics.counters.shed });
+  addDocumentation(app, deps.version);
+  await app.register(async (open) => {
+    registerHealth(open, { ...deps, authenticator });
+    registerMetrics(open, { ...deps, objectives, waitingIds: () => queue.waitingIds });
+    registerDashboard(open);
+  });
+  await app.register(async (guarded) => {
+    guarded.addHook('onRequest', requireScope(authenticator));
+    admission.boundHeldOpen(guarded);
+    registerSubmissions(guarded, { ...deps, authenticator, admission, queue });
+    registerSubmissionInfo(guarded, deps);
+    registerEvents(guarded, { ...deps, authenticator, events: ledger.events });
+    registerPacing(guarded, deps);
+    registerOverview(guarded, { ...deps, readers: () => deps.feed.readers });
+    registerReports(guarded, {
+      ...deps,
+      credentials: ledger.credentials,
+      objectives,
+      metadataKey: reports.metadata_key ?? null,
+    });
+    registerAlerts(guarded, deps);
+    await registerSubmit(guarded, { ...deps, admission });
+  });
+  await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
+  await app.register(async (open) => {
+    const provider = new Provider(() => deps.settings().oidc);
+    registerSession(open, { ...deps, authenticator, sessions, provider });
+    registerOidc(open, { ...deps, provider, onRefused: (address) => onRefused('oidc', address) });
+  });
+  await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));
+  await app.register(async (guarded) => {
+    preferBearer(guarded);
+    guarded.addHook('onRequest', requireScope(authenticator));
+    guarded.addHook('preHandler', requireCurrentCaller(authenticator));
+    registerAudit(guarded, deps);
+    registerCredentials(guarded, deps);
+    registerWebhooks(guarded, deps);
+    registerDeliveries(guarded, deps);
+    registerAlertChanges(guarded, deps);
+    registerMutes(guarded, deps);
+    registerChannels(guarded, deps);
+    registerReload(guarded, deps);
+  });
+  const { queues } = deps;
+  if (queues) {
+    // Loaded only with Redis: the board's dependencies slow every start.
+    const { registerQueues } = await import('../redis/queues-route.ts');
+    await app.register(async (board) => registerQueues(board, { ...deps, authenticator, queues }));
+  }
+  return app;
+}

@@ -1,0 +1,150 @@
+import { expect, it } from 'vitest';
+import { AUDIT_ACTIONS, type AuditAction } from '../../src/access/audit-actions.ts';
+import { checkAudit } from '../../src/access/audit-check.ts';
+import { DawatchClient } from '../../src/client/index.ts';
+import { call } from '../support/app/http-calls.ts';
+import { type Lookups, openLookups } from '../support/app/lookups.ts';
+import { rawConnection } from '../support/ledger/ledger-file.ts';
+import { deadAddress } from '../support/servers/upstream-server.ts';
+
+type Entry = { action: AuditAction; subject: string | null; detail: string | null; caller: string; result: string };
+
+const send = (lookups: Lookups, method: string, path: string, body?: unknown) =>
+  call(lookups.url, path, {
+    method,
+    headers: { 'x-api-key': [], authorization: `Bearer ${lookups.tokens.admin}` },
+    ...(body !== undefined && { body }),
+  });
+
+/** Its upstream is unreachable, so that no submission ends by itself. */
+const openUnpolled = async () => openLookups({ upstreamUrl: await deadAddress() });
+
+/** Entries, oldest first. */
+async function entriesOf(lookups: Lookups): Promise<Entry[]> {
+  const { text } = await lookups.get('/v1/audit?limit=1000', lookups.tokens.admin);
+  return (JSON.parse(text).entries as Entry[]).toReversed();
+}
+
+it('every change over HTTP has an entry with its caller and subject, and a request that changes nothing has none', async () => {
+  const lookups = await openUnpolled();
+  const created = await send(lookups, 'POST', '/v1/webhooks', { url: 'https://example.com/' });
+  const { id, secret } = JSON.parse(created.text);
+  await send(lookups, 'PATCH', `/v1/webhooks/${id}`, { description: 'later', types: ['*'] });
+  const test = JSON.parse((await send(lookups, 'POST', `/v1/webhooks/${id}/test`)).text);
+  await send(lookups, 'POST', `/v1/webhooks/${id}/rotate`, { keep_old_s: 60 });
+  await send(lookups, 'POST', `/v1/deliveries/${test.id}/replay`);
+  const since = '2026-01-02T03:04:05Z';
+  await send(lookups, 'POST', '/v1/deliveries/replay', { destination: `webhook:${id}`, since });
+  await send(lookups, 'POST', '/v1/submissions', { submission_id: 'a' });
+  await send(lookups, 'DELETE', '/v1/submissions/a');
+  await send(lookups, 'DELETE', `/v1/webhooks/${id}`);
+  const expected = [
+    ['webhooks.create', id, null],
+    ['webhooks.update', id, 'description, types'],
+    ['webhooks.test', id, null],
+    ['webhooks.rotate', id, 'keep_old_s 60'],
+    ['deliveries.replay', String(test.id), null],
+    ['deliveries.replay', `webhook:${id}`, `0 since ${since}`],
+    ['submissions.cancel', 'a', null],
+    ['webhooks.delete', id, null],
+  ];
+  const shown = (entries: Entry[]) => entries.map(({ action, subject, detail }) => [action, subject, detail]);
+  const entries = await entriesOf(lookups);
+  expect(shown(entries)).toEqual(expected);
+  for (const { caller, result, action } of entries) {
+    expect([caller, result]).toEqual(['the admin', 'done']);
+    expect(Object.keys(AUDIT_ACTIONS)).toContain(action);
+  }
+  expect(JSON.stringify(entries)).not.toContain(secret.slice(6));
+
+  await send(lookups, 'DELETE', '/v1/submissions/a');
+  await send(lookups, 'DELETE', '/v1/submissions/never');
+  for (const [method, path, body] of [
+    ['PATCH', `/v1/webhooks/${id}`, { enabled: true }],
+    ['DELETE', `/v1/webhooks/${id}`],
+    ['POST', `/v1/webhooks/${id}/rotate`, {}],
+    ['POST', `/v1/webhooks/${id}/test`],
+    ['POST', '/v1/webhooks', { url: 'not-a-url' }],
+    ['POST', '/v1/deliveries/4711/replay'],
+    ['POST', '/v1/deliveries/replay', { destination: `webhook:${id}`, since }],
+  ] as const)
+    expect((await send(lookups, method, path, body)).status).toBeGreaterThanOrEqual(400);
+  expect(shown(await entriesOf(lookups))).toEqual(expected);
+});
+
+it('the export has all entries, oldest first, is audited, and can be asked for with Accept', async () => {
+  const lookups = await openUnpolled();
+  const { admin } = lookups.tokens;
+  for (let index = 0; index < 3; index += 1) {
+    await send(lookups, 'POST', '/v1/submissions', { submission_id: `s${index}` });
+    await send(lookups, 'DELETE', `/v1/submissions/s${index}`);
+  }
+  const accept = { 'x-api-key': [], authorization: `Bearer ${admin}`, accept: 'application/x-ndjson, */*' };
+  for (const response of [
+    await lookups.get('/v1/audit?format=ndjson', admin),
+    await call(lookups.url, '/v1/audit', { headers: accept }),
+  ]) {
+    expect(response).toMatchObject({ status: 200, headers: { 'content-type': 'application/x-ndjson' } });
+    const lines = response.text.trimEnd().split('\n');
+    const actions = lines.map((line) => JSON.parse(line).action);
+    expect(actions.slice(0, 4)).toEqual([...Array(3).fill('submissions.cancel'), 'audit.export']);
+  }
+  const { head } = JSON.parse((await lookups.get('/v1/audit?limit=1', admin)).text);
+  expect(head).toEqual({ seq: 5, hash: expect.stringMatching(/^[0-9a-f]{64}$/) });
+  expect(await checkAudit(`${lookups.folder}/ledger.db`, head.hash)).toMatchObject({ kind: 'intact', entries: 5 });
+});
+
+it('is checked over HTTP, as by the command', async () => {
+  const lookups = await openUnpolled();
+  const client = new DawatchClient({ url: lookups.url, apiKey: lookups.tokens.admin });
+  await client.track(['s1', 's2']);
+  for (const id of ['s1', 's2']) await send(lookups, 'DELETE', `/v1/submissions/${id}`);
+  const { head } = await client.audit({ limit: 1 });
+  const intact = { intact: true, entries: 2, head: head?.hash, pruned: 0, seq: null, reason: null };
+  expect(await client.verifyAudit({ expect_head: head?.hash ?? '' })).toEqual(intact);
+  const missing = { intact: false, entries: 2, head: null, pruned: null, seq: null };
+  expect(await client.verifyAudit({ expect_head: 'f'.repeat(64) })).toMatchObject(missing);
+  const db = rawConnection(`${lookups.folder}/ledger.db`);
+  db.exec("DROP TRIGGER audit_is_append_only; UPDATE audit SET caller = 'x' WHERE seq = 2");
+  expect(await client.verifyAudit()).toMatchObject({ intact: false, entries: 1, seq: 2, reason: expect.any(String) });
+  const refused = await lookups.get('/v1/audit/verify?expect_head=abc', lookups.tokens.admin);
+  expect([refused.status, JSON.parse(refused.text).errors]).toEqual([
+    400,
+    [expect.objectContaining({ pointer: 'expect_head' })],
+  ]);
+});
+
+it('a HEAD request for the export exports nothing', async () => {
+  const lookups = await openLookups();
+  const headers = { 'x-api-key': [], authorization: `Bearer ${lookups.tokens.admin}` };
+  const response = await call(lookups.url, '/v1/audit?format=ndjson', { method: 'HEAD', headers });
+  expect(response).toMatchObject({ status: 200, headers: { 'content-type': 'application/x-ndjson' }, text: '' });
+  expect(await entriesOf(lookups)).toEqual([]);
+});
+
+it.each(['format=csv', 'format=ndjson&limit=5', 'format=ndjson&cursor=czEuNDcxMQ', 'format=ndjson&caller=a'])(
+  'refuses ?%s',
+  async (query) => {
+    const lookups = await openLookups();
+    const response = await lookups.get(`/v1/audit?${query}`, lookups.tokens.admin);
+    expect([response.status, JSON.parse(response.text).errors]).toEqual([400, expect.any(Array)]);
+    expect(await entriesOf(lookups)).toEqual([]);
+  },
+);
+
+it('a refused sign-in has an entry soon, with the address of the client and without the credential', async () => {
+  const lookups = await openLookups({ trustedProxies: ['loopback'] });
+  const headers = { 'x-api-key': 'a-secret-of-nobody', 'x-forwarded-for': '192.0.2.1' };
+  await call(lookups.url, '/v1/submissions', { headers });
+  await expect
+    .poll(() => entriesOf(lookups), { timeout: 10_000 })
+    .toMatchObject([
+      {
+        action: 'auth.refused',
+        result: 'refused',
+        address: '192.0.2.1',
+        detail: expect.stringMatching(/^unknown 1, since/),
+      },
+    ]);
+  expect(JSON.stringify(await entriesOf(lookups))).not.toContain('a-secret');
+});

@@ -1,0 +1,60 @@
+import { expect, it } from 'vitest';
+import { sha256 } from '../../src/access/access.ts';
+import { SERVER } from '../../src/access/audit-actions.ts';
+import { revokeCredential, rotateCredential } from '../../src/access/credential-changes.ts';
+import { createCredential, credentialsOf } from '../../src/access/credentials.ts';
+import { rightsOfRole } from '../../src/access/scopes.ts';
+import { LedgerError } from '../../src/ledger/errors.ts';
+import { openLedger } from '../support/ledger/ledger-file.ts';
+
+const NO_SETTINGS = { api_key: undefined, admin_token: undefined };
+const credential = { rights: rightsOfRole('admin'), name: 'ops', expiresAt: null };
+
+it('on a full disk nothing changes, and the credentials stay usable', () => {
+  const ledger = openLedger({ maxPages: 80 });
+  const { record, secret } = createCredential(ledger, { actor: SERVER, now: 0, credential });
+  const actor = { name: 'x'.repeat(500), credentialId: null, address: null };
+  expect(() => {
+    for (;;) ledger.audit.append(actor, 1, { action: 'users.get' });
+  }).toThrow(LedgerError);
+  const change = { actor, now: 2, id: record.id };
+  expect(() => createCredential(ledger, { actor, now: 2, credential })).toThrow(LedgerError);
+  expect(() => rotateCredential(ledger, { ...change, overlapS: 0 })).toThrow(LedgerError);
+  expect(() => revokeCredential(ledger, { ...change, isLastAllowed: true })).toThrow(LedgerError);
+  expect(ledger.credentials.list()).toEqual([record]);
+  const { find } = credentialsOf(NO_SETTINGS, ledger.credentials, { now: () => 1_000_000 });
+  expect(find(sha256(secret))).toMatchObject({ id: record.id, role: 'admin' });
+});
+
+it('the time of the last use never goes back when the clock is set back', () => {
+  const { credentials, audit } = openLedger();
+  const { record, secret } = createCredential({ credentials, audit }, { actor: SERVER, now: 0, credential });
+  let now = 10_000_000;
+  const { find } = credentialsOf(NO_SETTINGS, credentials, { now: () => now });
+  find(sha256(secret));
+  now = 5_000_000;
+  find(sha256(secret));
+  expect(credentials.get(record.id)?.lastUsedAt).toBe(10_000_000);
+  rotateCredential({ credentials, audit }, { actor: SERVER, now, id: record.id, overlapS: 60 });
+  find(sha256(secret));
+  expect(credentials.replacedSecrets(record.id, now)).toEqual([{ validUntil: 5_060_000, lastUsedAt: 10_000_000 }]);
+});
+
+it('a credential that expires after a forward step of the clock is valid again once the clock is right', () => {
+  const { credentials, audit } = openLedger();
+  const brief = { ...credential, expiresAt: 1_000 };
+  const { secret } = createCredential({ credentials, audit }, { actor: SERVER, now: 0, credential: brief });
+  let now = 5_000;
+  const { find } = credentialsOf(NO_SETTINGS, credentials, { now: () => now });
+  expect(find(sha256(secret))).toBeUndefined();
+  now = 999;
+  expect(find(sha256(secret))).toBeDefined();
+});
+
+it('an admin token of the settings counts as an admin, unless it is also the service key', () => {
+  const { credentials } = openLedger();
+  const isAdminConfigured = (api_key?: string, admin_token?: string) =>
+    credentialsOf({ api_key, admin_token }, credentials, { now: () => 0 }).hasConfiguredAdmin;
+  expect([isAdminConfigured(), isAdminConfigured('a'), isAdminConfigured('a', 'b')]).toEqual([false, false, true]);
+  expect(isAdminConfigured('a', 'a')).toBe(false);
+});

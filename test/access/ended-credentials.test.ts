@@ -1,0 +1,139 @@
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { call, post, problemOf } from '../support/app/http-calls.ts';
+import { openApp } from '../support/app/running-app.ts';
+import { callWith, signInWith } from '../support/app/sessions.ts';
+import { rawConnection } from '../support/ledger/ledger-file.ts';
+import { storeToken } from '../support/ledger/stored-tokens.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+import { HeldClock } from '../support/virtual-time/held-clock.ts';
+
+const CHECK_MS = 15_000;
+const UNTIL = { timeout: 15_000, interval: 5 };
+
+async function open(setting: Partial<Parameters<typeof openApp>[0]> = {}) {
+  const database = join(tempFolder(), 'ledger.db');
+  const clock = new HeldClock(CHECK_MS);
+  const app = await openApp({ database, clock, alerts: { check_s: 3_600 }, ...setting });
+  onTestFinished(() => app.close());
+  return { url: app.url, database, clock };
+}
+
+/** Ways to send a credential, and how it ends. */
+const WAYS = [
+  ['a token that is revoked', false],
+  ['a session that signs out', true],
+] as const;
+
+async function openCredential({ url, database }: Awaited<ReturnType<typeof open>>, isSession: boolean) {
+  const { token, revoke } = storeToken(database, 'admin');
+  if (!isSession) return { headers: { authorization: `Bearer ${token}` }, end: async () => void revoke() };
+  const { cookie } = await signInWith(url, token);
+  const end = async () => void (await callWith(url, cookie, '/v1/session', { method: 'DELETE' }));
+  return { headers: { cookie, 'x-requested-with': 'dawatch', 'sec-fetch-site': 'same-origin' }, end };
+}
+
+/** Sends the headers and the first bytes of a body. The returned function sends the rest. */
+async function begin(url: string, path: string, body: object, headers: Record<string, string>) {
+  const sent = JSON.stringify(body);
+  const { hostname, port } = new URL(url);
+  const outgoing = request({
+    hostname,
+    port,
+    path,
+    method: 'POST',
+    agent: false,
+    headers: {
+      ...headers,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(sent),
+      expect: '100-continue',
+    },
+  });
+  const received = new Promise<{ status: number | undefined; text: string }>((resolve) => {
+    outgoing.on('response', async (response) => resolve({ status: response.statusCode, text: await text(response) }));
+  });
+  outgoing.flushHeaders();
+  await new Promise((resolve) => outgoing.once('continue', resolve));
+  outgoing.write(sent.slice(0, 2));
+  // The server serves it later than the headers.
+  await call(url, '/livez');
+  return async () => {
+    outgoing.end(sent.slice(2));
+    return await received;
+  };
+}
+
+describe.each(WAYS)('a request with %s while its body arrives', (_, isSession) => {
+  it.each<[string, object]>([
+    ['/v1/webhooks', { url: 'https://example.com/' }],
+    ['/v1/credentials', { name: 'late', role: 'admin' }],
+    ['/v1/mutes', { until: new Date(Date.now() + 3_600_000).toISOString() }],
+  ])('changes nothing: POST %s', async (path, body) => {
+    const world = await open();
+    const { headers, end } = await openCredential(world, isSession);
+    const finish = await begin(world.url, path, body, headers as unknown as Record<string, string>);
+    await end();
+    const { status, text: refusal } = await finish();
+    expect([status, JSON.parse(refusal).detail]).toEqual([401, 'the credential has expired or was revoked']);
+  });
+});
+
+describe.each(WAYS)('a request that waits for a submission with %s', (_, isSession) => {
+  it('ends at the next check, and says nothing about the submission', async () => {
+    const world = await open();
+    const { headers, end } = await openCredential(world, isSession);
+    await post(world.url, { submission_id: 'open' });
+    const own = { 'x-api-key': [], ...headers } as Record<string, string | string[]>;
+    const waiting = call(world.url, '/v1/submissions/open/wait?timeout_s=200', { headers: own });
+    const held = () => vi.waitFor(() => expect(world.clock.held(CHECK_MS)).toBe(1), UNTIL);
+    await held();
+    world.clock.fire(CHECK_MS);
+    await held();
+    await end();
+    world.clock.fire(CHECK_MS);
+    const response = await waiting;
+    expect(problemOf(response).status).toBe(401);
+    expect(response.text).not.toContain('tracking');
+    expect(world.clock.held(200_000)).toBe(0);
+  });
+
+  it('gets no result that arrives before that', async () => {
+    const world = await open();
+    const { headers, end } = await openCredential(world, isSession);
+    await post(world.url, { submission_id: 'open' });
+    const own = { 'x-api-key': [], ...headers } as Record<string, string | string[]>;
+    const waiting = call(world.url, '/v1/submissions/open/wait?timeout_s=200', { headers: own });
+    await vi.waitFor(() => expect(world.clock.held(200_000)).toBe(1), UNTIL);
+    await end();
+    await call(world.url, '/v1/submissions/open', { method: 'DELETE' });
+    expect(problemOf(await waiting).status).toBe(401);
+    expect(world.clock.held(CHECK_MS)).toBe(0);
+  });
+});
+
+describe('a person who loses the role admin', () => {
+  /** As a sign-in with other claims does, which keeps the sessions. */
+  const degrade = (database: string) => {
+    const db = rawConnection(database);
+    db.prepare("UPDATE credentials SET role = 'operator' WHERE role = 'admin'").run();
+    db.close();
+  };
+
+  it('may keep waiting, as an operator may read', async () => {
+    const world = await open();
+    const { headers } = await openCredential(world, true);
+    const own = { 'x-api-key': [], ...headers };
+    await call(world.url, '/v1/submissions', { method: 'POST', headers: own, body: { submission_id: 'open' } });
+    const waiting = call(world.url, '/v1/submissions/open/wait?timeout_s=200', { headers: own });
+    const held = () => vi.waitFor(() => expect(world.clock.held(CHECK_MS)).toBe(1), UNTIL);
+    await held();
+    degrade(world.database);
+    world.clock.fire(CHECK_MS);
+    await held();
+    world.clock.fire(200_000);
+    expect((await waiting).status).toBe(200);
+  });
+});

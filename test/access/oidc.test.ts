@@ -1,0 +1,424 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { call, problemOf } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { useApp } from '../support/app/running-app.ts';
+import { callWith, signInWith } from '../support/app/sessions.ts';
+import { rawConnection } from '../support/ledger/ledger-file.ts';
+import { storeToken, withStore } from '../support/ledger/stored-tokens.ts';
+import { CLIENT, openWithProvider, publishesAnotherKey } from '../support/servers/oidc-provider.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+type Setting = Omit<Parameters<typeof openWithProvider>[0], 'database'>;
+
+async function open(setting: Setting = {}) {
+  const database = join(tempFolder(), 'ledger.db');
+  let logs = '';
+  const opened = await openWithProvider({
+    database,
+    adminToken: ADMIN_TOKEN,
+    logLevel: 'trace',
+    onLog: (line) => {
+      logs += line;
+    },
+    ...setting,
+  });
+  const { url } = opened;
+  const get = (path: string, cookie = '') => call(url, path, { headers: { 'x-api-key': [], cookie } });
+
+  /** Begins a sign-in and passes through the provider. Returns the path to which the provider redirects. */
+  async function begin(to = '', cookie = '', more = '') {
+    const start = await get(`/v1/session/oidc?to=${encodeURIComponent(to)}${more}`, cookie);
+    expect(start.status, start.text).toBe(302);
+    const browser = start.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
+    const jar = new Map<string, string>();
+    let location = start.headers.location ?? '';
+    while (!location.startsWith(`${url}/`)) {
+      const sent = [...jar].map(([name, value]) => `${name}=${value}`).join('; ');
+      const response = await fetch(location, { redirect: 'manual', headers: { cookie: sent } });
+      for (const text of response.headers.getSetCookie()) {
+        const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(text) ?? [];
+        jar.set(name, value);
+      }
+      location = new URL(response.headers.get('location') ?? expect.fail(await response.text()), location).href;
+    }
+    return { callback: location.slice(url.length), browser };
+  }
+  const finish = async (callback: string, cookie: string) => {
+    const { status, headers, text } = await get(callback, cookie);
+    expect(status, text).toBe(302);
+    const session = headers['set-cookie']?.find((one) => /dawatch-session/.test(one));
+    const failed = /#\/sign-in\?failed=(\w+)$/.exec(headers.location ?? '')?.[1];
+    expect(session === undefined).toBe(failed !== undefined);
+    return {
+      failed,
+      location: headers.location,
+      cookie: session?.split(';')[0],
+      attributes: session?.split('; ').slice(1),
+    };
+  };
+  return {
+    ...opened,
+    get,
+    begin,
+    finish,
+    async signIn(to = '') {
+      const { callback, browser } = await begin(to);
+      return await finish(callback, browser);
+    },
+    whoami: async (cookie = '') => JSON.parse((await callWith(url, cookie, '/v1/whoami')).text),
+    status: async (cookie = '') => (await callWith(url, cookie, '/v1/whoami')).status,
+    logs: () => logs,
+    query<T>(work: (db: ReturnType<typeof rawConnection>) => T): T {
+      const db = rawConnection(database);
+      try {
+        return work(db);
+      } finally {
+        db.close();
+      }
+    },
+    database,
+  };
+}
+
+describe('a sign-in at a provider', { timeout: 30_000 }, () => {
+  it('begins a session with the role of a claim, and leads back to the page that was open', async () => {
+    const server = await open();
+    const { cookie, location, attributes } = await server.signIn('submissions?status=failed&q=%C3%A9');
+    expect(location).toBe(`${server.url}/#/submissions?status=failed&q=%C3%A9`);
+    expect(attributes).toEqual(['Path=/', 'HttpOnly', 'SameSite=Strict']);
+    expect(await server.whoami(cookie)).toMatchObject({ role: 'operator', name: 'ada@example.com' });
+    await callWith(server.url, cookie, '/v1/session', { method: 'DELETE' });
+    expect(await server.status(cookie)).toBe(401);
+  });
+
+  it.each([
+    ['the first of several roles', { groups: ['x', 'lookups', 'watchers', 'admins'] }, {}, 'admin'],
+    ['a text', { groups: 'lookups' }, {}, 'user'],
+    ['a nested claim', { realm_access: { roles: ['watchers'] } }, { role_claim: 'realm_access.roles' }, 'operator'],
+    ['no value of the settings', { groups: ['others'] }, {}, undefined],
+    ['a part of a value', { groups: ['admins-of-others', 'admin', 'ADMINS'] }, {}, undefined],
+    ['no claim', { groups: undefined }, {}, undefined],
+    ['another type', { groups: { admins: true } }, {}, undefined],
+    ['a claim of every object', { groups: ['admins'] }, { role_claim: 'constructor.name' }, undefined],
+  ])('with %s: %o', async (_, claims, oidc, role) => {
+    const server = await open({ oidc });
+    server.provider.person = { sub: 'ada', email: 'ada@example.com', ...claims };
+    const { failed, cookie } = await server.signIn();
+    if (role === undefined) expect(failed).toBe('no_role');
+    else expect(await server.whoami(cookie)).toMatchObject({ role });
+  });
+
+  it('takes the role anew: a changed one counts for all sessions, and a lost one ends them', async () => {
+    const server = await open();
+    const first = await server.signIn();
+    server.provider.person = { sub: 'ada', email: 'countess@example.com', groups: ['admins'] };
+    const second = await server.signIn();
+    for (const { cookie } of [first, second])
+      expect(await server.whoami(cookie)).toMatchObject({ role: 'admin', name: 'countess@example.com' });
+    expect(server.query((db) => db.prepare('SELECT count(*) FROM people').pluck().get())).toBe(1);
+    server.provider.person = { sub: 'ada', groups: [] };
+    expect((await server.signIn()).failed).toBe('no_role');
+    for (const { cookie } of [first, second]) expect(await server.status(cookie)).toBe(401);
+  });
+
+  it.each([
+    [{ email: 'ada@example.com', email_verified: false }, 'the-subject'],
+    [{ email: 'not an address' }, 'the-subject'],
+    [{}, 'the-subject'],
+    [{ email: 'ada@example.com' }, 'ada@example.com'],
+  ])('names a person by a verified address or the subject: %o', async (claims, name) => {
+    const server = await open();
+    server.provider.person = { sub: 'the-subject', groups: ['watchers'], ...claims };
+    expect(await server.whoami((await server.signIn()).cookie)).toMatchObject({ name });
+  });
+
+  it('of a person whose credential is revoked is refused, and the sessions end', async () => {
+    const server = await open();
+    const { cookie } = await server.signIn();
+    server.query((db) => db.prepare('UPDATE credentials SET revoked_at = 1').run());
+    expect(await server.status(cookie)).toBe(401);
+    expect((await server.signIn()).failed).toBe('revoked');
+  });
+
+  it('of a person who was revoked and admitted again works, with new sessions only', async () => {
+    const server = await open();
+    const { cookie } = await server.signIn();
+    const asAdmin = (method: string, path: string) =>
+      callWith(server.url, undefined, path, { method, headers: { authorization: `Bearer ${ADMIN_TOKEN}` } });
+    await asAdmin('DELETE', '/v1/credentials/1');
+    for (let times = 0; times < 2; times += 1) {
+      const admitted = await asAdmin('POST', '/v1/credentials/1/readmit');
+      expect([admitted.status, JSON.parse(admitted.text)]).toMatchObject([200, { state: 'valid', revoked_at: null }]);
+    }
+    expect(await server.status(cookie)).toBe(401);
+    expect(await server.whoami((await server.signIn()).cookie)).toMatchObject({ name: 'ada@example.com' });
+    const { entries } = JSON.parse((await asAdmin('GET', '/v1/audit?action=tokens.readmit')).text);
+    expect(entries).toMatchObject([{ caller: 'DAWATCH_ADMIN_TOKEN', subject: '1' }]);
+  });
+
+  it('with the role admin does not replace the last token with it, and is not revoked as the last admin', async () => {
+    const server = await open({ adminToken: undefined });
+    const { id, token } = storeToken(server.database, 'admin');
+    server.provider.person = { sub: 'ada', groups: ['admins'] };
+    const ada = await server.signIn();
+    const remove = (headers: Record<string, string>, path: string | number) =>
+      callWith(server.url, undefined, `/v1/credentials/${path}`, { method: 'DELETE', headers });
+    const bearer = { authorization: `Bearer ${token}` };
+    const credentials = JSON.parse((await callWith(server.url, ada.cookie, '/v1/credentials')).text).credentials;
+    const { id: person } = credentials.find((one: { person: string | null }) => one.person === 'ada');
+    expect((await remove(bearer, id)).status, 'the provider may be away').toBe(409);
+    expect((await remove(bearer, person)).status).toBe(204);
+
+    withStore(server.database, (store) => store.revoke(id, 1));
+    server.provider.person = { sub: 'grace', groups: ['admins'] };
+    const grace = await server.signIn();
+    const own = JSON.parse((await callWith(server.url, grace.cookie, '/v1/credentials')).text).credentials[0].id;
+    expect((await remove({ cookie: grace.cookie ?? '' }, own)).status, 'no other admin').toBe(409);
+    server.provider.person = { sub: 'joan', groups: ['admins'] };
+    await server.signIn();
+    expect((await remove({ cookie: grace.cookie ?? '' }, own)).status).toBe(204);
+  });
+
+  it('ends at the provider, too, if the settings say so, and only for people', async () => {
+    const server = await open({ oidc: { sign_out: true } });
+    const signOut = (cookie = '') => callWith(server.url, cookie, '/v1/session', { method: 'DELETE' });
+    const { cookie } = await server.signIn();
+    const { status, text } = await signOut(cookie);
+    const page = new URL(JSON.parse(text).sign_out_url);
+    expect([status, page.origin, page.pathname]).toEqual([200, server.provider.url, '/session/end']);
+    expect(Object.fromEntries(page.searchParams)).toEqual({
+      client_id: CLIENT.id,
+      post_logout_redirect_uri: `${server.url}/`,
+    });
+    expect((await fetch(page)).status).toBe(200);
+    expect(await server.status(cookie)).toBe(401);
+    const byToken = await signInWith(server.url, ADMIN_TOKEN);
+    expect((await signOut(byToken.cookie)).status).toBe(204);
+
+    const again = await server.signIn();
+    server.provider.fault = (path, response) => path !== '' && Boolean(response.destroy());
+    await server.restart();
+    expect((await signOut(again.cookie)).status, 'the provider is away').toBe(204);
+    expect(await server.status(again.cookie)).toBe(401);
+  });
+
+  it('lasts only as long as the provider is the one of the settings', async () => {
+    const server = await open();
+    const { cookie } = await server.signIn();
+    const { url: issuer } = server.provider;
+    for (const other of [undefined, 'https://other.example', `${issuer}/other`]) {
+      await server.restart({ oidc: { ...server.oidc, issuer: other } });
+      expect(await server.status(cookie)).toBe(401);
+    }
+    await server.restart({ oidc: { ...server.oidc, issuer: `${issuer}/` } });
+    expect(await server.status(cookie)).toBe(200);
+  });
+
+  it('is in the audit under a number, with the address beside it', async () => {
+    const server = await open();
+    server.provider.person = { sub: 'ada', email: 'ada@example.com', groups: ['admins'] };
+    const { cookie } = await server.signIn();
+    await callWith(server.url, cookie, '/v1/webhooks', { method: 'POST', body: { url: 'https://example.com/' } });
+    const audit = async () => {
+      const { text } = await callWith(server.url, undefined, '/v1/audit', {
+        headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+      });
+      return JSON.parse(text).entries as Record<string, unknown>[];
+    };
+    expect(await audit()).toMatchObject([
+      { action: 'webhooks.create', caller: 'person:1', caller_person: 'ada@example.com' },
+      { action: 'sessions.create', caller: 'person:1', detail: 'oidc, admin', email_masked: 'a…@example.com' },
+    ]);
+    const mute = { until: new Date(Date.now() + 3_600_000).toISOString() };
+    await callWith(server.url, cookie, '/v1/mutes', { method: 'POST', body: mute });
+    const creator = async () => {
+      const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+      return JSON.parse((await callWith(server.url, undefined, '/v1/mutes', { headers })).text).mutes[0].created_by;
+    };
+    expect(await creator()).toBe('ada@example.com');
+  });
+
+  it('makes a credential that is listed and can be revoked, but neither rotated nor changed', async () => {
+    const server = await open();
+    const { cookie } = await server.signIn();
+    const asAdmin = (method: string, path = '', body?: object) =>
+      callWith(server.url, undefined, `/v1/credentials${path}`, {
+        method,
+        body,
+        headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+      });
+    expect(JSON.parse((await asAdmin('GET')).text).credentials).toMatchObject([
+      { id: 1, name: 'person:1', person: 'ada@example.com', role: 'operator', state: 'valid' },
+    ]);
+    expect((await asAdmin('POST', '/1/rotate', {})).status).toBe(409);
+    expect((await asAdmin('PATCH', '/1', { name: 'eve' })).status).toBe(409);
+    expect((await asAdmin('DELETE', '/1')).status).toBe(204);
+    expect(await server.status(cookie)).toBe(401);
+    expect((await server.signIn()).failed).toBe('revoked');
+  });
+
+  it('of two tabs of one browser works', async () => {
+    const server = await open();
+    const one = await server.begin();
+    const two = await server.begin('', one.browser);
+    expect(two.browser).toBe(one.browser);
+    for (const { callback, browser } of [one, two])
+      expect((await server.finish(callback, browser)).failed).toBe(undefined);
+  });
+
+  it('over https uses cookies that are bound to it', async () => {
+    const server = await open({ publicUrl: 'https://da.example/watch' });
+    const { headers } = await server.get('/v1/session/oidc');
+    expect(headers['set-cookie']?.[0]).toMatch(
+      /^__Secure-dawatch-sign-in=[\w-]{43}; Path=\/watch\/; HttpOnly; SameSite=Lax; Secure; Max-Age=600$/,
+    );
+    const sent = new URL(headers.location ?? '').searchParams;
+    expect(sent.get('redirect_uri')).toBe('https://da.example/watch/v1/session/oidc/callback');
+    expect(Object.fromEntries(sent)).toMatchObject({ response_type: 'code', code_challenge_method: 'S256' });
+    const { text } = await server.get('/v1/session');
+    expect(JSON.parse(text).oidc).toEqual({ name: 'Example', url: 'https://da.example/watch/v1/session/oidc' });
+  });
+});
+
+describe('a sign-in is refused', { timeout: 30_000 }, () => {
+  it('with a state that is unknown, of another browser, without its cookie, or used before', async () => {
+    const server = await open();
+    const { callback, browser } = await server.begin();
+    const changed = callback.replace(/state=[^&]*/, `state=${'x'.repeat(43)}`);
+    const other = (await server.begin()).browser;
+    expect((await server.finish(changed, browser)).failed).toBe('state');
+    expect((await server.finish(callback.replace(/state=[^&]*&?/, ''), browser)).failed).toBe('state');
+    expect((await server.finish('/v1/session/oidc/callback', browser)).failed).toBe('state');
+    expect((await server.finish(callback, '')).failed).toBe('state');
+    expect((await server.finish(callback, other)).failed).toBe('state');
+    expect((await server.finish(callback, browser)).failed).toBe(undefined);
+    expect((await server.finish(callback, browser)).failed).toBe('state');
+    expect(server.logs()).not.toMatch(new RegExp(`${CLIENT.secret}|ada@example|code=|${browser.split('=')[1]}`));
+  });
+
+  it('with a code of another sign-in, or a code that was used', async () => {
+    const server = await open();
+    const [stolen, own] = [await server.begin(), await server.begin()];
+    const codeOf = (callback: string) => /code=([^&]*)/.exec(callback)?.[1] ?? '';
+    const mixed = own.callback.replace(codeOf(own.callback), codeOf(stolen.callback));
+    expect((await server.finish(mixed, own.browser)).failed).toBe('invalid');
+    const first = await server.begin();
+    await server.finish(first.callback, first.browser);
+    const replayed = await server.begin();
+    const callback = replayed.callback.replace(codeOf(replayed.callback), codeOf(first.callback));
+    expect((await server.finish(callback, replayed.browser)).failed).toBe('invalid');
+    expect(server.logs()).toContain('the provider returned invalid_grant');
+  });
+
+  it('after a restart in between, and works then', async () => {
+    const server = await open();
+    const { callback, browser } = await server.begin();
+    await server.restart();
+    expect((await server.finish(callback, browser)).failed).toBe('state');
+    expect((await server.signIn()).failed).toBe(undefined);
+  });
+
+  it('while the provider is away, which prevents neither the start nor a later sign-in', async () => {
+    const server = await open();
+    const { callback, browser } = await server.begin();
+    const away = (path: string, response: { destroy(): unknown }) => path !== '' && Boolean(response.destroy());
+    server.provider.fault = away;
+    expect((await server.finish(callback, browser)).failed).toBe('unavailable');
+    await server.restart();
+    const { headers } = await server.get('/v1/session/oidc');
+    expect(headers.location).toBe(`${server.url}/#/sign-in?failed=unavailable`);
+    expect((await signInWith(server.url, ADMIN_TOKEN)).body.signed_in, 'tokens still work').toBe(true);
+    server.provider.fault = undefined;
+    expect((await server.signIn()).failed).toBe(undefined);
+  });
+
+  it('if the address is not one of a provider, or of another one', async () => {
+    const server = await open();
+    server.provider.fault = (path, response) => {
+      if (!path.startsWith('/.well-known/')) return false;
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ issuer: 'https://other.example' }));
+      return true;
+    };
+    expect((await server.get('/v1/session/oidc')).headers.location).toContain('failed=unavailable');
+  });
+
+  it('if the token is signed with a key that the provider does not publish', async () => {
+    const server = await open();
+    server.provider.fault = publishesAnotherKey;
+    expect((await server.signIn()).failed).toBe('invalid');
+    server.provider.fault = undefined;
+    expect((await server.signIn()).failed).toBe(undefined);
+  });
+
+  it('if the secret of the client is wrong', async () => {
+    const server = await open({ oidc: { client_secret: 'wrong' } });
+    expect((await server.signIn()).failed).toBe('invalid');
+    expect(server.logs()).toContain('the provider refuses the client');
+  });
+
+  it('if the person refuses at the provider', async () => {
+    const server = await open();
+    server.provider.person = undefined;
+    expect((await server.signIn()).failed).toBe('denied');
+  });
+
+  it('after 60 of one address within a minute, also while the provider is away', async () => {
+    const server = await open();
+    server.provider.fault = (path, response) => path !== '' && Boolean(response.destroy());
+    for (let index = 0; index < 60; index += 1)
+      expect((await server.get('/v1/session/oidc')).headers.location).toContain('failed=unavailable');
+    expect((await server.get('/v1/session/oidc')).status).toBe(429);
+  });
+
+  it('after 60 of one address within a minute', async () => {
+    const server = await open();
+    const statuses = new Set<number>();
+    for (let index = 0; index < 60; index += 1) statuses.add((await server.get('/v1/session/oidc')).status);
+    expect([...statuses]).toEqual([302]);
+    const { status, headers } = await server.get('/v1/session/oidc');
+    expect([status, Number(headers['retry-after'])]).toEqual([429, expect.any(Number)]);
+  });
+
+  it('and counted and audited by address', async () => {
+    const server = await open();
+    for (const _ of [1, 2]) await server.finish('/v1/session/oidc/callback?state=x', '');
+    const metrics = await server.get('/metrics');
+    expect(metrics.text).toContain('dawatch_authentication_failures_total{reason="oidc"} 2');
+    await expect
+      .poll(
+        () => server.query((db) => db.prepare("SELECT detail FROM audit WHERE action = 'auth.refused'").pluck().all()),
+        { timeout: 10_000 },
+      )
+      .toEqual([expect.stringMatching(/^oidc 2, since/)]);
+  });
+});
+
+it.each([
+  '//evil.example',
+  'https://evil.example/',
+  '../../evil',
+  'x\r\nset-cookie: a=b',
+  'a#b',
+  '<script>',
+  '%0d%0ax',
+  '\\\\evil.example',
+  'é\u{1f600}',
+])('a sign-in leads to no other page than the dashboard: %j', { timeout: 30_000 }, async (to) => {
+  const server = await open();
+  const { location = '' } = await server.signIn(to);
+  const target = new URL(location);
+  expect([target.origin, target.pathname, target.search]).toEqual([server.url, '/', '']);
+  expect(location).toMatch(/^[\x21-\x7e]+$/);
+  expect(location.split('#')).toHaveLength(2);
+});
+
+describe('without a provider', () => {
+  const app = useApp();
+
+  it('both pages do not exist, and the session names none', async () => {
+    for (const path of ['/v1/session/oidc', '/v1/session/oidc/callback?code=a&state=b'])
+      expect(problemOf(await call(app.url, path)).status).toBe(404);
+    expect(JSON.parse((await call(app.url, '/v1/session')).text).oidc).toBeNull();
+  });
+});

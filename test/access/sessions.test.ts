@@ -1,0 +1,337 @@
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { sha256 } from '../../src/access/access.ts';
+import { problemOf, sendRaw } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN, openLookups, useLookups } from '../support/app/lookups.ts';
+import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { callWith, shiftedClock, signInWith } from '../support/app/sessions.ts';
+import { rawConnection } from '../support/ledger/ledger-file.ts';
+import { storeToken } from '../support/ledger/stored-tokens.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const HOUR_MS = 3_600_000;
+const UNSAFE = { method: 'POST', body: { submission_id: 'by-session' } };
+const lookups = useLookups();
+
+async function open(setting: Partial<Parameters<typeof openApp>[0]> = {}) {
+  const database = join(tempFolder(), 'ledger.db');
+  const clock = shiftedClock();
+  const start = () => openApp({ database, clock, adminToken: ADMIN_TOKEN, ...setting });
+  let app = await start();
+  onTestFinished(() => app.close());
+  const query = <T>(work: (db: ReturnType<typeof rawConnection>) => T): T => {
+    const db = rawConnection(database);
+    try {
+      return work(db);
+    } finally {
+      db.close();
+    }
+  };
+  return {
+    get url() {
+      return app.url;
+    },
+    clock,
+    async restart(changed: typeof setting = {}) {
+      await app.close();
+      app = await openApp({ database, clock, adminToken: ADMIN_TOKEN, ...setting, ...changed });
+    },
+    token: (role: 'service' | 'admin' = 'service') => storeToken(database, role, 'a person'),
+    audit: () =>
+      query((db) =>
+        db.prepare("SELECT caller, action, detail FROM audit WHERE action LIKE 'sessions.%' ORDER BY seq").all(),
+      ),
+    count: () => query((db) => db.prepare('SELECT count(*) FROM sessions').pluck().get()),
+    bytes: () => query((db) => JSON.stringify(db.prepare('SELECT * FROM sessions').all())),
+  };
+}
+
+describe('a session', () => {
+  it.each(['service', 'user', 'operator', 'admin'] as const)('has the rights of its token: %s', async (role) => {
+    const { url, tokens } = lookups();
+    const { cookie } = await signInWith(url, tokens[role]);
+    const byToken = await lookups().get('/v1/whoami', tokens[role]);
+    expect((await callWith(url, cookie, '/v1/whoami')).text).toBe(byToken.text);
+    for (const path of ['/v1/submissions', '/v1/audit', '/users/get_user?name=a&email=a@example.com', '/v1/webhooks'])
+      expect((await callWith(url, cookie, path)).status, path).toBe((await lookups().get(path, tokens[role])).status);
+  });
+
+  it('is in a cookie that no script can read, for this server only, and never in a body', async () => {
+    const { url, tokens } = lookups();
+    const { cookie, attributes, body } = await signInWith(url, tokens.admin);
+    expect(cookie).toMatch(/^dawatch-session=[\w-]{43}$/);
+    expect(attributes).toEqual(['Path=/', 'HttpOnly', 'SameSite=Strict']);
+    expect(JSON.stringify(body)).not.toContain(cookie.split('=')[1]);
+    expect(body).toEqual({ signed_in: true, expires_at: expect.stringMatching(/Z$/), oidc: null });
+    expect(lookups().logs()).not.toContain(cookie.split('=')[1]);
+  });
+
+  it('is stored only as hashes', async () => {
+    const server = await open();
+    const { cookie } = await signInWith(server.url, ADMIN_TOKEN);
+    const secret = cookie.split('=')[1] ?? '';
+    expect(server.bytes()).toContain(JSON.stringify([...sha256(secret)]));
+    expect(server.bytes()).not.toContain(secret);
+  });
+
+  it('works after a restart of the server', async () => {
+    const server = await open();
+    const { cookie } = await signInWith(server.url, ADMIN_TOKEN);
+    await server.restart();
+    expect((await callWith(server.url, cookie, '/v1/whoami')).status).toBe(200);
+  });
+
+  it('ends when it signs out, and the cookie is deleted', async () => {
+    const server = await open();
+    const { cookie } = await signInWith(server.url, ADMIN_TOKEN);
+    const { status, headers } = await callWith(server.url, cookie, '/v1/session', { method: 'DELETE' });
+    expect([status, headers['set-cookie']]).toEqual([
+      204,
+      ['dawatch-session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0'],
+    ]);
+    expect(problemOf(await callWith(server.url, cookie, '/v1/whoami')).status).toBe(401);
+    expect(problemOf(await callWith(server.url, cookie, '/v1/session', { method: 'DELETE' })).status).toBe(401);
+    expect(server.count()).toBe(0);
+    expect(server.audit()).toEqual([
+      { caller: 'DAWATCH_ADMIN_TOKEN', action: 'sessions.create', detail: 'token' },
+      { caller: 'DAWATCH_ADMIN_TOKEN', action: 'sessions.delete', detail: null },
+    ]);
+  });
+
+  it('ends with its token: revoked, or replaced in the settings', async () => {
+    const server = await open();
+    const { token, revoke } = server.token();
+    const [byToken, byKey] = [await signInWith(server.url, token), await signInWith(server.url, API_KEY)];
+    revoke();
+    expect((await callWith(server.url, byToken.cookie, '/v1/whoami')).status).toBe(401);
+    expect((await callWith(server.url, byKey.cookie, '/v1/whoami')).status).toBe(200);
+    await server.restart({ apiKey: 'another-key-for-tests' });
+    expect((await callWith(server.url, byKey.cookie, '/v1/whoami')).status).toBe(401);
+  });
+
+  it('ends after two hours without a request, and twelve hours after the sign-in', async () => {
+    const server = await open();
+    const { cookie, body } = await signInWith(server.url, ADMIN_TOKEN);
+    expect(Date.parse(body.expires_at) - server.clock.now()).toBeGreaterThan(11.9 * HOUR_MS);
+    const status = async () => (await callWith(server.url, cookie, '/v1/whoami')).status;
+    for (let hours = 0; hours < 11; hours += 1) {
+      expect([hours, await status()]).toEqual([hours, 200]);
+      server.clock.advance(HOUR_MS);
+    }
+    expect(await status()).toBe(200);
+    server.clock.advance(HOUR_MS);
+    expect(await status()).toBe(401);
+
+    const idle = await signInWith(server.url, ADMIN_TOKEN);
+    expect(server.count(), 'the ended session was deleted').toBe(1);
+    server.clock.advance(2 * HOUR_MS);
+    expect((await callWith(server.url, idle.cookie, '/v1/whoami')).status).toBe(401);
+    const anonymous = await callWith(server.url, idle.cookie, '/v1/session');
+    expect(JSON.parse(anonymous.text)).toEqual({ signed_in: false, expires_at: null, oidc: null });
+  });
+
+  it('replaces the one that the browser has', async () => {
+    const server = await open();
+    let { cookie } = await signInWith(server.url, ADMIN_TOKEN);
+    const first = cookie;
+    ({ cookie } = await signInWith(server.url, API_KEY, { cookie }));
+    expect((await callWith(server.url, first, '/v1/whoami')).status).toBe(401);
+    expect(JSON.parse((await callWith(server.url, cookie, '/v1/whoami')).text)).toMatchObject({ role: 'service' });
+  });
+});
+
+describe('a sign-in', () => {
+  it('is refused without a right token, and a session cannot begin another one', async () => {
+    const { url, tokens, revoked } = lookups();
+    const post = { method: 'POST' };
+    const { cookie } = await signInWith(url, tokens.admin);
+    for (const headers of [
+      {},
+      { authorization: `Bearer ${revoked.admin}` },
+      { authorization: 'Bearer a b' },
+      { cookie },
+    ]) {
+      const response = await callWith(url, undefined, '/v1/session', { ...post, headers });
+      expect(problemOf(response).status).toBe(401);
+      expect(response.headers).not.toHaveProperty('set-cookie');
+    }
+  });
+
+  it('from a page of another origin is refused', async () => {
+    const { url, tokens } = lookups();
+    for (const headers of [
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': [], origin: 'https://evil.example' },
+    ]) {
+      const authorization = `Bearer ${tokens.admin}`;
+      const response = await callWith(url, undefined, '/v1/session', {
+        method: 'POST',
+        headers: { ...headers, authorization },
+      });
+      expect(problemOf(response).detail).toContain('only pages of this server');
+      expect(response.headers).not.toHaveProperty('set-cookie');
+    }
+  });
+
+  it('with many wrong tokens locks the address, as any other request', async () => {
+    const locked = await openLookups({ limits: { failed_authentications_per_minute: 3 } });
+    const attempt = (token: string) =>
+      callWith(locked.url, undefined, '/v1/session', { method: 'POST', headers: { authorization: `Bearer ${token}` } });
+    const statuses = [];
+    for (let index = 0; index < 5; index += 1) statuses.push((await attempt(`wrong-${index}`)).status);
+    expect(statuses).toEqual([401, 401, 401, 429, 429]);
+    const { cookie } = await signInWith(locked.url, locked.tokens.admin);
+    expect((await callWith(locked.url, cookie, '/v1/whoami')).status, 'sessions cannot be guessed').toBe(200);
+  });
+
+  it.each([
+    ['https', 'https://da.example', undefined, '__Host-dawatch-session', '/', true],
+    ['https at the public address', 'https://da.example', 'https://da.example/', '__Host-dawatch-session', '/', true],
+    [
+      'https below a path',
+      'https://da.example',
+      'https://da.example/watch/',
+      '__Secure-dawatch-session',
+      '/watch/',
+      true,
+    ],
+    ['http below a path', 'http://da.example', 'http://da.example/watch/', 'dawatch-session', '/watch/', false],
+  ])('over %s sets a cookie that is bound to it', async (_, origin, publicUrl, name, path, isSecure) => {
+    const app = await open(publicUrl === undefined ? {} : { publicUrl });
+    const { cookie, attributes } = await signInWith(app.url, ADMIN_TOKEN, { origin });
+    expect(cookie.split('=')[0]).toBe(name);
+    expect(attributes).toEqual([`Path=${path}`, 'HttpOnly', 'SameSite=Strict', ...(isSecure ? ['Secure'] : [])]);
+    expect((await callWith(app.url, cookie, '/v1/whoami', { headers: { origin } })).status).toBe(200);
+    const out = await callWith(app.url, cookie, '/v1/session', { method: 'DELETE', headers: { origin } });
+    expect(out.headers['set-cookie']).toEqual([[`${name}=`, ...attributes, 'Max-Age=0'].join('; ')]);
+  });
+});
+
+describe('the cookie of a session', () => {
+  const NONE = { 'sec-fetch-site': [], origin: [] };
+  it.each([
+    ['a page of this server', {}, 202],
+    ['a page of this server, in a browser without Sec-Fetch-Site', { 'sec-fetch-site': [] }, 202],
+    ['a client that is no browser', NONE, 202],
+    ['a page of another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }, 401],
+    ['a page of the same site', { 'sec-fetch-site': 'same-site' }, 401],
+    ['the address bar', { 'sec-fetch-site': 'none', origin: [] }, 401],
+    ['another origin, in a browser without Sec-Fetch-Site', { ...NONE, origin: 'http://127.0.0.1:1' }, 401],
+    ['a page without an origin', { ...NONE, origin: 'null' }, 401],
+    ['an origin that is no address', { ...NONE, origin: 'x' }, 401],
+    ['two origins', { ...NONE, origin: ['http://127.0.0.1:1', 'http://127.0.0.1:2'] }, 401],
+    ['a form, which has no header of its own', { 'x-requested-with': [] }, 401],
+    ['another library', { 'x-requested-with': 'XMLHttpRequest' }, 401],
+  ])('authenticates a change by %s: %o → %i', async (_, headers, status) => {
+    const { url, tokens } = lookups();
+    const { cookie } = await signInWith(url, tokens.admin);
+    expect((await callWith(url, cookie, '/v1/submissions', { ...UNSAFE, headers })).status).toBe(status);
+  });
+
+  it.each([
+    [{ 'x-requested-with': [] }, 200],
+    [{ ...NONE, 'x-requested-with': [] }, 200],
+    [{ 'sec-fetch-site': 'cross-site' }, 401],
+    [{ 'sec-fetch-site': 'same-site' }, 401],
+  ])('authenticates reads with %o → %i', async (headers, status) => {
+    const { url, tokens } = lookups();
+    const { cookie } = await signInWith(url, tokens.admin);
+    expect((await callWith(url, cookie, '/v1/submissions', { headers })).status).toBe(status);
+  });
+
+  it('does not begin to track by a GET without the header, which a page of another port of this host can cause', async () => {
+    const { url, tokens } = lookups();
+    const { cookie } = await signInWith(url, tokens.admin);
+    const track = (headers: object) =>
+      callWith(url, cookie, '/v1/get_submission_info?submission_id=by-get&track=true', { headers: { ...headers } });
+    const isTracked = async () => (await callWith(url, cookie, '/v1/submissions/by-get')).status === 200;
+    expect(problemOf(await track({ ...NONE, 'x-requested-with': [] })).status).toBe(401);
+    expect(await isTracked()).toBe(false);
+    await track({});
+    expect(await isTracked()).toBe(true);
+  });
+
+  it('is accepted from the public address behind a proxy that changes Host', async () => {
+    const app = await open({ publicUrl: 'http://da.example/watch/' });
+    const behind = { 'sec-fetch-site': [], origin: 'http://da.example' };
+    const { cookie } = await signInWith(app.url, ADMIN_TOKEN, behind);
+    expect((await callWith(app.url, cookie, '/v1/submissions', { ...UNSAFE, headers: behind })).status).toBe(202);
+  });
+
+  it('is never accepted from the origins of CORS, which get no permission for cookies', async () => {
+    const app = await open({ corsOrigins: ['https://app.example'] });
+    const { cookie } = await signInWith(app.url, ADMIN_TOKEN);
+    const origin = 'https://app.example';
+    for (const site of ['cross-site', 'same-site', []]) {
+      const response = await callWith(app.url, cookie, '/v1/submissions', {
+        ...UNSAFE,
+        headers: { origin, 'sec-fetch-site': site },
+      });
+      expect(response.status).toBe(401);
+      expect(response.headers).not.toHaveProperty('access-control-allow-credentials');
+    }
+    const preflight = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'x-requested-with' };
+    const { headers } = await callWith(app.url, undefined, '/v1/submissions', {
+      method: 'OPTIONS',
+      headers: { origin, ...preflight },
+    });
+    expect(headers['access-control-allow-headers']).not.toContain('x-requested-with');
+    expect(headers).not.toHaveProperty('access-control-allow-credentials');
+  });
+
+  it('counts only without another credential, right or wrong', async () => {
+    const { url, tokens } = lookups();
+    const { cookie } = await signInWith(url, tokens.admin);
+    const status = async (headers: Record<string, string>) =>
+      (await callWith(url, cookie, '/v1/audit', { headers })).status;
+    expect(await status({})).toBe(200);
+    expect(await status({ authorization: `Bearer ${tokens.service}` })).toBe(403);
+    expect(await status({ 'x-api-key': tokens.service })).toBe(403);
+    expect(await status({ authorization: 'Bearer wrong' })).toBe(401);
+    expect(await status({ authorization: 'Basic dXNlcjpwYXNz' })).toBe(200);
+  });
+
+  it('is no credential for lookups that forward the token of the upstream', async () => {
+    const forwarding = await openLookups({ bearer: null });
+    const { cookie } = await signInWith(forwarding.url, forwarding.tokens.admin);
+    const path = '/users/get_user?name=User%202&email=user2@example.com';
+    expect((await callWith(forwarding.url, cookie, path)).status).toBe(401);
+  });
+
+  it.each([
+    ['empty', (name: string) => `${name}=`],
+    ['too short', (name: string) => `${name}=abc`],
+    ['quoted', (name: string, value: string) => `${name}="${value}"`],
+    ['followed by other characters', (name: string, value: string) => `${name}=${value}%00`],
+    ['sent twice', (name: string, value: string) => `${name}=${value}; ${name}=${value}`],
+    ['sent twice, once wrong', (name: string, value: string) => `${name}=${'x'.repeat(43)}; ${name}=${value}`],
+    ['in another case', (name: string, value: string) => `${name.toUpperCase()}=${value}`],
+    ['of another server', (name: string) => `${name}=${'x'.repeat(43)}`],
+    [
+      'beside a wrong one for https',
+      (name: string, value: string) => `${name}=${value}; __Host-${name}=${'x'.repeat(43)}`,
+    ],
+  ])('is refused if it is %s', async (_, change) => {
+    const { url, tokens } = lookups();
+    const { cookie } = await signInWith(url, tokens.admin);
+    const [name = '', value = ''] = cookie.split('=');
+    expect(problemOf(await callWith(url, change(name, value), '/v1/whoami')).status).toBe(401);
+    await signInWith(url, tokens.admin, { cookie: change(name, value) });
+  });
+
+  it('is found among others, in the bytes of a request', async () => {
+    const { url, tokens } = lookups();
+    const { cookie } = await signInWith(url, tokens.admin);
+    const raw = async (...lines: string[]) => {
+      const request = ['GET /v1/whoami HTTP/1.1', 'Host: x', 'Connection: close', ...lines, '', ''].join('\r\n');
+      return /^HTTP\/1\.1 (\d+)/.exec(await sendRaw(url, request))?.[1];
+    };
+    expect(await raw(`Cookie: a=b; ${cookie}; =; c`)).toBe('200');
+    expect(await raw('Cookie: theme=dark', `Cookie: ${cookie}`)).toBe('200');
+    expect(await raw(`Cookie:a=b;${cookie}`)).toBe('200');
+    expect(await raw(`Cookie: ${cookie}`, `Cookie: ${cookie}`)).toBe('401');
+    expect(await raw(`Cookie: ;;;${cookie},a=b`)).toBe('401');
+    expect(await raw(`Cookie: ${'a=b; '.repeat(2_000)}${cookie}`)).toBe('200');
+    expect(await raw(`Cookie: ${'a=b; '.repeat(4_000)}${cookie}`)).toBe('431');
+  });
+});

@@ -1,0 +1,202 @@
+import { describe, expect, it } from 'vitest';
+import { makeToken } from '../../src/access/credentials.ts';
+import { call, problemOf } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN, openLookups, UPSTREAM_BEARER, userPath } from '../support/app/lookups.ts';
+import { API_KEY } from '../support/app/running-app.ts';
+import { deadAddress, serve } from '../support/servers/upstream-server.ts';
+
+const LISTING = '/admin/get_all_users?limit=2';
+const CHALLENGE = 'Bearer realm="dawatch"';
+
+/** An upstream that knows one user and records its requests. */
+async function recordingUpstream() {
+  const seen: (string | undefined)[] = [];
+  const { url, requests } = await serve((request, response) => {
+    seen.push(request.headers.authorization);
+    const list = request.url?.startsWith('/admin') ?? false;
+    response.end(list ? '[{"id":"1"}]' : '{"id":"1"}');
+  });
+  const wire = () => requests.map((request) => `${request.url} ${request.rawHeaders.join(' ')}`).join('\n');
+  return { url, requests, seen, wire };
+}
+
+/** Returns the GET operation of a path in the OpenAPI document. */
+async function securityOf(url: string, path: string): Promise<unknown> {
+  const document = JSON.parse((await call(url, '/openapi.json')).text);
+  return document.paths[path.split('?')[0] ?? ''].get.security;
+}
+
+describe('with a bearer of the upstream in the settings', () => {
+  it('each role has its access, and the upstream receives only its own bearer', async () => {
+    const upstream = await recordingUpstream();
+    const lookups = await openLookups({ upstreamUrl: upstream.url });
+    const { service, user, admin } = lookups.tokens;
+    const status = async (token: string) => [
+      (await lookups.get(userPath(), token)).status,
+      (await lookups.get(userPath(undefined, '/user/get_user'), token)).status,
+      (await lookups.get(LISTING, token)).status,
+      (await lookups.get('/v1/audit', token)).status,
+    ];
+    expect(await status(service)).toEqual([403, 403, 403, 403]);
+    expect(await status(API_KEY)).toEqual([403, 403, 403, 403]);
+    expect(await status(user)).toEqual([200, 200, 403, 403]);
+    expect(await status(admin)).toEqual([200, 200, 200, 200]);
+    expect(await status(ADMIN_TOKEN)).toEqual([200, 200, 200, 200]);
+    expect(new Set(upstream.seen)).toEqual(new Set([`Bearer ${UPSTREAM_BEARER}`]));
+    for (const token of [service, user, admin, API_KEY, ADMIN_TOKEN]) expect(upstream.wire()).not.toContain(token);
+  });
+
+  it.each([userPath(), userPath(undefined, '/user/get_user'), LISTING])(
+    'missing, unknown and revoked credentials get the same 401 at %s, without an audit entry',
+    async (path) => {
+      const upstream = await recordingUpstream();
+      const lookups = await openLookups({ upstreamUrl: upstream.url });
+      lookups.revoke('admin');
+      const responses = [];
+      for (const token of [undefined, 'nobody', makeToken('admin'), UPSTREAM_BEARER, lookups.tokens.admin])
+        responses.push(await lookups.get(path, token));
+      for (const response of responses)
+        expect(response).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
+      expect(new Set(responses.map((response) => problemOf(response).detail)).size).toBe(1);
+      expect(upstream.requests).toEqual([]);
+      expect(lookups.audit()).toEqual([]);
+    },
+  );
+
+  it('a token stops at once when it is revoked', async () => {
+    const lookups = await openLookups();
+    expect((await lookups.get(userPath(), lookups.tokens.user)).status).toBe(200);
+    lookups.revoke('user');
+    expect((await lookups.get(userPath(), lookups.tokens.user)).status).toBe(401);
+  });
+
+  it.each([
+    ['401', 'another-bearer-than-the-sandbox-knows'],
+    ['401 for the wrong role', 'sandbox-user-token'],
+  ])("the upstream's %s is 502 and does not mention the bearer", async (_, bearer) => {
+    const lookups = await openLookups({ bearer });
+    const response = await lookups.get(LISTING, lookups.tokens.admin);
+    expect(response.status).toBe(502);
+    expect(problemOf(response).detail).toBe("the upstream refuses this server's own token");
+    expect(response.headers).not.toHaveProperty('www-authenticate');
+    expect(JSON.stringify(response) + lookups.logs()).not.toContain(bearer);
+    expect(lookups.audit()).toMatchObject([{ caller: 'the admin', result: 'failed' }]);
+  });
+
+  it.each([userPath(), LISTING])('a token is accepted as x-api-key at %s, as documented', async (path) => {
+    const lookups = await openLookups();
+    const headers = { 'x-api-key': lookups.tokens.admin };
+    expect((await call(lookups.url, path, { headers })).status).toBe(200);
+    expect(await securityOf(lookups.url, path)).toEqual([{ apiKey: [] }, { bearer: [] }]);
+  });
+
+  it('does not start with a token of its own', async () => {
+    await expect(openLookups({ bearer: makeToken('admin') })).rejects.toThrow('DAWATCH_UPSTREAM_BEARER');
+  });
+});
+
+describe('without a bearer of the upstream', () => {
+  it("the caller's Authorization is forwarded unchanged, and nothing else", async () => {
+    const upstream = await recordingUpstream();
+    const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null });
+    const headers = { authorization: 'bEARER  a.jwt-of_the~upstream+/==', cookie: 'c=1', 'x-api-key': API_KEY };
+    for (const path of [userPath(), LISTING])
+      expect((await call(lookups.url, path, { headers })).status, path).toBe(200);
+    expect(upstream.seen).toEqual([headers.authorization, headers.authorization]);
+    expect(upstream.wire()).not.toMatch(/a-service-key|cookie/i);
+    expect(lookups.logs()).not.toContain('a.jwt-of');
+  });
+
+  it('the document requires a bearer only', async () => {
+    const { url } = await openLookups({ bearer: null });
+    for (const path of [userPath(), LISTING]) expect(await securityOf(url, path)).toEqual([{ bearer: [] }]);
+  });
+
+  it('the upstream decides about the role: its 401 is returned with a challenge', async () => {
+    const lookups = await openLookups({ bearer: null });
+    expect((await lookups.get(userPath(), 'sandbox-user-token')).status).toBe(200);
+    expect((await lookups.get(LISTING, 'sandbox-admin-token')).status).toBe(200);
+    const refused = await lookups.get(LISTING, 'sandbox-user-token');
+    expect(refused).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
+    expect(problemOf(refused).detail).toBe('the upstream refuses this token');
+    expect(lookups.audit().map(({ caller, result }) => `${caller} ${result}`)).toEqual([
+      expect.stringMatching(/^forwarded:\w{8} found$/),
+      expect.stringMatching(/^forwarded:\w{8} found$/),
+      expect.stringMatching(/^forwarded:\w{8} refused$/),
+    ]);
+  });
+
+  it("the upstream's 403 is returned without its text", async () => {
+    const { url } = await serve((_request, response) => response.writeHead(403).end('the secret is 12345'));
+    const lookups = await openLookups({ upstreamUrl: url, bearer: null });
+    const httpResponse = await lookups.get(LISTING, 'a.b.c');
+    expect(httpResponse.status).toBe(403);
+    problemOf(httpResponse);
+    expect(httpResponse.text + lookups.logs()).not.toContain('12345');
+  });
+
+  it.each<[string, Record<string, string | string[]>]>([
+    ['nothing', {}],
+    ['only a service key', { 'x-api-key': API_KEY }],
+    ['another scheme', { authorization: 'Basic dXNlcjpwYXNz' }],
+    ['a bearer without a token', { authorization: 'Bearer ' }],
+    ['two words', { authorization: 'Bearer a b' }],
+    ['two headers', { authorization: ['Bearer a', 'Bearer b'] }],
+  ])('%s is refused with 401 without a request to the upstream', async (_, headers) => {
+    const upstream = await recordingUpstream();
+    const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null });
+    for (const path of [userPath(), LISTING]) {
+      const response = await call(lookups.url, path, { headers: { 'x-api-key': [], ...headers } });
+      expect(response).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
+      expect(problemOf(response).detail).toContain("the upstream's own token");
+    }
+    expect(upstream.requests).toEqual([]);
+  });
+
+  it('a token in the form of dawatch is never forwarded, valid or not', async () => {
+    const upstream = await recordingUpstream();
+    const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null });
+    lookups.revoke('user');
+    const { service, user, admin } = lookups.tokens;
+    for (const token of [service, user, admin, makeToken('admin')])
+      for (const path of [userPath(), LISTING]) {
+        const response = await lookups.get(path, token);
+        expect(response).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
+        expect(problemOf(response).detail).toContain('a token of dawatch is not forwarded');
+      }
+    expect(upstream.requests).toEqual([]);
+    const callers = new Set(lookups.audit().map(({ caller, result }) => `${caller} ${result}`));
+    expect([...callers].sort()).toEqual(['the admin', 'the service'].map((name) => `${name} refused`));
+  });
+
+  it.each<[string, number | undefined, string]>([
+    ['refuses it', 401, userPath()],
+    ['refuses it', 403, LISTING],
+    ['finds nobody', 404, userPath()],
+    ['fails', 500, LISTING],
+    ['cannot be reached', undefined, userPath()],
+    ['is not called, because the request is invalid,', 401, '/users/get_user?name=A'],
+    ['is not called, because the request is invalid,', 401, '/admin/get_all_users?limit=x'],
+  ])('a configured key gets the response of a wrong bearer if the upstream %s', async (_, status, path) => {
+    const upstream = await serve((_request, response) => response.writeHead(status ?? 0).end('{"error":"x"}'));
+    const upstreamUrl = status === undefined ? await deadAddress() : upstream.url;
+    const lookups = await openLookups({ upstreamUrl, bearer: null });
+    const responses = [];
+    const bearers = ['never-known-anywhere', API_KEY, ADMIN_TOKEN];
+    for (const bearer of bearers) {
+      const { status, headers, text } = await lookups.get(path, bearer);
+      responses.push(JSON.stringify([status, Object.keys(headers), { ...JSON.parse(text), instance: '' }]));
+    }
+    expect(new Set(responses)).toHaveLength(1);
+    const sent = upstream.requests.map(({ headers }) => String(headers.authorization));
+    // A token of the same length, which the upstream accepts.
+    expect(sent.map((text) => text.length)).toEqual(
+      sent.length > 0 ? bearers.map((one) => `Bearer ${one}`.length) : [],
+    );
+    expect(sent.join()).not.toMatch(new RegExp(`${API_KEY}|${ADMIN_TOKEN}`));
+    const isForwarded = !path.endsWith('name=A') && !path.endsWith('limit=x');
+    expect(lookups.audit().map(({ caller }) => caller)).toEqual(
+      isForwarded ? [expect.stringMatching(/^forwarded:/), 'DAWATCH_API_KEY', 'DAWATCH_ADMIN_TOKEN'] : [],
+    );
+  });
+});

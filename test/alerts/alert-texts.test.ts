@@ -1,0 +1,192 @@
+import { describe, expect, it } from 'vitest';
+import { conditionsOf } from '../../src/alerts/alert-watch.ts';
+import { ALERT_RULES, type AlertFacts, type AlertRule } from '../../src/notifications/alert.ts';
+import { createDiscordChannel } from '../../src/notifications/channels/discord.ts';
+import { toMail } from '../../src/notifications/channels/email.ts';
+import { createSlackChannel } from '../../src/notifications/channels/slack.ts';
+import { createTeamsChannel } from '../../src/notifications/channels/teams.ts';
+import type { EventRecord } from '../../src/notifications/event-body.ts';
+import { toMessage } from '../../src/notifications/message.ts';
+import type { ObjectiveCounts, ObjectiveStatus } from '../../src/reports/objective.ts';
+import type { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { outgoing } from '../notifications/sample-events.ts';
+import { openLedger } from '../support/ledger/ledger-file.ts';
+
+const HOUR_MS = 3_600_000;
+const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, objectives: [], open: [] };
+const THRESHOLDS = { failures: 1, failuresWindowMs: 600_000, backlog: 1, walBytes: 512 * 1_048_576 };
+const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<AlertFacts> => ({
+  upstreams: [
+    { name: 'default', state: 'closed', outSince: null, watched: 0, stuck: 0, failing: 0, failed: 0, ...fields },
+  ],
+});
+
+const late = (counts: ObjectiveCounts): ObjectiveStatus => ({
+  upstream: 'default',
+  objective: { target: 0.99, withinMs: 120_000 },
+  budget: counts,
+  windows: { '5m': counts, '30m': counts, '1h': counts, '6h': counts, '3d': counts },
+});
+
+/** The texts for operators: of an active condition, for one and for many, and of its end. */
+const TEXTS: Record<AlertRule, { holds: [facts: Partial<AlertFacts>, sentence: string][]; over: string }> = {
+  upstream_down: {
+    holds: [
+      [
+        upstream({ state: 'down', watched: 0 }),
+        'The upstream default is not responding; no submission is waiting for it',
+      ],
+      [
+        upstream({ state: 'down', watched: 1 }),
+        'The upstream default is not responding; 1 submission is waiting for it',
+      ],
+      [
+        upstream({ state: 'down', watched: 50 }),
+        'The upstream default is not responding; 50 submissions are waiting for it',
+      ],
+    ],
+    over: 'The upstream default is responding again',
+  },
+  credentials_refused: {
+    holds: [
+      [
+        upstream({ state: 'unauthorized', watched: 1 }),
+        'The upstream default rejects the API key; 1 submission is waiting for it',
+      ],
+      [
+        upstream({ state: 'unauthorized', watched: 7 }),
+        'The upstream default rejects the API key; 7 submissions are waiting for it',
+      ],
+    ],
+    over: 'The upstream default no longer rejects the API key',
+  },
+  stuck: {
+    holds: [
+      [upstream({ stuck: 1 }), '1 submission of the upstream default has been open for too long'],
+      [upstream({ stuck: 12 }), '12 submissions of the upstream default have been open for too long'],
+    ],
+    over: 'No submission of the upstream default is stuck any longer',
+  },
+  failures: {
+    holds: [
+      [
+        upstream({ failing: 1 }),
+        '1 submission of the upstream default failed with Error within 10 min without recovering: 1 failing, 0 failed',
+      ],
+      [
+        upstream({ failing: 9, failed: 3 }),
+        '12 submissions of the upstream default failed with Error within 10 min without recovering: 9 failing, 3 failed',
+      ],
+    ],
+    over: 'Fewer submissions of the upstream default are failing: below half the threshold',
+  },
+  backlog: {
+    holds: [
+      [{ waiting: 1 }, '1 delivery has been waiting for more than a minute'],
+      [{ waiting: 900 }, '900 deliveries have been waiting for more than a minute'],
+    ],
+    over: 'The delivery backlog is below half the threshold',
+  },
+  dead_letters: {
+    holds: [
+      [
+        { dead: [{ receiver: 'webhook:wh_1', description: '', count: 1 }] },
+        '1 delivery to the webhook wh_1 became a dead letter and can be replayed',
+      ],
+      [
+        { dead: [{ receiver: 'webhook:wh_1', description: 'billing', count: 4 }] },
+        '4 deliveries to the webhook billing became dead letters and can be replayed',
+      ],
+    ],
+    over: 'The dead letters of webhook:wh_1 were replayed or are older than a day, or the destination was disabled or deleted',
+  },
+  webhook_disabled: {
+    holds: [
+      [
+        { disabled: [{ id: 'wh_1', description: null, reason: 'gone', since: 0 }] },
+        'The webhook wh_1 was disabled: its receiver responded with 410 Gone',
+      ],
+      [
+        { disabled: [{ id: 'wh_1', description: 'billing', reason: 'failing', since: 0 }] },
+        'The webhook billing was disabled: all its deliveries failed for too long',
+      ],
+    ],
+    over: 'The webhook wh_1 was enabled again, deleted, or disabled by an operator',
+  },
+  wal_size: {
+    holds: [
+      [
+        { walBytes: 2 ** 30 },
+        "The ledger's write-ahead log has grown beyond 512 MiB: a reader, such as an export or a backup, has held a snapshot of the ledger for too long",
+      ],
+    ],
+    over: "The ledger's write-ahead log is below half the threshold",
+  },
+  error_budget: {
+    holds: [
+      [
+        { objectives: [late({ good: 0, bad: 5 })] },
+        'The upstream default spends its error budget 100.0 times as fast as its objective allows: of 5 submissions in the last 1 h, 5 were not known as final within 2 min',
+      ],
+      [
+        { objectives: [late({ good: 700, bad: 300 })] },
+        'The upstream default spends its error budget 30.0 times as fast as its objective allows: of 1000 submissions in the last 1 h, 300 were not known as final within 2 min',
+      ],
+    ],
+    over: 'The error budget of the upstream default is no longer spent too fast',
+  },
+};
+
+/** The events of an alert that begins, is repeated after an hour, and ends after two. */
+function eventsOf(ledger: Ledger, facts: Partial<AlertFacts>): EventRecord[] {
+  const conditions = conditionsOf({ ...QUIET, ...facts }, THRESHOLDS);
+  for (const [hour, holding] of [conditions, conditions, []].entries())
+    ledger.alerts.reconcile(holding, { now: hour * HOUR_MS, remindAfterMs: HOUR_MS });
+  return ledger.events.after(0, 10).filter((event): event is EventRecord => !('damage' in event));
+}
+
+const cases = ALERT_RULES.flatMap((rule) =>
+  TEXTS[rule].holds.map(([facts, sentence]) => [rule, sentence, facts, TEXTS[rule].over] as const),
+);
+
+describe.each(cases)('%s: "%s"', (rule, sentence, facts, over) => {
+  const titles = [`Alert: ${sentence}`, `Reminder: ${sentence}`, `Resolved: ${over}`];
+
+  it('has a text for its begin, its reminder and its end', () => {
+    const events = eventsOf(openLedger(), facts);
+    const messages = events.map((event) => toMessage([event]));
+    expect(messages.map(({ title }) => title)).toEqual(titles);
+    const isUrgent = ['upstream_down', 'credentials_refused'].includes(rule);
+    const held = isUrgent ? 'critical' : 'warning';
+    expect(messages.map(({ severity }) => severity)).toEqual([held, held, 'good']);
+    const lines = messages.map(({ lines }) => Object.fromEntries(lines.map(({ label, value }) => [label, value])));
+    expect(lines[0]).toMatchObject({ Alert: sentence, Rule: rule, Since: '1970-01-01T00:00:00.000Z' });
+    expect(lines[1]).toMatchObject({ Alert: sentence, Since: '1970-01-01T00:00:00.000Z, for 1 h' });
+    expect(lines[2]).toMatchObject({ Resolved: over, Duration: '2 h, since 1970-01-01T00:00:00.000Z' });
+    // The end of an alert does not repeat its count.
+    expect(lines[2]).not.toHaveProperty('Count');
+  });
+
+  it('has the same text in each channel', async () => {
+    const events = eventsOf(openLedger(), facts);
+    const sent: string[] = [];
+    const post = async ({ body }: { body: string }) => {
+      sent.push(body);
+      return { kind: 'response' as const, httpStatus: 200, retryAfterMs: null, response: 'ok' };
+    };
+    const options = { url: 'https://chat.example/hook', post };
+    for (const [index, event] of events.entries()) {
+      for (const create of [createSlackChannel, createDiscordChannel, createTeamsChannel])
+        await create(options).send([outgoing(event)], new AbortController().signal);
+      const mail = toMail(toMessage([event]));
+      const texts = [...sent.splice(0).map(plain), plain(mail.subject), plain(mail.text), plain(mail.html)];
+      expect(texts).toHaveLength(6);
+      for (const text of texts) expect(text).toContain(plain(titles[index] ?? ''));
+    }
+  });
+});
+
+/** Removes the escapes of the markup, which readers do not see. */
+function plain(text: string): string {
+  return text.replaceAll('&#39;', "'").replaceAll('\\', '');
+}

@@ -1,0 +1,190 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { AlertWatch, conditionsOf } from '../../src/alerts/alert-watch.ts';
+import type { AlertFacts } from '../../src/notifications/alert.ts';
+import { context, observation } from '../support/ledger/domain.ts';
+import { trackRequests } from '../support/ledger/ledger-file.ts';
+import { DAY_MS, delivered, failed, openDispatcher } from '../support/virtual-time/virtual-dispatcher.ts';
+
+const THRESHOLDS = { failures: 3, failuresWindowMs: 600_000, backlog: 10, walBytes: 1_000_000_000 };
+const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, objectives: [], open: [] };
+const upstream = {
+  name: 'default',
+  state: 'closed' as const,
+  outSince: null,
+  watched: 9,
+  stuck: 0,
+  failing: 0,
+  failed: 0,
+};
+
+const counts = { good: 80, bad: 20 };
+const late = {
+  upstream: 'default',
+  objective: { target: 0.99, withinMs: 120_000 },
+  budget: counts,
+  windows: { '5m': counts, '30m': counts, '1h': counts, '6h': counts, '3d': counts },
+};
+
+describe('the rules', () => {
+  it.each<[string, Partial<AlertFacts>, string[]]>([
+    ['nothing', { upstreams: [upstream] }, []],
+    ['an upstream that is down', { upstreams: [{ ...upstream, state: 'down' }] }, ['upstream_down default 9']],
+    ['a refused key', { upstreams: [{ ...upstream, state: 'unauthorized' }] }, ['credentials_refused default 9']],
+    ['stuck submissions', { upstreams: [{ ...upstream, stuck: 2 }] }, ['stuck default 2']],
+    ['few failures', { upstreams: [{ ...upstream, failed: 2 }] }, []],
+    ['many failures', { upstreams: [{ ...upstream, failing: 1, failed: 2 }] }, ['failures default 3']],
+    [
+      'fewer failures than the threshold, but more than half of it',
+      { upstreams: [{ ...upstream, failed: 2 }], open: [{ rule: 'failures', subject: 'default' }] },
+      ['failures default 2'],
+    ],
+    ['few waiting deliveries', { waiting: 9 }, []],
+    ['many waiting deliveries', { waiting: 10 }, ['backlog all 10']],
+    [
+      'dead letters',
+      { dead: [{ receiver: 'webhook:wh_1', description: null, count: 1 }] },
+      ['dead_letters webhook:wh_1 1'],
+    ],
+    [
+      'a disabled webhook',
+      { disabled: [{ id: 'wh_1', description: null, reason: 'gone', since: 0 }] },
+      ['webhook_disabled webhook:wh_1 null'],
+    ],
+    ['an error budget that is spent too fast', { objectives: [late] }, ['error_budget default 20']],
+    ['a large write-ahead log', { walBytes: 1_000_000_000 }, ['wal_size ledger null']],
+    [
+      'a log below the threshold, but above half of it',
+      { walBytes: 500_000_000, open: [{ rule: 'wal_size', subject: 'ledger' }] },
+      ['wal_size ledger null'],
+    ],
+    [
+      'a log below half of the threshold',
+      { walBytes: 499_999_999, open: [{ rule: 'wal_size', subject: 'ledger' }] },
+      [],
+    ],
+  ])('%s', (_name, facts, expected) => {
+    const conditions = conditionsOf({ ...QUIET, ...facts }, THRESHOLDS);
+    expect(conditions.map(({ rule, subject, count }) => `${rule} ${subject} ${count}`)).toEqual(expected);
+  });
+
+  it('shorten a long description of a webhook, and omit an empty one', () => {
+    const summaryOf = (description: string) => {
+      const disabled = [{ id: 'wh_1', description, reason: 'gone' as const, since: 0 }];
+      return conditionsOf({ ...QUIET, disabled }, THRESHOLDS)[0]?.summary;
+    };
+    expect(summaryOf('x'.repeat(200))).toMatch(/^The webhook x{10,59}… was disabled/);
+    expect(summaryOf('  ')).toMatch(/^The webhook wh_1 was disabled/);
+  });
+
+  it('name a channel with dead letters as a channel', () => {
+    const dead = [{ receiver: 'channel:ops', description: null, count: 2 }];
+    const [condition] = conditionsOf({ ...QUIET, dead }, THRESHOLDS);
+    expect(condition?.summary).toBe('2 deliveries to the channel ops became dead letters and can be replayed');
+  });
+});
+
+const farFrom = (now: number) => {
+  const far = now + 100 * DAY_MS;
+  return { deadlineAt: far, graceEndsAt: far, stuckAt: far };
+};
+
+/** An alert watch over a real ledger, with a channel `ops` for alerts only. */
+function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = () => delivered) {
+  const world = openDispatcher({ receive, maxBatch: 100 });
+  const { clock, ledger } = world;
+  ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['alert.*'], metadata: null }], gatherMs: 0 }]);
+  const errors: unknown[] = [];
+  const watch = new AlertWatch({
+    store: ledger.alerts,
+    clock,
+    upstreams: ['default'],
+    objectives: new Map(),
+    thresholds: THRESHOLDS,
+    checkMs: 5_000,
+    remindAfterMs: 4 * 3_600_000,
+    publicUrl: () => 'https://dawatch.example.com/ops/',
+    onReported: () => undefined,
+    onFailed: (error) => errors.push(error),
+  });
+  watch.start();
+  onTestFinished(() => watch.stop());
+  const messages = () =>
+    world.sent.filter(({ destination }) => destination === 'channel:ops').flatMap(({ types }) => types);
+  return { ...world, watch, messages };
+}
+
+describe('reported alerts', () => {
+  it('an outage with 10,000 pending submissions is one message, reminders, and one when it is over', async () => {
+    const { clock, ledger, messages } = openWatch();
+    ledger.track(
+      trackRequests(10_000).map((request) => ({ ...request, ...farFrom(clock.now()) })),
+      clock.now(),
+    );
+    const turn = (event: 'upstream.down' | 'upstream.up', state: 'down' | 'closed') =>
+      ledger.recordUpstream({
+        upstream: 'default',
+        at: clock.now(),
+        event,
+        record: { state, outSince: state === 'down' ? clock.now() : null, outageMs: 0 },
+      });
+    turn('upstream.down', 'down');
+    await clock.advance(60_000);
+    expect(messages()).toEqual(['alert.raised']);
+    await clock.advance(9 * 3_600_000);
+    expect(messages()).toEqual(['alert.raised', 'alert.reminder', 'alert.reminder']);
+    turn('upstream.up', 'closed');
+    await clock.advance(60_000);
+    expect(messages().slice(3)).toEqual(['alert.resolved']);
+    const alerts = ledger.events.after(0, 100).filter((event) => 'alert' in event);
+    const link = 'https://dawatch.example.com/ops/#/';
+    expect(alerts[0]).toMatchObject({ alert: { rule: 'upstream_down', count: 10_000, id: 1, link } });
+  });
+
+  it('a disabled webhook is reported through the other channels, and resolved once it is enabled', async () => {
+    const { clock, ledger, messages, webhook, finalize } = openWatch((destination) =>
+      destination.startsWith('webhook:') ? failed({ httpStatus: 410, gone: true }) : delivered,
+    );
+    const id = webhook('https://gone.example', { types: ['submission.*'] });
+    finalize('s1');
+    await clock.advance(10_000);
+    expect(messages()).toEqual(['alert.raised']);
+    ledger.webhooks.update(id, { enabled: true }, clock.now());
+    await clock.advance(10_000);
+    // The webhook is enabled and has a dead letter, which is another alert.
+    expect(messages().toSorted()).toEqual(['alert.raised', 'alert.raised', 'alert.resolved']);
+    ledger.webhooks.delete(id, clock.now());
+    await clock.advance(10_000);
+    expect(messages().filter((type) => type === 'alert.resolved')).toHaveLength(2);
+  });
+
+  it('failures count for the length of their window', async () => {
+    const { clock, ledger, messages } = openWatch();
+    ledger.track(
+      trackRequests(3).map((request) => ({ ...request, ...farFrom(clock.now()) })),
+      clock.now(),
+    );
+    for (const id of ['s0', 's1', 's2']) ledger.record([observation('error', clock.now(), id)], context());
+    await clock.advance(60_000);
+    expect(messages()).toEqual(['alert.raised']);
+    await clock.advance(600_000);
+    expect(messages()).toEqual(['alert.raised', 'alert.resolved']);
+  });
+
+  it('continues after a failed check', async () => {
+    const { clock, ledger, messages } = openWatch();
+    const { facts } = ledger.alerts;
+    ledger.alerts.facts = () => {
+      throw new Error('no disk');
+    };
+    ledger.track(
+      trackRequests(3).map((request) => ({ ...request, ...farFrom(clock.now()) })),
+      clock.now(),
+    );
+    for (const id of ['s0', 's1', 's2']) ledger.record([observation('error', clock.now(), id)], context());
+    await clock.advance(20_000);
+    expect(messages()).toEqual([]);
+    ledger.alerts.facts = facts;
+    await clock.advance(10_000);
+    expect(messages()).toEqual(['alert.raised']);
+  });
+});

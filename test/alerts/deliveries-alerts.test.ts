@@ -1,0 +1,315 @@
+import { describe, expect, it } from 'vitest';
+import { MAX_MUTES } from '../../src/alerts/mutes-store.ts';
+import type { AlertCondition, NewMute } from '../../src/notifications/alert.ts';
+import type { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { context, observation } from '../support/ledger/domain.ts';
+import { openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
+
+const down: AlertCondition = { rule: 'upstream_down', subject: 'default', summary: 'it is out', count: 3 };
+const stuck: AlertCondition = { rule: 'stuck', subject: 'default', summary: '1 is stuck', count: 1 };
+const times = (now: number) => ({ now, remindAfterMs: 100 });
+const operator = 'on call';
+const mute = (from: number, until: number) => ({ rule: null, subject: null, from, until, reason: '' });
+
+describe('reported alerts', () => {
+  it('a condition is reported once when it begins and once when it ends, with its last summary', () => {
+    const ledger = openLedger();
+    const report = (conditions: AlertCondition[], now: number) =>
+      ledger.alerts
+        .reconcile(conditions, times(now))
+        .map(({ type, alert }) => [type, alert.rule, alert.count, alert.since]);
+    expect(report([down], 10)).toEqual([['alert.raised', 'upstream_down', 3, 10]]);
+    expect(report([{ ...down, count: 4 }], 20)).toEqual([]);
+    expect(report([{ ...down, count: 5 }, stuck], 30)).toEqual([['alert.raised', 'stuck', 1, 30]]);
+    expect(report([stuck], 40)).toEqual([['alert.resolved', 'upstream_down', 5, 10]]);
+    expect(report([stuck], 50)).toEqual([]);
+    expect(report([down, stuck], 60)).toEqual([['alert.raised', 'upstream_down', 3, 60]]);
+    expect(ledger.events.after(0, 100).map(({ type }) => type)).toEqual([
+      'alert.raised',
+      'alert.raised',
+      'alert.resolved',
+      'alert.raised',
+    ]);
+  });
+
+  it('a condition that persists is reported again after each interval', () => {
+    const ledger = openLedger();
+    const reported = [0, 50, 99, 100, 150, 199, 200].map((now) =>
+      ledger.alerts.reconcile([down], times(now)).map(({ type }) => type),
+    );
+    expect(reported).toEqual([['alert.raised'], [], [], ['alert.reminder'], [], [], ['alert.reminder']]);
+  });
+
+  it('a restart reports nothing twice', () => {
+    const first = openLedger();
+    first.alerts.reconcile([down], times(10));
+    first.close();
+    const second = openLedger({ file: first.file });
+    expect(second.alerts.reconcile([down], times(20))).toEqual([]);
+    expect(second.alerts.reconcile([], times(30))).toMatchObject([{ type: 'alert.resolved', alert: { since: 10 } }]);
+  });
+});
+
+/** Runs one check of the alerts per time, and returns the types of the events: in parentheses if they were not sent. */
+function check(ledger: Ledger, conditions: AlertCondition[], ...moments: number[]): string[] {
+  return moments.flatMap((now) =>
+    ledger.alerts.reconcile(conditions, times(now)).map(({ type, alert }) => {
+      const name = type.replace('alert.', '');
+      return alert.muted ? `(${name})` : name;
+    }),
+  );
+}
+
+/** The types of the events that a channel for all alerts received. */
+function sentBy(ledger: Ledger): string[] {
+  const { deliveries } = ledger.deliveries.list({ destination: 'channel:ops', limit: 100 });
+  return deliveries.map(({ eventType }) => eventType.replace('alert.', '')).toReversed();
+}
+
+function openWithChannel(file?: string): Ledger {
+  const ledger = openLedger(file === undefined ? {} : { file });
+  ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+  return ledger;
+}
+
+const idOf = (ledger: Ledger) => ledger.alerts.list({ state: 'all', limit: 1, now: 0 }).alerts[0]?.id ?? 0;
+
+describe('an acknowledged alert', () => {
+  it('is not sent again before its end, and is a new alert afterwards', () => {
+    const ledger = openWithChannel();
+    expect(check(ledger, [down], 10)).toEqual(['raised']);
+    const id = idOf(ledger);
+    const acknowledged = { acknowledgedAt: 20, acknowledgedBy: 'on call' };
+    expect(ledger.alerts.acknowledge(id, operator, 20)).toMatchObject({ alert: acknowledged, isChanged: true });
+    expect(check(ledger, [down], 110, 220)).toEqual([]);
+    expect(check(ledger, [], 230)).toEqual(['resolved']);
+    expect(check(ledger, [down], 240, 340)).toEqual(['raised', 'reminder']);
+    expect(sentBy(ledger)).toEqual(['raised', 'resolved', 'raised', 'reminder']);
+    expect(ledger.alerts.get(idOf(ledger), 340)).toMatchObject({ acknowledgedAt: null });
+    expect(ledger.alerts.acknowledge(id, operator, 350)).toMatchObject({ alert: acknowledged, isChanged: false });
+    expect(ledger.alerts.acknowledge(4_711, operator, 350)).toBeUndefined();
+  });
+
+  it('keeps its first acknowledgement, which can be withdrawn', () => {
+    const ledger = openWithChannel();
+    check(ledger, [down], 10);
+    const id = idOf(ledger);
+    ledger.alerts.acknowledge(id, operator, 20);
+    expect(ledger.alerts.acknowledge(id, 'other', 30)).toMatchObject({
+      alert: { acknowledgedAt: 20, acknowledgedBy: 'on call' },
+      isChanged: false,
+    });
+    const withdrawn = { acknowledgedAt: null, acknowledgedBy: null };
+    expect(ledger.alerts.withdraw(id, 120)).toMatchObject({ alert: withdrawn, isChanged: true });
+    expect(ledger.alerts.withdraw(id, 120)).toMatchObject({ alert: withdrawn, isChanged: false });
+    expect(check(ledger, [down], 120)).toEqual(['reminder']);
+  });
+});
+
+describe('a muted alert', () => {
+  it('that begins during the mute is recorded, and sent at its end', () => {
+    const ledger = openWithChannel();
+    ledger.mutes.add(mute(5, 50), operator, 0);
+    expect(check(ledger, [down], 10, 20, 49)).toEqual(['(raised)']);
+    expect(sentBy(ledger)).toEqual([]);
+    expect(check(ledger, [down], 50, 60)).toEqual(['raised']);
+    expect(ledger.events.after(0, 10)).toMatchObject([
+      { type: 'alert.raised', alert: { since: 10, muted: true } },
+      { type: 'alert.raised', alert: { since: 10 } },
+    ]);
+    expect(check(ledger, [], 70)).toEqual(['resolved']);
+    expect(sentBy(ledger)).toEqual(['raised', 'resolved']);
+  });
+
+  it('that begins and ends during the mute is never sent', () => {
+    const ledger = openWithChannel();
+    ledger.mutes.add(mute(5, 50), operator, 0);
+    expect([...check(ledger, [down], 10), ...check(ledger, [], 20, 60)]).toEqual(['(raised)', '(resolved)']);
+    expect(sentBy(ledger)).toEqual([]);
+    const [alert] = ledger.alerts.list({ state: 'resolved', limit: 10, now: 60 }).alerts;
+    expect(alert).toMatchObject({ since: 10, resolvedAt: 20, sentAt: null, summary: 'it is out' });
+  });
+
+  it('that was sent before is sent at its end, and a reminder that was due meanwhile after the mute', () => {
+    const ledger = openWithChannel();
+    check(ledger, [down, stuck], 0);
+    ledger.mutes.add(mute(50, 250), operator, 0);
+    expect(check(ledger, [down, stuck], 100, 200)).toEqual([]);
+    expect(check(ledger, [stuck], 210)).toEqual(['resolved']);
+    expect(check(ledger, [stuck], 250, 300)).toEqual(['reminder']);
+  });
+
+  it('is not sent at the end of the mute if it is acknowledged, and neither is its end', () => {
+    const ledger = openWithChannel();
+    ledger.mutes.add(mute(0, 50), operator, 0);
+    check(ledger, [down], 10);
+    ledger.alerts.acknowledge(idOf(ledger), operator, 20);
+    expect([...check(ledger, [down], 60), ...check(ledger, [], 70)]).toEqual(['(resolved)']);
+    expect(sentBy(ledger)).toEqual([]);
+  });
+
+  it.each<[string, Partial<NewMute>, boolean]>([
+    ['all alerts', {}, true],
+    ['its rule', { rule: 'upstream_down' }, true],
+    ['its rule and subject', { rule: 'upstream_down', subject: 'default' }, true],
+    ['its rule and another subject', { rule: 'upstream_down', subject: 'other' }, false],
+    ['another rule', { rule: 'stuck' }, false],
+    ['a time before', { from: 1, until: 10 }, false],
+    ['a time afterwards', { from: 11, until: 20 }, false],
+  ])('is covered by a mute of %s: %j', (_name, fields, isCovered) => {
+    const ledger = openWithChannel();
+    ledger.mutes.add({ ...mute(5, 50), ...fields }, operator, 0);
+    expect(check(ledger, [down], 10)).toEqual([isCovered ? '(raised)' : 'raised']);
+    expect(ledger.alerts.get(idOf(ledger), 10)?.mutedUntil).toBe(isCovered ? 50 : null);
+  });
+
+  it('is sent if the mute is ended early, and only once across restarts', () => {
+    const first = openWithChannel();
+    const made = first.mutes.add(mute(5, 1_000), operator, 0);
+    check(first, [down], 10);
+    first.close();
+    const second = openWithChannel(first.file);
+    expect(check(second, [down], 20)).toEqual([]);
+    expect(second.mutes.list({ limit: 10, now: 20 }).mutes).toEqual([made]);
+    expect(second.mutes.delete(made?.id ?? 0, 30)).toEqual(made);
+    expect(second.mutes.delete(made?.id ?? 0, 30)).toBeUndefined();
+    expect(check(second, [down], 40)).toEqual(['raised']);
+    second.close();
+    expect(check(openWithChannel(first.file), [down], 50)).toEqual([]);
+  });
+
+  it('is not replayed to a webhook that was disabled meanwhile', () => {
+    const ledger = openLedger();
+    const webhook = { url: 'https://a', types: ['alert.*'], metadata: null, description: '', signature: 'v1' as const };
+    const { id } = ledger.webhooks.create({ ...webhook, enabled: false }, { secret: 'x', publicKey: null }, 0);
+    ledger.mutes.add(mute(5, 15), operator, 0);
+    check(ledger, [down], 10);
+    check(ledger, [down, stuck], 20);
+    ledger.webhooks.update(id, { enabled: true }, 30);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 40)).toBe(2);
+  });
+});
+
+it('mutes that have ended are not listed, and make room for new ones', () => {
+  const ledger = openLedger();
+  for (let count = 0; count < MAX_MUTES; count += 1) expect(ledger.mutes.add(mute(0, 50), operator, 0)).toBeDefined();
+  expect(ledger.mutes.add(mute(0, 50), operator, 49)).toBeUndefined();
+  expect(ledger.mutes.add(mute(50, 60), operator, 50)).toBeDefined();
+  expect(ledger.mutes.list({ limit: 10, now: 55 }).mutes).toHaveLength(1);
+  expect(ledger.mutes.list({ limit: 10, now: 60 }).mutes).toEqual([]);
+});
+
+it('resolved alerts are listed page by page, for 30 days', () => {
+  const ledger = openLedger();
+  for (let now = 0; now < 50; now += 10) check(ledger, now % 20 === 0 ? [down] : [], now);
+  const firing = ledger.alerts.list({ state: 'firing', limit: 10, now: 50 });
+  expect(firing.alerts.map(({ since }) => since)).toEqual([40]);
+  const first = ledger.alerts.list({ state: 'all', limit: 2, now: 50 });
+  const second = ledger.alerts.list({ state: 'all', limit: 2, before: first.nextBefore ?? 0, now: 50 });
+  expect([...first.alerts, ...second.alerts].map(({ since }) => since)).toEqual([40, 20, 0]);
+  expect(second.nextBefore).toBeNull();
+  check(ledger, [], 30 * 86_400_000 + 20);
+  expect(ledger.alerts.list({ state: 'resolved', limit: 10, now: 0 }).alerts.map(({ since }) => since)).toEqual([
+    40, 20,
+  ]);
+});
+
+const NO_OBJECTIVES = { objectives: new Map(), now: 0 };
+const facts = (ledger: Ledger, failuresSince: number) =>
+  ledger.alerts.facts({
+    upstreams: ['default', 'other'],
+    failuresSince,
+    deadSince: 0,
+    waitingBefore: 1_000,
+    ...NO_OBJECTIVES,
+  });
+
+describe('the facts', () => {
+  it('cover configured upstreams only, and list the open alerts', () => {
+    const ledger = openLedger();
+    ledger.upstream('forgotten');
+    ledger.alerts.reconcile([down], times(10));
+    const { upstreams, open } = facts(ledger, 0);
+    expect(upstreams.map(({ name }) => name)).toEqual(['default']);
+    expect(open).toEqual([{ rule: 'upstream_down', subject: 'default' }]);
+  });
+
+  it('contain how each upstream with an objective meets it', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('late')], 0);
+    const objective = { target: 0.99, withinMs: 1_000 };
+    ledger.objectives.count({ upstream: 'default', objective, now: 2_000, limit: 10 });
+    const query = { upstreams: [], failuresSince: 0, deadSince: 0, waitingBefore: 0, now: 2_000 };
+    expect(ledger.alerts.facts({ ...query, objectives: new Map([['default', objective]]) }).objectives).toMatchObject([
+      { upstream: 'default', windows: { '5m': { good: 0, bad: 1 } } },
+    ]);
+  });
+
+  it('exclude short waits, old dead letters, and dead letters of alerts', () => {
+    const ledger = openLedger();
+    ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    ledger.track([trackRequest('s')], 0);
+    ledger.record([observation('finalized', 10, 's')], context());
+    ledger.alerts.reconcile([down], times(20));
+    const query = { upstreams: [], failuresSince: 0, deadSince: 30, waitingBefore: 15, ...NO_OBJECTIVES };
+    expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 1, dead: [] });
+    ledger.deliveries.expireUnconfigured('channel:ops', 1_000, 30);
+    expect(ledger.alerts.facts(query)).toMatchObject({
+      waiting: 0,
+      dead: [{ receiver: 'channel:ops', description: null, count: 1 }],
+    });
+    expect(ledger.alerts.facts({ ...query, deadSince: 31 })).toMatchObject({ dead: [] });
+  });
+
+  it('count watched, stuck, failing and failed submissions by upstream, without recovered ones', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track(
+      ['a', 'b', 'c'].map((id) => trackRequest(id, { stuckAt: 15 })),
+      0,
+    );
+    ledger.record(
+      [observation('error', 10, 'a'), observation('error', 12, 'b'), observation('pending', 20, 'c')],
+      context(),
+    );
+    ledger.record([observation('error', 20, 'a'), observation('finalized', 21, 'b')], context());
+    expect(facts(ledger, 0).upstreams).toEqual([
+      { name: 'default', state: 'closed', outSince: null, watched: 0, stuck: 2, failing: 1, failed: 0 },
+      { name: 'other', state: 'closed', outSince: null, watched: 0, stuck: 0, failing: 0, failed: 0 },
+    ]);
+    // No failure since then: the Error of the submission that is still failing is older, and the other one is finalized.
+    expect(facts(ledger, 11).upstreams[0]?.failing).toBe(0);
+    const record = { state: 'down', outSince: 30, outageMs: 0 } as const;
+    ledger.recordUpstream({ upstream: 'default', at: 30, event: 'upstream.down', record });
+    expect(facts(ledger, 0).upstreams[0]).toMatchObject({ state: 'down', outSince: 30, watched: 2 });
+  });
+
+  it('count waiting and dead deliveries by receiver, callbacks as one, without disabled webhooks', () => {
+    const ledger = openLedger();
+    ledger.webhooks.ensureCallbacks(() => ({ secret: 'x', publicKey: null }), 0);
+    const webhook = { url: 'https://a', types: ['*'], metadata: null, description: '', signature: 'v1' as const };
+    const on = ledger.webhooks.create(
+      { ...webhook, description: 'billing', enabled: true },
+      { secret: 'x', publicKey: null },
+      0,
+    ).id;
+    const off = ledger.webhooks.create({ ...webhook, enabled: false }, { secret: 'x', publicKey: null }, 0).id;
+    ledger.track(
+      ['1', '2'].map((id) => trackRequest(id, { callbackUrl: `https://c${id}.example` })),
+      0,
+    );
+    ledger.record([observation('finalized', 10, '1'), observation('finalized', 10, '2')], context());
+    expect(facts(ledger, 0)).toMatchObject({ waiting: 4, dead: [] });
+    for (const destination of [`webhook:${on}`, 'callback:https://c1.example', 'callback:https://c2.example'])
+      ledger.deliveries.expireUnconfigured(destination, 1_000, 20);
+    expect(facts(ledger, 0)).toMatchObject({
+      waiting: 0,
+      dead: expect.arrayContaining([
+        { receiver: 'webhook:callbacks', description: null, count: 2 },
+        { receiver: `webhook:${on}`, description: 'billing', count: 2 },
+      ]),
+      disabled: [],
+    });
+    expect(JSON.stringify(facts(ledger, 0).dead)).not.toContain(off);
+  });
+});

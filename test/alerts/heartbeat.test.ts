@@ -1,0 +1,103 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { Heartbeat } from '../../src/alerts/heartbeat.ts';
+import type { PostResult } from '../../src/notifications/transport/http-post.ts';
+import { createVirtualClock } from '../support/virtual-time/virtual-clock.ts';
+
+const ACCEPTED: PostResult = { kind: 'response', httpStatus: 200, retryAfterMs: null, response: null };
+const settings = { url: 'https://hc.example/secret', everyMs: 60_000 };
+
+/** A heartbeat in virtual time. `respond` and `defect` may be replaced. */
+function openHeartbeat() {
+  const clock = createVirtualClock(0);
+  const calls: { at: number; url: string }[] = [];
+  const beats: string[] = [];
+  const world = {
+    clock,
+    calls,
+    beats,
+    respond: async (_signal: AbortSignal): Promise<PostResult> => ACCEPTED,
+    defect: undefined as string | undefined,
+  };
+  const heartbeat = new Heartbeat({
+    clock,
+    get: ({ url, signal }) => {
+      calls.push({ at: clock.now(), url });
+      return world.respond(signal);
+    },
+    defect: () => world.defect,
+    onBeat: ({ result, reason }) => beats.push(reason === null ? result : `${result}: ${reason}`),
+  });
+  onTestFinished(() => heartbeat.stop());
+  return Object.assign(world, { heartbeat });
+}
+
+describe('the heartbeat', () => {
+  it('calls the address at once and then at the interval', async () => {
+    const { clock, calls, beats, heartbeat } = openHeartbeat();
+    heartbeat.start(settings);
+    await clock.advance(150_000);
+    expect(calls).toEqual([0, 60_000, 120_000].map((at) => ({ at, url: settings.url })));
+    expect(beats).toEqual(['sent', 'sent', 'sent']);
+  });
+
+  it('calls nothing without an address, and after its stop', async () => {
+    const { clock, calls, heartbeat } = openHeartbeat();
+    heartbeat.start(undefined);
+    await clock.advance(100_000);
+    heartbeat.start(settings);
+    heartbeat.stop();
+    await clock.advance(100_000);
+    expect([calls, clock.pending]).toEqual([[], 0]);
+  });
+
+  it('calls nothing while the server does not work, and continues when it works again', async () => {
+    const world = openHeartbeat();
+    world.heartbeat.start(settings);
+    await world.clock.advance(1);
+    world.defect = 'the ledger is not writable';
+    await world.clock.advance(120_000);
+    world.defect = undefined;
+    await world.clock.advance(60_000);
+    expect(world.calls).toHaveLength(2);
+    const withheld = 'withheld: the ledger is not writable';
+    expect(world.beats).toEqual(['sent', withheld, withheld, 'sent']);
+  });
+
+  it.each<[PostResult, string]>([
+    [{ ...ACCEPTED, httpStatus: 404 }, 'failed: responded with 404'],
+    [{ ...ACCEPTED, httpStatus: 302 }, 'failed: responded with a redirect, which is not followed'],
+    [{ kind: 'no_response', error: 'the connection was refused' }, 'failed: the connection was refused'],
+  ])('reports %j as a failure, and calls again after the interval', async (response, expected) => {
+    const world = openHeartbeat();
+    world.respond = async () => response;
+    world.heartbeat.start(settings);
+    await world.clock.advance(60_000);
+    expect(world.beats).toEqual([expected, expected]);
+  });
+
+  it('has one call in flight at most, and aborts it at its stop', async () => {
+    const world = openHeartbeat();
+    const signals: AbortSignal[] = [];
+    world.respond = (signal) => {
+      signals.push(signal);
+      return new Promise(() => undefined);
+    };
+    world.heartbeat.start(settings);
+    await world.clock.advance(200_000);
+    expect(signals).toHaveLength(1);
+    world.heartbeat.stop();
+    expect(signals[0]?.aborted).toBe(true);
+  });
+
+  it('changes to another address at once, and ignores equal settings', async () => {
+    const { clock, calls, heartbeat } = openHeartbeat();
+    heartbeat.start(settings);
+    await clock.advance(30_000);
+    heartbeat.start({ ...settings });
+    await clock.advance(1);
+    expect(calls).toHaveLength(1);
+    heartbeat.start({ url: 'https://other.example/', everyMs: 10_000 });
+    await clock.advance(10_000);
+    expect(calls.slice(1).map(({ url }) => url)).toEqual(['https://other.example/', 'https://other.example/']);
+  });
+});

@@ -1,0 +1,251 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fastify } from 'fastify';
+import { validatorCompiler } from 'fastify-type-provider-zod';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { registerAudit } from '../../src/access/audit-routes.ts';
+import { rightsOfRole } from '../../src/access/scopes.ts';
+import { registerUsers } from '../../src/access/users-routes.ts';
+import { registerProblems } from '../../src/http/problems.ts';
+import { LedgerError } from '../../src/ledger/errors.ts';
+import { call, problemOf } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN, openLookups, SECOND, UPSTREAM_BEARER, userPath } from '../support/app/lookups.ts';
+import { openLedger, rawConnection } from '../support/ledger/ledger-file.ts';
+import { deadAddress } from '../support/servers/upstream-server.ts';
+
+const LISTING = '/admin/get_all_users?limit=2';
+const HASH = expect.stringMatching(/^[0-9a-f]{64}$/);
+
+it('an export ends with its own entry, because later ones may not be on the disk', async () => {
+  const ledger = openLedger({ deferredSync: { onFailed: () => undefined } });
+  const app = fastify();
+  onTestFinished(() => app.close());
+  app.setValidatorCompiler(() => () => true);
+  app.setSerializerCompiler(() => JSON.stringify);
+  app.decorateRequest('clientAddress', '');
+  app.addHook('onRequest', async (request) => {
+    request.caller = { ...rightsOfRole('admin'), id: null, name: 'an admin' };
+  });
+  const actor = { name: 'another admin', credentialId: null, address: null };
+  app.addHook('onSend', async () => ledger.audit.append(actor, 1, { action: 'queues.change' }));
+  registerAudit(app, { ledger, clock: { now: () => 1 } });
+  const { body } = await app.inject({ url: '/v1/audit?format=ndjson' });
+  const actions = body
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).action);
+  expect(actions).toEqual(['audit.export']);
+});
+
+describe('every lookup leaves a row', () => {
+  it('with caller, action and result', async () => {
+    const lookups = await openLookups();
+    const { tokens } = lookups;
+    await lookups.get(userPath(), tokens.user);
+    await lookups.get(userPath({ name: 'Nobody', email: 'nobody@else.example' }, '/user/get_user'), tokens.admin);
+    await lookups.get(userPath(), tokens.service);
+    await lookups.get(LISTING, tokens.user);
+    await lookups.get(LISTING, tokens.admin);
+    lookups.sandbox.injectFault({ kind: 'database', count: 1, target: 'users' });
+    await lookups.get(LISTING, tokens.admin);
+    const second = { email_hash: HASH, email_masked: 'u…@example.com' };
+    const noEmail = { email_hash: null, email_masked: null };
+    const get = { action: 'users.get', detail: null };
+    const list = { action: 'users.list', ...noEmail };
+    expect(lookups.audit()).toEqual([
+      { ...get, ...second, caller: 'the user', result: 'found' },
+      { ...get, caller: 'the admin', result: 'not_found', email_hash: HASH, email_masked: 'n…@else.example' },
+      { ...get, ...second, caller: 'the service', result: 'refused', detail: 'the role service' },
+      { ...list, caller: 'the user', result: 'refused', detail: 'the role user' },
+      { ...list, caller: 'the admin', result: 'found', detail: 'limit 2, 2 users' },
+      { ...list, caller: 'the admin', result: 'failed', detail: 'limit 2, http_status' },
+    ]);
+  });
+
+  it('with the same hash for all spellings of an address, in this ledger only', async () => {
+    const hashes = async () => {
+      const lookups = await openLookups();
+      for (const email of [SECOND.email, SECOND.email.toUpperCase(), 'user3@example.com'])
+        await lookups.get(userPath({ name: 'User 2', email }), lookups.tokens.user);
+      return lookups.audit().map((row) => row.email_hash);
+    };
+    const [one, other] = [await hashes(), await hashes()];
+    expect(one[0]).toBe(one[1]);
+    expect(one[0]).not.toBe(one[2]);
+    expect(one[0]).not.toBe(other[0]);
+  });
+
+  it('with the id of the credential; a configured one has none', async () => {
+    const lookups = await openLookups();
+    await lookups.get(userPath(), lookups.tokens.user);
+    await lookups.get(userPath(), ADMIN_TOKEN);
+    const { text } = await lookups.get('/v1/audit', ADMIN_TOKEN);
+    expect(JSON.parse(text).entries).toMatchObject([
+      { caller: 'DAWATCH_ADMIN_TOKEN', credential_id: null },
+      { caller: 'the user', credential_id: 2 },
+    ]);
+  });
+
+  it('with the address of the client, including refusals', async () => {
+    const lookups = await openLookups({ trustedProxies: ['loopback'] });
+    for (const [client, token] of [
+      ['192.0.2.1', lookups.tokens.user],
+      ['2001:DB8::1', lookups.tokens.service],
+    ]) {
+      const headers = { 'x-api-key': [], authorization: `Bearer ${token}`, 'x-forwarded-for': client };
+      await call(lookups.url, userPath(), { headers });
+    }
+    const { entries } = JSON.parse((await lookups.get('/v1/audit', ADMIN_TOKEN)).text);
+    expect(entries).toMatchObject([
+      { result: 'refused', address: '2001:db8::1' },
+      { result: 'found', address: '192.0.2.1' },
+    ]);
+  });
+
+  it('with a short hash of a forwarded token, the same for the same one', async () => {
+    const lookups = await openLookups({ bearer: null });
+    for (const token of [UPSTREAM_BEARER, 'another', UPSTREAM_BEARER]) await lookups.get(LISTING, token);
+    const { text } = await lookups.get('/v1/audit', ADMIN_TOKEN);
+    const callers = JSON.parse(text).entries.map((entry: { caller: string }) => entry.caller);
+    for (const caller of callers) expect(caller).toMatch(/^forwarded:[0-9a-f]{8}$/);
+    expect(callers[0]).toBe(callers[2]);
+    expect(callers[0]).not.toBe(callers[1]);
+    expect(JSON.parse(text).entries[0].credential_id).toBeNull();
+  });
+
+  it('that does not show a whole local part', async () => {
+    const lookups = await openLookups();
+    for (const email of ['a@b.co', 'ab@b.co']) await lookups.get(userPath({ name: 'A', email }), ADMIN_TOKEN);
+    expect(lookups.audit().map((row) => row.email_masked)).toEqual(['…@b.co', 'a…@b.co']);
+  });
+
+  it('and no byte of the ledger holds a name or an address', async () => {
+    const lookups = await openLookups();
+    const requested = { name: 'Secretive Person', email: 'secretive.person@example.com' };
+    for (const token of Object.values(lookups.tokens)) await lookups.get(userPath(requested), token);
+    await lookups.get(LISTING, lookups.tokens.admin);
+    expect(lookups.audit()).toHaveLength(5);
+    const files = readdirSync(lookups.folder).map((name) => readFileSync(join(lookups.folder, name), 'latin1'));
+    const bytes = files.join('');
+    expect(bytes).toContain('s…@example.com'.replace('…', Buffer.from('…').toString('latin1')));
+    expect(bytes).not.toMatch(/secretive/i);
+    expect(bytes).not.toContain('user1@example.com');
+  });
+
+  it('that no statement changes or deletes', async () => {
+    const lookups = await openLookups();
+    await lookups.get(userPath(), lookups.tokens.user);
+    const db = rawConnection(join(lookups.folder, 'ledger.db'));
+    expect(() => db.exec("UPDATE audit SET result = 'not_found'")).toThrow('append-only');
+    expect(() => db.exec('DELETE FROM audit')).toThrow('append-only');
+    expect(lookups.audit()).toMatchObject([{ result: 'found' }]);
+  });
+});
+
+describe('a lookup that cannot be audited has no result:', () => {
+  /** Opens lookups over a ledger without space for another row. */
+  async function fullAudit(role: 'user' | 'service') {
+    const ledger = openLedger({ maxPages: 60 });
+    const actor = { name: 'x'.repeat(500), credentialId: null, address: null };
+    expect(() => {
+      for (;;) ledger.audit.append(actor, 1, { action: 'users.get' });
+    }).toThrow(LedgerError);
+    const server = fastify();
+    onTestFinished(() => server.close());
+    server.setValidatorCompiler(validatorCompiler);
+    server.setSerializerCompiler(() => JSON.stringify);
+    registerProblems(server);
+    const found = { kind: 'found' as const, value: { id: 'the-secret-record' } };
+    registerUsers(server, {
+      users: {
+        forwards: false,
+        maxLimit: 10,
+        lookups: { getUser: async () => found, listUsers: async () => ({ kind: 'found', value: [found.value] }) },
+      },
+      ledger,
+      clock: Date,
+      authenticator: {
+        identify: () => ({
+          kind: 'known',
+          hash: Buffer.alloc(32),
+          caller: { id: null, ...rightsOfRole(role), name: 'x'.repeat(500) },
+        }),
+      },
+      credentials: () => undefined,
+    });
+    return server.listen({ port: 0, host: '127.0.0.1' });
+  }
+
+  it.each(['user', 'service'] as const)('neither with the record nor with a refusal, for the role %s', async (role) => {
+    const response = await call(await fullAudit(role), userPath());
+    expect(response).toMatchObject({ status: 507, headers: { 'retry-after': '30' } });
+    problemOf(response);
+    expect(response.text).not.toContain('the-secret-record');
+  });
+});
+
+describe('GET /v1/audit', () => {
+  it('shows the rows page by page, newest first', async () => {
+    const lookups = await openLookups({ upstreamUrl: await deadAddress() });
+    const { tokens } = lookups;
+    for (let limit = 1; limit <= 5; limit++) await lookups.get(`/admin/get_all_users?limit=${limit}`, tokens.admin);
+    await lookups.get(userPath(), tokens.user);
+    const pages = [];
+    for (let cursor = ''; pages.length < 5; ) {
+      const response = await lookups.get(`/v1/audit?limit=4${cursor && `&cursor=${cursor}`}`, tokens.admin);
+      expect(response).toMatchObject({ status: 200, headers: { 'cache-control': 'no-store' } });
+      const page = JSON.parse(response.text);
+      pages.push(page.entries);
+      if (page.next_cursor === null) break;
+      cursor = page.next_cursor;
+    }
+    expect(pages.map((entries) => entries.map(({ seq }: { seq: number }) => seq))).toEqual([
+      [6, 5, 4, 3],
+      [2, 1],
+    ]);
+    expect(pages[0][0]).toEqual({
+      seq: 6,
+      at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      caller: 'the user',
+      caller_person: null,
+      credential_id: 2,
+      address: '127.0.0.1',
+      action: 'users.get',
+      result: 'failed',
+      subject: null,
+      detail: 'network',
+      email_hash: HASH,
+      email_masked: 'u…@example.com',
+      hash: HASH,
+    });
+  });
+
+  it('shows only the rows that match every condition', async () => {
+    const lookups = await openLookups();
+    const { tokens } = lookups;
+    await lookups.get(userPath(), tokens.user);
+    await lookups.get(LISTING, tokens.admin);
+    await lookups.get(LISTING, tokens.user);
+    const seqs = async (query: string) => {
+      const { entries } = JSON.parse((await lookups.get(`/v1/audit?${query}`, tokens.admin)).text);
+      return entries.map(({ seq }: { seq: number }) => seq);
+    };
+    expect(await seqs('caller=the%20user')).toEqual([3, 1]);
+    expect(await seqs('action=users.list,users.get&caller=the%20admin')).toEqual([2]);
+    expect(await seqs('action=users.get&action=tokens.create')).toEqual([1]);
+    expect(await seqs('subject=none')).toEqual([]);
+    expect(await seqs('since=2020-01-01T00:00:00Z&until=2100-01-01T00:00:00%2B02:00')).toEqual([3, 2, 1]);
+    expect(await seqs('until=2020-01-01T00:00:00Z')).toEqual([]);
+  });
+
+  it.each([
+    ...['limit=0', 'limit=1001', 'limit=x', 'cursor=x', 'limit=1&limit=2', 'email=a@b.c'],
+    ...['action=users.gone', 'caller=', 'caller=a&caller=b', `subject=${'x'.repeat(501)}`, 'since=yesterday'],
+    'since=2026-01-02T00:00:00Z&until=2026-01-02T00:00:00Z',
+  ])('refuses ?%s', async (query) => {
+    const lookups = await openLookups();
+    const response = await lookups.get(`/v1/audit?${query}`, lookups.tokens.admin);
+    expect(response.status).toBe(400);
+    problemOf(response);
+  });
+});

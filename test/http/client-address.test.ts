@@ -1,0 +1,260 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import { assert, constantFrom, oneof, property, string } from 'fast-check';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { clientAddressReader } from '../../src/http/client-address.ts';
+import { networkOf } from '../../src/lib/addresses.ts';
+import { call } from '../support/app/http-calls.ts';
+import { openLookups, userPath } from '../support/app/lookups.ts';
+import { openApp } from '../support/app/running-app.ts';
+import { serve } from '../support/servers/upstream-server.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const PROXY = '10.0.0.1';
+const TRUSTED = [PROXY, '10.0.1.0/24', 'fd00::/8', 'loopback'];
+
+function clientOf(
+  headers: IncomingHttpHeaders,
+  peer: string | undefined = PROXY,
+  trusted: readonly string[] = TRUSTED,
+) {
+  const request = { socket: { remoteAddress: peer }, headers } as unknown as IncomingMessage;
+  return clientAddressReader(trusted)(request);
+}
+const xff = (value: string) => clientOf({ 'x-forwarded-for': value });
+const forwarded = (value: string) => clientOf({ forwarded: value });
+
+describe('without a trusted proxy in between, the peer is the client', () => {
+  const claims = { 'x-forwarded-for': '192.0.2.1', forwarded: 'for=192.0.2.1' };
+  it.each([
+    ['no proxy is trusted', claims, PROXY, []],
+    ['the peer is not trusted', claims, '10.0.0.2', TRUSTED],
+    ['the peer sends no header', {}, PROXY, TRUSTED],
+    ['the peer sends an empty header', { 'x-forwarded-for': '' }, PROXY, TRUSTED],
+    ['another header names an address', { 'x-real-ip': '192.0.2.1', 'cf-connecting-ip': '192.0.2.1' }, PROXY, TRUSTED],
+  ])('%s', (_, headers, peer, trusted) => {
+    expect(clientOf(headers, peer, trusted)).toBe(peer);
+  });
+
+  it('is normalized to one spelling', () => {
+    expect(clientOf({}, '::ffff:10.0.0.9')).toBe('10.0.0.9');
+    expect(clientOf({}, 'fe80::1%eth0')).toBe('fe80::1');
+    const gone = { socket: {}, headers: { forwarded: 'for=192.0.2.1' } } as IncomingMessage;
+    expect(clientAddressReader(TRUSTED)(gone)).toBe('unknown');
+  });
+});
+
+describe('a trusted proxy is known', () => {
+  it.each([
+    ['127.0.0.1', 'loopback'],
+    ['127.9.9.9', 'loopback'],
+    ['::1', 'loopback'],
+    ['::ffff:127.0.0.1', 'loopback'],
+    ['172.31.0.1', 'private'],
+    ['::ffff:192.168.1.1', 'private'],
+    ['fd12::1', 'private'],
+    ['::ffff:10.0.0.1', '10.0.0.1'],
+    ['10.0.0.1', '::ffff:10.0.0.1'],
+    ['2001:db8::1', '2001:DB8:0:0::1'],
+    ['2001:db8::ffff', '2001:db8::1/64'],
+  ])('%s as %s', (peer, entry) => {
+    expect(clientOf({ 'x-forwarded-for': '192.0.2.1' }, peer, [entry])).toBe('192.0.2.1');
+  });
+
+  it.each([
+    ['172.32.0.1', 'private'],
+    ['::2', 'loopback'],
+    ['2001:db8:0:1::1', '2001:db8::/64'],
+  ])('%s not as %s', (peer, entry) => {
+    expect(clientOf({ 'x-forwarded-for': '192.0.2.1' }, peer, [entry])).toBe(peer);
+  });
+});
+
+describe('the chain is followed from the nearest hop to the first that is not trusted', () => {
+  it.each([
+    ['192.0.2.1', '192.0.2.1'],
+    [' 192.0.2.1 ', '192.0.2.1'],
+    ['192.0.2.66, 192.0.2.1', '192.0.2.1'],
+    ['192.0.2.66,192.0.2.1, 10.0.1.7', '192.0.2.1'],
+    ['10.0.0.1, 192.0.2.1, 10.0.1.7, fd00::2', '192.0.2.1'],
+    ['10.0.1.8, 10.0.1.7', '10.0.1.8'],
+    ['192.0.2.1:5678', '192.0.2.1'],
+    ['[2001:db8::1]:443', '2001:db8::1'],
+    ['[2001:db8::1]', '2001:db8::1'],
+    ['2001:DB8::0:1', '2001:db8::1'],
+    ['::ffff:192.0.2.1', '192.0.2.1'],
+    ['192.0.2.1,', '192.0.2.1'],
+    ['192.0.2.66, , 192.0.2.1,,', '192.0.2.1'],
+  ])('X-Forwarded-For: %s', (header, client) => {
+    expect(xff(header)).toBe(client);
+  });
+
+  it.each([
+    ['for=192.0.2.1', '192.0.2.1'],
+    ['FOR=192.0.2.1;proto=https;by=10.0.0.1;host=a.example', '192.0.2.1'],
+    ['proto=https;for="192.0.2.1:5678"', '192.0.2.1'],
+    ['for="[2001:db8::1]:443"', '2001:db8::1'],
+    ['for="[2001:DB8::1]:_port"', '2001:db8::1'],
+    ['for="192\\.0.2.1"', '192.0.2.1'],
+    ['for=192.0.2.1:5678', '192.0.2.1'],
+    ['for=[2001:db8::1]', '2001:db8::1'],
+    ['for=192.0.2.66, for=192.0.2.1', '192.0.2.1'],
+    ['for=192.0.2.66 ,\tfor="192.0.2.1" ; proto=http , for=10.0.1.7', '192.0.2.1'],
+    ['for=192.0.2.1,, ;', '192.0.2.1'],
+    ['for=192.0.2.1;extension="a, b; for=192.0.2.66 \\" , for=192.0.2.67"', '192.0.2.1'],
+  ])('Forwarded: %s', (header, client) => {
+    expect(forwarded(header)).toBe(client);
+  });
+});
+
+describe('a hop that names no address ends the chain at the last trusted one', () => {
+  it.each([
+    ['unknown', PROXY],
+    ['192.0.2.1, unknown', PROXY],
+    ['192.0.2.1, _hidden, 10.0.1.7', '10.0.1.7'],
+    ['256.0.0.1', PROXY],
+    ['010.0.0.9', PROXY],
+    ['1.2.3', PROXY],
+    ['1', PROXY],
+    ['"192.0.2.1"', PROXY],
+    ['fe80::1%eth0', PROXY],
+    ['[192.0.2.1]', PROXY],
+    ['[2001:db8::1', PROXY],
+    ['2001:db8::1:443:1:1:1:1:1:1:1', PROXY],
+    ['192.0.2.1 192.0.2.2', PROXY],
+    ['<script>', PROXY],
+  ])('X-Forwarded-For: %s', (header, client) => {
+    expect(xff(header)).toBe(client);
+  });
+
+  it.each([
+    ['for=unknown', PROXY],
+    ['for=_hidden', PROXY],
+    ['for="_SEVKISEK"', PROXY],
+    ['by=10.0.0.1;proto=https', PROXY],
+    ['for=192.0.2.1, for=_hidden, for=10.0.1.7', '10.0.1.7'],
+    ['for=192.0.2.1, proto=https', PROXY],
+    // The whole header is malformed: the boundaries of its elements are ambiguous.
+    ['192.0.2.1', PROXY],
+    ['for=192.0.2.66;x=", for=192.0.2.1', PROXY],
+    ['for=192.0.2.66;x=", for="[2001:db8::1]"', PROXY],
+    ['for="192.0.2.1', PROXY],
+    ['for="192.0.2.1"x', PROXY],
+    ['for=192.0.2.1;for=192.0.2.2', PROXY],
+    ['for =192.0.2.1', PROXY],
+    ['for=', PROXY],
+    ['=192.0.2.1', PROXY],
+    ['', PROXY],
+  ])('Forwarded: %s', (header, client) => {
+    expect(forwarded(header)).toBe(client);
+  });
+});
+
+describe('with both headers', () => {
+  it('both are used if they agree', () => {
+    const headers = { 'x-forwarded-for': '192.0.2.66, 192.0.2.1', forwarded: 'for="192.0.2.1"' };
+    expect(clientOf(headers)).toBe('192.0.2.1');
+  });
+
+  it.each([
+    ['192.0.2.1', 'for=192.0.2.66'],
+    ['192.0.2.1', 'for=unknown'],
+    ['192.0.2.1', 'malformed'],
+    ['unknown', 'for=192.0.2.1'],
+  ])('neither is used if they disagree: %s and %s', (xForwardedFor, header) => {
+    expect(clientOf({ 'x-forwarded-for': xForwardedFor, forwarded: header })).toBe(PROXY);
+  });
+});
+
+it('a forged header gains a client no address but its own and that of the proxy', () => {
+  const parts = oneof(
+    string(),
+    constantFrom('for=', '"', ',', ';', '\\', 'x="', '10.0.1.7', '192.0.2.66', '[::1]', ' '),
+  );
+  assert(
+    property(parts, parts, parts, parts, (...texts) => {
+      const claimed = texts.join('').replaceAll(/[\r\n]/g, '');
+      expect(xff(`${claimed}, 192.0.2.1`)).toBe('192.0.2.1');
+      for (const added of ['for=192.0.2.1', 'for="192.0.2.1:80";proto=https'])
+        expect(['192.0.2.1', PROXY]).toContain(forwarded(`${claimed}, ${added}`));
+      expect(isIP(xff(claimed))).not.toBe(0);
+    }),
+  );
+});
+
+it.each([
+  ['192.0.2.1', '192.0.2.1'],
+  ['unknown', 'unknown'],
+  ['::', '0:0:0:0::/64'],
+  ['::1', '0:0:0:0::/64'],
+  ['2001:db8::1', '2001:db8:0:0::/64'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:db8:1:2::', '2001:db8:1:2::/64'],
+  ['2001::2:3:4:5:6', '2001:0:0:2::/64'],
+  ['::2:3:4:5:6:7:8', '0:2:3:4::/64'],
+  ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
+])('%s is counted as %s', (address, network) => {
+  expect(networkOf(address)).toBe(network);
+});
+
+describe('the limits of a server behind a proxy', () => {
+  /** Sends a request through a proxy on this machine, on behalf of this client. */
+  async function behindProxy(trustedProxies: string[]) {
+    const limits = { failed_authentications_per_minute: 2 };
+    const app = await openApp({ database: join(tempFolder(), 'ledger.db'), trustedProxies, limits });
+    onTestFinished(() => app.close());
+    const guess = async (headers: Record<string, string | string[]>) =>
+      (await call(app.url, '/v1/submissions', { headers: { 'x-api-key': crypto.randomUUID(), ...headers } })).status;
+    return { app, guess, guessFrom: (client: string) => guess({ 'x-forwarded-for': client }) };
+  }
+
+  it('are those of each client', async () => {
+    const { guess, guessFrom } = await behindProxy(['loopback']);
+    const attacker = '192.0.2.66';
+    expect([await guessFrom(attacker), await guessFrom(`1.1.1.1, ${attacker}`)]).toEqual([401, 401]);
+    expect([await guessFrom(attacker), await guess({ forwarded: `for=${attacker}` })]).toEqual([429, 429]);
+    expect([await guessFrom('192.0.2.1'), await guess({ forwarded: 'for="[2001:db8::1]"' })]).toEqual([401, 401]);
+  });
+
+  it('follow all lines of a header', async () => {
+    const { guess } = await behindProxy(['loopback']);
+    const lines = (name: string, ...values: string[]) => guess({ [name]: values });
+    await lines('x-forwarded-for', '192.0.2.1', '192.0.2.66');
+    await lines('forwarded', 'for=192.0.2.1', 'for=192.0.2.66, for=127.0.0.1');
+    expect(await lines('x-forwarded-for', '192.0.2.2', '192.0.2.66')).toBe(429);
+    expect(await lines('x-forwarded-for', '192.0.2.66', '192.0.2.1')).toBe(401);
+  });
+
+  it('count an IPv6 client by its /64, and an IPv4-mapped one as the IPv4 one', async () => {
+    const { guessFrom } = await behindProxy(['loopback']);
+    expect([await guessFrom('2001:db8::1'), await guessFrom('2001:db8:0:0:ffff::2')]).toEqual([401, 401]);
+    expect([await guessFrom('2001:db8::3'), await guessFrom('2001:db8:0:1::1')]).toEqual([429, 401]);
+    expect([await guessFrom('192.0.2.7'), await guessFrom('::ffff:192.0.2.7')]).toEqual([401, 401]);
+    expect(await guessFrom('192.0.2.7')).toBe(429);
+  });
+
+  it('ignore headers of peers that are not trusted', async () => {
+    const { guessFrom } = await behindProxy(['10.0.0.0/8']);
+    expect([await guessFrom('192.0.2.1'), await guessFrom('192.0.2.2'), await guessFrom('192.0.2.3')]).toEqual([
+      401, 401, 429,
+    ]);
+  });
+
+  it('an attacker locks out no other client, including clients with bearers of the upstream', async () => {
+    const { url } = await serve(({ headers }, response) => {
+      const isRight = headers.authorization?.startsWith('Bearer right') === true;
+      response.writeHead(isRight ? 200 : 401).end(isRight ? '{"id":"1"}' : '{"error":"x"}');
+    });
+    const limits = { failed_authentications_per_minute: 3 };
+    const lookups = await openLookups({ upstreamUrl: url, bearer: null, limits, trustedProxies: ['loopback'] });
+    const request = async (bearer: string, client: string) => {
+      const headers = { 'x-api-key': [], authorization: `Bearer ${bearer}`, 'x-forwarded-for': client };
+      return (await call(lookups.url, userPath(), { headers })).status;
+    };
+    const statuses: number[] = [];
+    for (let n = 0; n < 6; n++) statuses.push(await request(`wrong-${n}`, '192.0.2.66'));
+    expect(statuses).toEqual([401, 401, 401, 429, 429, 429]);
+    for (let n = 0; n < 6; n++) expect(await request(`right-${n}`, `192.0.2.${n}`)).toBe(200);
+  });
+});

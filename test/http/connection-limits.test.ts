@@ -1,0 +1,163 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { fastify } from 'fastify';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { limitUnreadResponses } from '../../src/http/connection-limits.ts';
+import { call, post } from '../support/app/http-calls.ts';
+import { API_KEY, useApp } from '../support/app/running-app.ts';
+
+const app = useApp();
+const LIMIT = 16;
+const until = (check: () => void | Promise<void>) => vi.waitFor(check, { timeout: 15_000, interval: 10 });
+
+function open(url: string) {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  let received = '';
+  socket.setEncoding('latin1').on('data', (part) => {
+    received += part;
+  });
+  socket.on('error', () => undefined);
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  return {
+    socket,
+    closed,
+    received: () => received,
+    statuses: () => [...received.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status)),
+  };
+}
+
+const GET = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`;
+
+describe('pipelined requests', () => {
+  it.each(['/livez', '/metrics', '/docs/static/swagger-ui.css', '/openapi.json', '/v1/submissions', '/nowhere'])(
+    'are served up to 16 at once: %s',
+    async (path) => {
+      const { socket, statuses } = open(app.url);
+      for (let round = 1; round <= 3; round++) {
+        socket.write(GET(path).repeat(LIMIT));
+        await until(() => expect(statuses()).toHaveLength(round * LIMIT));
+      }
+      expect(new Set(statuses())).toEqual(new Set([path === '/nowhere' ? 404 : 200]));
+    },
+  );
+
+  it('are refused with 429 above the limit, after earlier responses, and the connection is closed', async () => {
+    const { socket, statuses, received, closed } = open(app.url);
+    socket.write(GET('/livez').repeat(LIMIT + 5));
+    await closed;
+    expect(statuses()).toEqual([...Array(LIMIT).fill(200), 429]);
+    expect(received()).toContain('more than 16 requests of this connection are waiting for responses');
+    expect(received()).toMatch(/x-request-id: \S+\r\n.*"urn:dawatch:problem:too-many-requests"/s);
+  });
+
+  it.each(['/%zz', `/v1/submissions/${'a'.repeat(400)}`])(
+    'end the connection at the first one that the router refuses: %s',
+    async (path) => {
+      const { socket, statuses, received, closed } = open(app.url);
+      socket.write(GET(path).repeat(1_000));
+      await closed;
+      expect(new Set(statuses())).toEqual(new Set([400]));
+      expect(statuses().length).toBeLessThanOrEqual(LIMIT + 1);
+      expect(received()).toContain('connection: close');
+    },
+  );
+
+  it('count also while they are held open', async () => {
+    await post(app.url, { submission_id: 'waited-for' });
+    const { socket, statuses, closed } = open(app.url);
+    socket.write(GET('/v1/submissions/waited-for/wait?timeout_s=1').repeat(LIMIT));
+    socket.write(GET('/livez').repeat(5));
+    await closed;
+    expect(statuses()).toEqual([...Array(LIMIT).fill(200), 429]);
+  });
+
+  it('in thousands close the connection and affect no other client', async () => {
+    const { socket, closed } = open(app.url);
+    socket.write(GET('/metrics').repeat(5_000));
+    await closed;
+    expect((await call(app.url, '/livez')).status).toBe(200);
+  });
+
+  it('are not limited one after the other', async () => {
+    const { socket, statuses } = open(app.url);
+    for (let done = 0; done < 100; done++) {
+      socket.write(GET('/livez'));
+      await until(() => expect(statuses()).toHaveLength(done + 1));
+    }
+    expect(new Set(statuses())).toEqual(new Set([200]));
+  });
+});
+
+describe('unread responses', () => {
+  /** Exceeds the buffers of the operating system for two sockets. */
+  const LARGE_BODY = 'x'.repeat(16 * 1024 * 1024);
+
+  async function serve(maxChars: number) {
+    const lines: string[] = [];
+    const server = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(line) } } });
+    onTestFinished(() => server.close());
+    limitUnreadResponses(server, maxChars);
+    server.get('/large', async () => LARGE_BODY);
+    const url = await server.listen({ port: 0, host: '127.0.0.1' });
+    const request = async (count = 1): Promise<Socket> => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1');
+      onTestFinished(() => void socket.destroy());
+      socket.on('error', () => undefined);
+      socket.write('GET /large HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(count));
+      await once(socket, 'readable');
+      return socket;
+    };
+    return {
+      url,
+      sendRequest: request,
+      dropped: () => lines.filter((line) => line.includes('http.slow_client_closed')).length,
+    };
+  }
+  /** A client detects a closed connection only if it continues to read. */
+  const isCut = async (socket: Socket) => {
+    socket.resume();
+    let read = socket.bytesRead;
+    socket.on('data', () => {
+      read = socket.bytesRead;
+    });
+    await Promise.race([once(socket, 'close'), until(() => expect(read).toBeGreaterThan(LARGE_BODY.length))]);
+    return read <= LARGE_BODY.length;
+  };
+
+  it('are dropped with their connection above the limit, oldest first', async () => {
+    const { sendRequest: request, dropped } = await serve(3 * LARGE_BODY.length);
+    const sockets = [await request(), await request(), await request()];
+    expect(dropped()).toBe(0);
+    sockets.push(await request());
+    expect(dropped()).toBe(1);
+    expect(await Promise.all(sockets.map(isCut))).toEqual([true, false, false, false]);
+  });
+
+  it('of one connection are dropped together', async () => {
+    const { sendRequest: request, dropped } = await serve(3 * LARGE_BODY.length);
+    const many = await request(3);
+    const others = [await request(), await request(), await request()];
+    expect(dropped()).toBe(1);
+    expect(await isCut(many)).toBe(true);
+    expect(await Promise.all(others.map(isCut))).toEqual([false, false, false]);
+  });
+
+  it('stop counting once they are read or the client disconnects', async () => {
+    const { sendRequest: request, url, dropped } = await serve(2 * LARGE_BODY.length);
+    for (let round = 0; round < 4; round++) {
+      expect((await fetch(`${url}/large`).then((response) => response.text())).length).toBe(LARGE_BODY.length);
+      const left = await request();
+      left.destroy();
+      await once(left, 'close');
+    }
+    await request();
+    expect(dropped()).toBe(0);
+  });
+
+  it('are not dropped if there is only one', async () => {
+    const { sendRequest: request, dropped } = await serve(1);
+    const socket = await request();
+    expect([dropped(), await isCut(socket)]).toEqual([0, false]);
+  });
+});

@@ -1,0 +1,132 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import type { FastifyInstance } from 'fastify';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Documented, fetchDocument } from '../support/app/openapi-document.ts';
+import { useApp } from '../support/app/running-app.ts';
+
+/** Routes for people, which the document omits. */
+const HIDDEN = /^GET \/((docs|assets|v1\/session\/oidc)(\/|$)|$)/;
+const OPEN = [
+  'GET /livez',
+  'GET /readyz',
+  'GET /metrics',
+  'GET /openapi.json',
+  'GET /events.schema.json',
+  'GET /v1/session',
+];
+
+/** Every registered route of the app, recorded through a diagnostics channel of fastify. */
+const registered = new Set<string>();
+const listen = (message: unknown) => {
+  const { fastify } = message as { fastify: FastifyInstance };
+  fastify.addHook('onRoute', ({ method, url }) => {
+    for (const name of [method].flat())
+      if (name !== 'HEAD') registered.add(`${name} ${url.replace(/:(\w+)/g, '{$1}')}`);
+  });
+};
+subscribe('fastify.initialization', listen);
+afterAll(() => unsubscribe('fastify.initialization', listen));
+
+const app = useApp();
+let spec: Documented;
+beforeAll(async () => {
+  spec = await fetchDocument(app.url);
+});
+
+it('has every route that is registered, and no other', () => {
+  const visible = [...registered].filter((route) => !HIDDEN.test(route));
+  expect(visible.length).toBeGreaterThan(10);
+  expect([...spec.operations.keys()].toSorted()).toEqual(visible.toSorted());
+});
+
+it('passes the recommended rules of redocly without an error or a warning, and refers to nothing outside', async () => {
+  expect(spec.text).not.toMatch(/"\$ref":"(?!#)/);
+  const problems = await lintFromString({
+    source: spec.text,
+    config: await createConfig({ extends: ['recommended'] }),
+  });
+  expect(problems.map(({ severity, ruleId, message }) => `${severity} ${ruleId}: ${message}`)).toEqual([]);
+});
+
+it('would not pass with a mistake in it', async () => {
+  const broken = spec.text.replace('"operationId":"listSubmissions"', '"operationId":"getSubmission"');
+  const problems = await lintFromString({ source: broken, config: await createConfig({ extends: ['recommended'] }) });
+  expect(problems.map(({ ruleId }) => ruleId)).toContain('operation-operationId-unique');
+});
+
+it('names both ways to send a credential, and the routes that require one', () => {
+  expect(spec.document.components.securitySchemes).toMatchObject({
+    apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' },
+    bearer: { type: 'http', scheme: 'bearer' },
+  });
+  expect(spec.document.security).toEqual([{ apiKey: [] }, { bearer: [] }]);
+  const open = [...spec.operations].filter(([, { security }]) => security?.length === 0).map(([route]) => route);
+  expect(open.toSorted()).toEqual(OPEN.toSorted());
+});
+
+it('describes the tag of every route', () => {
+  const used = new Set([...spec.operations.values()].flatMap(({ tags }) => tags));
+  expect([...used].toSorted()).toEqual(spec.document.tags.map(({ name }) => name).toSorted());
+});
+
+it('has an example for every body and response', () => {
+  for (const [route, { requestBody, responses }] of spec.operations) {
+    const { default: other, ...known } = responses;
+    expect(Object.keys(other?.content ?? {}), route).toEqual(['application/problem+json']);
+    const bodies = [requestBody, ...Object.values(known)].flatMap((body) => Object.entries(body?.content ?? {}));
+    for (const [type, { schema, example, examples }] of bodies)
+      expect(example ?? examples ?? schema?.examples, `${route}, ${type}`).toBeDefined();
+  }
+});
+
+it('describes every parameter, with an example where required', () => {
+  for (const [route, { parameters }] of spec.operations)
+    for (const { name, in: place, required = false, example } of parameters) {
+      if (place === 'path') expect(required, `${route} ${name}`).toBe(true);
+      if (required) expect(example, `${route} ${name}`).toBeDefined();
+    }
+});
+
+it('describes the five kinds of events for receivers', () => {
+  const { webhooks, components } = JSON.parse(spec.text);
+  const { schema } = webhooks.event.post.requestBody.content['application/json'];
+  expect(schema).toEqual({ $ref: '#/components/schemas/Event' });
+  const { anyOf } = components.schemas.Event;
+  const names = anyOf.map(({ $ref }: { $ref: string }) => $ref.replace('#/components/schemas/', ''));
+  expect(names).toEqual(['SubmissionEvent', 'UpstreamEvent', 'AlertEvent', 'TestEvent', 'ChannelTestEvent']);
+  for (const name of names) expect(components.schemas[name].properties.data.required).toContain('sequence');
+});
+
+const CONDITIONS = [
+  ...['cursor', 'ended_since', 'ended_until', 'metadata', 'prefix', 'search', 'status', 'tracked_since'],
+  ...['tracked_until', 'upstream'],
+];
+
+it.each([
+  ['GET /v1/submissions', [...CONDITIONS, 'limit'].toSorted()],
+  ['GET /v1/submission_count', CONDITIONS],
+  ['GET /v1/submissions/{id}', ['id', 'if-none-match']],
+  ['GET /v1/submissions/{id}/wait', ['id', 'timeout_s']],
+  ['DELETE /v1/submissions/{id}', ['id']],
+  ['GET /v1/get_submission_info', ['submission_id', 'track', 'upstream']],
+  ['GET /users/get_user', ['email', 'name']],
+  ['GET /user/get_user', ['email', 'name']],
+  ['GET /admin/get_all_users', ['limit']],
+  ['GET /v1/events', ['after', 'last-event-id', 'metadata', 'submission_id', 'type']],
+  ['GET /v1/alerts', ['cursor', 'limit', 'state']],
+  ['GET /v1/mutes', ['cursor', 'limit']],
+  ['POST /v1/channels/{name}/test', ['name']],
+  ['GET /v1/webhooks', ['cursor', 'limit']],
+  ['PATCH /v1/webhooks/{id}', ['id']],
+  [
+    'GET /v1/deliveries',
+    [
+      ...['cursor', 'destination', 'event_id', 'event_type', 'limit', 'since', 'state', 'submission_id', 'until'],
+      'webhook_id',
+    ],
+  ],
+])('%s has the parameters %j', (route, names) => {
+  const parameters = spec.operations.get(route)?.parameters ?? [];
+  expect(parameters.map(({ name }) => name).toSorted()).toEqual(names);
+});

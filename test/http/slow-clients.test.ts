@@ -1,0 +1,172 @@
+import { connect, type Socket } from 'node:net';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { call, post } from '../support/app/http-calls.ts';
+import { API_KEY, useApp } from '../support/app/running-app.ts';
+
+const TIMEOUT_S = 0.3;
+const app = useApp({ timeoutS: TIMEOUT_S });
+
+type Connection = { socket: Socket; received: () => string; isClosed: () => boolean };
+/** `atEnd`: the hook of the test, which a concurrent test has to pass. */
+type ConnectionOptions = { drip?: string | undefined; atEnd?: (end: () => void) => void };
+
+/**
+ * Opens a raw connection that sends a text, and then bytes at intervals without end. It never closes its side: the server must
+ * close its own, after which it resets the connection.
+ */
+async function openConnection(
+  requestText: string,
+  { drip, atEnd = onTestFinished }: ConnectionOptions = {},
+): Promise<Connection> {
+  const socket = connect({ port: Number(new URL(app.url).port), host: '127.0.0.1', allowHalfOpen: true });
+  let received = '';
+  let isClosed = false;
+  let dripping: NodeJS.Timeout | undefined;
+  const dripOf = (text: string) => {
+    clearInterval(dripping);
+    dripping = setInterval(() => socket.write(text), 20);
+  };
+  socket.setEncoding('latin1').on('data', (text) => {
+    received += text;
+  });
+  socket.on('end', () => dripOf('x'));
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    clearInterval(dripping);
+    isClosed = true;
+  });
+  await new Promise((resolve) => socket.once('connect', resolve));
+  socket.write(requestText);
+  if (drip !== undefined) dripOf(drip);
+  atEnd(() => void socket.destroy());
+  return { socket, received: () => received, isClosed: () => isClosed };
+}
+
+const closed = (...connections: Connection[]) =>
+  vi.waitFor(
+    () => expect(connections.filter(({ isClosed }) => !isClosed()).map(({ received }) => received())).toEqual([]),
+    {
+      timeout: 15_000,
+      interval: 20,
+    },
+  );
+
+const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
+
+describe('a connection is closed, with a reason where possible, if its client', () => {
+  it.concurrent.for<[string, string, string | undefined, RegExp]>([
+    ['sends nothing', '', undefined, /^(HTTP\/1\.1 408 .*)?$/s],
+    ['begins a request and stops', 'GET /livez HTTP/1.1\r\nho', undefined, /^(HTTP\/1\.1 408 .*)?$/s],
+    [
+      'drips a header',
+      'GET /livez HTTP/1.1\r\nhost: x\r\na: ',
+      'x',
+      /^HTTP\/1\.1 408 .*"title":"The request took too long"/s,
+    ],
+    ['drips headers', 'GET /livez HTTP/1.1\r\nhost: x\r\n', 'a: b\r\n', /^HTTP\/1\.1 408 /],
+    ['drips empty lines', '', '\r\n', /^(HTTP\/1\.1 408 .*)?$/s],
+    ['stops in a body', `${HEAD}content-length: 1000\r\n\r\n{`, undefined, /^HTTP\/1\.1 408 /],
+    ['drips a body', `${HEAD}content-length: 1000000\r\n\r\n{`, ' ', /^HTTP\/1\.1 408 /],
+    ['drips chunks', `${HEAD}transfer-encoding: chunked\r\n\r\n`, '1\r\n \r\n', /^HTTP\/1\.1 408 /],
+    [
+      'drips the body of a request that was refused',
+      'POST /v1/submissions HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n',
+      ' ',
+      /^HTTP\/1\.1 401 /,
+    ],
+  ])('%s', async ([, text, drip, expected], { onTestFinished: atEnd }) => {
+    const caller = await openConnection(text, { drip, atEnd });
+    await closed(caller);
+    expect(caller.received()).toMatch(expected);
+  });
+
+  it('reads nothing of a large response', async () => {
+    const requestText = 'GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n';
+    const caller = await openConnection(requestText.repeat(20));
+    caller.socket.pause();
+    await vi.waitFor(() => expect(caller.socket.bytesRead).toBeGreaterThan(0), { timeout: 15_000 });
+    const before = sockets();
+    await vi.waitFor(() => expect(sockets()).toBeLessThan(before), { timeout: 15_000, interval: 20 });
+  });
+});
+
+describe('a body below the minimum rate', () => {
+  const RATE = 4_096;
+  const body = JSON.stringify({ submission_id: 'slowly-sent' });
+  const slow = useApp({ timeoutS: 3, limits: { receive_bytes_per_s: RATE } });
+  const off = useApp({ timeoutS: 3, limits: { receive_bytes_per_s: 0 } });
+
+  /** Sends the head, then `bytes` spaces every 20 ms for the given time, then the body. */
+  async function drip(
+    url: string,
+    {
+      bytes,
+      forMs,
+      chunked = false,
+      atEnd,
+    }: { bytes: number; forMs: number; chunked?: boolean } & Required<Pick<ConnectionOptions, 'atEnd'>>,
+  ): Promise<string> {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    atEnd(() => void socket.destroy());
+    let received = '';
+    socket.setEncoding('latin1').on('data', (text) => {
+      received += text;
+    });
+    socket.on('error', () => undefined);
+    const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    const rounds = forMs / 20;
+    const write = (text: string) => socket.write(chunked ? `${text.length.toString(16)}\r\n${text}\r\n` : text);
+    socket.write(`${HEAD}connection: close\r\n`);
+    const length = rounds * bytes + body.length;
+    socket.write(chunked ? 'transfer-encoding: chunked\r\n\r\n' : `content-length: ${length}\r\n\r\n`);
+    for (let round = 0; round < rounds && received === ''; round++) {
+      if (bytes > 0) write(' '.repeat(bytes));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    write(body);
+    if (chunked) socket.write('0\r\n\r\n');
+    await closed;
+    return received;
+  }
+
+  it.concurrent.for([
+    ['nothing after the head', 0, false],
+    ['a byte now and then', 1, false],
+    ['chunks of a byte', 1, true],
+  ] as const)(
+    'is refused with 408 long before the timeout: %s',
+    async ([, bytes, chunked], { onTestFinished: atEnd }) => {
+      const received = await drip(slow.url, { bytes, forMs: 2_000, chunked, atEnd });
+      expect(received).toMatch(
+        /^HTTP\/1\.1 408 .*connection: close.*the body was received at less than 4096 bytes a second/is,
+      );
+    },
+  );
+
+  it.concurrent.for([
+    ['fast enough', () => slow.url, 4_000, 1_500],
+    ['at once', () => slow.url, 0, 0],
+    ['as slowly as it wants, without a limit', () => off.url, 1, 1_500],
+  ] as const)('is accepted if received %s', async ([, urlOf, bytes, forMs], { onTestFinished: atEnd }) => {
+    expect(await drip(urlOf(), { bytes, forMs, atEnd })).toMatch(/^HTTP\/1\.1 202 /);
+  });
+});
+
+/** The number of open connections of this process, which includes the server. */
+const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
+
+it('a slow response does not time out', async () => {
+  await post(app.url, { submission_id: 'waited-for' });
+  const response = await call(app.url, `/v1/submissions/waited-for/wait?timeout_s=${Math.ceil(TIMEOUT_S * 3)}`);
+  expect(response.status).toBe(200);
+});
+
+it('hundreds of silent and dripping connections delay no other client, and all are closed', async () => {
+  const silent = await Promise.all(Array.from({ length: 300 }, () => openConnection('')));
+  const dripping = await Promise.all(
+    Array.from({ length: 100 }, () => openConnection('GET /livez HTTP/1.1\r\na: ', { drip: 'x' })),
+  );
+  expect((await call(app.url, '/v1/submissions')).status).toBe(200);
+  expect((await post(app.url, { submission_id: 'among-slow-ones' })).status).toBe(202);
+  await closed(...silent, ...dripping);
+});

@@ -1,0 +1,201 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { foundSchema } from '../../src/submissions/search-route.ts';
+import { call, detailsOf, listOf, pathOf, post, problemOf } from '../support/app/http-calls.ts';
+import { useApp } from '../support/app/running-app.ts';
+
+const app = useApp();
+const BEFORE = '2000-01-01T00:00:00Z';
+const AFTER = '2100-01-01T00:00:00Z';
+const idsOf = ({ submissions }: { submissions: { submission_id: string }[] }) =>
+  submissions.map(({ submission_id }) => submission_id);
+const list = async (query: string) => idsOf(listOf(await call(app.url, `/v1/submissions?${query}`)));
+const count = async (query: string) => JSON.parse((await call(app.url, `/v1/submission_count?${query}`)).text);
+const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
+
+beforeAll(async () => {
+  await post(app.url, { submission_ids: ['a1', 'a2'], metadata: { order: 4711, shop: 'berlin' } });
+  await post(app.url, { submission_ids: ['b1'], metadata: { order: '4711', shop: 'a=b & c' } });
+  await post(app.url, { submission_ids: ['b2'], metadata: { order: 12 }, upstream: 'other' });
+  await cancel('a1');
+  await cancel('b2');
+});
+
+describe('a list', () => {
+  it.each([
+    ['status=tracking,cancelled', ['b2', 'b1', 'a2', 'a1']],
+    ['status=cancelled&status=expired', ['b2', 'a1']],
+    ['upstream=other', ['b2']],
+    ['metadata.order=4711', ['b1', 'a2', 'a1']],
+    ['metadata.order=4711&metadata.shop=berlin', ['a2', 'a1']],
+    [`metadata.shop=${encodeURIComponent('a=b & c')}`, ['b1']],
+    [`metadata=${encodeURIComponent('{"order":4711,"shop":"berlin"}')}`, ['a2', 'a1']],
+    ['metadata.order=47', []],
+    ['search=71', ['b1', 'a2', 'a1']],
+    ['search=B', ['b2', 'b1', 'a2', 'a1']],
+    [`search=${encodeURIComponent('=B &')}`, ['b1']],
+    ['search=order', []],
+    ['search=1&status=cancelled&prefix=b', ['b2']],
+    [`tracked_since=${BEFORE}&tracked_until=${AFTER}`, ['b2', 'b1', 'a2', 'a1']],
+    [`tracked_since=${AFTER}`, []],
+    [`ended_since=${BEFORE}`, ['b2', 'a1']],
+    [`ended_until=${BEFORE}`, []],
+    ['prefix=b&status=tracking', ['b1']],
+    [
+      `prefix=a&metadata.order=4711&status=cancelled&upstream=default&ended_since=${BEFORE}&tracked_since=${BEFORE}`,
+      ['a1'],
+    ],
+  ])('of ?%s', async (query, expected) => {
+    expect(await list(query)).toEqual(expected);
+    expect(await count(query)).toEqual({ count: expected.length, next_cursor: null });
+  });
+
+  it.each([
+    'status=tracking,cancelled',
+    'prefix=',
+    `tracked_since=${BEFORE}`,
+    `ended_since=${BEFORE}`,
+    'metadata.order=4711',
+    'search=1',
+  ])('of ?%s continues at its cursor', async (given) => {
+    const query = given === 'prefix=' ? 'prefix=b' : given;
+    const seen: string[] = [];
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const page = listOf(await call(app.url, `/v1/submissions?${query}&limit=1${cursor && `&cursor=${cursor}`}`));
+      seen.push(...idsOf(page));
+      cursor = page.next_cursor;
+    }
+    expect(seen).toEqual(await list(query));
+    expect(seen.length).toBeGreaterThan(1);
+  });
+
+  it('states up to which time it examined', async () => {
+    const examinedTo = async (query: string) => listOf(await call(app.url, `/v1/submissions?${query}`)).examined_to;
+    const { tracked_at, finalized_at } = detailsOf(await call(app.url, pathOf('b2')));
+    expect(finalized_at).toBeNull();
+    expect(await examinedTo('limit=1')).toBe(tracked_at);
+    expect(await examinedTo(`limit=1&tracked_since=${BEFORE}`)).toBe(tracked_at);
+    expect(Date.parse((await examinedTo(`limit=1&ended_since=${BEFORE}`)) ?? '')).toBeGreaterThan(
+      Date.parse(tracked_at),
+    );
+    expect(await examinedTo('limit=1&prefix=a'), 'in the order of ids').toBeNull();
+    expect(await examinedTo(''), 'on the last page').toBeNull();
+  });
+
+  const cursor = (text: string) => `cursor=${Buffer.from(text).toString('base64url')}`;
+  it.each([
+    ['an unknown status', 'status=pending,done', 'status'],
+    ['an unknown upstream', 'upstream=nowhere', 'upstream'],
+    ['metadata that is no object', 'metadata=[1]', 'metadata'],
+    ['metadata that is not JSON', 'metadata=order', 'metadata'],
+    ['metadata without a name', 'metadata.=x', 'metadata'],
+    ['metadata with a long name', `metadata.${'n'.repeat(129)}=x`, 'metadata'],
+    ['metadata with a long value', `metadata.a=${'v'.repeat(257)}`, 'metadata'],
+    ['metadata given twice', 'metadata.a=1&metadata.a=2', 'metadata'],
+    ['metadata in both forms', 'metadata={}&metadata.a=2', 'metadata'],
+    ['metadata with a list', 'metadata={"a":[1]}', 'metadata'],
+    ['empty metadata', 'metadata={}', 'metadata'],
+    ['eleven values of metadata', Array.from({ length: 11 }, (_, i) => `metadata.k${i}=1`).join('&'), 'metadata'],
+    ['an empty text', 'search=', 'search'],
+    ['a text of 129 characters', `search=${'x'.repeat(129)}`, 'search'],
+    ['two texts', 'search=a&search=b', 'search'],
+    ['a time without a zone', 'tracked_since=2026-01-02T03:04:05', 'tracked_since'],
+    ['a duration', 'ended_until=2h', 'ended_until'],
+    ['a time given twice', `ended_until=${BEFORE}&ended_until=${AFTER}`, 'ended_until'],
+    ['an empty range', `tracked_since=${AFTER}&tracked_until=${BEFORE}`, 'tracked_until'],
+    ['an empty range of ends', `ended_since=${AFTER}&ended_until=${AFTER}`, 'ended_until'],
+    ['the cursor of another order', `ended_since=${BEFORE}&${cursor('t1.5.7')}`, 'cursor'],
+    ['the cursor of the plain list', `tracked_since=${BEFORE}&${cursor('s1.7')}`, 'cursor'],
+    ['a cursor by time in the plain list', cursor('t1.5.7'), 'cursor'],
+    ['a cursor without a row', `tracked_since=${BEFORE}&${cursor('t1.5.0')}`, 'cursor'],
+    ['another spelling of a cursor', `tracked_since=${BEFORE}&${cursor('t1.05.7')}`, 'cursor'],
+  ])('refuses %s, and so does a count', async (_, query, pointer) => {
+    for (const path of ['/v1/submissions', '/v1/submission_count']) {
+      const response = await call(app.url, `${path}?${encodeURI(query)}`);
+      expect(response.status).toBe(400);
+      expect(problemOf(response).errors?.map((error) => error.pointer)).toEqual([pointer]);
+    }
+  });
+});
+
+it('a name of metadata that objects inherit is an ordinary one', async () => {
+  for (const name of ['__proto__', 'constructor', 'toString']) expect(await list(`metadata.${name}=x`)).toEqual([]);
+});
+
+it('an id may have the name of another route', async () => {
+  for (const id of ['lookup', 'count']) {
+    await post(app.url, { submission_id: id });
+    expect(detailsOf(await call(app.url, `/v1/submissions/${id}`))).toMatchObject({ submission_id: id });
+  }
+});
+
+describe('a lookup', () => {
+  const lookup = (body: unknown) => call(app.url, '/v1/submissions/lookup', { method: 'POST', body });
+
+  it('returns found and unknown ids apart, each once', async () => {
+    const { status, text } = await lookup({ submission_ids: ['b1', 'never', 'a1', 'b1'] });
+    expect(status).toBe(200);
+    const found = foundSchema.strict().parse(JSON.parse(text));
+    expect(found).toMatchObject({
+      submissions: [{ submission_id: 'b1' }, { status: 'cancelled' }],
+      not_found: ['never'],
+    });
+    expect(found.remaining).toEqual([]);
+  });
+
+  it('compares UUIDs in any case, and accepts a thousand ids', async () => {
+    const upper = '6DF2C1CE-B11A-4828-B2A6-62BF5B7CB325';
+    await post(app.url, { submission_id: upper });
+    const others = Array.from({ length: 998 }, (_, index) => `${'x'.repeat(120)}${index}`);
+    const { text } = await lookup({ submission_ids: [upper, upper.toLowerCase(), ...others] });
+    const found = foundSchema.parse(JSON.parse(text));
+    expect(found.submissions).toMatchObject([{ submission_id: upper.toLowerCase() }]);
+    expect(found.not_found).toEqual(others);
+  });
+
+  it.each([
+    ['no ids', {}, '/submission_ids'],
+    ['an empty list', { submission_ids: [] }, '/submission_ids'],
+    ['1,001 ids', { submission_ids: Array.from({ length: 1_001 }, (_, index) => `${index}`) }, '/submission_ids'],
+    ['an id with a space', { submission_ids: ['a', 'b c'] }, '/submission_ids/1'],
+    ['another field', { submission_ids: ['a'], limit: 1 }, '/'],
+    ['text', { submission_ids: 'a' }, '/submission_ids'],
+  ])('refuses %s', async (_, body, pointer) => {
+    const response = await lookup(body);
+    expect(response.status).toBe(400);
+    expect(problemOf(response).errors?.map((error) => error.pointer)).toContain(pointer);
+  });
+});
+
+describe('the entity tag of a submission', () => {
+  /** Unlike that of an open submission, its deadline does not move while the upstream is unreachable. */
+  const FINAL = 'a1';
+  const get = (id: string, known?: string) =>
+    call(app.url, pathOf(id), known === undefined ? {} : { headers: { 'if-none-match': known } });
+
+  it('makes an unchanged submission a 304', async () => {
+    const { headers, text } = await get(FINAL);
+    const etag = headers.etag ?? '';
+    expect(etag).toMatch(/^"[\w-]{22}"$/);
+    for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+      const response = await get(FINAL, known);
+      expect(response).toMatchObject({ status: 304, text: '', headers: { etag } });
+      expect(response.headers['content-type']).toBeUndefined();
+    }
+    for (const known of ['"other"', etag.slice(1), '', 'W/"*"'])
+      expect(await get(FINAL, known)).toMatchObject({ status: 200, text });
+    expect((await call(app.url, pathOf(FINAL), { method: 'HEAD' })).headers.etag).toBe(etag);
+  });
+
+  it('changes with the submission', async () => {
+    await post(app.url, { submission_id: 'changing' });
+    const { etag } = (await get('changing')).headers;
+    await cancel('changing');
+    const changed = await get('changing', etag);
+    expect(detailsOf(changed).status).toBe('cancelled');
+    expect(changed.headers.etag).not.toBe(etag);
+  });
+
+  it('does not make a submission that was never tracked known', async () => {
+    problemOf(await get('never', '*'));
+  });
+});

@@ -1,0 +1,249 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../src/lib/system-clock.ts';
+import { Watcher } from '../../src/polling/watcher.ts';
+import { call, detailsOf, pathOf, post, problemOf, trackedOf } from '../support/app/http-calls.ts';
+import { useApp } from '../support/app/running-app.ts';
+
+const app = useApp();
+const track = async (body: object) => trackedOf(await post(app.url, body));
+const get = async (id: string) => detailsOf(await call(app.url, pathOf(id)));
+const HOUR_MS = 3_600_000;
+const ago = (ms: number) => new Date(Date.now() - ms).toISOString();
+
+it('tracks submissions with their own options; the options beside them apply to the others', async () => {
+  const tracked = await track({
+    submissions: [
+      { submission_id: 'own', upstream: 'other', metadata: { order: 1 } },
+      { submission_id: 'shared' },
+      { submission_id: 'empty', metadata: {} },
+    ],
+    metadata: { batch: 7 },
+  });
+  expect(tracked).toMatchObject({
+    accepted: 3,
+    already_tracked: 0,
+    submissions: [
+      { submission_id: 'own', upstream: 'other', metadata: { order: 1 } },
+      { submission_id: 'shared', upstream: 'default', metadata: { batch: 7 } },
+      { submission_id: 'empty', upstream: 'default', metadata: {} },
+    ],
+  });
+});
+
+it('tracks 10,000 submissions with metadata in one request', async () => {
+  const submissions = Array.from({ length: 10_000 }, (_, order) => ({
+    submission_id: `item-${order}`,
+    metadata: { order, customer: 'x'.repeat(300) },
+    deadline: '2100-01-01T00:00:00Z',
+  }));
+  const deadline = new Date(Date.now() + 100 * 24 * HOUR_MS).toISOString();
+  const tracked = await track({ submissions: submissions.map((one) => ({ ...one, deadline })) });
+  expect(tracked.accepted).toBe(10_000);
+  expect(tracked.submissions.at(-1)).toMatchObject({ submission_id: 'item-9999', metadata: { order: 9_999 } });
+});
+
+it('merges a repeated id with the same options, whatever their order', async () => {
+  const id = '6DF2C1CE-b11a-4828-b2a6-62bf5b7cb325';
+  const submissions = [
+    { submission_id: id, metadata: { a: 1, b: 2 }, stuck_after_s: 5 },
+    { stuck_after_s: 5, metadata: { b: 2, a: 1 }, submission_id: id.toLowerCase() },
+  ];
+  expect(await track({ submissions })).toMatchObject({
+    accepted: 1,
+    submissions: [{ submission_id: id.toLowerCase() }],
+  });
+});
+
+it('tracks ended submissions again where an entry says so', async () => {
+  const submissions = ['ended-1', 'ended-2'].map((submission_id) => ({ submission_id }));
+  await track({ submissions });
+  for (const { submission_id } of submissions) await call(app.url, pathOf(submission_id), { method: 'DELETE' });
+  const [first, second] = submissions;
+  const tracked = await track({
+    submissions: [
+      { ...first, retrack: true },
+      { ...second, metadata: { order: 1 } },
+    ],
+  });
+  expect(tracked).toMatchObject({
+    retracked: 1,
+    already_final: 1,
+    submissions: [{ status: 'tracking' }, { status: 'cancelled', not_applied: ['metadata'] }],
+  });
+});
+
+it('reports options that were not applied to a known import, and none if the request is repeated', async () => {
+  const item = { submission_id: 'known', tracked_at: ago(HOUR_MS), stuck_after_s: 7_200, unknown_grace_s: 600 };
+  await track({ submissions: [item] });
+  const [same] = (await track({ submissions: [item] })).submissions;
+  expect(same).not.toHaveProperty('not_applied');
+  const [other] = (await track({ submissions: [{ ...item, stuck_after_s: 60 }] })).submissions;
+  expect(other).toMatchObject({ not_applied: ['stuck_after_s'] });
+});
+
+describe('imports with tracked_at', () => {
+  it('the time since when another system has tracked it; the history begins now', async () => {
+    const tracked_at = ago(48 * HOUR_MS);
+    const before = systemClock.now();
+    const tracked = await track({ submissions: [{ submission_id: 'imported', tracked_at }] });
+    expect(tracked.submissions[0]).toMatchObject({ tracked_at, status: 'tracking' });
+    const { deadline_at, history } = await get('imported');
+    expect(Date.parse(history[0]?.at ?? '')).toBeGreaterThanOrEqual(before);
+    // The default deadline counts from now.
+    expect(Date.parse(deadline_at)).toBeGreaterThanOrEqual(before + 24 * HOUR_MS);
+  });
+
+  it('in each form of the body', async () => {
+    const tracked_at = ago(HOUR_MS);
+    await track({ submission_id: 'imported-1', tracked_at });
+    await track({ submission_ids: ['imported-2'], tracked_at });
+    for (const id of ['imported-1', 'imported-2']) expect((await get(id)).tracked_at).toBe(tracked_at);
+  });
+
+  it('with a deadline that has passed since then', async () => {
+    const deadline = ago(HOUR_MS);
+    await track({ submissions: [{ submission_id: 'overdue', tracked_at: ago(2 * HOUR_MS), deadline }] });
+    expect((await get('overdue')).status).toBe('tracking');
+  });
+
+  it('a time that is ahead by less than a minute, because clocks differ, as now', async () => {
+    const tracked = await track({ submission_id: 'ahead', tracked_at: ago(-30_000) });
+    expect(Date.parse(tracked.submissions[0]?.tracked_at ?? '')).toBeLessThanOrEqual(Date.now());
+  });
+});
+
+describe('refuses the whole request, and names the submission, for', () => {
+  const good = { submission_id: 'untouched' };
+  it.each<[string, object, number, string, string]>([
+    ['an invalid id', { submission_id: 'not good' }, 400, '/submissions/1/submission_id', 'printable ASCII'],
+    ['no id', { metadata: {} }, 400, '/submissions/1/submission_id', 'is missing'],
+    ['an unknown option', { submission_id: 'a', dedline: 'x' }, 400, '/submissions/1', 'there is no field "dedline"'],
+    ['an id alone', 'a' as never, 400, '/submissions/1', 'must be an object, not a string'],
+    [
+      'an upstream that is not configured',
+      { submission_id: 'a', upstream: 'moon' },
+      400,
+      '/submissions/1/upstream',
+      'no upstream is named "moon"',
+    ],
+    [
+      'a callback URL that is not allowed',
+      { submission_id: 'a', callback_url: 'http://127.0.0.1/' },
+      400,
+      '/submissions/1/callback_url',
+      '',
+    ],
+    [
+      'a deadline in the past',
+      { submission_id: 'a', deadline: ago(1_000) },
+      400,
+      '/submissions/1/deadline',
+      'not in the future',
+    ],
+    [
+      'a deadline more than a year away',
+      { submission_id: 'a', deadline: ago(-400 * 24 * HOUR_MS) },
+      400,
+      '/submissions/1/deadline',
+      'more than 366 days away',
+    ],
+    [
+      'a deadline before tracked_at',
+      { submission_id: 'a', tracked_at: ago(HOUR_MS), deadline: ago(2 * HOUR_MS) },
+      400,
+      '/submissions/1/deadline',
+      'not after tracked_at',
+    ],
+    [
+      'tracked_at in the future',
+      { submission_id: 'a', tracked_at: ago(-HOUR_MS) },
+      400,
+      '/submissions/1/tracked_at',
+      'is in the future',
+    ],
+    [
+      'tracked_at more than ten years ago',
+      { submission_id: 'a', tracked_at: '2001-01-01T00:00:00Z' },
+      400,
+      '/submissions/1/tracked_at',
+      'more than 3660 days ago',
+    ],
+    [
+      'tracked_at without a zone',
+      { submission_id: 'a', tracked_at: '2026-01-01T00:00:00' },
+      400,
+      '/submissions/1/tracked_at',
+      'a time with its zone',
+    ],
+    [
+      'an id with other options than before',
+      { submission_id: 'untouched', metadata: { a: 1 } },
+      400,
+      '/submissions/1/submission_id',
+      'the same id as submissions/0/submission_id, with other options',
+    ],
+    [
+      'metadata that is too large',
+      { submission_id: 'a', metadata: { a: 'x'.repeat(5_000) } },
+      400,
+      '/submissions/1/metadata',
+      'at most 4096 bytes',
+    ],
+  ])('%s', async (_, item, status, pointer, reason) => {
+    const problem = problemOf(await post(app.url, { submissions: [good, item] }));
+    expect(problem.status).toBe(status);
+    expect(problem.errors?.[0]).toMatchObject({ pointer, detail: expect.stringContaining(reason) });
+    expect((await call(app.url, pathOf('untouched'))).status).toBe(404);
+  });
+
+  it('an id that is tracked at another upstream', async () => {
+    await track({ submission_id: 'elsewhere', upstream: 'other' });
+    const problem = problemOf(await post(app.url, { submissions: [good, good, { submission_id: 'elsewhere' }] }));
+    expect(problem).toMatchObject({ status: 409, errors: [{ pointer: '/submissions/2/submission_id' }] });
+    const ofIds = problemOf(await post(app.url, { submission_ids: ['untouched', 'untouched', 'elsewhere'] }));
+    expect(ofIds).toMatchObject({ status: 409, errors: [{ pointer: '/submission_ids/2' }] });
+    expect((await call(app.url, pathOf('untouched'))).status).toBe(404);
+  });
+});
+
+it.each([
+  ['two forms', { submission_id: 'a', submissions: [{ submission_id: 'b' }] }],
+  ['two lists', { submission_ids: ['a'], submissions: [{ submission_id: 'b' }] }],
+  ['no form', { metadata: {} }],
+])('refuses a body with %s', async (_, body) => {
+  const problem = problemOf(await post(app.url, body));
+  expect([problem.status, problem.detail]).toEqual([
+    400,
+    'body: exactly one of submission_id, submission_ids and submissions is required',
+  ]);
+});
+
+it('refuses metadata that takes too much in total, whether shared or not', async () => {
+  const submissions = Array.from({ length: 1_200 }, (_, index) => ({ submission_id: `heavy-${index}` }));
+  const metadata = { a: 'x'.repeat(4_000) };
+  for (const body of [{ submissions, metadata }, { submissions: submissions.map((one) => ({ ...one, metadata })) }]) {
+    const problem = problemOf(await post(app.url, body));
+    expect([problem.status, problem.detail]).toEqual([400, expect.stringContaining('more than 4194304 bytes')]);
+  }
+});
+
+it('reports a refused option that is beside the list without a position', async () => {
+  const problem = problemOf(await post(app.url, { submissions: [{ submission_id: 'a' }], upstream: 'moon' }));
+  expect(problem.errors).toEqual([{ pointer: '/upstream', detail: 'no upstream is named "moon"' }]);
+});
+
+it('says how many submissions were accepted if a deadline passes between two parts of a large request', async () => {
+  const deadlineAt = Date.now() + 60_000;
+  const original = Watcher.prototype.track;
+  const track = vi.spyOn(Watcher.prototype, 'track').mockImplementation(function (this: Watcher, requests) {
+    const isFirst = track.mock.calls.length === 1;
+    return original.call(this, isFirst ? requests : requests.map((one) => ({ ...one, deadlineAt: 0 })));
+  });
+  onTestFinished(() => track.mockRestore());
+  const submission_ids = Array.from({ length: 1_001 }, (_, index) => `expiring-${index}`);
+  const response = await post(app.url, { submission_ids, deadline: new Date(deadlineAt).toISOString() });
+  expect(problemOf(response)).toMatchObject({
+    status: 400,
+    detail: 'body /deadline: the deadline is not in the future; the first 1000 submissions were accepted',
+  });
+});

@@ -1,0 +1,201 @@
+import { describe, expect, it } from 'vitest';
+import {
+  call,
+  detailsOf,
+  listOf,
+  pathOf,
+  post,
+  problemOf,
+  submissionOf,
+  trackedOf,
+} from '../support/app/http-calls.ts';
+import { useApp } from '../support/app/running-app.ts';
+
+const app = useApp();
+const track = async (body: object) => trackedOf(await post(app.url, body));
+
+it('tracks one submission and shows it with the first entry of its history', async () => {
+  const tracked = await track({ submission_id: 'one', metadata: { order: 7, tags: ['a', null] } });
+  expect(tracked).toMatchObject({ accepted: 1, already_tracked: 0 });
+  const details = detailsOf(await call(app.url, pathOf('one')));
+  expect(details).toMatchObject({
+    submission_id: 'one',
+    upstream: 'default',
+    status: 'tracking',
+    metadata: { order: 7, tags: ['a', null] },
+    finalized_at: null,
+  });
+  expect(details.history).toMatchObject([{ status: 'tracking', previous_status: null, at: details.tracked_at }]);
+});
+
+it('tracks 10,000 ids of 128 characters at once, in their order', async () => {
+  const ids = Array.from({ length: 10_000 }, (_, index) => `many-${index}-`.padEnd(128, '~'));
+  const tracked = await track({ submission_ids: ids });
+  expect(tracked.accepted).toBe(10_000);
+  expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual(ids);
+});
+
+it('tracks an id once, however often it is sent, with the first parameters', async () => {
+  const first = await track({ submission_id: 'again', metadata: { first: true } });
+  const second = await track({ submission_ids: ['again', 'again'], metadata: { first: false }, unknown_grace_s: 1 });
+  expect(second).toMatchObject({ accepted: 0, already_tracked: 1 });
+  expect(second.submissions).toMatchObject([
+    { tracked_at: first.submissions[0]?.tracked_at, metadata: { first: true }, status: 'tracking' },
+  ]);
+});
+
+it('counts an id that is in a request twice once', async () => {
+  const tracked = await track({ submission_ids: ['twice', 'another', 'twice'] });
+  expect(tracked).toMatchObject({ accepted: 2, already_tracked: 0 });
+  expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual(['twice', 'another']);
+});
+
+it('distinguishes new from known ids of a batch', async () => {
+  await track({ submission_id: 'known' });
+  expect(await track({ submission_ids: ['known', 'new'] })).toMatchObject({ accepted: 1, already_tracked: 1 });
+});
+
+it('tracks the same batch from concurrent clients once', async () => {
+  const submission_ids = ['raced-1', 'raced-2', 'raced-3'];
+  const responses = await Promise.all(Array.from({ length: 20 }, () => track({ submission_ids })));
+  expect(responses.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(3);
+});
+
+it('keeps the given deadline, whatever its offset', async () => {
+  const at = new Date(Date.now() + 3_600_000);
+  const local = new Date(at.getTime() + 2 * 3_600_000).toISOString().replace('Z', '+02:00');
+  const tracked = await track({ submission_id: 'dated', deadline: local, upstream: 'other' });
+  const deadlineAt = Date.parse(tracked.submissions[0]?.deadline_at ?? '');
+  // The outage of the upstream moves the deadline.
+  expect(deadlineAt).toBeGreaterThanOrEqual(at.getTime());
+  expect(deadlineAt).toBeLessThan(at.getTime() + 3_600_000);
+});
+
+it('refuses a whole batch with an id of another upstream', async () => {
+  await track({ submission_id: 'elsewhere', upstream: 'other' });
+  const response = await post(app.url, { submission_ids: ['untouched', 'elsewhere'] });
+  expect(response.status).toBe(409);
+  expect(problemOf(response).detail).toContain('elsewhere is already tracked at the upstream other');
+  expect((await call(app.url, pathOf('untouched'))).status).toBe(404);
+});
+
+describe('retrack', () => {
+  const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+  const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
+  const end = async (id: string, options: object = {}) => {
+    await track({ submission_id: id, ...options });
+    return submissionOf(await cancel(id));
+  };
+
+  it('tracks an ended submission again, with new time limits and the history continued', async () => {
+    const ended = await end('back', { metadata: { order: 1 }, deadline: at(2), stuck_after_s: 5 });
+    const deadline = at(1);
+    const tracked = await track({ submission_id: 'back', retrack: true, deadline, stuck_after_s: 7 });
+    expect(tracked).toMatchObject({ accepted: 0, already_tracked: 0, already_final: 0, retracked: 1 });
+    expect(tracked.submissions[0]).not.toHaveProperty('not_applied');
+    const { history, ...shown } = detailsOf(await call(app.url, pathOf('back')));
+    expect(shown).toMatchObject({ status: 'tracking', metadata: { order: 1 }, finalized_at: null });
+    expect(Date.parse(shown.tracked_at)).toBeGreaterThanOrEqual(Date.parse(ended.tracked_at));
+    expect(history.map(({ status, previous_status }) => [status, previous_status])).toEqual([
+      ['tracking', null],
+      ['cancelled', 'tracking'],
+      ['tracking', 'cancelled'],
+    ]);
+    expect(history.map(({ changes }) => changes !== undefined)).toEqual([false, false, true]);
+    expect(history[2]?.changes).toMatchObject({
+      deadline_at: { from: expect.any(String), to: deadline },
+      stuck_after_s: { from: 5, to: 7 },
+    });
+  });
+
+  it('replaces metadata and callback_url only if the request names them', async () => {
+    await end('named', { metadata: { order: 1 } });
+    await track({ submission_id: 'named', retrack: true, metadata: { order: 2 } });
+    const { history, metadata } = detailsOf(await call(app.url, pathOf('named')));
+    expect(metadata).toEqual({ order: 2 });
+    expect(history.at(-1)?.changes?.metadata).toEqual({ from: { order: 1 }, to: { order: 2 } });
+  });
+
+  it('counts ended submissions apart from open ones, with and without the flag, also in concurrent requests', async () => {
+    await end('apart');
+    const body = { submission_ids: ['apart', 'apart-open', 'apart'] };
+    expect(await track(body)).toMatchObject({ accepted: 1, already_tracked: 0, already_final: 1, retracked: 0 });
+    const both = await Promise.all([track({ ...body, retrack: true }), track({ ...body, retrack: true }), track(body)]);
+    expect(both.reduce((sum, { retracked }) => sum + retracked, 0)).toBe(1);
+    expect(await track({ ...body, retrack: true })).toMatchObject({ already_tracked: 2, retracked: 0 });
+  });
+
+  it('lists the options of the request that are not those of an unchanged submission', async () => {
+    const metadata = { order: 1, items: [{ a: 1, b: 2 }] };
+    await track({ submission_id: 'same', metadata, unknown_grace_s: 300 });
+    const options = { metadata: { items: [{ b: 2, a: 1 }], order: 1 }, unknown_grace_s: 300 };
+    const equal = await track({ submission_id: 'same', ...options });
+    expect(equal.submissions[0]).not.toHaveProperty('not_applied');
+    const other = { metadata: {}, unknown_grace_s: 301, stuck_after_s: 1, deadline: at(1) };
+    const different = await track({ submission_ids: ['same', 'same-new'], ...other });
+    expect(different.submissions.map(({ not_applied }) => not_applied)).toEqual([
+      ['deadline', 'unknown_grace_s', 'stuck_after_s', 'metadata'],
+      undefined,
+    ]);
+  });
+
+  it('refuses a deadline in the past, another upstream and a flag that is no boolean, and changes nothing', async () => {
+    const ended = await end('kept');
+    const body = { submission_ids: ['kept', 'kept-new'], retrack: true };
+    const late = await post(app.url, { ...body, deadline: '2020-01-01T00:00:00Z' });
+    expect(problemOf(late).errors).toMatchObject([{ pointer: '/deadline' }]);
+    expect((await post(app.url, { ...body, upstream: 'other' })).status).toBe(409);
+    expect((await post(app.url, { ...body, retrack: 'yes' })).status).toBe(400);
+    expect(detailsOf(await call(app.url, pathOf('kept')))).toMatchObject(ended);
+    expect((await call(app.url, pathOf('kept-new'))).status).toBe(404);
+  });
+});
+
+it('cancels a submission once and for good', async () => {
+  await track({ submission_id: 'stopped' });
+  const cancelled = submissionOf(await call(app.url, pathOf('stopped'), { method: 'DELETE' }));
+  expect(cancelled).toMatchObject({ submission_id: 'stopped', status: 'cancelled', finalized_at: null });
+  expect(submissionOf(await call(app.url, pathOf('stopped'), { method: 'DELETE' }))).toEqual(cancelled);
+  expect(await track({ submission_id: 'stopped' })).toMatchObject({ accepted: 0, submissions: [cancelled] });
+  const { history } = detailsOf(await call(app.url, pathOf('stopped')));
+  expect(history.map(({ status }) => status)).toEqual(['tracking', 'cancelled']);
+});
+
+it.each(['GET', 'DELETE'])('responds 404 to %s of an unknown submission', async (method) => {
+  const response = await call(app.url, pathOf('never'), { method });
+  expect(response.status).toBe(404);
+  expect(problemOf(response).detail).toBe('never was never tracked here');
+});
+
+it('lists newest first, page by page, each submission once, also while new ones arrive', async () => {
+  const ids = Array.from({ length: 25 }, (_, index) => `page-${index}`);
+  await track({ submission_ids: ids });
+  for (const id of ids) await call(app.url, pathOf(id), { method: 'DELETE' });
+  const seen: string[] = [];
+  let cursor: string | null = null;
+  let pages = 0;
+  do {
+    const after: string = cursor === null ? '' : `&cursor=${cursor}`;
+    const page = listOf(await call(app.url, `/v1/submissions?status=cancelled&limit=10${after}`));
+    expect(page.submissions.length).toBeLessThanOrEqual(10);
+    seen.push(...page.submissions.map(({ submission_id }) => submission_id));
+    cursor = page.next_cursor;
+    pages += 1;
+    await track({ submission_id: `newcomer-${pages}` });
+  } while (cursor !== null);
+  expect(seen.filter((id) => id.startsWith('page-'))).toEqual(ids.toReversed());
+  expect(new Set(seen).size).toBe(seen.length);
+  expect(listOf(await call(app.url, '/v1/submissions?limit=1')).submissions[0]?.submission_id).toBe(
+    `newcomer-${pages}`,
+  );
+});
+
+it('lists 100 by default, and only of the requested status', async () => {
+  await track({ submission_ids: Array.from({ length: 120 }, (_, index) => `plenty-${index}`) });
+  expect(listOf(await call(app.url, '/v1/submissions')).submissions).toHaveLength(100);
+  expect(listOf(await call(app.url, '/v1/submissions?status=finalized'))).toEqual({
+    submissions: [],
+    next_cursor: null,
+    examined_to: null,
+  });
+});

@@ -1,0 +1,122 @@
+import { describe, expect, it, vi } from 'vitest';
+import type { FaultOrder } from '../../src/sandbox/routes/faults.ts';
+import { problemOf } from '../support/app/http-calls.ts';
+import { openLookups, SECOND, UPSTREAM_BEARER, useLookups, userPath } from '../support/app/lookups.ts';
+import { deadAddress, serve } from '../support/servers/upstream-server.ts';
+
+const LISTING = '/admin/get_all_users?limit=2';
+const lookups = useLookups({ upstream: { timeout_s: 1 }, limits: { failed_authentications_per_minute: 0 } });
+
+async function failWith(kind: FaultOrder['kind'], path: string) {
+  lookups().sandbox.injectFault({ kind, count: 1, target: 'users', retryAfterS: 7 });
+  const response = await lookups().get(path, lookups().tokens.admin);
+  const problem = problemOf(response);
+  expect(problem.error).toBe(problem.detail);
+  expect(response.text).not.toMatch(/Invalid API key|Database|doctype|Bad Gateway|Record not found/);
+  return { status: response.status, retryAfter: response.headers['retry-after'], detail: problem.detail };
+}
+
+describe.each([userPath(), LISTING])('%s', (path) => {
+  it.each<[FaultOrder['kind'], number, string]>([
+    ['hang', 504, 'the upstream did not respond in time'],
+    ['drip', 504, 'the upstream did not respond in time'],
+    ['reset', 502, 'the upstream cannot be reached'],
+    ['cut', 502, 'the upstream cannot be reached'],
+    ['html_502', 502, 'the upstream failed'],
+    ['html_503', 502, 'the upstream failed'],
+    ['html_504', 502, 'the upstream failed'],
+    ['empty_502', 502, 'the upstream failed'],
+    ['redirect', 502, 'the upstream failed'],
+    ['database', 502, 'the upstream failed'],
+    ['truncated', 502, 'the response of the upstream does not match its interface'],
+    ['not_json', 502, 'the response of the upstream does not match its interface'],
+    ['empty_200', 502, 'the response of the upstream does not match its interface'],
+    ['huge', 502, 'the response of the upstream is too large'],
+    ['endless', 502, 'the response of the upstream is too large'],
+    ['unauthorized', 502, "the upstream refuses this server's own token"],
+  ])('a fault of the upstream (%s) is %i', async (kind, status, detail) => {
+    expect(await failWith(kind, path)).toMatchObject({ status, detail });
+    expect(lookups().audit().at(-1)).toMatchObject({ caller: 'the admin', result: 'failed' });
+  });
+
+  it('a throttled one returns Retry-After', async () => {
+    expect(await failWith('throttle', path)).toEqual({
+      status: 502,
+      retryAfter: '7',
+      detail: 'the upstream asks for fewer requests',
+    });
+  });
+
+  it('an unreachable upstream is 502', async () => {
+    const own = await openLookups({ upstreamUrl: await deadAddress() });
+    expect((await own.get(path, own.tokens.admin)).status).toBe(502);
+  });
+});
+
+it('hanging lookups do not delay submissions, and lookups above the limit are refused at once', async () => {
+  const hanging = await serve((request, response) => {
+    if (request.url?.startsWith('/v1/get_submission_info'))
+      response.writeHead(404).end(JSON.stringify({ error: 'Record not found' }));
+  });
+  const own = await openLookups({
+    upstreamUrl: hanging.url,
+    bearer: null,
+    upstream: { timeout_s: 1, budget: { requests: 1_000, per_s: 1, concurrency: 4 } },
+  });
+  const lookups = Promise.all(Array.from({ length: 100 }, (_, index) => own.get(userPath(), `junk-${index}`)));
+  await vi.waitFor(() => expect(own.audit()).toHaveLength(36));
+  const startedMs = performance.now();
+  const submission = await own.get('/v1/get_submission_info?submission_id=some-id', own.tokens.service);
+  expect([submission.status, performance.now() - startedMs < 500]).toEqual([404, true]);
+  const responses = await lookups;
+  const busy = responses.filter(({ status }) => status === 503);
+  expect(busy).toHaveLength(36);
+  for (const response of busy) {
+    expect(response.headers['retry-after']).toBe('1');
+    expect(problemOf(response).detail).toBe('too many user lookups are in flight');
+  }
+  expect(responses.filter(({ status }) => status === 504)).toHaveLength(64);
+  expect(own.audit()[0]).toMatchObject({ result: 'busy', detail: null });
+});
+
+it('the list of an upstream that ignores the limit is truncated', async () => {
+  const many = await openLookups({ sandbox: { users: 10_000 } });
+  const allUsers = await (
+    await fetch(`${many.sandbox.url}/admin/get_all_users?limit=10000`, {
+      headers: { authorization: `Bearer ${UPSTREAM_BEARER}` },
+    })
+  ).text();
+  expect(allUsers.length).toBeGreaterThan(1024 * 1024);
+  const { url } = await serve((_request, response) => response.end(allUsers));
+  const own = await openLookups({ upstreamUrl: url });
+  const { status, text } = await own.get('/admin/get_all_users?limit=5', own.tokens.admin);
+  expect([status, JSON.parse(text).length]).toEqual([200, 5]);
+});
+
+it('"Record not found" for a listing is not a missing user', async () => {
+  expect((await failWith('record_not_found', LISTING)).status).toBe(502);
+});
+
+it('works again after all of that', async () => {
+  expect((await lookups().get(LISTING, lookups().tokens.admin)).status).toBe(200);
+});
+
+it('no log line contains a name, an address, a token or a text of the upstream; each failure has a line with its reason', async () => {
+  const own = await openLookups({ bearer: UPSTREAM_BEARER });
+  const { tokens } = own;
+  const requested = { name: 'Secretive Person', email: 'secretive@example.com' };
+  await own.get(userPath(), tokens.user);
+  await own.get(userPath(requested), tokens.user);
+  await own.get(userPath(requested), tokens.service);
+  await own.get(`${userPath(requested)}&more=1`, tokens.user);
+  await own.get(userPath(requested, '/users/nowhere'), tokens.user);
+  await own.get(LISTING, tokens.admin);
+  own.sandbox.injectFault({ kind: 'not_json', count: 1, target: 'users' });
+  await own.get(userPath(requested), tokens.user);
+  for (const secret of [UPSTREAM_BEARER, ...Object.values(tokens)]) expect(own.logs()).not.toContain(secret);
+  expect(own.logs()).not.toMatch(/secretive|example\.com|doctype|0x[0-9a-f]{20}/i);
+  expect(own.logs()).not.toContain(SECOND.name);
+  const lines = own.logs().split('\n').filter(Boolean);
+  const failed = lines.map((line) => JSON.parse(line)).find(({ result }) => result === 'failed');
+  expect(failed).toMatchObject({ event: 'users.lookup', level: 'warn', action: 'users.get', detail: 'malformed' });
+});

@@ -1,0 +1,105 @@
+import { join } from 'node:path';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import {
+  call,
+  detailsOf,
+  type HttpResponse,
+  pathOf,
+  post,
+  problemOf,
+  submissionOf,
+} from '../support/app/http-calls.ts';
+import { openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+import { HeldClock } from '../support/virtual-time/held-clock.ts';
+
+const clock = new HeldClock();
+const app = useAppWithSandbox({ clock });
+/** An id that the sandbox does not know. */
+const ABSENT = '00000000-0000-4000-8000-000000000000';
+let used = 0;
+
+/** Tracks an id whose status does not change. */
+async function open(): Promise<string> {
+  used += 1;
+  const id = ABSENT.replace(/^0{8}/, String(used).padStart(8, '0'));
+  expect((await post(app.url, { submission_id: id })).status).toBe(202);
+  return id;
+}
+
+const wait = (id: string, timeoutS: number, signal?: AbortSignal) =>
+  call(app.url, `${pathOf(id)}/wait?timeout_s=${timeoutS}`, { ...(signal && { signal }) });
+const untilHeld = (count: number, timeoutS: number) =>
+  vi.waitFor(() => expect(clock.held(timeoutS * 1_000)).toBe(count), { timeout: 15_000, interval: 5 });
+
+it('responds at once for a final submission', async () => {
+  const id = await open();
+  await call(app.url, pathOf(id), { method: 'DELETE' });
+  expect(submissionOf(await wait(id, 201))).toMatchObject({ submission_id: id, status: 'cancelled' });
+  expect(clock.held(201_000)).toBe(0);
+});
+
+it('responds as soon as a submission is final', async () => {
+  const id = app.submit();
+  await post(app.url, { submission_id: id });
+  const finalized = submissionOf(await wait(id, 202));
+  expect(finalized.status).toBe('finalized');
+  expect(finalized.data).toMatchObject({ block_number: expect.any(Number) });
+  const { history, ...details } = detailsOf(await call(app.url, pathOf(id)));
+  expect(details).toEqual(finalized);
+  expect(history.at(-1)).toMatchObject({ status: 'finalized', at: finalized.finalized_at });
+});
+
+it('responds with the current submission after the timeout', async () => {
+  const id = await open();
+  let response: HttpResponse | undefined;
+  const waiting = wait(id, 203).then((given) => {
+    response = given;
+  });
+  await untilHeld(1, 203);
+  expect(response).toBeUndefined();
+  clock.fire(203_000);
+  await waiting;
+  expect(response && submissionOf(response)).toMatchObject({ submission_id: id, status: 'tracking' });
+});
+
+it('responds at once for an unknown submission', async () => {
+  const response = await wait('never', 204);
+  expect(response.status).toBe(404);
+  problemOf(response);
+});
+
+it('drops a disconnected client and still responds to the other', async () => {
+  const id = await open();
+  const gone = new AbortController();
+  const left = wait(id, 205, gone.signal).catch(() => 'hung up');
+  const stayed = wait(id, 206);
+  await untilHeld(1, 205);
+  await untilHeld(1, 206);
+  gone.abort();
+  expect(await left).toBe('hung up');
+  await untilHeld(0, 205);
+  expect(clock.held(206_000)).toBe(1);
+  await call(app.url, pathOf(id), { method: 'DELETE' });
+  expect(submissionOf(await stayed).status).toBe('cancelled');
+});
+
+it('responds to a thousand waiting clients', async () => {
+  const id = await open();
+  const responses = Array.from({ length: 1_000 }, () => wait(id, 207));
+  await untilHeld(1_000, 207);
+  await call(app.url, pathOf(id), { method: 'DELETE' });
+  for (const response of await Promise.all(responses)) expect(submissionOf(response).status).toBe('cancelled');
+  expect(clock.held(207_000)).toBe(0);
+});
+
+it('responds to waiting clients when the server closes', async () => {
+  const closing = await openApp({ database: join(tempFolder(), 'ledger.db'), clock });
+  onTestFinished(() => closing.close());
+  await post(closing.url, { submission_id: 'open' });
+  const response = call(closing.url, `${pathOf('open')}/wait?timeout_s=208`);
+  await untilHeld(1, 208);
+  await closing.close();
+  expect(submissionOf(await response)).toMatchObject({ submission_id: 'open', status: 'tracking' });
+  expect(clock.held(208_000)).toBe(0);
+});

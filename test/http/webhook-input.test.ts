@@ -1,0 +1,205 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { call, problemOf } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { useNotifyingApp, webhooksOf } from '../support/app/notifying-app.ts';
+import { useApp } from '../support/app/running-app.ts';
+
+const app = useNotifyingApp();
+const strict = useApp({ adminToken: ADMIN_TOKEN });
+const { admin } = app;
+const url = 'https://hooks.example.com/dawatch';
+const secretOf = (bytes: number) => `whsec_${Buffer.alloc(bytes, 7).toString('base64')}`;
+const namesOf = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`n${index}`, 1]));
+
+let id = '';
+let before: unknown;
+beforeAll(async () => {
+  id = (await app.create({ url })).id;
+  before = webhooksOf(await admin('GET', '/v1/webhooks'));
+});
+
+/** Expects a 400 with this pointer and this reason, and no change. */
+async function expectRefused(method: string, path: string, body: unknown, pointer: string, detail: string) {
+  const response = await admin(method, path, body);
+  expect(response.status, response.text).toBe(400);
+  const { errors = [] } = problemOf(response);
+  expect(errors.map((error) => error.pointer)).toContain(pointer);
+  expect(errors.map((error) => error.detail).join()).toContain(detail);
+  expect(response.text.length).toBeLessThan(2_000);
+  expect(webhooksOf(await admin('GET', '/v1/webhooks'))).toEqual(before);
+}
+
+const URLS: [string, unknown, string][] = [
+  ['no address', undefined, 'is missing'],
+  ['null', null, 'must be a string'],
+  ['no text', 7, 'must be a string'],
+  ['an empty text', '', 'not an absolute URL'],
+  ['a path', '/hook', 'not an absolute URL'],
+  ['a host', 'hooks.example.com', 'not an absolute URL'],
+  ['another protocol', 'ftp://example.com/', 'must begin with https://'],
+  ['a script', 'javascript:alert(1)', 'must begin with https://'],
+  ['a file', 'file:///etc/passwd', 'must begin with https://'],
+  ['a user and a password', 'https://user:pass@example.com/', 'user name or a password'],
+  ['a fragment', 'https://example.com/#a', 'fragment'],
+  ['a space', 'https://example.com/a b', 'spaces or control characters'],
+  ['a line break', 'https://example.com/\nhost: x', 'spaces or control characters'],
+  ['the port of SSH', 'https://example.com:22/', 'the port must be'],
+  ['2,049 characters', `https://example.com/${'x'.repeat(2_029)}`, 'at most 2048 characters'],
+  ['a private address', 'https://10.0.0.1/', 'is not allowed'],
+  ['a private address in hexadecimal', 'https://0x0a000001/', 'is not allowed'],
+  ['the metadata of a cloud', 'http://169.254.169.254/latest/meta-data/', 'is not allowed'],
+  ['loopback in IPv6', 'https://[::1]/', 'is not allowed'],
+  ['loopback in IPv6 as in IPv4', 'https://[::ffff:10.0.0.1]/', 'is not allowed'],
+];
+
+const FIELDS: [string, Record<string, unknown>, string, string][] = [
+  ['types as text', { types: 'submission.*' }, '/types', 'must be a list'],
+  ['no types', { types: [] }, '/types', 'at least one event type'],
+  ['null for types', { types: null }, '/types', 'must be a list'],
+  ['an unknown type', { types: ['submission.done'] }, '/types/0', '"submission.done" is not an event type'],
+  ['an unknown type after a known one', { types: ['*', 'upstream'] }, '/types/1', '"upstream" is not an event type'],
+  ['an invalid wildcard', { types: ['sub*'] }, '/types/0', 'is not an event type'],
+  ['a type in upper case', { types: ['SUBMISSION.*'] }, '/types/0', 'is not an event type'],
+  ['an empty type', { types: [''] }, '/types/0', 'is not an event type'],
+  ['a type that is a number', { types: [1] }, '/types/0', 'must be a string'],
+  ['51 types', { types: Array.from({ length: 51 }, () => '*') }, '/types', 'at most 50'],
+  ['a filter that is text', { metadata: 'team=billing' }, '/metadata', 'an object whose values'],
+  ['a filter that is a list', { metadata: ['team'] }, '/metadata', 'an object whose values'],
+  ['an empty filter', { metadata: {} }, '/metadata', 'at least one name'],
+  ['a filter without a name', { metadata: { '': 1 } }, '/metadata/', 'an object whose values'],
+  [
+    'a filter within a filter',
+    { metadata: { team: { name: 'a' } } },
+    '/metadata/team',
+    'a string, a number, true, false or null',
+  ],
+  ['a filter of 17 names', { metadata: namesOf(17) }, '/metadata', 'at most 16 names'],
+  ['a filter of 3 kB', { metadata: { a: 'é'.repeat(1_500) } }, '/metadata', '2048 bytes'],
+  ['a description of 201 characters', { description: 'x'.repeat(201) }, '/description', 'at most 200'],
+  ['a description of two lines', { description: 'a\nb' }, '/description', 'printable characters'],
+  ['a description with control characters', { description: 'a\u001b[2J' }, '/description', 'printable characters'],
+  ['a description with a direction override', { description: 'a\u202eb' }, '/description', 'printable characters'],
+  ['half of a character', { description: 'a\ud800' }, '/description', 'printable characters'],
+  ['null for a description', { description: null }, '/description', 'must be a string'],
+  ['enabled as text', { enabled: 'yes' }, '/enabled', 'must be true or false'],
+  ['null for enabled', { enabled: null }, '/enabled', 'must be true or false'],
+  ['an unknown field', { headers: {} }, '', 'headers'],
+];
+
+const SECRETS: [string, unknown, string][] = [
+  ['a word', 'secret', 'must begin with whsec_ or whsk_'],
+  ['nothing', '', 'must begin with whsec_ or whsk_'],
+  ['no text', 7, 'must be a string'],
+  ['too few bytes', secretOf(23), '24 to 64 bytes'],
+  ['too many bytes', secretOf(65), '24 to 64 bytes'],
+  ['no base64', `whsec_${'!'.repeat(44)}`, 'base64'],
+  ['base64 without its padding', secretOf(32).replace(/=$/, ''), 'base64'],
+  ['a line break at its end', `${secretOf(32)}\n`, 'base64'],
+  ['another kind', `whsk_${Buffer.alloc(64, 7).toString('base64')}`, 'not a secret for v1 signatures'],
+  ['a secret of one megabyte', secretOf(40_000), 'at most 300'],
+];
+
+describe('creating refuses', () => {
+  it.each(URLS)('an address that is or has %s', (_, address, detail) =>
+    expectRefused('POST', '/v1/webhooks', { url: address }, '/url', detail),
+  );
+
+  it.each(FIELDS)('%s', (_, fields, pointer, detail) =>
+    expectRefused('POST', '/v1/webhooks', { url, ...fields }, pointer || '/', detail),
+  );
+
+  it.each(SECRETS)('a secret that is or has %s, without revealing it', async (_, secret, detail) => {
+    await expectRefused('POST', '/v1/webhooks', { url, secret }, '/secret', detail);
+    const { text } = await admin('POST', '/v1/webhooks', { url, secret });
+    if (typeof secret === 'string' && secret.length > 8) expect(text).not.toContain(secret.slice(6, 40));
+  });
+
+  it.each<[string, object, string, string]>([
+    ['an unknown kind of signature', { signature: 'v2' }, '/signature', 'v1'],
+    ['a v1 secret for v1a', { signature: 'v1a', secret: secretOf(32) }, '/secret', 'not a secret for v1a signatures'],
+    [
+      'an ed25519 pair with mismatched halves',
+      { signature: 'v1a', secret: `whsk_${Buffer.alloc(64, 7).toString('base64')}` },
+      '/secret',
+      'an ed25519 seed and its public key',
+    ],
+  ])('%s', (_, fields, pointer, detail) => expectRefused('POST', '/v1/webhooks', { url, ...fields }, pointer, detail));
+
+  it.each(['', 'null', '[]', '"text"', `{"url":"${url}"`, `{"url":"${url}","__proto__":{"enabled":false}}`])(
+    'the body %s',
+    async (body) => {
+      const response = await admin('POST', '/v1/webhooks', body);
+      expect(response.status).toBe(400);
+      problemOf(response);
+    },
+  );
+
+  it('a number beyond numbers in a filter', () =>
+    expectRefused(
+      'POST',
+      '/v1/webhooks',
+      `{"url":"${url}","metadata":{"a":1e999}}`,
+      '/metadata/a',
+      'a string, a number',
+    ));
+
+  it.each(['http://example.com/', 'https://127.0.0.1/', 'https://localhost/'])(
+    '%s, unless configured',
+    async (address) => {
+      const headers = { 'x-api-key': ADMIN_TOKEN };
+      const response = await call(strict.url, '/v1/webhooks', { method: 'POST', headers, body: { url: address } });
+      expect([response.status, problemOf(response).errors?.[0]?.pointer]).toEqual([400, '/url']);
+    },
+  );
+});
+
+describe('changing refuses', () => {
+  const path = () => `/v1/webhooks/${id}`;
+  it.each(URLS.filter(([, address]) => address !== undefined))('an address that is or has %s', (_, address, detail) =>
+    expectRefused('PATCH', path(), { url: address }, '/url', detail),
+  );
+  it.each(FIELDS)('%s', (_, fields, pointer, detail) => expectRefused('PATCH', path(), fields, pointer || '/', detail));
+  it.each<[string, unknown, string]>([
+    ['nothing', {}, 'at least one field'],
+    ['another kind of signature', { signature: 'v1a' }, 'signature'],
+    ['a secret', { secret: secretOf(32) }, 'secret'],
+    ['the reason for being disabled', { disabled_reason: 'gone' }, 'disabled_reason'],
+  ])('%s', (_, patch, detail) => expectRefused('PATCH', path(), patch, '/', detail));
+});
+
+describe('rotating refuses', () => {
+  it.each<[string, object, string, string]>([
+    ['a negative time', { keep_old_s: -1 }, '/keep_old_s', 'at least 0'],
+    ['half a second', { keep_old_s: 0.5 }, '/keep_old_s', 'must be a whole number'],
+    ['more than 7 days', { keep_old_s: 7 * 86_400 + 1 }, '/keep_old_s', 'at most 604800'],
+    ['a time in words', { keep_old_s: '60' }, '/keep_old_s', 'must be a number'],
+    ['null', { keep_old_s: null }, '/keep_old_s', 'must be a number'],
+    ['an unknown field', { keep_old: 60 }, '/', 'keep_old'],
+  ])('%s', (_, body, pointer, detail) => expectRefused('POST', `/v1/webhooks/${id}/rotate`, body, pointer, detail));
+
+  it.each(SECRETS)('a secret that is or has %s', (_, secret, detail) =>
+    expectRefused('POST', `/v1/webhooks/${id}/rotate`, { secret }, '/secret', detail),
+  );
+});
+
+describe('reading refuses', () => {
+  it.each([
+    '?limit=0',
+    '?limit=1001',
+    '?limit=x',
+    '?limit=1&limit=2',
+    '?cursor=',
+    '?cursor=x',
+    `?cursor=${Buffer.from('s1.0').toString('base64url')}`,
+    '?enabled=true',
+    '/%20',
+    '/a.b',
+    `/${'x'.repeat(65)}`,
+    '/%00',
+    '/..%2fsubmissions',
+  ])('GET /v1/webhooks%s', async (target) => {
+    const response = await admin('GET', `/v1/webhooks${target}`);
+    expect(response.status).toBe(400);
+    problemOf(response);
+  });
+});

@@ -1,0 +1,111 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { CredentialStore } from '../../src/access/credentials-store.ts';
+import { LedgerError } from '../../src/ledger/errors.ts';
+import { openBeside } from '../../src/ledger/open.ts';
+import { openLedger, rawConnection } from '../support/ledger/ledger-file.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const CREDENTIAL = { hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' };
+
+/** Opens a credential store like a short command; closed when the test ends. */
+function beside(file: string): CredentialStore {
+  const { database, close } = openBeside({ file, now: 0 });
+  onTestFinished(close);
+  return new CredentialStore(database);
+}
+
+function refusal(file: string): LedgerError {
+  try {
+    beside(file);
+  } catch (error) {
+    if (error instanceof LedgerError) return error;
+    throw error;
+  }
+  throw new Error('it was opened');
+}
+
+/** Creates a ledger whose file claims another number of migrations. */
+function withSchema(alter: (version: number) => number): { file: string; end: () => void } {
+  const ledger = openLedger();
+  const db = rawConnection(ledger.file);
+  db.pragma(`user_version = ${alter(Number(db.pragma('user_version', { simple: true })))}`);
+  return { file: ledger.file, end: () => ledger.close() };
+}
+
+describe('a command beside a server', () => {
+  it("and the server see each other's writes at the next read", () => {
+    const server = openLedger();
+    const command = beside(server.file);
+    const { id } = command.add(CREDENTIAL, 5);
+    expect(server.credentials.find(CREDENTIAL.hash, 6)).toMatchObject({ id, name: 'billing' });
+    server.credentials.revoke(id, 6);
+    expect(command.list()).toMatchObject([{ id, revokedAt: 6 }]);
+    expect(command.find(CREDENTIAL.hash, 6)).toBeUndefined();
+  });
+
+  it('does not prevent a server from starting', () => {
+    const made = openLedger();
+    made.close();
+    const { file } = made;
+    const command = beside(file);
+    const server = openLedger({ file });
+    command.add(CREDENTIAL, 5);
+    expect(server.credentials.isAnyKept()).toBe(true);
+  });
+
+  it('refuses a ledger that a server uses with an older schema, and does not migrate it', () => {
+    const { file } = withSchema((version) => version - 1);
+    const { problem, message } = refusal(file);
+    expect(problem).toBe('locked');
+    expect(message).toBe(
+      `${file} is in use by a server of another version of dawatch: stop that server, or use its version`,
+    );
+  });
+
+  it('refuses a newer schema, whether a server runs or not', () => {
+    const { file, end } = withSchema((version) => version + 1);
+    expect(refusal(file).message).toContain('was written by a newer dawatch');
+    end();
+    expect(refusal(file).message).toContain('was written by a newer dawatch');
+  });
+});
+
+describe('a command without a server', () => {
+  it('does not create a ledger, which would be empty and in the wrong folder', () => {
+    const folder = join(tempFolder(), 'some', 'where');
+    expect(refusal(join(folder, 'dawatch.db')).message).toMatch(
+      /^there is no ledger at .*--config <file> or DAWATCH_DATABASE/,
+    );
+    expect(existsSync(folder)).toBe(false);
+    const empty = join(tempFolder(), 'empty.db');
+    writeFileSync(empty, '');
+    expect(refusal(empty).message).toContain(`there is no ledger at ${empty}`);
+    expect(readdirSync(dirname(empty))).toEqual(['empty.db']);
+  });
+
+  it('refuses a database of another program and leaves it unchanged', () => {
+    const file = join(tempFolder(), 'other.db');
+    const db = new Database(file);
+    db.exec('CREATE TABLE theirs (a)');
+    db.close();
+    expect(refusal(file).problem).toBe('foreign');
+    const tables = rawConnection(file).prepare('SELECT name FROM sqlite_schema').pluck().all();
+    expect(tables).toEqual(['theirs']);
+  });
+
+  it('fails with an explanation when another process writes for too long', () => {
+    const { file } = openLedger();
+    const { database, close } = openBeside({ file, now: 0 });
+    onTestFinished(close);
+    database.connection.pragma('busy_timeout = 1');
+    const other = rawConnection(file);
+    other.exec('BEGIN IMMEDIATE');
+    const store = new CredentialStore(database);
+    expect(() => store.add(CREDENTIAL, 5)).toThrow(LedgerError);
+    other.exec('ROLLBACK');
+    expect(store.add(CREDENTIAL, 5).name).toBe('billing');
+  });
+});

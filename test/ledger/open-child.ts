@@ -1,0 +1,13 @@
+// Opens a ledger, reports the result, and keeps the ledger open until it is killed.
+import { LedgerError } from '../../src/ledger/errors.ts';
+import { Ledger } from '../../src/wiring/ledger-stores.ts';
+
+try {
+  const ledger = new Ledger({ file: process.argv[2] ?? '', now: 0 });
+  // Keeps a reference: an unreferenced ledger would be collected together with its lock.
+  process.on('disconnect', () => ledger.close());
+  process.send?.({ opened: true });
+} catch (error) {
+  const problem = error instanceof LedgerError ? error.problem : 'no LedgerError';
+  process.send?.({ opened: false, problem, message: String(error) });
+}

@@ -1,0 +1,154 @@
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { LedgerError } from '../../src/ledger/errors.ts';
+import { openDatabase } from '../../src/ledger/open.ts';
+import { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { openLedger, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
+import { startChild } from '../support/processes/child-process.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const OPEN = new URL('./open-child.ts', import.meta.url);
+const UNPRIVILEGED = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+
+function problemOfOpening(file: string): string {
+  try {
+    new Ledger({ file, now: 0 }).close();
+    return 'none';
+  } catch (error) {
+    if (!(error instanceof LedgerError)) throw error;
+    expect(error.message).toContain(file);
+    return error.problem;
+  }
+}
+
+describe('opening', () => {
+  it('creates files that only their owner may read, because they hold webhook secrets', () => {
+    const file = join(tempFolder(), 'dawatch.db');
+    openLedger({ file }).track([trackRequest('s')], 0);
+    for (const suffix of ['', '-wal', '-shm']) expect(statSync(`${file}${suffix}`).mode & 0o777, suffix).toBe(0o600);
+  });
+
+  it('creates the file and its folders, with full synchronization', () => {
+    const file = join(tempFolder(), 'some', 'where', 'dawatch.db');
+    const { db, close } = openDatabase({ file, now: 0 });
+    onTestFinished(close);
+    expect(db.pragma('journal_mode', { simple: true })).toBe('wal');
+    expect(db.pragma('synchronous', { simple: true })).toBe(2);
+    expect(db.pragma('foreign_keys', { simple: true })).toBe(1);
+    expect(existsSync(file)).toBe(true);
+  });
+
+  it('enforces foreign keys', () => {
+    const ledger = openLedger();
+    const record = { state: 'down', outSince: 1, outageMs: 0 } as const;
+    const change = { upstream: 'nobody', at: 1, event: 'upstream.down', record } as const;
+    expect(() => ledger.recordUpstream(change)).toThrow(/FOREIGN KEY/);
+    expect(rawConnection(ledger.file).prepare('SELECT count(*) FROM outbox').pluck().get()).toBe(0);
+  });
+
+  it('numbers the migrations that ran, and runs none twice', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('s')], 5);
+    ledger.close();
+    const db = rawConnection(ledger.file);
+    expect(db.pragma('user_version', { simple: true })).toBeGreaterThan(0);
+    expect(db.pragma('application_id', { simple: true })).toBe(0x64617761);
+    expect(openLedger({ file: ledger.file }).submissions.get('s')).toMatchObject({ submissionId: 's', trackedAt: 5 });
+  });
+
+  it('can be closed twice', () => {
+    const ledger = openLedger();
+    ledger.close();
+    expect(() => ledger.close()).not.toThrow();
+  });
+
+  it('a name that SQLite reads as "in memory" is a file like any other', () => {
+    const folder = tempFolder();
+    const before = process.cwd();
+    process.chdir(folder);
+    onTestFinished(() => process.chdir(before));
+    const ledger = openLedger({ file: ':memory:' });
+    ledger.track([trackRequest('s')], 0);
+    ledger.close();
+    expect(openLedger({ file: ':memory:' }).submissions.get('s')).toBeDefined();
+  });
+});
+
+describe('one server per ledger', () => {
+  it('a second one in the same process is refused, and the first still works', () => {
+    const ledger = openLedger();
+    expect(problemOfOpening(ledger.file)).toBe('locked');
+    expect(ledger.track([trackRequest('s')], 0).kind).toBe('tracked');
+    ledger.close();
+    expect(problemOfOpening(ledger.file)).toBe('none');
+  });
+
+  it('a second one that opens the file by another name is refused, too', () => {
+    const ledger = openLedger();
+    const alias = join(dirname(ledger.file), 'alias.db');
+    symlinkSync(ledger.file, alias);
+    expect(problemOfOpening(alias)).toBe('locked');
+    expect(problemOfOpening(`${ledger.file} `)).toBe('locked');
+    expect(problemOfOpening(join(dirname(ledger.file), './file', 'dawatch.db'))).toBe('locked');
+  });
+
+  it('another process is refused until the first one is killed', async () => {
+    const file = join(tempFolder(), 'dawatch.db');
+    const holder = startChild(OPEN, [file]);
+    expect(await holder.message()).toEqual({ opened: true });
+    expect(problemOfOpening(file)).toBe('locked');
+    const second = startChild(OPEN, [file]);
+    expect(await second.message()).toMatchObject({ opened: false, problem: 'locked' });
+    await holder.kill();
+    expect(problemOfOpening(file)).toBe('none');
+  });
+});
+
+describe('a place that cannot be written', () => {
+  it('a folder that belongs to another user is refused with the name of the file', async () => {
+    const folder = join(tempFolder(), 'theirs');
+    mkdirSync(folder, { mode: 0o555 });
+    chmodSync(dirname(folder), 0o755);
+    const child = startChild(OPEN, [join(folder, 'dawatch.db')], UNPRIVILEGED);
+    const response = await child.message();
+    expect(response).toMatchObject({ opened: false, problem: 'read_only' });
+    expect(response).toHaveProperty('message', expect.stringContaining(`${folder}/dawatch.db`));
+    expect(existsSync(join(folder, 'dawatch.db'))).toBe(false);
+  });
+
+  it.each(['dawatch.db', 'dawatch.db.lock'])(
+    'a read-only %s is refused before anything is acknowledged',
+    async (name) => {
+      const folder = join(tempFolder(), 'mine');
+      const file = join(folder, 'dawatch.db');
+      openLedger({ file }).close();
+      for (const path of [dirname(folder), folder, file, `${file}.lock`]) {
+        if (UNPRIVILEGED.uid !== undefined) chownSync(path, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
+      }
+      chmodSync(join(folder, name), 0o444);
+      const before = readFileSync(file);
+      const child = startChild(OPEN, [file], UNPRIVILEGED);
+      expect(await child.message()).toMatchObject({ opened: false, problem: 'read_only' });
+      await child.kill();
+      expect(readFileSync(file).equals(before)).toBe(true);
+    },
+  );
+
+  it('a folder at the path of the file, and a file at the path of the folder, are refused', () => {
+    const folder = tempFolder();
+    mkdirSync(join(folder, 'folder'));
+    expect(problemOfOpening(join(folder, 'folder'))).toBe('read_only');
+    writeFileSync(join(folder, 'file'), '');
+    expect(problemOfOpening(join(folder, 'file', 'dawatch.db'))).toBe('read_only');
+  });
+});

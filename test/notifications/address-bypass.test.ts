@@ -1,0 +1,153 @@
+import type { LookupAddress } from 'node:dns';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { checkWebhookUrl } from '../../src/notifications/channels/webhook-url.ts';
+import { createAddressGuard, type LookupAll } from '../../src/notifications/transport/address-guard.ts';
+import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
+
+/**
+ * Known ways to direct requests to internal addresses: refused when the address is configured, or when a connection is
+ * opened.
+ */
+const guard = createAddressGuard({ allow: [] });
+
+/** The responses of the attacker's resolver for each name; literal addresses are never looked up. */
+const NAMES: Record<string, string[]> = {
+  'localtest.me': ['127.0.0.1'],
+  '127.0.0.1.nip.io': ['127.0.0.1'],
+  'metadata.google.internal': ['169.254.169.254'],
+  'metadata.google.internal.': ['169.254.169.254'],
+  'mapped.test': ['::ffff:127.0.0.1'],
+  'nat64.test': ['64:ff9b::7f00:1'],
+  'sixtofour.test': ['2002:7f00:1::'],
+  'unspecified.test': ['0.0.0.0', '::'],
+  'scoped.test': ['fe80::1%lo'],
+  'many.test': ['10.0.0.1', '172.16.0.1', '192.168.0.1', '100.64.0.1', 'fd00::1', '::1'],
+  'no-address.test': ['localhost', '127.0.0.1:80', ''],
+};
+
+const HOSTS = [
+  ...['127.0.0.1', '127.1', '127.0.1', '127.255.255.254', '0', '0.0.0.0', '0x0', '00'],
+  ...['2130706433', '017700000001', '0x7f000001', '0X7F000001', '0x7f.1', '0x7f.0x0.0x0.0x1', '0177.0.0.1', '0177.1'],
+  ...['00000177.0.0.1', '0x0000007f.0.0.1', '127.0x0.00.1', '127.0.0.1.', '2130706433.'],
+  ...[
+    '１２７.０.０.１',
+    '127。0。0。1',
+    '127．0．0．1',
+    '127｡0｡0｡1',
+    '①②⑦.0.0.1',
+    '𝟏𝟐𝟕.𝟎.𝟎.𝟏',
+    '127.0.0.%31',
+    '%31%32%37.0.0.1',
+  ],
+  ...['[::1]', '[::]', '[0:0:0:0:0:0:0:1]', '[::0001]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[::FFFF:7F00:0001]'],
+  ...[
+    '[::127.0.0.1]',
+    '[::7f00:1]',
+    '[::ffff:0:127.0.0.1]',
+    '[64:ff9b::127.0.0.1]',
+    '[64:ff9b::7f00:1]',
+    '[64:ff9b:1::7f00:1]',
+  ],
+  ...['[2002:7f00:1::]', '[2001:0:7f00:1::]', '[fe80::1]', '[fec0::1]', '[fd00:ec2::254]', '[ff02::1]'],
+  ...['169.254.169.254', '2852039166', '0xa9fea9fe', '0251.0376.0251.0376', '169.254.43518', '[::ffff:a9fe:a9fe]'],
+  ...['168.63.129.16', '100.100.100.200', '192.0.0.192', '10.0.0.1', '172.16.0.1', '192.168.0.1', '100.64.0.1'],
+  ...[
+    'localhost',
+    'LOCALHOST',
+    'localhost.',
+    'a.localhost',
+    'ⓛⓞⓒⓐⓛⓗⓞⓢⓣ',
+    'loc\u00adalhost',
+    'ｌｏｃａｌｈｏｓｔ',
+    'l%6fcalhost',
+  ],
+  ...Object.keys(NAMES),
+];
+
+const URLS = [
+  ...HOSTS.map((host) => `http://${host}:PORT/`),
+  ...[
+    'http://example.com@127.0.0.1:PORT/',
+    'http://127.0.0.1:PORT@127.1:PORT/',
+    'http://example.com:80@localhost:PORT/',
+  ],
+  ...[
+    'http://example.com\\@127.0.0.1:PORT/',
+    'http:\\\\127.0.0.1:PORT/',
+    'http:127.0.0.1:PORT/',
+    'http:///127.0.0.1:PORT/',
+  ],
+  ...[
+    'http://127.0.0.1:PORT#@example.com/',
+    'http://127.0.0.1:PORT?@example.com/',
+    'http://127.0.0.1:PORT\\.example.com/',
+  ],
+  ...[
+    'http://127.0.0.1\t:PORT/',
+    'http://12\n7.0.0.1:PORT/',
+    '\u0000http://127.0.0.1:PORT/',
+    ' http://127.0.0.1:PORT/',
+  ],
+  ...[
+    '//127.0.0.1:PORT/',
+    'hTTp://127.0.0.1:PORT/',
+    'ftp://127.0.0.1:PORT/',
+    'gopher://127.0.0.1:PORT/_x',
+    'file:///etc/passwd',
+  ],
+  ...[
+    'data:text/plain,x',
+    'unix:/var/run/docker.sock',
+    'http+unix://%2Fvar%2Frun%2Fdocker.sock/',
+    'blob:http://127.0.0.1:PORT/x',
+  ],
+];
+
+const resolve: LookupAll = (hostname, _options, callback) => {
+  const addresses = NAMES[hostname] ?? ['127.0.0.1'];
+  const found = addresses.map((address): LookupAddress => ({ address, family: address.includes(':') ? 6 : 4 }));
+  process.nextTick(callback, null, found);
+};
+
+describe('no connection is made for', () => {
+  it.each(URLS)('%j', async (text) => {
+    // Listens on every address of this machine, to detect connections that pass the guard.
+    const inside = await openReceiver({}, { host: '::' });
+    const url = text.replaceAll('PORT', String(inside.port));
+    const http = createHttpPost({ guard, version: '1.2.3', now: Date.now, lookup: resolve });
+    onTestFinished(() => http.close());
+    const refusal = checkWebhookUrl(url, { allowHttp: true, guard });
+    // Addresses that were stored before a rule existed, or by other means, are refused, too.
+    const posted = await http.post({ url, body: '{}', signal: new AbortController().signal });
+    expect(posted.kind).toBe('no_response');
+    expect(inside.connections.total()).toBe(0);
+    if (refusal === undefined) expect(Object.keys(NAMES)).toContain(new URL(url).hostname);
+  });
+});
+
+it('no redirect of an allowed receiver is followed', async () => {
+  const inside = await openReceiver({}, { host: '127.0.0.2' });
+  const targets = [
+    `http://127.0.0.2:${inside.port}/`,
+    `//127.0.0.2:${inside.port}/`,
+    'http://169.254.169.254/',
+    'file:///etc/passwd',
+  ];
+  const statuses = [300, 301, 302, 303, 305, 307, 308];
+  const receivers = statuses.flatMap((status) =>
+    targets.map((location) => ({
+      status,
+      headers: { location, refresh: `0; url=${location}`, link: `<${location}>` },
+    })),
+  );
+  const outside = await openReceiver(receivers);
+  const allowed = createAddressGuard({ allow: ['127.0.0.1/32'] });
+  const http = createHttpPost({ guard: allowed, version: '1.2.3', now: Date.now });
+  onTestFinished(() => http.close());
+  for (const { status } of receivers) {
+    const posted = await http.post({ url: outside.url, body: '{}', signal: new AbortController().signal });
+    expect(posted).toMatchObject({ kind: 'response', httpStatus: status });
+  }
+  expect([outside.requests.length, inside.connections.total()]).toEqual([receivers.length, 0]);
+});

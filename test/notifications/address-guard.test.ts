@@ -1,0 +1,253 @@
+import { getEventListeners, once } from 'node:events';
+import type { Socket } from 'node:net';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createAddressGuard, guardedConnector, isCidr } from '../../src/notifications/transport/address-guard.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
+import { deadAddress } from '../support/servers/upstream-server.ts';
+
+const guard = createAddressGuard({ allow: [] });
+
+describe('only addresses of the public internet are allowed', () => {
+  it.each([
+    ['8.8.8.8'],
+    ['1.1.1.1'],
+    ['100.63.255.255'],
+    ['100.128.0.0'],
+    ['172.15.255.255'],
+    ['172.32.0.0'],
+    ['169.253.255.255'],
+    ['192.167.255.255'],
+    ['198.17.255.255'],
+    ['198.20.0.0'],
+    ['223.255.255.255'],
+    ['168.63.129.15'],
+    ['2606:4700:4700::1111'],
+    ['2A00:1450:4001:0830:0000:0000:0000:200E'],
+    ['[2001:4860:4860::8888]'],
+    ['::ffff:8.8.8.8'],
+    ['::ffff:808:808'],
+  ])('%s is allowed', (address) => {
+    expect(guard.check(address)).toBeUndefined();
+  });
+
+  it.each([
+    ['127.0.0.1', 'loopback'],
+    ['127.255.255.254', 'loopback'],
+    ['10.0.0.1', 'private'],
+    ['172.16.0.1', 'private'],
+    ['172.31.255.255', 'private'],
+    ['192.168.1.1', 'private'],
+    ['169.254.169.254', 'link-local'],
+    ['100.64.0.1', 'carrier-grade NAT'],
+    ['100.100.100.200', 'carrier-grade NAT'],
+    ['0.0.0.0', 'unspecified'],
+    ['0.1.2.3', 'unspecified'],
+    ['224.0.0.1', 'multicast'],
+    ['239.255.255.255', 'multicast'],
+    ['255.255.255.255', 'broadcast'],
+    ['240.0.0.1', 'reserved'],
+    ['192.0.0.192', 'reserved'],
+    ['192.0.2.1', 'reserved'],
+    ['198.51.100.1', 'reserved'],
+    ['203.0.113.1', 'reserved'],
+    ['198.18.0.1', 'reserved'],
+    ['198.19.255.255', 'reserved'],
+    ['192.88.99.1', 'reserved'],
+    ['168.63.129.16', 'cloud metadata'],
+    ['::1', 'loopback'],
+    ['::', 'unspecified'],
+    ['fe80::1', 'link-local'],
+    ['fe80::1%eth0', 'link-local'],
+    ['fc00::1', 'unique local'],
+    ['fd00:ec2::254', 'unique local'],
+    ['fec0::1', 'site-local'],
+    ['ff02::1', 'multicast'],
+    ['2001:db8::1', 'reserved'],
+    ['3fff::1', 'reserved'],
+    ['100::1', 'discard'],
+    ['2001:2::1', 'benchmarking'],
+    ['2001::1', 'Teredo'],
+    ['2001:20::1', 'ORCHID'],
+    ['2002:7f00:1::', '6to4'],
+    ['2002:808:808::1', '6to4'],
+    ['64:ff9b::7f00:1', 'NAT64'],
+    ['64:ff9b::8.8.8.8', 'NAT64'],
+    ['64:ff9b:1::1', 'NAT64'],
+    ['64:ff9b:1:ffff::1', 'NAT64'],
+    ['5f00::1', 'segment routing'],
+    ['4000::1', 'reserved'],
+    ['1::1', 'reserved'],
+    ['::8.8.8.8', 'reserved'],
+    ['::127.0.0.1', 'reserved'],
+    ['::808:808', 'reserved'],
+    ['::ffff:0:127.0.0.1', 'NAT64'],
+    ['::ffff:127.0.0.1', 'loopback'],
+    ['::ffff:7f00:1', 'loopback'],
+    ['0:0:0:0:0:FFFF:A9FE:A9FE', 'link-local'],
+    ['::ffff:168.63.129.16', 'cloud metadata'],
+    ['[::1]', 'loopback'],
+    ['0x7f.1', 'loopback'],
+    ['2130706433', 'loopback'],
+    ['0x7f000001', 'loopback'],
+    ['0177.0.0.1', 'loopback'],
+    ['127.1', 'loopback'],
+    ['0xA9FEA9FE', 'link-local'],
+  ])('%s is refused: %s', (address, kind) => {
+    expect(guard.check(address)).toBe(`its address is not public (${kind})`);
+  });
+
+  it.each([
+    '',
+    ' ',
+    'localhost',
+    '8.8.8.8 ',
+    '8.8.8.8:80',
+    '8.8.8.8/32',
+    '8.8.8.256',
+    '1.2.3.4.5',
+    '::1::',
+    ':',
+    '[',
+    '8.8.8.8#a@1',
+  ])('"%s" is refused: it is not an address', (text) => {
+    expect(guard.check(text)).toBe('it is not an IP address');
+  });
+});
+
+/** Any address in a v4 range, given its first octets and the length of the prefix. */
+const within = (first: number, bits: number) =>
+  fc.nat(2 ** (32 - bits) - 1).map((rest) => {
+    const number = first * 2 ** 24 + rest;
+    return [24, 16, 8, 0].map((shift) => Math.floor(number / 2 ** shift) % 256).join('.');
+  });
+const hex = fc.nat(0xffff).map((part) => part.toString(16));
+const forms = (v4: string) => {
+  const [a = 0, b = 0, c = 0, d = 0] = v4.split('.').map(Number);
+  const [high, low] = [a * 256 + b, c * 256 + d].map((part) => part.toString(16));
+  return [
+    v4,
+    `::ffff:${v4}`,
+    `::FFFF:${high}:${low}`,
+    `0:0:0:0:0:ffff:${high}:${low}`,
+    `[::ffff:${v4}]`,
+    String(a * 2 ** 24 + b * 2 ** 16 + c * 256 + d),
+    `0x${a.toString(16)}.${b}.${c}.${d}`,
+  ];
+};
+
+describe('in every spelling,', () => {
+  const ranges = [within(10, 8), within(127, 8), within(172 + 16 / 256, 12), within(192 + 168 / 256, 16)];
+  const internal = fc.oneof(...ranges, within(169 + 254 / 256, 16), within(100 + 64 / 256, 10), within(224, 4));
+
+  it('no internal v4 address is allowed', () => {
+    fc.assert(fc.property(internal, (v4) => forms(v4).every((form) => guard.check(form) !== undefined)));
+  });
+
+  it('every internal v4 address is allowed if its range is configured', () => {
+    const { check } = createAddressGuard({ allow: ['0.0.0.0/0'] });
+    fc.assert(fc.property(internal, (v4) => forms(v4).every((form) => check(form) === undefined)));
+  });
+
+  it('a public v4 address is allowed', () => {
+    fc.assert(fc.property(within(8, 8), (v4) => forms(v4).every((form) => guard.check(form) === undefined)));
+  });
+
+  it('no v6 address outside 2000::/3 is allowed, except v4-mapped ones', () => {
+    const head = fc.nat(0xffff).filter((part) => part >> 13 !== 1);
+    const address = fc.tuple(head, fc.array(hex, { minLength: 7, maxLength: 7 }));
+    fc.assert(
+      fc.property(address, ([first, rest]) => {
+        const text = [first.toString(16), ...rest].join(':');
+        return text.startsWith('0:0:0:0:0:ffff:') || guard.check(text) !== undefined;
+      }),
+    );
+  });
+
+  it('no v6 address that embeds another one is allowed', () => {
+    const prefix = fc.constantFrom('2002', '2001:0', '64:ff9b:1', 'fd00', 'fe80', 'fec0', 'ff0e', '2001:db8');
+    fc.assert(fc.property(prefix, hex, (start, end) => guard.check(`${start}::${end}`) !== undefined));
+  });
+});
+
+describe('the allow-list', () => {
+  const { check } = createAddressGuard({
+    allow: ['10.1.0.0/16', 'fd12::/16', '168.63.129.16/32', '::ffff:127.0.0.0/104'],
+  });
+
+  it.each(['10.1.2.3', '::ffff:10.1.2.3', 'fd12:3::4', '168.63.129.16', '127.0.0.1'])('allows %s', (address) => {
+    expect(check(address)).toBeUndefined();
+  });
+
+  it.each(['10.2.0.1', '::ffff:10.2.0.1', 'fd13::1', '::10.1.2.3', '2002:a01:203::', '192.168.0.1', '::1'])(
+    'does not allow %s',
+    (address) => {
+      expect(check(address)).toMatch(/not public/);
+    },
+  );
+
+  it('does not restrict the public internet', () => {
+    expect([check('8.8.8.8'), check('2606:4700::1')]).toEqual([undefined, undefined]);
+  });
+
+  it('is refused as a whole if one entry is not a CIDR', () => {
+    expect(() => createAddressGuard({ allow: ['10.0.0.0/8', '10.0.0.1'] })).toThrow(TypeError);
+  });
+});
+
+it.each(['10.0.0.0/8', '10.1.2.3/32', '0.0.0.0/0', '::1/128', 'fd00::/8', '::ffff:10.0.0.0/104'])(
+  '%s is a CIDR',
+  (text) => {
+    expect(isCidr(text)).toBe(true);
+  },
+);
+
+it.each([
+  '',
+  '10.0.0.1',
+  '10.0.0.0/33',
+  '10.0.0.0/-1',
+  '10/8',
+  '010.0.0.0/8',
+  '0x0a.0.0.0/8',
+  '::1',
+  '::/129',
+  'x/8',
+  '10.0.0.0/8 ',
+])('"%s" is not a CIDR', (text) => {
+  expect(isCidr(text)).toBe(false);
+});
+
+describe('a connector with a signal that closes all its connections', () => {
+  const guard = createAddressGuard({ allow: ['127.0.0.1/32'] });
+  const connectTo = (port: number, signal: AbortSignal) =>
+    new Promise<Error | Socket>((resolve) =>
+      guardedConnector({ guard, timeoutMs: 5_000, signal, lookup: () => undefined })(
+        { hostname: '127.0.0.1', protocol: 'http:', port: String(port) },
+        (error, socket) => resolve(socket ?? (error as Error)),
+      ),
+    );
+
+  it('keeps no reference to closed connections, however they were closed', async () => {
+    const all = new AbortController();
+    const { port } = await openReceiver();
+    for (let times = 0; times < 3; times++) {
+      const socket = (await connectTo(port, all.signal)) as Socket;
+      const closed = once(socket, 'close');
+      socket.destroy();
+      await closed;
+      const { port: closedPort } = new URL(await deadAddress());
+      expect(await connectTo(Number(closedPort), all.signal)).toBeInstanceOf(Error);
+    }
+    expect(getEventListeners(all.signal, 'abort')).toEqual([]);
+  });
+
+  it('closes open connections', async () => {
+    const all = new AbortController();
+    const socket = (await connectTo((await openReceiver()).port, all.signal)) as Socket;
+    const closed = new Promise((resolve) => socket.on('error', () => undefined).once('close', resolve));
+    all.abort();
+    await closed;
+    expect(await connectTo(1, all.signal)).toBeInstanceOf(Error);
+  });
+});

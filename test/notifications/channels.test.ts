@@ -1,0 +1,167 @@
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { call, problemOf } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { acceptedOf, rotatedOf, useNotifyingApp } from '../support/app/notifying-app.ts';
+import { openApp } from '../support/app/running-app.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const app = useNotifyingApp();
+const { admin } = app;
+
+/** An app with a channel for alerts at this receiver, and one without routes. */
+async function openWithChannels(url: string) {
+  const running = await openApp({
+    database: `${tempFolder()}/dawatch.db`,
+    adminToken: ADMIN_TOKEN,
+    publicUrl: 'https://dawatch.example.com',
+    channels: {
+      ops: { type: 'slack', url: `${url}/services/T0/SECRET?key=SECRET`, gather_s: 5 },
+      mail: {
+        type: 'email',
+        smtp_url: 'smtp://user:SECRET@127.0.0.1:1',
+        from: 'dawatch@example.com',
+        to: ['ops@example.com'],
+        gather_s: 5,
+      },
+    },
+    routes: [{ types: ['alert.*'], channels: ['ops'] }],
+  });
+  onTestFinished(() => running.close());
+  const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
+  return (method: string, path: string) => call(running.url, path, { method, headers });
+}
+
+/** Resolves with the delivery after its first attempt. */
+async function tried(send: (method: string, path: string) => ReturnType<typeof call>, id: number) {
+  for (;;) {
+    const delivery = JSON.parse((await send('GET', `/v1/deliveries/${id}`)).text);
+    if (delivery.attempts.length > 0) return delivery;
+  }
+}
+
+describe('channels', () => {
+  it('are listed with their events, and without the secrets of their addresses', async () => {
+    const send = await openWithChannels('http://127.0.0.1:1');
+    const { status, text } = await send('GET', '/v1/channels');
+    expect([status, JSON.parse(text)]).toEqual([
+      200,
+      {
+        channels: [
+          {
+            name: 'ops',
+            type: 'slack',
+            address: 'http://127.0.0.1:1/********',
+            routes: [{ types: ['alert.*'], metadata: null }],
+            last_success_at: null,
+            last_failure_at: null,
+            deliveries: { waiting: 0, dead: 0 },
+          },
+          {
+            name: 'mail',
+            type: 'email',
+            address: 'smtp://********@127.0.0.1:1, to ops@example.com',
+            routes: [],
+            last_success_at: null,
+            last_failure_at: null,
+            deliveries: { waiting: 0, dead: 0 },
+          },
+        ],
+      },
+    ]);
+    expect(text).not.toMatch(/SECRET|T0|user/);
+  });
+
+  it('show when each last succeeded and failed', async () => {
+    const receiver = await openReceiver([{}, { status: 500 }]);
+    const send = await openWithChannels(receiver.url);
+    const times = async () => {
+      const { channels } = JSON.parse((await send('GET', '/v1/channels')).text);
+      return channels.map((one: Record<string, string | null>) => [one.last_success_at, one.last_failure_at]);
+    };
+    const end = async () => {
+      const { id } = acceptedOf(await send('POST', '/v1/channels/ops/test'));
+      const { attempts } = await tried(send, id);
+      return new Date(Date.parse(attempts[0].at) + attempts[0].duration_ms).toISOString();
+    };
+    const [succeeded, failed] = [await end(), await end()];
+    expect(await times()).toEqual([
+      [succeeded, failed],
+      [null, null],
+    ]);
+  });
+
+  it('are tested regardless of their routes, at once, with a link', async () => {
+    const receiver = await openReceiver();
+    const send = await openWithChannels(receiver.url);
+    const accepted = acceptedOf(await send('POST', '/v1/channels/ops/test'));
+    expect(accepted).toMatchObject({ event_type: 'channel.test', destination: 'channel:ops', submission_id: null });
+    expect(await tried(send, accepted.id)).toMatchObject({
+      state: 'delivered',
+      event: { type: 'channel.test', data: { channel: 'ops' } },
+      attempts: [{ http_status: 200, error: null }],
+    });
+    expect(receiver.requests).toHaveLength(1);
+    expect(receiver.requests[0]?.body).toContain('Test event for the channel ops');
+    expect(receiver.requests[0]?.body).toContain('<https://dawatch.example.com/#/|Open in dawatch>');
+  });
+
+  it('show a failed test as a waiting delivery', async () => {
+    const receiver = await openReceiver({ status: 403, body: 'invalid_token' });
+    const send = await openWithChannels(receiver.url);
+    const { id } = acceptedOf(await send('POST', '/v1/channels/ops/test'));
+    expect(await tried(send, id)).toMatchObject({ state: 'waiting', attempts: [{ http_status: 403 }] });
+    const { channels } = JSON.parse((await send('GET', '/v1/channels')).text);
+    expect(channels[0].deliveries).toEqual({ waiting: 1, dead: 0 });
+  });
+
+  it.each([
+    ['other', 404, 'there is no channel other'],
+    ['Ops', 400, 'must be the name of a channel'],
+  ])('%s cannot be tested', async (name, status, detail) => {
+    const response = await admin('POST', `/v1/channels/${name}/test`);
+    expect([response.status, problemOf(response).detail]).toEqual([status, expect.stringContaining(detail)]);
+  });
+});
+
+describe('the test of a callback', () => {
+  it('is sent to the address, signed with the secret of the callbacks, and can be replayed', async () => {
+    const receiver = await openReceiver([{ status: 500 }, {}]);
+    const { secret } = rotatedOf(await admin('POST', '/v1/webhooks/callbacks/rotate', { keep_old_s: 0 }));
+    const url = `${receiver.url}/hook?of=me`;
+    const accepted = acceptedOf(await admin('POST', '/v1/callbacks/test', { url }));
+    expect(accepted).toMatchObject({ event_type: 'webhook.test', destination: `callback:${receiver.url}` });
+    expect(await app.tried(accepted.id)).toMatchObject({
+      state: 'waiting',
+      event: { data: { webhook_id: 'callbacks' } },
+      attempts: [{ http_status: 500 }],
+    });
+    await admin('POST', `/v1/deliveries/${accepted.id}/replay`);
+    await expect.poll(() => receiver.requests.length).toBe(2);
+    const { path, headers, body } = receiver.requests[1] ?? expect.fail('nothing was sent');
+    expect(path).toBe('/hook?of=me');
+    expect(new Webhook(secret ?? '').verify(body, headers as Record<string, string>)).toMatchObject({
+      id: accepted.event_id,
+      type: 'webhook.test',
+    });
+  });
+
+  it.each<[object, string]>([
+    [{}, 'is missing'],
+    [{ url: 'hooks.example.com' }, 'not an absolute URL'],
+    [{ url: 'https://10.0.0.1/' }, 'is not allowed'],
+    [{ url: 'https://user:pass@example.com/' }, 'user name or a password'],
+  ])('of %j is refused', async (body, detail) => {
+    const response = await admin('POST', '/v1/callbacks/test', body);
+    expect(response.status).toBe(400);
+    expect(problemOf(response).errors).toContainEqual({ pointer: '/url', detail: expect.stringContaining(detail) });
+  });
+
+  it('is refused while callbacks are disabled', async () => {
+    await admin('PATCH', '/v1/webhooks/callbacks', { enabled: false });
+    const response = await admin('POST', '/v1/callbacks/test', { url: 'https://example.com/' });
+    await admin('PATCH', '/v1/webhooks/callbacks', { enabled: true });
+    expect([response.status, problemOf(response).detail]).toEqual([409, 'the webhook callbacks is disabled']);
+  });
+});

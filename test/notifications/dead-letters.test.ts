@@ -1,0 +1,80 @@
+import { expect, it } from 'vitest';
+import { CALLBACKS_ID, type NewWebhook } from '../../src/notifications/webhook.ts';
+import type { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { openLedger, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
+
+const WEBHOOK: NewWebhook = {
+  url: 'https://a.example/hook',
+  types: ['submission.*'],
+  metadata: null,
+  description: '',
+  signature: 'v1',
+  enabled: true,
+};
+const SECRET = { secret: 'whsec_first', publicKey: null };
+
+function listen(ledger: Ledger): string[] {
+  const reported: string[] = [];
+  ledger.deliveries.onDead(({ destination, reason, count }) => reported.push(`${destination} ${reason} ${count}`));
+  return reported;
+}
+
+function end(ledger: Ledger, submissionId: string, callbackUrl: string | null = null): void {
+  ledger.track([trackRequest(submissionId, { callbackUrl })], 1);
+  ledger.cancel([submissionId], 2);
+}
+
+function settle(ledger: Ledger, next: { kind: 'dead'; reason: 'attempts_used_up' } | { kind: 'gone' }): void {
+  const [one] = ledger.deliveries.list({ limit: 1 }).deliveries;
+  if (!one) throw new Error('nothing waits');
+  const attempt = { at: 5, durationMs: 1, httpStatus: 500, error: 'HTTP 500', response: null };
+  const { id: deliveryId, destination, attempts } = one;
+  const webhookId = destination.replace('webhook:', '');
+  const revision = ledger.webhooks.revisionOf(webhookId) ?? null;
+  ledger.deliveries.recordResults([{ deliveryId, destination, attempts, revision, attempt, next }], 1e9);
+}
+
+it('every way to become a dead letter is reported after the commit, with the reason', () => {
+  const ledger = openLedger();
+  const reported = listen(ledger);
+  const { id } = ledger.webhooks.create(WEBHOOK, SECRET, 0);
+  const to = `webhook:${id}`;
+  end(ledger, 's1');
+  end(ledger, 's2');
+  expect(reported).toEqual([]);
+  settle(ledger, { kind: 'dead', reason: 'attempts_used_up' });
+  expect(reported.splice(0)).toEqual([`${to} attempts_used_up 1`]);
+  end(ledger, 's3');
+  settle(ledger, { kind: 'gone' });
+  // Includes the deliveries that waited after it; later events have no delivery.
+  expect(reported.splice(0)).toEqual([`${to} endpoint_gone 1`, `${to} endpoint_disabled 1`]);
+  end(ledger, 's4');
+  expect(reported.splice(0)).toEqual([]);
+  ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+  ledger.webhooks.delete(id, 3);
+  end(ledger, 's5');
+  ledger.deliveries.expireUnconfigured('channel:ops', 100, 200);
+  ledger.deliveries.expireUnconfigured('channel:ops', 100, 200);
+  expect(reported.splice(0)).toEqual(['channel:ops not_configured 1']);
+});
+
+it('callbacks that become dead letters together are reported together', () => {
+  const ledger = openLedger();
+  const reported = listen(ledger);
+  ledger.webhooks.ensureCallbacks(() => SECRET, 0);
+  end(ledger, 's1', 'https://a.example/x');
+  end(ledger, 's2', 'https://b.example/y');
+  ledger.webhooks.update(CALLBACKS_ID, { enabled: false }, 3);
+  expect(reported).toEqual(['callback: endpoint_disabled 2']);
+});
+
+it('a rollback reports nothing', () => {
+  const ledger = openLedger();
+  const reported = listen(ledger);
+  const { id } = ledger.webhooks.create(WEBHOOK, SECRET, 0);
+  end(ledger, 's1');
+  rawConnection(ledger.file).exec("CREATE TRIGGER stop BEFORE UPDATE ON webhooks BEGIN SELECT raise(ABORT, 'no'); END");
+  expect(() => settle(ledger, { kind: 'gone' })).toThrow('no');
+  expect(reported).toEqual([]);
+  expect(ledger.webhooks.get(id, 0)?.enabled).toBe(true);
+});

@@ -1,0 +1,358 @@
+import { describe, expect, it } from 'vitest';
+import type { DeliveryResult } from '../../src/notifications/delivery.ts';
+import type { NewWebhook } from '../../src/notifications/webhook.ts';
+import type { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { context, observation } from '../support/ledger/domain.ts';
+import { openLedger, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
+
+const DAY_MS = 86_400_000;
+const NEW: NewWebhook = {
+  url: 'https://a.example/hook',
+  types: ['submission.*'],
+  metadata: null,
+  description: 'billing',
+  signature: 'v1',
+  enabled: true,
+};
+const create = (ledger: Ledger, fields: Partial<NewWebhook> = {}, at = 10) =>
+  ledger.webhooks.create({ ...NEW, ...fields }, { secret: 'whsec_first', publicKey: null }, at).id;
+
+/** Adds one event about this submission. */
+function finalize(ledger: Ledger, submissionId: string, at = 20): void {
+  ledger.track([trackRequest(submissionId, { deadlineAt: at + DAY_MS })], at);
+  ledger.record([observation('finalized', at, submissionId)], context());
+}
+
+const states = (ledger: Ledger) =>
+  ledger.deliveries.list({ limit: 100 }).deliveries.map(({ state, deadReason }) => deadReason ?? state);
+
+describe('webhooks', () => {
+  it('are stored as created, and listed newest first in pages', () => {
+    const ledger = openLedger();
+    const ids = [1, 2, 3].map((index) => create(ledger, { description: String(index), metadata: { index } }));
+    expect(ledger.webhooks.get(ids[0] ?? '', 0)).toEqual({
+      ...NEW,
+      id: ids[0],
+      description: '1',
+      metadata: { index: 1 },
+      publicKeys: [],
+      disabledReason: null,
+      failingSince: null,
+      createdAt: 10,
+      updatedAt: 10,
+    });
+    const first = ledger.webhooks.list({ limit: 2, now: 0 });
+    expect(first.webhooks.map(({ id }) => id)).toEqual([ids[2], ids[1]]);
+    const second = ledger.webhooks.list({ limit: 2, before: first.nextBefore ?? undefined, now: 0 });
+    expect(second.webhooks.map(({ id }) => id)).toEqual([ids[0]]);
+    expect(second.nextBefore).toBeNull();
+  });
+
+  it('a change applies to the next event', () => {
+    const ledger = openLedger();
+    const id = create(ledger, { types: ['alert.*'] });
+    finalize(ledger, 's1');
+    expect(states(ledger)).toEqual([]);
+    ledger.webhooks.update(id, { types: ['submission.finalized'], url: 'https://b.example' }, 30);
+    finalize(ledger, 's2');
+    expect(states(ledger)).toEqual(['waiting']);
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({
+      url: 'https://b.example',
+      description: 'billing',
+      updatedAt: 30,
+    });
+    expect(ledger.webhooks.update('wh_nobody', { enabled: false }, 30)).toBeUndefined();
+  });
+
+  it('a webhook disabled by an operator turns waiting deliveries into dead letters, and records missed events until it is enabled', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    ledger.webhooks.update(id, { enabled: false }, 30);
+    finalize(ledger, 's2');
+    expect(states(ledger)).toEqual(['endpoint_disabled']);
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({ enabled: false, disabledReason: 'operator' });
+    const [newest] = ledger.deliveries.list({ limit: 1 }).deliveries;
+    expect(ledger.deliveries.replay(newest?.id ?? 0, 40)).toBe('disabled');
+    ledger.webhooks.update(id, { enabled: true }, 40);
+    finalize(ledger, 's3', 41);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(2);
+    expect(states(ledger)).toEqual(['waiting', 'waiting', 'waiting']);
+  });
+
+  it('only events since a given time are replayed', () => {
+    const ledger = openLedger();
+    const id = create(ledger, { enabled: false });
+    for (const at of [20, 30, 40]) finalize(ledger, `s${at}`, at);
+    ledger.webhooks.update(id, { enabled: true }, 50);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 30, 50)).toBe(2);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 30, 50)).toBe(0);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(1);
+  });
+
+  it('a disabled webhook adds nothing to the ledger but the events', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    ledger.webhooks.update(id, { enabled: false }, 10);
+    for (let index = 0; index < 200; index += 1) finalize(ledger, `s${index}`, 20 + index);
+    const db = rawConnection(ledger.file);
+    const count = (table: string) => db.prepare(`SELECT count(*) FROM ${table}`).pluck().get();
+    expect([count('outbox'), count('deliveries'), count('webhook_pauses')]).toEqual([200, 0, 1]);
+    ledger.webhooks.update(id, { enabled: true }, 300);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 310)).toBe(200);
+    expect([count('deliveries'), count('webhook_pauses')]).toEqual([200, 0]);
+  });
+
+  it('events missed in several pauses are replayed once each if they match the current subscription', () => {
+    const ledger = openLedger();
+    const id = create(ledger, { metadata: { team: 'a' } }, 0);
+    const tracked = (name: string, at: number, team: string) => {
+      ledger.track([trackRequest(name, { metadata: { team } })], 0);
+      ledger.record([observation('finalized', at, name)], context());
+    };
+    for (const round of [0, 10, 20]) {
+      ledger.webhooks.update(id, { enabled: false }, round);
+      tracked(`missed-${round}`, round + 1, 'a');
+      tracked(`other-${round}`, round + 2, 'b');
+      ledger.webhooks.update(id, { enabled: true }, round + 3);
+      tracked(`sent-${round}`, round + 4, 'a');
+    }
+    const delivered = () =>
+      ledger.deliveries.list({ limit: 100, destination: `webhook:${id}` }).deliveries.map((one) => one.submissionId);
+    expect(delivered().toSorted()).toEqual(['sent-0', 'sent-10', 'sent-20']);
+    const touched: string[] = [];
+    ledger.deliveries.onWaiting((destinations) => touched.push(...destinations));
+    // Includes the two deliveries that waited when it was disabled.
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(3 + 2);
+    expect(touched).toEqual([`webhook:${id}`]);
+    expect(delivered().toSorted()).toEqual(['missed-0', 'missed-10', 'missed-20', 'sent-0', 'sent-10', 'sent-20']);
+    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 60)).toBe(0);
+  });
+
+  it('missed events are deleted with their webhook', () => {
+    const ledger = openLedger();
+    const id = create(ledger, { enabled: false });
+    finalize(ledger, 's1');
+    ledger.webhooks.delete(id, 30);
+    expect(rawConnection(ledger.file).prepare('SELECT * FROM webhook_pauses').all()).toEqual([]);
+  });
+
+  it('one origin of the callbacks can be replayed alone', () => {
+    const ledger = openLedger();
+    ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_1', publicKey: null }), 0);
+    ledger.webhooks.update('callbacks', { enabled: false }, 1);
+    for (const host of ['a', 'b']) {
+      ledger.track([trackRequest(host, { callbackUrl: `https://${host}.example/x` })], 0);
+      ledger.record([observation('finalized', 10, host)], context());
+    }
+    ledger.webhooks.update('callbacks', { enabled: true }, 20);
+    expect(ledger.deliveries.replayDead('callback:https://a.example', 0, 30)).toBe(1);
+    expect(ledger.deliveries.replayDead('callback:https://a.example', 0, 30)).toBe(0);
+    expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBe(1);
+    expect(states(ledger)).toEqual(['waiting', 'waiting']);
+  });
+
+  it('deleting a webhook deletes its secrets and discards its waiting deliveries; delivered ones stay', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    finalize(ledger, 's2');
+    const [second, first] = ledger.deliveries.list({ limit: 2 }).deliveries;
+    const attempt = { at: 25, durationMs: 1, httpStatus: 200, error: null, response: 'ok' };
+    const destination = `webhook:${id}`;
+    ledger.deliveries.recordResults(
+      [{ deliveryId: first?.id ?? 0, destination, attempts: 0, revision: 0, attempt, next: { kind: 'delivered' } }],
+      1_000,
+    );
+    expect(ledger.webhooks.delete(id, 30)).toBe(true);
+    expect(ledger.webhooks.delete(id, 30)).toBe(false);
+    finalize(ledger, 's3');
+    expect(states(ledger)).toEqual(['discarded', 'delivered']);
+    expect(ledger.deliveries.replay(second?.id ?? 0, 40)).toBe('discarded');
+    expect(rawConnection(ledger.file).prepare('SELECT count(*) AS n FROM webhook_secrets').get()).toEqual({ n: 0 });
+  });
+
+  it('a webhook that is deleted during an attempt stays deleted, and the attempt is recorded', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
+    ledger.webhooks.delete(id, 30);
+    const attempt = { at: 25, durationMs: 10, httpStatus: 500, error: 'answered with 500', response: null };
+    const result = {
+      deliveryId: delivery?.id ?? 0,
+      destination: `webhook:${id}`,
+      attempts: 0,
+      revision: 0,
+      attempt,
+    };
+    ledger.deliveries.recordResults([{ ...result, next: { kind: 'retry', at: 99 } }], 1_000);
+    expect(states(ledger)).toEqual(['discarded']);
+    expect(ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toEqual([attempt]);
+  });
+});
+
+describe('the response of a receiver', () => {
+  const settle = (ledger: Ledger, id: string, at: number, fields: Partial<DeliveryResult> = {}) => {
+    const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
+    const attempt = { at, durationMs: 1, httpStatus: 500, error: 'answered with 500', response: null };
+    const result = {
+      deliveryId: delivery?.id ?? 0,
+      destination: `webhook:${id}`,
+      attempts: 0,
+      revision: 0,
+      attempt,
+    };
+    const next = { kind: 'retry', at: at + 10 } as const;
+    ledger.deliveries.recordResults([{ ...result, next, ...fields }], 5 * DAY_MS);
+  };
+
+  it('from before a change of the address disables nothing, and the delivery is sent to the new address', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    ledger.webhooks.update(id, { url: 'https://new.example' }, 100);
+    settle(ledger, id, 90, { next: { kind: 'gone' } });
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({ enabled: true, failingSince: null });
+    expect(ledger.deliveries.list({ limit: 1 }).deliveries).toMatchObject([
+      { state: 'waiting', attempts: 1, nextAt: 5_091 },
+    ]);
+  });
+
+  it('does not count if it is old: only successive failures disable a webhook', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    for (const day of [1, 100, 101, 102, 103, 104, 104.9]) {
+      finalize(ledger, `s${day}`, day * DAY_MS);
+      settle(ledger, id, day * DAY_MS);
+      expect(ledger.webhooks.get(id, 0)?.enabled, `day ${day}`).toBe(true);
+    }
+    finalize(ledger, 's105', 105 * DAY_MS);
+    settle(ledger, id, 105 * DAY_MS);
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({ enabled: false, disabledReason: 'failing' });
+    ledger.webhooks.update(id, { enabled: false }, 106 * DAY_MS);
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({ disabledReason: 'operator' });
+  });
+
+  it('to an attempt from before a replay does not end the replay', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    finalize(ledger, 's1');
+    settle(ledger, id, 20);
+    const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
+    ledger.deliveries.replay(delivery?.id ?? 0, 30);
+    settle(ledger, id, 25, { attempts: 9, next: { kind: 'dead', reason: 'attempts_used_up' } });
+    expect(ledger.deliveries.list({ limit: 1 }).deliveries).toMatchObject([{ state: 'waiting', nextAt: 30 }]);
+    expect(ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toHaveLength(2);
+  });
+});
+
+describe('secrets', () => {
+  it('at most the newest five sign at once', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    for (let index = 0; index < 9; index++)
+      ledger.webhooks.rotate(id, { secret: `whsec_${index}`, publicKey: null }, { oldUntil: 1_000, now: 20 });
+    expect(ledger.webhooks.endpoint(id, 30)?.secrets).toEqual([8, 7, 6, 5, 4].map((index) => `whsec_${index}`));
+  });
+
+  it('the old one signs beside the new one until it expires, and a third one does not shorten that', () => {
+    const ledger = openLedger();
+    const id = create(ledger);
+    ledger.webhooks.rotate(id, { secret: 'whsec_second', publicKey: null }, { oldUntil: 100, now: 20 });
+    expect(ledger.webhooks.endpoint(id, 99)?.secrets).toEqual(['whsec_second', 'whsec_first']);
+    expect(ledger.webhooks.endpoint(id, 100)?.secrets).toEqual(['whsec_second']);
+    ledger.webhooks.rotate(id, { secret: 'whsec_third', publicKey: null }, { oldUntil: 200, now: 30 });
+    expect(ledger.webhooks.endpoint(id, 99)?.secrets).toEqual(['whsec_third', 'whsec_second', 'whsec_first']);
+    expect(ledger.webhooks.endpoint(id, 150)?.secrets).toEqual(['whsec_third', 'whsec_second']);
+    ledger.webhooks.rotate(id, { secret: 'whsec_leaked', publicKey: null }, { oldUntil: 40, now: 40 });
+    expect(ledger.webhooks.endpoint(id, 40)?.secrets).toEqual(['whsec_leaked']);
+    expect(
+      ledger.webhooks.rotate('wh_nobody', { secret: 'x', publicKey: null }, { oldUntil: 0, now: 0 }),
+    ).toBeUndefined();
+  });
+
+  it('the public keys of valid secrets are shown', () => {
+    const ledger = openLedger();
+    const { id } = ledger.webhooks.create({ ...NEW, signature: 'v1a' }, { secret: 'whsk_a', publicKey: 'whpk_a' }, 0);
+    ledger.webhooks.rotate(id, { secret: 'whsk_b', publicKey: 'whpk_b' }, { oldUntil: 100, now: 20 });
+    expect(ledger.webhooks.get(id, 50)?.publicKeys).toEqual(['whpk_b', 'whpk_a']);
+    expect(ledger.webhooks.get(id, 150)?.publicKeys).toEqual(['whpk_b']);
+  });
+
+  it('the endpoint of the callbacks is created once', () => {
+    const ledger = openLedger();
+    let made = 0;
+    const makeSecret = () => ({ secret: `whsec_${++made}`, publicKey: null });
+    ledger.webhooks.ensureCallbacks(makeSecret, 0);
+    ledger.webhooks.ensureCallbacks(makeSecret, 0);
+    expect(ledger.webhooks.endpoint('callbacks', 0)?.secrets).toEqual(['whsec_1']);
+    ledger.track([trackRequest('s1', { callbackUrl: 'https://c.example/x' })], 0);
+    ledger.record([observation('finalized', 10, 's1')], context());
+    expect(ledger.deliveries.list({ limit: 9, destination: 'callback:https://c.example' }).deliveries).toHaveLength(1);
+    ledger.webhooks.update('callbacks', { enabled: false }, 20);
+    expect(states(ledger)).toEqual(['endpoint_disabled']);
+    expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBeUndefined();
+    ledger.webhooks.update('callbacks', { enabled: true }, 30);
+    expect(ledger.deliveries.list({ limit: 9, destination: 'webhook:callbacks' }).deliveries).toHaveLength(1);
+    const touched: string[] = [];
+    ledger.deliveries.onWaiting((destinations) => touched.push(...destinations));
+    expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBe(1);
+    expect(touched).toEqual(['callback:https://c.example']);
+  });
+});
+
+describe('deliveries', () => {
+  it('of a channel that is no longer configured are not replayed', () => {
+    const ledger = openLedger();
+    ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    finalize(ledger, 's1');
+    ledger.deliveries.expireUnconfigured('channel:ops', 1_000, 30);
+    ledger.routes.setChannels([]);
+    expect(ledger.deliveries.replayDead('channel:ops', 0, 40)).toBeUndefined();
+    expect(ledger.deliveries.replay(1, 40)).toBe('disabled');
+  });
+
+  it('are found by destination, state, submission and event', () => {
+    const ledger = openLedger();
+    const [a, b] = [create(ledger), create(ledger)];
+    finalize(ledger, 's1');
+    finalize(ledger, 's2');
+    ledger.webhooks.update(b, { enabled: false }, 30);
+    const find = (query: object) => ledger.deliveries.list({ limit: 100, ...query }).deliveries;
+    expect(find({ destination: `webhook:${a}` }).map(({ submissionId }) => submissionId)).toEqual(['s2', 's1']);
+    expect(find({ states: ['dead'] }).map(({ destination }) => destination)).toEqual([`webhook:${b}`, `webhook:${b}`]);
+    expect(find({ submissionId: 's1' })).toHaveLength(2);
+    expect(find({ submissionId: 'nobody' })).toEqual([]);
+    const [{ eventId } = { eventId: '' }] = find({ submissionId: 's2' });
+    expect(find({ eventId, states: ['waiting'] })).toMatchObject([
+      { destination: `webhook:${a}`, eventType: 'submission.finalized' },
+    ]);
+  });
+
+  it('old ones are deleted with their attempts in slices; waiting ones never are', () => {
+    const ledger = openLedger();
+    const id = create(ledger, {}, 0);
+    for (let index = 0; index < 6; index++) {
+      ledger.webhooks.update(id, { enabled: true }, 20 + index);
+      finalize(ledger, `s${index}`, 20 + index);
+      ledger.webhooks.update(id, { enabled: false }, 20 + index);
+    }
+    create(ledger);
+    finalize(ledger, 'waits', 21);
+    expect(ledger.deliveries.prune(25, 3)).toBe(3);
+    expect(ledger.deliveries.prune(25, 3)).toBe(2);
+    expect(ledger.deliveries.prune(25, 3)).toBe(0);
+    expect(states(ledger)).toEqual(['waiting', 'endpoint_disabled']);
+  });
+
+  it('an event whose transaction is rolled back has no deliveries', () => {
+    const ledger = openLedger();
+    create(ledger);
+    ledger.track([trackRequest('s1')], 0);
+    const poison = { ...observation('finalized', 10, 's1'), at: 10.5 };
+    expect(() => ledger.record([observation('error', 9, 's1'), poison], context())).toThrow();
+    expect(states(ledger)).toEqual([]);
+    expect(ledger.events.newestSeq()).toBe(0);
+  });
+});

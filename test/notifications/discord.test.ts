@@ -1,0 +1,84 @@
+import { expect, it } from 'vitest';
+import { createDiscordChannel, toDiscordBody } from '../../src/notifications/channels/discord.ts';
+import { describeChannel, expectEscaped } from './channel-conformance.ts';
+import { httpRig, httpRigs } from './http-rigs.ts';
+import { failedEvent, outgoing, submissionEvent } from './sample-events.ts';
+
+type DiscordBody = {
+  content?: string;
+  embeds: { title: string; color: number; fields: { name: string; value: string; inline: boolean }[] }[];
+  allowed_mentions: unknown;
+};
+
+/** From https://discord.com/developers/docs/resources/message#embed-object-embed-limits. */
+function expectWithinLimits(message: string): void {
+  const { content, embeds, allowed_mentions } = JSON.parse(message) as DiscordBody;
+  expect(content).toBeUndefined();
+  expect(allowed_mentions).toEqual({ parse: [] });
+  expect(embeds).toHaveLength(1);
+  const { title, fields } = embeds[0] as DiscordBody['embeds'][0];
+  expect(title.length).toBeLessThanOrEqual(256);
+  // Every markup character has a backslash before it.
+  expect(title.replace(/\\./g, '')).not.toMatch(/[*_~`|<>[\]()#@:]/);
+  expect(fields.length).toBeGreaterThan(0);
+  expect(fields.length).toBeLessThanOrEqual(25);
+  for (const { name, value } of fields) {
+    expect(name.length).toBeGreaterThan(0);
+    expect(value.length).toBeLessThanOrEqual(1_024);
+    expect(value).toMatch(/^`[^`\n]+`$/);
+    expectEscaped(value);
+  }
+  const all = [title, ...fields.flatMap(({ name, value }) => [name, value])].join('');
+  expect(all.length).toBeLessThanOrEqual(6_000);
+  expectEscaped(title);
+}
+
+describeChannel('Discord', {
+  ...httpRigs(createDiscordChannel),
+  messagesOfThree: 1,
+  expectHarmless: expectWithinLimits,
+});
+
+it('colours failures differently from finalizations, and escapes the title', async () => {
+  const { channel, receiver } = await httpRig(createDiscordChannel);
+  await channel.send([outgoing(failedEvent({ submissionId: '*a*' }))], AbortSignal.timeout(5_000));
+  await channel.send([outgoing(submissionEvent('submission.finalized'))], AbortSignal.timeout(5_000));
+  const [failed, final] = receiver.requests.map(({ body }) => (JSON.parse(body) as DiscordBody).embeds[0]);
+  expect(failed?.title).toBe('Submission \\*a\\* failed');
+  expect(failed?.fields).toContainEqual({ name: 'Error', value: '`TIMEOUT`', inline: true });
+  expect(failed?.color).not.toBe(final?.color);
+});
+
+it('requests a confirmation from Discord, and keeps the other parameters of the address', async () => {
+  const create: typeof createDiscordChannel = ({ url, post }) =>
+    createDiscordChannel({ url: `${url}?thread_id=5`, post });
+  const { channel, receiver } = await httpRig(create);
+  await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
+  expect(receiver.requests[0]?.path).toMatch(/\?thread_id=5&wait=true$/);
+});
+
+it('uses the delay in the body of a 429 if no header has one', async () => {
+  const body = JSON.stringify({ message: 'You are being rate limited.', retry_after: 0.651, global: false });
+  const { channel } = await httpRig(createDiscordChannel, { status: 429, body });
+  const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
+  expect(result).toMatchObject({ kind: 'failed', slowDown: { retryAfterMs: 651 } });
+});
+
+it.each(['not json', '{"retry_after":"soon"}', '{"retry_after":-1}', 'null', ''])(
+  'requests a lower rate without a delay if the body of a 429 is %j',
+  async (body) => {
+    const { channel } = await httpRig(createDiscordChannel, { status: 429, body });
+    const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
+    expect(result).toMatchObject({ kind: 'failed', slowDown: { retryAfterMs: null } });
+  },
+);
+
+it.each([
+  ['long lines', 1_500],
+  ['short lines', 1],
+])('omits what exceeds the limits of Discord: %s', (_what, chars) => {
+  const lines = Array.from({ length: 60 }, () => ({ label: 'Line', value: '漢'.repeat(chars) }));
+  expectWithinLimits(
+    JSON.stringify(toDiscordBody({ title: 'T'.repeat(500), severity: 'info', lines, text: '', link: null })),
+  );
+});

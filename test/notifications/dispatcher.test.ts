@@ -1,0 +1,590 @@
+import { describe, expect, it } from 'vitest';
+import { LedgerError } from '../../src/ledger/errors.ts';
+import { retryAfterMs } from '../../src/lib/retry-after.ts';
+import type { SendResult } from '../../src/notifications/channels/channel.ts';
+import {
+  DAY_MS,
+  DISPATCHER_START_MS,
+  delivered,
+  failed,
+  openDispatcher,
+} from '../support/virtual-time/virtual-dispatcher.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** A receiver that accepts everything, and a ledger that records no result while its disk is full. */
+function openOnDisk(disk: { isFull: boolean }) {
+  return openDispatcher({
+    receive: () => delivered,
+    store: (store) => ({
+      ...store,
+      recordResults(...arguments_) {
+        if (disk.isFull) throw new LedgerError('full', 'no room');
+        store.recordResults(...arguments_);
+      },
+    }),
+  });
+}
+
+describe('when an event is sent', () => {
+  it('at once, to every subscriber, and only once', async () => {
+    const world = openDispatcher({ receive: () => delivered });
+    const all = world.webhook('https://a.example');
+    const other = world.webhook('https://b.example', { types: ['submission.*'] });
+    world.webhook('https://c.example', { types: ['alert.*'] });
+    world.finalize('s1');
+    await world.clock.advance(0);
+    expect(world.sent.map(({ destination, at }) => [destination, at])).toEqual([
+      [`webhook:${all}`, 0],
+      [`webhook:${other}`, 0],
+    ]);
+    await world.clock.advance(10 * DAY_MS);
+    expect(world.sent).toHaveLength(2);
+    expect(world.deliveries().map(({ state, attempts }) => [state, attempts])).toEqual([
+      ['delivered', 1],
+      ['delivered', 1],
+    ]);
+  });
+
+  it('again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, always with the same id; then it is a dead letter', async () => {
+    const world = openDispatcher({ receive: () => failed() });
+    world.webhook('https://a.example');
+    world.finalize('s1');
+    await world.clock.advance(4 * DAY_MS);
+    const waits = world.sent.map(({ at }, index) => at - (world.sent[index - 1]?.at ?? 0));
+    const schedule = [0, 5 * SECOND, 5 * MINUTE, 30 * MINUTE, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR)];
+    expect(waits).toEqual(schedule);
+    expect(new Set(world.sent.flatMap(({ ids }) => ids)).size).toBe(1);
+    expect(world.deliveries()).toMatchObject([
+      { state: 'dead', deadReason: 'attempts_used_up', attempts: 10, nextAt: null },
+    ]);
+    const [delivery] = world.deliveries();
+    expect(world.ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toHaveLength(10);
+  });
+
+  it.each([
+    [0, 4 * SECOND],
+    [0.999_999, 6 * SECOND],
+  ])('with 20 %% of jitter: random %d waits %d ms', async (random, waitMs) => {
+    const world = openDispatcher({ receive: () => failed(), random: () => random });
+    world.webhook('https://a.example');
+    world.finalize('s1');
+    await world.clock.advance(MINUTE);
+    expect(world.sent.map(({ at }) => at)).toEqual([0, waitMs]);
+  });
+
+  it('to the callback_url of its submission, and to no other', async () => {
+    const world = openDispatcher({ receive: () => delivered });
+    world.ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_x', publicKey: null }), 0);
+    world.finalize('s1', { callbackUrl: 'https://caller.example/hook?a=1' });
+    world.finalize('s2');
+    await world.clock.advance(0);
+    expect(world.sent).toMatchObject([{ destination: 'callback:https://caller.example', events: ['s1'] }]);
+  });
+
+  it('only if the metadata matches', async () => {
+    const world = openDispatcher({ receive: () => delivered });
+    world.webhook('https://a.example', { metadata: { team: 'billing' } });
+    world.finalize('s1', { metadata: { team: 'billing', order: 1 } });
+    world.finalize('s2', { metadata: { team: 'other' } });
+    world.finalize('s3');
+    await world.clock.advance(0);
+    expect(world.sent.flatMap(({ events }) => events)).toEqual(['s1']);
+  });
+});
+
+describe('the number of concurrent deliveries', () => {
+  const inFlightAfter = async (failure: Partial<Extract<SendResult, { kind: 'failed' }>>) => {
+    const open: ((result: SendResult) => void)[] = [];
+    const world = openDispatcher({ receive: () => new Promise((resolve) => void open.push(resolve)) });
+    world.webhook('https://a.example');
+    const end = async (result: SendResult) => {
+      for (const resolve of open.splice(0)) resolve(result);
+      await world.clock.advance(20);
+    };
+    for (let index = 0; index < 200; index++) world.finalize(`s${index}`);
+    await world.clock.advance(1);
+    for (let round = 0; round < 4; round++) await end(delivered);
+    expect(open).toHaveLength(8);
+    open.shift()?.(failed(failure));
+    await world.clock.advance(20);
+    return open.length;
+  };
+
+  it('stays unchanged after the refusal of a single delivery, which does not indicate overload', async () => {
+    for (const refusal of [400, 401, 404, 413, 422, 302])
+      expect([refusal, await inFlightAfter({ httpStatus: refusal, refused: true })]).toEqual([refusal, 8]);
+  });
+
+  it('falls to one after any other failure; deliveries in flight complete first', async () => {
+    for (const httpStatus of [500, 408, null])
+      expect([httpStatus, await inFlightAfter({ httpStatus })]).toEqual([httpStatus, 7]);
+  });
+});
+
+describe('a failing receiver', () => {
+  it('delays no other receiver, however many hang', async () => {
+    const world = openDispatcher({
+      receive: (destination) => (destination.includes(good) ? delivered : new Promise<SendResult>(() => {})),
+    });
+    for (let index = 0; index < 100; index++) world.webhook(`https://hangs-${index}.example`);
+    const good = world.webhook('https://good.example');
+    for (let index = 0; index < 50; index++) world.finalize(`s${index}`);
+    await world.clock.advance(1);
+    const got = world.sent.filter(({ destination }) => destination.includes(good));
+    expect(got).toHaveLength(50);
+    expect(got.every(({ at }) => at <= 1)).toBe(true);
+  });
+
+  it.each<[string, number, string]>([
+    ['forty receivers that worked before', 40, 'webhook'],
+    ['two thousand callbacks to as many servers', 2_000, 'callback'],
+    ['two thousand callbacks to servers that worked before', 2_000, 'proven callback'],
+  ])('delays others by seconds at most, even %s', { timeout: 60_000 }, async (_name, count, kind) => {
+    let hangs = false;
+    const world = openDispatcher({
+      receive: (destination, _batch, signal) =>
+        destination.includes(good) || !hangs
+          ? delivered
+          : new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed()))),
+    });
+    world.ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_x', publicKey: null }), 0);
+    const good = world.webhook('https://good.example', { metadata: { good: true } });
+    if (kind === 'webhook') for (let index = 0; index < count; index++) world.webhook(`https://hangs-${index}.example`);
+    for (let round = 0; round < 5; round++) {
+      world.finalize(`works-${round}`, { metadata: { good: true } });
+      await world.clock.advance(100);
+    }
+    if (kind === 'proven callback')
+      for (let index = 0; index < count; index++)
+        world.finalize(`w${index}`, { callbackUrl: `https://c${index}.example` });
+    await world.clock.advance(20_000);
+    hangs = true;
+    const callbacks = kind === 'webhook' ? 8 : count;
+    for (let index = 0; index < callbacks; index++)
+      world.finalize(`h${index}`, kind !== 'webhook' ? { callbackUrl: `https://c${index}.example` } : {});
+    await world.clock.advance(10);
+    const from = world.clock.now() - DISPATCHER_START_MS;
+    world.finalize('later', { metadata: { good: true } });
+    await world.clock.advance(3_000);
+    const got = world.sent.find(({ destination, events }) => destination.includes(good) && events.includes('later'));
+    expect(got?.at).toBeLessThanOrEqual(from + 2_000);
+  });
+
+  it.each([1, 8, 50])('gets one delivery at a time; a working one gets up to %i', async (concurrency) => {
+    let inFlight = 0;
+    let maxInFlight = 0;
+    const world = openDispatcher({
+      concurrency,
+      receive: (_destination, _batch, signal) => {
+        inFlight += 1;
+        maxInFlight = Math.max(maxInFlight, inFlight);
+        return new Promise((resolve) => {
+          const end = () => {
+            inFlight -= 1;
+            resolve(works ? delivered : failed());
+          };
+          world.clock.after(100, end);
+          signal.addEventListener('abort', end);
+        });
+      },
+    });
+    let works = true;
+    world.webhook('https://a.example');
+    for (let index = 0; index < 1_000; index++) world.finalize(`s${index}`);
+    await world.clock.advance(1_000);
+    expect(maxInFlight).toBe(concurrency);
+    works = false;
+    await world.clock.advance(100);
+    maxInFlight = 0;
+    await world.clock.advance(300);
+    expect(maxInFlight).toBe(1);
+    works = true;
+    await world.clock.advance(2_000);
+    expect(maxInFlight).toBe(concurrency);
+  });
+
+  it('that requests a pause gets nothing until its Retry-After has passed', async () => {
+    let response = failed({ httpStatus: 429, slowDown: { retryAfterMs: 90 * SECOND } });
+    const world = openDispatcher({ receive: () => response });
+    world.webhook('https://a.example');
+    for (let index = 0; index < 5; index++) world.finalize(`s${index}`);
+    await world.clock.advance(89 * SECOND);
+    expect(world.sent).toHaveLength(1);
+    response = delivered;
+    await world.clock.advance(2 * SECOND);
+    expect(new Set(world.sent.flatMap(({ events }) => events)).size).toBe(5);
+  });
+
+  it('that requests a pause without Retry-After is retried after 1, 2, 4 s, up to 60 s', async () => {
+    const world = openDispatcher({ receive: () => failed({ httpStatus: 503, slowDown: { retryAfterMs: null } }) });
+    world.webhook('https://a.example');
+    for (let index = 0; index < 50; index++) world.finalize(`s${index}`);
+    await world.clock.advance(4 * MINUTE);
+    const waits = world.sent.map(({ at }, index) => (at - (world.sent[index - 1]?.at ?? 0)) / SECOND);
+    expect(waits).toEqual([0, 1, 2, 4, 8, 16, 32, 60, 60]);
+  });
+
+  it('that responds 410 is disabled at once: waiting deliveries become dead letters, and can be replayed once it is enabled', async () => {
+    let response: SendResult = failed({ httpStatus: 410, gone: true });
+    const world = openDispatcher({ receive: () => response });
+    const id = world.webhook('https://a.example');
+    for (const submission of ['s1', 's2', 's3']) world.finalize(submission);
+    await world.clock.advance(DAY_MS);
+    expect(world.sent).toHaveLength(1);
+    world.finalize('s4');
+    await world.clock.advance(DAY_MS);
+    expect(world.ledger.webhooks.get(id, 0)).toMatchObject({ enabled: false, disabledReason: 'gone' });
+    expect(world.deliveries().map(({ state, deadReason }) => [state, deadReason])).toEqual([
+      ['dead', 'endpoint_gone'],
+      ['dead', 'endpoint_disabled'],
+      ['dead', 'endpoint_disabled'],
+    ]);
+    expect(world.ledger.deliveries.replayDead(`webhook:${id}`, 0, world.clock.now())).toBeUndefined();
+    response = delivered;
+    world.ledger.webhooks.update(id, { enabled: true }, world.clock.now());
+    expect(world.ledger.deliveries.replayDead(`webhook:${id}`, 0, world.clock.now())).toBe(4);
+    await world.clock.advance(SECOND);
+    expect(world.deliveries().map(({ state }) => state)).toEqual(['delivered', 'delivered', 'delivered', 'delivered']);
+  });
+
+  it('is disabled after 5 days of failures only, and not if one delivery succeeded in between', async () => {
+    const world = openDispatcher({
+      receive: (destination) => (destination.includes(recovering) && works ? delivered : failed()),
+    });
+    const never = world.webhook('https://never.example');
+    const recovering = world.webhook('https://sometimes.example');
+    let works = false;
+    for (let day = 0; day < 6; day++) {
+      works = day === 2;
+      world.finalize(`s${day}`);
+      await world.clock.advance(DAY_MS);
+    }
+    expect(world.ledger.webhooks.get(never, 0)).toMatchObject({ enabled: false, disabledReason: 'failing' });
+    expect(world.ledger.webhooks.get(recovering, 0)).toMatchObject({ enabled: true });
+  });
+});
+
+describe('every event is delivered', () => {
+  it('after a restart, waiting deliveries are sent when they are due, with the same id', async () => {
+    let response: SendResult = failed();
+    const world = openDispatcher({ receive: () => response });
+    world.webhook('https://a.example');
+    world.finalize('s1');
+    await world.clock.advance(SECOND);
+    await world.dispatcher.stop(0);
+    await world.clock.advance(MINUTE);
+    expect(world.sent).toHaveLength(1);
+    response = delivered;
+    world.restart();
+    await world.clock.advance(SECOND);
+    expect(world.sent).toHaveLength(2);
+    expect(world.sent[1]?.ids).toEqual(world.sent[0]?.ids);
+    expect(world.deliveries()).toMatchObject([{ state: 'delivered', attempts: 2 }]);
+  });
+
+  it('an attempt that a stop aborts is not recorded, and is repeated', async () => {
+    const world = openDispatcher({
+      receive: (_destination, _batch, signal) =>
+        new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed({ httpStatus: null })))),
+    });
+    world.webhook('https://a.example');
+    world.finalize('s1');
+    await world.clock.advance(1);
+    const stopped = world.dispatcher.stop(50);
+    await world.clock.advance(50);
+    await stopped;
+    expect(world.sent).toHaveLength(1);
+    expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 0 }]);
+  });
+
+  it('a stop does not wait beyond its limit for a disk that hangs, and nothing is sent', async () => {
+    const world = openDispatcher({
+      receive: () => delivered,
+      store: (store) => ({ ...store, whenDurable: () => new Promise<void>(() => undefined) }),
+    });
+    world.webhook('https://a.example');
+    world.finalize('s1');
+    await world.clock.advance(1);
+    const stopped = world.dispatcher.stop(50);
+    await world.clock.advance(50);
+    await stopped;
+    expect(world.sent).toEqual([]);
+    expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 0 }]);
+  });
+
+  it('while the ledger cannot be written, a result is kept in memory and the event is not sent twice', async () => {
+    const disk = { isFull: false };
+    const world = openOnDisk(disk);
+    world.webhook('https://a.example');
+    disk.isFull = true;
+    world.finalize('s1');
+    await world.clock.advance(10 * SECOND);
+    expect(world.errors.length).toBeGreaterThan(5);
+    disk.isFull = false;
+    await world.clock.advance(2 * SECOND);
+    expect(world.sent).toHaveLength(1);
+    expect(world.deliveries()).toMatchObject([{ state: 'delivered', attempts: 1 }]);
+  });
+
+  it('while the ledger cannot be written, no further events are sent', async () => {
+    const disk = { isFull: true };
+    const world = openOnDisk(disk);
+    world.webhook('https://a.example');
+    world.finalize('first');
+    await world.clock.advance(SECOND);
+    for (let index = 1; index < 1_200; index++) world.finalize(`s${index}`);
+    await world.clock.advance(10 * SECOND);
+    expect(world.sent).toHaveLength(1);
+    disk.isFull = false;
+    await world.clock.advance(2 * SECOND);
+    expect(world.sent).toHaveLength(1_200);
+    expect(new Set(world.sent.flatMap(({ events }) => events)).size).toBe(1_200);
+  });
+
+  it('a result that cannot be recorded does not affect others', async () => {
+    const world = openDispatcher({
+      receive: () => delivered,
+      store: (store) => ({
+        ...store,
+        recordResults(results, disableAfterMs) {
+          if (results.some(({ destination }) => destination.includes(failing))) throw new TypeError('odd');
+          store.recordResults(results, disableAfterMs);
+        },
+      }),
+    });
+    const failing = world.webhook('https://odd.example');
+    world.webhook('https://good.example');
+    for (let index = 0; index < 30; index++) world.finalize(`s${index}`);
+    await world.clock.advance(10 * SECOND);
+    const isSettled = world.deliveries().filter(({ state }) => state === 'delivered');
+    expect(isSettled).toHaveLength(30);
+    expect(isSettled.some(({ destination }) => destination.includes(failing))).toBe(false);
+  });
+
+  it('a Retry-After of a fraction of a millisecond is rounded up', async () => {
+    const slow = failed({
+      httpStatus: 503,
+      slowDown: { retryAfterMs: retryAfterMs({ retryAfter: '30.0005', date: null }) },
+    });
+    const world = openDispatcher({
+      receive: (_, [first]) => (first?.event.type === 'submission.finalized' ? slow : delivered),
+    });
+    world.webhook('https://a.example');
+    world.finalize('s1');
+    await world.clock.advance(SECOND);
+    expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 1 }]);
+    expect(world.errors).toEqual([]);
+  });
+
+  it('results that arrive shortly after each other are committed together', async () => {
+    let commits = 0;
+    const world = openDispatcher({
+      receive: () => delivered,
+      store: (store) => ({
+        ...store,
+        recordResults(...arguments_) {
+          commits += 1;
+          store.recordResults(...arguments_);
+        },
+      }),
+    });
+    world.webhook('https://a.example');
+    for (let index = 0; index < 100; index++) world.finalize(`s${index}`);
+    await world.clock.advance(SECOND);
+    expect(world.ledger.deliveries.list({ limit: 1_000, states: ['delivered'] }).deliveries).toHaveLength(100);
+    expect(commits).toBeLessThan(10);
+  });
+
+  it('while the ledger cannot be read, the dispatcher retries', async () => {
+    let isBroken = true;
+    const world = openDispatcher({
+      receive: () => delivered,
+      store: (store) => ({
+        ...store,
+        due(...arguments_) {
+          if (isBroken) throw new LedgerError('io', 'broken');
+          return store.due(...arguments_);
+        },
+      }),
+    });
+    world.webhook('https://a.example');
+    world.finalize('s1');
+    await world.clock.advance(3 * SECOND);
+    expect(world.sent).toEqual([]);
+    isBroken = false;
+    await world.clock.advance(2 * SECOND);
+    expect(world.sent).toHaveLength(1);
+  });
+
+  it('a channel that never completes counts as a failure', async () => {
+    const world = openDispatcher({
+      receive: (_destination, _batch, signal) =>
+        new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed()))),
+    });
+    world.webhook('https://hangs.example');
+    world.finalize('s1');
+    await world.clock.advance(151 * SECOND);
+    expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 1 }]);
+  });
+
+  it('an event that a channel cannot format becomes a dead letter, and the others of its message are sent', async () => {
+    const world = openDispatcher({
+      maxBatch: 100,
+      receive: (_destination, batch) => {
+        const ids = batch.map(({ event }) => ('submission' in event ? event.submission.submissionId : ''));
+        if (ids.includes('poison')) throw new RangeError('a fault');
+        return delivered;
+      },
+    });
+    const hook = world.webhook('https://a.example');
+    for (const id of ['s1', 'poison', 's2']) world.finalize(id);
+    await world.clock.advance(SECOND);
+    expect(world.sent.map(({ events }) => events)).toEqual([['s1', 'poison', 's2'], ['s1'], ['poison'], ['s2']]);
+    expect(world.deliveries()).toMatchObject([
+      { submissionId: 's1', state: 'delivered' },
+      { submissionId: 'poison', state: 'dead', deadReason: 'undeliverable' },
+      { submissionId: 's2', state: 'delivered' },
+    ]);
+    expect(world.errors).toHaveLength(2);
+    expect(world.ledger.webhooks.get(hook, 0)).toMatchObject({ failingSince: null });
+  });
+
+  it('waiting deliveries of a deleted webhook are discarded', async () => {
+    const world = openDispatcher({ receive: () => delivered });
+    const id = world.webhook('https://a.example');
+    world.finalize('s1');
+    world.ledger.webhooks.delete(id, world.clock.now());
+    await world.clock.advance(1);
+    expect(world.sent).toEqual([]);
+    expect(world.deliveries()).toMatchObject([{ state: 'discarded' }]);
+  });
+
+  it('deliveries for a channel that a reload configures are sent at once', async () => {
+    const world = openDispatcher({ receive: () => delivered });
+    world.ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    world.configured.ops = false;
+    world.finalize('s1');
+    await world.clock.advance(1_000);
+    world.configured.ops = true;
+    await world.clock.advance(1_000);
+    expect(world.sent).toHaveLength(0);
+    world.dispatcher.refresh(['channel:ops']);
+    await world.clock.advance(1);
+    expect(world.sent).toHaveLength(1);
+  });
+
+  it('deliveries for a channel that is not configured wait for days, then become dead letters', async () => {
+    const world = openDispatcher({ receive: () => delivered });
+    const route = { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 };
+    world.ledger.routes.setChannels([route]);
+    world.configured.ops = false;
+    world.finalize('s1');
+    await world.clock.advance(3 * DAY_MS);
+    expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 0 }]);
+    await world.dispatcher.stop(0);
+    world.configured.ops = true;
+    world.restart();
+    await world.clock.advance(1);
+    expect(world.sent).toHaveLength(1);
+    world.configured.ops = false;
+    world.finalize('s2');
+    await world.clock.advance(9 * DAY_MS);
+    expect(world.deliveries().map(({ deadReason }) => deadReason)).toEqual([null, 'not_configured']);
+  });
+
+  it('times in the future, from a clock that was ahead, are corrected at startup', async () => {
+    const world = openDispatcher({ receive: () => delivered });
+    await world.dispatcher.stop(0);
+    world.webhook('https://a.example');
+    await world.clock.advance(40 * DAY_MS);
+    world.finalize('s1');
+    await world.clock.advance(-40 * DAY_MS);
+    world.restart();
+    await world.clock.advance(1);
+    expect(world.sent).toHaveLength(1);
+  });
+
+  it('a destination that cannot be read delays no other one', async () => {
+    const world = openDispatcher({
+      receive: () => delivered,
+      store: (store) => ({
+        ...store,
+        due(destination, query) {
+          if (destination.includes(broken)) throw new LedgerError('corrupt', 'broken');
+          return store.due(destination, query);
+        },
+      }),
+    });
+    const broken = world.webhook('https://broken.example');
+    world.webhook('https://good.example');
+    for (let index = 0; index < 30; index++) world.finalize(`s${index}`);
+    await world.clock.advance(100);
+    expect(world.sent).toHaveLength(30);
+  });
+});
+
+describe('a channel that accepts several events at once', () => {
+  it('receives the events of some seconds as one message', async () => {
+    const world = openDispatcher({ receive: () => delivered, maxBatch: 100 });
+    const subscriptions = [{ types: ['*'], metadata: null }];
+    world.ledger.routes.setChannels([{ name: 'ops', subscriptions, gatherMs: 5 * SECOND }]);
+    for (let index = 0; index < 12; index++) {
+      world.finalize(`s${index}`);
+      await world.clock.advance(SECOND / 2);
+    }
+    await world.clock.advance(MINUTE);
+    expect(world.sent.map(({ at, events }) => [at, events.length])).toEqual([
+      [5 * SECOND, 10],
+      [10 * SECOND, 2],
+    ]);
+  });
+
+  it('has dead letters only of deliveries whose attempts are used up', async () => {
+    const world = openDispatcher({ receive: () => failed(), maxBatch: 100 });
+    world.ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    world.finalize('old');
+    for (let hour = 0; hour < 90; hour++) {
+      await world.clock.advance(HOUR);
+      world.finalize(`new-${hour}`);
+    }
+    await world.clock.advance(SECOND);
+    const dead = world.deliveries().filter(({ state }) => state === 'dead');
+    expect(dead.length).toBeGreaterThan(0);
+    expect(dead.every(({ attempts }) => attempts === 10)).toBe(true);
+  });
+
+  it('receives collected events as one message per type, and a retry as one message', async () => {
+    let response: SendResult = failed();
+    const world = openDispatcher({ receive: () => response, maxBatch: 100 });
+    const types = ['*'];
+    world.ledger.routes.setChannels([
+      { name: 'ops', subscriptions: [{ types, metadata: null }], gatherMs: 5 * SECOND },
+    ]);
+    for (let index = 0; index < 120; index++) world.finalize(`s${index}`);
+    await world.clock.advance(4 * SECOND);
+    expect(world.sent).toEqual([]);
+    await world.clock.advance(1.1 * SECOND);
+    expect(world.sent.map(({ events }) => events.length)).toEqual([100, 20]);
+    response = delivered;
+    await world.clock.advance(6 * SECOND);
+    expect(world.sent.slice(2).map(({ events }) => events.length)).toEqual([100, 20]);
+    expect(world.deliveries().every(({ state, attempts }) => state === 'delivered' && attempts === 2)).toBe(true);
+  });
+
+  it('never receives two types in one message', async () => {
+    const world = openDispatcher({ receive: () => delivered, maxBatch: 100 });
+    world.ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 1 }]);
+    world.finalize('s1');
+    world.ledger.recordUpstream({
+      upstream: 'default',
+      at: world.clock.now(),
+      event: 'upstream.down',
+      record: { state: 'down', outSince: world.clock.now(), outageMs: 0 },
+    });
+    await world.clock.advance(10);
+    expect(world.sent.map(({ types }) => types)).toEqual([['submission.finalized'], ['upstream.down']]);
+  });
+});

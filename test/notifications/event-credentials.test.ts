@@ -1,0 +1,108 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { App } from '../../src/app.ts';
+import { type EventReader, readEvents } from '../support/app/event-reader.ts';
+import { call, problemOf } from '../support/app/http-calls.ts';
+import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { callWith, signInWith } from '../support/app/sessions.ts';
+import { storeToken } from '../support/ledger/stored-tokens.ts';
+import { HeldClock } from '../support/virtual-time/held-clock.ts';
+
+const HEARTBEAT_MS = 15_000;
+const HEARTBEATS = 3;
+const ADMIN_TOKEN = 'an-admin-token-for-tests';
+const ROLES = ['service', 'admin', 'user'] as const;
+
+type Show = [name: string, headers: (secret: string) => Record<string, string | string[]>];
+/** Every way to send a credential to a route that browsers do not open by themselves. */
+const WAYS: Show[] = [
+  ['x-api-key', (secret) => ({ 'x-api-key': secret })],
+  ['a bearer', (secret) => ({ 'x-api-key': [], authorization: `Bearer ${secret}` })],
+  ['a bearer in lower case', (secret) => ({ 'x-api-key': [], authorization: `bearer   ${secret} ` })],
+  ['a bearer beside an empty x-api-key', (secret) => ({ 'x-api-key': '', authorization: `Bearer ${secret}` })],
+  ['x-api-key beside an unknown bearer', (secret) => ({ 'x-api-key': secret, authorization: 'Bearer unknown' })],
+];
+
+/** In forward mode the upstream has no bearer of its own, so callers send theirs to the user lookups. */
+describe.each([
+  ['with a bearer for the upstream', 'an-upstream-bearer'],
+  ['in forward mode', undefined],
+])('the live feed %s', (_, bearer) => {
+  const clock = new HeldClock(HEARTBEAT_MS);
+  const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
+  const database = join(folder, 'ledger.db');
+  let app: App;
+
+  beforeAll(async () => {
+    const setting = { database, clock, adminToken: ADMIN_TOKEN, alerts: { check_s: 3_600 } };
+    app = await openApp({ ...setting, upstream: { bearer } });
+  });
+  afterAll(async () => {
+    await app.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  const addToken = (role: (typeof ROLES)[number]) => storeToken(database, role);
+  const beat = async () => {
+    await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), { timeout: 15_000, interval: 5 });
+    clock.fire(HEARTBEAT_MS);
+  };
+  const expectOpenAfter = async (reader: EventReader) => {
+    for (let beats = 1; beats <= HEARTBEATS; beats++) {
+      await beat();
+      await vi.waitFor(() => expect(reader.heartbeats()).toBe(beats), { timeout: 5_000, interval: 5 });
+    }
+    reader.cut();
+    await reader.ended;
+  };
+
+  describe.each(WAYS)('opened with %s', (_name, headers) => {
+    it.each([
+      ['the configured service key', () => API_KEY],
+      ['the configured admin token', () => ADMIN_TOKEN],
+      ['a service token', () => addToken('service').token],
+      ['an admin token', () => addToken('admin').token],
+    ])('stays open over three heartbeats with %s', async (_secret, secretOf) => {
+      await expectOpenAfter(await readEvents(app.url, '', headers(secretOf())));
+    });
+
+    it('ends with the first heartbeat after the token is revoked', async () => {
+      const { token, revoke } = addToken('service');
+      const reader = await readEvents(app.url, '', headers(token));
+      await beat();
+      await vi.waitFor(() => expect(reader.heartbeats()).toBe(1), { timeout: 5_000, interval: 5 });
+      revoke();
+      await beat();
+      await reader.ended;
+      expect(reader.heartbeats()).toBe(1);
+    });
+
+    it('is refused to a token of the role user, a revoked token, and an unknown one', async () => {
+      const revoked = addToken('admin');
+      revoked.revoke();
+      const open = (secret: string) => call(app.url, '/v1/events', { headers: headers(secret) });
+      expect(problemOf(await open(addToken('user').token)).status).toBe(403);
+      expect(problemOf(await open(revoked.token)).status).toBe(401);
+      expect(problemOf(await open('a-token-of-the-upstream')).status).toBe(401);
+    });
+  });
+
+  it('ends with the first heartbeat after its session has signed out', async () => {
+    const { cookie } = await signInWith(app.url, addToken('service').token);
+    const reader = await readEvents(app.url, '', { 'x-api-key': [], cookie });
+    await beat();
+    await vi.waitFor(() => expect(reader.heartbeats()).toBe(1), { timeout: 5_000, interval: 5 });
+    await callWith(app.url, cookie, '/v1/session', { method: 'DELETE' });
+    await beat();
+    await reader.ended;
+    expect(reader.heartbeats()).toBe(1);
+  });
+
+  it('refuses a valid token in HTTP Basic, which only /queues accepts', async () => {
+    const authorization = `Basic ${Buffer.from(`any:${ADMIN_TOKEN}`).toString('base64')}`;
+    const response = await call(app.url, '/v1/events', { headers: { 'x-api-key': [], authorization } });
+    expect(problemOf(response).status).toBe(401);
+  });
+});

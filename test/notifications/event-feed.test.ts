@@ -1,0 +1,305 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { pino } from 'pino';
+import { expect, it, vi } from 'vitest';
+import type { Clock } from '../../src/lib/clock.ts';
+import { systemClock } from '../../src/lib/system-clock.ts';
+import type { EventRecord } from '../../src/notifications/event-body.ts';
+import { EventFeed } from '../../src/notifications/event-feed.ts';
+import { type EventFilter, matchAll } from '../../src/notifications/event-filter.ts';
+import { seeded } from '../support/seed.ts';
+import { HeldClock } from '../support/virtual-time/held-clock.ts';
+
+/** Events in memory; counts the reads. */
+function openLog() {
+  const events: EventRecord[] = [];
+  const listeners = new Set<() => void>();
+  const log = {
+    reads: 0,
+    missing: 0,
+    /** Adds an event; with `response`, about a submission in that state. */
+    add(response?: string): void {
+      const seq = events.length + 1;
+      const about =
+        response === undefined ? { upstream: 'default' } : { submission: { envelope: response }, previous: {} };
+      events.push({ seq, id: `evt_${seq}`, at: 0, type: 'upstream.up', ...about } as EventRecord);
+      for (const listener of listeners) listener();
+    },
+    newestSeq: () => events.length,
+    missingThrough: () => log.missing,
+    after(seq: number, limit: number): EventRecord[] {
+      log.reads += 1;
+      return events.slice(Math.max(seq, log.missing), Math.max(seq, log.missing) + limit);
+    },
+    onAppended(listener: () => void): () => void {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+  return log;
+}
+
+const openFeed = (events: ReturnType<typeof openLog>, clock: Clock = systemClock) =>
+  new EventFeed({ events, clock, log: pino({ enabled: false }) });
+const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 1 });
+
+/** Reads in the background. */
+function read(feed: EventFeed, position: number, filter: EventFilter = matchAll, mayRead = () => true) {
+  const response = new ServerResponse(new IncomingMessage(new Socket()));
+  let text = '';
+  let chunks = 0;
+  let ended = false;
+  const stream = feed.open({ position, mayRead, filter, response }).on('data', (chunk) => {
+    text += chunk;
+    chunks += 1;
+  });
+  stream.once('end', () => {
+    ended = true;
+  });
+  return { text: () => text, chunks: () => chunks, ended: () => ended, leave: () => stream.destroy() };
+}
+
+/** Opens the given number of live readers, whose events are written when the test advances the clock. */
+async function openMany(count: number, filter?: EventFilter) {
+  const log = openLog();
+  const clock = new HeldClock(0);
+  const feed = openFeed(log, clock);
+  const readers = Array.from({ length: count }, () => read(feed, 0, filter));
+  await until(() => expect(log.reads).toBe(count));
+  return { log, clock, feed, readers };
+}
+
+const seqsOf = (reader: { text(): string }) =>
+  [...reader.text().matchAll(/^id: (\d+)\nevent/gm)].map(([, seq]) => Number(seq));
+
+it('reads a new event once for all readers, and nothing without readers', async () => {
+  const log = openLog();
+  const feed = openFeed(log);
+  log.add();
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  expect(log.reads).toBe(0);
+  const readers = Array.from({ length: 100 }, () => read(feed, 1));
+  await until(() => expect(log.reads).toBe(100));
+  for (const seq of [2, 3, 4]) {
+    const before = log.reads;
+    log.add();
+    await until(() => {
+      for (const { text } of readers)
+        expect(text()).toContain(`id: ${seq}\nevent: upstream.up\ndata: {"id":"evt_${seq}"`);
+    });
+    // One read for the event, and one that finds nothing after it.
+    expect(log.reads - before).toBeLessThanOrEqual(2);
+  }
+  feed.close();
+});
+
+it('sends an event at once, and those soon after it in one write', async () => {
+  const { log, clock, feed, readers } = await openMany(1);
+  const [reader] = readers as [ReturnType<typeof read>];
+  log.add();
+  clock.fire(0);
+  await until(() => expect(reader.text()).toContain('"evt_1"'));
+  const before = reader.chunks();
+  for (let count = 0; count < 5; count++) log.add();
+  clock.fire(0);
+  expect(reader.text()).not.toContain('"evt_2"');
+  clock.fire(10);
+  await until(() => expect(reader.text()).toContain('"evt_6"'));
+  expect(reader.chunks() - before).toBe(1);
+  feed.close();
+});
+
+it('serves many readers in slices, each with the newest events', async () => {
+  const { log, clock, feed, readers } = await openMany(250);
+  const received = () => new Set(readers.map((reader, index) => `${Math.floor(index / 100)}: ${seqsOf(reader)}`));
+  const publish = async (delayMs: number, expected: string[]) => {
+    clock.fire(delayMs);
+    await until(() => expect([...received()]).toEqual(expected));
+  };
+  log.add();
+  await publish(0, ['0: 1', '1: ', '2: ']);
+  log.add();
+  await publish(0, ['0: 1', '1: 1,2', '2: ']);
+  await publish(0, ['0: 1', '1: 1,2', '2: 1,2']);
+  await publish(10, ['0: 1,2', '1: 1,2', '2: 1,2']);
+  feed.close();
+});
+
+it('sends a burst without pauses, in pages of bounded size', async () => {
+  const { log, clock, feed, readers } = await openMany(350);
+  const received = () => readers.map((reader) => seqsOf(reader).length);
+  for (let count = 0; count < 250; count++) log.add();
+  while (received().some((count) => count < 250)) {
+    const before = received();
+    clock.fire(0);
+    await new Promise(setImmediate);
+    const more = received().map((count, index) => count - (before[index] ?? 0));
+    expect(Math.max(...more)).toBeGreaterThan(0);
+    expect(Math.max(...more)).toBeLessThanOrEqual(100);
+  }
+  feed.close();
+});
+
+it('adds no events to a page that is long already', async () => {
+  const { log, clock, feed } = await openMany(250, () => false);
+  const readsOf = (slice: () => void) => {
+    const before = log.reads;
+    slice();
+    clock.fire(0);
+    return log.reads - before;
+  };
+  const [first, second, third] = [
+    readsOf(() => log.add('x'.repeat(70_000))),
+    readsOf(() => log.add()),
+    readsOf(() => {}),
+  ];
+  expect([first, second, third]).toEqual([1, 0, 0]);
+  expect(readsOf(() => {})).toBe(1);
+  feed.close();
+});
+
+it('sends every reader its matching events once and in order, in any interleaving', async () => {
+  const { between } = seeded('feed');
+  const log = openLog();
+  const clock = new HeldClock(0);
+  const feed = openFeed(log, clock);
+  const oddSeqs: EventFilter = ({ seq }) => seq % 2 === 1;
+  type Reading = { reader: ReturnType<typeof read>; from: number; filter: EventFilter };
+  const [readers, left]: [Reading[], Reading[]] = [[], []];
+  for (let step = 0; step < 400; step++) {
+    const [act, from] = [between(0, 5), between(0, log.newestSeq())];
+    const filter = between(0, 3) === 0 ? oddSeqs : matchAll;
+    if (act === 0 && readers.length < 350) readers.push({ reader: read(feed, from, filter), from, filter });
+    else if (act === 1 && readers.length > 0) {
+      left.push(...readers.splice(between(0, readers.length - 1), 1));
+      left.at(-1)?.reader.leave();
+    } else if (act === 2) for (let count = between(1, between(1, 130)); count > 0; count--) log.add();
+    else if (act === 3) await new Promise(setImmediate);
+    else clock.fire(between(0, 1) * 10);
+    if (step === 0)
+      for (let count = 0; count < 240; count++) readers.push({ reader: read(feed, 0), from: 0, filter: matchAll });
+  }
+  const fireAll = async () => {
+    clock.fire(0);
+    clock.fire(10);
+    await new Promise(setImmediate);
+  };
+  const all = Array.from({ length: log.newestSeq() }, (_, index) => index + 1);
+  for (let turns = 0; turns < 10 * all.length; turns++) await fireAll();
+  const wantedOf = ({ from, filter }: Reading) => all.filter((seq) => seq > from && filter({ seq } as EventRecord));
+  for (const reading of readers) expect(seqsOf(reading.reader)).toEqual(wantedOf(reading));
+  for (const reading of left) {
+    const seqs = seqsOf(reading.reader);
+    expect(seqs).toEqual(wantedOf(reading).slice(0, seqs.length));
+  }
+  feed.close();
+});
+
+it('neither skips nor repeats events when a reader catches up during a round', async () => {
+  const log = openLog();
+  const clock = new HeldClock(0);
+  const feed = openFeed(log, clock);
+  log.add();
+  const live = read(feed, 1);
+  await until(() => expect(log.reads).toBe(1));
+  log.add();
+  const late = read(feed, 0);
+  // The feed has read both, and found nothing after them.
+  await until(() => expect(log.reads).toBe(3));
+  expect([seqsOf(live), seqsOf(late)]).toEqual([[], [1, 2]]);
+  clock.fire(0);
+  log.add();
+  clock.fire(10);
+  await until(() =>
+    expect([seqsOf(live), seqsOf(late)]).toEqual([
+      [2, 3],
+      [1, 2, 3],
+    ]),
+  );
+  feed.close();
+});
+
+it('reads a long log in pages, with other work between them', async () => {
+  const log = openLog();
+  for (let index = 0; index < 1_000; index += 1) log.add();
+  const feed = openFeed(log);
+  const reader = read(feed, 0);
+  let turns = 0;
+  await until(() => {
+    turns += 1;
+    expect(reader.text()).toContain('id: 1000\n');
+  });
+  expect(log.reads).toBeGreaterThanOrEqual(10);
+  expect(turns).toBeGreaterThan(1);
+  expect(seqsOf(reader)).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1));
+  feed.close();
+});
+
+it('ends its readers when the log cannot be read, and serves later ones', async () => {
+  const log = openLog();
+  const feed = openFeed(log);
+  const { after } = log;
+  const reader = read(feed, 0);
+  await until(() => expect(log.reads).toBe(1));
+  log.after = () => {
+    throw new Error('the disk failed');
+  };
+  log.add();
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  log.after = after;
+  const second = read(feed, 0);
+  await until(() => expect(second.text()).toContain('id: 1\nevent'));
+  expect([reader.text(), reader.ended()]).toEqual([expect.not.stringContaining('event'), true]);
+  feed.close();
+  await until(() => expect(second.ended()).toBe(true));
+});
+
+const gap = (after: number, through: number) =>
+  `id: ${after}\nevent: feed.gap\ndata: {"id":"gap_${after}_${through}","type":"feed.gap","data":{"after":${after},"through":${through}}}\n\n`;
+
+it('reports missing events first, and only to readers that resume before them', async () => {
+  const log = openLog();
+  for (let count = 0; count < 5; count++) log.add();
+  log.missing = 3;
+  const feed = openFeed(log);
+  const early = read(feed, 1);
+  const late = read(feed, 3);
+  await until(() => expect(early.text()).toContain('id: 5\nevent: upstream.up'));
+  await until(() => expect(late.text()).toContain('id: 5\nevent: upstream.up'));
+  expect(early.text()).toContain(`: dawatch\nid: 1\n\n${gap(1, 3)}id: 4\nevent: upstream.up`);
+  expect(late.text()).not.toContain('feed.gap');
+  feed.close();
+});
+
+it('reports a gap once if no event after it is left', async () => {
+  const log = openLog();
+  for (let count = 0; count < 3; count++) log.add();
+  log.missing = 3;
+  const clock = new HeldClock(15_000);
+  const feed = openFeed(log, clock);
+  const reader = read(feed, 0);
+  await until(() => expect(reader.text()).toContain(gap(0, 3)));
+  clock.fire(15_000);
+  await until(() => expect(reader.text()).toContain(': heartbeat\nid: 3\n\n'));
+  log.add();
+  await until(() => expect(reader.text()).toContain('id: 4\nevent: upstream.up'));
+  expect(reader.text().split('feed.gap')).toHaveLength(3);
+  feed.close();
+});
+
+it('ends only the reader whose credential cannot be looked up at a heartbeat', async () => {
+  const clock = new HeldClock(15_000);
+  const feed = openFeed(openLog(), clock);
+  let isBroken = false;
+  const failing = read(feed, 0, matchAll, () => {
+    if (isBroken) throw new Error('the ledger cannot be read');
+    return true;
+  });
+  const other = read(feed, 0);
+  await until(() => expect([failing.text(), other.text()]).toEqual(Array(2).fill(expect.stringContaining('dawatch'))));
+  isBroken = true;
+  clock.fire(15_000);
+  await until(() => expect([failing.ended(), other.text()]).toEqual([true, expect.stringContaining('heartbeat')]));
+  expect([other.ended(), clock.held(15_000)]).toEqual([false, 1]);
+  feed.close();
+});

@@ -1,0 +1,143 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type EventRecord, eventSchema, toEventBody, toEventJson } from '../../src/notifications/event-body.ts';
+import { context, finalEnvelope, ID, observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
+import { openLedger, outboxOf, rawConnection, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
+
+/** Returns all events, which must be readable. */
+const eventsOf = (ledger: ReturnType<typeof openLedger>, after = 0, limit = 1_000) =>
+  ledger.events.after(after, limit).filter((event): event is EventRecord => !('damage' in event));
+const bodies = (ledger: ReturnType<typeof openLedger>, after = 0) =>
+  eventsOf(ledger, after).map((event) => ({ seq: event.seq, ...toEventBody(event) }));
+const finalized = (data: Record<string, unknown>) => ({
+  ...VERDICTS.finalized,
+  envelope: JSON.stringify(finalEnvelope(data)),
+});
+
+describe('an event', () => {
+  it('shows the submission as of the event, whatever changed later', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest(ID, { stuckAt: 25, deadlineAt: 5_000, metadata: { order: 7 } })], 10);
+    ledger.record([observation('error', 20)], context());
+    const failing = bodies(ledger);
+    ledger.record([observation('pending', 30)], context());
+    ledger.record([observation('finalized', 40)], context({ recheck: true }));
+    ledger.record([observation(finalized({ block_number: 9 }), 50)], context({ recheck: true }));
+    const all = bodies(ledger);
+    expect(all.slice(0, 1)).toEqual(failing);
+    const event = (type: string, at: number, previous_status: string, submission: object) => ({
+      type: `submission.${type}`,
+      timestamp: new Date(at).toISOString(),
+      data: { previous_status, submission: { submission_id: ID, metadata: { order: 7 }, ...submission } },
+    });
+    const finalized_at = '1970-01-01T00:00:00.040Z';
+    expect(all).toMatchObject([
+      event('failing', 20, 'tracking', { status: 'failing', error: 'TIMEOUT', data: null, finalized_at: null }),
+      event('recovered', 30, 'failing', { status: 'pending', error: null, data: { block_number: null } }),
+      event('stuck', 30, 'pending', { status: 'pending', upstream_state: 'Pending', finalized_at: null }),
+      event('finalized', 40, 'pending', { status: 'finalized', finalized_at, data: { block_number: 1_234_567 } }),
+      event('corrected', 50, 'finalized', { status: 'finalized', finalized_at, data: { block_number: 9 } }),
+    ]);
+    for (const { seq: _, ...body } of all) expect(eventSchema.parse(body)).toEqual(body);
+    expect(all[0]?.data).toMatchObject({
+      submission: { tracked_at: '1970-01-01T00:00:00.010Z', deadline_at: '1970-01-01T00:00:05.000Z' },
+    });
+  });
+
+  it('of an upstream contains its name', () => {
+    const ledger = openLedger();
+    const record = { state: 'down', outSince: 50, outageMs: 0 } as const;
+    ledger.recordUpstream({ upstream: 'default', at: 50, event: 'upstream.down', record });
+    const [body] = bodies(ledger);
+    expect(body).toMatchObject({ seq: 1, type: 'upstream.down', data: { upstream: 'default' } });
+    expect(body?.timestamp).toBe('1970-01-01T00:00:00.050Z');
+  });
+
+  it('reads the same at any later time', () => {
+    const names = fc.array(fc.constantFrom(...(Object.keys(VERDICTS) as VerdictName[])), { maxLength: 12 });
+    fc.assert(
+      fc.property(names, (verdicts) => {
+        const ledger = openLedger();
+        ledger.track([trackRequest(ID, { stuckAt: 35, graceEndsAt: 55, deadlineAt: 95 })], 0);
+        const first = new Map<number, string>();
+        for (const [index, name] of verdicts.entries()) {
+          ledger.record([observation(name, 10 * (index + 1))], context({ recheck: true }));
+          for (const event of eventsOf(ledger)) {
+            const text = toEventJson(event);
+            expect(first.get(event.seq) ?? text).toBe(text);
+            first.set(event.seq, text);
+          }
+        }
+        expect([...first.keys()]).toEqual(outboxOf(ledger.file).map(({ seq }) => seq));
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it('cannot be changed', () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(1), 0);
+    ledger.cancel(['s0'], 1);
+    const raw = rawConnection(ledger.file);
+    expect(() => raw.exec('UPDATE outbox SET at = 2')).toThrow('an event never changes');
+  });
+});
+
+describe('events are read', () => {
+  it('after any position, in pages of any size, without gap or repeat', () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(23), 0);
+    for (let index = 0; index < 23; index += 1) ledger.cancel([`s${index}`], index);
+    expect(ledger.events.newestSeq()).toBe(23);
+    for (let after = 0; after <= 24; after += 1)
+      for (const limit of [1, 2, 7, 100]) {
+        const seqs: number[] = [];
+        let page = ledger.events.after(after, limit);
+        while (page.length > 0) {
+          seqs.push(...page.map(({ seq }) => seq));
+          page = ledger.events.after(seqs.at(-1) ?? 0, limit);
+        }
+        expect(seqs).toEqual(Array.from({ length: Math.max(0, 23 - after) }, (_, index) => after + index + 1));
+      }
+  });
+
+  it('in smaller pages where they are large', () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(10), 0);
+    const large = finalized({ extra: 'x'.repeat(200_000) });
+    for (let index = 0; index < 10; index += 1) ledger.record([observation(large, 10, `s${index}`)], context());
+    expect(ledger.events.after(0, 100).map(({ seq }) => seq)).toEqual([1, 2]);
+    expect(ledger.events.after(9, 100).map(({ seq }) => seq)).toEqual([10]);
+  });
+
+  it('with a newest number that stays when old events are deleted', () => {
+    const ledger = openLedger();
+    expect(ledger.events.newestSeq()).toBe(0);
+    ledger.track(trackRequests(2), 0);
+    ledger.cancel(['s0'], 1);
+    rawConnection(ledger.file).exec('DELETE FROM outbox');
+    expect(ledger.events.newestSeq()).toBe(1);
+    ledger.cancel(['s1'], 2);
+    expect(bodies(ledger, 1)).toMatchObject([{ seq: 2 }]);
+  });
+});
+
+describe('a listener', () => {
+  it('is called once after each commit with events, until it is removed', () => {
+    const ledger = openLedger();
+    const notified: number[] = [];
+    const stop = ledger.events.onAppended(() => notified.push(ledger.events.newestSeq()));
+    ledger.track(trackRequests(4), 0);
+    ledger.record([observation('pending', 5, 's0')], context());
+    expect(notified).toEqual([]);
+    ledger.record(
+      ['s0', 's1'].map((id) => observation('error', 10, id)),
+      context(),
+    );
+    ledger.cancel(['s2'], 20);
+    expect(notified).toEqual([2, 3]);
+    stop();
+    ledger.cancel(['s3'], 30);
+    expect(notified).toEqual([2, 3]);
+  });
+});

@@ -1,0 +1,281 @@
+import { connect } from 'node:net';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { sha256 } from '../../src/access/access.ts';
+import { makeToken } from '../../src/access/credentials.ts';
+import { CredentialStore } from '../../src/access/credentials-store.ts';
+import { openBeside } from '../../src/ledger/open.ts';
+import { readEvents } from '../support/app/event-reader.ts';
+import { call, pathOf, post, problemOf } from '../support/app/http-calls.ts';
+import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+import { HeldClock } from '../support/virtual-time/held-clock.ts';
+
+const HEARTBEAT_MS = 15_000;
+const clock = new HeldClock(HEARTBEAT_MS);
+const app = useAppWithSandbox({ clock, alerts: { check_s: 3_600 } });
+
+const track = (submission_ids: string[], fields = {}) => post(app.url, { submission_ids, ...fields });
+const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
+/** Tracked at an unreachable upstream, so that it ends only when it is cancelled. */
+const open = (...ids: string[]) => track(ids, { upstream: 'other' });
+const seqs = (received: readonly { seq: number }[]) => received.map(({ seq }) => seq);
+const count = (from: number, to: number) =>
+  Array.from({ length: Math.max(0, to - from + 1) }, (_, index) => from + index);
+
+/** Returns the newest sequence number. Nothing else adds events: the outage of "other" is reported before the first test. */
+async function newest(): Promise<number> {
+  const reader = await readEvents(app.url);
+  reader.cut();
+  return reader.position();
+}
+
+beforeAll(async () => {
+  await open('outage');
+  await vi.waitFor(async () => expect((await call(app.url, '/readyz')).text).toContain('"down"'), { timeout: 15_000 });
+});
+
+it('sends new events as they occur', async () => {
+  const before = await newest();
+  const reader = await readEvents(app.url);
+  expect(reader.response.headers).toMatchObject({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
+  expect(reader.position()).toBe(before);
+  await open('live');
+  await cancel('live');
+  await reader.has(1);
+  expect(reader.received).toMatchObject([
+    {
+      seq: before + 1,
+      type: 'submission.cancelled',
+      body: { data: { previous_status: 'tracking', submission: { submission_id: 'live', status: 'cancelled' } } },
+    },
+  ]);
+});
+
+it('resumes from every position without gap or repeat, while submissions finalize and connections are cut', async () => {
+  const begin = await newest();
+  const ids = Array.from({ length: 40 }, app.submit);
+  const last = begin + ids.length;
+  await track(ids);
+  const complete = await readEvents(app.url, `?after=${begin}`);
+  const pieces: number[] = [];
+  for (let after = begin; after < last; after = pieces.at(-1) ?? after) {
+    const reader = await readEvents(app.url, '?after=0', { 'last-event-id': String(after) });
+    await reader.has(1);
+    reader.cut();
+    await reader.ended;
+    pieces.push(...seqs(reader.received));
+  }
+  await complete.reaches(last);
+  expect(pieces).toEqual(count(begin + 1, last));
+  expect(seqs(complete.received)).toEqual(pieces);
+  expect(complete.received.map(({ body }) => body.type)).toEqual(ids.map(() => 'submission.finalized'));
+  const finalizedIds = complete.received.map(
+    ({ body }) => 'submission' in body.data && body.data.submission.submission_id,
+  );
+  expect(finalizedIds.toSorted()).toEqual(ids.toSorted());
+  const resumed = await Promise.all(count(begin, last).map((after) => readEvents(app.url, `?after=${after}`)));
+  await Promise.all(resumed.map((reader) => reader.reaches(last)));
+  for (const [index, reader] of resumed.entries()) expect(reader.received).toEqual(complete.received.slice(index));
+});
+
+it('sends two readers the same events, and a third that resumes from far behind', async () => {
+  const begin = await newest();
+  const readers = [await readEvents(app.url), await readEvents(app.url)];
+  const ids = Array.from({ length: 250 }, (_, index) => `many-${index}`);
+  await open(...ids);
+  readers.push(await readEvents(app.url, '?after=0'));
+  for (const id of ids) await cancel(id);
+  for (const reader of readers) await reader.reaches(begin + ids.length);
+  const [first, second, late] = readers.map(({ received }) => received);
+  expect(seqs(first ?? [])).toEqual(count(begin + 1, begin + ids.length));
+  expect(second).toEqual(first);
+  expect(late?.slice(begin)).toEqual(first);
+  expect(seqs(late ?? [])).toEqual(count(1, begin + ids.length));
+});
+
+describe('filters', () => {
+  it.each<[string, string, string[]]>([
+    ['one type', '?type=submission.cancelled', ['cancelled x', 'cancelled y']],
+    ['a type without events', '?type=submission.corrected', []],
+    ['wildcards', '?type=submission.*,upstream.*', ['cancelled x', 'cancelled y']],
+    [
+      'types, repeated and with commas',
+      '?type=upstream.up&type=submission.stuck,submission.*',
+      ['cancelled x', 'cancelled y'],
+    ],
+    ['every type', '?type=*', ['cancelled x', 'cancelled y']],
+    ['events of upstreams', '?type=upstream.*', []],
+    ['metadata', '?metadata={"at":"=y"}', ['cancelled y']],
+    ['metadata of which one entry differs', '?metadata={"at":"=y","team":"other"}', []],
+    ['several metadata entries', '?metadata={"at":"=y","team":"billing","n":5,"ok":true,"no":null}', ['cancelled y']],
+    ['metadata of another type', '?metadata={"n":"5"}', []],
+    ['unknown metadata', '?metadata={"never":null}', []],
+    ['metadata and a type', '?metadata={"team":"billing"}&type=submission.failed', []],
+    [
+      'metadata with a number that exceeds JavaScript numbers',
+      '?metadata={"long":12345678901234567890}',
+      ['cancelled x', 'cancelled y'],
+    ],
+    ['one submission', '?submission_id=y', ['cancelled y']],
+    ['one submission and a type', '?submission_id=y&type=submission.failed', []],
+    ['an unknown submission', '?submission_id=never', []],
+  ])('by %s', async (name, query, expected) => {
+    const [x, y] = [`${name}-x`.replaceAll(' ', '-'), `${name}-y`.replaceAll(' ', '-')];
+    const begin = await newest();
+    const common = `"team":"billing","n":5,"ok":true,"no":null,"long":12345678901234567890`;
+    for (const id of [x, y])
+      await post(app.url, `{"submission_id":"${id}","upstream":"other","metadata":{"at":"${id}",${common}}}`);
+    const path = encodeURI(query.replace('"=y"', `"${y}"`).replace('=y', `=${y}`));
+    const live = await readEvents(app.url, path);
+    await cancel(x);
+    await cancel(y);
+    const resumed = await readEvents(app.url, path, { 'last-event-id': String(begin) });
+    for (const reader of [live, resumed]) {
+      // A heartbeat contains the position for readers without matching events.
+      await vi.waitFor(
+        () => {
+          clock.fire(HEARTBEAT_MS);
+          expect(reader.position()).toBe(begin + 2);
+        },
+        { timeout: 15_000, interval: 5 },
+      );
+      const statuses = reader.received.map(({ body }) =>
+        'submission' in body.data ? `${body.data.submission.status} ${body.data.submission.submission_id.at(-1)}` : '',
+      );
+      expect(statuses).toEqual(expected);
+    }
+  });
+});
+
+it('sends heartbeats to idle readers repeatedly', async () => {
+  const readers = [await readEvents(app.url), await readEvents(app.url, '?after=0&type=submission.corrected')];
+  for (const beats of [1, 2, 3]) {
+    await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), { timeout: 15_000, interval: 5 });
+    clock.fire(HEARTBEAT_MS);
+    for (const reader of readers)
+      await vi.waitFor(() => expect(reader.heartbeats()).toBe(beats), { timeout: 15_000, interval: 5 });
+  }
+});
+
+it('serves 500 readers', async () => {
+  await open('for-all');
+  const readers = await Promise.all(Array.from({ length: 500 }, () => readEvents(app.url)));
+  await cancel('for-all');
+  for (const reader of readers) {
+    await reader.has(1);
+    expect(reader.received).toMatchObject([{ type: 'submission.cancelled' }]);
+  }
+});
+
+describe('refuses with 400 and a reason:', () => {
+  const HUGE = '9'.repeat(15);
+  it.each<[string, string, Record<string, string>, string, string]>([
+    ['a word as the id', '', { 'last-event-id': 'abc' }, 'last-event-id', 'sequence number'],
+    ['an empty id', '', { 'last-event-id': '' }, 'last-event-id', 'sequence number'],
+    ['an id of another ledger', '', { 'last-event-id': HUGE }, 'last-event-id', 'there is no event'],
+    ['a negative position', '?after=-1', {}, 'after', 'sequence number'],
+    ['a fraction', '?after=1.5', {}, 'after', 'sequence number'],
+    ['an exponent', '?after=1e3', {}, 'after', 'sequence number'],
+    ['an empty position', '?after=', {}, 'after', 'sequence number'],
+    ['two positions', '?after=1&after=2', {}, 'after', 'must be given once'],
+    ['a position of 16 digits', `?after=${HUGE}9`, {}, 'after', 'sequence number'],
+    ['a position in the future', `?after=${HUGE}`, {}, 'after', 'there is no event'],
+    ['an unknown type', '?type=submission.done', {}, 'type', '"submission.done" is not an event type'],
+    ['a type that every object inherits', '?type=constructor', {}, 'type', '"constructor" is not an event type'],
+    ['an unknown type among others', '?type=upstream.up,,', {}, 'type', '"" is not an event type'],
+    ['an invalid wildcard', '?type=sub*', {}, 'type', '"sub*" is not an event type'],
+    ['metadata that is not JSON', '?metadata=team', {}, 'metadata', 'an object whose values'],
+    ['half of an object', '?metadata={"a":1', {}, 'metadata', 'an object whose values'],
+    ['an empty filter', '?metadata=', {}, 'metadata', 'an object whose values'],
+    ['a filter without a name', '?metadata={}', {}, 'metadata', 'at least one name'],
+    ['a list of metadata', '?metadata=[1]', {}, 'metadata', 'an object whose values'],
+    ['null for metadata', '?metadata=null', {}, 'metadata', 'an object whose values'],
+    ['metadata within metadata', '?metadata={"team":{"name":"a"}}', {}, 'metadata', 'team: '],
+    ['metadata that a parser would drop', '?metadata={"__proto__":1,"a":2}', {}, 'metadata', 'an object whose values'],
+    ['a number above the range of numbers', '?metadata={"a":1e999}', {}, 'metadata', 'a: '],
+    ['two filters', '?metadata={"a":1}&metadata={"b":1}', {}, 'metadata', 'must be given once'],
+    [
+      'a filter of 17 names',
+      `?metadata=${JSON.stringify(Object.fromEntries(count(1, 17).map((name) => [name, 1])))}`,
+      {},
+      'metadata',
+      'at most 16 names',
+    ],
+    ['a filter above the length limit', `?metadata={"a":"${'x'.repeat(2_048)}"}`, {}, 'metadata', '2048 bytes'],
+    ['an id with spaces', '?submission_id=a%20b', {}, 'submission_id', 'a submission id is'],
+    ['an unknown parameter', '?since=1', {}, '', 'since'],
+  ])('%s', async (_, query, headers, pointer, detail) => {
+    const response = await call(app.url, `/v1/events${encodeURI(query).replaceAll('%25', '%')}`, { headers });
+    expect(response.status).toBe(400);
+    const problem = problemOf(response);
+    expect(problem.errors?.[0]?.pointer).toBe(pointer);
+    expect(problem.detail.toLowerCase()).toContain(detail);
+  });
+
+  it('requires a credential that may read', async () => {
+    expect((await call(app.url, '/v1/events?after=x', { headers: { 'x-api-key': 'nobody' } })).status).toBe(401);
+  });
+});
+
+it('sends no chunks, and announces the end of the connection', async () => {
+  const { hostname, port } = new URL(app.url);
+  const socket = connect(Number(port), hostname);
+  onTestFinished(() => void socket.destroy());
+  socket.write(`GET /v1/events HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`);
+  let received = '';
+  socket.on('data', (chunk) => {
+    received += chunk;
+  });
+  await vi.waitFor(() => expect(received).toMatch(/\r\n\r\n: dawatch\nid: \d+\n\n/), { timeout: 15_000, interval: 5 });
+  expect(received.toLowerCase()).toContain('\r\nconnection: close\r\n');
+  expect(received.toLowerCase()).not.toContain('transfer-encoding');
+});
+
+it('does not support HEAD', async () => {
+  const { status, headers } = await call(app.url, '/v1/events', { method: 'HEAD' });
+  expect([status, headers.allow]).toEqual([405, 'GET, OPTIONS']);
+});
+
+describe('closing', () => {
+  it('ends every stream without waiting for readers that do not read', async () => {
+    const closing = await openApp({ database: `${tempFolder()}/ledger.db` });
+    onTestFinished(() => closing.close());
+    const reader = await readEvents(closing.url);
+    const silent = await readEvents(closing.url);
+    silent.response.pause();
+    await closing.close();
+    await reader.ended;
+    silent.cut();
+    await expect(fetch(`${closing.url}/v1/events`, { headers: { 'x-api-key': API_KEY } })).rejects.toThrow();
+  });
+
+  it('removes readers that disconnected', async () => {
+    const readers = await Promise.all([readEvents(app.url), readEvents(app.url)]);
+    for (const reader of readers) reader.cut();
+    await Promise.all(readers.map(({ ended }) => ended));
+    // The heartbeats stop with the last reader.
+    await vi.waitFor(
+      () => {
+        clock.fire(HEARTBEAT_MS);
+        expect(clock.held(HEARTBEAT_MS)).toBe(0);
+      },
+      { timeout: 15_000, interval: 5 },
+    );
+  });
+});
+
+it('ends the stream of a revoked credential at the next heartbeat', async () => {
+  const token = makeToken('service');
+  const { database, close } = openBeside({ file: app.database, now: 0 });
+  onTestFinished(close);
+  const store = new CredentialStore(database);
+  const { id } = store.add({ hash: sha256(token), role: 'service', name: 'to be revoked' }, 0);
+  const headers = { 'x-api-key': token };
+  const reader = await readEvents(app.url, '', headers);
+  clock.fire(HEARTBEAT_MS);
+  store.revoke(id, 1);
+  expect((await call(app.url, '/v1/submissions?limit=1', { headers })).status).toBe(401);
+  await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), { timeout: 15_000, interval: 5 });
+  clock.fire(HEARTBEAT_MS);
+  await reader.ended;
+});

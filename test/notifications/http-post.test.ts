@@ -1,0 +1,258 @@
+import type { LookupAddress } from 'node:dns';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createAddressGuard, type LookupAll } from '../../src/notifications/transport/address-guard.ts';
+import { createHttpPost, toSendResult } from '../../src/notifications/transport/http-post.ts';
+import { drip, openReceiver, type ScriptedResponse, selfSigned } from '../support/servers/receiver.ts';
+import { deadAddress } from '../support/servers/upstream-server.ts';
+
+type Settings = { allow?: string[]; lookup?: LookupAll; timeoutMs?: number; bodyTimeoutMs?: number };
+
+/** Time limits are far longer than any test by default; connections are closed when the test ends. */
+function poster({ allow = ['127.0.0.1/32'], lookup, timeoutMs = 60_000, bodyTimeoutMs = 60_000 }: Settings = {}) {
+  const guard = createAddressGuard({ allow });
+  const limits = { timeoutMs, bodyTimeoutMs };
+  const http = createHttpPost({ guard, version: '1.2.3', now: Date.now, ...limits, ...(lookup && { lookup }) });
+  onTestFinished(() => http.close());
+  const post = async (url: string, signal = new AbortController().signal) => {
+    const result = toSendResult(await http.post({ url: `${url}/hook?token=secret`, body: '{}', signal }));
+    // No error contains the address, which may hold a secret, or what its name resolved to.
+    if (result.kind === 'failed') expect(result.error).not.toMatch(/\d\.\d+\.\d|::|:\d|token|secret|receiver\.test|\//);
+    return result;
+  };
+  return { post, close: http.close };
+}
+
+const failed = (error: string | RegExp) => ({
+  kind: 'failed',
+  httpStatus: null,
+  error: expect.stringMatching(error),
+  response: null,
+});
+
+type Receiver = Awaited<ReturnType<typeof openReceiver>>;
+const isLeft = ({ connections }: Receiver) =>
+  vi.waitFor(() => expect(connections.open.size).toBe(0), { timeout: 5_000, interval: 5 });
+
+describe('a receiver that', () => {
+  it.each<[string, ScriptedResponse, string, Settings?]>([
+    ['never answers', () => undefined, 'no response within 0.2 s', { timeoutMs: 200 }],
+    [
+      'sends its headers byte by byte',
+      ({ socket }) => drip(socket, 'HTTP/1.1 200 OK\r\nx: '),
+      'no response within 0.2 s',
+      { timeoutMs: 200 },
+    ],
+    ['resets', ({ socket }) => socket.resetAndDestroy(), 'closed before a response'],
+    ['hangs up', ({ socket }) => socket.destroy(), 'closed before a response'],
+    [
+      'sends 1 MB of headers',
+      ({ socket }) => socket.end(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(1e6)}\r\n\r\n`),
+      'headers are too large',
+    ],
+    ['does not speak HTTP', ({ socket }) => socket.end('220 mail.receiver.test ESMTP\r\n'), 'not HTTP'],
+  ])('%s fails, gets one request, and is disconnected', async (_what, script, error, settings) => {
+    const receiver = await openReceiver(script);
+    expect(await poster(settings).post(receiver.url)).toEqual(failed(error));
+    expect([receiver.requests.length, receiver.connections.total()]).toEqual([1, 1]);
+    await isLeft(receiver);
+  });
+
+  const partialResponse = 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nbeginning';
+  it.each<[string, ScriptedResponse, RegExp, Settings?]>([
+    ['closes the connection within its response', ({ socket }) => socket.end(partialResponse), /^beginning$/],
+    [
+      'resets the connection within its response',
+      ({ socket }) => socket.write(partialResponse, () => socket.resetAndDestroy()),
+      /^(beginning)?$/,
+    ],
+    ['stops within its response', ({ socket }) => socket.write(partialResponse), /^beginning$/, { bodyTimeoutMs: 200 }],
+    [
+      'sends its response byte by byte',
+      ({ socket }) => socket.write(partialResponse, () => drip(socket, '.')),
+      /^beginning\.*$/,
+      { bodyTimeoutMs: 200 },
+    ],
+    [
+      'stops within its response until the time limit',
+      ({ socket }) => socket.write(partialResponse),
+      /^b/,
+      { timeoutMs: 400 },
+    ],
+  ])('%s has accepted, and is disconnected', async (_what, script, response, settings) => {
+    const receiver = await openReceiver(script);
+    const result = await poster(settings).post(receiver.url);
+    expect(result).toMatchObject({ kind: 'delivered', httpStatus: 200 });
+    expect(result.response ?? '').toMatch(response);
+    await isLeft(receiver);
+  });
+
+  it('responds with 100 MB has accepted, and most of the response is never read', async () => {
+    let sent = 0;
+    const receiver = await openReceiver(({ response, socket }) => {
+      const more = () => {
+        while (sent < 1e8 && !socket.destroyed && response.write('x'.repeat(65_536))) sent += 65_536;
+      };
+      response.on('drain', more);
+      more();
+    });
+    const response = 'x'.repeat(4_096);
+    expect(await poster().post(receiver.url)).toEqual({ kind: 'delivered', httpStatus: 200, response });
+    await isLeft(receiver);
+    expect(sent).toBeLessThan(5e7);
+  });
+
+  it('responds with 50 MB in compressed form is not decompressed', async () => {
+    const packed = gzipSync(Buffer.alloc(50_000_000));
+    const receiver = await openReceiver({ headers: { 'content-encoding': 'gzip' }, body: packed });
+    const { response } = await poster().post(receiver.url);
+    expect(response?.slice(0, 2)).toBe('\u001f\ufffd');
+    expect(response?.length).toBeLessThanOrEqual(4_096);
+    expect(receiver.requests[0]?.headers['accept-encoding']).toBe('identity');
+  });
+
+  it('quotes its address has it redacted in the recorded response', async () => {
+    const receiver = await openReceiver(({ request, response }) => response.end(`Cannot POST ${request.url}`));
+    const { response } = await poster().post(`${receiver.url}/services/T0p-Secret-Path`);
+    expect(response).toBe('Cannot POST [redacted]');
+  });
+
+  it('splits a character or sends invalid UTF-8 causes no error', async () => {
+    const receiver = await openReceiver([{ body: `a${'é'.repeat(4_000)}` }, { body: Buffer.from([0xff, 0x41]) }]);
+    const { post } = poster();
+    expect((await post(receiver.url)).response).toBe(`a${'é'.repeat(2_047)}`);
+    expect((await post(receiver.url)).response).toBe('\ufffdA');
+  });
+
+  it('closes a reused connection receives the event over a new one', async () => {
+    const used = new Set();
+    const receiver = await openReceiver(({ socket, response }) => {
+      if (used.has(socket)) return socket.resetAndDestroy();
+      used.add(socket);
+      return response.end();
+    });
+    const { post } = poster();
+    for (let n = 0; n < 5; n++) expect(await post(receiver.url)).toMatchObject({ kind: 'delivered' });
+    // Otherwise no connection was reused, and the test proves nothing.
+    expect(receiver.requests.length).toBeGreaterThan(5);
+  });
+
+  it('does not exist fails', async () => {
+    expect(await poster().post(await deadAddress())).toEqual(failed('connection was refused'));
+  });
+
+  it('does not speak TLS fails', async () => {
+    const { port } = await openReceiver();
+    expect(await poster().post(`https://127.0.0.1:${port}`)).toEqual(failed('TLS failed'));
+  });
+
+  const tls = selfSigned();
+  it.skipIf(!tls)('has an untrusted certificate receives nothing', async () => {
+    const receiver = await openReceiver({}, { ...(tls && { tls }) });
+    expect(await poster().post(receiver.url)).toEqual(failed('TLS failed .*SELF_SIGNED'));
+    expect(receiver.requests).toEqual([]);
+  });
+});
+
+/** Returns a resolver with one result per lookup; the last one repeats. */
+function names(...resolved: string[][]) {
+  return vi.fn<LookupAll>((_hostname, _options, callback) => {
+    const found = (resolved.length > 1 ? resolved.shift() : resolved[0]) ?? [];
+    const addresses = found.map((address): LookupAddress => ({ address, family: address.includes(':') ? 6 : 4 }));
+    process.nextTick(callback, null, addresses);
+  });
+}
+
+describe('the address guard', () => {
+  const named = ({ port }: Receiver) => `http://receiver.test:${port}`;
+  /** Listens on every address of this machine, to detect connections that pass the guard. */
+  const allAddresses = (script: ScriptedResponse = {}) => openReceiver(script, { host: '0.0.0.0' });
+
+  it.each(['127.0.0.1', '[::ffff:127.0.0.1]', '0x7f.1', '2130706433', 'localhost', '[::1]'])(
+    'allows no connection to %s',
+    async (host) => {
+      const receiver = await allAddresses();
+      const result = await poster({ allow: [] }).post(`http://${host}:${receiver.port}`);
+      expect(result).toEqual(failed(/^refused: its address is not public \(loopback\)$/));
+      expect(receiver.connections.total()).toBe(0);
+    },
+  );
+
+  it('refuses a name that is public at the first lookup and private at the second', async () => {
+    const receiver = await allAddresses({ headers: { connection: 'close' } });
+    const lookup = names(['127.0.0.1'], ['127.0.0.2']);
+    const { post } = poster({ lookup });
+    expect(await post(named(receiver))).toMatchObject({ kind: 'delivered' });
+    expect(await post(named(receiver))).toEqual(failed(/^refused: its address is not public \(loopback\)$/));
+    expect([receiver.connections.total(), lookup.mock.calls.length]).toEqual([1, 2]);
+  });
+
+  it('connects to the address it checked, without a second lookup', async () => {
+    const receiver = await allAddresses();
+    const lookup = names(['127.0.0.1'], ['127.0.0.2']);
+    expect(await poster({ lookup }).post(named(receiver))).toMatchObject({ kind: 'delivered' });
+    const headers = { host: `receiver.test:${receiver.port}` };
+    expect(receiver.requests).toMatchObject([{ localAddress: '127.0.0.1', headers }]);
+    expect(lookup).toHaveBeenCalledTimes(1);
+  });
+
+  it('skips the private ones of several addresses', async () => {
+    const receiver = await allAddresses();
+    const lookup = names(['127.0.0.2', '10.0.0.1', '::1', '127.0.0.1', '127.0.0.3']);
+    expect(await poster({ lookup }).post(named(receiver))).toMatchObject({ kind: 'delivered' });
+    expect(receiver.requests.map(({ localAddress }) => localAddress)).toEqual(['127.0.0.1']);
+  });
+
+  it.each<[string[], RegExp]>([
+    [['127.0.0.2', '::1'], /^refused: its address is not public \(loopback\)$/],
+    [['169.254.169.254'], /^refused: its address is not public \(link-local\)$/],
+    [['::ffff:10.0.0.1'], /^refused: its address is not public \(private\)$/],
+    [[], /^refused: the host name has no address$/],
+  ])('refuses a name that resolves only to %j', async (addresses, error) => {
+    const receiver = await allAddresses();
+    expect(await poster({ lookup: names(addresses) }).post(named(receiver))).toEqual(failed(error));
+    expect(receiver.connections.total()).toBe(0);
+  });
+
+  it('fails if the host name does not resolve', async () => {
+    const error = Object.assign(new Error('getaddrinfo ENOTFOUND receiver.test'), { code: 'ENOTFOUND' });
+    const lookup: LookupAll = (_hostname, _options, callback) => process.nextTick(callback, error, []);
+    expect(await poster({ lookup }).post('http://receiver.test')).toEqual(failed('does not resolve'));
+  });
+});
+
+describe('an aborted POST', () => {
+  it('ends at once, even during a name lookup', async () => {
+    const stop = new AbortController();
+    const { post } = poster({ lookup: () => void setImmediate(() => stop.abort()) });
+    expect(await post('http://receiver.test', stop.signal)).toEqual(failed('was aborted'));
+  });
+
+  it('ends at once while the receiver is processing, and disconnects', async () => {
+    const stop = new AbortController();
+    const receiver = await openReceiver(() => stop.abort());
+    expect(await poster().post(receiver.url, stop.signal)).toEqual(failed('was aborted'));
+    await isLeft(receiver);
+  });
+
+  it('is not started if its signal was aborted before', async () => {
+    const receiver = await openReceiver();
+    const lookup = names(['127.0.0.1']);
+    const { post } = poster({ lookup });
+    const url = `http://receiver.test:${receiver.port}`;
+    expect(await post(url, AbortSignal.abort())).toEqual(failed('was aborted'));
+    expect(await post(url)).toMatchObject({ kind: 'delivered' });
+    expect([lookup.mock.calls.length, receiver.connections.total()]).toEqual([1, 1]);
+  });
+
+  it('ends when the transport closes, as do idle connections, and no new one is opened', async () => {
+    const receiver = await openReceiver([{}, () => void close()]);
+    const { post, close } = poster();
+    expect(await post(receiver.url)).toMatchObject({ kind: 'delivered' });
+    expect(receiver.connections.open.size).toBe(1);
+    expect(await post(receiver.url)).toEqual(failed('was aborted'));
+    await Promise.all([close(), close()]);
+    await isLeft(receiver);
+    expect(await post(receiver.url)).toEqual(failed('was aborted'));
+  });
+});

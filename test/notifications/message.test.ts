@@ -1,0 +1,290 @@
+import { describe, expect, it } from 'vitest';
+import { durationText } from '../../src/notifications/duration-text.ts';
+import type { EventRecord } from '../../src/notifications/event-body.ts';
+import { toMessage } from '../../src/notifications/message.ts';
+import { escapeWith, truncate } from '../../src/notifications/truncate.ts';
+import { EVENT_TYPES } from '../../src/submissions/event-types.ts';
+import { finalEnvelope, ID } from '../support/ledger/domain.ts';
+import {
+  AT,
+  alertEvent,
+  failedEvent,
+  HOSTILE_TEXTS,
+  hostileEvent,
+  submissionEvent,
+  upstreamEvent,
+} from './sample-events.ts';
+
+const TEST_EVENT: EventRecord = { seq: 1, id: 'evt_1', at: AT, type: 'webhook.test', webhookId: 'wh_1' };
+
+/** Returns the lines of the text below the title. */
+function linesOf(...batch: [EventRecord, ...EventRecord[]]): string[] {
+  return toMessage(batch).text.split('\n').slice(2);
+}
+
+describe('one event', () => {
+  it('contains all known values of a final submission', () => {
+    const event = submissionEvent('submission.finalized', { metadata: { order: 7 } });
+    expect(toMessage([event])).toMatchObject({ title: `Submission ${ID} is finalized`, severity: 'good' });
+    expect(linesOf(event)).toEqual([
+      `Submission: ${ID}`,
+      'Status: finalized (was pending)',
+      'Upstream: default',
+      'Upstream state: Finalized',
+      'Block: 1234567',
+      'Block hash: 0xb1',
+      'Transaction: 0xa1',
+      'Time to finality: 5 min 55 s',
+      'Metadata: {"order":7}',
+      'Event: submission.finalized',
+      'Time: 2026-01-02T03:10:00.000Z',
+    ]);
+  });
+
+  it('contains the error of a failed submission, and no line for unknown values', () => {
+    expect(linesOf(failedEvent())).toEqual([
+      `Submission: ${ID}`,
+      'Status: failed (was failing)',
+      'Upstream: default',
+      'Upstream state: Error',
+      'Error: TIMEOUT',
+      'Event: submission.failed',
+      'Time: 2026-01-02T03:10:00.000Z',
+    ]);
+  });
+
+  it('contains the previous error of a recovered submission', () => {
+    const event = submissionEvent(
+      'submission.recovered',
+      { status: 'pending' },
+      { status: 'failing', error: 'TIMEOUT' },
+    );
+    expect(linesOf(event)).toContain('Previous error: TIMEOUT');
+  });
+
+  it('contains the previous values of a corrected submission where they differ', () => {
+    const before = JSON.stringify(finalEnvelope({ block_number: 1_234_566 }));
+    const event = submissionEvent('submission.corrected', {}, { status: 'finalized', envelope: before });
+    expect(linesOf(event)).toEqual(
+      expect.arrayContaining(['Status: finalized', 'Block: 1234567 (was 1234566)', 'Block hash: 0xb1']),
+    );
+  });
+
+  it('has no comparison with previous values if nothing was corrected', () => {
+    const before = JSON.stringify(finalEnvelope({ block_number: 1 }));
+    expect(linesOf(submissionEvent('submission.finalized', {}, { envelope: before }))).toContain('Block: 1234567');
+  });
+
+  it('shows a block number in full that exceeds the JavaScript numbers', () => {
+    const response = '{"data":{"block_number":123456789012345678901}}';
+    expect(linesOf(submissionEvent('submission.finalized', { envelope: response }))).toContain(
+      'Block: 123456789012345678901',
+    );
+  });
+
+  it.each([
+    ['an upstream time that is later than the local time', { created_at: '2027-01-01T00:00:00' }, '0 ms'],
+    ['none', { created_at: null }, '16 min 40 s'],
+    ['no readable time', { created_at: 'yesterday' }, '16 min 40 s'],
+  ])('with %s the time to finality counts from the first observation', (_what, data, time) => {
+    const response = JSON.stringify(finalEnvelope(data));
+    expect(linesOf(submissionEvent('submission.finalized', { envelope: response }))).toContain(
+      `Time to finality: ${time}`,
+    );
+  });
+
+  it.each([
+    ['upstream.down', 'Upstream default is down', 'critical'],
+    ['upstream.up', 'Upstream default is up again', 'good'],
+    ['upstream.unauthorized', 'Upstream default rejects the API key', 'critical'],
+  ] as const)('%s is "%s"', (type, title, severity) => {
+    expect(toMessage([upstreamEvent(type)])).toMatchObject({ title, severity });
+    expect(linesOf(upstreamEvent(type))).toEqual([
+      'Upstream: default',
+      `Event: ${type}`,
+      'Time: 2026-01-02T03:10:00.000Z',
+    ]);
+  });
+
+  it.each([
+    ['alert.raised', 'Alert: 12 submissions are stuck', 'Since: 2026-01-02T02:05:00.000Z', 'warning'],
+    [
+      'alert.reminder',
+      'Reminder: 12 submissions are stuck',
+      'Since: 2026-01-02T02:05:00.000Z, for 1 h 5 min',
+      'warning',
+    ],
+    [
+      'alert.resolved',
+      'Resolved: 12 submissions are stuck',
+      'Duration: 1 h 5 min, since 2026-01-02T02:05:00.000Z',
+      'good',
+    ],
+  ] as const)('%s is "%s", with its start or duration', (type, title, time, severity) => {
+    expect(toMessage([alertEvent(type)])).toMatchObject({ title, severity });
+    expect(linesOf(alertEvent(type))).toEqual([
+      `${type === 'alert.resolved' ? 'Resolved' : 'Alert'}: 12 submissions are stuck`,
+      'Rule: stuck',
+      'Subject: default',
+      ...(type === 'alert.resolved' ? [] : ['Count: 12']),
+      time,
+      `Event: ${type}`,
+      'Time: 2026-01-02T03:10:00.000Z',
+    ]);
+  });
+
+  it('an alert without a count has no line for it, and an upstream_down alert is critical', () => {
+    const event = alertEvent('alert.raised', { rule: 'upstream_down', count: null });
+    expect(toMessage([event]).severity).toBe('critical');
+    expect(linesOf(event).join()).not.toContain('Count');
+  });
+
+  it('a test event is marked as a test', () => {
+    expect(toMessage([TEST_EVENT])).toMatchObject({ title: 'dawatch test event', severity: 'info' });
+  });
+
+  it('every type of event has a text', () => {
+    const titles = EVENT_TYPES.map((type) => {
+      if (type === 'webhook.test') return toMessage([TEST_EVENT]).title;
+      if (type === 'channel.test') return toMessage([{ ...TEST_EVENT, type, channel: 'ops' }]).title;
+      if (type.startsWith('upstream.')) return toMessage([upstreamEvent(type as 'upstream.up')]).title;
+      if (type.startsWith('alert.')) return toMessage([alertEvent(type as 'alert.raised')]).title;
+      return toMessage([submissionEvent(type as 'submission.failed')]).title;
+    });
+    expect(new Set(titles).size).toBe(EVENT_TYPES.length);
+    expect(titles.join()).not.toContain('undefined');
+  });
+});
+
+describe('many events', () => {
+  const many = (count: number, at = (index: number) => AT + index * 1_000) =>
+    Array.from({ length: count }, (_, index) => ({
+      ...failedEvent({ submissionId: `s-${index}`, upstream: index % 2 ? 'default' : 'other' }),
+      at: at(index),
+    })) as unknown as [EventRecord, ...EventRecord[]];
+
+  it('are one message with their number, the first ten, and the number of the others', () => {
+    const batch = many(37);
+    expect(toMessage(batch)).toMatchObject({ title: '37 submissions failed', severity: 'critical' });
+    expect(linesOf(...batch)).toEqual([
+      ...Array.from({ length: 10 }, (_, index) => `s-${index}: TIMEOUT`),
+      'and 27 more',
+      'Upstream: other, default',
+      'Event: submission.failed',
+      'Time: 2026-01-02T03:10:00.000Z to 2026-01-02T03:10:36.000Z',
+    ]);
+  });
+
+  it('up to ten are all listed, without a number of others', () => {
+    expect(linesOf(...many(10)).join()).not.toContain('more');
+    expect(linesOf(...many(11))).toContain('and 1 more');
+  });
+
+  it('the time range is from the earliest to the latest, in any order', () => {
+    const batch = many(3, (index) => AT - index * 1_000);
+    expect(linesOf(...batch).at(-1)).toBe('Time: 2026-01-02T03:09:58.000Z to 2026-01-02T03:10:00.000Z');
+  });
+
+  it('events without a submission are listed by their titles', () => {
+    const batch = [alertEvent('alert.resolved'), alertEvent('alert.resolved')] as const;
+    expect(toMessage([...batch]).title).toBe('2 alerts are resolved');
+    expect(linesOf(...batch)).toContain('Resolved: 12 submissions are stuck');
+  });
+
+  it.each([
+    ['alert.raised', '3 new alerts'],
+    ['alert.reminder', '3 alerts are still open'],
+    ['alert.resolved', '3 alerts are resolved'],
+  ] as const)('several of %s are "%s"', (type, title) => {
+    expect(toMessage([alertEvent(type), alertEvent(type), alertEvent(type)]).title).toBe(title);
+  });
+
+  it.each([
+    ['upstream.down', 'Upstream default is down (2 times)', '2 upstreams are down'],
+    ['upstream.up', 'Upstream default is up again (2 times)', '2 upstreams are up again'],
+    ['upstream.unauthorized', 'Upstream default rejects the API key (2 times)', '2 upstreams reject the API key'],
+  ] as const)('two of %s name one upstream or two', (type, ofOne, ofTwo) => {
+    const event = upstreamEvent(type);
+    expect(toMessage([event, event]).title).toBe(ofOne);
+    expect(toMessage([event, { ...event, upstream: 'other' }]).title).toBe(ofTwo);
+  });
+
+  it('two events of one submission do not count as two submissions', () => {
+    const again = [failedEvent({ submissionId: 's' }), failedEvent({ submissionId: 's' })] as const;
+    expect(toMessage([...again]).title).toBe('Submission s failed (2 times)');
+    expect(toMessage([...again, failedEvent({ submissionId: 't' })]).title).toBe('2 submissions failed');
+  });
+
+  it('events of several types have the highest of their severities', () => {
+    const batch = [submissionEvent('submission.finalized'), failedEvent(), alertEvent('alert.resolved')] as const;
+    expect(toMessage([...batch])).toMatchObject({ title: '3 events', severity: 'critical' });
+  });
+});
+
+describe('text from outside', () => {
+  it.each([
+    ['one\ntwo', 'one ↵ two'],
+    ['one\r\n\r\n  two\t2\n', 'one ↵ two 2'],
+    ['Error:\u2028  at x\u0085  at y', 'Error: ↵ at x ↵ at y'],
+    ['bell\u0007 and \u202eevil', 'bell\\u0007 and \\u202eevil'],
+  ])('an error of several lines stays readable, on one line: %j', (error, line) => {
+    expect(linesOf(failedEvent({ error }))).toContain(`Error: ${line}`);
+    expect(
+      toMessage([failedEvent({ error, submissionId: 'a' }), failedEvent({ error, submissionId: 'b' })]).text,
+    ).toContain(`a: ${line}\nb: ${line}`);
+  });
+
+  it.each(HOSTILE_TEXTS)('%j stays on its line, printable, well-formed and short', (text) => {
+    for (const batch of [[hostileEvent(text)], Array.from({ length: 100 }, () => hostileEvent(text))]) {
+      const message = toMessage(batch as [EventRecord]);
+      const texts = [message.title, ...message.lines.map(({ value }) => value)];
+      for (const each of texts) {
+        expect(each).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
+        expect(each.isWellFormed()).toBe(true);
+        expect(each.length).toBeLessThanOrEqual(500);
+        expect(each.length).toBeGreaterThan(0);
+      }
+      expect(message.text.split('\n')).toHaveLength(message.lines.length + 2);
+      expect(message.text.length).toBeLessThan(6_000);
+    }
+  });
+});
+
+it.each([
+  [-5, '0 ms'],
+  [0, '0 ms'],
+  [999, '999 ms'],
+  [1_000, '1 s'],
+  [59_999, '59 s'],
+  [60_000, '1 min'],
+  [185_000, '3 min 5 s'],
+  [3_600_000, '1 h'],
+  [3_605_000, '1 h'],
+  [90_000_000, '1 d 1 h'],
+  [400 * 86_400_000, '400 d'],
+])('%d ms are %s', (ms, text) => {
+  expect(durationText(ms)).toBe(text);
+});
+
+describe('a text with a length limit', () => {
+  const escaped = escapeWith({ '&': '&amp;' });
+
+  it('stays unchanged up to the limit', () => {
+    expect(truncate('abcde', 5)).toBe('abcde');
+    expect(truncate('a&', 6, escaped)).toBe('a&amp;');
+  });
+
+  it('is truncated with a mark, which counts towards the limit', () => {
+    expect(truncate('abcdef', 5)).toBe('abcd…');
+  });
+
+  it('is not truncated within an escape or a character', () => {
+    expect(truncate('a&b', 6, escaped)).toBe('a…');
+    expect(truncate('🚨🚨🚨', 5)).toBe('🚨🚨…');
+    expect(truncate('🚨🚨🚨', 4)).toBe('🚨…');
+  });
+
+  it('escapes only its own entries', () => {
+    expect(escapeWith({})('toString')).toBe('toString');
+  });
+});

@@ -1,0 +1,131 @@
+import { describe, expect, it } from 'vitest';
+import type { TrackRequest } from '../../src/submissions/submission.ts';
+import type { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { context, observation, type VerdictName } from '../support/ledger/domain.ts';
+import { openLedger, outboxOf, trackRequest } from '../support/ledger/ledger-file.ts';
+
+/** Records responses in order, 10 ms apart. */
+function ledgerAfter(names: readonly VerdictName[], limits: Partial<TrackRequest> = {}): Ledger {
+  const ledger = openLedger();
+  ledger.track([trackRequest('s', limits)], 0);
+  for (const [index, name] of names.entries()) ledger.record([observation(name, 10 * (index + 1), 's')], context());
+  return ledger;
+}
+
+function eventsOf(ledger: Ledger): [string, number, number | null][] {
+  return outboxOf(ledger.file).map(({ type, at, version }) => [type.replace('submission.', ''), at, version]);
+}
+
+describe('one event per reported change', () => {
+  it.each<[string, VerdictName[], [string, number, number | null][]]>([
+    ['nothing for a submission that only waits', ['not_found', 'pending', 'pending', 'throttled', 'unavailable'], []],
+    ['a finalization, once', ['pending', 'finalized', 'finalized'], [['finalized', 20, 3]]],
+    [
+      'an error and its end',
+      ['error', 'error', 'pending'],
+      [
+        ['failing', 10, 2],
+        ['recovered', 30, 3],
+      ],
+    ],
+    [
+      'an error that recovers',
+      ['error', 'finalized'],
+      [
+        ['failing', 10, 2],
+        ['finalized', 20, 3],
+      ],
+    ],
+    ['a refused id', ['rejected', 'rejected'], [['rejected', 10, 2]]],
+  ])('%s', (_name, verdicts, expected) => {
+    expect(eventsOf(ledgerAfter(verdicts))).toEqual(expected);
+  });
+
+  it.each<[string, VerdictName[], Partial<TrackRequest>, [string, number, number | null][]]>([
+    ['still pending at the deadline', ['pending', 'pending'], { deadlineAt: 15 }, [['expired', 20, 3]]],
+    [
+      'still an error at the deadline',
+      ['error', 'error'],
+      { deadlineAt: 15 },
+      [
+        ['failing', 10, 2],
+        ['failed', 20, 3],
+      ],
+    ],
+    [
+      'stuck, once, before it recovers',
+      ['pending', 'pending', 'pending', 'finalized'],
+      { stuckAt: 15 },
+      [
+        ['stuck', 20, 2],
+        ['finalized', 40, 3],
+      ],
+    ],
+    [
+      'stuck and failing because of one response',
+      ['error'],
+      { stuckAt: 5 },
+      [
+        ['failing', 10, 2],
+        ['stuck', 10, 2],
+      ],
+    ],
+  ])('%s', (_name, verdicts, limits, expected) => {
+    expect(eventsOf(ledgerAfter(verdicts, limits))).toEqual(expected);
+  });
+
+  it('a submission that is not found for its grace period', () => {
+    const ledger = ledgerAfter(['not_found'], { graceEndsAt: 15 });
+    ledger.record([observation('not_found', 119_999 + 10, 's')], context());
+    expect([eventsOf(ledger), ledger.submissions.get('s')?.notFoundMs]).toEqual([[], 119_999]);
+    ledger.record([observation('not_found', 120_000 + 10, 's')], context());
+    expect(eventsOf(ledger)).toEqual([['unknown', 120_010, 2]]);
+  });
+
+  it('a submission stays stuck over a restart without a second event', () => {
+    const ledger = ledgerAfter(['pending'], { stuckAt: 5 });
+    expect(ledger.submissions.get('s')).toMatchObject({ stuck: true, status: 'pending' });
+    ledger.close();
+    const again = openLedger({ file: ledger.file });
+    again.record([observation('pending', 99, 's')], context());
+    expect(eventsOf(again)).toEqual([['stuck', 10, 2]]);
+  });
+
+  it('changes of an upstream, with its outage', () => {
+    const ledger = openLedger();
+    const down = { state: 'down', outSince: 50, outageMs: 0 } as const;
+    const up = { state: 'closed', outSince: null, outageMs: 30 } as const;
+    ledger.recordUpstream({ upstream: 'default', at: 50, event: 'upstream.down', record: down });
+    expect(ledger.upstream('default')).toMatchObject(down);
+    ledger.recordUpstream({ upstream: 'default', at: 80, event: 'upstream.up', record: up });
+    expect(outboxOf(ledger.file)).toMatchObject([
+      { type: 'upstream.down', at: 50, upstream: 'default', submission_id: null, version: null },
+      { type: 'upstream.up', at: 80, upstream: 'default', submission_id: null, version: null },
+    ]);
+  });
+});
+
+it('event ids are unique and never change, and seq follows the order of the changes', () => {
+  const ledger = openLedger();
+  const ids = Array.from({ length: 300 }, (_, index) => `s${index}`);
+  ledger.track(
+    ids.map((id) => trackRequest(id)),
+    0,
+  );
+  ledger.record(
+    ids.map((id, index) => observation('error', 10 + index, id)),
+    context(),
+  );
+  ledger.record(
+    ids.map((id, index) => observation('finalized', 400 + index, id)),
+    context(),
+  );
+  const events = outboxOf(ledger.file);
+  expect(events).toHaveLength(600);
+  expect(new Set(events.map(({ id }) => id)).size).toBe(600);
+  for (const { id } of events) expect(id).toMatch(/^evt_[0-9a-f]{32}$/);
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+  expect(events.map(({ at }) => at)).toEqual(events.map(({ at }) => at).sort((a, b) => a - b));
+  ledger.close();
+  expect(outboxOf(openLedger({ file: ledger.file }).file)).toEqual(events);
+});

@@ -1,0 +1,139 @@
+import { createPublicKey, verify } from 'node:crypto';
+import { Webhook as StandardWebhook } from 'standardwebhooks';
+import { Webhook as SvixWebhook } from 'svix';
+import { describe, expect, it } from 'vitest';
+import { verifyWebhook } from '../../src/client/webhook.ts';
+import { checkSecret, createSigner, makeSecret, publicKeyOf } from '../../src/notifications/channels/signing.ts';
+
+const BODY = JSON.stringify({ id: 'evt_1', type: 'upstream.up', data: { upstream: 'größer ✓' } });
+const nowS = () => Math.floor(Date.now() / 1_000);
+const signed = (...secrets: string[]) => createSigner(secrets)({ id: 'evt_1', timestampS: nowS(), body: BODY });
+
+const VERIFIERS: [string, (secret: string, headers: Record<string, string>, body?: string) => unknown][] = [
+  ['standardwebhooks', (secret, headers, body = BODY) => new StandardWebhook(secret).verify(body, headers)],
+  ['svix', (secret, headers, body = BODY) => new SvixWebhook(secret).verify(body, headers)],
+  ['our client', (secret, headers, body = BODY) => verifyWebhook({ payload: body, headers, secret })],
+];
+
+/** Signs by the standard with node:crypto only. */
+function verifies(publicKey: string, headers: Record<string, string>, body = BODY): boolean {
+  const key = createPublicKey({
+    key: {
+      kty: 'OKP',
+      crv: 'Ed25519',
+      x: Buffer.from(publicKey.replace(/^whpk_/, ''), 'base64').toString('base64url'),
+    },
+    format: 'jwk',
+  });
+  const text = Buffer.from(`${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`);
+  return (headers['webhook-signature'] ?? '')
+    .split(' ')
+    .filter((signature) => signature.startsWith('v1a,'))
+    .some((signature) => verify(null, text, key, Buffer.from(signature.slice(4), 'base64')));
+}
+
+describe.each(VERIFIERS)('a signed event, verified by %s', (_name, verified) => {
+  it('is genuine', () => {
+    const secret = makeSecret('v1');
+    expect(() => verified(secret, signed(secret))).not.toThrow();
+  });
+
+  it('is verified by either secret during a rotation', () => {
+    const [older, newer] = [makeSecret('v1'), makeSecret('v1')];
+    const headers = signed(newer, older);
+    expect(() => verified(newer, headers)).not.toThrow();
+    expect(() => verified(older, headers)).not.toThrow();
+  });
+
+  it('is genuine while the algorithm changes', () => {
+    const secret = makeSecret('v1');
+    expect(() => verified(secret, signed(makeSecret('v1a'), secret))).not.toThrow();
+  });
+
+  it.each([
+    ['the body', { body: BODY.replace('up', 'uq') }],
+    ['the id', { headers: { 'webhook-id': 'evt_2' } }],
+    ['the time', { headers: { 'webhook-timestamp': String(nowS() - 60) } }],
+  ])('is refused after %s was changed', (_what, { body, headers }: { body?: string; headers?: object }) => {
+    const secret = makeSecret('v1');
+    expect(() => verified(secret, { ...signed(secret), ...headers }, body)).toThrow();
+  });
+
+  it('is refused with another secret', () => {
+    expect(() => verified(makeSecret('v1'), signed(makeSecret('v1')))).toThrow();
+  });
+});
+
+describe('an asymmetric signature', () => {
+  it('is verified with the public key', () => {
+    const secret = makeSecret('v1a');
+    expect(verifies(publicKeyOf(secret), signed(secret))).toBe(true);
+    expect(verifies(publicKeyOf(makeSecret('v1a')), signed(secret))).toBe(false);
+    expect(verifies(publicKeyOf(secret), signed(secret), `${BODY} `)).toBe(false);
+  });
+
+  it('is verified with either public key during a rotation', () => {
+    const secrets = [makeSecret('v1a'), makeSecret('v1a')];
+    const headers = signed(...secrets);
+    expect(secrets.map((secret) => verifies(publicKeyOf(secret), headers))).toEqual([true, true]);
+  });
+
+  it('has the public key that RFC 8032 prints for its first test', () => {
+    const seed = '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60';
+    const publicKey = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a';
+    const secret = `whsk_${Buffer.from(seed + publicKey, 'hex').toString('base64')}`;
+    expect(publicKeyOf(secret)).toBe(`whpk_${Buffer.from(publicKey, 'hex').toString('base64')}`);
+    expect(verifies(publicKeyOf(secret), signed(secret))).toBe(true);
+  });
+});
+
+describe('a new secret', () => {
+  it('has the standard form and is different each time', () => {
+    const [one, two] = [makeSecret('v1'), makeSecret('v1')];
+    expect(one).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    expect(one).not.toBe(two);
+    expect(makeSecret('v1a')).toMatch(/^whsk_[A-Za-z0-9+/]{86}==$/);
+    expect(publicKeyOf(makeSecret('v1a'))).toMatch(/^whpk_[A-Za-z0-9+/]{43}=$/);
+  });
+
+  it.each(['v1', 'v1a'] as const)('of %s can sign', (signature) => {
+    expect(checkSecret(makeSecret(signature))).toBeUndefined();
+  });
+});
+
+const whsec = (bytes: number) => `whsec_${Buffer.alloc(bytes, 'k').toString('base64')}`;
+
+describe('a supplied secret', () => {
+  it.each([24, 25, 32, 64])('may have %i bytes', (bytes) => {
+    expect(checkSecret(whsec(bytes))).toBeUndefined();
+    expect(() => verifyWebhook({ payload: BODY, headers: signed(whsec(bytes)), secret: whsec(bytes) })).not.toThrow();
+  });
+
+  const half = Buffer.alloc(32, 'k').toString('base64');
+  const wrongPair = Buffer.alloc(64, 'k').toString('base64');
+  it.each([
+    ['too short', whsec(23), /24 to 64 bytes/],
+    ['too long', whsec(65), /24 to 64 bytes/],
+    ['empty', 'whsec_', /24 to 64 bytes/],
+    ['without its prefix', half, /must begin with whsec_/],
+    ['not base64', `whsec_${'ü'.repeat(40)}`, /base64/],
+    ['base64 for URLs', `whsec_${Buffer.alloc(32, 0xff).toString('base64url')}=`, /base64/],
+    ['without padding', whsec(32).replace('=', ''), /base64/],
+    ['with a space in it', whsec(33).replace('a', 'a '), /base64/],
+    ['half of a private key', `whsk_${half}`, /64 bytes/],
+    ['a private key with the public key of another', `whsk_${wrongPair}`, /64 bytes/],
+    ['a public key', publicKeyOf(makeSecret('v1a')), /must begin with whsec_/],
+  ])('is refused if it is %s, without being quoted', (_what, secret, reason) => {
+    expect(checkSecret(secret)).toMatch(reason);
+    const content = secret.replace(/^wh\w+_/, '');
+    if (content) expect(checkSecret(secret)).not.toContain(content);
+    expect(() => signed(secret)).toThrow(TypeError);
+    if (content) expect(() => signed(secret)).not.toThrow(content);
+  });
+});
+
+it('creates no signature without a secret, nor for an id with a dot', () => {
+  expect(() => signed()).toThrow(TypeError);
+  const sign = createSigner([makeSecret('v1')]);
+  expect(() => sign({ id: 'evt.1', timestampS: nowS(), body: BODY })).toThrow(TypeError);
+});

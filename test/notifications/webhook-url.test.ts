@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { checkWebhookUrl } from '../../src/notifications/channels/webhook-url.ts';
+import { createAddressGuard } from '../../src/notifications/transport/address-guard.ts';
+
+const outside = { allowHttp: false, guard: createAddressGuard({ allow: [] }) };
+const inside = { allowHttp: true, guard: createAddressGuard({ allow: ['127.0.0.0/8', '10.0.0.0/8'] }) };
+const ofLength = (length: number) => 'https://example.com/'.padEnd(length, 'x');
+
+describe('events may be sent to', () => {
+  it.each([
+    'https://example.com',
+    'https://example.com/hooks/a?key=b%20c',
+    'HTTPS://EXAMPLE.COM/@team',
+    'https://example.com/?to=a@b.c',
+    'https://example.com:443/',
+    'https://example.com:80/',
+    'https://example.com:1024/',
+    'https://example.com:65535/',
+    'https://bücher.example/',
+    'https://8.8.8.8/',
+    'https://[2606:4700:4700::1111]/',
+    // The addresses of these names are checked when a connection is opened.
+    'https://receiver/',
+    'https://metadata.google.internal/',
+    'https://localhost.example.com/',
+    'https://notlocalhost/',
+    ofLength(2_048),
+  ])('%s', (url) => {
+    expect(checkWebhookUrl(url, outside)).toBeUndefined();
+  });
+
+  it.each([
+    'http://example.com/',
+    'http://127.0.0.1:8080/',
+    'https://localhost:8443/',
+    'http://a.localhost/',
+    'http://10.1',
+  ])('%s if the operator allows it', (url) => {
+    expect(checkWebhookUrl(url, inside)).toBeUndefined();
+  });
+});
+
+describe('events may not be sent to', () => {
+  it.each([
+    ['', /not an absolute URL/],
+    ['example.com/hooks', /not an absolute URL/],
+    ['//example.com/hooks', /not an absolute URL/],
+    ['https://', /not an absolute URL/],
+    ['https://exa mple.com/', /spaces/],
+    ['https://example.com/a\tb', /spaces or control/],
+    ['https://example.com/\r\nx-evil: 1', /spaces or control/],
+    [' https://example.com/', /spaces/],
+    [ofLength(2_049), /2048 characters/],
+    ['http://example.com/', /begin with https:/],
+    ['ftp://example.com/', /begin with https:/],
+    ['file:///etc/passwd', /begin with https:/],
+    ['javascript:alert(1)', /begin with https:/],
+    ['https://user@example.com/', /user name or a password/],
+    ['https://user:pass@example.com/', /user name or a password/],
+    ['https://:pass@example.com/', /user name or a password/],
+    ['https://@example.com/', /user name or a password/],
+    ['https:\\\\@example.com/', /must have \/\//],
+    ['https://example.com\\@inside.example/', /backslash/],
+    ['https://example.com/#part', /fragment/],
+    ['https://example.com/#', /fragment/],
+    ['https://example.com:0/', /port/],
+    ['https://example.com:22/', /port/],
+    ['https://example.com:1023/', /port/],
+    ['https://example.com:65536/', /not an absolute URL/],
+    ['https://127.0.0.1/', /loopback/],
+    ['https://0x7f.1/', /loopback/],
+    ['https://2130706433/', /loopback/],
+    ['https://0177.0.0.1/', /loopback/],
+    ['https://１２７.0.0.1/', /loopback/],
+    ['https://127.0.0.1./', /loopback/],
+    ['https://[::1]/', /loopback/],
+    ['https://[::ffff:127.0.0.1]/', /loopback/],
+    ['https://[::ffff:a9fe:a9fe]/', /link-local/],
+    ['https://[::8.8.8.8]/', /reserved/],
+    ['https://169.254.169.254/latest/meta-data', /link-local/],
+    ['https://0/', /unspecified/],
+    ['https://[fd00:ec2::254]/', /unique local/],
+    ['https://localhost/', /this machine/],
+    ['https://LOCALHOST./', /this machine/],
+    ['https://a.b.localhost:8443/', /this machine/],
+  ])('%s', (url, reason) => {
+    expect(checkWebhookUrl(url, outside)).toMatch(reason);
+  });
+
+  it.each([
+    ['ftp://example.com/', /begin with https:\/\/ or http:/],
+    ['http://192.168.1.1/', /private/],
+    ['http://localhost:22/', /port/],
+  ])('%s even if the operator allows HTTP and some networks', (url, reason) => {
+    expect(checkWebhookUrl(url, inside)).toMatch(reason);
+  });
+});

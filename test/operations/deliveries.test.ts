@@ -1,0 +1,53 @@
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { call, pathOf, post } from '../support/app/http-calls.ts';
+import { familiesOf, reading, scrape } from '../support/app/metrics.ts';
+import { openApp } from '../support/app/running-app.ts';
+import { openReceiver } from '../support/servers/receiver.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const PATIENCE_MS = 15_000;
+const ADMIN = 'an-admin-token-of-this-test';
+
+it('attempts are counted by kind and result, without addresses in labels', async () => {
+  const [kind, failing, gone] = [
+    await openReceiver(),
+    await openReceiver({ status: 500 }),
+    await openReceiver({ status: 410 }),
+  ];
+  const app = await openApp({
+    database: `${tempFolder()}/dawatch.db`,
+    adminToken: ADMIN,
+    webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+    channels: { ops: { type: 'apprise', url: kind.url, gather_s: 0 } },
+    routes: [{ types: ['submission.cancelled'], channels: ['ops'] }],
+  });
+  onTestFinished(() => app.close());
+  const headers = { authorization: `Bearer ${ADMIN}`, 'x-api-key': [] };
+  for (const { url } of [kind, gone])
+    await call(app.url, '/v1/webhooks', { method: 'POST', headers, body: { url, types: ['submission.cancelled'] } });
+  await post(app.url, { submission_id: 'told', callback_url: failing.url });
+  await call(app.url, pathOf('told'), { method: 'DELETE' });
+
+  await vi.waitFor(async () => {
+    const samples = familiesOf((await scrape(app.url)).text).get('dawatch_delivery_attempts_total')?.samples ?? [];
+    const counted = samples.map(({ labels, value }) => `${labels.kind} ${labels.result} ${value}`);
+    expect(counted.toSorted()).toEqual([
+      'apprise delivered 1',
+      'callback retry 1',
+      'webhook delivered 1',
+      'webhook gone 1',
+    ]);
+  }, PATIENCE_MS);
+  // The counts from the ledger are cached for some milliseconds.
+  const text = await vi.waitFor(async () => {
+    const { text } = await scrape(app.url);
+    expect(reading(text, 'dawatch_deliveries_waiting')).toBe(1);
+    expect(reading(text, 'dawatch_deliveries_dead')).toBe(1);
+    return text;
+  }, PATIENCE_MS);
+  expect(reading(text, 'dawatch_dead_letters_total', { kind: 'webhook', reason: 'endpoint_gone' })).toBe(1);
+  expect(reading(text, 'dawatch_dead_letters_total', { kind: 'apprise', reason: 'attempts_used_up' })).toBe(0);
+  expect(reading(text, 'dawatch_delivery_attempt_duration_seconds_count', { kind: 'webhook' })).toBe(2);
+  expect(reading(text, 'dawatch_deliveries_oldest_waiting_age_seconds')).toBeGreaterThan(0);
+  expect(text).not.toContain('127.0.0.1');
+});

@@ -1,0 +1,89 @@
+import { fastify } from 'fastify';
+import { afterEach, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { LedgerError } from '../../src/ledger/errors.ts';
+import { registerHealth } from '../../src/operations/health-routes.ts';
+import { call, post } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
+
+const app = useAppWithSandbox({ adminToken: ADMIN_TOKEN });
+const asAdmin = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
+
+type Readiness = { status: string; ledger: string; upstreams: Record<string, { state: string; tracked: number }> };
+
+async function readiness(headers: Record<string, string | string[]> = asAdmin): Promise<Readiness> {
+  const response = await call(app.url, '/readyz', { headers });
+  expect(response.status).toBe(200);
+  return JSON.parse(response.text) as Readiness;
+}
+
+const untilState = (state: string) =>
+  vi.waitFor(async () => expect((await readiness()).upstreams.default?.state).toBe(state), { timeout: 15_000 });
+
+// A submission that is always polled, so that the app detects the state of the upstream.
+beforeAll(async () => {
+  await post(app.url, { submission_id: '00000000-0000-4000-8000-000000000000' });
+});
+
+afterEach(async () => {
+  app.sandbox.injectFault({ kind: 'none' });
+  await untilState('closed');
+});
+
+it('is alive', async () => {
+  const response = await call(app.url, '/livez');
+  expect(response).toMatchObject({ status: 200, text: '{"status":"ok"}' });
+});
+
+it('is ready while its upstreams respond', async () => {
+  expect(await readiness()).toMatchObject({
+    status: 'ok',
+    ledger: 'ok',
+    upstreams: { default: { state: 'closed', tracked: 1, in_flight: expect.any(Number) } },
+  });
+});
+
+it.each<[string, Record<string, string | string[]>]>([
+  ['nobody', { 'x-api-key': [] }],
+  ['a service', { 'x-api-key': API_KEY }],
+  ['somebody unknown', { 'x-api-key': [], authorization: 'Bearer never-known' }],
+  ['two admin headers', { 'x-api-key': [], authorization: Array(2).fill(`Bearer ${ADMIN_TOKEN}`) }],
+])('shows %s only the states of components', async (_, headers) => {
+  expect(await readiness(headers)).toEqual({
+    status: 'ok',
+    ledger: 'ok',
+    upstreams: { default: { state: 'closed' }, other: { state: 'closed' } },
+  });
+});
+
+it.each([
+  ['is out', 'reset', 'down'],
+  ['sends pages of a proxy', 'html_503', 'down'],
+  ['refuses the key', 'unauthorized', 'unauthorized'],
+] as const)('accepts submissions but is degraded while the upstream %s, and recovers', async (_, kind, state) => {
+  app.sandbox.injectFault({ kind });
+  await untilState(state);
+  expect((await readiness()).status).toBe('degraded');
+  expect((await post(app.url, { submission_id: `taken-while-${state}-${kind}` })).status).toBe(202);
+  app.sandbox.injectFault({ kind: 'none' });
+  await untilState('closed');
+  expect((await readiness()).status).toBe('ok');
+});
+
+it('shows the states even if the ledger cannot be read for credentials', async () => {
+  const server = fastify();
+  onTestFinished(() => server.close());
+  server.setValidatorCompiler(() => () => true);
+  server.setSerializerCompiler(() => JSON.stringify);
+  registerHealth(server, {
+    authenticator: {
+      identify() {
+        throw new LedgerError('io', 'it cannot be read');
+      },
+    },
+    health: () => ({ ledgerWritable: false, upstreams: [] }),
+  });
+  const response = await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/readyz', { headers: asAdmin });
+  expect(response.status).toBe(503);
+  expect(JSON.parse(response.text)).toEqual({ status: 'unavailable', ledger: 'not_writable', upstreams: {} });
+});

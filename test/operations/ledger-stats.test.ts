@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import { STATUSES } from '../../src/submissions/submission.ts';
+import type { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { context, observation } from '../support/ledger/domain.ts';
+import { openLedger, rawConnection, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
+
+const counts = (ledger: Ledger) =>
+  Object.fromEntries(Object.entries(ledger.stats.submissionsByStatus()).filter(([, count]) => count > 0));
+
+describe('the number of submissions by status', () => {
+  it('equals a full count after every commit', () => {
+    const ledger = openLedger();
+    expect(Object.keys(ledger.stats.submissionsByStatus()).toSorted()).toEqual([...STATUSES].toSorted());
+    expect(counts(ledger)).toEqual({});
+    ledger.track(trackRequests(5), 0);
+    ledger.track(trackRequests(5), 0);
+    expect(counts(ledger)).toEqual({ tracking: 5 });
+    ledger.record([observation('pending', 1, 's0'), observation('finalized', 1, 's1')], context());
+    ledger.record([observation('pending', 2, 's0'), observation('finalized', 2, 's1')], context());
+    ledger.record([observation('error', 3, 's0'), observation('rejected', 3, 's2')], context());
+    ledger.cancel(['s3'], 4);
+    ledger.cancel(['s3'], 5);
+    const expected = { failing: 1, finalized: 1, rejected: 1, cancelled: 1, tracking: 1 };
+    expect(counts(ledger)).toEqual(expected);
+    const rows = rawConnection(ledger.file).prepare('SELECT status, count(*) FROM submissions GROUP BY status');
+    expect(Object.fromEntries(rows.raw().all() as [string, number][])).toEqual(expected);
+  });
+
+  it('ignores transactions that are rolled back', () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(2), 0);
+    expect(counts(ledger)).toEqual({ tracking: 2 });
+    const impossible = [trackRequest('new'), trackRequest('other', { upstream: 'nowhere' })];
+    expect(() => ledger.track(impossible, 0)).toThrow('nowhere');
+    expect(counts(ledger)).toEqual({ tracking: 2 });
+  });
+
+  it('includes submissions from before the start', () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(3), 0);
+    ledger.cancel(['s0'], 1);
+    ledger.close();
+    expect(counts(openLedger({ file: ledger.file }))).toEqual({ tracking: 2, cancelled: 1 });
+  });
+});
+
+describe('the final status of submissions', () => {
+  it('is reported once for each after the commit, and not again for a correction', () => {
+    const ledger = openLedger();
+    const ended: string[] = [];
+    ledger.stats.onEnded((status) => ended.push(status));
+    ledger.track(trackRequests(4), 0);
+    ledger.record([observation('finalized', 1, 's0'), observation('rejected', 1, 's1')], context({ recheck: true }));
+    ledger.record([observation('pending', 2, 's0'), observation('error', 2, 's2')], context({ recheck: true }));
+    ledger.cancel(['s3'], 3);
+    ledger.cancel(['s3'], 4);
+    expect(ended).toEqual(['finalized', 'rejected', 'cancelled']);
+  });
+
+  it('is not reported for a rollback, nor for submissions that ended before', () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(1), 0);
+    ledger.cancel(['s0'], 1);
+    ledger.close();
+    const full = openLedger({ file: ledger.file });
+    const ended: string[] = [];
+    full.stats.onEnded((status) => ended.push(status));
+    full.track([trackRequest('s1')], 2);
+    rawConnection(full.file).exec("CREATE TRIGGER stop BEFORE INSERT ON history BEGIN SELECT raise(ABORT, 'no'); END");
+    expect(() => full.cancel(['s1'], 3)).toThrow('no');
+    expect(ended).toEqual([]);
+  });
+});
+
+describe('the oldest open submissions', () => {
+  it('are listed in the order of tracking, of every open status', () => {
+    const ledger = openLedger();
+    for (let index = 0; index < 6; index++) ledger.track([trackRequest(`s${index}`)], index);
+    ledger.record([observation('pending', 9, 's1'), observation('error', 9, 's0')], context());
+    ledger.record([observation('finalized', 9, 's2')], context());
+    expect(ledger.stats.oldestOpen(4)).toEqual([
+      { submissionId: 's0', upstream: 'default', status: 'failing', trackedAt: 0 },
+      { submissionId: 's1', upstream: 'default', status: 'pending', trackedAt: 1 },
+      { submissionId: 's3', upstream: 'default', status: 'tracking', trackedAt: 3 },
+      { submissionId: 's4', upstream: 'default', status: 'tracking', trackedAt: 4 },
+    ]);
+  });
+
+  it('are found by the index without a scan', () => {
+    const ledger = openLedger();
+    const db = rawConnection(ledger.file);
+    const plan = db.prepare(
+      `EXPLAIN QUERY PLAN SELECT submission_id FROM submissions WHERE status = 'pending' ORDER BY id`,
+    );
+    expect(JSON.stringify(plan.all())).toContain('submissions_by_status (status=?)');
+  });
+});
+
+describe('the submissions that were finalized since a time', () => {
+  const since = (ledger: Ledger, at: number, limit = 1_000) => [...ledger.stats.finalizedSince(at, limit)];
+
+  function ledgerWith(times: readonly number[]): Ledger {
+    const ledger = openLedger();
+    for (const [index, at] of times.entries()) {
+      ledger.track([trackRequest(`s${index}`)], at - 1);
+      // Events without a final submission lie in between.
+      ledger.record([observation('error', at, `s${index}`)], context());
+      ledger.record([observation('finalized', at, `s${index}`)], context());
+    }
+    return ledger;
+  }
+
+  it('are listed newest first, with many older events before them', () => {
+    const ledger = ledgerWith([10, 20, 30, 40, 50]);
+    expect(since(ledger, 30)).toEqual([
+      { at: 50, trackedAt: 49, polls: 2 },
+      { at: 40, trackedAt: 39, polls: 2 },
+      { at: 30, trackedAt: 29, polls: 2 },
+    ]);
+    for (const [from, count] of [
+      [0, 5],
+      [10, 5],
+      [11, 4],
+      [50, 1],
+      [51, 0],
+    ] as const)
+      expect(since(ledger, from), String(from)).toHaveLength(count);
+    expect(since(ledger, 0, 2).map(({ at }) => at)).toEqual([50, 40]);
+  });
+
+  it('are none in an empty ledger, and are found after events were deleted', () => {
+    expect(since(openLedger(), 0)).toEqual([]);
+    const ledger = ledgerWith([10, 20, 30, 40]);
+    rawConnection(ledger.file).exec('DELETE FROM outbox WHERE seq IN (1, 2, 4, 5)');
+    expect(since(ledger, 10).map(({ at }) => at)).toEqual([40, 30]);
+    expect(since(ledger, 35).map(({ at }) => at)).toEqual([40]);
+  });
+});
+
+it('counts waiting deliveries and dead letters, with the time of the oldest waiting one', () => {
+  const ledger = openLedger();
+  expect(ledger.stats.deliveries()).toEqual({ waiting: 0, dead: 0, oldestWaitingAt: null });
+  const everything = [{ types: ['*'], metadata: null }];
+  ledger.routes.setChannels([{ name: 'ops', subscriptions: everything, gatherMs: 0 }]);
+  ledger.track(trackRequests(3), 0);
+  for (const [index, id] of ['s0', 's1', 's2'].entries()) ledger.cancel([id], 10 + index);
+  ledger.deliveries.expireUnconfigured('channel:ops', 11, 20);
+  ledger.close();
+  const { stats } = openLedger({ file: ledger.file });
+  expect(stats.deliveries()).toEqual({ waiting: 2, dead: 1, oldestWaitingAt: 11 });
+});
+
+it('a replayed delivery waits since the replay, not since its event', () => {
+  const ledger = openLedger();
+  ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+  ledger.track(trackRequests(2), 0);
+  for (const id of ['s0', 's1']) ledger.cancel([id], 10);
+  ledger.deliveries.expireUnconfigured('channel:ops', 11, 20);
+  ledger.deliveries.replay(1, 5_000);
+  expect(ledger.stats.deliveries().oldestWaitingAt).toBe(5_000);
+  ledger.deliveries.replayDead('channel:ops', 0, 4_000);
+  expect(ledger.stats.deliveries().oldestWaitingAt).toBe(4_000);
+});
+
+it('reports the sizes of its files', () => {
+  const ledger = openLedger();
+  ledger.track(trackRequests(100), 0);
+  const { database, wal } = ledger.stats.bytes();
+  expect(database).toBeGreaterThanOrEqual(4_096);
+  expect(wal).toBeGreaterThan(4_096);
+});
+
+it('reports the duration of each commit, and not of rollbacks', () => {
+  const ledger = openLedger();
+  const reported: number[] = [];
+  ledger.stats.onCommitted((durationMs) => reported.push(durationMs));
+  ledger.track(trackRequests(2), 0);
+  expect(() => ledger.track([trackRequest('x', { upstream: 'nowhere' })], 0)).toThrow();
+  expect(reported).toHaveLength(1);
+  expect(reported[0]).toBeGreaterThan(0);
+});

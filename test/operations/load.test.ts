@@ -1,0 +1,451 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { parse } from 'yaml';
+import { ConfigError, type LoadedConfig, loadConfig } from '../../src/operations/config/load.ts';
+import { ENVIRONMENT } from '../../src/operations/config/schema.ts';
+import { isSecret } from '../../src/operations/config/secret-files.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const SHIPPED = 'config/dawatch.yaml';
+const SECRET = 'hunter2-must-never-be-shown';
+
+function fileOf(yaml: string): string {
+  const file = join(tempFolder(), 'settings.yaml');
+  writeFileSync(file, yaml);
+  return file;
+}
+
+function load(yaml: string, env: Record<string, string> = {}): LoadedConfig {
+  return loadConfig({ env, file: fileOf(yaml) });
+}
+
+/** Returns the problems of these settings; asserts that they contain no secret, and the temporary folder only as a source. */
+function problems(yaml: string, env: Record<string, string> = {}): string[] {
+  try {
+    load(yaml, env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    expect(error.message).not.toContain(SECRET);
+    expect(error.message).toContain(error.problems.join('\n  '));
+    return error.problems.map((problem) => problem.replace(/[^\s(]*settings\.yaml/g, 'FILE'));
+  }
+  return [];
+}
+
+const sourceOf = ({ settings }: LoadedConfig, path: string) =>
+  settings.find((setting) => setting.path === path)?.source;
+
+describe('the effective settings', () => {
+  it('the environment overrides the file, the file overrides the defaults, and each setting has its source', () => {
+    const loaded = load('server: { host: 10.0.0.1, port: 1 }\nupstreams: { default: { url: "http://file" } }', {
+      DAWATCH_PORT: '2',
+      DAWATCH_UPSTREAM_API_KEY: 'k',
+    });
+    expect(loaded.config.server).toMatchObject({ host: '10.0.0.1', port: 2, shutdown_s: 15 });
+    expect(loaded.config.upstreams.default).toMatchObject({ url: 'http://file', api_key: 'k', timeout_s: 10 });
+    expect(sourceOf(loaded, 'server.port')).toBe('DAWATCH_PORT');
+    expect(sourceOf(loaded, 'server.host')).toMatch(/settings\.yaml$/);
+    expect(sourceOf(loaded, 'server.shutdown_s')).toBe('default');
+    expect(sourceOf(loaded, 'upstreams.default.url')).toMatch(/settings\.yaml$/);
+    expect(sourceOf(loaded, 'upstreams.default.api_key')).toBe('DAWATCH_UPSTREAM_API_KEY');
+    expect(sourceOf(loaded, 'upstreams.default.budget.per_s')).toBe('default');
+  });
+
+  it.each(Object.entries(ENVIRONMENT))('%s sets %s', (name, path) => {
+    const [text, value] = (
+      {
+        DAWATCH_PORT: ['17', 17],
+        DAWATCH_LOG_LEVEL: ['error', 'error'],
+        DAWATCH_UPSTREAM_URL: ['https://u.example/p', 'https://u.example/p'],
+        DAWATCH_PUBLIC_URL: ['https://d.example/p', 'https://d.example/p'],
+        DAWATCH_HEARTBEAT_URL: ['https://h.example/p', 'https://h.example/p'],
+        DAWATCH_OIDC_ISSUER: ['https://i.example/p', 'https://i.example/p'],
+        DAWATCH_REDIS_URL: ['redis://r:1', 'redis://r:1'],
+        DAWATCH_TRUSTED_PROXIES: ['loopback, 10.0.0.7,fd00::/8', ['loopback', '10.0.0.7', 'fd00::/8']],
+        DAWATCH_WEBHOOK_ALLOW: ['10.0.0.0/8, fd00::/8', ['10.0.0.0/8', 'fd00::/8']],
+        DAWATCH_WEBHOOK_ALLOW_HTTP: ['true', true],
+        DAWATCH_PACING_LAG_PRICE: ['2.5', 2.5],
+      } as Record<string, [string, unknown]>
+    )[name] ?? ['a-value-that-is-long-enough-for-all', 'a-value-that-is-long-enough-for-all'];
+    const beside = name === 'DAWATCH_REDIS_PREVIOUS_SECRET' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
+    const sentinels = 'redis: { url: "redis://mymaster", sentinels: [s] }';
+    const provider = 'server: { public_url: "https://d.example" }\noidc: { client_id: a, roles: { admin: [a] } }';
+    const required = { DAWATCH_OIDC_ISSUER: provider, DAWATCH_REDIS_SENTINEL_PASSWORD: sentinels }[name] ?? '';
+    const loaded = load(required, { ...beside, [name]: text });
+    const setting = loaded.settings.find((candidate) => candidate.path === path);
+    expect(setting).toMatchObject({ source: name, value });
+  });
+
+  it('an empty variable counts as unset, including the variable that names the file', () => {
+    const env = Object.fromEntries(Object.keys(ENVIRONMENT).map((name) => [name, '']));
+    const file = fileOf('server: { port: 5 }');
+    expect(loadConfig({ env, file })).toEqual(loadConfig({ env: {}, file }));
+    expect(loadConfig({ env: { DAWATCH_CONFIG: '' } }).config).toEqual(loadConfig({ env: {} }).config);
+  });
+
+  it('DAWATCH_CONFIG names the file; without it config/dawatch.yaml is read if it exists', () => {
+    expect(loadConfig({ env: { DAWATCH_CONFIG: fileOf('server: { port: 5 }') } }).config.server.port).toBe(5);
+    const before = process.cwd();
+    process.chdir(tempFolder());
+    onTestFinished(() => process.chdir(before));
+    expect(loadConfig({ env: {} }).config.server.port).toBe(8080);
+    mkdirSync('config');
+    writeFileSync(SHIPPED, 'server: { port: 6 }');
+    expect(loadConfig({ env: {} }).config.server.port).toBe(6);
+  });
+
+  it.each(['', '# nothing', 'server:\nupstreams:\n  default:\n', '---\n'])('%j is a file without settings', (yaml) => {
+    expect(load(yaml).config).toEqual(load('{}').config);
+  });
+
+  it('additional upstreams exist beside the default one, each with its own defaults', () => {
+    const { config, settings } = load('upstreams: { other-1: { url: "https://o.example", budget: { per_s: 60 } } }');
+    expect(Object.keys(config.upstreams)).toEqual(['default', 'other-1']);
+    expect(config.upstreams).toHaveProperty('other-1.budget', { requests: 50, per_s: 60, concurrency: 32 });
+    expect(settings.map(({ path }) => path)).toContain('upstreams.other-1.timeout_s');
+  });
+
+  it('every setting has a description', () => {
+    for (const { path, description } of load('').settings) expect(description, path).not.toBe('');
+  });
+
+  it('include channels and their routes', () => {
+    const channels = `
+      ops: { type: slack, url: https://hooks.slack.com/services/x }
+      mail: { type: email, smtp_url: "smtp://h:25", from: a@b.example, to: [c@d.example], gather_s: 1 }`;
+    const { config, settings } = load(`channels:${channels}\nroutes: [{ types: [alert.*], channels: [ops, mail] }]`);
+    expect(config.channels).toMatchObject({
+      ops: { type: 'slack', gather_s: 5 },
+      mail: { type: 'email', gather_s: 1 },
+    });
+    expect(config.routes).toEqual([{ types: ['alert.*'], channels: ['ops', 'mail'] }]);
+    const paths = settings.map(({ path }) => path);
+    expect(paths).toEqual(expect.arrayContaining(['channels.ops.url', 'channels.mail.smtp_url', 'routes']));
+    expect(paths.filter(isSecret)).toEqual(expect.arrayContaining(['channels.ops.url', 'channels.mail.smtp_url']));
+  });
+
+  it('mark the settings that are secrets', () => {
+    const secrets = load('')
+      .settings.map(({ path }) => path)
+      .filter(isSecret);
+    expect(secrets.sort()).toEqual([
+      'auth.admin_token',
+      'auth.api_key',
+      'heartbeat.url',
+      'oidc.client_secret',
+      'redis.previous_secret',
+      'redis.secret',
+      'redis.sentinel_password',
+      'redis.url',
+      'upstreams.default.api_key',
+      'upstreams.default.bearer',
+    ]);
+  });
+});
+
+describe('config/dawatch.yaml', () => {
+  const shipped = readFileSync(SHIPPED, 'utf8');
+
+  it('returns the defaults', () => {
+    expect(loadConfig({ env: {}, file: SHIPPED }).config).toEqual(load('').config);
+  });
+
+  it('lists every setting in its section, and every environment variable', () => {
+    const complete = parse(shipped.replace(/^(\s*)# ([a-z_]+): \S*…/gm, '$1$2: set'));
+    for (const { path } of load('').settings) {
+      const value = path.split('.').reduce((node, key) => node?.[key], complete);
+      expect(value, path).toBeDefined();
+    }
+    for (const name of Object.keys(ENVIRONMENT)) expect(shipped).toContain(`[${name}]`);
+  });
+});
+
+describe('a problem is reported with its setting and source', () => {
+  it.each<[string, string, RegExp]>([
+    ['an unknown section', 'sever: { port: 1 }', /^sever is not a setting; did you mean server\? \(FILE:1\)$/],
+    [
+      'an unknown name',
+      'server: { prot: 1 }',
+      /^server\.prot is not a setting; did you mean server\.port\? \(FILE:1\)$/,
+    ],
+    [
+      'an unknown name in an upstream',
+      'upstreams: { a: { budget: { rps: 1 } } }',
+      /^upstreams\.a\.budget\.rps is not a setting.*FILE/,
+    ],
+    [
+      'text for a number',
+      'server: { port: "80" }',
+      /^server\.port must be a whole number from 0 to 65535, not text \(FILE:1\)$/,
+    ],
+    ['an impossible port', 'server: { port: 65536 }', /^server\.port must be .* to 65535, not 65536 \(FILE:1\)$/],
+    ['a number for a section', 'server: 80', /^server must be a section of settings by name, not 80 \(FILE:1\)$/],
+    ['a list for upstreams', 'upstreams: [http://u]', /^upstreams .*FILE/],
+    ['infinity', 'upstreams: { default: { timeout_s: .inf } }', /^upstreams\.default\.timeout_s .*FILE/],
+    ['no time at all', 'upstreams: { default: { timeout_s: 0 } }', /^upstreams\.default\.timeout_s .*FILE/],
+    ['an invalid upstream name', 'upstreams: { "Bad Name": {} }', /^upstreams\.Bad Name .*a-z.*FILE/],
+    [
+      'an address without a protocol',
+      'upstreams: { a: { url: u.example } }',
+      /^upstreams\.a\.url must be an http.*FILE/,
+    ],
+    ['another protocol', 'upstreams: { a: { url: "ftp://u" } }', /^upstreams\.a\.url must be an http.*FILE/],
+    [
+      'a path without its slash',
+      'upstreams: { a: { users: { get_path: users } } }',
+      /get_path must be a path that.*FILE/,
+    ],
+    ['a path with a query', 'upstreams: { a: { users: { list_path: "/a?b" } } }', /list_path .*without a query.*FILE/],
+    ['a maximum of zero users', 'users: { max_limit: 0 }', /^users\.max_limit .*FILE/],
+    [
+      'an origin with a path',
+      'server: { cors_origins: ["https://a.example/"] }',
+      /^server\.cors_origins\.0 must be an origin.*FILE/,
+    ],
+    ['every origin', 'server: { cors_origins: ["*"] }', /^server\.cors_origins\.0 must be an origin.*FILE/],
+    ['a host as the public address', 'server: { public_url: d.example }', /^server\.public_url must be an http.*FILE/],
+    ['a fragment in it', 'server: { public_url: "https://d.example/#/" }', /^server\.public_url .*without user.*FILE/],
+    ['a password in it', 'server: { public_url: "https://u:p@d.example" }', /^server\.public_url .*without user.*FILE/],
+    ['another heartbeat', 'heartbeat: { url: "ftp://h.example" }', /^heartbeat\.url must be an http.*FILE/],
+    ['no time between heartbeats', 'heartbeat: { every_s: 0 }', /^heartbeat\.every_s .*FILE/],
+    ['a negative limit', 'limits: { requests_per_minute: -1 }', /^limits\.requests_per_minute .*FILE/],
+    ['lag without a price', 'pacing: { lag_price: 0 }', /^pacing\.lag_price .*0\.01.*FILE/],
+    ['a price above the maximum', 'upstreams: { a: { lag_price: 1001 } }', /^upstreams\.a\.lag_price .*1000.*FILE/],
+    ['a price in words', 'pacing: { lag_price: high }', /^pacing\.lag_price .*number.*FILE/],
+    ['a removed setting', 'pacing: { min_interval_s: 1 }', /^pacing\.min_interval_s: removed.*pacing\.lag_price.*FILE/],
+    ['an invalid address range', 'webhooks: { allow: [10.0.0.1] }', /^webhooks\.allow\.0 must be a range.*FILE/],
+    ['an unknown kind of channel', 'channels: { a: { type: fax } }', /^channels\.a\.type .*FILE/],
+    ['a channel without its address', 'channels: { a: { type: slack } }', /^channels\.a\.url .*FILE/],
+    [
+      'a channel called queue',
+      'channels: { queue: { type: slack, url: "https://s" } }',
+      /^channels\.queue .*reserved.*FILE/,
+    ],
+    ['a route to an unknown channel', 'routes: [{ types: ["*"], channels: [b] }]', /^routes\.0\.channels .*"b".*FILE/],
+    [
+      'an unknown event',
+      'channels: { b: { type: slack, url: "https://s" } }\nroutes: [{ types: [blocks.*], channels: [b] }]',
+      /^routes\.0\.types\.0: .*"blocks.*FILE/,
+    ],
+    ['a list for everything', '- 1', /FILE: expected named settings/],
+    ['broken YAML', 'server: { port: 1', /FILE: .*line 1/],
+    ['the same name twice', 'server: { port: 1 }\nserver: {}', /FILE: .*unique/],
+  ])('%s', (_name, yaml, expected) => {
+    const [first, ...others] = problems(yaml);
+    expect(first).toMatch(expected);
+    expect(others).toEqual([]);
+  });
+
+  it.each([
+    ['DAWATCH_PORT', 'http'],
+    ['DAWATCH_PORT', ' '],
+    ['DAWATCH_PORT', '-1'],
+    ['DAWATCH_PORT', '1e3'],
+    ['DAWATCH_LOG_LEVEL', 'loud'],
+    ['DAWATCH_UPSTREAM_URL', 'upstream:80'],
+    ['DAWATCH_API_KEY', 'short'],
+    ['DAWATCH_REDIS_URL', 'localhost:6379'],
+    ['DAWATCH_TRUSTED_PROXIES', 'proxy.internal'],
+    ['DAWATCH_TRUSTED_PROXIES', '10.0.0.0/33'],
+    ['DAWATCH_TRUSTED_PROXIES', '10.0.0/8'],
+    ['DAWATCH_TRUSTED_PROXIES', '010.0.0.0/8'],
+    ['DAWATCH_TRUSTED_PROXIES', '10.0.0.0/8/8'],
+    ['DAWATCH_TRUSTED_PROXIES', '10.0.0.0/'],
+    ['DAWATCH_TRUSTED_PROXIES', '::1/129'],
+    ['DAWATCH_TRUSTED_PROXIES', '::ffff:10.0.0.0/104'],
+    ['DAWATCH_TRUSTED_PROXIES', 'fe80::1%eth0'],
+    ['DAWATCH_TRUSTED_PROXIES', '0.0.0.0/0'],
+    ['DAWATCH_TRUSTED_PROXIES', '::/0'],
+    ['DAWATCH_TRUSTED_PROXIES', '10.0.0.7:80'],
+    ['DAWATCH_TRUSTED_PROXIES', 'constructor'],
+    ['DAWATCH_TRUSTED_PROXIES', 'loopback,'],
+    ['DAWATCH_WEBHOOK_ALLOW', 'everybody'],
+    ['DAWATCH_WEBHOOK_ALLOW', '10.0.0.0/8,'],
+    ['DAWATCH_WEBHOOK_ALLOW_HTTP', 'yes'],
+    ['DAWATCH_PACING_LAG_PRICE', '0'],
+    ['DAWATCH_PACING_LAG_PRICE', '1e2'],
+    ['DAWATCH_PACING_LAG_PRICE', '1,5'],
+    ['DAWATCH_PACING_LAG_PRICE', '5000'],
+    ['DAWATCH_UPSTREAM_API_KEY', 'a b\n'],
+    ['DAWATCH_UPSTREAM_BEARER', 'Bearer a.b.c'],
+  ] as const)('%s=%j', (name, value) => {
+    expect(problems('', { [name]: value })).toEqual([
+      expect.stringMatching(new RegExp(`^${ENVIRONMENT[name].replaceAll('.', '\\.')}(\\.\\d)? must .* \\(${name}\\)$`)),
+    ]);
+  });
+
+  it('even if a variable overrides a value of an invalid section', () => {
+    expect(problems('server: 80', { DAWATCH_PORT: '81' })).toEqual([
+      expect.stringMatching(/^server must be a section of settings by name, not 80 \(FILE:1\)$/),
+    ]);
+  });
+
+  it('together with all other problems', () => {
+    const yaml = 'server: { port: x, prot: 1 }\nbreaker: { failures: 0 }';
+    const names = problems(yaml, { DAWATCH_LOG_LEVEL: 'loud' }).map((problem) => problem.split(' ')[0]);
+    expect(names.sort()).toEqual(['breaker.failures', 'log.level', 'server.port', 'server.prot']);
+  });
+
+  it('if a section contains a removed setting and an unknown one', () => {
+    const reported = problems('pacing: { min_interval_s: 1, max_interval_s: 60, speed: 1, mode: x }');
+    expect(reported).toHaveLength(4);
+    expect(reported[0]).toMatch(/^pacing\.min_interval_s: removed.*pacing\.lag_price.*FILE/);
+    expect(reported[1]).toMatch(/^pacing\.max_interval_s: removed.*FILE/);
+    expect(reported[2]).toMatch(/^pacing\.speed .*FILE/);
+    expect(reported[3]).toMatch(/^pacing\.mode .*FILE/);
+  });
+
+  it.each(['nowhere.yaml', '.'])('if the file cannot be read (%s)', (name) => {
+    const file = join(tempFolder(), name);
+    expect(() => loadConfig({ env: {}, file })).toThrow(ConfigError);
+    expect(() => loadConfig({ env: { DAWATCH_CONFIG: file } })).toThrow(file);
+  });
+});
+
+describe('no message contains a secret:', () => {
+  it.each([
+    `https://user:${SECRET}@u.example`,
+    `https://:${SECRET}@u.example`,
+    `https://${SECRET}@u.example`,
+    `https://u.example/?key=${SECRET}`,
+    `https://u.example/#${SECRET}`,
+  ])('an address with credentials is refused: %s', (url) => {
+    expect(problems('', { DAWATCH_UPSTREAM_URL: url })).toEqual([expect.stringMatching(/without credentials/)]);
+  });
+
+  it.each([
+    `auth: { api_key: "${SECRET} ${SECRET}" }`,
+    `auth: { api_key: [${SECRET}] }`,
+    `auth: { api_key: "${SECRET} }`,
+    `auth:\n  api_key: *${SECRET}`,
+    `auth:\n  api_key: @${SECRET}`,
+    `auth:\n  api_key: %${SECRET}`,
+    `auth:\n  api_key: ${SECRET}: x`,
+    `auth:\n  api_key:${SECRET}\n  other: 1`,
+    `auth:\n\tapi_key: ${SECRET}`,
+    `auth: { api_key: "\\q${SECRET}" }`,
+  ])('a mistyped key: %j', (yaml) => {
+    expect(problems(yaml).length).toBeGreaterThan(0);
+  });
+
+  it('a warning of the YAML reader', () => {
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    onTestFinished(() => warn.mockRestore());
+    problems(`auth:\n  api_key: !${SECRET} x`);
+    expect(JSON.stringify(warn.mock.calls)).not.toContain(SECRET);
+  });
+});
+
+describe('refuses a hostile settings file:', () => {
+  const bomb = [
+    'a: &a [x,x,x,x,x,x,x,x,x]',
+    ...[...'bcdefghi'].map((name, n) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[n]}`)}]`),
+  ];
+  it.each<[string, string]>([
+    ['another prototype', '__proto__: { auth: { api_key: "0123456789abcdef" } }'],
+    ['a section with another prototype', 'server: { __proto__: { port: 1 } }'],
+    ['a constructor', 'constructor: { prototype: { port: 1 } }'],
+    ['aliases that expand to billions of nodes', bomb.join('\n')],
+    ['100,000 levels', `server: ${'['.repeat(100_000)}`],
+    ['a repeated name', 'server: { port: 1 }\nserver: { port: 2 }'],
+  ])('%s', (_, yaml) => {
+    expect(problems(yaml).length).toBeGreaterThan(0);
+    expect(Object.hasOwn(Object.prototype, 'port')).toBe(false);
+  });
+});
+
+describe('a problem names the line of its setting, also for', () => {
+  it.each<[string, string, RegExp]>([
+    ['a nested setting', '# first\nserver:\n  host: h\n  port: x\n', /^server\.port .* \(FILE:4\)$/],
+    ['an entry of a list', 'webhooks:\n  allow:\n    - 10.0.0.0/8\n    - all\n', /^webhooks\.allow\.1 .* \(FILE:4\)$/],
+    ['an unknown setting', 'server:\n  host: h\n  prot: 1\n', /^server\.prot .* \(FILE:3\)$/],
+    ['a setting without a value', 'server:\n  prot:\n', /^server\.prot is not a setting.* \(FILE:2\)$/],
+    [
+      'a missing setting',
+      'channels:\n  ops:\n    type: email\n    from: a@b.c\n    to: [a@b.example]\n',
+      /smtp_url must be .*\(FILE:2\)$/,
+    ],
+  ])('%s', (_name, yaml, expected) => {
+    expect(problems(yaml)).toEqual([expect.stringMatching(expected)]);
+  });
+});
+
+it.each([
+  'server: { port: "x", host: 5, shutdown_s: -1, cors_origins: x, odd: 1 }',
+  'log: { level: 5, repeats_per_minute: 0.5 }\nwebhooks: { allow_http: 1 }\ndatabase: []',
+  'routes: [{ types: [], channels: [5], odd: 1 }, 5]',
+  'channels: { a: {}, b: 5, c: { type: email, from: a, to: [b], gather_s: x, odd: 1 } }',
+  'upstreams: { a: { budget: [], users: { parameters: x } }, b: 5 }\nbreaker: [1]\nredis: { url: 5, prefix: 5 }',
+])('describes %s without the wording of the schema library', (yaml) => {
+  const found = problems(yaml);
+  expect(found.length).toBeGreaterThan(1);
+  for (const problem of found) {
+    expect(problem).toMatch(/^\S+ (?:must (?:be|have)|is missing: it must be|is not a setting)\b.* \(FILE:\d+\)$/);
+    expect(problem).not.toMatch(/invalid|expected|received|unrecognized|too (?:small|big)|>=|<=/i);
+  }
+});
+
+it.each([`auth: { api_key:${SECRET} }`, `auth: { "${SECRET}": 1 }`])(
+  'a secret in the place of a setting name is refused and not shown: %s',
+  (yaml) => {
+    expect(problems(yaml)).toEqual([expect.stringMatching(/^auth\.\(hidden\) is not a setting \(FILE:1\)$/)]);
+  },
+);
+
+describe('variables that begin with DAWATCH_', () => {
+  it.each([
+    ['DAWATCH_UPSTRAM_URL', 'DAWATCH_UPSTREAM_URL'],
+    ['DAWATCH_APIKEY', 'DAWATCH_API_KEY'],
+    ['DAWATCH_DATABSE', 'DAWATCH_DATABASE'],
+    ['DAWATCH_LOGLEVEL', 'DAWATCH_LOG_LEVEL'],
+  ])('%s is refused with the most similar name and without its value', (name, suggestion) => {
+    expect(problems('', { [name]: SECRET })).toEqual([
+      `${name} is not a variable of dawatch; did you mean ${suggestion}?`,
+    ]);
+  });
+
+  it('a name without a similar one is refused with a reference to the list of settings', () => {
+    const [problem] = problems('', { DAWATCH_COMPLETELY_DIFFERENT: SECRET });
+    expect(problem).toBe(
+      'DAWATCH_COMPLETELY_DIFFERENT is not a variable of dawatch; docs/settings.md lists all variables',
+    );
+  });
+
+  it('are reported together with other problems', () => {
+    const names = problems('server: { prot: 1 }', { DAWATCH_HOSTT: 'h', DAWATCH_PORT: 'x' }).map(
+      (text) => text.split(' ')[0],
+    );
+    expect(names).toEqual(['DAWATCH_HOSTT', 'server.port', 'server.prot']);
+  });
+
+  it('are accepted if they are variables of the command line, empty or named differently', () => {
+    const env = {
+      DAWATCH_URL: 'http://h',
+      DAWATCH_TOKEN: 't',
+      DAWATCH_WEBHOOK_SECRET: 's',
+      DAWATCH_ODD: '',
+      DAWATCHER: '1',
+    };
+    expect(problems('', env)).toEqual([]);
+  });
+
+  it('are ignored if Kubernetes sets them for a Service whose name begins with dawatch', () => {
+    const address = 'tcp://10.0.0.7:8080';
+    const { config } = load('', {
+      DAWATCH_SERVICE_HOST: '10.0.0.7',
+      DAWATCH_SERVICE_PORT: '8080',
+      DAWATCH_SERVICE_PORT_HTTP_API: '8080',
+      DAWATCH_PORT: address,
+      DAWATCH_PORT_8080_TCP: address,
+      DAWATCH_PORT_8080_TCP_PROTO: 'tcp',
+      DAWATCH_PORT_8080_TCP_PORT: '8080',
+      DAWATCH_PORT_8080_TCP_ADDR: '10.0.0.7',
+      DAWATCH_REDIS_PORT: 'tcp://10.0.0.8:6379',
+      DAWATCH_REDIS_SERVICE_HOST: '10.0.0.8',
+      DAWATCH_REDIS_PORT_6379_TCP_ADDR: '10.0.0.8',
+    });
+    expect(config.server.port).toBe(8080);
+    expect(problems('', { DAWATCH_REDIS_PORT: '6379' })).toEqual([expect.stringContaining('DAWATCH_REDIS_PORT is no')]);
+  });
+});

@@ -1,0 +1,322 @@
+import { Writable } from 'node:stream';
+import type { Logger } from 'pino';
+import { describe, expect, it } from 'vitest';
+import type { Clock } from '../../src/lib/clock.ts';
+import { secretsOf } from '../../src/operations/config/load.ts';
+import type { Config } from '../../src/operations/config/schema.ts';
+import { logMonitor } from '../../src/operations/logging/listeners.ts';
+import { createLog } from '../../src/operations/logging/logger.ts';
+import type { RecordedObservation } from '../../src/submissions/ports.ts';
+import { transition } from '../../src/submissions/transition.ts';
+import {
+  applied,
+  context,
+  finalEnvelope,
+  observation,
+  submission,
+  VERDICTS,
+  type VerdictName,
+} from '../support/ledger/domain.ts';
+import { HeldClock } from '../support/virtual-time/held-clock.ts';
+
+const MAX_LINE_BYTES = 16 * 1024;
+const SECRET = 'hunter2-must-never-be-shown';
+const SETTINGS = [
+  { path: 'redis.url', value: 'redis://:p%2Fss%22word-1@redis:6379' },
+  { path: 'server.port', value: 8080 },
+];
+const NASTY = 'bad\n{"level":"info"}\r\u001b[31mred\u001b]8;;http://x\u0007\u009b2J\u2028\u202eevil\u0000';
+
+type Line = Record<string, unknown>;
+
+function openLog(settings: Partial<Config['log']> = {}, clock?: Clock, secrets: readonly string[] = []) {
+  let text = '';
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      text += chunk;
+      done();
+    },
+  });
+  const log = createLog({ level: 'debug', format: 'json', repeats_per_minute: 0, ...settings }, stream, {
+    ...(clock && { clock }),
+    secrets,
+  });
+  /** Returns the written lines; asserts that none is too long. */
+  const raw = () => {
+    const lines = text.split('\n').slice(0, -1);
+    for (const line of lines) expect(Buffer.byteLength(line)).toBeLessThan(MAX_LINE_BYTES);
+    return lines;
+  };
+  /** The logger as untyped code can call it. */
+  const loose = log as unknown as Logger;
+  return { log, loose, raw, text: () => text, lines: () => raw().map((line): Line => JSON.parse(line)) };
+}
+
+function recorded(
+  before: Parameters<typeof submission>[0],
+  verdict: Parameters<typeof observation>[0],
+  at: number,
+): RecordedObservation {
+  const known = submission(before);
+  const response = observation(verdict, at);
+  const result = transition(known, response, context());
+  return {
+    observation: response,
+    result,
+    previousStatus: known.status,
+    submission: applied(known, result, at),
+  };
+}
+
+describe('a line', () => {
+  it('is JSON with a time, a level and the stable name of the event', () => {
+    const { log, lines } = openLog();
+    log.info({ url: 'http://x' }, 'server.started');
+    expect(lines()).toEqual([
+      { level: 'info', time: expect.stringMatching(/^\d{4}-.*Z$/), url: 'http://x', event: 'server.started' },
+    ]);
+  });
+
+  it('below the level is not written', () => {
+    const { log, lines } = openLog({ level: 'warn' });
+    log.info('server.stopped');
+    log.error({}, 'redis.disconnected');
+    expect(lines()).toMatchObject([{ event: 'redis.disconnected' }]);
+    const silent = openLog({ level: 'silent' });
+    silent.loose.fatal('x');
+    expect(silent.raw()).toEqual([]);
+  });
+
+  it('is formatted for people if configured', () => {
+    const { log, text } = openLog({ format: 'pretty' });
+    log.info({ polls: 3 }, 'submission.finalized');
+    expect(text()).toMatch(/INFO.*submission\.finalized.*"polls":3/);
+  });
+
+  it.each(['x-api-key', 'authorization', 'api_key', 'apiKey', 'bearer', 'token', 'secret', 'cookie'])(
+    'shows no %s in any field',
+    (name) => {
+      const { loose, text } = openLog();
+      const headers = { [name]: SECRET };
+      loose.info({ ...headers, headers, req: { headers }, list: [headers] }, 'server.started');
+      loose.error({ err: Object.assign(new Error('x'), headers) }, 'http.failed');
+      expect(text()).not.toContain(SECRET);
+      expect(text()).toContain('[redacted]');
+    },
+  );
+
+  it('redacts secrets of the settings in every line', () => {
+    for (const format of ['json', 'pretty'] as const) {
+      const { log, text } = openLog({ format }, undefined, secretsOf(SETTINGS as never));
+      const words = `WRONGPASS p/ss"word-1 and ${JSON.stringify('p/ss"word-1')} and p%2Fss%22word-1`;
+      log.error({ message: words }, 'redis.disconnected');
+      log.error({ err: new Error(`redis://:p%2Fss%22word-1@redis:6379 refused`) }, 'dispatcher.failed');
+      expect(text()).not.toMatch(/word-1/);
+      expect(text()).toContain('[redacted]');
+    }
+  });
+
+  it('redacts new secrets and the previous ones after a reload, at the new level', () => {
+    const { log, text, lines } = openLog({ level: 'error' }, undefined, ['the-first-secret']);
+    log.change({ level: 'info', secrets: ['the-second-secret'] });
+    log.info({ reason: 'the-first-secret and the-second-secret' } as never, 'server.started');
+    log.change({ level: 'warn', secrets: ['the-third-secret'] });
+    log.info({ url: 'unwritten' } as never, 'server.started');
+    log.warn({ reason: 'the-second-secret and the-third-secret' } as never, 'http.shed');
+    expect(lines().map(({ event }) => event)).toEqual(['server.started', 'http.shed']);
+    expect(text()).not.toMatch(/first|second|third/);
+  });
+
+  it('is limited in length, however long the error is', () => {
+    const { log, loose, lines } = openLog();
+    const cause = Object.assign(new Error('c'.repeat(1_000_000)), { code: 'ENOSPC', body: 'b'.repeat(1_000_000) });
+    log.error({ err: new Error('m'.repeat(1_000_000), { cause }) }, 'http.failed');
+    loose.error(cause, 'request.failed');
+    loose.error(new Error('\u0001'.repeat(1_000_000)));
+    expect(lines()).toMatchObject([
+      { err: { message: expect.stringMatching(/^m+/) } },
+      { err: { message: expect.stringMatching(/^c+/), code: 'ENOSPC' } },
+      { err: { type: 'Error' } },
+    ]);
+  });
+
+  it('shows a thrown value that is not an error', () => {
+    const { log, lines } = openLog();
+    log.error({ err: 'just text' }, 'http.failed');
+    log.error({ err: undefined }, 'http.failed');
+    expect(lines()[0]).toMatchObject({ err: 'just text' });
+  });
+});
+
+describe('repeated lines', () => {
+  it('are suppressed at warn and error, and counted at the end of the minute', () => {
+    const clock = new HeldClock(60_000);
+    const { log, lines } = openLog({ repeats_per_minute: 2 }, clock);
+    for (let at = 0; at < 5; at++) {
+      log.error({ upstream: 'a' }, 'upstream.down');
+      log.warn({ destination: 'webhook:1', delivery_id: at }, 'delivery.failed');
+      log.info({ upstream: 'a' }, 'upstream.up');
+    }
+    clock.fire(60_000);
+    const names = lines().map(({ event }) => event);
+    const count = (name: string) => names.filter((event) => event === name).length;
+    expect([count('upstream.down'), count('delivery.failed'), count('upstream.up')]).toEqual([2, 2, 5]);
+    expect(lines().slice(-2)).toMatchObject([
+      { level: 'error', event: 'log.suppressed', suppressed_event: 'upstream.down', upstream: 'a', suppressed: 3 },
+      {
+        level: 'warn',
+        event: 'log.suppressed',
+        suppressed_event: 'delivery.failed',
+        destination: 'webhook:1',
+        suppressed: 3,
+      },
+    ]);
+  });
+
+  it('are suppressed across the loggers of all requests, and counted at the end', () => {
+    const { log, loose, lines } = openLog({ repeats_per_minute: 1 }, new HeldClock(60_000));
+    for (const request_id of ['1', '2', '3']) loose.child({ request_id }).error({ err: new Error('x') }, 'http.failed');
+    log.end();
+    expect(lines()).toMatchObject([
+      { request_id: '1' },
+      { event: 'log.suppressed', suppressed_event: 'http.failed', suppressed: 2 },
+    ]);
+  });
+
+  it('below the level are not counted', () => {
+    const clock = new HeldClock(60_000);
+    const { log, lines } = openLog({ level: 'error', repeats_per_minute: 1 }, clock);
+    for (let at = 0; at < 3; at++) log.warn({}, 'polls.job_failed');
+    expect([lines(), clock.held(60_000)]).toEqual([[], 0]);
+  });
+});
+
+describe('a message of a library', () => {
+  it('has an event name and no fields of the library', () => {
+    const { loose, lines } = openLog();
+    const reply = { url: '/users?email=ada@example.com' };
+    loose.warn(`Reply was already sent in the "/users/get_user?email=ada@example.com" (GET) route\n${NASTY}`);
+    loose.info({ res: reply, req: reply }, 'stream closed prematurely');
+    loose.error({ err: new Error('first'), res: reply }, 'Promise errored');
+    loose.error(new Error('alone'));
+    expect(lines()).toMatchObject([
+      {
+        level: 'warn',
+        event: 'http.library_message',
+        message: expect.stringMatching(/^Reply was already sent in the/),
+      },
+      { level: 'info', event: 'http.library_message', message: 'stream closed prematurely' },
+      { level: 'error', event: 'http.library_message', message: 'Promise errored', err: { message: 'first' } },
+      { level: 'error', event: 'http.library_message', err: { message: 'alone' } },
+    ]);
+    expect(JSON.stringify(lines())).not.toContain('ada@');
+  });
+});
+
+it('the types take no name, level or field that is not documented', () => {
+  const { log } = openLog({ level: 'silent' });
+  // @ts-expect-error: no such name
+  log.info({}, 'server.begun');
+  // @ts-expect-error: it is an error
+  log.info({ upstream: 'a' }, 'upstream.down');
+  // @ts-expect-error: no such field
+  log.error({ upstream: 'a', password: 'x' }, 'upstream.down');
+  // @ts-expect-error: no name
+  log.error({ upstream: 'a' });
+});
+
+describe('the monitor', () => {
+  it('writes one line with all fields for a finalization', () => {
+    const { log, lines } = openLog({ level: 'info' });
+    const response = JSON.stringify(finalEnvelope({ created_at: '1970-01-01T00:00:01.000' }));
+    const before = { status: 'pending', polls: 4, trackedAt: 2_000, version: 2 } as const;
+    logMonitor(log).recorded?.(recorded(before, { ...VERDICTS.finalized, envelope: response }, 9_000));
+    expect(lines()).toEqual([
+      {
+        level: 'info',
+        time: expect.any(String),
+        event: 'submission.finalized',
+        submission_id: submission().submissionId,
+        upstream: 'default',
+        status: 'finalized',
+        previous_status: 'pending',
+        upstream_state: 'Finalized',
+        block_number: 1_234_567,
+        block_hash: '0xb1',
+        tracked_ms: 7_000,
+        time_to_finality_ms: 8_000,
+        polls: 4,
+      },
+    ]);
+  });
+
+  it.each<[VerdictName, number, string[]]>([
+    ['pending', 500, ['debug poll.observed']],
+    ['error', 500, ['debug poll.observed', 'info submission.failing']],
+    ['rejected', 500, ['debug poll.observed', 'warn submission.rejected']],
+    ['not_found', 1_500, ['debug poll.observed']],
+    ['pending', 2_500, ['debug poll.observed', 'warn submission.stuck']],
+    ['pending', 12_000, ['debug poll.observed', 'warn submission.expired']],
+  ])('%s after %i ms is formatted as %j', (verdict, at, expected) => {
+    const { log, lines } = openLog();
+    logMonitor(log).recorded?.(recorded({}, verdict, at));
+    expect(lines().map(({ level, event }) => `${level} ${event}`)).toEqual(expected);
+  });
+
+  it('a confirmed not_found is logged as submission.unknown', () => {
+    const { log, lines } = openLog();
+    logMonitor(log).recorded?.(recorded({ notFoundMs: 120_000 }, 'not_found', 1_500));
+    expect(lines().map(({ level, event }) => `${level} ${event}`)).toContain('warn submission.unknown');
+  });
+
+  it('logs the outage and the recovery of an upstream', () => {
+    const { log, lines } = openLog();
+    const record = { state: 'down', outSince: 5, outageMs: 40 } as const;
+    logMonitor(log).upstream?.({ upstream: 'u', at: 5, event: 'upstream.down', record });
+    logMonitor(log).upstream?.({ upstream: 'u', at: 5, event: 'upstream.up', record });
+    expect(lines()).toMatchObject([
+      { level: 'error', event: 'upstream.down', upstream: 'u', outage_ms: 40 },
+      { level: 'info', event: 'upstream.up' },
+    ]);
+  });
+
+  it('logs a failed write with its cause', () => {
+    const { log, lines } = openLog();
+    logMonitor(log).writeFailed?.(new Error('no room left', { cause: new Error('SQLITE_FULL') }));
+    const [line] = lines();
+    expect(line).toMatchObject({ level: 'error', event: 'ledger.write_failed' });
+    expect(JSON.stringify(line)).toMatch(/no room left.*SQLITE_FULL/);
+  });
+
+  it('reports a listener that throws', () => {
+    const { log, lines } = openLog();
+    logMonitor(log).listenerFailed?.(new Error('a counter overflowed'));
+    expect(lines()).toMatchObject([
+      { level: 'error', event: 'listener.failed', err: { message: 'a counter overflowed' } },
+    ]);
+  });
+});
+
+describe('text of the upstream', () => {
+  const nasty = { kind: 'error', state: NASTY, error: NASTY + 'x'.repeat(1_000_000) } as const;
+
+  it.each(['json', 'pretty'] as const)('can neither imitate a line nor control a terminal (%s)', (format) => {
+    const { log, raw, text } = openLog({ format });
+    const data = { block_number: 'n'.repeat(60_000) + NASTY, block_hash: NASTY, created_at: NASTY };
+    const response = JSON.stringify({ state: NASTY, error: NASTY, data });
+    logMonitor(log).recorded?.(recorded({}, { ...nasty, envelope: response }, 500));
+    logMonitor(log).recorded?.(recorded({}, { ...VERDICTS.finalized, state: NASTY, envelope: response }, 500));
+    logMonitor(log).recorded?.(recorded({}, { ...VERDICTS.rejected, error: nasty.error }, 500));
+    logMonitor(log).writeFailed?.(new Error(nasty.error));
+    expect(raw().filter((line) => line.startsWith('{"level"')).length).toBe(format === 'json' ? raw().length : 0);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+    expect(text().replaceAll('\n', '')).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u202e]/);
+    expect(text()).toContain('\\\\u001b');
+  });
+
+  it('is truncated', () => {
+    const { log, lines } = openLog();
+    logMonitor(log).recorded?.(recorded({}, { ...nasty, envelope: '{}' }, 500));
+    for (const { error } of lines()) expect(String(error).length).toBeLessThan(1_000);
+  });
+});

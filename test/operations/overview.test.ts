@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto';
+import { expect, it, onTestFinished } from 'vitest';
+import { startSandbox } from '../../src/sandbox/server.ts';
+import { readEvents } from '../support/app/event-reader.ts';
+import { call, pathOf, post, problemOf } from '../support/app/http-calls.ts';
+import { openApp } from '../support/app/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+async function openWorld() {
+  const sandbox = await startSandbox({ options: { speed: 200 } });
+  onTestFinished(() => sandbox.close());
+  const database = `${tempFolder()}/dawatch.db`;
+  let app = await openApp({ database, upstreamUrl: sandbox.url });
+  onTestFinished(() => app.close());
+  return {
+    url: () => app.url,
+    async restart() {
+      await app.close();
+      app = await openApp({ database, upstreamUrl: sandbox.url });
+    },
+    async finalize(count: number) {
+      const ids = Array.from({ length: count }, () => sandbox.model.submit('data', Date.now()));
+      await post(app.url, { submission_ids: ids });
+      for (const id of ids) await call(app.url, `${pathOf(id)}/wait?timeout_s=20`);
+    },
+    overview: async () => JSON.parse((await call(app.url, '/v1/overview')).text),
+  };
+}
+
+const NOTHING = {
+  ...{ tracking: 0, pending: 0, failing: 0, finalized: 0, failed: 0 },
+  ...{ unknown: 0, rejected: 0, expired: 0, cancelled: 0 },
+};
+
+it('starts with counts of 0, sixty minutes, and null for unknown values', async () => {
+  const { overview } = await openWorld();
+  const { at, per_minute, ...rest } = await overview();
+  expect(rest).toEqual({
+    submissions: NOTHING,
+    last_hour: {
+      finalized: 0,
+      time_to_finality_s: null,
+      detection_lag_s: null,
+      polls_per_submission: null,
+      fixed_5s_polls_per_submission: null,
+    },
+    upstreams: ['default', 'other'].map((name) => ({
+      name,
+      ...{ state: 'closed', tracked: 0, in_flight: 0 },
+      budget: { limit: 5_000, window_ms: 1_000, used: 0 },
+    })),
+    oldest_open: [],
+    deliveries: { waiting: 0, dead: 0, oldest_waiting_at: null },
+    readers: 0,
+    workers: null,
+  });
+  const minutes = per_minute.map((minute: { at: string }) => Date.parse(minute.at));
+  expect(minutes).toHaveLength(60);
+  expect(minutes.at(-1)).toBe(Math.floor(Date.parse(at) / 60_000) * 60_000);
+  expect(minutes.at(0)).toBe(minutes.at(-1) - 59 * 60_000);
+  expect(per_minute[0]).toMatchObject({ finalized: 0, time_to_finality_p50_s: null, polls: null });
+  expect(per_minute[59]).toMatchObject({ finalized: 0, detection_lag_p99_s: null, polls: 0 });
+});
+
+it('shows finalized submissions with time to finality, lag and cost', async () => {
+  const { finalize, overview } = await openWorld();
+  await finalize(3);
+  const { submissions, last_hour, per_minute } = await overview();
+  expect(submissions).toEqual({ ...NOTHING, finalized: 3 });
+  const { time_to_finality_s: took, detection_lag_s: lag, ...counts } = last_hour;
+  expect(counts.finalized).toBe(3);
+  expect(counts.polls_per_submission).toBeGreaterThanOrEqual(1);
+  // All of them take less than five seconds.
+  expect(counts.fixed_5s_polls_per_submission).toBe(1);
+  expect(took.p99).toBeGreaterThanOrEqual(took.p50);
+  expect(lag.mean).toBeGreaterThan(0);
+  expect(lag.mean).toBeLessThanOrEqual(took.mean);
+  const sum = (name: string) =>
+    per_minute.reduce((total: number, minute: Record<string, number | null>) => total + (minute[name] ?? 0), 0);
+  expect(sum('finalized')).toBe(3);
+  expect(sum('polls')).toBeGreaterThanOrEqual(3);
+});
+
+it('continues after a restart with the last hour from the ledger', async () => {
+  const { finalize, overview, restart } = await openWorld();
+  await finalize(3);
+  const before = await overview();
+  await restart();
+  const { submissions, last_hour } = await overview();
+  expect(submissions).toEqual(before.submissions);
+  // The ledger does not store the detection lag.
+  expect(last_hour).toEqual({ ...before.last_hour, detection_lag_s: null });
+  await finalize(1);
+  expect((await overview()).last_hour).toMatchObject({ finalized: 4, detection_lag_s: { mean: expect.any(Number) } });
+});
+
+it('lists the ten oldest open submissions, oldest first', async () => {
+  const { overview, url } = await openWorld();
+  const ids = Array.from({ length: 12 }, () => `lost-${randomUUID()}`);
+  for (const submission_id of ids) await post(url(), { submission_id, upstream: 'other' });
+  const { oldest_open, submissions } = await overview();
+  expect(submissions).toEqual({ ...NOTHING, tracking: 12 });
+  expect(oldest_open.map(({ submission_id }: { submission_id: string }) => submission_id)).toEqual(ids.slice(0, 10));
+  expect(oldest_open[0]).toMatchObject({ upstream: 'other', status: 'tracking', age_s: expect.any(Number) });
+  await call(url(), pathOf(ids[0] ?? ''), { method: 'DELETE' });
+  const after = await overview();
+  expect(after.submissions).toEqual({ ...NOTHING, tracking: 11, cancelled: 1 });
+  expect(after.oldest_open[0].submission_id).toBe(ids[1]);
+});
+
+it('counts readers of the live feed', async () => {
+  const { overview, url } = await openWorld();
+  await readEvents(url());
+  await readEvents(url());
+  expect((await overview()).readers).toBe(2);
+});
+
+it('refuses parameters', async () => {
+  const { url } = await openWorld();
+  const { detail } = problemOf(await call(url(), '/v1/overview?since=1h'));
+  expect(detail).toContain('since');
+});

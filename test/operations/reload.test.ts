@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigError, loadConfig } from '../../src/operations/config/load.ts';
+import { compareSettings, isReloadable, loadSettled } from '../../src/operations/config/reload.ts';
+import type { Config } from '../../src/operations/config/schema.ts';
+
+const URLS = { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1' };
+const load = (env: Record<string, string> = {}) => loadConfig({ env: { ...URLS, ...env }, file: null });
+
+function changed(change: (config: Config) => void): Config {
+  const config = structuredClone(load().config);
+  change(config);
+  return config;
+}
+
+describe('a change of settings', () => {
+  const before = load().config;
+  const cases: [string, (config: Config) => void, string[], string[]][] = [
+    ['nothing', () => undefined, [], []],
+    [
+      'an API key',
+      (config) => {
+        config.auth.api_key = 'x';
+      },
+      ['auth.api_key'],
+      [],
+    ],
+    [
+      'the public address and the heartbeat',
+      ({ server, heartbeat }) => {
+        server.public_url = 'https://dawatch.example.com';
+        Object.assign(heartbeat, { url: 'https://h.example/', every_s: 30 });
+      },
+      ['heartbeat.every_s', 'heartbeat.url', 'server.public_url'],
+      [],
+    ],
+    [
+      'the log level',
+      (config) => {
+        config.log.level = 'warn';
+      },
+      ['log.level'],
+      [],
+    ],
+    [
+      'the log format',
+      (config) => {
+        config.log.format = 'json';
+      },
+      ['log.format'],
+      ['log.format'],
+    ],
+    [
+      'a budget',
+      ({ upstreams }) => {
+        upstreams.default.budget.per_s = 2;
+      },
+      ['upstreams.default.budget.per_s'],
+      [],
+    ],
+    [
+      'a new upstream',
+      ({ upstreams }) => void Object.assign(upstreams, { a: { ...upstreams.default, bearer: undefined } }),
+      expect.arrayContaining(['upstreams.a.budget.requests', 'upstreams.a.url']),
+      expect.arrayContaining(['upstreams.a.url']),
+    ],
+    [
+      'the first bearer',
+      ({ upstreams }) => {
+        upstreams.default.bearer = 'x';
+      },
+      ['upstreams.default.bearer'],
+      ['upstreams.default.bearer'],
+    ],
+    [
+      'a new channel',
+      (config) => {
+        config.channels = { ops: { type: 'slack', url: 'https://a.example', gather_s: 5 } };
+      },
+      ['channels.ops.gather_s', 'channels.ops.type', 'channels.ops.url'],
+      [],
+    ],
+  ];
+  it.each(cases)('%s: its name, and whether it needs a restart', (_name, change, changes, needRestart) => {
+    expect(compareSettings(before, changed(change), 'server')).toEqual({ changes, needRestart });
+  });
+
+  it('of the server does not concern a worker', () => {
+    const after = changed((config) => {
+      config.server.port = 1;
+      config.auth.api_key = 'x';
+      config.upstreams.default.budget.requests = 1;
+      config.upstreams.default.api_key = 'x';
+    });
+    expect(compareSettings(before, after, 'worker')).toEqual({
+      changes: ['upstreams.default.api_key'],
+      needRestart: [],
+    });
+  });
+});
+
+it('a server reloads keys, budgets, channels, routes, the public address, the heartbeat, sessions, the provider and the log level, and nothing else', () => {
+  const names = [...load().settings.map(({ path }) => path), 'channels.ops.url'].filter(isReloadable);
+  expect(names.sort()).toEqual([
+    ...['auth.admin_token', 'auth.api_key', 'channels.ops.url', 'heartbeat.every_s', 'heartbeat.url', 'log.level'],
+    ...['client_id', 'client_secret', 'issuer', 'name', 'role_claim'].map((name) => `oidc.${name}`),
+    ...['admin', 'operator', 'service', 'user'].map((role) => `oidc.roles.${role}`),
+    'oidc.scopes',
+    'oidc.sign_out',
+    ...['routes', 'server.public_url', 'sessions.idle_s', 'sessions.max_s'],
+    ...['upstreams.default.api_key', 'upstreams.default.bearer'],
+    ...['concurrency', 'per_s', 'requests'].map((name) => `upstreams.default.budget.${name}`),
+  ]);
+});
+
+describe('settings that are loaded while they are written', () => {
+  /** Loads these settings one after the other; the last one repeats. */
+  function loads(...texts: (Record<string, string> | string)[]) {
+    let count = 0;
+    return () => {
+      const next = texts[Math.min(count, texts.length - 1)];
+      count += 1;
+      if (typeof next === 'string') throw new ConfigError([next]);
+      return load(next);
+    };
+  }
+  const half = 'half-written';
+  const complete = { DAWATCH_API_KEY: 'a-complete-service-key' };
+  const noWait = async () => undefined;
+
+  it.each([
+    ['at once', [complete]],
+    ['after a half-written file', [half, complete]],
+    ['after an old file', [{}, complete]],
+    ['after several states', [{}, half, 'another problem', {}, complete]],
+  ])('are used when two loads agree: %s', async (_name, states) => {
+    const { config } = await loadSettled(loads(...states), noWait);
+    expect(config.auth.api_key).toBe(complete.DAWATCH_API_KEY);
+  });
+
+  it('are refused with the problem in which two loads agree', async () => {
+    await expect(loadSettled(loads({}, half), noWait)).rejects.toMatchObject({ problems: [half] });
+  });
+
+  it('are refused if they never stop changing', async () => {
+    let count = 0;
+    const changing = () => load({ DAWATCH_API_KEY: `service-key-number-${count++}` });
+    await expect(loadSettled(changing, noWait)).rejects.toThrow('the files keep changing');
+    expect(count).toBe(25);
+  });
+});

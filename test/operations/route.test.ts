@@ -1,0 +1,149 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { DEAD_REASONS } from '../../src/notifications/delivery.ts';
+import { FINAL_STATUSES } from '../../src/submissions/submission.ts';
+import { call, pathOf, post } from '../support/app/http-calls.ts';
+import { familiesOf, reading, scrape } from '../support/app/metrics.ts';
+import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const ADMIN = 'an-admin-token-of-this-test';
+const app = useAppWithSandbox({ adminToken: ADMIN });
+
+async function finalize(): Promise<string> {
+  const id = app.submit();
+  await post(app.url, { submission_id: id });
+  await call(app.url, `${pathOf(id)}/wait?timeout_s=20`);
+  return id;
+}
+const text = async () => (await scrape(app.url)).text;
+
+it('is the text format of Prometheus: each family has a help, a type, and samples of its own', async () => {
+  const { status, headers, text } = await scrape(app.url);
+  expect([status, headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
+  expect(text.endsWith('\n')).toBe(true);
+  const families = [...familiesOf(text).values()];
+  expect(families.length).toBeGreaterThan(60);
+  for (const { name, help, type } of families) {
+    expect(name).toMatch(/^(dawatch|process|nodejs)_[a-z0-9_]+$/);
+    expect(help.length, name).toBeGreaterThan(10);
+    expect(name.endsWith('_total')).toBe(type === 'counter');
+  }
+});
+
+it('has no sample that is not a number, and no delay of the event loop that was not measured', async () => {
+  const fresh = await openApp({ database: join(tempFolder(), 'dawatch.db') });
+  onTestFinished(() => fresh.close());
+  for (let count = 0; count < 3; count++) {
+    const { text } = await scrape(fresh.url);
+    expect(text).not.toMatch(/ NaN$/im);
+    expect(reading(text, 'nodejs_eventloop_lag_min_seconds') ?? 0).toBeLessThan(3_600);
+  }
+});
+
+it('measures a submission from its tracking to its finality', async () => {
+  const before = await text();
+  await finalize();
+  const after = await text();
+  const upstream = 'default';
+  const grown = (name: string, labels: Record<string, string> = { upstream }) =>
+    (reading(after, `dawatch_${name}`, labels) ?? 0) - (reading(before, `dawatch_${name}`, labels) ?? 0);
+  for (const name of ['time_to_finality_seconds', 'detection_lag_seconds', 'requests_per_submission'])
+    expect(grown(`${name}_count`), name).toBe(1);
+  const [took, lag] = [grown('time_to_finality_seconds_sum'), grown('detection_lag_seconds_sum')];
+  expect(took).toBeGreaterThan(0);
+  expect(lag).toBeLessThanOrEqual(took);
+  expect(grown('polls_total', { upstream, result: 'finalized' })).toBe(1);
+  expect(grown('poll_duration_seconds_count')).toBeGreaterThanOrEqual(grown('requests_per_submission_sum'));
+  expect(grown('submissions', { status: 'finalized' })).toBe(1);
+  expect(grown('submissions_ended_total', { status: 'finalized' })).toBe(1);
+  expect(grown('ledger_commit_duration_seconds_count', {})).toBeGreaterThanOrEqual(2);
+});
+
+it('ended submissions and dead letters are counted from 0, so that the first is an increase', async () => {
+  const fresh = await openApp({ database: join(tempFolder(), 'dawatch.db') });
+  onTestFinished(() => fresh.close());
+  const { text } = await scrape(fresh.url);
+  for (const status of FINAL_STATUSES) expect(reading(text, 'dawatch_submissions_ended_total', { status })).toBe(0);
+  for (const kind of ['webhook', 'callback', 'queue'])
+    for (const reason of DEAD_REASONS)
+      expect(reading(text, 'dawatch_dead_letters_total', { kind, reason }), `${kind} ${reason}`).toBe(0);
+});
+
+it('counts responses by route pattern, never by the path of a client', async () => {
+  const id = await finalize();
+  const wild = `/no/such/${randomUUID()}?secret=${API_KEY}`;
+  await call(app.url, wild);
+  await call(app.url, wild, { method: 'PROPFIND' });
+  const now = await text();
+  expect(now).not.toContain(id);
+  expect(now).not.toContain(API_KEY);
+  expect(now).not.toContain('such');
+  const responseCount = (labels: Record<string, string>) => reading(now, 'dawatch_http_requests_total', labels);
+  expect(responseCount({ method: 'any', route: 'none', status: '404' })).toBeGreaterThanOrEqual(2);
+  expect(responseCount({ method: 'GET', route: '/v1/submissions/:id/wait', status: '200' })).toBeGreaterThanOrEqual(1);
+  const routes = familiesOf(now).get('dawatch_http_request_duration_seconds')?.samples ?? [];
+  expect(routes.map(({ labels }) => labels.route)).toContain('/v1/submissions');
+  // A request that waits for finality would make the server appear slow.
+  expect(routes.map(({ labels }) => labels.route)).not.toContain('/v1/submissions/:id/wait');
+});
+
+it('equals /v1/overview for submissions, deliveries and readers', async () => {
+  await finalize();
+  const now = await text();
+  const overview = JSON.parse((await call(app.url, '/v1/overview')).text);
+  for (const [status, count] of Object.entries(overview.submissions))
+    expect(reading(now, 'dawatch_submissions', { status })).toBe(count);
+  expect(reading(now, 'dawatch_deliveries_waiting')).toBe(overview.deliveries.waiting);
+  expect(reading(now, 'dawatch_deliveries_dead')).toBe(overview.deliveries.dead);
+  expect(reading(now, 'dawatch_feed_readers')).toBe(overview.readers);
+  expect(reading(now, 'dawatch_oldest_open_submission_age_seconds')).toBe(0);
+});
+
+it('shows which state each upstream is in', async () => {
+  const hanging = `hanging-${randomUUID()}`;
+  await post(app.url, { submission_id: hanging, upstream: 'other' });
+  const state = (now: string, upstream: string) =>
+    familiesOf(now)
+      .get('dawatch_upstream_state')
+      ?.samples.filter(({ labels, value }) => labels.upstream === upstream && value === 1)
+      .map(({ labels }) => labels.state);
+  await vi.waitFor(async () => {
+    const now = await text();
+    expect(state(now, 'other')).toEqual(['down']);
+    expect(state(now, 'default')).toEqual(['closed']);
+    expect(reading(now, 'dawatch_polls_total', { upstream: 'other', result: 'network' })).toBeGreaterThan(2);
+    expect(reading(now, 'dawatch_oldest_open_submission_age_seconds')).toBeGreaterThan(0);
+  }, 15_000);
+  await call(app.url, pathOf(hanging), { method: 'DELETE' });
+});
+
+it('has no samples for Redis and workers without Redis', async () => {
+  const families = familiesOf(await text());
+  expect(families.get('dawatch_redis_up')?.samples).toEqual([]);
+  expect(families.get('dawatch_workers')?.samples).toEqual([]);
+});
+
+it('does not mix concurrent scrapes', async () => {
+  const responseCount = await Promise.all(Array.from({ length: 20 }, () => text()));
+  const names = responseCount.map((one) =>
+    [...familiesOf(one).values()].map(({ name, samples }) => (name.startsWith('dawatch_pacing') ? samples.length : 0)),
+  );
+  expect(new Set(names.map((one) => one.join())).size).toBe(1);
+});
+
+it('serves the other metrics if the ledger cannot be read', async () => {
+  const database = join(tempFolder(), 'dawatch.db');
+  const broken = await openApp({ database });
+  onTestFinished(() => broken.close());
+  const db = new Database(database);
+  db.exec('ALTER TABLE deliveries RENAME TO elsewhere');
+  db.close();
+  const { status, text } = await scrape(broken.url);
+  expect(status).toBe(200);
+  expect(familiesOf(text).get('dawatch_deliveries_waiting')?.samples).toEqual([]);
+  expect(reading(text, 'dawatch_upstream_state', { upstream: 'default', state: 'closed' })).toBe(1);
+  expect(reading(text, 'process_resident_memory_bytes')).toBeGreaterThan(0);
+});

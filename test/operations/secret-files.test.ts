@@ -1,0 +1,247 @@
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { ConfigError, loadConfig, secretsOf } from '../../src/operations/config/load.ts';
+import { ENVIRONMENT } from '../../src/operations/config/schema.ts';
+import { fileVariables } from '../../src/operations/config/secret-files.ts';
+import { cli } from '../support/processes/cli.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const SECRET = 'hunter2-must-never-be-shown';
+
+function file(content: string | Buffer, name = 'secret'): string {
+  const path = join(tempFolder(), name);
+  writeFileSync(path, content);
+  return path;
+}
+
+const load = (yaml: string, env: Record<string, string> = {}) => loadConfig({ env, file: file(yaml, 'settings.yaml') });
+
+/** Returns the problems of these settings; asserts that they contain no secret. */
+function problems(yaml: string, env: Record<string, string> = {}): string[] {
+  try {
+    load(yaml, env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    expect(error.message).not.toContain(SECRET);
+    return [...error.problems];
+  }
+  return [];
+}
+
+describe('a secret in a file', () => {
+  it.each(Object.entries(fileVariables(ENVIRONMENT)))('is read for %s', (name, path) => {
+    const addresses: Record<string, string> = {
+      DAWATCH_REDIS_URL_FILE: 'redis://:pass@r:1',
+      DAWATCH_HEARTBEAT_URL_FILE: 'https://h.example/key',
+    };
+    const secret = addresses[name] ?? `${SECRET}-of-32-bytes-at-least`;
+    const beside = name === 'DAWATCH_REDIS_PREVIOUS_SECRET_FILE' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
+    const isOfSentinels = name === 'DAWATCH_REDIS_SENTINEL_PASSWORD_FILE';
+    const required = isOfSentinels ? 'redis: { url: "redis://mymaster", sentinels: [s] }' : '';
+    const loaded = load(required, { ...beside, [name]: file(`${secret}\n`) });
+    const setting = loaded.settings.find((candidate) => candidate.path === path.replace(/_file$/, ''));
+    expect(setting).toMatchObject({ source: name, value: secret });
+    expect(secretsOf(loaded.settings)).toContain(secret);
+  });
+
+  it('exists for every secret that has a variable', () => {
+    expect(Object.keys(fileVariables(ENVIRONMENT))).toEqual([
+      'DAWATCH_UPSTREAM_API_KEY_FILE',
+      'DAWATCH_UPSTREAM_BEARER_FILE',
+      'DAWATCH_API_KEY_FILE',
+      'DAWATCH_ADMIN_TOKEN_FILE',
+      'DAWATCH_OIDC_CLIENT_SECRET_FILE',
+      'DAWATCH_REDIS_URL_FILE',
+      'DAWATCH_REDIS_SECRET_FILE',
+      'DAWATCH_REDIS_PREVIOUS_SECRET_FILE',
+      'DAWATCH_REDIS_SENTINEL_PASSWORD_FILE',
+      'DAWATCH_HEARTBEAT_URL_FILE',
+    ]);
+  });
+
+  it('is read for settings below a name that the operator chose', () => {
+    const { config, settings } = load(`
+upstreams:
+  archive: { url: "https://a.example", api_key_file: ${file('archive-key')} }
+channels:
+  ops: { type: slack, url_file: ${file('https://hooks.slack.example/T/B/x\r\n')} }
+  mail: { type: email, from: a@b.example, to: [c@d.example], smtp_url_file: ${file('smtps://u:p@m.example')} }
+`);
+    expect(config.upstreams).toMatchObject({ archive: { api_key: 'archive-key' } });
+    expect(config.channels).toMatchObject({
+      ops: { url: 'https://hooks.slack.example/T/B/x' },
+      mail: { smtp_url: 'smtps://u:p@m.example' },
+    });
+    expect(settings.find(({ path }) => path === 'channels.ops.url')?.source).toMatch(/settings\.yaml, url_file$/);
+  });
+
+  it('in the environment overrides the settings file, in either form', () => {
+    const inFile = `auth: { api_key: from-the-settings-file }`;
+    const named = `auth: { api_key_file: ${file('from-a-file-of-the-settings')} }`;
+    const own = { DAWATCH_API_KEY_FILE: file('from-the-file-variable') };
+    expect(load(inFile, own).config.auth.api_key).toBe('from-the-file-variable');
+    expect(load(named, own).config.auth.api_key).toBe('from-the-file-variable');
+    expect(load(named, { DAWATCH_API_KEY: 'from-the-variable-itself' }).config.auth.api_key).toBe(
+      'from-the-variable-itself',
+    );
+    expect(load(named).config.auth.api_key).toBe('from-a-file-of-the-settings');
+  });
+
+  it('is checked like a secret in the settings', () => {
+    const short = file('short');
+    expect(problems('', { DAWATCH_API_KEY_FILE: short })).toEqual([
+      expect.stringMatching(/^auth\.api_key .*16.* \(DAWATCH_API_KEY_FILE\)$/),
+    ]);
+  });
+
+  it('and the secret itself exclude each other', () => {
+    const env = { DAWATCH_API_KEY: SECRET, DAWATCH_API_KEY_FILE: file(SECRET) };
+    expect(problems('', env)).toEqual(['DAWATCH_API_KEY_FILE: DAWATCH_API_KEY is set, too; set only one of them']);
+    const [problem] = problems(`auth: { api_key: ${SECRET}, api_key_file: ${file(SECRET)} }`);
+    expect(problem).toMatch(
+      /^auth\.api_key_file: auth\.api_key is set, too; set only one of them \(.*settings\.yaml\)$/,
+    );
+  });
+
+  it.each([
+    ['does not exist', () => join(tempFolder(), 'none'), 'names a file that does not exist'],
+    ['is a folder', () => tempFolder(), 'names a directory, not a file'],
+    ['is empty', () => file(''), 'names an empty file'],
+    ['has only a line break', () => file('\n'), 'names an empty file'],
+    ['has two lines', () => file(`${SECRET}\n${SECRET}\n`), 'it must be one line'],
+    ['has a zero byte', () => file(`${SECRET}\0`), 'it must be one line'],
+    ['is large', () => file('x'.repeat(20_000)), 'larger than 16384 bytes'],
+  ])('that %s is an error with the variable', (_what, make, reason) => {
+    const path = make();
+    const [problem = '', ...more] = problems('', { DAWATCH_API_KEY_FILE: path });
+    expect(problem).toMatch(/^auth\.api_key_file names /);
+    expect(problem).not.toContain(path);
+    expect(problem).toContain(reason);
+    expect(problem).toContain('(DAWATCH_API_KEY_FILE)');
+    expect(more).toEqual([]);
+  });
+
+  it('is not quoted if it is set instead of the name of its file', () => {
+    expect(problems('', { DAWATCH_API_KEY_FILE: SECRET })).toEqual([
+      'auth.api_key_file names a file that does not exist (DAWATCH_API_KEY_FILE)',
+    ]);
+  });
+
+  it('may begin with a byte order mark', () => {
+    expect(load('', { DAWATCH_API_KEY_FILE: file('\uFEFFa-service-key-of-bytes') }).config.auth.api_key).toBe(
+      'a-service-key-of-bytes',
+    );
+  });
+
+  it.runIf(process.getuid?.() !== 0)('that cannot be read is an error', () => {
+    const path = file(SECRET);
+    chmodSync(path, 0);
+    expect(problems('', { DAWATCH_API_KEY_FILE: path })[0]).toContain('without permission to read it');
+  });
+
+  it.each([
+    ['server: { host_file: /etc/hostname }', 'host_file'],
+    ['auth: { api_key_file: 17 }', 'must be the path of a file'],
+    ['auth: { api_key_file: [a] }', 'must be the path of a file'],
+    ['auth: { api_kye_file: /x }', 'api_kye_file'],
+  ])('%s is an error', (yaml, text) => {
+    expect(problems(yaml).join('\n')).toContain(text);
+  });
+});
+
+it('a misspelt variable with a file is an error that names the closest one', () => {
+  expect(problems('', { DAWATCH_API_KEY_FIEL: '/x' })).toEqual([
+    'DAWATCH_API_KEY_FIEL is not a variable of dawatch; did you mean DAWATCH_API_KEY_FILE?',
+  ]);
+});
+
+it('dawatch config shows the source of a secret in a file, not the secret', async () => {
+  const { stdout, code } = await cli(['config'], {
+    env: { DAWATCH_API_KEY: null, DAWATCH_API_KEY_FILE: file(SECRET) },
+  });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/auth\.api_key +\*+ +DAWATCH_API_KEY_FILE/);
+  expect(stdout).not.toContain(SECRET);
+});
+
+it('a command reads its admin token from a file', async () => {
+  const env = { DAWATCH_ADMIN_TOKEN_FILE: join(tempFolder(), 'none'), DAWATCH_URL: 'http://127.0.0.1:1' };
+  const { code, stderr } = await cli(['audit'], { env });
+  expect(code).not.toBe(0);
+  expect(stderr).toContain('DAWATCH_ADMIN_TOKEN_FILE names a file that does not exist');
+});
+
+describe('a process reads only the secret files that it uses:', () => {
+  const MISSING = '/not/mounted';
+  /** Settings with every secret in a file; those that `mounted` matches exist. */
+  function settings(mounted: RegExp): string {
+    const secret = (path: string, content: string) => (mounted.test(path) ? file(content) : MISSING);
+    return `
+auth: { api_key_file: ${secret('auth.api_key', SECRET)}, admin_token_file: ${secret('auth.admin_token', SECRET)} }
+upstreams:
+  default:
+    url: http://127.0.0.1:1
+    api_key_file: ${secret('upstreams.default.api_key', SECRET)}
+    bearer_file: ${secret('upstreams.default.bearer', SECRET)}
+channels:
+  ops: { type: slack, url_file: ${secret('channels.ops.url', 'https://a.example')} }
+  mail: { type: email, from: a@b.example, to: [c@d.example], smtp_url_file: ${secret('channels.mail.smtp_url', 'smtp://a')} }
+routes: [{ types: ['*'], channels: [ops, mail] }]
+redis:
+  url_file: ${secret('redis.url', 'redis://127.0.0.1:1')}
+  secret_file: ${secret('redis.secret', 'x'.repeat(32))}
+  previous_secret: ${'y'.repeat(32)}
+`;
+  }
+  const ALL = [
+    ...['auth.admin_token', 'auth.api_key', 'channels.mail.smtp_url', 'channels.ops.url', 'redis.secret', 'redis.url'],
+    ...['upstreams.default.api_key', 'upstreams.default.bearer'],
+  ];
+
+  it.each([
+    ['server', ALL],
+    ['worker', ['redis.secret', 'redis.url', 'upstreams.default.api_key']],
+    ['worker_check', ['redis.secret', 'redis.url']],
+    ['client', ['auth.api_key']],
+    ['none', []],
+  ] as const)('%s reads %j', (user, used) => {
+    const yaml = settings(new RegExp(`^(?:${used.map((path) => path.replaceAll('.', '\\.')).join('|')})$`));
+    const loaded = loadConfig({ env: {}, file: file(yaml, 'settings.yaml'), user });
+    const known = new Map(loaded.settings.map(({ path, value }) => [path, value]));
+    expect(ALL.filter((path) => known.get(path) !== undefined)).toEqual(used);
+    // Settings that are no secrets are checked and known nevertheless.
+    expect(known.get('channels.mail.to')).toEqual(['c@d.example']);
+    expect(JSON.stringify(loaded)).not.toContain('not-read');
+  });
+
+  it('a missing file that it uses is an error', () => {
+    for (const user of ['server', 'worker', 'worker_check', 'client'] as const)
+      expect(() => loadConfig({ env: {}, file: file(settings(/^$/), 'settings.yaml'), user })).toThrow(
+        'does not exist',
+      );
+  });
+
+  it('other problems of the settings are still errors', () => {
+    const yaml = `${settings(/^$/)}\nlog: { level: loud }`;
+    const load = () => loadConfig({ env: {}, file: file(yaml, 'settings.yaml'), user: 'none' });
+    expect(load).toThrow(/invalid:\n +log\.level must be one of [^\n]*$/);
+  });
+
+  it('commands of the ledger read none, commands of the server the service key or none, a worker not those of the server', async () => {
+    const folder = tempFolder();
+    const server = { DAWATCH_URL: 'http://127.0.0.1:1', DAWATCH_API_KEY: null };
+    const env = { DAWATCH_CONFIG: file(settings(/^auth\.api_key$/), 'settings.yaml'), ...server };
+    const database = { DAWATCH_DATABASE: join(folder, 'l.db') };
+    expect((await cli(['status'], { env })).stderr).toContain('no response from http://127.0.0.1:1');
+    expect((await cli(['audit'], { env: { ...env, DAWATCH_ADMIN_TOKEN_FILE: file(SECRET) } })).stderr).toContain(
+      'no response from http://127.0.0.1:1',
+    );
+    const without = { ...env, DAWATCH_CONFIG: file(settings(/^$/), 'settings.yaml') };
+    expect((await cli(['status'], { env: without })).stderr).toContain('auth.api_key_file names a file that does not');
+    const created = await cli(['token', 'list'], { env: { ...without, ...database } });
+    expect(created.stderr).not.toContain('names a file');
+    const checked = { ...without, DAWATCH_CONFIG: file(settings(/^redis/), 'settings.yaml') };
+    expect((await cli(['worker', '--check'], { env: checked })).stderr).toBe('dawatch: Redis does not respond\n');
+  });
+});

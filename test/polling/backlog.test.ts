@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { LEARNS_NOTHING } from '../../bench/pacing/baselines.ts';
+import type { Candidate, PacingPolicy } from '../../src/pacing/port.ts';
+import type { Scheduler } from '../../src/polling/scheduler.ts';
+import { observation } from '../support/ledger/domain.ts';
+import { createScheduler, paced } from '../support/virtual-time/pacing.ts';
+
+const LIMIT_MS = 60_000;
+
+type World = { gainOf: (item: Candidate, now: number) => number; confirm?: PacingPolicy['confirm'] };
+
+/** A budget of one request a second, and a policy by which every submission is due at once. */
+function tightScheduler({ gainOf, confirm = (_item, now) => now }: World): Scheduler {
+  const policy: PacingPolicy = {
+    ...LEARNS_NOTHING,
+    register: (item) => item.trackedAt,
+    learn: (_item, _observation, now) => now,
+    confirm,
+    gain: gainOf,
+    reasonOf: (item, now) => (now - Math.max(item.trackedAt, item.openAt) >= LIMIT_MS ? 'net' : 'slot'),
+  };
+  return createScheduler({ requests: 1, perMs: 1_000, concurrency: 1, policy: () => policy });
+}
+
+/** Polls as fast as the budget allows; each result arrives at once and is open. */
+function poll(
+  scheduler: Scheduler,
+  { from, requests, watched = true }: { from: number; requests: number; watched?: boolean },
+): string[] {
+  const polled: string[] = [];
+  for (let now = from; polled.length < requests; now = Math.max(now, scheduler.wakeAt())) {
+    const [id] = scheduler.next(now);
+    if (id === undefined) continue;
+    polled.push(id);
+    scheduler.observe(observation('pending', now, id), watched, now);
+  }
+  return polled;
+}
+
+const gainByTracking = (gains: readonly number[]) => (item: Candidate) => gains[item.trackedAt] ?? 0;
+
+describe('when more polls are due than the budget allows', () => {
+  it('the polls with the highest gain are sent first, and of equal ones the longest due', () => {
+    const gains = [0.1, 0.9, 0.5, 0.9, 0.2];
+    const scheduler = tightScheduler({ gainOf: gainByTracking(gains) });
+    for (const index of gains.keys()) scheduler.add(paced(`s${index}`, { dueAt: index }), index);
+    expect(poll(scheduler, { from: 10, requests: 5, watched: false })).toEqual(['s1', 's3', 's2', 's4', 's0']);
+  });
+
+  it('the current gain counts, even if it changed while the poll waited', () => {
+    let turned = false;
+    const scheduler = tightScheduler({ gainOf: (item) => ((item.trackedAt === 0) === turned ? 0.9 : 0.1) });
+    scheduler.add(paced('a', { dueAt: 0 }), 0);
+    scheduler.add(paced('b', { dueAt: 1 }), 1);
+    scheduler.add(paced('c', { dueAt: 2 }), 2);
+    expect(poll(scheduler, { from: 10, requests: 1, watched: false })).toEqual(['b']);
+    turned = true;
+    expect(poll(scheduler, { from: 2_000, requests: 2, watched: false })).toEqual(['a', 'c']);
+  });
+
+  it('a poll that the policy now postpones yields to the next one', () => {
+    const scheduler = tightScheduler({
+      gainOf: gainByTracking([0.9, 0.5, 0.1]),
+      confirm: (item, now) => (item.trackedAt === 0 && now < 5_000 ? 5_000 : now),
+    });
+    for (const index of [0, 1, 2]) scheduler.add(paced(`s${index}`, { dueAt: index }), index);
+    expect(poll(scheduler, { from: 10, requests: 3, watched: false })).toEqual(['s1', 's2', 's0']);
+  });
+
+  it('every second request goes to a submission whose safety limit has passed, the longest due first', () => {
+    const scheduler = tightScheduler({ gainOf: (item) => (item.trackedAt < 10 ? 0.01 : 0.9) });
+    for (const index of [0, 1, 2]) scheduler.add(paced(`old${index}`, { dueAt: index }), index);
+    const from = LIMIT_MS + 100;
+    for (const index of [0, 1, 2, 3, 4]) scheduler.add(paced(`new${index}`, { dueAt: from - 50 + index }), from);
+    expect(poll(scheduler, { from, requests: 8, watched: false })).toEqual([
+      ...['old0', 'new0', 'old1', 'new1', 'old2', 'new2', 'new3', 'new4'],
+    ]);
+  });
+
+  it('a submission without gain is polled within its safety limit and twice the number of submissions', () => {
+    const scheduler = tightScheduler({ gainOf: (item) => (item.trackedAt === 0 ? 0 : 0.9) });
+    for (const index of [0, 1, 2, 3]) scheduler.add(paced(`s${index}`, { dueAt: index }), index);
+    const polled = poll(scheduler, { from: 10, requests: 300 });
+    const turns = polled.flatMap((id, index) => (id === 's0' ? [index] : []));
+    const distances = turns.slice(1).map((turn, index) => turn - (turns[index] ?? 0));
+    expect(Math.max(turns[0] ?? 300, ...distances)).toBeLessThanOrEqual(LIMIT_MS / 1_000 + 8);
+    expect(turns.length).toBeLessThan(10);
+  });
+
+  it('a backlog of thousands polls each submission exactly once', () => {
+    const scheduler = tightScheduler({ gainOf: (item) => (item.trackedAt % 7) / 7 });
+    for (let index = 0; index < 3_000; index++) scheduler.add(paced(`s${index}`, { dueAt: index }), index);
+    for (let index = 0; index < 3_000; index += 10) scheduler.remove(`s${index}`, 3_000);
+    const polled = poll(scheduler, { from: 3_000, requests: 2_700, watched: false });
+    expect(new Set(polled).size).toBe(2_700);
+    expect(scheduler).toMatchObject({ size: 0, inFlight: 0 });
+    expect(scheduler.wakeAt()).toBe(Number.POSITIVE_INFINITY);
+  });
+});
+
+it('if the budget allows all due polls, no gain is computed and the longest due is sent first', () => {
+  const policy: PacingPolicy = {
+    ...LEARNS_NOTHING,
+    register: (item) => item.trackedAt,
+    learn: (_item, _observation, now) => now + 1_000,
+    gain: () => expect.unreachable(),
+  };
+  const scheduler = createScheduler({ policy: () => policy });
+  for (const index of [2, 0, 1]) scheduler.add(paced(`s${index}`, { dueAt: index }), index);
+  expect(scheduler.next(10)).toEqual(['s0', 's1', 's2']);
+});

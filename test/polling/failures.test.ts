@@ -1,0 +1,181 @@
+import type { RequestListener } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
+import { classify } from '../../src/submissions/classify.ts';
+import { deadAddress, KEY, openClient, serve, serveRaw } from '../support/servers/upstream-server.ts';
+
+const TIMEOUT_MS = 200;
+const HEAD = 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n';
+
+async function failureOf(url: string, timeoutMs = 5_000) {
+  const response = await openClient(url, { timeoutMs }).getSubmissionInfo('s');
+  if (response.kind !== 'failure') throw new Error(`answered with ${response.httpStatus}`);
+  expect(response.detail).not.toContain(KEY);
+  expect(response.detail.length).toBeLessThan(300);
+  expect(classify('s', response)).toMatchObject({ kind: 'unavailable', reason: response.reason });
+  return response;
+}
+
+describe('the time limit of a call applies to', () => {
+  const drip: RequestListener = (_request, response) => {
+    response.write('{');
+    const timer = setInterval(() => response.write(' '), 20);
+    response.on('close', () => clearInterval(timer));
+  };
+  it.each<[string, RequestListener]>([
+    ['no response at all', () => undefined],
+    ['headers, and then nothing', (_request, response) => response.flushHeaders()],
+    ['half a body', (_request, response) => response.writeHead(200, { 'content-length': 100 }).write('{')],
+    ['a byte at intervals', drip],
+  ])('%s', async (_name, respond) => {
+    const { url, sockets } = await serve(respond);
+    expect(await failureOf(url, TIMEOUT_MS)).toMatchObject({
+      reason: 'timeout',
+      detail: expect.stringMatching(/200 ms/),
+    });
+    await vi.waitFor(() => expect(sockets.open.size, 'the connection was given up').toBe(0));
+  });
+
+  it('a header that arrives byte by byte', async () => {
+    const { url } = await serveRaw((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nx-slow: ');
+      const timer = setInterval(() => socket.write('x'), 20);
+      socket.on('close', () => clearInterval(timer));
+    });
+    expect((await failureOf(url, TIMEOUT_MS)).reason).toBe('timeout');
+  });
+
+  it('a late response, not to stalls of this process, however many, during which a response stays unread', async () => {
+    const arrived = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    const { url } = await serve(async (_request, response) => {
+      arrived.resolve();
+      await released.promise;
+      response.end('{}');
+    });
+    const response = openClient(url, { timeoutMs: TIMEOUT_MS }).getSubmissionInfo('s');
+    await arrived.promise;
+    for (let stall = 0; stall < 2; stall++) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TIMEOUT_MS + 600);
+      // The timer of the call is late now.
+      await sleep(1);
+    }
+    released.resolve();
+    expect(await response).toMatchObject({ kind: 'response' });
+  });
+
+  it('nothing that completes in time', async () => {
+    const { url } = await serve(async (_request, response) => {
+      await sleep(150);
+      response.end('{}');
+    });
+    expect(await openClient(url, { timeoutMs: 3_000 }).getSubmissionInfo('s')).toMatchObject({ kind: 'response' });
+  });
+});
+
+describe('an endless body is cut off, and its connection closed', () => {
+  it.each([
+    ['without a length', {}],
+    ['with a length', { 'content-length': 1_000_000_000 }],
+  ])('%s', async (_name, headers) => {
+    let sentBytes = 0;
+    const chunk = Buffer.alloc(64 * 1024, 0x20);
+    const { url, sockets } = await serve((_request, response) => {
+      response.writeHead(200, headers);
+      const sendChunks = () => {
+        while (!response.destroyed && response.write(chunk)) sentBytes += chunk.length;
+      };
+      response.on('drain', sendChunks);
+      sendChunks();
+    });
+    expect((await failureOf(url)).reason).toBe('too_large');
+    await vi.waitFor(() => expect(sockets.open.size).toBe(0));
+    expect(sentBytes).toBeLessThan(16 * 1024 * 1024);
+  });
+});
+
+describe('a broken connection is a network failure', () => {
+  it.each<[string, string | null]>([
+    ['on opening', null],
+    ['after the request', ''],
+    ['within the status line', 'HTTP/1.1 2'],
+    ['within the headers', 'HTTP/1.1 200 OK\r\ncontent-le'],
+    ['before the body', HEAD],
+    ['within the body', `${HEAD}{"state":`],
+    ['within a chunk', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nff\r\n{"sta'],
+  ])('reset %s', async (_name, sent) => {
+    const { url } = await serveRaw((socket) => {
+      if (sent === null) socket.resetAndDestroy();
+      else
+        socket.once('data', () => {
+          socket.write(sent, () => setTimeout(() => socket.resetAndDestroy(), 5));
+        });
+    });
+    expect((await failureOf(url)).reason).toBe('network');
+  });
+
+  it.each([
+    ['another protocol', 'SSH-2.0-OpenSSH_9.9\r\n'],
+    ['an endless header', `HTTP/1.1 200 OK\r\nx-long: ${'x'.repeat(100_000)}`],
+    ['two lengths that differ', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}x'],
+    ['an upgrade', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
+  ])('%s', async (_name, sent) => {
+    const { url } = await serveRaw((socket) => socket.once('data', () => socket.end(sent)));
+    expect((await failureOf(url)).reason).toBe('network');
+  });
+
+  it('no server listening', async () => {
+    expect(await failureOf(await deadAddress())).toMatchObject({
+      reason: 'network',
+      detail: expect.stringMatching(/ECONNREFUSED/),
+    });
+  });
+
+  it('a name that does not exist', async () => {
+    expect(await failureOf('http://upstream.invalid')).toMatchObject({
+      reason: 'network',
+      detail: expect.stringMatching(/upstream\.invalid/),
+    });
+  });
+
+  it('the next call uses another connection', async () => {
+    let calls = 0;
+    const { url } = await serve((request, response) => {
+      if (calls++ === 0) request.socket.destroy();
+      else response.end('{}');
+    });
+    const client = openClient(url, { connections: 1 });
+    expect(await client.getSubmissionInfo('s')).toMatchObject({ kind: 'failure', reason: 'network' });
+    expect(await client.getSubmissionInfo('s')).toMatchObject({ kind: 'response' });
+  });
+});
+
+describe('closing', () => {
+  it('returns failures for calls in flight and closes every connection; it can be called twice', async () => {
+    const { url, sockets, requests } = await serve((request, response) => {
+      if (request.url?.endsWith('body')) response.write('{');
+    });
+    const client = openClient(url, { connections: 2 });
+    const calls = ['hangs', 'body', 'waits'].map((id) => client.getSubmissionInfo(id));
+    await vi.waitFor(() => expect(requests).toHaveLength(2));
+    await client.close();
+    for (const response of await Promise.all(calls))
+      expect(response).toMatchObject({ kind: 'failure', reason: 'network' });
+    await vi.waitFor(() => expect(sockets.open.size).toBe(0));
+    await client.close();
+    expect(await client.getSubmissionInfo('late')).toMatchObject({
+      kind: 'failure',
+      detail: expect.stringMatching(/closed/),
+    });
+  });
+
+  it('leaves no timer that would keep the process running', async () => {
+    const { url } = await serve((_request, response) => response.end('{}'));
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = timers();
+    const client = openClient(url, { timeoutMs: 60_000 });
+    await Promise.all(Array.from({ length: 10 }, () => client.getSubmissionInfo('s')));
+    await client.close();
+    await vi.waitFor(() => expect(timers()).toBeLessThanOrEqual(before));
+  });
+});

@@ -1,0 +1,12 @@
+import { systemClock } from '../../src/lib/system-clock.ts';
+import { createLocalEngine } from '../../src/polling/local-engine.ts';
+import { describeEngine } from '../redis/engine-conformance.ts';
+import { openClient } from '../support/servers/upstream-server.ts';
+
+describeEngine('the local engine', ({ url, apiKey, timeoutMs }) => {
+  const client = openClient(url, { apiKey, timeoutMs, connections: 50 });
+  return createLocalEngine({
+    clock: systemClock,
+    sendPoll: (_upstream, submissionId) => client.getSubmissionInfo(submissionId),
+  });
+});

@@ -1,0 +1,330 @@
+import { expect, test, vi } from 'vitest';
+import { ON_DEMAND_WAIT_MS } from '../../src/polling/on-demand-polls.ts';
+import type { UpstreamResponse } from '../../src/submissions/classify.ts';
+import {
+  databaseDown,
+  finalized,
+  MINUTE_MS,
+  notFound,
+  openWatcher,
+  pending,
+  response,
+  unauthorized,
+} from '../support/virtual-time/virtual-watcher.ts';
+
+const kinds = (results: { kind: string; observation?: { kind: string } }[]) =>
+  results.map(({ kind, observation }) => observation?.kind ?? kind);
+
+test('two hundred concurrent polls of one submission share one request', async () => {
+  const world = openWatcher({ respond: () => pending });
+  const polls = Promise.all(Array.from({ length: 200 }, () => world.monitor.pollOnDemand('default', 'untracked')));
+  await world.clock.advance(100);
+  expect(new Set(kinds(await polls))).toEqual(new Set(['pending']));
+  expect(world.polls.length).toBe(1);
+  expect(world.ledger.submissions.get('untracked')).toBeUndefined();
+  expect(world.monitor.health().upstreams[0]).toMatchObject({ tracked: 0, inFlight: 0 });
+});
+
+test('an on-demand poll of a submission that is in flight costs no request', async () => {
+  const hanging = Promise.withResolvers<UpstreamResponse>();
+  const world = openWatcher({ respond: () => hanging.promise });
+  world.track(['a']);
+  const poll = world.monitor.pollOnDemand('default', 'a');
+  await world.clock.advance(10);
+  hanging.resolve(finalized);
+  await world.clock.advance(10);
+  expect(kinds([await poll])).toEqual(['finalized']);
+  expect(world.polls.length).toBe(1);
+  expect(world.get('a').status).toBe('finalized');
+});
+
+test('the observation of a tracked submission is committed before the on-demand poll resolves', async () => {
+  let response = pending;
+  const world = openWatcher({ respond: () => response });
+  world.track(['a']);
+  await world.clock.advance(10 * MINUTE_MS);
+  response = finalized;
+  let status: string | undefined;
+  const poll = world.monitor.pollOnDemand('default', 'a').then(() => {
+    status = world.get('a').status;
+  });
+  await world.clock.advance(10);
+  await poll;
+  expect(status).toBe('finalized');
+});
+
+test('a submission that is tracked while its on-demand poll is in flight is watched from then on', async () => {
+  const hanging = Promise.withResolvers<UpstreamResponse>();
+  let response: UpstreamResponse | Promise<UpstreamResponse> = hanging.promise;
+  const world = openWatcher({ respond: () => response });
+  const poll = world.monitor.pollOnDemand('default', 'a');
+  await world.clock.advance(10);
+  world.track(['a']);
+  response = finalized;
+  hanging.resolve(pending);
+  await world.clock.advance(10);
+  expect(kinds([await poll])).toEqual(['pending']);
+  await world.clock.advance(MINUTE_MS);
+  expect(world.statuses('a')).toEqual(['tracking', 'pending', 'finalized']);
+});
+
+test('on-demand polls respect the budget, and neither they nor the due submissions starve', async () => {
+  const budget = { requests: 10, perMs: 10_000, concurrency: 4 };
+  const world = openWatcher({ respond: () => pending, scheduler: { budget } });
+  world.track(Array.from({ length: 100 }, (_, index) => `due-${index}`));
+  await world.clock.advance(1_000);
+  const polls = Promise.all(
+    Array.from({ length: 100 }, (_, index) => world.monitor.pollOnDemand('default', `question-${index}`)),
+  );
+  await world.clock.advance(60_000);
+  const times = world.polls.map(({ at }) => at);
+  const maxPerWindow = Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length));
+  expect(maxPerWindow).toBe(10);
+  const pendingCount = kinds(await polls).filter((kind) => kind === 'pending').length;
+  expect(pendingCount).toBeGreaterThan(3);
+  const due = world.polls.filter(
+    ({ submissionId, at }) => submissionId.startsWith('due') && at > (times[10] ?? 0),
+  ).length;
+  expect(due).toBeGreaterThan(3);
+});
+
+test('reserved requests and polls share the budget, and neither starves', async () => {
+  const budget = { requests: 10, perMs: 10_000, concurrency: 4 };
+  const world = openWatcher({ respond: () => pending, scheduler: { budget } });
+  world.track(Array.from({ length: 100 }, (_, index) => `due-${index}`));
+  const sent: number[] = [];
+  const failed: string[] = [];
+  for (let index = 0; index < 100; index++)
+    void world.monitor.reserve('default', `client-${index % 3}`).then((result) => {
+      if (result.kind === 'failed') failed.push(result.reason);
+      else sent.push(world.clock.now());
+      if (result.kind === 'reserved') world.monitor.release('default');
+    });
+  await world.clock.advance(60_000);
+  const times = [...world.polls.map(({ at }) => at), ...sent];
+  const maxPerWindow = Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length));
+  expect(maxPerWindow).toBe(10);
+  expect(sent.length).toBeGreaterThan(3);
+  expect(world.polls.length).toBeGreaterThan(10);
+  expect(new Set(failed)).toEqual(new Set(['budget_exhausted']));
+  expect(sent.length + failed.length).toBe(100);
+});
+
+test('a wait for the budget that is cancelled uses none of it', async () => {
+  const world = openWatcher({
+    respond: () => pending,
+    scheduler: { budget: { requests: 2, perMs: MINUTE_MS, concurrency: 1 } },
+  });
+  expect((await world.monitor.reserve('default')).kind).toBe('reserved');
+  const gone = new AbortController();
+  const waiting = world.monitor.reserve('default', 'a', gone.signal);
+  gone.abort();
+  expect((await waiting).kind).toBe('cancelled');
+  expect((await world.monitor.reserve('default', 'a', gone.signal)).kind).toBe('cancelled');
+  world.monitor.release('default');
+  expect(world.monitor.pacing()[0]?.budget.used).toBe(1);
+  expect((await world.monitor.reserve('default', 'b')).kind).toBe('reserved');
+});
+
+test('the pause that a reserved request met applies to all requests, and extends time limits', async () => {
+  const world = openWatcher({ respond: () => pending });
+  world.track(['a']);
+  await world.clock.advance(1_000);
+  const deadlineAt = world.monitor.deadlineAt(world.get('a'));
+  await world.monitor.reserve('default');
+  world.monitor.release('default', { kind: 'throttled', retryAfterMs: 5 * MINUTE_MS });
+  const polls = world.polls.length;
+  expect(await world.monitor.reserve('default')).toMatchObject({ kind: 'failed', reason: 'budget_exhausted' });
+  await world.clock.advance(5 * MINUTE_MS - 1);
+  expect(world.polls).toHaveLength(polls);
+  await world.clock.advance(MINUTE_MS);
+  expect(world.polls.length).toBeGreaterThan(polls);
+  expect(world.monitor.deadlineAt(world.get('a')) - deadlineAt).toBe(5 * MINUTE_MS);
+});
+
+test('a reserved request counts until it is released', async () => {
+  const world = openWatcher({
+    respond: () => pending,
+    scheduler: { budget: { requests: 5, perMs: 1_000, concurrency: 1 } },
+  });
+  expect((await world.monitor.reserve('default')).kind).toBe('reserved');
+  world.track(['a']);
+  await world.clock.advance(60_000);
+  expect(world.polls).toHaveLength(0);
+  world.monitor.release('default');
+  await world.clock.advance(10);
+  expect(world.polls).toHaveLength(1);
+});
+
+test('an on-demand poll fails when the budget stays exhausted, with the time of a retry', async () => {
+  const world = openWatcher({
+    respond: () => pending,
+    scheduler: { budget: { requests: 1, perMs: MINUTE_MS, concurrency: 1 } },
+  });
+  const first = world.monitor.pollOnDemand('default', 'a');
+  await world.clock.advance(10);
+  expect(kinds([await first])).toEqual(['pending']);
+  expect(await world.monitor.pollOnDemand('default', 'b')).toMatchObject({
+    reason: 'budget_exhausted',
+    retryAfterMs: MINUTE_MS + 1 - 10,
+  });
+  expect(world.polls.length).toBe(1);
+});
+
+test('requests that wait for a disk name the ledger as the reason, not the request budget', async () => {
+  const world = openWatcher({ respond: () => pending });
+  vi.spyOn(world.ledger, 'whenDurable').mockReturnValue(new Promise(() => undefined));
+  const waiting = Promise.all([world.monitor.pollOnDemand('default', 'a'), world.monitor.reserve('default')]);
+  await world.clock.advance(MINUTE_MS);
+  const refused = { kind: 'failed', reason: 'ledger_unavailable', retryAfterMs: ON_DEMAND_WAIT_MS };
+  expect(await waiting).toEqual([refused, refused]);
+  expect(world.polls).toHaveLength(0);
+});
+
+test.each([
+  ['is out', databaseDown],
+  ['refuses us', unauthorized],
+])('while the upstream %s, an on-demand poll fails at once, without a request', async (_how, response) => {
+  const world = openWatcher({
+    respond: () => response,
+    scheduler: { breaker: { failures: 2, probeMs: 60_000, maxProbeMs: 60_000 } },
+  });
+  world.track(['a', 'b']);
+  await world.clock.advance(100);
+  const before = world.polls.length;
+  expect(await world.monitor.pollOnDemand('default', 'c')).toMatchObject({ reason: 'upstream_down' });
+  expect(world.polls.length).toBe(before);
+});
+
+test('a 429 delays on-demand polls too', async () => {
+  const world = openWatcher({ respond: () => response(429, '', { retryAfter: '30' }) });
+  const first = world.monitor.pollOnDemand('default', 'a');
+  await world.clock.advance(10);
+  expect(kinds([await first])).toEqual(['throttled']);
+  const { kind, retryAfterMs } = { retryAfterMs: 0, ...(await world.monitor.pollOnDemand('default', 'b')) };
+  expect(kind).toBe('failed');
+  expect(retryAfterMs).toBeGreaterThan(29_000);
+});
+
+test('an on-demand poll counts as a probe when one is due, and its result ends the outage', async () => {
+  let response: UpstreamResponse = databaseDown;
+  const world = openWatcher({ respond: () => response });
+  for (let round = 0; round < 5; round++) {
+    const poll = world.monitor.pollOnDemand('default', `q-${round}`);
+    await world.clock.advance(10);
+    await poll;
+  }
+  expect(world.monitor.health().upstreams[0]?.state).toBe('down');
+  response = notFound;
+  await world.clock.advance(2_000);
+  const results = world.monitor.pollOnDemand('default', 'later');
+  await world.clock.advance(2_000);
+  expect(kinds([await results])).toEqual(['not_found']);
+  expect(world.monitor.health().upstreams[0]?.state).toBe('closed');
+});
+
+test('when the watcher stops, open on-demand polls fail immediately', async () => {
+  const world = openWatcher({
+    respond: () => pending,
+    scheduler: { budget: { requests: 1, perMs: 5_000, concurrency: 1 } },
+  });
+  world.track(['a']);
+  await world.clock.advance(10);
+  const poll = world.monitor.pollOnDemand('default', 'b');
+  await world.monitor.stop(1_000);
+  expect(kinds([await poll])).toEqual(['failed']);
+  await world.clock.advance(MINUTE_MS);
+  expect(world.polls.length).toBe(1);
+});
+
+test('an on-demand poll of an unknown upstream fails', async () => {
+  const world = openWatcher({ respond: () => pending });
+  expect(kinds([await world.monitor.pollOnDemand('nowhere', 'a')])).toEqual(['failed']);
+});
+
+test.each([
+  ['1 per second', { requests: 1, perMs: 1_000, concurrency: 1 }],
+  ['5 per second', { requests: 5, perMs: 1_000, concurrency: 5 }],
+  ['15 per minute', { requests: 15, perMs: MINUTE_MS, concurrency: 8 }],
+])('with a budget of %s used up by both, on-demand polls and due submissions share it', async (_name, budget) => {
+  const world = openWatcher({ respond: () => pending, scheduler: { budget } });
+  world.track(Array.from({ length: 500 }, (_, index) => `due-${index}`));
+  let isOver = false;
+  const pollRepeatedly = async (name: string) => {
+    for (let count = 0; !isOver; count++) {
+      await world.monitor.pollOnDemand('default', `question-${name}-${count}`);
+      await new Promise<void>((resolve) => world.clock.after(50, resolve));
+    }
+  };
+  const clients = Promise.all(Array.from({ length: 8 }, (_, index) => pollRepeatedly(String(index))));
+  await world.clock.advance(5 * MINUTE_MS);
+  isOver = true;
+  const onDemandCount = world.polls.filter(({ submissionId }) => submissionId.startsWith('question')).length;
+  const due = world.polls.length - onDemandCount;
+  expect(Math.abs(onDemandCount - due) / world.polls.length).toBeLessThan(0.2);
+  await world.clock.advance(MINUTE_MS);
+  await clients;
+});
+
+test('an on-demand poll without a response fails after the lease', async () => {
+  const world = openWatcher({ respond: () => new Promise(() => undefined) });
+  const poll = world.monitor.pollOnDemand('default', 'a');
+  await world.clock.advance(MINUTE_MS);
+  expect(await poll).toMatchObject({ kind: 'failed', reason: 'no_response' });
+});
+
+/** On-demand polls of one client with very many ids, and of others. */
+async function openBusy() {
+  const budget = { requests: 10, perMs: 1_000, concurrency: 4 };
+  const world = openWatcher({ respond: () => pending, scheduler: { budget } });
+  const completed: string[] = [];
+  const poll = (id: string, client: string) =>
+    world.monitor.pollOnDemand('default', id, client).then((result) => {
+      completed.push(result.kind === 'observed' ? id : `${id} ${result.reason}`);
+    });
+  for (let index = 0; index < 500; index++) void poll(`busy-${index}`, 'busy');
+  await world.clock.advance(1);
+  return { world, completed, poll };
+}
+
+test('clients take turns for the budget, however many ids one of them requests', async () => {
+  const { world, completed, poll } = await openBusy();
+  for (const id of ['other-0', 'other-1', 'other-2']) void poll(id, 'other');
+  void poll('third-0', 'third');
+  await world.clock.advance(2_000);
+  const positions = ['other-0', 'third-0', 'other-1', 'other-2'].map((id) => completed.indexOf(id));
+  expect(positions.every((place) => place >= 0 && place < 25)).toBe(true);
+  expect(positions).toEqual(positions.toSorted((a, b) => a - b));
+  await world.clock.advance(20_000);
+  // The budget of some seconds, within the promised wait.
+  expect(completed.filter((text) => text.endsWith(' budget_exhausted')).length).toBeGreaterThan(300);
+  expect(completed).toHaveLength(504);
+});
+
+test("a client that requests an id from the end of another client's queue gets it in its own turn", async () => {
+  const { world, completed, poll } = await openBusy();
+  void poll('busy-499', 'other');
+  await world.clock.advance(2_000);
+  expect(completed).toContain('busy-499');
+  expect(world.polls.filter(({ submissionId }) => submissionId === 'busy-499')).toHaveLength(1);
+});
+
+test('a client may wait although another has filled the queue, and is refused beyond its share', async () => {
+  const world = openWatcher({
+    respond: () => pending,
+    scheduler: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } },
+  });
+  const counts: Record<string, number> = {};
+  const poll = (id: string, client: string) =>
+    world.monitor.pollOnDemand('default', id, client).then((result) => {
+      const label = `${client} ${result.kind === 'observed' ? 'observed' : result.reason}`;
+      counts[label] = (counts[label] ?? 0) + 1;
+    });
+  for (let index = 0; index < 10_100; index++) void poll(`busy-${index}`, 'busy');
+  for (let index = 0; index < 5_100; index++) void poll(`other-${index}`, 'other');
+  await world.clock.advance(1);
+  const refused = { busy: counts['busy budget_exhausted'] ?? 0, other: counts['other budget_exhausted'] ?? 0 };
+  expect(refused.busy).toBeGreaterThan(90);
+  expect(refused.busy).toBeLessThanOrEqual(100);
+  expect(refused.other).toBe(100);
+});

@@ -1,0 +1,79 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { OutageClock } from '../../src/polling/outage-clock.ts';
+
+/** A clock with this pause, as observed at 0. */
+function paused(until: number): OutageClock {
+  const clock = new OutageClock();
+  clock.pauses(until, 0);
+  return clock;
+}
+
+it('counts only outages and pauses, while they last', () => {
+  const clock = paused(100);
+  expect([0, 50, 100, 200].map((now) => clock.totalMs(now))).toEqual([0, 50, 100, 100]);
+  clock.outageBegins(300);
+  clock.outageBegins(320);
+  expect([300, 350].map((now) => clock.totalMs(now))).toEqual([100, 150]);
+  clock.outageEnds(400);
+  clock.outageEnds(500);
+  expect(clock.totalMs(900)).toBe(200);
+});
+
+it('counts an outage during a pause once, and the rest of the pause after it', () => {
+  const clock = paused(1_000);
+  clock.outageBegins(400);
+  expect(clock.pauses(1_000, 450), 'the pause is part of the outage').toBe(false);
+  clock.outageEnds(600);
+  expect(clock.pauses(1_000, 600)).toBe(true);
+  expect([450, 600, 1_000, 2_000].map((now) => clock.totalMs(now))).toEqual([600, 600, 1_000, 1_000]);
+});
+
+it('extends a pause, and counts a pause after its end as another one', () => {
+  const clock = paused(100);
+  expect([clock.pauses(100, 10), clock.pauses(150, 20), clock.totalMs(200)]).toEqual([false, true, 150]);
+  expect([clock.pauses(150, 300), clock.pauses(400, 300), clock.totalMs(500)]).toEqual([false, true, 250]);
+});
+
+it('continues from the stored totals; times in the future were written by a clock that was ahead', () => {
+  const clock = new OutageClock();
+  clock.restore({ outageMs: 7, outSince: null, pausedSince: 100, pausedUntil: 400 }, 200);
+  expect([clock.totalMs(200), clock.totalMs(900)]).toEqual([107, 307]);
+  const ahead = new OutageClock();
+  ahead.restore({ outageMs: 7, outSince: 5_000, pausedSince: null, pausedUntil: null }, 200);
+  expect([ahead.totalMs(200), ahead.totalMs(300)]).toEqual([7, 107]);
+});
+
+it('always equals the length of the union of all outages, pauses and sleeps, also over a restart at any moment', () => {
+  const act = fc.record({
+    afterMs: fc.nat(50),
+    act: fc.constantFrom('pause', 'begin', 'end', 'restart', 'skip', 'look'),
+    ms: fc.nat(120),
+  });
+  fc.assert(
+    fc.property(fc.array(act, { maxLength: 40 }), (acts) => {
+      let clock = new OutageClock();
+      const blocked = new Set<number>();
+      let [now, isOut, pausedUntil] = [0, false, 0];
+      for (const { afterMs, act, ms } of acts) {
+        for (let ended = now + afterMs; now < ended; now++) if (isOut || now < pausedUntil) blocked.add(now);
+        if (act === 'skip') {
+          for (let ended = now + ms; now < ended; now++) blocked.add(now);
+          clock.skips(now - ms, now);
+        }
+        if (act === 'pause') pausedUntil = Math.max(pausedUntil, now + ms);
+        if (act === 'begin') clock.outageBegins(now);
+        if (act === 'end') clock.outageEnds(now);
+        if (act === 'begin' || act === 'end') isOut = act === 'begin';
+        clock.pauses(pausedUntil, now);
+        if (act === 'restart') {
+          const { outSince, record } = clock;
+          clock = new OutageClock();
+          clock.restore({ ...record, outSince }, now);
+        }
+        expect(clock.totalMs(now)).toBe(blocked.size);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});

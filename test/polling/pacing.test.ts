@@ -1,0 +1,88 @@
+import { expect, it, onTestFinished, vi } from 'vitest';
+import type { PacingDescription } from '../../src/pacing/port.ts';
+import { call, post } from '../support/app/http-calls.ts';
+import { openApp } from '../support/app/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+import { describing, learnedBy } from '../support/virtual-time/pacing.ts';
+
+const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+
+async function open(description?: (now: number) => PacingDescription, lagPrice = 2) {
+  const policy = description && (() => describing(description));
+  const app = await openApp({ database: `${tempFolder()}/dawatch.db`, lagPrice, ...(policy && { policy }) });
+  onTestFinished(() => app.close());
+  const pacing = async () => {
+    const { status, text } = await call(app.url, '/v1/pacing');
+    expect(status, text).toBe(200);
+    return JSON.parse(text);
+  };
+  return { url: app.url, pacing };
+}
+
+it('shows the learned distribution, polls and cost of each upstream', async () => {
+  const { at, upstreams } = await (await open(learnedBy)).pacing();
+  const [first] = upstreams;
+  expect(first).toEqual({
+    upstream: 'default',
+    state: 'closed',
+    tracked: 0,
+    lag_price: 1,
+    mode: 'slots',
+    slot: { period_ms: 20_000, next_event_at: TIME, empty_share: 0.03 },
+    senders: 3,
+    observed: 200,
+    curve: expect.arrayContaining([{ after_ms: 30_000, probability: 0.25 }]),
+    polls_ms: [42_000, 60_000],
+    cost: {
+      current: { requests: 1.5, lag_s: 0.8 },
+      lower_bound: { requests: 1.4, lag_s: 0.7 },
+      every_five_seconds: { requests: 8.5, lag_s: 2.5 },
+    },
+    budget: { requests: 5_000, per_ms: 1_000, used: 0, concurrency: 64, in_flight: 0 },
+    next: null,
+  });
+  expect(first.curve).toHaveLength(61);
+  expect(Math.abs(Date.parse(first.slot.next_event_at) - Date.parse(at) - 10_000)).toBeLessThan(5_000);
+});
+
+it('shows the initial assumption before anything is learned, with the configured price', async () => {
+  const { upstreams } = await (await open()).pacing();
+  for (const upstream of upstreams)
+    expect(upstream).toMatchObject({ lag_price: 2, mode: 'age', slot: null, observed: 0, cost: { current: null } });
+});
+
+it('turns invalid numbers into null and clamps probabilities', async () => {
+  const { POSITIVE_INFINITY: infinite, NaN: none } = Number;
+  const { upstreams } = await (
+    await open((now) => ({
+      ...learnedBy(now),
+      slot: { periodMs: infinite, nextEventAt: 1e300, emptyShare: none },
+      senders: infinite,
+      curve: [
+        { afterMs: none, probability: 0.1 },
+        { afterMs: 1e300, probability: 1.000_000_1 },
+      ],
+      pollsMs: [1e300, infinite],
+      current: { requests: none, lagS: 1 },
+      lowerBound: { requests: 1e300, lagS: 0 },
+      everyFiveSeconds: { requests: infinite, lagS: infinite },
+    }))
+  ).pacing();
+  expect(upstreams[0]).toMatchObject({
+    slot: { period_ms: 0, next_event_at: null, empty_share: 0 },
+    senders: null,
+    curve: [{ after_ms: 1e300, probability: 1 }],
+    polls_ms: [1e300],
+    cost: { current: null, lower_bound: { requests: 1e300, lag_s: 0 }, every_five_seconds: null },
+  });
+});
+
+it('shows the next poll and its reason', async () => {
+  const app = await open(undefined, 1_000);
+  await post(app.url, { submission_id: 'of-an-outage', upstream: 'other' });
+  await vi.waitFor(async () => {
+    const [, other] = (await app.pacing()).upstreams;
+    expect(other).toMatchObject({ state: 'down', tracked: 1 });
+    expect(other.next).toEqual({ submission_id: 'of-an-outage', at: TIME, reason: 'probe', held_by: null });
+  });
+});

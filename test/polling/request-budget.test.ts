@@ -1,0 +1,187 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { RequestBudget } from '../../src/polling/request-budget.ts';
+
+/** Sends as many requests as are available; returns their number. */
+function sendAll(budget: RequestBudget, now: number): number {
+  const count = budget.available(now);
+  for (let i = 0; i < count; i++) budget.send();
+  return count;
+}
+
+function respondToAll(budget: RequestBudget, count: number, now: number): void {
+  for (let i = 0; i < count; i++) budget.complete(now);
+}
+
+describe('a request budget', () => {
+  it('is available again one window after a request completes, not after it is sent: the upstream counts it in between', () => {
+    const budget = new RequestBudget({ requests: 3, perMs: 1_000, concurrency: 10 });
+    expect(sendAll(budget, 0)).toBe(3);
+    expect(budget.availableAt()).toBe(Number.POSITIVE_INFINITY);
+    respondToAll(budget, 3, 400);
+    // The request may have completed up to 1 ms after the reading.
+    expect(budget.availableAt()).toBe(1_401);
+    expect(budget.available(1_400)).toBe(0);
+    expect(budget.available(1_401)).toBe(3);
+    expect(budget.availableAt()).toBe(Number.NEGATIVE_INFINITY);
+  });
+
+  it('never has more requests in flight than its concurrency; each completion allows one more', () => {
+    const budget = new RequestBudget({ requests: 100, perMs: 1_000, concurrency: 2 });
+    expect(sendAll(budget, 0)).toBe(2);
+    expect(budget.availableAt()).toBe(Number.POSITIVE_INFINITY);
+    budget.complete(5);
+    expect(budget.available(5)).toBe(1);
+  });
+
+  it('is fully available one window after it was exhausted', () => {
+    const budget = new RequestBudget({ requests: 4, perMs: 1_000, concurrency: 4 });
+    budget.exhaust(500);
+    expect(budget.availableAt()).toBe(1_501);
+    expect(budget.available(1_500)).toBe(0);
+    expect(budget.available(1_501)).toBe(4);
+  });
+});
+
+describe('a changed request budget', () => {
+  const THREE = { requests: 3, perMs: 1_000, concurrency: 10 };
+
+  it('counts the requests before the change', () => {
+    const budget = new RequestBudget(THREE);
+    respondToAll(budget, sendAll(budget, 0), 0);
+    budget.change({ ...THREE, requests: 5 }, 100);
+    expect(sendAll(budget, 100)).toBe(2);
+    respondToAll(budget, 2, 200);
+    budget.change({ ...THREE, requests: 1 }, 300);
+    // Five requests count, so four and one more must expire.
+    expect(budget.availableAt()).toBe(1_201);
+    expect(budget.available(1_200)).toBe(0);
+    expect(budget.available(1_201)).toBe(1);
+  });
+
+  it('counts requests in flight, which may be more than the new concurrency', () => {
+    const budget = new RequestBudget(THREE);
+    sendAll(budget, 0);
+    budget.change({ requests: 2, perMs: 1_000, concurrency: 1 }, 0);
+    expect([budget.used(0), budget.available(0), budget.availableAt()]).toEqual([3, 0, Number.POSITIVE_INFINITY]);
+    respondToAll(budget, 3, 10);
+    expect(budget.availableAt()).toBe(1_011);
+    expect(budget.available(1_011)).toBe(1);
+  });
+
+  it('with a shorter window counts earlier requests as long as before', () => {
+    const budget = new RequestBudget(THREE);
+    respondToAll(budget, sendAll(budget, 0), 0);
+    budget.change({ ...THREE, perMs: 10 }, 100);
+    expect(budget.availableAt()).toBe(1_001);
+    expect(budget.available(1_001)).toBe(3);
+  });
+
+  it('with a longer window begins exhausted, because earlier requests are unknown', () => {
+    const budget = new RequestBudget(THREE);
+    respondToAll(budget, sendAll(budget, 0), 0);
+    budget.change({ requests: 2, perMs: 60_000, concurrency: 10 }, 500);
+    expect(budget.availableAt()).toBe(60_501);
+    expect(budget.available(60_501)).toBe(2);
+  });
+});
+
+const settings = fc.record({
+  requests: fc.integer({ min: 1, max: 8 }),
+  perMs: fc.integer({ min: 1, max: 500 }),
+  concurrency: fc.integer({ min: 1, max: 10 }),
+});
+/** The time until the next attempt, and the time until each of its requests completes. */
+const attempts = fc.array(
+  fc.record({
+    afterMs: fc.double({ min: 0, max: 400, noNaN: true }),
+    responseMs: fc.double({ min: 0, max: 300, noNaN: true }),
+  }),
+  { maxLength: 60, size: 'max' },
+);
+
+describe('any pattern of changes', () => {
+  it('holds each limit from its first request on, and is available exactly at the returned time', () => {
+    const steps = fc.array(fc.record({ to: settings, afterMs: fc.nat(400), responseMs: fc.nat(300) }), {
+      minLength: 2,
+    });
+    fc.assert(
+      fc.property(settings, steps, (first, changes) => {
+        const budget = new RequestBudget(first);
+        const sentAt: number[] = [];
+        let now = 0;
+        for (const { to, afterMs, responseMs } of changes) {
+          now += afterMs;
+          budget.change(to, now);
+          const at = budget.availableAt();
+          if (at > now) expect(budget.available(now)).toBe(0);
+          if (Number.isFinite(at)) now = Math.max(now, at);
+          const sent = sendAll(budget, now);
+          expect(sent).toBeGreaterThan(0);
+          for (let i = 0; i < sent; i++) sentAt.push(now);
+          const inWindow = sentAt.filter((time) => time > now - to.perMs).length;
+          expect(inWindow).toBeLessThanOrEqual(to.requests);
+          now += responseMs;
+          respondToAll(budget, sent, now);
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
+
+describe('any pattern of requests', () => {
+  it('never exceeds the limit in any window, wherever between sending and completion the upstream counts, although the clock rounds down to milliseconds', () => {
+    fc.assert(
+      fc.property(
+        settings,
+        attempts,
+        fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })),
+        (given, tries, where) => {
+          const budget = new RequestBudget(given);
+          const counted: number[] = [];
+          let inFlight: number[] = [];
+          let now = 0;
+          for (const { afterMs, responseMs } of tries) {
+            const availableAt = budget.availableAt();
+            // Half of the attempts come as soon as the budget allows.
+            now = afterMs < 200 && Number.isFinite(availableAt) ? Math.max(now, availableAt) : now + afterMs;
+            for (const at of inFlight.filter((at) => at <= now).sort((a, b) => a - b)) budget.complete(Math.floor(at));
+            inFlight = inFlight.filter((at) => at > now);
+            const sent = sendAll(budget, Math.floor(now));
+            expect(inFlight.length + sent).toBeLessThanOrEqual(given.concurrency);
+            for (let i = 0; i < sent; i++) {
+              counted.push(now + responseMs * (where.next().value ?? 0));
+              inFlight.push(now + responseMs);
+            }
+          }
+          counted.sort((a, b) => a - b);
+          for (const [index, at] of counted.entries()) {
+            const beyond = counted[index + given.requests];
+            if (beyond !== undefined) expect(beyond - at).toBeGreaterThanOrEqual(given.perMs - 1e-6);
+          }
+        },
+      ),
+      { numRuns: 400 },
+    );
+  });
+
+  it('is available exactly at the returned time, not before', () => {
+    fc.assert(
+      fc.property(settings, attempts, (given, tries) => {
+        const budget = new RequestBudget(given);
+        let now = 0;
+        for (const { afterMs } of tries) {
+          now += Math.floor(afterMs);
+          respondToAll(budget, sendAll(budget, now), now);
+          const at = budget.availableAt();
+          if (at <= now) continue;
+          expect(budget.available(at - 1)).toBe(0);
+          now = at;
+          expect(budget.available(at)).toBeGreaterThan(0);
+        }
+      }),
+      { numRuns: 400 },
+    );
+  });
+});

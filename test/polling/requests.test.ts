@@ -1,0 +1,151 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { classify } from '../../src/submissions/classify.ts';
+import { KEY, openClient, serve } from '../support/servers/upstream-server.ts';
+
+const ok = (body = '{}') => serve((_request, response) => response.end(body));
+
+describe('a request', () => {
+  it('contains the key in its header, and not in its URL', async () => {
+    const { url, requests } = await ok();
+    await openClient(url).getSubmissionInfo('s');
+    expect(requests[0]).toMatchObject({ method: 'GET', url: '/v1/get_submission_info?submission_id=s' });
+    expect(requests[0]?.headers).toMatchObject({ 'x-api-key': KEY, accept: 'application/json' });
+    expect(requests[0]?.headers).not.toHaveProperty('accept-encoding');
+  });
+
+  it('has no key header without a key', async () => {
+    const { url, requests } = await ok();
+    await openClient(url, { apiKey: undefined }).getSubmissionInfo('s');
+    expect(requests[0]?.headers).not.toHaveProperty('x-api-key');
+  });
+
+  it.each([
+    ['', '/v1/'],
+    ['/', '/v1/'],
+    ['/base', '/base/v1/'],
+    ['/base//', '/base/v1/'],
+    ['/a%20b/c', '/a%20b/c/v1/'],
+  ])('keeps the path of a base URL that ends in %j', async (path, expected) => {
+    const { url, requests } = await ok();
+    await openClient(url + path).getSubmissionInfo('s');
+    expect(requests[0]?.url).toBe(`${expected}get_submission_info?submission_id=s`);
+  });
+
+  it.each(['a/b', '../x', '?x=1', '#f', '100%', '%2F', 'a&submission_id=b', 'a+b', '\'"\\<>{}|^`', 'a=b;c,d', '~!*()'])(
+    'requests exactly the id %j',
+    async (id) => {
+      const { url, requests } = await ok();
+      await openClient(url).getSubmissionInfo(id);
+      const requested = new URL(requests[0]?.url ?? '', url);
+      expect(requested.pathname).toBe('/v1/get_submission_info');
+      expect([...requested.searchParams]).toEqual([['submission_id', id]]);
+    },
+  );
+});
+
+describe('a response', () => {
+  it('is returned with its status, its body and the two relevant headers', async () => {
+    const { url } = await serve((_request, response) => {
+      response.writeHead(429, { 'retry-after': '7', date: 'Sat, 01 Jan 2000 00:00:00 GMT' }).end('grüße');
+    });
+    expect(await openClient(url).getSubmissionInfo('s')).toEqual({
+      kind: 'response',
+      httpStatus: 429,
+      retryAfter: '7',
+      date: 'Sat, 01 Jan 2000 00:00:00 GMT',
+      body: 'grüße',
+    });
+  });
+
+  it('without a date gets the local time; without Retry-After it has no delay', async () => {
+    const { url } = await serve((_request, response) => {
+      response.sendDate = false;
+      response.end();
+    });
+    const httpResponse = await openClient(url, { now: () => 86_400_000 }).getSubmissionInfo('s');
+    expect(httpResponse).toMatchObject({ retryAfter: null, date: 'Fri, 02 Jan 1970 00:00:00 GMT', body: '' });
+  });
+
+  it('in chunks that split a character is reassembled', async () => {
+    const bytes = Buffer.from('"💩"');
+    const { url } = await serve((_request, response) => {
+      response.write(bytes.subarray(0, 3));
+      setTimeout(() => response.end(bytes.subarray(3)), 20);
+    });
+    expect(await openClient(url).getSubmissionInfo('s')).toMatchObject({ body: '"💩"' });
+  });
+
+  it('with an HTML page of a proxy is returned, and means that the upstream is unavailable', async () => {
+    const page = '<html><h1>502 Bad Gateway</h1></html>';
+    const { url } = await serve((_request, response) => {
+      response.writeHead(502, { 'content-type': 'text/html' }).end(page);
+    });
+    const httpResponse = await openClient(url).getSubmissionInfo('s');
+    expect(httpResponse).toMatchObject({ kind: 'response', httpStatus: 502, body: page });
+    expect(classify('s', httpResponse)).toMatchObject({ kind: 'unavailable', reason: 'http_status' });
+  });
+
+  it('with compression that was not requested does not count as a submission', async () => {
+    const { url } = await serve((_request, response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('{"state":"Finalized"}'));
+    });
+    const httpResponse = await openClient(url).getSubmissionInfo('s');
+    expect(httpResponse).toMatchObject({ kind: 'response', httpStatus: 200 });
+    expect(classify('s', httpResponse)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
+  });
+
+  it.each([301, 302, 303, 307, 308])(
+    'that redirects (%i) is returned; no request is sent to the other host',
+    async (status) => {
+      const other = await ok();
+      const { url, requests } = await serve((_request, response) => {
+        response.writeHead(status, { location: `${other.url}/v1/stolen` }).end();
+      });
+      expect(await openClient(url).getSubmissionInfo('s')).toMatchObject({ kind: 'response', httpStatus: status });
+      expect(requests).toHaveLength(1);
+      expect(other.sockets.total).toBe(0);
+    },
+  );
+
+  it('of exactly 1 MiB is read, and one of a byte more is truncated', async () => {
+    const body = 'x'.repeat(1024 * 1024);
+    const fits = await ok(body);
+    expect(await openClient(fits.url).getSubmissionInfo('s')).toMatchObject({ kind: 'response', body });
+    const large = await ok(`${body}y`);
+    expect(await openClient(large.url).getSubmissionInfo('s')).toMatchObject({ kind: 'failure', reason: 'too_large' });
+  });
+});
+
+it('that quotes a key has it redacted', async () => {
+  const { url } = await serve((request, response) => response.end(`no such key: ${request.headers['x-api-key']}`));
+  expect(await openClient(url).getSubmissionInfo('a')).toMatchObject({ body: 'no such key: [redacted]' });
+});
+
+describe('connections', () => {
+  it('are reused', async () => {
+    const { url, sockets, requests } = await ok();
+    const client = openClient(url);
+    for (let i = 0; i < 20; i++) await client.getSubmissionInfo(`s${i}`);
+    expect(requests).toHaveLength(20);
+    // The next call may begin a moment before the previous connection is free again.
+    expect(sockets.total).toBeLessThanOrEqual(2);
+  });
+
+  it('never exceed the limit, and all requests are served', async () => {
+    const { url, sockets } = await serve((_request, response) => {
+      setTimeout(() => response.end('{}'), 5);
+    });
+    const client = openClient(url, { connections: 3 });
+    const responses = await Promise.all(Array.from({ length: 60 }, (_, i) => client.getSubmissionInfo(`s${i}`)));
+    expect(responses.every(({ kind }) => kind === 'response')).toBe(true);
+    expect(sockets.maxOpen).toBe(3);
+  });
+
+  it('time spent waiting for a free one counts towards the limit of a call', async () => {
+    const { url } = await serve(() => undefined);
+    const client = openClient(url, { connections: 1, timeoutMs: 150 });
+    const responses = await Promise.all([client.getSubmissionInfo('a'), client.getSubmissionInfo('b')]);
+    expect(responses).toMatchObject([{ reason: 'timeout' }, { reason: 'timeout' }]);
+  });
+});

@@ -1,0 +1,184 @@
+import { expect, test, vi } from 'vitest';
+import { LedgerError } from '../../src/ledger/errors.ts';
+import type { UpstreamResponse } from '../../src/submissions/classify.ts';
+import { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
+import { finalized, MINUTE_MS, openWatcher, pending, response } from '../support/virtual-time/virtual-watcher.ts';
+
+/** More than one page. */
+const MANY = 6_000;
+const PIECE = 5_000;
+const ids = Array.from({ length: MANY }, (_, index) => `id-${index}`);
+
+/** A ledger with this number of open submissions that were never polled, and a watcher that has just started on it. */
+function openLarge(options: Partial<Parameters<typeof openWatcher>[0]> = {}) {
+  const world = openWatcher({ respond: () => finalized, ...options });
+  const at = world.clock.now() + 600 * MINUTE_MS;
+  const requests = ids.map((id) => trackRequest(id, { deadlineAt: at, graceEndsAt: at, stuckAt: at }));
+  world.ledger.track(requests, world.clock.now());
+  world.restart();
+  return Object.assign(world, {
+    tracked: () => world.monitor.pacing()[0]?.tracked,
+    countOf: (id: string) => world.polls.filter(({ submissionId }) => submissionId === id).length,
+    /** Returns the ids that are not final. */
+    open: () => ids.filter((id) => world.get(id).status !== 'finalized'),
+  });
+}
+
+test('after a restart open submissions are registered page by page, and polling begins after the last page', async () => {
+  const world = openLarge({ respond: () => pending });
+  expect([world.tracked(), world.polls.length]).toEqual([PIECE, 0]);
+  await world.clock.advance(0);
+  expect([world.tracked(), world.polls.length]).toEqual([MANY, 50]);
+});
+
+test('submissions tracked meanwhile are registered after the others', async () => {
+  const world = openLarge();
+  world.monitor.track([trackRequest('new', { deadlineAt: world.clock.now() + 600 * MINUTE_MS })]);
+  world.monitor.track([trackRequest('id-5999')]);
+  expect(world.tracked()).toBe(PIECE);
+  await world.clock.advance(0);
+  expect(world.monitor.pacing()[0]?.tracked).toBe(MANY + 1 - world.polls.length);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect([world.open(), world.monitor.pacing()[0]?.tracked]).toEqual([[], 0]);
+  expect([world.countOf('new'), world.countOf('id-5999')]).toEqual([1, 1]);
+});
+
+test('a submission that is cancelled before it is registered is never polled', async () => {
+  const world = openLarge();
+  world.monitor.cancel(['id-5998']);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect([world.countOf('id-5998'), world.open()]).toEqual([0, ['id-5998']]);
+});
+
+test('an on-demand poll waits until all submissions are registered, and is sent once', async () => {
+  const world = openLarge({
+    respond: () => pending,
+    scheduler: { budget: { requests: 1, perMs: 1_000, concurrency: 1 } },
+  });
+  const poll = world.monitor.pollOnDemand('default', 'id-5999');
+  expect(world.polls).toEqual([]);
+  await world.clock.advance(2_000);
+  expect((await poll).kind).toBe('observed');
+  expect([world.countOf('id-5999'), world.get('id-5999').polls]).toEqual([1, 1]);
+});
+
+test('a page that cannot be read is read again; until then health reports it, and no submission is lost', async () => {
+  const failures: unknown[] = [];
+  const world = openLarge({ listener: { writeFailed: (error) => failures.push(error) } });
+  const read = vi.spyOn(world.ledger, 'listWatched').mockImplementation(() => {
+    throw new LedgerError('corrupt', 'the disk failed');
+  });
+  await world.clock.advance(5_000);
+  world.monitor.track([trackRequest('new', { deadlineAt: world.clock.now() + 600 * MINUTE_MS })]);
+  await world.clock.advance(5_000);
+  expect(failures.length).toBeGreaterThan(5);
+  expect([world.monitor.health().ledgerWritable, world.polls.length]).toEqual([false, 0]);
+  read.mockRestore();
+  await world.clock.advance(10 * MINUTE_MS);
+  expect([world.open(), world.get('new').status]).toEqual([[], 'finalized']);
+  expect(world.monitor.health().ledgerWritable).toBe(true);
+});
+
+test.each([
+  ['a budget that counts as exhausted', () => undefined],
+  ['no open submission left', (world: ReturnType<typeof openLarge>) => world.monitor.cancel(ids)],
+])('health recovers once the page is read, also with %s', async (_name, meanwhile) => {
+  const world = openLarge({ scheduler: { budget: { requests: 1_000, perMs: 60 * MINUTE_MS, concurrency: 8 } } });
+  world.ledger.recordPolling('default', world.clock.now(), null);
+  world.restart();
+  vi.spyOn(world.ledger, 'listWatched').mockImplementationOnce(() => {
+    throw new LedgerError('corrupt', 'the disk failed');
+  });
+  await world.clock.advance(10);
+  expect(world.monitor.health().ledgerWritable).toBe(false);
+  meanwhile(world);
+  await world.clock.advance(5_000);
+  expect([world.monitor.health().ledgerWritable, world.polls.length]).toEqual([true, 0]);
+});
+
+/** From now on, new processes find the disk full. */
+function fillDisk() {
+  return vi.spyOn(Ledger.prototype, 'upstream').mockImplementation(() => {
+    throw new LedgerError('full', 'the disk is full');
+  });
+}
+
+test('a watcher that starts while the disk is full begins to poll when there is space', async () => {
+  const failures: unknown[] = [];
+  const world = openWatcher({ respond: () => finalized, listener: { writeFailed: (error) => failures.push(error) } });
+  world.track(['a']);
+  const full = fillDisk();
+  world.restart();
+  world.polls.length = 0;
+  await world.clock.advance(10_000);
+  expect(failures.length).toBeGreaterThan(5);
+  expect(world.monitor.health().ledgerWritable).toBe(false);
+  expect([world.monitor.notPolling(), world.polls.length]).toEqual([['default'], 0]);
+  full.mockRestore();
+  await world.clock.advance(1_000);
+  expect(world.monitor.health().ledgerWritable).toBe(true);
+  expect(world.monitor.notPolling()).toEqual([]);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a').status).toBe('finalized');
+});
+
+test('a stop ends the retries of a start as well', async () => {
+  const world = openWatcher({ respond: () => finalized });
+  const full = fillDisk();
+  world.restart();
+  const stopped = world.monitor.stop(1_000);
+  full.mockRestore();
+  await world.clock.advance(10 * MINUTE_MS);
+  await stopped;
+  expect([world.monitor.notPolling(), world.clock.pending]).toEqual([['default'], 0]);
+});
+
+test('a stop ends the retries of a page as well', async () => {
+  const world = openLarge();
+  const read = vi.spyOn(world.ledger, 'listWatched').mockImplementation(() => {
+    throw new LedgerError('corrupt', 'the disk failed');
+  });
+  await world.clock.advance(1_500);
+  const stopped = world.monitor.stop(1_000);
+  read.mockClear();
+  await world.clock.advance(10 * MINUTE_MS);
+  await stopped;
+  expect([read.mock.calls.length, world.clock.pending]).toEqual([0, 0]);
+});
+
+test('a stop ends the registration: nothing is read or polled afterwards', async () => {
+  const world = openLarge();
+  const read = vi.spyOn(world.ledger, 'listWatched');
+  const stopped = world.monitor.stop(1_000);
+  await world.clock.advance(10 * MINUTE_MS);
+  await stopped;
+  expect([read.mock.calls.length, world.polls.length, world.clock.pending]).toEqual([0, 0, 0]);
+});
+
+test('an outage that only previously seen submissions can show continues after a restart', async () => {
+  const lost: UpstreamResponse = response(500, { state: 'ERROR', error: 'Record not found' });
+  // So many pages that a response could arrive between two of them.
+  const unseen = Array.from({ length: 12_000 }, (_, index) => `id-${index}`);
+  const world = openWatcher({ respond: () => lost });
+  const at = world.clock.now();
+  const far = at + 600 * MINUTE_MS;
+  const limits = { deadlineAt: far, graceEndsAt: at + 15 * MINUTE_MS, stuckAt: far };
+  world.ledger.track(
+    [...unseen, 'seen'].map((id) => trackRequest(id, limits)),
+    at,
+  );
+  rawConnection(world.file)
+    .prepare(
+      "-- it was shown once\nUPDATE submissions SET status = 'pending', polled_at = tracked_at WHERE submission_id = 'seen'",
+    )
+    .run();
+  await world.clock.advance(10 * MINUTE_MS);
+  const record = { state: 'down', outSince: world.clock.now(), outageMs: 0 } as const;
+  world.ledger.recordUpstream({ upstream: 'default', at: world.clock.now(), event: 'upstream.down', record });
+  await world.clock.advance(10 * MINUTE_MS);
+  world.restart();
+  await world.clock.advance(30 * MINUTE_MS);
+  expect(world.turns).toEqual([]);
+  expect(unseen.filter((id) => world.get(id).status !== 'tracking')).toEqual([]);
+});

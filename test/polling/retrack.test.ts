@@ -1,0 +1,134 @@
+import { expect, test } from 'vitest';
+import type { UpstreamResponse } from '../../src/submissions/classify.ts';
+import { trackRequest } from '../support/ledger/ledger-file.ts';
+import { finalized, MINUTE_MS, openWatcher, pending, response } from '../support/virtual-time/virtual-watcher.ts';
+
+const rejected = response(406, { id: 'a', state: 'ERROR', error: 'invalid id' });
+
+test('a submission that is tracked again is polled until it is final, and waiters wait for that', async () => {
+  let current: UpstreamResponse = pending;
+  const world = openWatcher({ respond: () => current });
+  world.track(['a'], { deadlineAt: world.clock.now() + MINUTE_MS });
+  await world.clock.advance(30 * MINUTE_MS);
+  expect(world.statuses('a')).toEqual(['tracking', 'pending', 'expired']);
+  const polls = world.polls.length;
+  world.track(['a'], { retrack: true });
+  let isOver = false;
+  const wait = world.monitor
+    .waitUntilFinal(() => world.get('a'), 60 * MINUTE_MS)
+    .then(() => {
+      isOver = true;
+    });
+  await world.clock.advance(5 * MINUTE_MS);
+  expect([world.polls.length > polls, isOver]).toEqual([true, false]);
+  current = finalized;
+  await world.clock.advance(10 * MINUTE_MS);
+  await wait;
+  expect(world.statuses('a')).toEqual(['tracking', 'pending', 'expired', 'tracking', 'pending', 'finalized']);
+});
+
+test('a retrack that was committed before a kill is continued after it', async () => {
+  let current: UpstreamResponse = rejected;
+  const world = openWatcher({ respond: () => current });
+  world.track(['a']);
+  await world.clock.advance(MINUTE_MS);
+  expect(world.get('a').status).toBe('rejected');
+  world.ledger.track(
+    [trackRequest('a', { deadlineAt: world.clock.now() + 600 * MINUTE_MS, retrack: true })],
+    world.clock.now(),
+  );
+  current = finalized;
+  world.restart();
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.statuses('a')).toEqual(['tracking', 'rejected', 'tracking', 'finalized']);
+});
+
+test('the late result of a poll from before the retrack does not end the submission, which is polled again', async () => {
+  const late = Promise.withResolvers<UpstreamResponse>();
+  const responses: (UpstreamResponse | Promise<UpstreamResponse>)[] = [late.promise];
+  const world = openWatcher({ respond: () => responses.shift() ?? finalized });
+  world.track(['a']);
+  await world.clock.advance(10_000);
+  expect(world.polls).toHaveLength(1);
+  world.monitor.cancel(['a']);
+  world.track(['a'], { retrack: true });
+  late.resolve(rejected);
+  await world.clock.advance(0);
+  expect(world.get('a')).toMatchObject({ status: 'tracking', polls: 1 });
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.statuses('a')).toEqual(['tracking', 'cancelled', 'tracking', 'finalized']);
+});
+
+test('an earlier deadline of a UUID takes effect when it passes, in whatever case the UUID is written', async () => {
+  const world = openWatcher({ respond: () => pending });
+  const id = 'abcdef01-2345-4678-9abc-def012345678';
+  world.track([id], { deadlineAt: world.clock.now() + 6_000 * MINUTE_MS });
+  await world.clock.advance(20 * MINUTE_MS);
+  const deadlineAt = world.clock.now() + 2_000;
+  expect(world.monitor.update(id.toUpperCase(), { deadlineAt })?.kind).toBe('updated');
+  await world.clock.advance(2_000);
+  expect(world.get(id).status).toBe('expired');
+});
+
+test('an earlier deadline takes effect when it passes, however rarely the submission is polled', async () => {
+  const world = openWatcher({ respond: () => pending });
+  world.track(['a', 'b']);
+  await world.clock.advance(20 * MINUTE_MS);
+  const deadlineAt = world.clock.now() + 90_000;
+  for (const id of ['a', 'b'])
+    expect(world.monitor.update(id, { deadlineAt: id === 'a' ? deadlineAt : deadlineAt + 1_000 })?.kind).toBe(
+      'updated',
+    );
+  await world.clock.advance(90_000);
+  expect(['a', 'b'].map((id) => world.get(id).status)).toEqual(['expired', 'pending']);
+  await world.clock.advance(1_000);
+  expect(world.get('b').status).toBe('expired');
+});
+
+test('the next poll of an open submission is known, and that of a final one is not', async () => {
+  let current: UpstreamResponse = response(404, { error: 'not found' });
+  const world = openWatcher({ respond: () => current });
+  world.track(['a']);
+  expect([world.get('a').polledAt, world.get('a').notFoundSince]).toEqual([null, null]);
+  expect(world.monitor.nextPollAt(world.get('a'))).toBeGreaterThanOrEqual(world.clock.now());
+  await world.clock.advance(5 * MINUTE_MS);
+  const first = world.polls[0]?.at;
+  expect(world.get('a').notFoundSince).toBe(first);
+  const nextAt = world.monitor.nextPollAt(world.get('a')) ?? 0;
+  const polls = world.polls.length;
+  await world.clock.advance(nextAt - world.clock.now() - 1);
+  expect(world.polls).toHaveLength(polls);
+  current = finalized;
+  await world.clock.advance(2);
+  expect(world.get('a')).toMatchObject({ status: 'finalized', polledAt: nextAt, notFoundSince: null });
+  expect(world.monitor.nextPollAt(world.get('a'))).toBeNull();
+});
+
+test('outages before the retrack do not extend its time limits', async () => {
+  let current: UpstreamResponse = pending;
+  const world = openWatcher({ respond: () => current });
+  world.track(['a'], { deadlineAt: world.clock.now() + MINUTE_MS });
+  await world.clock.advance(30_000);
+  current = response(500, 'down');
+  await world.clock.advance(60 * MINUTE_MS);
+  current = pending;
+  await world.clock.advance(30 * MINUTE_MS);
+  expect(world.get('a').status).toBe('expired');
+  const deadlineAt = world.clock.now() + 5 * MINUTE_MS;
+  world.track(['a'], { retrack: true, deadlineAt });
+  expect(world.monitor.deadlineAt(world.get('a'))).toBe(deadlineAt);
+});
+
+test('a submission that is tracked again while older ones are being registered is polled', async () => {
+  const world = openWatcher({ respond: () => finalized });
+  const far = world.clock.now() + 600 * MINUTE_MS;
+  const limits = { deadlineAt: far, graceEndsAt: far, stuckAt: far };
+  const ids = Array.from({ length: 6_000 }, (_, index) => `id-${index}`);
+  world.ledger.track([trackRequest('first', limits), ...ids.map((id) => trackRequest(id, limits))], world.clock.now());
+  world.ledger.cancel(['first'], world.clock.now());
+  world.restart();
+  expect(world.monitor.pacing()[0]?.tracked).toBe(5_000);
+  world.monitor.track([trackRequest('first', { ...limits, retrack: true })]);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('first').status).toBe('finalized');
+});

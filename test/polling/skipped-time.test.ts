@@ -1,0 +1,99 @@
+import { expect, it } from 'vitest';
+import type { UpstreamResponse } from '../../src/submissions/classify.ts';
+import {
+  databaseDown,
+  finalized,
+  MINUTE_MS,
+  openWatcher,
+  pending,
+  recordNotFound,
+  START_MS,
+} from '../support/virtual-time/virtual-watcher.ts';
+
+const HOUR_MS = 60 * MINUTE_MS;
+
+it('the sleep of a machine ends no id that is not found, because it was not polled meanwhile', async () => {
+  const world = openWatcher({ respond: (id) => (id === 'neighbor' ? pending : recordNotFound) });
+  world.track(['neighbor', 'a'], { deadlineAt: START_MS + 1_000 * HOUR_MS });
+  for (let round = 0; round < 8; round++) {
+    world.clock.skip(10 * MINUTE_MS);
+    await world.clock.advance(MINUTE_MS);
+  }
+  expect(world.get('a').status).toBe('tracking');
+  expect(world.get('a').notFoundMs).toBeLessThan(8 * MINUTE_MS);
+  expect(world.get('a').polls).toBeGreaterThan(8);
+});
+
+it('a sleep moves deadlines, also after a restart', async () => {
+  const world = openWatcher({ respond: () => pending });
+  world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
+  await world.clock.advance(MINUTE_MS);
+  world.clock.skip(5 * HOUR_MS);
+  await world.clock.advance(2 * MINUTE_MS);
+  world.restart();
+  await world.clock.advance(2 * MINUTE_MS);
+  expect(world.get('a').status).toBe('pending');
+  expect(world.monitor.deadlineAt(world.get('a'))).toBe(START_MS + 10 * MINUTE_MS + 5 * HOUR_MS);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a').status).toBe('expired');
+});
+
+it('a sleep does not move the deadline of a submission tracked afterwards', async () => {
+  const world = openWatcher({ respond: () => pending });
+  world.track(['a'], { deadlineAt: START_MS + 10 * HOUR_MS });
+  await world.clock.advance(MINUTE_MS);
+  world.clock.skip(5 * HOUR_MS);
+  const deadlineAt = world.clock.now() + HOUR_MS;
+  world.track(['b'], { deadlineAt });
+  await world.clock.advance(2 * MINUTE_MS);
+  expect(world.monitor.deadlineAt(world.get('b'))).toBe(deadlineAt);
+  expect(world.monitor.deadlineAt(world.get('a'))).toBe(START_MS + 15 * HOUR_MS);
+  world.restart();
+  expect(world.monitor.deadlineAt(world.get('b'))).toBe(deadlineAt);
+});
+
+it('a sleep during an outage counts once', async () => {
+  let response: UpstreamResponse = pending;
+  const world = openWatcher({ respond: () => response });
+  world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
+  await world.clock.advance(MINUTE_MS);
+  response = databaseDown;
+  await world.clock.advance(10 * MINUTE_MS);
+  world.clock.skip(HOUR_MS);
+  await world.clock.advance(10 * MINUTE_MS);
+  response = pending;
+  await world.clock.advance(MINUTE_MS);
+  const movedMs = world.monitor.deadlineAt(world.get('a')) - START_MS - 10 * MINUTE_MS;
+  expect(movedMs).toBeGreaterThan(HOUR_MS + 15 * MINUTE_MS);
+  expect(movedMs).toBeLessThan(HOUR_MS + 22 * MINUTE_MS);
+});
+
+it('a step forward does not allow a second budget, because the elapsed part of the window is unknown', async () => {
+  const world = openWatcher({
+    respond: () => pending,
+    scheduler: { budget: { requests: 5, perMs: MINUTE_MS, concurrency: 5 } },
+  });
+  world.track(Array.from({ length: 40 }, (_, index) => `id-${index}`));
+  await world.clock.advance(1_000);
+  expect(world.polls).toHaveLength(5);
+  world.clock.skip(2 * MINUTE_MS);
+  await world.clock.advance(MINUTE_MS - 1_000);
+  expect(world.polls).toHaveLength(5);
+  await world.clock.advance(2_000);
+  expect(world.polls).toHaveLength(10);
+});
+
+it('submissions in flight at the start of a sleep are polled again, and a late response still counts', async () => {
+  const held: ((response: UpstreamResponse) => void)[] = [];
+  const world = openWatcher({ respond: () => new Promise<UpstreamResponse>((resolve) => held.push(resolve)) });
+  world.track(['a', 'b']);
+  await world.clock.advance(1_000);
+  world.clock.skip(HOUR_MS);
+  held[0]?.(finalized);
+  await world.clock.advance(5_000);
+  expect(world.get('a').status).toBe('finalized');
+  for (const respond of held) respond(finalized);
+  await world.clock.advance(5_000);
+  expect(world.get('b').status).toBe('finalized');
+  expect(world.statuses('a')).toEqual(['tracking', 'finalized']);
+});

@@ -1,0 +1,171 @@
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
+import { startSandbox } from '../../src/sandbox/server.ts';
+import { call, detailsOf, type HttpResponse, pathOf, post } from '../support/app/http-calls.ts';
+import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const UNKNOWN = '00000000-0000-4000-8000-000000000000';
+const info = (id: string, more = '') => `/v1/get_submission_info?submission_id=${encodeURIComponent(id)}${more}`;
+
+async function open(options: SandboxOptionsInput = {}) {
+  const sandbox = await startSandbox({ options: { speed: 200, rowDelayMs: 0, ...options } });
+  onTestFinished(() => sandbox.close());
+  const app = await openApp({ database: join(tempFolder(), 'ledger.db'), upstreamUrl: sandbox.url });
+  onTestFinished(() => app.close());
+  const direct = (id: string) => call(sandbox.url, info(id), { headers: { 'x-api-key': 'sandbox-key' } });
+  return {
+    sandbox,
+    url: app.url,
+    direct,
+    lookUp: (id: string, more = '') => call(app.url, info(id, more)),
+    submit: () => sandbox.model.submit('some data', Date.now()),
+    requests: () => sandbox.stats().requests,
+    finalized: async (id: string) => {
+      await vi.waitFor(async () => expect((await direct(id)).text).toContain('Finalized'), {
+        timeout: 10_000,
+        interval: 20,
+      });
+    },
+    trackedUntilFinal: async (id: string) => {
+      await post(app.url, { submission_id: id });
+      expect((await call(app.url, `${pathOf(id)}/wait?timeout_s=20`)).text).toContain('"finalized"');
+    },
+  };
+}
+
+function problemOf(response: HttpResponse): { status: number; detail: string; error?: string; type: string } {
+  expect(response.headers['content-type']).toContain('application/problem+json');
+  return JSON.parse(response.text);
+}
+
+describe.each<[string, SandboxOptionsInput]>([
+  ['plain', {}],
+  ['with the fields of other versions', { extraFields: true }],
+  ['with times without a zone', { zone: false, fractionDigits: 6 }],
+])('an upstream %s', (_name, options) => {
+  it('is represented byte by byte: untracked from the upstream, finalized from the ledger', async () => {
+    const { lookUp, submit, direct, finalized, trackedUntilFinal, requests } = await open(options);
+    const [passing, tracked] = [submit(), submit()];
+    await finalized(passing);
+    const [there, here] = [await direct(passing), await lookUp(passing)];
+    expect([here.status, here.headers['content-type'], here.text]).toEqual([
+      200,
+      'application/json; charset=utf-8',
+      there.text,
+    ]);
+
+    await trackedUntilFinal(tracked);
+    const { text } = await direct(tracked);
+    const before = requests();
+    for (let round = 0; round < 5; round++) expect((await lookUp(tracked)).text).toBe(text);
+    expect(requests()).toBe(before);
+  });
+});
+
+it('an open tracked submission reuses its last response, and new results are recorded', async () => {
+  const { lookUp, submit, sandbox, url } = await open({ speed: 0.01 });
+  const id = submit();
+  await post(url, { submission_id: id });
+  const responses = await Promise.all(Array.from({ length: 200 }, () => lookUp(id)));
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(responses.every(({ text }) => text.includes('"Pending"'))).toBe(true);
+  // One request may be in flight at any moment.
+  await vi.waitFor(async () => {
+    const { requests } = sandbox.stats();
+    expect(detailsOf(await call(url, pathOf(id))).polls).toBe(requests);
+  });
+});
+
+it('two hundred concurrent lookups of an untracked submission cause one request', async () => {
+  const { lookUp, submit, requests } = await open({ latencyMs: 200 * 2_000 });
+  const id = submit();
+  const responses = await Promise.all(Array.from({ length: 200 }, () => lookUp(id)));
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(requests()).toBe(1);
+});
+
+it('?track=true starts tracking without a second request', async () => {
+  const { lookUp, submit, url } = await open();
+  const id = submit();
+  expect((await call(url, pathOf(id))).status).toBe(404);
+  expect((await lookUp(id, '&track=true')).status).toBe(200);
+  expect(detailsOf(await call(url, pathOf(id))).polls).toBeGreaterThan(0);
+  expect((await call(url, `${pathOf(id)}/wait?timeout_s=20`)).text).toContain('"finalized"');
+  expect((await lookUp(id, '&track=true')).text).toContain('Finalized');
+  expect((await lookUp(id, '&track=true&upstream=other')).status).toBe(409);
+});
+
+it.each([404, 500] as const)('an unknown id is a 404, even if the upstream responds with %i', async (unknownStatus) => {
+  const { lookUp } = await open({ unknownStatus });
+  const response = await lookUp(UNKNOWN);
+  const problem = problemOf(response);
+  expect([response.status, problem.status, problem.error]).toEqual([404, 404, problem.detail]);
+  expect(problem.detail).toMatch(/not found/i);
+});
+
+it('an id that the upstream refuses is a 400 with its reason', async () => {
+  const { lookUp } = await open();
+  expect(problemOf(await lookUp('no-uuid'))).toMatchObject({
+    status: 400,
+    error: expect.stringContaining('invalid character'),
+  });
+});
+
+it.each([
+  ['no id', ''],
+  ['an empty id', '?submission_id='],
+  ['two ids', '?submission_id=a&submission_id=b'],
+  ['an id with a space', '?submission_id=a%20b'],
+  ['a line break in it', '?submission_id=a%0d%0ab'],
+  ['129 characters', `?submission_id=${'a'.repeat(129)}`],
+  ['an unknown parameter', '?submission_id=a&other=1'],
+  ['a track that is not a boolean', '?submission_id=a&track=yes'],
+  ['an upstream that is not configured', '?submission_id=a&upstream=nowhere'],
+])('%s is 400 with a reason, without a request', async (_what, query) => {
+  const { url, requests } = await open();
+  const problem = problemOf(await call(url, `/v1/get_submission_info${query}`));
+  expect([problem.status, problem.error]).toEqual([400, problem.detail]);
+  expect(problem.detail).toMatch(/^query\b/);
+  expect(requests()).toBe(0);
+});
+
+it.each([
+  ['html_502', 502, undefined],
+  ['html_503', 502, undefined],
+  ['reset', 502, undefined],
+  ['not_json', 502, undefined],
+  ['truncated', 502, undefined],
+  ['redirect', 502, undefined],
+  ['database', 502, undefined],
+  ['unauthorized', 502, undefined],
+  ['throttle', 502, '7'],
+] as const)('an upstream response %s is a %i', async (kind, status, retryAfter) => {
+  const { lookUp, submit, sandbox } = await open();
+  sandbox.injectFault({ kind, count: 1, ...(kind === 'throttle' && { retryAfterS: 7 }) });
+  const response = await lookUp(submit());
+  const problem = problemOf(response);
+  expect([response.status, problem.status, response.headers['retry-after']]).toEqual([status, status, retryAfter]);
+  expect(response.text).not.toMatch(/sandbox-key|<html|Invalid API key/i);
+});
+
+it('while the upstream is down, the response is 502 at once with Retry-After', async () => {
+  const { lookUp, submit, sandbox, requests } = await open();
+  sandbox.injectFault({ kind: 'html_502' });
+  for (let round = 0; round < 3; round++) await lookUp(submit());
+  const before = requests();
+  const responses = await Promise.all(Array.from({ length: 50 }, () => lookUp(submit())));
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([502]));
+  // One of the requests may have been a probe.
+  expect(responses.filter(({ headers }) => Number(headers['retry-after']) > 0).length).toBeGreaterThan(40);
+  expect(requests()).toBeLessThan(before + 10);
+});
+
+it('requires a credential, and reports failures in the form of the interface', async () => {
+  const { url } = await open();
+  const none = await call(url, info(UNKNOWN), { headers: { 'x-api-key': '' } });
+  expect([none.status, problemOf(none).error]).toEqual([401, problemOf(none).detail]);
+  const bearer = await call(url, info(UNKNOWN), { headers: { 'x-api-key': '', authorization: `Bearer ${API_KEY}` } });
+  expect(bearer.status).toBe(404);
+});

@@ -1,0 +1,491 @@
+import { expect, test, vi } from 'vitest';
+import { LedgerError } from '../../src/ledger/errors.ts';
+import type { UpstreamResponse } from '../../src/submissions/classify.ts';
+import { byAge } from '../support/virtual-time/pacing.ts';
+import {
+  data,
+  databaseDown,
+  failing,
+  finalized,
+  MINUTE_MS,
+  notFound,
+  openWatcher,
+  pending,
+  response,
+  START_MS,
+  unauthorized,
+} from '../support/virtual-time/virtual-watcher.ts';
+
+test('a submission is polled until it is finalized, and not afterwards', async () => {
+  let response: UpstreamResponse = notFound;
+  const world = openWatcher({ respond: () => response });
+  world.track(['a']);
+  await world.clock.advance(3_000);
+  response = pending;
+  await world.clock.advance(30_000);
+  response = finalized;
+  await world.clock.advance(30_000);
+
+  expect(world.statuses('a')).toEqual(['tracking', 'pending', 'finalized']);
+  const { polls, finalizedAt, envelope: kept } = world.get('a');
+  expect(polls).toBe(world.polls.length);
+  expect(finalizedAt).toBeGreaterThan(START_MS + 33_000);
+  expect(kept).toContain('1'.repeat(39));
+  const pollsBefore = world.polls.length;
+  await world.clock.advance(60 * MINUTE_MS);
+  expect(world.polls.length).toBe(pollsBefore);
+  expect(world.clock.pending).toBe(0);
+});
+
+test('polls wait until the record that they may be sent is on the disk, and then for a minute for nothing more', async () => {
+  const world = openWatcher({ respond: () => pending });
+  const disk = Promise.withResolvers<void>();
+  vi.spyOn(world.ledger, 'whenDurable').mockReturnValue(disk.promise);
+  world.track(['a']);
+  const onDemand = world.monitor.pollOnDemand('default', 'a');
+  await world.clock.advance(5_000);
+  expect(world.polls).toEqual([]);
+  disk.resolve();
+  await world.clock.advance(0);
+  expect(world.polls).toEqual([{ submissionId: 'a', at: START_MS + 5_000 }]);
+  expect(await onDemand).toMatchObject({ kind: 'observed' });
+  vi.mocked(world.ledger.whenDurable).mockReturnValue(new Promise(() => undefined));
+  await world.clock.advance(59_000);
+  const sent = world.polls.length;
+  expect(sent).toBeGreaterThan(3);
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(world.polls).toHaveLength(sent);
+});
+
+test('time in which the disk hangs is no time without a response of the upstream', async () => {
+  const world = openWatcher({ respond: (id) => (id === 'a' ? databaseDown : pending) });
+  world.track(['a'], { deadlineAt: START_MS + 12_000 });
+  world.track(['b', 'c', 'd']);
+  await world.clock.advance(MINUTE_MS - 1_000);
+  const disk = Promise.withResolvers<void>();
+  vi.spyOn(world.ledger, 'whenDurable').mockReturnValue(disk.promise);
+  await world.clock.advance(10 * MINUTE_MS);
+  disk.resolve();
+  vi.mocked(world.ledger.whenDurable).mockReturnValue(undefined);
+  await world.clock.advance(2 * MINUTE_MS);
+  expect(world.get('a').status).toBe('tracking');
+  await world.clock.advance(20 * MINUTE_MS);
+  expect(world.get('a').status).toBe('expired');
+});
+
+test('the first request is sent at once, the next ones at growing intervals', async () => {
+  const world = openWatcher({ respond: () => pending });
+  world.track(['a']);
+  await world.clock.advance(10 * MINUTE_MS);
+  const times = world.polls.map(({ at }) => at - START_MS);
+  const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+  expect(times[0]).toBe(0);
+  expect(gaps[0]).toBe(2_000);
+  expect(gaps).toEqual(gaps.toSorted((a, b) => a - b));
+  expect(gaps.at(-1)).toBe(MINUTE_MS / 2);
+});
+
+test('every open submission continues from the ledger after a restart', async () => {
+  let response: UpstreamResponse = pending;
+  const world = openWatcher({ respond: () => response });
+  const ids = Array.from({ length: 300 }, (_, index) => `id-${index}`);
+  world.track(ids);
+  await world.clock.advance(20_000);
+  world.restart();
+  response = finalized;
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(ids.filter((id) => world.get(id).status !== 'finalized')).toEqual([]);
+});
+
+test('a new process continues with the learned state of the previous one', async () => {
+  const restored: string[] = [];
+  let polls = 0;
+  const world = openWatcher({
+    respond: () => pending,
+    policy: (deps) => ({
+      ...byAge(deps),
+      confirm(_item, now) {
+        polls++;
+        return now;
+      },
+      snapshot: () => `${polls} polls`,
+      restore: (learned) => restored.push(learned),
+    }),
+  });
+  world.track(['a']);
+  await world.clock.advance(3 * MINUTE_MS);
+  world.restart();
+  expect(restored).toEqual([expect.stringMatching(/^[1-9]\d* polls$/)]);
+});
+
+test('a restart does not spend the budget of the previous process again', async () => {
+  const world = openWatcher({
+    respond: () => pending,
+    scheduler: { budget: { requests: 5, perMs: 10_000, concurrency: 5 } },
+  });
+  world.track(Array.from({ length: 40 }, (_, index) => `id-${index}`));
+  for (let round = 0; round < 6; round++) {
+    await world.clock.advance(3_000);
+    world.restart();
+  }
+  await world.clock.advance(30_000);
+  const times = world.polls.map(({ at }) => at);
+  const maxPerWindow = Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length));
+  expect(maxPerWindow).toBeLessThanOrEqual(5);
+});
+
+test('twenty kills before the first response do not spend it either', async () => {
+  const world = openWatcher({
+    respond: () => new Promise(() => undefined),
+    scheduler: { budget: { requests: 5, perMs: 60_000, concurrency: 5 } },
+  });
+  world.track(Array.from({ length: 40 }, (_, index) => `id-${index}`));
+  for (let round = 0; round < 20; round++) {
+    await world.clock.advance(1_000);
+    world.restart();
+  }
+  expect(world.polls.length).toBe(5);
+});
+
+test('an id that is never found ends as unknown after its grace period, and not before', async () => {
+  const world = openWatcher({ respond: () => notFound });
+  world.track(['a']);
+  await world.clock.advance(14.9 * MINUTE_MS);
+  expect(world.get('a').status).toBe('tracking');
+  await world.clock.advance(2 * MINUTE_MS);
+  expect(world.statuses('a')).toEqual(['tracking', 'unknown']);
+});
+
+test('Error is provisional: it can recover, and becomes failed only at the deadline', async () => {
+  let response: UpstreamResponse = failing;
+  const world = openWatcher({ respond: () => response });
+  world.track(['recovers', 'never'], { deadlineAt: START_MS + 30 * MINUTE_MS });
+  await world.clock.advance(MINUTE_MS);
+  response = pending;
+  await world.clock.advance(MINUTE_MS);
+  response = failing;
+  await world.clock.advance(40 * MINUTE_MS);
+  expect(world.statuses('never')).toEqual(['tracking', 'failing', 'pending', 'failing', 'failed']);
+  expect(world.get('never').error).toBe('TIMEOUT');
+});
+
+test('an outage opens the circuit breaker, is reported once, and moves every deadline by its length', async () => {
+  let response: UpstreamResponse = pending;
+  const world = openWatcher({ respond: () => response });
+  const ids = Array.from({ length: 10 }, (_, index) => `id-${index}`);
+  world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
+  await world.clock.advance(5 * MINUTE_MS);
+  response = databaseDown;
+  await world.clock.advance(30 * MINUTE_MS);
+  expect(world.monitor.health().upstreams[0]?.state).toBe('down');
+  expect(ids.every((id) => world.get(id).status === 'pending')).toBe(true);
+
+  response = pending;
+  await world.clock.advance(2 * MINUTE_MS);
+  expect(world.turns.map(({ event }) => event)).toEqual(['upstream.down', 'upstream.up']);
+  const outageMs = world.turns[1]?.record.outageMs ?? 0;
+  expect(outageMs).toBeGreaterThan(28 * MINUTE_MS);
+  expect(world.monitor.deadlineAt(world.get('id-0'))).toBe(START_MS + 10 * MINUTE_MS + outageMs);
+  expect(world.get('id-0').status).toBe('pending');
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('id-0').status).toBe('expired');
+});
+
+test('an upstream in an outage receives only probes', async () => {
+  const world = openWatcher({ respond: () => databaseDown });
+  world.track(Array.from({ length: 1_000 }, (_, index) => `id-${index}`));
+  await world.clock.advance(60 * MINUTE_MS);
+  // Every 30 s at most, plus requests in flight when the circuit breaker opened.
+  expect(world.polls.length).toBeLessThan(32 + 160);
+  expect(world.get('id-0').status).toBe('tracking');
+});
+
+test('an outage continues after a restart', async () => {
+  let response: UpstreamResponse = databaseDown;
+  const world = openWatcher({ respond: () => response });
+  world.track(['a'], { deadlineAt: START_MS + 10 * MINUTE_MS });
+  await world.clock.advance(5 * MINUTE_MS);
+  world.restart();
+  expect(world.monitor.health().upstreams[0]?.state).toBe('down');
+  await world.clock.advance(20 * MINUTE_MS);
+  response = pending;
+  await world.clock.advance(MINUTE_MS);
+  expect(world.get('a').status).toBe('pending');
+  expect(world.turns.map(({ event }) => event)).toEqual(['upstream.down', 'upstream.up']);
+});
+
+test('refused credentials raise one alert, are probed slowly, and lose no submission', async () => {
+  let response: UpstreamResponse = unauthorized;
+  const world = openWatcher({ respond: () => response });
+  const ids = Array.from({ length: 50 }, (_, index) => `id-${index}`);
+  world.track(ids, { deadlineAt: START_MS + 10 * MINUTE_MS });
+  await world.clock.advance(60 * MINUTE_MS);
+  expect(world.polls.length).toBeLessThan(32 + 160);
+  expect(world.turns.map(({ event }) => event)).toEqual(['upstream.unauthorized']);
+  response = finalized;
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(ids.every((id) => world.get(id).status === 'finalized')).toBe(true);
+});
+
+test('a few ids that crash the upstream do not stop the polls of the others', async () => {
+  const responses: Record<string, UpstreamResponse> = { good: pending };
+  const world = openWatcher({ respond: (id) => responses[id] ?? response(400, 'Bad Request') });
+  world.track(Array.from({ length: 40 }, (_, index) => `odd-${index}`));
+  await world.clock.advance(MINUTE_MS);
+  world.track(['good']);
+  await world.clock.advance(5_000);
+  expect(world.get('good').status).toBe('pending');
+  expect(world.turns).toEqual([]);
+});
+
+test('an outage is probed with submissions that the upstream has returned before', async () => {
+  let good: UpstreamResponse = pending;
+  const world = openWatcher({ respond: (id) => (id === 'good' ? good : response(403, '<html>')) });
+  world.track(['good']);
+  await world.clock.advance(100);
+  good = databaseDown;
+  world.track(Array.from({ length: 40 }, (_, index) => `odd-${index}`));
+  await world.clock.advance(MINUTE_MS);
+  expect(world.monitor.health().upstreams[0]?.state).not.toBe('closed');
+  good = finalized;
+  await world.clock.advance(MINUTE_MS);
+  expect(world.get('good').status).toBe('finalized');
+});
+
+test('a 429 stops all polls until its Retry-After has passed', async () => {
+  let httpResponse: UpstreamResponse = response(429, '', { retryAfter: '90' });
+  const world = openWatcher({
+    respond: () => httpResponse,
+    scheduler: { budget: { requests: 50, perMs: 1_000, concurrency: 4 } },
+  });
+  world.track(Array.from({ length: 20 }, (_, index) => `id-${index}`));
+  await world.clock.advance(1);
+  expect(world.polls.length).toBe(4);
+  httpResponse = finalized;
+  await world.clock.advance(89_000);
+  expect(world.polls.length).toBe(4);
+  await world.clock.advance(30_000);
+  expect(world.get('id-19').status).toBe('finalized');
+});
+
+test('the budget holds for any number of submissions', async () => {
+  const world = openWatcher({
+    respond: () => pending,
+    scheduler: { budget: { requests: 15, perMs: MINUTE_MS, concurrency: 8 } },
+  });
+  world.track(Array.from({ length: 500 }, (_, index) => `id-${index}`));
+  await world.clock.advance(20 * MINUTE_MS);
+  const times = world.polls.map(({ at }) => at);
+  const maxPerWindow = Math.max(
+    ...times.map((from) => times.filter((at) => at >= from && at < from + MINUTE_MS).length),
+  );
+  expect(maxPerWindow).toBe(15);
+});
+
+test('a finalized submission whose data changes is corrected with an event', async () => {
+  let httpResponse: UpstreamResponse = finalized;
+  const world = openWatcher({ respond: () => httpResponse, recheck: true });
+  world.track(['a', 'b']);
+  await world.clock.advance(1_000);
+  httpResponse = response(200, { state: 'Finalized', error: null, data: { ...data, block_hash: '0xother' } });
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.statuses('a')).toEqual(['tracking', 'finalized', 'finalized']);
+  expect(world.get('a').envelope).toContain('0xother');
+  expect(world.get('a').polls).toBe(2);
+});
+
+test('a recheck that is due survives a restart', async () => {
+  const world = openWatcher({ respond: () => finalized, recheck: true });
+  world.track(['a']);
+  await world.clock.advance(1_000);
+  world.restart();
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a')).toMatchObject({ polls: 2, watched: false });
+  expect(world.statuses('a')).toEqual(['tracking', 'finalized']);
+});
+
+test('cancelling stops the polls, including one in flight', async () => {
+  const hanging = Promise.withResolvers<UpstreamResponse>();
+  const world = openWatcher({ respond: () => hanging.promise });
+  world.track(['a']);
+  await world.clock.advance(100);
+  expect(world.monitor.cancel(['a'])[0]?.status).toBe('cancelled');
+  hanging.resolve(finalized);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.statuses('a')).toEqual(['tracking', 'cancelled']);
+  expect(world.polls.length).toBe(1);
+});
+
+test('tracking a tracked submission again changes nothing and polls nothing', async () => {
+  const world = openWatcher({ respond: () => finalized });
+  world.track(['a']);
+  await world.clock.advance(1_000);
+  const again = world.track(['a'], { metadata: { other: true } });
+  await world.clock.advance(MINUTE_MS);
+  expect(again).toMatchObject({ kind: 'tracked', submissions: [{ effect: 'already_final' }] });
+  expect(world.polls.length).toBe(1);
+  expect(world.get('a').metadata).toBeNull();
+});
+
+test('a full ledger loses observations but no submissions, and accepts writes again once there is space', async () => {
+  let failures = 0;
+  const world = openWatcher({ respond: () => finalized, listener: { writeFailed: () => failures++ } });
+  world.track(['a']);
+  const { ledger } = world;
+  const record = ledger.record.bind(ledger);
+  ledger.record = () => {
+    throw new LedgerError('full', 'the disk is full');
+  };
+  await world.clock.advance(10_000);
+  expect(failures).toBeGreaterThan(1);
+  expect(world.monitor.health().ledgerWritable).toBe(false);
+  ledger.record = record;
+  await world.clock.advance(5_000);
+  expect(world.monitor.health().ledgerWritable).toBe(true);
+  expect(world.get('a').status).toBe('finalized');
+});
+
+test('while the ledger cannot be written nothing is polled: the budget is not spent on lost results', async () => {
+  const world = openWatcher({ respond: () => pending });
+  world.track(['a', 'b']);
+  await world.clock.advance(1_000);
+  const { ledger } = world;
+  const { record, recordPolling } = ledger;
+  const full = () => {
+    throw new LedgerError('full', 'the disk is full');
+  };
+  Object.assign(ledger, { record: full, recordPolling: full });
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.polls.length).toBeLessThanOrEqual(4);
+  Object.assign(ledger, { record, recordPolling });
+  await world.clock.advance(MINUTE_MS);
+  expect(world.polls.length).toBeGreaterThan(5);
+  expect(world.monitor.health().ledgerWritable).toBe(true);
+});
+
+test('an observation that cannot be recorded does not affect the others', async () => {
+  const world = openWatcher({ respond: () => finalized });
+  const { ledger } = world;
+  const record = ledger.record.bind(ledger);
+  ledger.record = (observations, context) => {
+    if (observations.some(({ submissionId }) => submissionId === 'poison')) throw new Error('this one cannot be kept');
+    return record(observations, context);
+  };
+  world.track(['a', 'poison', 'b']);
+  await world.clock.advance(5 * MINUTE_MS);
+  expect(world.get('a')).toMatchObject({ status: 'finalized', polls: 1 });
+  expect(world.get('b')).toMatchObject({ status: 'finalized', polls: 1 });
+  expect(world.get('poison').status).toBe('tracking');
+  expect(world.monitor.health().ledgerWritable).toBe(true);
+  expect(world.polls.length).toBeLessThan(10);
+});
+
+test('waiting ends with finality, with the timeout, or with the monitor', async () => {
+  let response: UpstreamResponse = pending;
+  const world = openWatcher({ respond: () => response });
+  world.track(['a', 'b']);
+  await world.clock.advance(100);
+  const ended: string[] = [];
+  const wait = (name: string, id: string, timeoutMs: number) =>
+    world.monitor.waitUntilFinal(() => world.ledger.submissions.get(id), timeoutMs).then(() => ended.push(name));
+  wait('short', 'a', 1_000);
+  wait('long', 'a', 10 * MINUTE_MS);
+  await world.clock.advance(2_000);
+  expect(ended).toEqual(['short']);
+  response = finalized;
+  await world.clock.advance(10_000);
+  expect(ended).toEqual(['short', 'long']);
+  world.track(['c']);
+  response = pending;
+  world.track(['d']);
+  wait('stopped', 'd', 10 * MINUTE_MS);
+  await world.clock.advance(0);
+  await world.monitor.stop(1_000);
+  await world.clock.advance(0);
+  expect(ended).toContain('stopped');
+});
+
+test('stopping is limited in time, and drops later results', async () => {
+  const hanging = Promise.withResolvers<UpstreamResponse>();
+  let failures = 0;
+  const world = openWatcher({ respond: () => hanging.promise, listener: { writeFailed: () => failures++ } });
+  world.track(['a']);
+  await world.clock.advance(100);
+  const stopped = world.monitor.stop(1_000);
+  await world.clock.advance(1_000);
+  await stopped;
+  hanging.resolve(finalized);
+  await world.clock.advance(MINUTE_MS);
+  expect(world.get('a').status).toBe('tracking');
+  expect([failures, world.turns, world.clock.pending]).toEqual([0, [], 0]);
+});
+
+test('stopping waits for results in flight and commits them', async () => {
+  const hanging = Promise.withResolvers<UpstreamResponse>();
+  const world = openWatcher({ respond: () => hanging.promise });
+  world.track(['a']);
+  await world.clock.advance(100);
+  const stopped = world.monitor.stop(1_000);
+  hanging.resolve(finalized);
+  await stopped;
+  expect(world.get('a').status).toBe('finalized');
+});
+
+test('a settled submission that an on-demand poll finds changed is rechecked until it is settled again', async () => {
+  let response = finalized;
+  const world = openWatcher({ respond: () => response, recheck: true });
+  world.track(['a']);
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a').watched).toBe(false);
+  const from = world.clock.now();
+  const before = world.polls.length;
+  response = pending;
+  const poll = world.monitor.pollOnDemand('default', 'a');
+  await world.clock.advance(1.5 * MINUTE_MS);
+  expect(await poll).toMatchObject({ kind: 'observed' });
+  expect(world.get('a')).toMatchObject({ watched: true, upstreamState: 'Pending' });
+  response = finalized;
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(world.get('a')).toMatchObject({ watched: false, upstreamState: 'Finalized' });
+  expect(world.polls.slice(before).map(({ at }) => at - from)).toEqual([0, MINUTE_MS, 2 * MINUTE_MS]);
+  expect(world.monitor.pacing()[0]?.tracked).toBe(0);
+});
+
+test('a late result about a settled submission causes no second poll while one is in flight', async () => {
+  const held: ((response: UpstreamResponse) => void)[] = [];
+  let isHeld = false;
+  const world = openWatcher({
+    respond: () => (isHeld ? new Promise<UpstreamResponse>((resolve) => held.push(resolve)) : finalized),
+    recheck: true,
+  });
+  world.track(['a', 'b']);
+  await world.clock.advance(10 * MINUTE_MS);
+  isHeld = true;
+  void world.monitor.pollOnDemand('default', 'a');
+  // Its lease has expired by then.
+  await world.clock.advance(100_000);
+  void world.monitor.pollOnDemand('default', 'a');
+  await world.clock.advance(10);
+  const before = held.length;
+  held[0]?.(pending);
+  await world.clock.advance(10);
+  expect([before, held.length]).toEqual([2, 2]);
+});
+
+test.each([
+  ['', 10_000, 120],
+  [', also past its deadline', 40_000, 0.5],
+])(
+  'cancelling a finalized submission that waits for its recheck leaves it final%s',
+  async (_name, waitMs, deadlineMinutes) => {
+    const world = openWatcher({ respond: () => finalized, recheck: true });
+    const record = { state: 'closed', outSince: null, outageMs: 180 * MINUTE_MS } as const;
+    world.ledger.recordUpstream({ upstream: 'default', at: world.clock.now(), event: 'upstream.up', record });
+    world.restart();
+    world.track(['a'], { deadlineAt: world.clock.now() + deadlineMinutes * MINUTE_MS });
+    await world.clock.advance(waitMs);
+    expect(world.monitor.cancel(['a'])).toMatchObject([{ status: 'finalized', watched: true }]);
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(world.get('a')).toMatchObject({ watched: false, polls: 2 });
+  },
+);

@@ -1,0 +1,150 @@
+import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../src/lib/system-clock.ts';
+import type { Observation } from '../../src/submissions/classify.ts';
+import type { PollEngine } from '../../src/submissions/ports.ts';
+import { openSandbox } from '../sandbox/open-sandbox.ts';
+import { deadAddress, KEY, serve } from '../support/servers/upstream-server.ts';
+
+/** Opens an engine for one upstream, `default`. The implementation closes its resources when the test ends. */
+type EngineSetting = { url: string; apiKey: string; timeoutMs: number };
+export type OpenEngine = (setting: EngineSetting) => PollEngine | Promise<PollEngine>;
+
+const UNKNOWN = '11111111-2222-4333-8444-555555555555';
+const PENDING = '{"state":"Pending","error":null,"data":null}';
+
+/** The contract that every poll engine has to fulfil. */
+export function describeEngine(name: string, openEngine: OpenEngine): void {
+  const open = (url: string, setting: Partial<EngineSetting> = {}) =>
+    openEngine({ url, apiKey: KEY, timeoutMs: 5_000, ...setting });
+
+  describe(`${name}, as a poll engine`, () => {
+    it('reports every submission of a batch exactly once, with the state that the upstream returned', async () => {
+      const sandbox = await openSandbox({ slotS: 1, finalityGap: 1 });
+      const early = await sandbox.submit('early');
+      sandbox.clock.ms += 60_000;
+      const late = await sandbox.submit('late');
+      sandbox.clock.ms += 1;
+      const engine = await open(sandbox.url, { apiKey: 'sandbox-key' });
+      const observations = await polled(engine, [early, late, UNKNOWN, 'not-a-uuid']);
+      expect(Object.fromEntries(observations.map(({ submissionId, kind }) => [submissionId, kind]))).toEqual({
+        [early]: 'finalized',
+        [late]: 'pending',
+        [UNKNOWN]: 'not_found',
+        'not-a-uuid': 'rejected',
+      });
+      expect(observations).toHaveLength(4);
+      expect(observations.find(({ submissionId }) => submissionId === early)).toMatchObject({
+        state: 'Finalized',
+        blockNumber: expect.any(Number),
+      });
+    });
+
+    it('polls each submission once', async () => {
+      const { url, requests } = await serve((_request, response) => response.end(PENDING));
+      const ids = Array.from({ length: 100 }, (_, index) => `s${index}`);
+      const observations = await polled(await open(url), ids);
+      expect(observations.map(({ submissionId }) => submissionId).sort()).toEqual([...ids].sort());
+      expect(requests).toHaveLength(100);
+    });
+
+    it('reports each observation when its response arrives: a hanging request delays no other one, nor another batch', async () => {
+      const held: ServerResponse[] = [];
+      const { url } = await serve((request, response) => {
+        if (request.url?.endsWith('hangs')) held.push(response);
+        else response.end(PENDING);
+      });
+      const engine = await open(url);
+      const reported: string[] = [];
+      let through = false;
+      const batch = engine
+        .poll({ upstream: 'default', submissionIds: ['hangs', 'a', 'b'] }, (o) => reported.push(o.submissionId))
+        .then(() => (through = true));
+      await vi.waitFor(() => expect(reported.sort()).toEqual(['a', 'b']), 5_000);
+      expect((await polled(engine, ['c'])).map(({ kind }) => kind)).toEqual(['pending']);
+      expect(through).toBe(false);
+      for (const response of held) response.end(PENDING);
+      await batch;
+      expect(reported.at(-1)).toBe('hangs');
+    });
+
+    it.each([
+      'hang',
+      'reset',
+      'html_502',
+      'database',
+      'truncated',
+      'cut',
+      'not_json',
+      'empty_200',
+      'drip',
+      'huge',
+    ] as const)('a failure (%s) is an observation too', async (kind) => {
+      const sandbox = await openSandbox();
+      sandbox.injectFault({ kind });
+      const engine = await open(sandbox.url, { apiKey: 'sandbox-key', timeoutMs: 300 });
+      const observations = await polled(engine, [UNKNOWN, 'another']);
+      expect(observations.map((observation) => observation.kind)).toEqual(['unavailable', 'unavailable']);
+      for (const { error } of observations) expect(error).not.toContain('sandbox-key');
+    });
+
+    it('reports throttling with its delay, and a refused key', async () => {
+      const sandbox = await openSandbox();
+      const engine = await open(sandbox.url, { apiKey: 'wrong' });
+      expect(await polled(engine, [UNKNOWN])).toMatchObject([{ kind: 'unauthorized' }]);
+      sandbox.injectFault({ kind: 'throttle', retryAfterS: 7, count: 1 });
+      expect(await polled(engine, [UNKNOWN])).toMatchObject([{ kind: 'throttled', retryAfterMs: 7_000 }]);
+    });
+
+    it.each([
+      ['nested without end', `{"error":${'['.repeat(400_000)}${']'.repeat(400_000)}}`],
+      ['of zero bytes', '\0'.repeat(100_000)],
+      ['with a huge state', `{"state":"${'x'.repeat(900_000)}","error":null,"data":null}`],
+    ])('accepts a response %s', async (_name, body) => {
+      let httpStatus = 200;
+      const { url } = await serve((_request, response) => response.writeHead(httpStatus).end(body));
+      const engine = await open(url);
+      for (httpStatus of [200, 401, 404, 406, 429, 500]) {
+        const [observation] = await polled(engine, ['s']);
+        expect(observation?.submissionId).toBe('s');
+        expect(JSON.stringify(observation).length).toBeLessThan(200_000);
+      }
+    });
+
+    it('without an upstream, reports every submission and does not reject', async () => {
+      const observations = await polled(await open(await deadAddress()), ['a', 'b']);
+      expect(observations).toMatchObject([{ kind: 'unavailable' }, { kind: 'unavailable' }]);
+    });
+
+    it('at is the time of the response, durationMs the duration of the request', async () => {
+      const { url } = await serve(async (_request, response) => {
+        await sleep(100);
+        response.end(PENDING);
+      });
+      const engine = await open(url);
+      const before = systemClock.now();
+      const [observation] = await polled(engine, ['s']);
+      const after = systemClock.now();
+      expect(observation?.durationMs).toBeGreaterThanOrEqual(95);
+      expect(observation?.at).toBeGreaterThanOrEqual(before + 95);
+      expect(observation?.at).toBeLessThanOrEqual(after);
+      expect(Number.isInteger(observation?.at)).toBe(true);
+      expect((observation?.at ?? 0) - (observation?.durationMs ?? 0)).toBeGreaterThanOrEqual(before);
+    });
+
+    it('completes an empty batch at once', async () => {
+      const { url } = await serve(() => undefined);
+      expect(await polled(await open(url), [])).toEqual([]);
+    });
+  });
+}
+
+/** Returns all observations of a batch once its poll has completed; fails if another one follows. */
+async function polled(engine: PollEngine, submissionIds: string[]): Promise<Observation[]> {
+  const observations: Observation[] = [];
+  await engine.poll({ upstream: 'default', submissionIds }, (observation) => observations.push(observation));
+  const inTime = observations.length;
+  onTestFinished(() => expect(observations, 'reported after the poll was through').toHaveLength(inTime));
+  return observations;
+}

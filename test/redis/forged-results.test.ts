@@ -1,0 +1,231 @@
+import type { Job } from 'bullmq';
+import { describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../src/lib/system-clock.ts';
+import { type Polled, type PollJob, type PollResult, signedResult } from '../../src/redis/poll-job.ts';
+import { MessageSigner } from '../../src/redis/signer.ts';
+import type { Observation } from '../../src/submissions/classify.ts';
+import type { PollEngine } from '../../src/submissions/ports.ts';
+import { openEngine, openFakeWorker, openRedisClient, openWorker, PENDING } from '../support/redis/bullmq-rig.ts';
+import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
+
+const BODY = '{"state":"Pending","error":null,"data":null}';
+const SECRET = 'a-secret-of-server-and-workers-0123456789';
+const OTHER = 'another-secret-that-nobody-shares-0123456';
+
+/** The poll of an engine that must not poll by itself: every observation has to come from a worker. */
+const neverPoll = async () => Promise.reject(new Error('polled by this process'));
+/** A lease that no machine is too slow for: a rejected result ends the poll before it. */
+const LONG = { local: neverPoll, leaseMs: 60_000, timeoutMs: 100 };
+
+const one = (submission_id = 'a', more: object = {}): Polled =>
+  ({ submission_id, duration_ms: 1, response: PENDING, ...more }) as Polled;
+const response = (more: object) => ({ polled: [one('a', { response: { ...PENDING, ...more } })] });
+
+async function poll(engine: PollEngine, submissionIds: string[]): Promise<Observation[]> {
+  const observations: Observation[] = [];
+  await engine.poll({ upstream: 'default', submissionIds }, (observation) => observations.push(observation));
+  return observations;
+}
+
+const sign = (secret: string, job: Pick<Job<PollJob>, 'id' | 'data'>, result: PollResult): PollResult => ({
+  ...result,
+  signature: new MessageSigner([secret]).sign(
+    'result',
+    signedResult({ jobId: job.id ?? '', fencingToken: job.data.fencing_token }, result),
+  ),
+});
+
+describe.skipIf(isRedisMissing())('a result in Redis that no worker would send', () => {
+  it.each<[string, unknown, string]>([
+    ['nothing', null, 'malformed'],
+    ['a text', 'done', 'malformed'],
+    ['another shape', { results: [] }, 'malformed'],
+    [
+      'a classification by a worker of an earlier version',
+      { answers: [{ submission_id: 'a', verdict: { kind: 'finalized' } }] },
+      'malformed',
+    ],
+    ['a body that is not text', response({ body: { state: 'Finalized' } }), 'malformed'],
+    ['a body above every limit', response({ body: 'x'.repeat(3_000_000) }), 'malformed'],
+    ['an invalid status', response({ httpStatus: 0 }), 'malformed'],
+    ['a header above every limit', response({ retryAfter: '1'.repeat(100_000) }), 'malformed'],
+    [
+      'an unknown failure',
+      { polled: [one('a', { response: { kind: 'failure', reason: 'moon', detail: '' } })] },
+      'malformed',
+    ],
+    ['too many responses', { polled: Array.from({ length: 51 }, () => one()) }, 'malformed'],
+    ['a negative time', { polled: [one('a', { duration_ms: -1 })] }, 'malformed'],
+    ['a duration that is not a number', { polled: [one('a', { duration_ms: '1' })] }, 'malformed'],
+    [
+      'a duration longer than the age of the job',
+      { polled: [one('a', { duration_ms: 9_000_000_000_000 })] },
+      'implausible_time',
+    ],
+    ['an id of another job', { polled: [one('a'), one('b')] }, 'foreign_id'],
+    ['an id of the wrong type', { polled: [one('a', { submission_id: 7 })] }, 'malformed'],
+    ['very deep nesting', { polled: JSON.parse(`${'['.repeat(1_000)}${']'.repeat(1_000)}`) }, 'malformed'],
+  ])('%s is rejected as a whole, reported, and its id can be polled again', async (_what, forged, reason) => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, LONG);
+    await openFakeWorker(redis, async () => forged);
+    await server.sees(1);
+    expect(await poll(server.engine, ['a'])).toEqual([]);
+    expect(server.events).toContainEqual(expect.objectContaining({ kind: 'rejected', upstream: 'default', reason }));
+    expect(server.events).toContainEqual(expect.objectContaining({ kind: 'job_failed', upstream: 'default' }));
+  });
+
+  it('does not affect the results of a worker', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: neverPoll });
+    await openFakeWorker(redis, async (job) => {
+      await job.updateProgress({ polled: [one('not of this job')] });
+      await job.updateProgress(7);
+      return { polled: [one('a')] };
+    });
+    await server.sees(1);
+    expect(await poll(server.engine, ['a'])).toMatchObject([{ submissionId: 'a', kind: 'pending' }]);
+    expect(server.events.filter(({ kind }) => kind === 'rejected')).toHaveLength(2);
+  });
+
+  it('finalizes nothing without a block hash, nor with a body that is not JSON: the server classifies', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: neverPoll });
+    const bodies = ['{"state":"Finalized","error":null,"data":{}}', 'Finalized', '{"state":"Finalized"', BODY];
+    await openFakeWorker(redis, async ({ data }: Job<PollJob>) => ({
+      polled: data.submission_ids.map((id, index) => one(id, { response: { ...PENDING, body: bodies[index] } })),
+    }));
+    await server.sees(1);
+    const observations = await poll(server.engine, ['a', 'b', 'c', 'd']);
+    expect(observations.map(({ kind }) => kind)).toEqual(['pending', 'unavailable', 'unavailable', 'pending']);
+  });
+
+  it('gets the times of the server, whatever the result contains', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: neverPoll });
+    await openFakeWorker(redis, async () => ({ polled: [one('a', { at: 9e15, received_at: 9e15 })] }));
+    await server.sees(1);
+    const [observation] = await poll(server.engine, ['a']);
+    expect(observation?.at).toBeLessThanOrEqual(systemClock.now());
+  });
+});
+
+describe.skipIf(isRedisMissing())('with a secret', () => {
+  it('server and workers process many results of one job', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { local: neverPoll, secrets: [SECRET] });
+    const worker = openWorker(redis, {
+      secrets: [SECRET],
+      sendPoll: async (_upstream, id) => ({
+        ...PENDING,
+        body: `${BODY}${' '.repeat(60_000)}${id}`.slice(0, -id.length),
+      }),
+    });
+    await server.sees(1);
+    const ids = Array.from({ length: 100 }, (_, index) => `s${index}`);
+    const observations = await poll(server.engine, ids);
+    expect(observations.map(({ submissionId }) => submissionId).sort()).toEqual(ids.toSorted());
+    expect(worker.polled).toHaveLength(100);
+    expect(server.events.filter(({ kind }) => kind === 'rejected' || kind === 'job_failed')).toEqual([]);
+  });
+
+  it.each<[string, (job: Job<PollJob>, earlier: Job<PollJob>) => PollResult]>([
+    ['that is not signed', () => ({ polled: [one()] })],
+    ['signed with another secret', (job) => sign(OTHER, job, { polled: [one()] })],
+    ['signed for another purpose', (job) => ({ ...sign(SECRET, job, { polled: [one()] }), not_polled: 'late' })],
+    ['with an invalid signature', () => ({ polled: [one()], signature: '' })],
+    ['of another job', (_job, earlier) => sign(SECRET, earlier, { polled: [one()] })],
+  ])('a result %s is rejected', async (_what, forge) => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { ...LONG, secrets: [SECRET] });
+    let earlier: Job<PollJob> | undefined;
+    const work = async (job: Job<PollJob>) => {
+      earlier ??= job;
+      return job === earlier ? sign(SECRET, job, { polled: [one('first')] }) : forge(job, earlier);
+    };
+    await openFakeWorker(redis, work, 'odd', [SECRET]);
+    await server.sees(1);
+    expect(await poll(server.engine, ['first'])).toHaveLength(1);
+    expect(await poll(server.engine, ['a'])).toEqual([]);
+    expect(server.events).toContainEqual(expect.objectContaining({ kind: 'rejected', reason: 'signature' }));
+  });
+
+  it('a result replayed after the end of its job is dropped, and within a job each id counts once', async () => {
+    const redis = await redisForTest();
+    const server = openEngine(redis, { ...LONG, secrets: [SECRET] });
+    const kept: { job: Job<PollJob>; result: PollResult }[] = [];
+    const work = async (job: Job<PollJob>) => {
+      const result = sign(SECRET, job, { polled: [one()] });
+      kept.push({ job, result });
+      await job.updateProgress(result);
+      return result;
+    };
+    await openFakeWorker(redis, work, 'odd', [SECRET]);
+    await server.sees(1);
+    expect(await poll(server.engine, ['a'])).toHaveLength(1);
+    const [first] = kept;
+    const replay = ['event', 'completed', 'jobId', first?.job.id ?? '', 'returnvalue', JSON.stringify(first?.result)];
+    await openRedisClient(redis).xadd(`bull:${first?.job.queueName}:events`, '*', ...replay);
+    expect(await poll(server.engine, ['a'])).toHaveLength(1);
+    expect(server.events.filter(({ kind }) => kind === 'rejected')).toEqual([]);
+  });
+
+  it.each<[string, string[], string[], string, string]>([
+    ['the worker has another secret', [SECRET], [OTHER], 'other_secret', 'other_secret'],
+    ['the worker has no secret', [SECRET], [], 'unsigned', 'no_secret'],
+    ['the server has no secret', [], [SECRET], 'no_secret', 'unsigned'],
+  ])(
+    '%s: both report it, the worker takes no job, and this process polls',
+    async (_what, serverSecret, workerSecret, seen, reported) => {
+      const redis = await redisForTest();
+      const server = openEngine(redis, { secrets: serverSecret });
+      await server.isUp();
+      const worker = openWorker(redis, { secrets: workerSecret, name: 'w-1' });
+      const refused = { kind: 'worker_refused', worker: { name: 'w-1', reason: seen } };
+      await vi.waitFor(() => expect(server.events).toContainEqual(refused), 10_000);
+      await vi.waitFor(
+        () => expect(worker.events).toContainEqual({ kind: 'secret_mismatch', problem: reported }),
+        10_000,
+      );
+      expect(server.link.health).toMatchObject({ workers: [], refusedWorkers: 1 });
+      expect(await poll(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
+      expect(worker.polled).toEqual([]);
+    },
+  );
+
+  it('is rotated without an interruption: first the workers accept both secrets, then the server changes', async () => {
+    const redis = await redisForTest();
+    const before = openEngine(redis, { local: neverPoll, secrets: [OTHER] });
+    const worker = openWorker(redis, { secrets: [SECRET, OTHER] });
+    await before.sees(1);
+    expect(await poll(before.engine, ['a'])).toHaveLength(1);
+    await before.close();
+    const after = openEngine(redis, { local: neverPoll, secrets: [SECRET] });
+    await after.sees(1);
+    expect(await poll(after.engine, ['b'])).toHaveLength(1);
+    expect(worker.polled).toEqual(['a', 'b']);
+    expect(worker.events.map(({ kind }) => kind)).not.toContain('secret_mismatch');
+  });
+
+  it('a worker stops when its server changes the secret, and continues when the server restores it', async () => {
+    const redis = await redisForTest();
+    const first = openEngine(redis, { local: neverPoll, secrets: [SECRET] });
+    const worker = openWorker(redis, { secrets: [SECRET] });
+    await first.sees(1);
+    await first.close();
+    const second = openEngine(redis, { secrets: [OTHER] });
+    await vi.waitFor(() => expect(worker.events.at(-1)?.kind).toBe('secret_mismatch'), 10_000);
+    await second.isUp();
+    expect(await poll(second.engine, ['a'])).toHaveLength(1);
+    await second.close();
+    // Without a fencing token the worker cannot know the server's secret.
+    await openRedisClient(redis).flushall();
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(worker.events.at(-1)?.kind).toBe('secret_mismatch');
+    const third = openEngine(redis, { local: neverPoll, secrets: [SECRET] });
+    await third.sees(1);
+    expect(await poll(third.engine, ['b'])).toHaveLength(1);
+    expect(worker.polled).toEqual(['b']);
+    await vi.waitFor(() => expect(worker.events.at(-1)?.kind).toBe('secret_matched'), 5_000);
+  });
+});

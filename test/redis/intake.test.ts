@@ -1,0 +1,211 @@
+import { Worker } from 'bullmq';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { Intake, SUBMISSIONS_QUEUE } from '../../src/redis/intake.ts';
+import { LedgerUnavailableError } from '../../src/submissions/ports.ts';
+import type { TrackBody } from '../../src/submissions/track-request.ts';
+import { openQueue, openRedisClient } from '../support/redis/bullmq-rig.ts';
+import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
+
+type Track = ConstructorParameters<typeof Intake>[0]['track'];
+
+/** Distinguishes known from new ids, as the ledger does. */
+function ledger(): Track & { ids: Set<string>; bodies: TrackBody[] } {
+  const ids = new Set<string>();
+  const bodies: TrackBody[] = [];
+  const track = async (body: TrackBody) => {
+    bodies.push(body);
+    const items = body.submissions?.map(({ submission_id }) => submission_id);
+    const given = items ?? body.submission_ids ?? [body.submission_id ?? ''];
+    const submissions = given.map((id) => ({
+      effect: ids.has(id) ? ('already_tracked' as const) : ('accepted' as const),
+      notApplied: [],
+      submission: {} as never,
+    }));
+    for (const id of given) ids.add(id);
+    return { kind: 'tracked', submissions } as const;
+  };
+  return Object.assign(track, { ids, bodies });
+}
+
+function openIntake(redis: RedisServer, track: Track) {
+  const refused: unknown[] = [];
+  const postponed: { delayMs: number }[] = [];
+  const intake = new Intake({
+    redis: { url: redis.url, prefix: 'bull' },
+    track,
+    whenDurable: () => undefined,
+    onRefused: (what) => refused.push(what),
+    onPostponed: (what) => postponed.push(what),
+  });
+  onTestFinished(() => intake.close(2_000));
+  return { intake, refused, postponed };
+}
+
+function openProducer(redis: RedisServer) {
+  const queue = openQueue(redis, SUBMISSIONS_QUEUE);
+  const ended = (id: string | undefined) =>
+    vi.waitFor(async () => {
+      const job = await queue.getJob(id ?? '');
+      if (!job?.finishedOn) throw new Error('not yet');
+      return job;
+    }, 15_000);
+  const enqueue = async (data: unknown, options = {}) => (await queue.add('track', data, options)).id;
+  return { queue, enqueue, ended };
+}
+
+const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+
+describe.skipIf(isRedisMissing())('the intake', () => {
+  it('accepts one id, many, or submissions with their own options, and returns how many were new', async () => {
+    const redis = await redisForTest();
+    const track = ledger();
+    openIntake(redis, track);
+    const { enqueue, ended } = openProducer(redis);
+    const one = await ended(await enqueue({ submission_id: 'a', metadata: { order: 1 } }));
+    expect(one.returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
+    const more = await ended(await enqueue({ submission_ids: ['a', 'b', 'c'] }));
+    expect(more.returnvalue).toEqual({ accepted: 2, already_tracked: 1, already_final: 0, retracked: 0 });
+    expect(track.bodies[0]).toEqual({ submission_id: 'a', metadata: { order: 1 } });
+    const submissions = [{ submission_id: 'd', metadata: { order: 2 } }, { submission_id: 'a' }];
+    const items = await ended(await enqueue({ submissions }));
+    expect(items.returnvalue).toEqual({ accepted: 1, already_tracked: 1, already_final: 0, retracked: 0 });
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ['no id', {}, /exactly one of submission_id, submission_ids and submissions/],
+    ['both', { submission_id: 'a', submission_ids: ['b'] }, /exactly one/],
+    ['nothing', null, /must be a request body of POST \/v1\/submissions/],
+    ['a text', 'a', /must be a request body of POST \/v1\/submissions/],
+    ['an id with a space', { submission_id: 'a b' }, /submission_id/],
+    ['an id that no URL can contain', { submission_ids: ['a', '..'] }, /no URL leads to them → at submission_ids\[1\]/],
+    ['too many ids', { submission_ids: Array.from({ length: 10_001 }, (_, i) => `s${i}`) }, /submission_ids/],
+    [
+      'an invalid submission',
+      { submissions: [{ submission_id: 'a' }, { submission_id: 'b c' }] },
+      /at submissions\[1\]/,
+    ],
+    ['an invalid deadline', { submission_id: 'a', deadline: 'soon' }, /deadline/],
+    ['an unknown field', { submission_id: 'a', colour: 'red' }, /colour/],
+    ['metadata nested too deeply', { submission_id: 'a', metadata: JSON.parse(nested(65)) }, /at most 64 levels/],
+    ['metadata with the name __proto__', JSON.parse('{"submission_id":"a","metadata":{"__proto__":1}}'), /__proto__/],
+    ['metadata nested without end', { submission_id: 'a', metadata: JSON.parse(nested(2_000)) }, /at most 64 levels/],
+    ['metadata far above the limit', { submission_id: 'a', metadata: { x: 'x'.repeat(5_000) } }, /metadata/],
+    [
+      'names of several megabytes',
+      { ['k'.repeat(1_000_000)]: 1, '\u001b[31m': 2 },
+      /^(?=.{50,1200}$)\P{Cc}*there is no field/u,
+    ],
+    ['100,000 names', Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [i, i])), /^.{50,1200}$/],
+    [
+      'metadata nested thousands of levels deep',
+      { submission_id: 'a', metadata: JSON.parse(`${'{"a":'.repeat(3_000)}1${'}'.repeat(3_000)}`) },
+      /metadata/,
+    ],
+  ])('fails a job of %s with the reason, without a retry', async (_what, data, reason) => {
+    const redis = await redisForTest();
+    const track = ledger();
+    const { refused } = openIntake(redis, track);
+    const { enqueue, ended } = openProducer(redis);
+    const job = await ended(await enqueue(data, { attempts: 5 }));
+    expect(job.failedReason).toMatch(reason);
+    expect(job.failedReason.length).toBeLessThan(2_000);
+    expect(job.attemptsMade).toBe(1);
+    expect(track.ids.size).toBe(0);
+    expect(refused).toHaveLength(1);
+  });
+
+  it.each<[Awaited<ReturnType<Track>>, string]>([
+    [{ kind: 'invalid', field: 'upstream', reason: 'no upstream is named "x"' }, 'upstream: no upstream is named "x"'],
+    [
+      { kind: 'invalid', field: 'submissions/3/deadline', reason: 'the deadline is not in the future' },
+      'submissions/3/deadline: the deadline is not in the future',
+    ],
+    [
+      { kind: 'conflict', submission: { submissionId: 'a', upstream: 'other' } as never },
+      'a is already tracked at the upstream other; nothing was accepted',
+    ],
+  ])('fails a job that the ledger refuses with the reason', async (result, reason) => {
+    const redis = await redisForTest();
+    openIntake(redis, async () => result);
+    const { enqueue, ended } = openProducer(redis);
+    expect((await ended(await enqueue({ submission_id: 'a' }))).failedReason).toBe(reason);
+  });
+
+  it('retries while the ledger cannot be written, whatever number of attempts the producer set', async () => {
+    const redis = await redisForTest();
+    const track = ledger();
+    let failures = 2;
+    const { postponed } = openIntake(redis, async (body) => {
+      if (failures-- > 0) throw new LedgerUnavailableError('no room');
+      return track(body);
+    });
+    const { enqueue, ended } = openProducer(redis);
+    const job = await ended(await enqueue({ submission_id: 'a' }, { attempts: 1 }));
+    expect(job.returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
+    expect(postponed.map(({ delayMs }) => delayMs)).toEqual([1_000, 2_000]);
+  });
+
+  it('accepts a job that outlived many servers', async () => {
+    const redis = await redisForTest();
+    const { queue, enqueue, ended } = openProducer(redis);
+    const id = await enqueue({ submission_id: 'a' });
+    const watch = { lockDuration: 50, stalledInterval: 50, maxStalledCount: 1_000, skipLockRenewal: true };
+    const dying = new Worker(SUBMISSIONS_QUEUE, null, { connection: { url: redis.url }, ...watch });
+    dying.on('error', () => undefined);
+    await dying.startStalledCheckTimer();
+    for (let death = 1; death <= 4; death++) {
+      await dying.getNextJob(`token-${death}`, { block: false });
+      await vi.waitFor(async () => expect(await queue.getWaitingCount()).toBe(1), 5_000);
+    }
+    await dying.close();
+    expect((await queue.getJob(id ?? ''))?.stalledCounter).toBe(4);
+    openIntake(redis, ledger());
+    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
+  });
+
+  it('accepts a job that a crashed server had started', async () => {
+    const redis = await redisForTest();
+    const { enqueue, ended } = openProducer(redis);
+    const id = await enqueue({ submission_id: 'a' });
+    const dead = new Worker(SUBMISSIONS_QUEUE, null, { connection: { url: redis.url }, lockDuration: 200 });
+    dead.on('error', () => undefined);
+    onTestFinished(() => dead.close());
+    await dead.getNextJob('token');
+    openIntake(redis, ledger());
+    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
+  });
+
+  it('accepts jobs that were added while no server was running', async () => {
+    const redis = await redisForTest({ keeps: true });
+    const { enqueue, ended } = openProducer(redis);
+    const id = await enqueue({ submission_id: 'a' });
+    await redis.restart();
+    openIntake(redis, ledger());
+    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
+  });
+
+  it('continues after Redis was emptied, and after it was unreachable', async () => {
+    const redis = await redisForTest();
+    const track = ledger();
+    openIntake(redis, track);
+    const { enqueue, ended } = openProducer(redis);
+    await ended(await enqueue({ submission_id: 'a' }));
+    await openRedisClient(redis).flushall();
+    await ended(await enqueue({ submission_id: 'b' }));
+    await redis.restart();
+    await ended(await enqueue({ submission_id: 'c' }));
+    expect([...track.ids]).toEqual(['a', 'b', 'c']);
+  });
+
+  it.each(['is away', 'stands still'])('closes within its time limit while Redis %s', async (how) => {
+    const redis = await redisForTest();
+    const track = ledger();
+    const { intake } = openIntake(redis, track);
+    const { enqueue, ended } = openProducer(redis);
+    await ended(await enqueue({ submission_id: 'a' }));
+    if (how === 'is away') await redis.kill();
+    else redis.pause();
+    await intake.close(100);
+    if (how === 'stands still') redis.resume();
+  });
+});

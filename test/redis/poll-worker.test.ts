@@ -1,0 +1,281 @@
+import { randomUUID } from 'node:crypto';
+import { type Job, Worker } from 'bullmq';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { FencingTokenStore } from '../../src/redis/fencing-token.ts';
+import { POLLS_QUEUE, type PollJob, signedJob } from '../../src/redis/poll-job.ts';
+import { MessageSigner } from '../../src/redis/signer.ts';
+import type { UpstreamResponse } from '../../src/submissions/classify.ts';
+import { openQueue, openRedisClient, openWorker, PENDING } from '../support/redis/bullmq-rig.ts';
+import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
+
+const SECRET = 'a-secret-of-server-and-workers-0123456789';
+
+/** The server's side, whose jobs the test adds explicitly. */
+async function openServer(redis: RedisServer, secrets: string[] = []) {
+  const signer = new MessageSigner(secrets);
+  const redisClient = openRedisClient(redis);
+  const fencingTokens = new FencingTokenStore(redisClient, { prefix: 'bull' });
+  const issue = async () => fencingTokens.issue((await fencingTokens.read()).runId, signer);
+  const fencing_token = await issue();
+  const queue = openQueue(redis);
+  async function addJob(more: Partial<PollJob> = {}): Promise<Job> {
+    const { redisMs } = await fencingTokens.read();
+    const data = {
+      upstream: 'default',
+      submission_ids: ['a'],
+      fencing_token,
+      expires_at: redisMs + 20_000,
+      timeout_ms: 1_000,
+    };
+    const jobId = `j-${randomUUID()}`;
+    const job: PollJob = { ...data, ...more };
+    return queue.add('poll', { signature: signer.sign('job', signedJob(jobId, job)), ...job }, { jobId });
+  }
+  const ended = async (job: Job): Promise<Job> =>
+    vi.waitFor(async () => {
+      const found = await queue.getJob(job.id ?? '');
+      if (!found?.finishedOn) throw new Error('not yet');
+      return found;
+    }, 10_000);
+  return { redisClient, issue, queue, addJob, ended };
+}
+
+function holding() {
+  const started = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<UpstreamResponse>();
+  const sendPoll = async () => {
+    started.resolve();
+    return held.promise;
+  };
+  return { sendPoll, started: started.promise, respond: () => held.resolve(PENDING) };
+}
+
+describe.skipIf(isRedisMissing())('a worker', () => {
+  it('polls each id of a job once, and returns the responses', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const worker = openWorker(redis);
+    const job = await server.ended(await server.addJob({ submission_ids: ['a', 'b'] }));
+    expect(worker.polled).toEqual(['a', 'b']);
+    expect(job.returnvalue.polled).toEqual([
+      { submission_id: 'a', duration_ms: expect.any(Number), response: PENDING },
+      { submission_id: 'b', duration_ms: expect.any(Number), response: PENDING },
+    ]);
+  });
+
+  it.each<[string, (data: PollJob) => PollJob, RegExp]>([
+    ['without a signature', ({ signature: _, ...data }) => data as PollJob, /unsigned/],
+    ['with an additional id', (data) => ({ ...data, submission_ids: ['a', 'stolen'] }), /not signed with/],
+    ['of another upstream', (data) => ({ ...data, upstream: 'other' }), /not signed with/],
+    ['with a later expiry', (data) => ({ ...data, expires_at: data.expires_at + 60_000 }), /not signed with/],
+    ['that is a copy of another', (data) => data, /not signed with/],
+    ['with the signature of an empty text', (data) => ({ ...data, signature: 'x' }), /not signed with/],
+  ])('with a secret, refuses a job %s', async (_what, forge, reason) => {
+    const redis = await redisForTest();
+    const server = await openServer(redis, [SECRET]);
+    const worker = openWorker(redis, { secrets: [SECRET] });
+    const genuine = await server.ended(await server.addJob());
+    const forged = await server.queue.add('poll', forge(genuine.data), { jobId: `j-${randomUUID()}` });
+    expect((await server.ended(forged)).failedReason).toMatch(reason);
+    expect(worker.polled).toEqual(['a']);
+  });
+
+  it('with a secret, refuses a genuine job that is added to Redis again', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis, [SECRET]);
+    const worker = openWorker(redis, { secrets: [SECRET] });
+    const genuine = await server.ended(await server.addJob());
+    await genuine.remove();
+    const again = await server.queue.add('poll', genuine.data, { jobId: genuine.id ?? '' });
+    expect((await server.ended(again)).failedReason).toBe('the job was already started');
+    expect(worker.polled).toEqual(['a']);
+  });
+
+  it('without a secret, refuses a signed job', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const worker = openWorker(redis);
+    expect((await server.ended(await server.addJob({ signature: 'x' }))).failedReason).toMatch(/no redis.secret/);
+    expect(worker.polled).toEqual([]);
+  });
+
+  it('sends long responses in batches, which limits the size of an entry in Redis', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const body = 'x'.repeat(200_000);
+    openWorker(redis, { sendPoll: async () => ({ ...PENDING, body }) as UpstreamResponse });
+    const submission_ids = Array.from({ length: 20 }, (_, index) => `s${index}`);
+    await server.ended(await server.addJob({ submission_ids }));
+    const entries = await server.redisClient.xrange(`bull:${POLLS_QUEUE}:events`, '-', '+');
+    expect(Math.max(...entries.map(([, fields]) => fields.join('').length))).toBeLessThan(1_000_000);
+    const seen = new Set(JSON.stringify(entries).match(/\bs\d+\b/g));
+    expect([...seen].toSorted()).toEqual(submission_ids.toSorted());
+  });
+
+  it('polls nothing of a job that expires before a request could complete', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const worker = openWorker(redis, { timeoutMs: 1_000 });
+    const [seconds] = await server.redisClient.time();
+    const job = await server.ended(await server.addJob({ expires_at: Number(seconds) * 1_000 + 1_000 }));
+    expect(job.returnvalue).toEqual({ polled: [], not_polled: 'late' });
+    expect(worker.polled).toEqual([]);
+  });
+
+  it('polls no jobs of a previous server process, and none without a fencing token', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    await server.queue.pause();
+    const old = await server.addJob();
+    await server.issue();
+    await server.queue.resume();
+    const worker = openWorker(redis);
+    expect(await server.ended(old)).toMatchObject({ failedReason: 'the job was created by another server' });
+    await server.redisClient.del('bull:dawatch-workers:fencing-token');
+    const withoutPolls = await server.ended(await server.addJob());
+    expect(withoutPolls.returnvalue).toEqual({ polled: [], not_polled: 'emptied' });
+    expect(worker.polled).toEqual([]);
+  });
+
+  it('polls no jobs of a previous Redis process, even with the same fencing token', async () => {
+    const redis = await redisForTest({ keeps: true });
+    const server = await openServer(redis);
+    await server.queue.pause();
+    const old = await server.addJob();
+    await redis.restart();
+    const worker = openWorker(redis);
+    await vi.waitFor(() => server.queue.resume(), 10_000);
+    expect(await server.ended(old)).toMatchObject({ failedReason: 'the job was created by another server' });
+    expect(worker.polled).toEqual([]);
+  });
+
+  it.each<[string, unknown]>([
+    ['nothing', null],
+    ['a text', 'x'],
+    ['too many ids', { submission_ids: Array.from({ length: 51 }, () => 'a') }],
+    ['an invalid id', { submission_ids: [7] }],
+    ['no fencing token', { fencing_token: undefined }],
+    ['an invalid time', { expires_at: 'soon' }],
+  ])('refuses a job of %s, once', async (_what, garbage) => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const worker = openWorker(redis);
+    const job =
+      typeof garbage === 'object' && garbage !== null
+        ? await server.addJob(garbage)
+        : await server.queue.add('poll', garbage, { attempts: 5 });
+    const { failedReason, attemptsMade } = await server.ended(job);
+    expect(failedReason).toBe('the job has an invalid format');
+    expect(attemptsMade).toBe(1);
+    expect(worker.polled).toEqual([]);
+  });
+
+  it('does not start a started job again', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const bullWorker = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url } });
+    bullWorker.on('error', () => undefined);
+    onTestFinished(() => bullWorker.close());
+    const job = await server.addJob();
+    const taken = await bullWorker.getNextJob('token');
+    await taken?.moveToDelayed(Date.now(), 'token');
+    const worker = openWorker(redis);
+    expect(await server.ended(job)).toMatchObject({ failedReason: 'the job was already started' });
+    expect(worker.polled).toEqual([]);
+  });
+
+  it('does not start a job that stalled in a crashed worker', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const watch = { lockDuration: 300, stalledInterval: 200, maxStalledCount: 0, skipLockRenewal: true };
+    const bullWorker = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url }, ...watch });
+    bullWorker.on('error', () => undefined);
+    onTestFinished(() => bullWorker.close());
+    const job = await server.addJob();
+    await bullWorker.getNextJob('token');
+    await bullWorker.startStalledCheckTimer();
+    const worker = openWorker(redis);
+    expect(await server.ended(job)).toMatchObject({ failedReason: 'job stalled more than allowable limit' });
+    expect(worker.polled).toEqual([]);
+  });
+
+  it('registers, reports its state, and unregisters', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const { sendPoll, started, respond } = holding();
+    const worker = openWorker(redis, { sendPoll, name: 'w-1' });
+    const announced = async () =>
+      JSON.parse((await server.redisClient.get('bull:dawatch-workers:names:w-1')) ?? 'null');
+    await server.addJob({ submission_ids: ['a', 'b', 'c'] });
+    await started;
+    const seen = { name: 'w-1', version: '0.0.0-test', in_flight: 3, concurrency: 16 };
+    await vi.waitFor(async () => expect(await announced()).toEqual({ format: 3, worker: seen }), 5_000);
+    respond();
+    await worker.close();
+    expect(await announced()).toBeNull();
+    expect(await server.redisClient.smembers('bull:dawatch-workers:names')).toEqual([]);
+  });
+
+  it('completes its requests in flight when it is stopped, and starts no more', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const { sendPoll, started, respond } = holding();
+    const first = openWorker(redis, { sendPoll });
+    const current = await server.addJob();
+    await started;
+    const closing = first.close(10_000);
+    const next = await server.addJob({ submission_ids: ['b'] });
+    respond();
+    await closing;
+    expect((await server.ended(current)).returnvalue.polled).toHaveLength(1);
+    const second = openWorker(redis);
+    // The stopping worker may have received the job already; then it returns the job without polls.
+    const { polled, not_polled } = (await server.ended(next)).returnvalue;
+    if (polled.length === 0) expect(not_polled).toBe('drained');
+    expect(first.polled).toEqual(['a']);
+    expect(second.polled).toEqual(polled.length === 1 ? ['b'] : []);
+  });
+
+  it('stops within its time limit although a request hangs', async () => {
+    const redis = await redisForTest();
+    const server = await openServer(redis);
+    const { sendPoll, started } = holding();
+    const worker = openWorker(redis, { sendPoll });
+    await server.addJob();
+    await started;
+    await worker.close(100);
+  });
+
+  it.each(['is away', 'stands still'])('stops within its time limit while Redis %s', async (how) => {
+    const redis = await redisForTest();
+    const worker = openWorker(redis);
+    await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'connected' }), 5_000);
+    if (how === 'is away') await redis.kill();
+    else redis.pause();
+    await worker.close(100);
+  });
+
+  it('waits for a Redis that is not running yet, and reconnects after an outage', async () => {
+    const redis = await redisForTest({ keeps: true });
+    await redis.kill();
+    const worker = openWorker(redis);
+    await vi.waitFor(() => expect(worker.events).toMatchObject([{ kind: 'disconnected' }]), 5_000);
+    await redis.restart();
+    const server = await openServer(redis);
+    await server.ended(await server.addJob());
+    await redis.restart();
+    const later = await openServer(redis);
+    await later.ended(await later.addJob({ submission_ids: ['b'] }));
+    expect(worker.polled).toEqual(['a', 'b']);
+  });
+
+  it('reports why Redis refuses it, without the password, and retries', async () => {
+    const redis = await redisForTest({ password: 'right-one' });
+    const worker = openWorker({ url: redis.url.replace('right-one', 'wrong-one') });
+    await vi.waitUntil(() => worker.events.length > 0, 5_000);
+    expect(worker.events).toMatchObject([{ kind: 'disconnected', detail: expect.stringMatching(/WRONGPASS|NOAUTH/) }]);
+    expect(JSON.stringify(worker.events)).not.toContain('wrong-one');
+    await openRedisClient(redis).config('SET', 'requirepass', 'wrong-one');
+    await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'connected' }), 10_000);
+  });
+});

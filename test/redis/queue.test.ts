@@ -1,0 +1,220 @@
+import { Queue, Worker } from 'bullmq';
+import { Redis } from 'ioredis';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createQueueChannel, EVENTS_QUEUE } from '../../src/redis/events-queue.ts';
+import { describeChannel, type Rig } from '../notifications/channel-conformance.ts';
+import { failedEvent, outgoing } from '../notifications/sample-events.ts';
+import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
+import { deadAddress } from '../support/servers/upstream-server.ts';
+
+const PASSWORD = 'redis-S3cret';
+const CLIENT = 'test';
+
+/** A separate connection to inspect the effects of the channel. */
+async function openRedisClient({ url }: RedisServer) {
+  const redis = new Redis(url, { connectionName: CLIENT });
+  redis.on('error', () => undefined);
+  onTestFinished(() => redis.disconnect());
+  return redis;
+}
+
+async function rig(server?: RedisServer) {
+  const redis = server ?? (await redisForTest({ password: PASSWORD }));
+  const channel = createQueueChannel({ redis: { url: redis.url, prefix: 'bull' } });
+  onTestFinished(() => channel.close());
+  const send = (...events: Parameters<typeof outgoing>[0][]) =>
+    channel.send(events.map(outgoing), AbortSignal.timeout(10_000));
+  return { redis, channel, send, redisClient: await openRedisClient(redis) };
+}
+
+function openQueue(redis: RedisServer): Queue {
+  const queue = new Queue(EVENTS_QUEUE, { connection: { url: redis.url, connectionName: CLIENT } });
+  queue.on('error', () => undefined);
+  onTestFinished(() => queue.close());
+  return queue;
+}
+
+async function workingRig(): Promise<Rig> {
+  const { redis, channel, redisClient } = await rig();
+  const queue = openQueue(redis);
+  const connections = async () => {
+    const clients = String(await redisClient.client('LIST')).split('\n');
+    return clients.filter((line) => line.includes(' name=') && !line.includes(` name=${CLIENT}`)).length;
+  };
+  const received = async () => (await queue.getJobs(['waiting'])).map(({ data }) => JSON.stringify(data));
+  return { channel, received, connections };
+}
+
+describe.skipIf(isRedisMissing())('with Redis', () => {
+  describeChannel('the queue', {
+    working: workingRig,
+    failing: async () => {
+      // Redis has no memory left and refuses writes.
+      const { channel, redisClient } = await rig();
+      await redisClient.config('SET', 'maxmemory', '1');
+      return { channel, received: () => [], connections: () => 0 };
+    },
+    hanging: async () => {
+      const { redis, channel, send } = await rig();
+      await send(failedEvent());
+      redis.pause();
+      return { channel, received: () => [], connections: () => 1 };
+    },
+    absent: async () => {
+      const { port } = new URL(await deadAddress());
+      const channel = createQueueChannel({ redis: { url: `redis://:${PASSWORD}@127.0.0.1:${port}`, prefix: 'bull' } });
+      return { channel, received: () => [], connections: () => 0 };
+    },
+    secrets: [PASSWORD, '127.0.0.1'],
+    messagesOfThree: 3,
+    expectHarmless: (message) => expect(Buffer.byteLength(message)).toBeLessThan(20_000),
+  });
+
+  it("a worker receives each event once: its type as the job's name, its id as the job's id, its body as the data", async () => {
+    const { redis, send } = await rig();
+    const jobs: { id: string | undefined; name: string; data: unknown }[] = [];
+    const worker = new Worker(EVENTS_QUEUE, async ({ id, name, data }) => void jobs.push({ id, name, data }), {
+      connection: { url: redis.url },
+    });
+    onTestFinished(() => worker.close());
+    const events = [failedEvent(), failedEvent()];
+    await send(...events);
+    await vi.waitFor(() => expect(jobs).toHaveLength(2), 10_000);
+    expect(jobs.toSorted((a, b) => Number(a.id?.slice(4)) - Number(b.id?.slice(4)))).toEqual(
+      events.map((event) => ({ id: event.id, name: 'submission.failed', data: JSON.parse(outgoing(event).json) })),
+    );
+  });
+
+  it('a repeat adds no second job, even for a completed one', async () => {
+    const { redis, send } = await rig();
+    const event = failedEvent();
+    const done: (string | undefined)[] = [];
+    const worker = new Worker(EVENTS_QUEUE, async ({ id }) => void done.push(id), { connection: { url: redis.url } });
+    onTestFinished(() => worker.close());
+    await send(event, event);
+    const queue = openQueue(redis);
+    await vi.waitFor(async () => expect(await queue.getCompletedCount()).toBe(1), 10_000);
+    expect(await send(event)).toMatchObject({ kind: 'delivered' });
+    const last = failedEvent();
+    await send(last);
+    await vi.waitFor(async () => expect(await queue.getCompletedCount()).toBe(2), 10_000);
+    expect(done).toEqual([event.id, last.id]);
+  });
+
+  it('keeps a limited number of completed jobs', async () => {
+    const { redis, send } = await rig();
+    const event = failedEvent();
+    await send(event);
+    const job = await openQueue(redis).getJob(event.id);
+    expect(job?.opts).toMatchObject({
+      removeOnComplete: { age: 86_400, count: 10_000 },
+      removeOnFail: { age: 604_800, count: 10_000 },
+    });
+  });
+
+  it('fails while Redis is unreachable, and delivers again afterwards', async () => {
+    const { redis, send } = await rig();
+    const errorLog = vi.spyOn(console, 'error');
+    onTestFinished(() => errorLog.mockRestore());
+    await send(failedEvent());
+    await redis.kill();
+    const outage = { kind: 'failed', error: 'Redis is not reachable', slowDown: { retryAfterMs: null } };
+    expect(await send(failedEvent())).toMatchObject(outage);
+    expect(await send(failedEvent())).toMatchObject(outage);
+    await redis.restart();
+    const event = failedEvent();
+    await vi.waitFor(async () => expect(await send(event)).toMatchObject({ kind: 'delivered' }), 10_000);
+    expect(errorLog).not.toHaveBeenCalled();
+    expect(await openQueue(redis).getWaitingCount()).toBe(1);
+  });
+
+  it('delivers once Redis is reachable, if it was not at the start', async () => {
+    const redis = await redisForTest();
+    await redis.kill();
+    const { send } = await rig(redis);
+    expect(await send(failedEvent())).toMatchObject({ kind: 'failed' });
+    await redis.restart();
+    await vi.waitFor(async () => expect(await send(failedEvent())).toMatchObject({ kind: 'delivered' }), 10_000);
+  });
+
+  it('fails if Redis disconnects during a send', async () => {
+    const { redis, send } = await rig();
+    await send(failedEvent());
+    redis.pause();
+    const sent = send(failedEvent());
+    await redis.kill();
+    expect(await sent).toMatchObject({ kind: 'failed', slowDown: { retryAfterMs: null } });
+  });
+
+  it('abandons a Redis that does not respond, after its own timeout', async () => {
+    const { redis, channel, send } = await rig();
+    await send(failedEvent());
+    redis.pause();
+    const result = await channel.send([outgoing(failedEvent())], new AbortController().signal);
+    expect(result).toMatchObject({ kind: 'failed', error: 'Redis is not reachable' });
+    redis.resume();
+    await vi.waitFor(async () => expect(await send(failedEvent())).toMatchObject({ kind: 'delivered' }), 10_000);
+  });
+
+  it('closes while Redis does not respond', async () => {
+    const { redis, channel, send } = await rig();
+    await send(failedEvent());
+    redis.pause();
+    await channel.close();
+  });
+
+  it('FLUSHALL discards waiting jobs, and later deliveries work', async () => {
+    const { redis, send, redisClient } = await rig();
+    await send(failedEvent());
+    await redisClient.flushall();
+    expect(await send(failedEvent())).toMatchObject({ kind: 'delivered' });
+    expect(await openQueue(redis).getWaitingCount()).toBe(1);
+  });
+
+  it('delivers an event when a replica has confirmed it, and once', async () => {
+    const { redis, send, redisClient } = await rig();
+    const replica = await redisForTest({ password: PASSWORD, settings: { masterauth: PASSWORD } });
+    const replicaClient = await openRedisClient(replica);
+    await replicaClient.replicaof('127.0.0.1', redis.port);
+    await vi.waitUntil(async () => (await redisClient.info('replication')).includes('state=online'), 10_000);
+    const event = failedEvent();
+    replica.pause();
+    expect(await send(event)).toMatchObject({ kind: 'failed', error: expect.stringMatching(/no replica/) });
+    replica.resume();
+    expect(await send(event)).toMatchObject({ kind: 'delivered' });
+    expect(await replicaClient.exists(`bull:${EVENTS_QUEUE}:${event.id}`)).toBe(1);
+    expect(await openQueue(redis).getWaitingCount()).toBe(1);
+  });
+
+  it('adds nothing while 100,000 jobs wait', async () => {
+    const { redis, send, redisClient } = await rig();
+    const fill = "for i = 1, tonumber(ARGV[1]) do redis.call('RPUSH', KEYS[1], i) end";
+    const waiting = `bull:${EVENTS_QUEUE}:wait`;
+    await redisClient.eval(fill, 1, waiting, 99_999);
+    expect(await send(failedEvent())).toMatchObject({ kind: 'delivered' });
+    expect(await send(failedEvent())).toEqual({
+      kind: 'failed',
+      httpStatus: null,
+      error: 'the queue dawatch-events has 100000 waiting jobs and no consumer',
+      response: null,
+      slowDown: { retryAfterMs: null },
+    });
+    expect(await openQueue(redis).getWaitingCount()).toBe(100_000);
+  });
+
+  it('reports that Redis refuses the password, without the password', async () => {
+    const redis = await redisForTest({ password: PASSWORD });
+    const channel = createQueueChannel({ redis: { url: redis.url.replace(PASSWORD, 'a-wrong-one'), prefix: 'bull' } });
+    onTestFinished(() => channel.close());
+    const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
+    expect(result).toMatchObject({ kind: 'failed' });
+    expect(JSON.stringify(result)).not.toContain('a-wrong-one');
+  });
+
+  it('retries forever: after 1, 2, 4 … 60 s, and then every 60 s', async () => {
+    const { channel } = await rig();
+    const delays = Array.from({ length: 9 }, (_, index) => channel.retryDelayMs(index + 1));
+    expect(delays).toEqual([1, 2, 4, 8, 16, 32, 60, 60, 60].map((seconds) => seconds * 1_000));
+    expect(channel.retryDelayMs(1_000_000)).toBe(60_000);
+  });
+});

@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import { checkRedis } from '../../src/redis/doctor-redis.ts';
+import { createUsers } from '../support/redis/acl.ts';
+import { openRedisClient } from '../support/redis/bullmq-rig.ts';
+import { startCluster } from '../support/redis/cluster.ts';
+import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
+import { deadAddress, serveRaw } from '../support/servers/upstream-server.ts';
+
+const LIMIT_MS = 5_000;
+
+async function statuses(url: string, secret?: string) {
+  const findings = await checkRedis({ url, prefix: 'bull', secret }, LIMIT_MS);
+  for (const { status, action } of findings) expect(action === null).toBe(status === 'ok');
+  return Object.fromEntries(findings.map(({ name, status }) => [name, status]));
+}
+
+describe.skipIf(isRedisMissing())('a Redis', () => {
+  it('that persists its data and evicts nothing passes', async () => {
+    const { url } = await redisForTest({ keeps: true });
+    expect(await statuses(url)).toEqual({ redis: 'ok', 'redis.persistence': 'ok', 'redis.eviction': 'ok' });
+  });
+
+  it('without persistence, with eviction or as a replica is a problem', async () => {
+    const redis = await redisForTest({ settings: { 'maxmemory-policy': 'allkeys-lru' } });
+    await openRedisClient(redis).replicaof('127.0.0.1', new URL(await deadAddress()).port);
+    expect(await statuses(redis.url)).toEqual({
+      redis: 'ok',
+      'redis.role': 'problem',
+      'redis.persistence': 'warning',
+      'redis.eviction': 'warning',
+    });
+  });
+
+  it('on another machine requires a signing secret', async () => {
+    const { port } = await redisForTest({ keeps: true, settings: { bind: '0.0.0.0', 'protected-mode': 'no' } });
+    const otherHostUrl = `redis://0.0.0.0:${port}`;
+    expect(await statuses(otherHostUrl)).toMatchObject({ 'redis.secret': 'warning' });
+    expect(await statuses(otherHostUrl, 'x'.repeat(32))).toMatchObject({ 'redis.secret': 'ok' });
+    for (const host of ['127.0.0.1', '127.1.2.3', 'localhost'])
+      expect(await statuses(`redis://${host}:${port}`)).not.toHaveProperty('redis.secret');
+  });
+
+  it('that is a cluster is a problem', async () => {
+    const { url } = await startCluster();
+    expect(await checkRedis({ url, prefix: 'bull' }, LIMIT_MS)).toMatchObject([
+      { status: 'problem', message: 'it is a cluster, which dawatch does not support' },
+    ]);
+  });
+
+  it('whose user lacks permissions is a problem that names them', async () => {
+    const redis = await redisForTest();
+    const admin = openRedisClient(redis);
+    const { server } = await createUsers(admin, redis.url);
+    await admin.call('ACL', 'SETUSER', 'dawatch-server', '-xread', '-wait');
+    expect(await checkRedis({ url: server, prefix: 'bull' }, LIMIT_MS)).toMatchObject([
+      { status: 'problem', message: expect.stringMatching(/NOPERM the ACL user lacks permissions: \+wait \+xread$/) },
+    ]);
+  });
+
+  it('with an unusable file of TLS is a problem that names the setting', async () => {
+    const settings = { url: 'rediss://127.0.0.1:1', prefix: 'bull', tls_ca_file: '/nowhere' };
+    expect(await checkRedis(settings, LIMIT_MS)).toMatchObject([
+      { status: 'problem', message: 'redis.tls_ca_file names a file that does not exist' },
+    ]);
+  });
+
+  it('that refuses the password is a problem, without showing the password', async () => {
+    const { url } = await redisForTest({ password: 'right-one' });
+    const findings = await checkRedis({ url: url.replace('right-one', 'wrong-one'), prefix: 'bull' }, LIMIT_MS);
+    expect(findings).toMatchObject([{ status: 'problem', message: expect.stringMatching(/refuses the credentials/) }]);
+    expect(JSON.stringify(findings)).not.toMatch(/wrong-one|right-one/);
+  });
+});
+
+describe('an address of Redis', () => {
+  it('at which the connection is refused is a problem', async () => {
+    const url = (await deadAddress()).replace('http:', 'redis:');
+    expect(await checkRedis({ url, prefix: 'bull' }, LIMIT_MS)).toMatchObject([
+      {
+        status: 'problem',
+        message: expect.stringMatching(/ECONNREFUSED/),
+        action: expect.stringMatching(/DAWATCH_REDIS_URL/),
+      },
+    ]);
+  });
+
+  it('that accepts the connection but never responds is a problem', async () => {
+    const { url } = await serveRaw((socket) => socket.resume());
+    expect(await checkRedis({ url: url.replace('http:', 'redis:'), prefix: 'bull' }, 100)).toMatchObject([
+      { status: 'problem', message: expect.stringMatching(/no response within 0.1 s/) },
+    ]);
+  });
+});

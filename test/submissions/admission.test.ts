@@ -1,0 +1,212 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Config } from '../../src/operations/config/schema.ts';
+import { readEvents } from '../support/app/event-reader.ts';
+import { call, listOf, post, problemOf, trackedOf } from '../support/app/http-calls.ts';
+import { ADMIN_TOKEN } from '../support/app/lookups.ts';
+import { reading, scrape } from '../support/app/metrics.ts';
+import { API_KEY, openApp } from '../support/app/running-app.ts';
+import { holdSyncs } from '../support/ledger/held-syncs.ts';
+import { rawConnection } from '../support/ledger/ledger-file.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const MAX_BODY = 2 * 1024 * 1024;
+const shedMetric = 'dawatch_http_requests_shed_total';
+
+async function bounded(limits: Partial<Config['limits']>) {
+  const lines: string[] = [];
+  const app = await openApp({
+    database: join(tempFolder(), 'ledger.db'),
+    limits,
+    adminToken: ADMIN_TOKEN,
+    onLog: (line) => lines.push(line),
+  });
+  onTestFinished(() => app.close());
+  return { url: app.url, shedLines: () => lines.filter((line) => line.includes('"http.shed"')) };
+}
+
+/** Sends many requests in one packet, so that all have arrived before the first response. */
+async function postAtOnce(url: string, bodies: readonly object[]): Promise<number[]> {
+  const requests = bodies.map((body, index) => {
+    const json = JSON.stringify(body);
+    const end = index === bodies.length - 1 ? 'connection: close\r\n' : '';
+    const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
+    return `${head}${end}content-length: ${json.length}\r\n\r\n${json}`;
+  });
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname).setEncoding('latin1');
+  socket.write(requests.join(''));
+  const received = await text(socket);
+  return [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
+}
+
+const batch = (name: string, size: number) => ({
+  submission_ids: Array.from({ length: size }, (_, index) => `${name}-${index}`),
+});
+
+it('refuses with 503 and Retry-After when too many ids would wait, reports it, and accepts later', async () => {
+  const app = await bounded({ tracking_wait_s: 0.015 });
+  const bodies = Array.from({ length: 6 }, (_, index) => batch(`b${index}`, 50));
+  // The first one is committed at once, and two wait: before any measurement, a thousand ids count as a tenth of a second.
+  expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 202, 503, 503, 503]);
+  expect(app.shedLines()).toHaveLength(3);
+  const metrics = (await scrape(app.url)).text;
+  expect(reading(metrics, shedMetric, { reason: 'tracking' })).toBe(3);
+  expect(reading(metrics, 'dawatch_tracking_waiting_ids')).toBe(0);
+  const accepted: number[] = [];
+  for (const body of bodies) accepted.push(trackedOf(await post(app.url, body)).accepted);
+  expect(accepted).toEqual([0, 0, 0, 50, 50, 50]);
+});
+
+it('responds separately to requests that share a commit', async () => {
+  const app = await bounded({});
+  const late = { submission_id: 'late', deadline: '2000-01-01T00:00:00Z' };
+  const otherUpstream = { submission_id: 'elsewhere', upstream: 'moon' };
+  const bodies = [batch('a', 3), { submission_id: 'b' }, late, { submission_id: 'b' }, otherUpstream, batch('c', 2)];
+  expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 400, 202, 400, 202]);
+  const { submissions } = listOf(await call(app.url, '/v1/submissions'));
+  expect(submissions.map(({ submission_id }) => submission_id)).toEqual(['c-1', 'c-0', 'b', 'a-2', 'a-1', 'a-0']);
+});
+
+it('reports an invalid request although too many ids wait', async () => {
+  const app = await bounded({ tracking_wait_s: 0.015 });
+  const invalid = { submission_id: 'x', upstream: 'moon' };
+  const bodies = [...Array.from({ length: 4 }, (_, index) => batch(`b${index}`, 50)), invalid];
+  expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 202, 503, 400]);
+});
+
+it('accepts a batch above the limit if nothing else waits', async () => {
+  const app = await bounded({ tracking_wait_s: 0.001 });
+  expect(await postAtOnce(app.url, [batch('a', 20), batch('b', 20)])).toEqual([202, 202]);
+});
+
+describe('bodies being received', () => {
+  const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
+  const large = JSON.stringify(batch('large', 1)).padEnd(MAX_BODY);
+  const json = { 'content-type': 'application/json' };
+  let received = '';
+
+  /** Starts many bodies of 2 MiB at once, and sends the given number of bytes of each. */
+  async function begin(url: string, count: number, bytes: number, header = `content-length: ${MAX_BODY}\r\n`) {
+    const { hostname, port } = new URL(url);
+    received = '';
+    return Promise.all(
+      Array.from({ length: count }, async () => {
+        const socket = connect(Number(port), hostname);
+        onTestFinished(() => void socket.destroy());
+        socket.on('error', () => undefined);
+        socket.write(`${HEAD}${header}expect: 100-continue\r\n\r\n`);
+        // The server has read the head and waits for the body.
+        expect(String((await once(socket, 'data'))[0])).toContain('100 Continue');
+        const body = ' '.repeat(bytes);
+        socket.on('data', (part) => (received += part));
+        socket.write(header.startsWith('transfer') ? `${bytes.toString(16)}\r\n${body}\r\n` : body);
+        return socket;
+      }),
+    );
+  }
+
+  it.each([
+    ['declared', undefined],
+    ['chunked', 'transfer-encoding: chunked\r\n'],
+  ])('count by received bytes, so that large declared lengths block no other client: %s', async (_, header) => {
+    const app = await bounded({});
+    await begin(app.url, 100, 1, header);
+    expect((await post(app.url, large, json)).status).toBe(202);
+    expect((await post(app.url, batch('small', 10))).status).toBe(202);
+  });
+
+  it.each([
+    ['declared', undefined],
+    ['chunked', 'transfer-encoding: chunked\r\n'],
+  ])('are limited per credential: %s', async (_, header) => {
+    const app = await bounded({});
+    const other = { ...json, 'x-api-key': ADMIN_TOKEN };
+    const slow = await begin(app.url, 16, MAX_BODY - 2_048, header);
+    const refused = await vi.waitFor(
+      async () => {
+        const response = await post(app.url, large, json);
+        expect(response.status).toBe(503);
+        return response;
+      },
+      { timeout: 15_000, interval: 20 },
+    );
+    expect(problemOf(refused).detail).toMatch(/try again in 5 s$/);
+    expect(refused.headers['retry-after']).toBe('5');
+    expect((await post(app.url, large, other)).status).toBe(202);
+    expect((await post(app.url, batch('other', 10), other)).status).toBe(202);
+    expect((await call(app.url, '/livez')).status).toBe(200);
+    // Disconnected clients no longer count.
+    for (const socket of slow.slice(0, 2)) socket.destroy();
+    await vi.waitFor(async () => expect((await post(app.url, large, json)).status).toBe(202), {
+      timeout: 15_000,
+      interval: 20,
+    });
+  });
+
+  it('are refused while they are received, once memory is exhausted', async () => {
+    const app = await bounded({});
+    await begin(app.url, 20, MAX_BODY - 1);
+    await vi.waitFor(() => expect(received).toMatch(/503 .*connection: close.*too many ids are waiting/is), 15_000);
+    expect((received.match(/HTTP\/1.1 503/g) ?? []).length).toBeLessThanOrEqual(5);
+  });
+});
+
+it('authenticates before anything else', async () => {
+  const app = await bounded({ held_open: 1 });
+  await readEvents(app.url);
+  const headers = { 'x-api-key': 'wrong' };
+  expect((await call(app.url, '/v1/events', { headers })).status).toBe(401);
+});
+
+it('reserves each credential its share of requests held open', async () => {
+  const app = await bounded({ held_open: 4 });
+  for (let reader = 0; reader < 4; reader++) await readEvents(app.url);
+  expect((await call(app.url, '/v1/events')).status).toBe(503);
+  const other = { 'x-api-key': ADMIN_TOKEN };
+  for (let reader = 0; reader < 2; reader++) await readEvents(app.url, '', other);
+  expect((await call(app.url, '/v1/events', { headers: other })).status).toBe(503);
+});
+
+it('limits requests held open: 503 with Retry-After until one ends', async () => {
+  const app = await bounded({ held_open: 2 });
+  await post(app.url, { submission_id: 'open' });
+  const reader = await readEvents(app.url);
+  await readEvents(app.url);
+  for (const path of ['/v1/events', '/v1/submissions/open/wait?timeout_s=240']) {
+    const refused = await call(app.url, path);
+    expect([problemOf(refused).status, refused.headers['retry-after']]).toEqual([503, '30']);
+  }
+  expect(reading((await scrape(app.url)).text, shedMetric, { reason: 'held_open' })).toBe(2);
+  expect((await call(app.url, '/v1/submissions')).status).toBe(200);
+  reader.cut();
+  await vi.waitFor(async () => {
+    expect((await call(app.url, '/v1/submissions/open/wait?timeout_s=0')).status).toBe(200);
+  });
+});
+
+describe('while the disk hangs', () => {
+  it('tracking requests are refused with 503, and nothing of them is kept', async () => {
+    const database = join(tempFolder(), 'ledger.db');
+    const app = await openApp({ database });
+    onTestFinished(() => app.close());
+    const syncs = holdSyncs(database);
+    const waitingIds = async () => reading((await scrape(app.url)).text, 'dawatch_tracking_waiting_ids');
+    const committed = rawConnection(database).prepare('SELECT count(*) FROM submissions').pluck();
+    const held: ReturnType<typeof post>[] = [];
+    for (const name of ['a', 'b', 'c', 'd', 'e']) {
+      held.push(post(app.url, batch(name, 10_000)));
+      // Its ids count as waiting before they are committed, too.
+      await vi.waitUntil(() => committed.get() === held.length * 10_000, { timeout: 15_000, interval: 20 });
+    }
+    expect(await waitingIds()).toBe(50_000);
+    expect((await post(app.url, { submission_id: 'one-more' })).status).toBe(503);
+    syncs.release();
+    expect((await Promise.all(held)).map(({ status }) => status)).toEqual(Array(5).fill(202));
+    expect((await call(app.url, '/v1/submissions/one-more')).status).toBe(404);
+    expect((await post(app.url, { submission_id: 'one-more' })).status).toBe(202);
+  });
+});

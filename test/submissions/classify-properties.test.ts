@@ -1,0 +1,191 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { classify, type UpstreamResponse } from '../../src/submissions/classify.ts';
+import { FINAL_DATA, type Fields, finalEnvelope, ID, OTHER_ID, PENDING_DATA } from '../support/ledger/domain.ts';
+
+const status = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(200) },
+  fc.constantFrom(400, 401, 403, 404, 406, 410, 422, 429, 500, 503),
+  fc.integer({ min: -1, max: 1_000 }),
+);
+const header = fc.option(
+  fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.integer().map(String),
+    fc.double().map(String),
+    fc.constantFrom(
+      '0',
+      '-1',
+      '1e9',
+      '9'.repeat(400),
+      'Fri, 31 Dec 9999 23:59:59 GMT',
+      'Thu, 01 Jan 1970 00:00:00 GMT',
+    ),
+    fc.date({ noInvalidDate: true }).map((at) => at.toUTCString()),
+  ),
+  { nil: null },
+);
+
+const unusualValue = fc.oneof(
+  fc.jsonValue(),
+  fc.constantFrom<unknown>(
+    '',
+    ' ',
+    '0xb1',
+    'Finalized',
+    OTHER_ID,
+    ID.toUpperCase(),
+    9e99,
+    '9'.repeat(39),
+    'x'.repeat(9_000),
+  ),
+  fc.constant('\u001b[2J\r\n\u0000\ud800'),
+);
+const field = fc.constantFrom(...Object.keys(FINAL_DATA));
+/** A modification that makes an envelope invalid or incomplete. */
+const flaw = fc.oneof(
+  fc.tuple(field, unusualValue).map(([name, value]) => (envelope: Fields) => ({
+    ...envelope,
+    data: { ...dataIn(envelope), [name]: value },
+  })),
+  field.map((name) => (envelope: Fields) => ({ ...envelope, data: without(dataIn(envelope), name) })),
+  fc
+    .tuple(fc.constantFrom('id', 'state', 'error', 'data', 'submission', 'extra'), unusualValue)
+    .map(([name, value]) => (envelope: Fields) => ({ ...envelope, [name]: value })),
+  fc.constantFrom('id', 'state', 'error', 'data').map((name) => (envelope: Fields) => without(envelope, name)),
+  fc
+    .constantFrom('data', 'submission')
+    .map((name) => (envelope: Fields) => ({ ...envelope, [name]: { ...dataIn(envelope), submission_id: OTHER_ID } })),
+  fc.constant((envelope: Fields) => ({ ...envelope, data: [envelope.data] })),
+  fc.constant((envelope: Fields) => ({ state: 'SUCCESS', data: envelope })),
+);
+/** A modification of the bytes of a response. */
+const damage = fc.oneof<fc.Arbitrary<(bytes: Buffer) => Buffer>[]>(
+  fc.nat().map((at) => (bytes: Buffer) => bytes.subarray(0, at % (bytes.length + 1))),
+  fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })).map(([at, byte]) => (bytes: Buffer) => {
+    const copy = Buffer.from(bytes);
+    copy[at % Math.max(1, copy.length)] = byte;
+    return copy;
+  }),
+  fc.tuple(fc.nat(), fc.nat(20)).map(([at, length]) => (bytes: Buffer) => {
+    const from = at % (bytes.length + 1);
+    return Buffer.concat([bytes.subarray(0, from), bytes.subarray(from + length)]);
+  }),
+  fc
+    .tuple(
+      fc.nat(),
+      fc.constantFrom(
+        '{',
+        '}',
+        '"',
+        ',',
+        '"state":"Finalized",',
+        '"__proto__":{"block_hash":"0xb1"},',
+        '\\u0000',
+        '\ufeff',
+        '1e999',
+        'null',
+      ),
+    )
+    .map(([at, text]) => (bytes: Buffer) => {
+      const from = at % (bytes.length + 1);
+      return Buffer.concat([bytes.subarray(0, from), Buffer.from(text), bytes.subarray(from)]);
+    }),
+);
+const real = fc.constantFrom<Fields>(
+  finalEnvelope(),
+  finalEnvelope({}, { data: PENDING_DATA }),
+  finalEnvelope({}, { state: 'Pending', data: PENDING_DATA }),
+  finalEnvelope({}, { state: 'Error', error: 'TIMEOUT', data: null }),
+  finalEnvelope({}, { submission: { id: ID, block_hash: 'b1' } }),
+  { error: 'Record not found' },
+  { state: 'ERROR', error: 'Database connection error' },
+);
+const body = fc.oneof(
+  fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes).toString('utf8')),
+  fc.json(),
+  fc
+    .tuple(real, fc.array(flaw, { maxLength: 2 }), fc.array(damage, { maxLength: 2 }))
+    .map(([envelope, flaws, damages]) => {
+      const text = JSON.stringify(flaws.reduce((flawed, apply) => apply(flawed), envelope));
+      return damages.reduce<Buffer>((bytes, apply) => apply(bytes), Buffer.from(text)).toString('utf8');
+    }),
+);
+
+function dataIn(envelope: Fields): Fields {
+  return (typeof envelope.data === 'object' && envelope.data !== null ? envelope.data : {}) as Fields;
+}
+
+function without(envelope: Fields, name: string): Fields {
+  return Object.fromEntries(Object.entries(envelope).filter(([key]) => key !== name));
+}
+
+/** An independent formulation of the rule: the content that a text must have to end a submission. */
+function isFinal(text: string): boolean {
+  const parsed = JSON.parse(text);
+  const { id, state, error, data, submission } = parsed;
+  if (state !== 'Finalized' || (error ?? '') !== '' || typeof data?.block_hash !== 'string') return false;
+  const names = [id, data.submission_id, submission?.id, submission?.submission_id];
+  return data.block_hash.trim() !== '' && !names.includes(OTHER_ID);
+}
+
+describe('for any body, headers and status of a response', () => {
+  it('the observation has a short, well-formed text and a valid delay', () => {
+    fc.assert(
+      fc.property(body, status, header, header, (text, httpStatus, retryAfter, date) => {
+        const verdict = classify(ID, { kind: 'response', httpStatus, retryAfter, date, body: text });
+        const { error } = verdict;
+        expect(error === null || (error.length <= 2_001 && error.isWellFormed())).toBe(true);
+        if ('state' in verdict) expect(verdict.state.length <= 200 && verdict.state.isWellFormed()).toBe(true);
+        if ('envelope' in verdict) {
+          expect(verdict.envelope.length).toBeLessThanOrEqual(64 * 1024);
+          expect(() => JSON.stringify(JSON.parse(verdict.envelope))).not.toThrow();
+        }
+        if ('blockNumber' in verdict)
+          expect(verdict.blockNumber === null || Number.isFinite(verdict.blockNumber)).toBe(true);
+        if ('retryAfterMs' in verdict && verdict.retryAfterMs !== null) {
+          expect(verdict.retryAfterMs).toBeGreaterThan(0);
+          expect(verdict.retryAfterMs).toBeLessThanOrEqual(3_600_000);
+        }
+      }),
+      { numRuns: 4_000 },
+    );
+  });
+
+  it('only a complete Finalized with its block, a 406 of the service or a 404 of the service ends a submission', () => {
+    let finalized = 0;
+    fc.assert(
+      fc.property(body, status, (text, httpStatus) => {
+        const { kind } = classify(ID, { kind: 'response', httpStatus, retryAfter: null, date: null, body: text });
+        if (kind === 'rejected') expect(httpStatus).toBe(406);
+        if (kind === 'not_found') expect([404, 500]).toContain(httpStatus);
+        if (kind !== 'finalized') return;
+        finalized += 1;
+        expect(httpStatus).toBe(200);
+        expect(isFinal(text), text).toBe(true);
+      }),
+      // Enough runs that both cases occur.
+      { numRuns: 8_000 },
+    );
+    // Otherwise no run tested the rule.
+    expect(finalized).toBeGreaterThan(50);
+  });
+
+  it('a failure to get a response is an observation, too', () => {
+    const failure = fc.record<UpstreamResponse & { kind: 'failure' }>({
+      kind: fc.constant('failure'),
+      reason: fc.constantFrom('timeout', 'network', 'too_large'),
+      // Lengths around the limit at which texts are truncated.
+      detail: fc
+        .tuple(fc.integer({ min: 1_980, max: 2_010 }), fc.string({ unit: 'binary' }))
+        .map(([length, rest]) => 'x'.repeat(length) + rest),
+    });
+    fc.assert(
+      fc.property(failure, (response) => {
+        const verdict = classify(ID, response);
+        expect(verdict).toMatchObject({ kind: 'unavailable', reason: response.reason, retryAfterMs: null });
+        expect(verdict.error?.isWellFormed() && verdict.error.length <= 2_001).toBe(true);
+      }),
+    );
+  });
+});

@@ -1,0 +1,223 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { isObject, parseJson } from '../../src/lib/json.ts';
+import { classify, type UpstreamResponse } from '../../src/submissions/classify.ts';
+import { dataOf } from '../../src/submissions/envelope.ts';
+import { envelope, FINAL_DATA, finalEnvelope, ID, OTHER_ID, response } from '../support/ledger/domain.ts';
+
+function classifyText(text: string, status = 200) {
+  return classify(ID, response(status, text));
+}
+
+function responseWith(text: string): string {
+  const verdict = classifyText(text);
+  if (!('envelope' in verdict)) throw new Error(`${verdict.kind} keeps no envelope`);
+  return verdict.envelope;
+}
+
+describe('unknown content is no error', () => {
+  it('keeps the response unchanged, with extra fields, the sibling `submission` and whitespace', () => {
+    const text = JSON.stringify(
+      { ...finalEnvelope({ retries: 3 }), submission: { block_hash: 'b1', extrinsic_index: 3, converted_fees: '1' } },
+      null,
+      3,
+    );
+    expect(classifyText(text)).toMatchObject({ kind: 'finalized', envelope: text });
+  });
+
+  it('does not take the sibling `submission` for the data', () => {
+    const { data, ...rest } = finalEnvelope();
+    expect(classifyText(JSON.stringify({ ...rest, submission: data }))).toMatchObject({ kind: 'pending' });
+  });
+
+  it.each(Object.keys(FINAL_DATA).filter((name) => name !== 'block_hash'))('accepts a wrong type in %s', (name) => {
+    for (const wrong of [true, [], {}, -1.5, 'text', null, [['0x']]])
+      expect(classifyText(JSON.stringify(finalEnvelope({ [name]: wrong })))).toMatchObject({ kind: 'finalized' });
+  });
+
+  it('rejects a wrong type in id or data', () => {
+    for (const id of [7, null, [], {}])
+      expect(classifyText(JSON.stringify(finalEnvelope({}, { id })))).toMatchObject({ kind: 'finalized' });
+    for (const data of [7, 'data', [FINAL_DATA], true])
+      expect(classifyText(JSON.stringify(envelope({ data })))).toMatchObject({ kind: 'pending', state: 'Pending' });
+  });
+
+  it('treats a wrong type in block_number as a missing block number', () => {
+    for (const block_number of ['12', null, [12]])
+      expect(classifyText(JSON.stringify(finalEnvelope({ block_number })))).toMatchObject({ blockNumber: null });
+  });
+});
+
+describe('a response that is no submission changes nothing', () => {
+  it.each([
+    ['an empty body', ''],
+    ['a truncated body', JSON.stringify(finalEnvelope()).slice(0, -9)],
+    ['HTML', '<html>Welcome</html>'],
+    ['text', 'OK'],
+    ['null', 'null'],
+    ['a number', '1'],
+    ['an array', JSON.stringify([finalEnvelope()])],
+    ['an object without a state', '{"id":"x","data":{}}'],
+    ['a state of another type', JSON.stringify(finalEnvelope({}, { state: 7 }))],
+    ['an empty state', JSON.stringify(finalEnvelope({}, { state: '' }))],
+    ['a very long state', JSON.stringify(finalEnvelope({}, { state: 'x'.repeat(10_000) }))],
+    [
+      'a state with the name of an inherited property',
+      '{"__proto__":{"state":"Finalized","data":{"block_hash":"0x1"}}}',
+    ],
+  ])('200 with %s', (_name, text) => {
+    expect(classifyText(text)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
+  });
+
+  it('a response about another submission is not accepted; the case of letters makes no difference', () => {
+    const about = (id: string) => classifyText(JSON.stringify(finalEnvelope({}, { id })));
+    expect(about(OTHER_ID)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
+    expect(about(ID.toUpperCase())).toMatchObject({ kind: 'finalized' });
+    expect(about('internal-row-17')).toMatchObject({ kind: 'finalized' });
+  });
+
+  it.each([
+    ['in the data', { data: { ...FINAL_DATA, submission_id: OTHER_ID } }],
+    ['in the row beside it', { submission: { id: OTHER_ID } }],
+    ['under another name in the row beside it', { submission: { submission_id: OTHER_ID } }],
+  ])('a response that names another submission in %s is not accepted', (_name, fields) => {
+    const text = JSON.stringify(finalEnvelope({}, fields));
+    expect(classifyText(text)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
+    expect(classifyText(text.replaceAll(OTHER_ID, ID.toUpperCase()))).toMatchObject({ kind: 'finalized' });
+  });
+
+  it('another submission is detected for every spelling of the requested id', () => {
+    const digits = ID.replaceAll('-', '');
+    for (const requested of [digits, digits.toUpperCase(), `{${ID}}`, `urn:uuid:${ID}`]) {
+      expect(classify(requested, response(200, finalEnvelope()))).toMatchObject({ kind: 'finalized' });
+      expect(classify(requested, response(200, finalEnvelope({}, { id: OTHER_ID })))).toMatchObject({
+        kind: 'unavailable',
+      });
+    }
+  });
+
+  it('a block hash of whitespace counts as missing', () => {
+    expect(classifyText(JSON.stringify(finalEnvelope({ block_hash: ' \n' })))).toMatchObject({ kind: 'pending' });
+  });
+});
+
+describe('hostile responses', () => {
+  it('keeps 39 digits as digits, in a string or as a bare number', () => {
+    const digits = '340282366920938463463374607431768211455';
+    const asText = JSON.stringify(finalEnvelope({ fees: digits, data_billed: digits }));
+    const bare = asText.replaceAll(`"${digits}"`, digits);
+    for (const text of [asText, bare, bare.replaceAll(':', ': ')]) {
+      expect(classifyText(text)).toMatchObject({ kind: 'finalized', envelope: text });
+      expect(dataOf(responseWith(text))).toMatchObject({ fees: digits, data_billed: digits });
+    }
+    expect(parseJson(`[-${digits},9007199254740993,9007199254740991,1.5]`)).toEqual([
+      `-${digits}`,
+      '9007199254740993',
+      9007199254740991,
+      1.5,
+    ]);
+  });
+
+  it('adds no field and modifies no other object for __proto__ keys', () => {
+    const hash = '"block_hash":"0xb1"';
+    const text = JSON.stringify(finalEnvelope()).replace(hash, `"__proto__":{${hash}}`);
+    expect(text).toContain('__proto__');
+    expect(classifyText(text)).toMatchObject({ kind: 'pending', state: 'Finalized' });
+    expect(classifyText('{"__proto__":{"error":"Record not found"}}', 500)).toMatchObject({ kind: 'unavailable' });
+    expect(Object.hasOwn(Object.prototype, 'block_hash')).toBe(false);
+  });
+
+  it('uses the last one of duplicate keys, as JSON.parse does', () => {
+    const final = JSON.stringify(finalEnvelope()).slice(1, -1);
+    expect(classifyText(`{${final},"state":"Pending"}`)).toMatchObject({ kind: 'pending', state: 'Pending' });
+    expect(classifyText(`{"state":"Pending",${final}}`)).toMatchObject({ kind: 'finalized' });
+  });
+
+  it('truncates huge error texts from every source', () => {
+    const huge = 'x'.repeat(1_000_000);
+    const responses: UpstreamResponse[] = [
+      response(200, envelope({ state: 'Error', error: huge, data: null })),
+      response(200, huge),
+      ...[400, 401, 404, 406, 429, 500, 503].flatMap((status) => [
+        response(status, huge),
+        response(status, { error: huge }),
+        response(status, { error: [huge] }),
+      ]),
+      { kind: 'failure', reason: 'network', detail: huge },
+    ];
+    for (const response of responses) expect(classify(ID, response).error?.length).toBeLessThan(2_100);
+  });
+
+  it.each([
+    ['a very long unknown field', { junk: 'x'.repeat(200_000) }],
+    ['a very long error', { error: 'x'.repeat(200_000) }],
+    ['an error with many parts', { error: Array.from({ length: 50_000 }, () => 'part') }],
+    ['very long known fields', { data: { ...FINAL_DATA, user_id: 'x'.repeat(200_000) } }],
+  ])('shortens a huge envelope: %s', (_name, fields) => {
+    const response = responseWith(JSON.stringify(finalEnvelope({}, fields)));
+    expect(response.length).toBeLessThanOrEqual(64 * 1024);
+    expect(parseJson(response)).toMatchObject({ id: ID, state: 'Finalized' });
+    expect(dataOf(response)).toMatchObject({ block_hash: '0xb1', fees: FINAL_DATA.fees });
+  });
+
+  it('accepts an error nested deeper than the stack allows', () => {
+    const nested = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+    for (const status of [200, 401, 404, 406, 429, 500, 503])
+      expect(() => classifyText(`{"state":"Error","error":${nested}}`, status), `HTTP ${status}`).not.toThrow();
+  });
+
+  it('accepts data nested 100,000 levels deep, with and without integers that must be preserved', () => {
+    for (const inner of ['', '12345678901234567890']) {
+      const nested = `${'[{"a":'.repeat(100_000)}[${inner}]${'}]'.repeat(100_000)}`;
+      for (const field of ['data', 'extra', 'id', 'state'])
+        expect(() => classifyText(`{"state":"Pending","${field}":${nested}}`), field).not.toThrow();
+    }
+  });
+
+  it('returns only well-formed text, because a database would replace half a character and report a change each time', () => {
+    const split = `${'x'.repeat(1_999)}${'\u{1f600}'.repeat(9)}`;
+    expect(classifyText(JSON.stringify({ state: 'Error', error: split })).error?.isWellFormed()).toBe(true);
+    expect(classifyText('{"state":"Error","error":"\\ud800 lost"}').error?.isWellFormed()).toBe(true);
+  });
+});
+
+describe('any response', () => {
+  const kinds = ['pending', 'finalized', 'error', 'not_found', 'rejected', 'unauthorized', 'throttled', 'unavailable'];
+  const state = fc.oneof(fc.constantFrom('Pending', 'Finalized', 'Error', 'ERROR', ''), fc.string(), fc.jsonValue());
+  const envelopeLike = fc.record(
+    {
+      id: fc.oneof(fc.constantFrom(ID, OTHER_ID), fc.jsonValue()),
+      state,
+      error: fc.oneof(fc.constant(null), fc.constant('Record not found'), fc.jsonValue()),
+      data: fc.oneof(fc.constantFrom(FINAL_DATA, null), fc.jsonValue(), fc.dictionary(fc.string(), fc.jsonValue())),
+    },
+    { requiredKeys: [] },
+  );
+  const body = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.uint8Array({ maxLength: 200 }).map((bytes) => new TextDecoder().decode(bytes)),
+    fc.json(),
+    envelopeLike.map((value) => JSON.stringify(value)),
+  );
+  const status = fc.oneof(
+    fc.constantFrom(200, 400, 401, 403, 404, 406, 429, 500, 503),
+    fc.integer({ min: 100, max: 999 }),
+  );
+  const header = fc.option(fc.string(), { nil: null });
+
+  it('gets exactly one classification, and never throws', () => {
+    fc.assert(
+      fc.property(body, status, header, header, (text, httpStatus, retryAfter, date) => {
+        const verdict = classify(ID, { kind: 'response', httpStatus, retryAfter, date, body: text });
+        expect(kinds).toContain(verdict.kind);
+        // Only a 200 with a complete envelope and its block ends a submission.
+        if (verdict.kind !== 'finalized') return;
+        const parsed = parseJson(text);
+        expect(httpStatus).toBe(200);
+        expect(isObject(parsed) && parsed.state).toBe('Finalized');
+        expect(dataOf(text)?.block_hash).toEqual(expect.any(String));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});

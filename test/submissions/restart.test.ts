@@ -1,0 +1,144 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { context, observation } from '../support/ledger/domain.ts';
+import { openLedger, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
+
+const ALL = { after: 0, limit: 1_000 };
+
+describe('after a restart', () => {
+  it('watched submissions are listed with the data that the scheduler needs', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track([...trackRequests(4), trackRequest('x', { upstream: 'other' })], 7);
+    ledger.record([observation('pending', 20, 's1'), observation('not_found', 30, 's2')], context());
+    ledger.record([observation('finalized', 40, 's3')], context({ recheck: true }));
+    ledger.track(trackRequests(3, 'done'), 50);
+    ledger.record([observation('finalized', 60, 'done0'), observation('rejected', 60, 'done1')], context());
+    ledger.cancel(['done2'], 60);
+    ledger.close();
+    const again = openLedger({ file: ledger.file });
+    expect(again.listWatched('default', ALL)).toEqual({
+      next: null,
+      watched: [
+        { submissionId: 's0', trackedAt: 7, seen: false, polledAt: null, finalizedAt: null },
+        { submissionId: 's1', trackedAt: 7, seen: true, polledAt: 20, finalizedAt: null },
+        { submissionId: 's2', trackedAt: 7, seen: false, polledAt: 30, finalizedAt: null },
+        { submissionId: 's3', trackedAt: 7, seen: true, polledAt: 40, finalizedAt: 40 },
+      ],
+    });
+    expect(again.listWatched('other', ALL).watched.map(({ submissionId }) => submissionId)).toEqual(['x']);
+    expect(again.submissions.watchedCounts()).toEqual(
+      new Map([
+        ['default', 4],
+        ['other', 1],
+      ]),
+    );
+  });
+
+  it('watched submissions are paged in the order of tracking, and those added meanwhile come last', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track(trackRequests(5), 0);
+    ledger.track([trackRequest('x', { upstream: 'other' })], 1);
+    const first = ledger.listWatched('default', { after: 0, limit: 3 });
+    ledger.cancel(['s3'], 2);
+    ledger.track([trackRequest('more')], 3);
+    const second = ledger.listWatched('default', { after: first.next ?? Number.NaN, limit: 3 });
+    const ids = [first, second].map(({ watched }) => watched.map(({ submissionId }) => submissionId));
+    expect(ids).toEqual([
+      ['s0', 's1', 's2'],
+      ['s4', 'more'],
+    ]);
+    expect(second.next).toBeNull();
+  });
+
+  it('an upstream keeps its state, its polling time and its snapshot', () => {
+    const ledger = openLedger();
+    const noPause = { pausedSince: null, pausedUntil: null };
+    const fresh = { state: 'closed', outSince: null, outageMs: 0, ...noPause, pollingUntil: null, snapshot: null };
+    expect(ledger.upstream('default')).toEqual(fresh);
+    ledger.recordPolling('default', 90, '{}');
+    const record = { state: 'unauthorized', outSince: 95, outageMs: 33 } as const;
+    ledger.recordUpstream({ upstream: 'default', at: 95, event: 'upstream.unauthorized', record });
+    ledger.close();
+    expect(openLedger({ file: ledger.file }).upstream('default')).toEqual({
+      ...record,
+      ...noPause,
+      pollingUntil: 90,
+      snapshot: '{}',
+    });
+  });
+
+  it('a requested pause is kept until an outage begins', () => {
+    const ledger = openLedger();
+    const pause = { outageMs: 5, pausedSince: 100, pausedUntil: 400 };
+    ledger.recordPause('default', pause);
+    ledger.close();
+    const again = openLedger({ file: ledger.file });
+    expect(again.upstream('default')).toMatchObject({ state: 'closed', outSince: null, ...pause });
+    const record = { state: 'down', outSince: 200, outageMs: 105 } as const;
+    again.recordUpstream({ upstream: 'default', at: 200, event: 'upstream.down', record });
+    expect(again.upstream('default')).toMatchObject({ ...record, pausedSince: null, pausedUntil: null });
+  });
+
+  it('the id that the upstream has shown is that of its newest finalized submission', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track([trackRequest('a'), trackRequest('b'), trackRequest('c'), trackRequest('d')], 0);
+    ledger.track([trackRequest('e', { upstream: 'other' })], 0);
+    expect(ledger.findShownId('default')).toBeUndefined();
+    ledger.record([observation('finalized', 1, 'a'), observation('finalized', 1, 'b')], context());
+    ledger.record([observation('error', 1, 'c'), observation('finalized', 1, 'e')], context());
+    expect([ledger.findShownId('default'), ledger.findShownId('other'), ledger.findShownId('none')]).toEqual([
+      'b',
+      'e',
+      undefined,
+    ]);
+  });
+
+  it('outages before tracking began, including the current one, do not count for a submission', () => {
+    const ledger = openLedger();
+    const outageMsBefore = (id: string, now: number) => {
+      ledger.track([trackRequest(id)], now);
+      return ledger.submissions.get(id)?.outageMsBefore;
+    };
+    const change = { upstream: 'default', at: 0, event: 'upstream.down' } as const;
+    expect(outageMsBefore('a', 100)).toBe(0);
+    ledger.recordUpstream({ ...change, record: { state: 'down', outSince: 200, outageMs: 40 } });
+    expect(outageMsBefore('b', 250)).toBe(90);
+    expect(outageMsBefore('c', 150), 'tracked on a clock that is behind').toBe(40);
+    ledger.recordUpstream({
+      ...change,
+      event: 'upstream.up',
+      record: { state: 'closed', outSince: null, outageMs: 140 },
+    });
+    expect(outageMsBefore('d', 400)).toBe(140);
+    ledger.recordPause('default', { outageMs: 140, pausedSince: 400, pausedUntil: 600 });
+    expect([outageMsBefore('e', 450), outageMsBefore('f', 900)], 'in a pause, and after it').toEqual([190, 340]);
+    expect(ledger.submissions.get('a')?.outageMsBefore).toBe(0);
+  });
+
+  it('credentials are found by their hash only', () => {
+    const hash = (key: string) => createHash('sha256').update(key).digest();
+    const ledger = openLedger();
+    expect(ledger.credentials.isAnyKept()).toBe(false);
+    const { id } = ledger.credentials.add({ hash: hash('key'), role: 'service', name: 'first' }, 5);
+    expect(() => ledger.credentials.add({ hash: hash('key'), role: 'admin', name: 'twice' }, 6)).toThrow();
+    ledger.close();
+    const again = openLedger({ file: ledger.file }).credentials;
+    expect(again.isAnyKept()).toBe(true);
+    expect(again.find(hash('key'), 6)).toMatchObject({
+      id,
+      role: 'service',
+      name: 'first',
+      createdAt: 5,
+      revokedAt: null,
+    });
+    expect(again.find(hash('Key'), 6)).toBeUndefined();
+    expect(again.find(Buffer.alloc(0), 6)).toBeUndefined();
+    expect(again.revoke(id, 7)).toBe(true);
+    expect(again.revoke(id, 8)).toBe(false);
+    expect(again.find(hash('key'), 6)).toBeUndefined();
+    expect(again.isAnyKept()).toBe(false);
+  });
+});

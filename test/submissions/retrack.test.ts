@@ -1,0 +1,246 @@
+import { describe, expect, it } from 'vitest';
+import { toEventBody } from '../../src/notifications/event-body.ts';
+import { EVENT_COLUMNS, EVENT_JOINS } from '../../src/notifications/event-rows.ts';
+import type { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { context, observation, type VerdictName } from '../support/ledger/domain.ts';
+import { historyOf } from '../support/ledger/histories.ts';
+import { integrityOf, openLedger, outboxOf, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
+
+const LIMITS = { deadlineAt: 1_000, graceEndsAt: 300, stuckAt: 200 };
+const LATER = { deadlineAt: 50_000, graceEndsAt: 9_500, stuckAt: 20_000 };
+const RETRACK = { ...LATER, retrack: true };
+
+/** A ledger with one submission that expired after it was seen. */
+function openExpired(): Ledger {
+  const ledger = openLedger();
+  ledger.track([trackRequest('s', { ...LIMITS, metadata: { order: 1 } })], 100);
+  ledger.record([observation('not_found', 150, 's')], context());
+  ledger.record([observation('pending', 1_500, 's')], context());
+  expect(ledger.submissions.get('s')?.status).toBe('expired');
+  return ledger;
+}
+
+const eventsOf = (ledger: Ledger) =>
+  ledger.events.after(0, 100).map((event) => ('damage' in event ? event : toEventBody(event)));
+
+/** Ends a submission with each final status that is not finalized. */
+const ENDS: [status: string, end: (ledger: Ledger) => void][] = [
+  ['cancelled', (ledger) => ledger.cancel(['s'], 500)],
+  ['rejected', (ledger) => ledger.record([observation('rejected', 500, 's')], context())],
+  ['expired', (ledger) => ledger.record([observation('pending', 1_500, 's')], context())],
+  ['failed', (ledger) => ledger.record([observation('error', 1_500, 's')], context())],
+  [
+    'unknown',
+    (ledger) => {
+      for (const at of [150, 200_000]) ledger.record([observation('not_found', at, 's')], context());
+    },
+  ],
+];
+
+describe('a submission that has ended', () => {
+  it.each(ENDS)('as %s is tracked again on request, and only then', (status, end) => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('s', LIMITS)], 100);
+    end(ledger);
+    const ended = ledger.submissions.get('s');
+    expect(ended?.status).toBe(status);
+    expect(ledger.track([trackRequest('s', LATER)], 300_000)).toMatchObject({
+      submissions: [{ effect: 'already_final', submission: ended }],
+    });
+    const deadlineAt = 400_000;
+    const result = ledger.track([trackRequest('s', { ...RETRACK, deadlineAt })], 300_000);
+    expect(result).toMatchObject({ submissions: [{ effect: 'retracked', notApplied: [] }] });
+    expect(ledger.submissions.get('s')).toMatchObject({
+      status: 'tracking',
+      watched: true,
+      stuck: false,
+      trackedAt: 300_000,
+      deadlineAt,
+      polledAt: null,
+      notFoundMs: null,
+      notFoundSince: null,
+      noResponseSince: null,
+      upstreamState: null,
+      error: null,
+      envelope: null,
+      polls: ended?.polls,
+      version: (ended?.version ?? 0) + 1,
+    });
+    expect(historyOf(ledger, 's').at(-1)).toMatchObject({ status: 'tracking', previousStatus: status, at: 300_000 });
+    expect(ledger.listWatched('default', { after: 0, limit: 10 }).watched).toMatchObject([{ submissionId: 's' }]);
+  });
+
+  it('as finalized stays so', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('s')], 100);
+    ledger.record([observation('finalized', 200, 's')], context());
+    const before = ledger.submissions.get('s');
+    expect(ledger.track([trackRequest('s', { retrack: true })], 300)).toEqual({
+      kind: 'tracked',
+      submissions: [{ submission: before, effect: 'already_final', notApplied: [] }],
+    });
+    expect(ledger.submissions.get('s')).toEqual(before);
+  });
+
+  it('is tracked again once, however often a request or a batch names it', () => {
+    const ledger = openExpired();
+    const groups = [
+      [trackRequest('s', RETRACK), trackRequest('s', RETRACK)],
+      [trackRequest('s', RETRACK)],
+      [trackRequest('s')],
+    ];
+    const effects = ledger
+      .trackGroups(groups, 10_000)
+      .map((result) => (result.kind === 'tracked' ? result.submissions.map(({ effect }) => effect) : result.kind));
+    expect(effects).toEqual([['retracked', 'already_tracked'], ['already_tracked'], ['already_tracked']]);
+    expect(historyOf(ledger, 's')).toHaveLength(3);
+  });
+
+  it('runs through its whole life again, and can be tracked again after that', () => {
+    const ledger = openExpired();
+    ledger.track([trackRequest('s', RETRACK)], 10_000);
+    ledger.record([observation('pending', 11_000, 's')], context());
+    ledger.record([observation('pending', 51_000, 's')], context());
+    ledger.track([trackRequest('s', { ...RETRACK, deadlineAt: 100_000 })], 60_000);
+    ledger.record([observation('finalized', 61_000, 's')], context());
+    expect(historyOf(ledger, 's').map(({ status }) => status)).toEqual([
+      ...['tracking', 'expired'],
+      ...['tracking', 'pending', 'expired'],
+      ...['tracking', 'finalized'],
+    ]);
+    expect(outboxOf(ledger.file).map(({ type }) => type.replace('submission.', ''))).toEqual([
+      ...['stuck', 'expired', 'retracked', 'stuck', 'expired', 'retracked', 'finalized'].filter(
+        (type) => type !== 'stuck',
+      ),
+    ]);
+    expect(ledger.stats.submissionsByStatus()).toMatchObject({ tracking: 0, expired: 0, finalized: 1 });
+    expect(integrityOf(ledger.file)).toBe('ok');
+  });
+
+  it('keeps the counts by status right when they were read before', () => {
+    const ledger = openExpired();
+    expect(ledger.stats.submissionsByStatus()).toMatchObject({ tracking: 0, expired: 1 });
+    ledger.track([trackRequest('s', RETRACK)], 10_000);
+    expect(ledger.stats.submissionsByStatus()).toMatchObject({ tracking: 1, expired: 0 });
+  });
+
+  it('is not pruned once it is tracked again', () => {
+    const ledger = openExpired();
+    ledger.track([trackRequest('newer')], 200);
+    const prune = () =>
+      ledger.pruning.submissions({ after: { endedAt: 0, id: 0 }, before: { endedAt: 1e12, id: 0 }, limit: 10 });
+    ledger.track([trackRequest('s', RETRACK)], 10_000);
+    expect(prune()).toMatchObject({ deleted: 0 });
+    ledger.cancel(['s'], 20_000);
+    expect(prune()).toMatchObject({ deleted: 1 });
+  });
+});
+
+describe('the events', () => {
+  it('report the retrack, and those before it keep their content', () => {
+    const ledger = openExpired();
+    const before = eventsOf(ledger);
+    ledger.track([trackRequest('s', { ...RETRACK, metadata: { order: 2 }, named: ['metadata'] })], 10_000);
+    const after = eventsOf(ledger);
+    expect(after.slice(0, before.length)).toEqual(before);
+    expect(after.at(-1)).toMatchObject({
+      type: 'submission.retracked',
+      data: {
+        previous_status: 'expired',
+        previous_upstream_state: 'Pending',
+        submission: {
+          status: 'tracking',
+          metadata: { order: 2 },
+          tracked_at: '1970-01-01T00:00:10.000Z',
+          deadline_at: '1970-01-01T00:00:50.000Z',
+          upstream_state: null,
+        },
+      },
+    });
+  });
+
+  it('keep their content after metadata at the limit of nesting were replaced', () => {
+    const ledger = openLedger();
+    const nested = JSON.parse(`${'{"a":'.repeat(64)}1${'}'.repeat(64)}`);
+    ledger.track([trackRequest('s', { metadata: nested })], 100);
+    ledger.cancel(['s'], 200);
+    const before = eventsOf(ledger);
+    ledger.track([trackRequest('s', { retrack: true, metadata: null, named: ['metadata'] })], 300);
+    expect(eventsOf(ledger).slice(0, before.length)).toEqual(before);
+    expect(JSON.stringify(before)).toContain(JSON.stringify(nested));
+  });
+});
+
+describe('however often a submission is tracked again', () => {
+  it('every event keeps its content, and reads one later change of each option at most', () => {
+    const ledger = openLedger();
+    const before: unknown[] = [];
+    ledger.track([trackRequest('s', { metadata: { round: 0 } })], 100);
+    for (let round = 1; round <= 20; round++) {
+      const at = 1_000 * round;
+      ledger.cancel(['s'], at);
+      // Every second time, the metadata stay.
+      const changed = round % 2 === 0 ? { metadata: { round }, named: ['metadata' as const] } : {};
+      ledger.track([trackRequest('s', { retrack: true, deadlineAt: at + 100_000, ...changed })], at + 1);
+      before.push(...eventsOf(ledger).slice(before.length));
+      expect(eventsOf(ledger)).toEqual(before);
+    }
+    const rows = rawConnection(ledger.file)
+      .prepare<[], { laterChanges: string | null }>(`SELECT ${EVENT_COLUMNS} FROM outbox o ${EVENT_JOINS}`)
+      .all();
+    const counts = rows.map(({ laterChanges }) => laterChanges?.split('\n').length ?? 0);
+    expect([counts.length, Math.max(...counts)]).toEqual([40, 2]);
+  });
+});
+
+describe('a poll that was sent before the retrack', () => {
+  const late = (verdict: VerdictName) => ({ ...observation(verdict, 10_500, 's'), durationMs: 600 });
+
+  it.each(['rejected', 'not_found', 'unavailable'] as const)(
+    'counts as a request, and changes nothing: %s',
+    (verdict) => {
+      const ledger = openExpired();
+      ledger.track([trackRequest('s', RETRACK)], 10_000);
+      const before = ledger.submissions.get('s');
+      const [recorded] = ledger.record([late(verdict)], context());
+      expect(recorded?.result.change).toBeNull();
+      expect(ledger.submissions.get('s')).toEqual({ ...before, polls: (before?.polls ?? 0) + 1 });
+    },
+  );
+
+  it('changes nothing either if the request names an earlier beginning', () => {
+    const ledger = openExpired();
+    ledger.track([trackRequest('s', { ...RETRACK, trackedAt: 50 })], 10_000);
+    ledger.record([late('rejected')], context());
+    expect(ledger.submissions.get('s')?.status).toBe('tracking');
+  });
+
+  it('and found the submission is as good as a later one', () => {
+    const ledger = openExpired();
+    ledger.track([trackRequest('s', RETRACK)], 10_000);
+    ledger.record([late('finalized')], context());
+    expect(ledger.submissions.get('s')?.status).toBe('finalized');
+  });
+});
+
+describe('the schema', () => {
+  it('lets no other change leave a final status', () => {
+    const ledger = openExpired();
+    const raw = rawConnection(ledger.file);
+    const reopen = "version = version + 1, watched = 1, ended_at = NULL WHERE status = 'expired'";
+    for (const sql of [
+      "UPDATE submissions SET status = 'tracking'",
+      `UPDATE submissions SET status = 'pending', ${reopen}`,
+      `UPDATE submissions SET status = 'finalized', ${reopen}`,
+      "UPDATE submissions SET status = 'tracking', version = version + 1, watched = 1",
+      "UPDATE submissions SET status = 'tracking', watched = 1, ended_at = NULL",
+      "UPDATE submissions SET status = 'tracking', version = version + 1, ended_at = NULL",
+    ])
+      expect(() => raw.exec(sql), sql).toThrow(/only tracking an ended submission again/);
+    raw.exec(`UPDATE submissions SET status = 'tracking', ${reopen}`);
+    raw.exec("UPDATE submissions SET status = 'finalized', ended_at = 1, watched = 0");
+    expect(() =>
+      raw.exec("UPDATE submissions SET status = 'tracking', version = version + 1, watched = 1, ended_at = NULL"),
+    ).toThrow(/only tracking/);
+  });
+});

@@ -1,0 +1,104 @@
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { LedgerDatabase } from '../../src/ledger/ledger-database.ts';
+import { countEffects, LedgerUnavailableError, type TrackResult } from '../../src/submissions/ports.ts';
+import type { TrackRequest } from '../../src/submissions/submission.ts';
+import { type TrackingSteps, trackInParts } from '../../src/submissions/track-in-parts.ts';
+import type { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { openLedger, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
+
+const NOW = 1_000;
+
+/** Returns the steps of a request at a ledger. */
+function stepsAt(ledger: Ledger, requests: readonly TrackRequest[]): TrackingSteps {
+  const watcher = {
+    refusalOf: (all: readonly TrackRequest[]) => ledger.refusalOf(all, NOW),
+    track: (part: readonly TrackRequest[]) => ledger.track(part, NOW),
+  };
+  return trackInParts(watcher, requests);
+}
+
+/** Takes all steps; returns the numbers of ids that they committed, and the result. */
+function end(steps: TrackingSteps): { committed: number[]; result: TrackResult } {
+  const committed: number[] = [];
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return { committed, result: value };
+    committed.push(value);
+  }
+}
+
+const stored = (ledger: Ledger) => ledger.stats.counts(0).submissions.tracking;
+
+it('commits a small request at once', () => {
+  const ledger = openLedger();
+  const { committed, result } = end(stepsAt(ledger, trackRequests(1_000)));
+  expect([committed, result.kind, stored(ledger)]).toEqual([[], 'tracked', 1_000]);
+});
+
+it('commits a large request in parts, and returns its submissions in order', () => {
+  const ledger = openLedger();
+  ledger.track(trackRequests(1_500), 0);
+  const requests = trackRequests(2_500);
+  const { committed, result } = end(stepsAt(ledger, requests));
+  expect(committed).toEqual([0, 1_000, 1_000]);
+  if (result.kind !== 'tracked') return expect.fail(result.kind);
+  expect(result.submissions.map(({ submission }) => submission.submissionId)).toEqual(
+    requests.map(({ submissionId }) => submissionId),
+  );
+  expect(countEffects(result.submissions)).toMatchObject({ accepted: 1_000, already_tracked: 1_500 });
+});
+
+it.each<[string, (ledger: Ledger) => void, Partial<TrackRequest>, object]>([
+  [
+    'of another upstream',
+    (ledger) => ledger.track([trackRequest('last', { upstream: 'other' })], 0),
+    {},
+    { kind: 'conflict', index: 2_400 },
+  ],
+  ['with a deadline that has passed', () => undefined, { deadlineAt: NOW }, { kind: 'late', index: 2_400 }],
+])('refuses a large request as a whole because of one submission %s', (_, prepare, last, refusal) => {
+  const ledger = openLedger();
+  ledger.upstream('other');
+  prepare(ledger);
+  const before = stored(ledger);
+  const { committed, result } = end(stepsAt(ledger, [...trackRequests(2_400), trackRequest('last', last)]));
+  expect([committed, stored(ledger)]).toEqual([[], before]);
+  expect(result).toMatchObject(refusal);
+  expect(result).not.toHaveProperty('stored');
+});
+
+it('checks a large request without reading the submissions that are known', () => {
+  const ledger = openLedger();
+  const requests = trackRequests(1_500);
+  ledger.track(requests, 0);
+  const row = vi.spyOn(LedgerDatabase.prototype, 'row');
+  onTestFinished(() => row.mockRestore());
+  expect(stepsAt(ledger, requests).next().value).toBe(0);
+  expect(row).not.toHaveBeenCalled();
+});
+
+it('reports how much is stored if another request takes an id in between', () => {
+  const ledger = openLedger();
+  ledger.upstream('other');
+  const conflict = stepsAt(ledger, [...trackRequests(1_200), trackRequest('last')]);
+  for (const committed of [0, 1_000]) expect(conflict.next().value).toBe(committed);
+  ledger.track([trackRequest('last', { upstream: 'other' })], NOW);
+  expect(conflict.next().value).toMatchObject({ kind: 'conflict', index: 1_200, stored: 1_000 });
+});
+
+it('reports how much is stored if the ledger cannot be written any more, and continues when it is repeated', () => {
+  const ledger = openLedger();
+  const requests = trackRequests(2_500);
+  let commits = 0;
+  const watcher = {
+    refusalOf: () => undefined,
+    track(part: readonly TrackRequest[]) {
+      if (++commits === 2) throw new LedgerUnavailableError('the disk is full');
+      return ledger.track(part, NOW);
+    },
+  };
+  expect(() => end(trackInParts(watcher, requests))).toThrow(expect.objectContaining({ stored: 1_000 }));
+  const { result } = end(stepsAt(ledger, requests));
+  if (result.kind !== 'tracked') return expect.fail(result.kind);
+  expect(countEffects(result.submissions)).toMatchObject({ accepted: 1_500, already_tracked: 1_000 });
+});

@@ -1,0 +1,177 @@
+import { describe, expect, it, vi } from 'vitest';
+import { context, observation } from '../support/ledger/domain.ts';
+import { historyOf } from '../support/ledger/histories.ts';
+import { openLedger, outboxOf, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
+
+describe('tracking', () => {
+  it('stores the request unchanged, and begins a history', () => {
+    const ledger = openLedger();
+    const metadata = { order: 'ü-17', nested: { list: [1, 2.5, null, true, '\u0000 "\\ \u2028'] }, ['__proto__']: 1 };
+    const request = trackRequest('s', { deadlineAt: 900, graceEndsAt: 300, stuckAt: 200, metadata });
+    const result = ledger.track([request], 100);
+    const expected = {
+      ...request,
+      status: 'tracking',
+      watched: true,
+      stuck: false,
+      version: 1,
+      polls: 0,
+      polledAt: null,
+      noResponseSince: null,
+      notFoundMs: null,
+      notFoundSince: null,
+      trackedAt: 100,
+      finalizedAt: null,
+      outageMsBefore: 0,
+      deadlineOutageMsBefore: null,
+      upstreamState: null,
+      error: null,
+      envelope: null,
+    };
+    expect(result).toEqual({
+      kind: 'tracked',
+      submissions: [{ submission: expected, effect: 'accepted', notApplied: [] }],
+    });
+    expect(ledger.submissions.get('s')).toEqual(expected);
+    expect(JSON.stringify(ledger.submissions.get('s')?.metadata)).toBe(JSON.stringify(metadata));
+    const empty = { previousStatus: null, upstreamState: null, error: null, envelope: null, changes: null };
+    expect(historyOf(ledger, 's')).toEqual([{ seq: 1, version: 1, at: 100, status: 'tracking', ...empty }]);
+    expect(outboxOf(ledger.file)).toEqual([]);
+  });
+
+  it('a second request for the same id changes nothing', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('s', { metadata: { first: true } })], 100);
+    ledger.record([observation('pending', 150, 's')], context());
+    const before = ledger.submissions.get('s');
+    const again = ledger.track(
+      [trackRequest('s', { metadata: { first: false }, deadlineAt: 1 }), trackRequest('t')],
+      200,
+    );
+    expect(again).toMatchObject({
+      kind: 'tracked',
+      submissions: [{ effect: 'already_tracked', submission: before }, { effect: 'accepted' }],
+    });
+    expect(ledger.submissions.get('s')).toEqual(before);
+    expect(historyOf(ledger, 's')).toHaveLength(2);
+  });
+
+  it('an id that occurs twice in one batch is tracked once', () => {
+    const ledger = openLedger();
+    const result = ledger.track([trackRequest('s'), trackRequest('t'), trackRequest('s')], 100);
+    expect(result).toMatchObject({
+      submissions: [{ effect: 'accepted' }, { effect: 'accepted' }, { effect: 'already_tracked' }],
+    });
+    expect(historyOf(ledger, 's')).toHaveLength(1);
+  });
+
+  it('ids are compared exactly', () => {
+    const ledger = openLedger();
+    const ids = ['a', 'A', 'a/b?c#d%20', "a'; DROP TABLE submissions; --", '~'.repeat(128)];
+    ledger.track(
+      ids.map((id) => trackRequest(id)),
+      0,
+    );
+    expect(ids.map((id) => ledger.submissions.get(id)?.submissionId)).toEqual(ids);
+    expect(ledger.submissions.get('b')).toBeUndefined();
+    expect(historyOf(ledger, 'b')).toEqual([]);
+  });
+
+  it('several requests in one transaction are accepted or refused one by one, in order', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track([trackRequest('taken', { upstream: 'other' })], 0);
+    const groups = [
+      [trackRequest('a'), trackRequest('b')],
+      [trackRequest('c'), trackRequest('taken')],
+      [trackRequest('b'), trackRequest('d')],
+      [trackRequest('e', { deadlineAt: 1 })],
+      [trackRequest('f')],
+    ];
+    const results = ledger.trackGroups(groups, 1);
+    const summaries = results.map((result) =>
+      result.kind === 'tracked' ? result.submissions.map(({ effect }) => effect) : result.kind,
+    );
+    expect(summaries).toEqual([
+      ['accepted', 'accepted'],
+      'conflict',
+      ['already_tracked', 'accepted'],
+      'late',
+      ['accepted'],
+    ]);
+    const ids = ledger.search.list({ limit: 10 }).submissions.map(({ submissionId }) => submissionId);
+    expect(ids).toEqual(['f', 'd', 'b', 'a', 'taken']);
+  });
+
+  it('a request that waited for longer than its default deadline is tracked, with that deadline from the commit', () => {
+    const ledger = openLedger();
+    const queued = trackRequest('a', { requestedAt: 0, deadlineAt: 1_000 });
+    expect(ledger.track([queued], 4_000)).toMatchObject({ submissions: [{ submission: { deadlineAt: 5_000 } }] });
+    const named = trackRequest('b', { requestedAt: 0, deadlineAt: 1_000, named: ['deadline'] });
+    expect(ledger.track([named], 4_000)).toEqual({ kind: 'late', index: 0 });
+  });
+
+  it('a batch with an id that is tracked at another upstream is a conflict, and is rolled back', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    ledger.track([trackRequest('taken', { upstream: 'other' })], 0);
+    const batch = [trackRequest('new'), trackRequest('taken'), trackRequest('newer')];
+    expect(ledger.track(batch, 1)).toEqual({ kind: 'conflict', index: 1, submission: ledger.submissions.get('taken') });
+    expect([ledger.submissions.get('new'), ledger.submissions.get('newer')]).toEqual([undefined, undefined]);
+    expect(ledger.search.list({ limit: 10 }).submissions).toHaveLength(1);
+  });
+
+  it('a batch with one id at two upstreams is refused as a whole', () => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    expect(() => ledger.track([trackRequest('s'), trackRequest('s', { upstream: 'other' })], 0)).toThrow(/upstream/);
+    expect(ledger.submissions.get('s')).toBeUndefined();
+  });
+
+  it('an error in the middle of a batch rolls back the whole batch', () => {
+    const ledger = openLedger();
+    const batch = [...trackRequests(50), trackRequest('odd', { upstream: 'never heard of' }), trackRequest('last')];
+    expect(() => ledger.track(batch, 0)).toThrow(/never heard of/);
+    expect(ledger.search.list({ limit: 10 }).submissions).toEqual([]);
+    expect(ledger.submissions.watchedCounts()).toEqual(new Map());
+    expect(ledger.track(trackRequests(50), 0).kind).toBe('tracked');
+  });
+});
+
+describe('cancelling', () => {
+  it('ends an open submission with one event', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('s')], 0);
+    ledger.record([observation('pending', 10, 's')], context());
+    const [cancelled] = ledger.cancel(['s'], 20);
+    expect(cancelled).toMatchObject({ status: 'cancelled', watched: false, polls: 1 });
+    expect(cancelled).toEqual(ledger.submissions.get('s'));
+    expect(ledger.cancel(['s'], 30)).toMatchObject([{ status: 'cancelled' }]);
+    expect(historyOf(ledger, 's').map(({ at, status }) => [at, status])).toEqual([
+      [0, 'tracking'],
+      [10, 'pending'],
+      [20, 'cancelled'],
+    ]);
+    expect(outboxOf(ledger.file).map(({ type }) => type)).toEqual(['submission.cancelled']);
+  });
+
+  it('leaves a final submission unchanged, and returns undefined for an unknown id', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('s')], 0);
+    ledger.record([observation('finalized', 10, 's')], context({ recheck: true }));
+    expect(ledger.cancel(['s'], 20)).toMatchObject([{ status: 'finalized' }]);
+    expect(ledger.submissions.get('s')?.watched, 'its recheck is still due').toBe(true);
+    expect(ledger.cancel(['t'], 20)).toEqual([undefined]);
+  });
+
+  it('ends several in one commit', () => {
+    const ledger = openLedger();
+    ledger.track([trackRequest('s'), trackRequest('t')], 0);
+    const commits = vi.fn();
+    ledger.events.onAppended(commits);
+    const statuses = ledger.cancel(['s', 'nobody', 't', 's'], 10).map((submission) => submission?.status);
+    expect(statuses).toEqual(['cancelled', undefined, 'cancelled', 'cancelled']);
+    expect(commits).toHaveBeenCalledOnce();
+    expect(outboxOf(ledger.file)).toHaveLength(2);
+  });
+});

@@ -1,0 +1,341 @@
+import { describe, expect, it } from 'vitest';
+import { seededRandom } from '../../bench/support/random.ts';
+import type { DueDelivery } from '../../src/notifications/delivery.ts';
+import type { NewWebhook } from '../../src/notifications/webhook.ts';
+import { isFinal, type TrackRequest } from '../../src/submissions/submission.ts';
+import type { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { context, observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
+import { historyOf } from '../support/ledger/histories.ts';
+import {
+  allSubmissions,
+  integrityOf,
+  openLedger,
+  rawConnection,
+  trackRequest,
+  trackRequests,
+} from '../support/ledger/ledger-file.ts';
+import { HOUR_MS, openMaintenance } from '../support/ledger/maintenance.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * HOUR_MS;
+const HOOK = {
+  url: 'https://hook.example',
+  types: ['submission.*'],
+  metadata: null,
+  description: '',
+  signature: 'v1',
+  enabled: true,
+} satisfies NewWebhook;
+
+const idsOf = (ledger: Ledger) =>
+  allSubmissions(ledger)
+    .map(({ submissionId }) => submissionId)
+    .toSorted();
+
+/** Adds submissions tracked at 0 and final at `at`, one millisecond apart. */
+function finalize(ledger: Ledger, count: number, at = 0, prefix = 's', more: Partial<TrackRequest> = {}): void {
+  const requests = trackRequests(count, prefix).map((request) => ({ ...request, ...more }));
+  ledger.track(requests, 0);
+  ledger.record(
+    requests.map(({ submissionId }, index) => observation('finalized', at + index, submissionId)),
+    context(),
+  );
+}
+
+function addHook(ledger: Ledger): string {
+  return ledger.webhooks.create(HOOK, { secret: 'whsec_c2VjcmV0', publicKey: null }, 0).id;
+}
+
+function dueDeliveries(
+  ledger: Ledger,
+): (Pick<DueDelivery, 'id' | 'attempts' | 'revision'> & { destination: string })[] {
+  const query = { now: Number.MAX_SAFE_INTEGER, limit: 100_000, except: new Set<number>() };
+  return ledger.deliveries
+    .destinations()
+    .flatMap(({ destination }) => ledger.deliveries.due(destination, query).map((due) => ({ ...due, destination })));
+}
+
+/** Sets the states of the waiting deliveries. */
+function settle(ledger: Ledger, stateOf: (index: number) => 'delivered' | 'dead' | 'waits'): void {
+  for (const [index, due] of dueDeliveries(ledger).entries()) {
+    const state = stateOf(index);
+    if (state === 'waits') continue;
+    const next = state === 'delivered' ? { kind: 'delivered' } : { kind: 'dead', reason: 'attempts_exhausted' };
+    const attempt = { at: 0, durationMs: 1, httpStatus: 200, error: null, response: null };
+    const { id: deliveryId, destination, attempts, revision } = due;
+    ledger.deliveries.recordResults([{ deliveryId, destination, attempts, revision, attempt, next } as never], DAY_MS);
+  }
+}
+
+describe('by age', () => {
+  it('deletes old final submissions with their data, and nothing else', async () => {
+    const ledger = openLedger();
+    addHook(ledger);
+    const traced = { traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` };
+    finalize(ledger, 50, 0, 's', traced);
+    ledger.track(trackRequests(3, 'open'), 0);
+    ledger.record([observation('error', 1, 'open0')], context());
+    finalize(ledger, 2, 10 * HOUR_MS, 'later', traced);
+    settle(ledger, () => 'delivered');
+    expect(ledger.stats.submissionsByStatus()).toMatchObject({ finalized: 52 });
+    const { clock, pruned, errors } = openMaintenance(ledger, { submissionsMs: 8 * HOUR_MS }, 7 * HOUR_MS);
+    await clock.advance(HOUR_MS - MINUTE_MS);
+    expect(pruned).toEqual([]);
+    await clock.advance(6 * MINUTE_MS);
+    expect(idsOf(ledger)).toEqual(['later0', 'later1', 'open0', 'open1', 'open2']);
+    expect(pruned).toEqual([{ submissions: 50, events: 0, deliveries: 0 }]);
+    expect(ledger.stats.submissionsByStatus()).toMatchObject({ finalized: 2, tracking: 2, failing: 1 });
+    expect(historyOf(ledger, 's7')).toEqual([]);
+    expect(ledger.events.after(0, 1_000).map(({ type }) => type)).toEqual([
+      'submission.failing',
+      'submission.finalized',
+      'submission.finalized',
+    ]);
+    expect(ledger.deliveries.list({ limit: 1_000 }).deliveries).toHaveLength(3);
+    const rowsOf = (table: string) => rawConnection(ledger.file).prepare(`SELECT count(*) FROM ${table}`).pluck().get();
+    expect([rowsOf('attempts'), rowsOf('submission_traces')]).toEqual([3, 2]);
+    expect(integrityOf(ledger.file)).toBe('ok');
+    expect(errors).toEqual([]);
+  });
+
+  it('counts from the final status, whatever is corrected later, and not during a recheck', async () => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(3), 0);
+    const rechecked = context({ recheck: true });
+    ledger.record([observation('finalized', 5, 's0'), observation('finalized', 5, 's1')], rechecked);
+    ledger.record([observation({ ...VERDICTS.finalized, error: 'other' }, 6 * HOUR_MS, 's0')], context());
+    const { clock } = openMaintenance(ledger, { submissionsMs: 2 * HOUR_MS }, 7 * HOUR_MS);
+    await clock.advance(2 * MINUTE_MS);
+    expect(idsOf(ledger)).toEqual(['s1', 's2']);
+    ledger.record([observation('finalized', 8 * HOUR_MS, 's1')], context());
+    await clock.advance(2 * MINUTE_MS);
+    expect(idsOf(ledger)).toEqual(['s2']);
+  });
+
+  it('keeps what ended in time until the objective has judged it', async () => {
+    const ledger = openLedger();
+    finalize(ledger, 3);
+    ledger.track([trackRequest('late')], 1);
+    const objectives = new Map([['default', { target: 0.99, withinMs: 3 * HOUR_MS }]]);
+    const { clock, errors } = openMaintenance(ledger, { submissions: 0 }, 0, { objectives });
+    await clock.advance(3 * HOUR_MS + 5 * MINUTE_MS);
+    expect(ledger.objectives.sum({ upstream: 'default', from: 0, until: DAY_MS })).toEqual({ good: 3, bad: 1 });
+    expect(idsOf(ledger)).toEqual(['late']);
+    expect(errors).toEqual([]);
+  });
+
+  it('deletes nothing without a limit, and never what ended within the last hour', async () => {
+    const forever = openLedger();
+    finalize(forever, 5);
+    const kept = openMaintenance(forever, {}, 1_000 * DAY_MS);
+    await kept.clock.advance(5 * MINUTE_MS);
+    expect(idsOf(forever)).toHaveLength(5);
+    const ledger = openLedger();
+    finalize(ledger, 5);
+    const { clock } = openMaintenance(ledger, { submissionsMs: 1, submissions: 1 });
+    await clock.advance(HOUR_MS - 2 * MINUTE_MS);
+    expect(idsOf(ledger)).toHaveLength(5);
+    await clock.advance(4 * MINUTE_MS);
+    expect(idsOf(ledger)).toEqual(['s4']);
+  });
+});
+
+describe('by count', () => {
+  it.each([0, 1, 45, 60])('keeps the %i that ended last, and all open ones', async (count) => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(5, 'open'), 0);
+    finalize(ledger, 60);
+    ledger.track([trackRequest('newest')], 0);
+    const { clock } = openMaintenance(ledger, { submissions: count === 0 ? null : count }, 2 * HOUR_MS);
+    await clock.advance(3 * MINUTE_MS);
+    const kept = Array.from({ length: 60 }, (_, index) => `s${index}`).slice(count === 0 ? 0 : -count);
+    expect(idsOf(ledger).filter((id) => id.startsWith('s'))).toEqual(kept.toSorted());
+    expect(idsOf(ledger).filter((id) => !id.startsWith('s'))).toHaveLength(6);
+  });
+});
+
+describe('a waiting delivery', () => {
+  it('keeps its submission until it is delivered, and a dead letter until it is pruned', async () => {
+    const ledger = openLedger();
+    addHook(ledger);
+    finalize(ledger, 3);
+    ledger.track([trackRequest('newest')], 0);
+    const states = ['delivered', 'waits', 'dead'] as const;
+    settle(ledger, (index) => states[index] ?? 'waits');
+    const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS, deliveriesMs: DAY_MS }, 3 * HOUR_MS);
+    await clock.advance(2 * MINUTE_MS);
+    expect(idsOf(ledger)).toEqual(['newest', 's1', 's2']);
+    settle(ledger, () => 'delivered');
+    await clock.advance(2 * MINUTE_MS);
+    expect(idsOf(ledger)).toEqual(['newest', 's2']);
+    expect(ledger.deliveries.replay(3, clock.now())).toBe('waiting');
+    await clock.advance(2 * DAY_MS);
+    expect(idsOf(ledger)).toEqual(['newest', 's2']);
+    settle(ledger, () => 'dead');
+    await clock.advance(2 * MINUTE_MS);
+    expect(idsOf(ledger)).toEqual(['newest']);
+  });
+
+  it('whose event is deleted during an attempt is ignored', async () => {
+    const ledger = openLedger();
+    const hook = addHook(ledger);
+    finalize(ledger, 2);
+    const [first] = dueDeliveries(ledger);
+    ledger.webhooks.delete(hook, 1);
+    const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    await clock.advance(2 * MINUTE_MS);
+    expect(idsOf(ledger)).toEqual(['s1']);
+    const attempt = { at: 0, durationMs: 1, httpStatus: 200, error: null, response: null };
+    const result = { ...first, deliveryId: first?.id, attempt, next: { kind: 'delivered' } };
+    expect(() => ledger.deliveries.recordResults([result as never], DAY_MS)).not.toThrow();
+    expect(integrityOf(ledger.file)).toBe('ok');
+  });
+});
+
+describe('events', () => {
+  it('are deleted by their own age, except those of open submissions and with waiting deliveries', async () => {
+    const ledger = openLedger();
+    finalize(ledger, 45);
+    ledger.track([trackRequest('open')], 0);
+    ledger.record([observation('error', 100, 'open')], context());
+    addHook(ledger);
+    finalize(ledger, 1, 200, 'told');
+    // Written by a clock that was ahead.
+    ledger.recordUpstream({
+      upstream: 'default',
+      at: 9 * DAY_MS,
+      event: 'upstream.up',
+      record: { state: 'closed', outSince: null, outageMs: 0 },
+    });
+    finalize(ledger, 1, 300, 'last');
+    settle(ledger, (index) => (index === 0 ? 'waits' : 'delivered'));
+    const { clock, pruned } = openMaintenance(ledger, { eventsMs: DAY_MS }, 2 * DAY_MS);
+    await clock.advance(2 * MINUTE_MS);
+    expect(ledger.events.after(0, 100).map(({ type, at }) => [type, at])).toEqual([
+      ['submission.failing', 100],
+      ['submission.finalized', 200],
+      ['upstream.up', 9 * DAY_MS],
+    ]);
+    expect(pruned).toEqual([{ submissions: 0, events: 46, deliveries: 0 }]);
+    expect(idsOf(ledger)).toHaveLength(48);
+    expect(historyOf(ledger, 's0')).toHaveLength(2);
+  });
+});
+
+describe('references to deleted records', () => {
+  it('include the newest missing event, and no number is reused', async () => {
+    const ledger = openLedger();
+    finalize(ledger, 10);
+    expect(ledger.events.missingThrough()).toBe(0);
+    const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    await clock.advance(2 * MINUTE_MS);
+    expect(ledger.events.missingThrough()).toBe(9);
+    expect(ledger.events.newestSeq()).toBe(10);
+    const { next } = ledger.search.list({ limit: 1, after: [Number.MAX_SAFE_INTEGER] });
+    expect(next).toBeNull();
+    finalize(ledger, 10, clock.now());
+    expect(ledger.events.after(0, 100).map(({ seq }) => seq)).toEqual([10, 11, 12, 13, 14, 15, 16, 17, 18, 19]);
+    expect(historyOf(ledger, 's3')).toMatchObject([
+      { seq: 24, version: 1, status: 'tracking' },
+      { seq: 33, version: 2, status: 'finalized' },
+    ]);
+    // s9 kept the greatest position, so that every cursor continues where it was.
+    expect(ledger.search.list({ limit: 100, after: [11] }).submissions.map(({ submissionId }) => submissionId)).toEqual(
+      ['s9'],
+    );
+  });
+
+  it('in late responses are ignored, and the id can be tracked again', async () => {
+    const ledger = openLedger();
+    finalize(ledger, 2);
+    const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    await clock.advance(2 * MINUTE_MS);
+    expect(ledger.record([observation('finalized', clock.now(), 's0')], context())).toEqual([]);
+    expect(ledger.cancel(['s0'], clock.now())).toEqual([undefined]);
+    const result = ledger.track([trackRequest('s0')], clock.now());
+    expect(result).toMatchObject({
+      submissions: [{ effect: 'accepted', submission: { status: 'tracking', version: 1 } }],
+    });
+  });
+});
+
+it('continues with the other tasks when one fails, and again a minute later', async () => {
+  const ledger = openLedger();
+  finalize(ledger, 30);
+  const { submissions } = ledger.pruning;
+  ledger.pruning.submissions = () => {
+    throw new Error('no disk');
+  };
+  const { clock, errors, pruned } = openMaintenance(ledger, { submissionsMs: HOUR_MS, eventsMs: HOUR_MS }, 3 * HOUR_MS);
+  await clock.advance(MINUTE_MS + 1_000);
+  expect(errors).toHaveLength(1);
+  expect(pruned).toEqual([{ submissions: 0, events: 30, deliveries: 0 }]);
+  ledger.pruning.submissions = submissions;
+  await clock.advance(2 * MINUTE_MS);
+  expect(idsOf(ledger)).toEqual(['s29']);
+});
+
+it('stops between two small transactions, and another server continues', async () => {
+  const ledger = openLedger();
+  finalize(ledger, 100);
+  const first = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+  for (let step = 0; idsOf(ledger).length === 100; step++) await first.clock.advance(step === 0 ? MINUTE_MS : 1);
+  first.maintenance.stop();
+  await first.clock.advance(DAY_MS);
+  expect(idsOf(ledger).length).toBeGreaterThan(1);
+  ledger.close();
+  const again = openLedger({ file: ledger.file });
+  await openMaintenance(again, { submissionsMs: HOUR_MS }, 3 * HOUR_MS).clock.advance(2 * MINUTE_MS);
+  expect(idsOf(again)).toEqual(['s99']);
+});
+
+it.each([1, 2])(
+  'touches no open submission and leaves no dangling reference, in any sequence of operations: world %i',
+  async (seed) => {
+    const random = seededRandom(seed);
+    const pick = <T>(of: readonly T[]): T => of[Math.floor(random() * of.length)] as T;
+    const ledger = openLedger();
+    addHook(ledger);
+    const { clock, errors } = openMaintenance(
+      ledger,
+      {
+        submissionsMs: pick([HOUR_MS, 5 * HOUR_MS, null]),
+        submissions: pick([10, 100]),
+        eventsMs: pick([null, 2 * HOUR_MS]),
+        deliveriesMs: pick([HOUR_MS, DAY_MS]),
+      },
+      DAY_MS,
+    );
+    const open = new Map<string, number>();
+    for (let turn = 0; turn < 12; turn++) {
+      const now = clock.now();
+      const requests = trackRequests(1 + Math.floor(random() * 20), `t${turn}-`);
+      const far = now + 100 * DAY_MS;
+      ledger.track(
+        requests.map((request) => ({ ...request, deadlineAt: far, graceEndsAt: far, stuckAt: now + HOUR_MS })),
+        now,
+      );
+      for (const { submissionId } of requests) open.set(submissionId, 1);
+      for (const id of [...open.keys()].filter(() => random() < 0.5)) {
+        if (random() < 0.1) ledger.cancel([id], now);
+        else
+          ledger.record(
+            [observation(pick(Object.keys(VERDICTS) as VerdictName[]), now, id)],
+            context({ now, recheck: random() < 0.2 }),
+          );
+        const after = ledger.submissions.get(id);
+        if (after && isFinal(after.status)) open.delete(id);
+        else open.set(id, after?.version ?? 0);
+      }
+      settle(ledger, () => pick(['delivered', 'delivered', 'dead', 'waits']));
+      await clock.advance(random() * HOUR_MS);
+      for (const [id, version] of open) expect(historyOf(ledger, id), id).toHaveLength(version);
+      for (const { submissionId, version } of allSubmissions(ledger))
+        expect(historyOf(ledger, submissionId)).toHaveLength(version);
+    }
+    expect(errors).toEqual([]);
+    expect(integrityOf(ledger.file)).toBe('ok');
+    expect(rawConnection(ledger.file).prepare('SELECT count(*) FROM history').pluck().get()).toBeGreaterThan(open.size);
+    expect(ledger.events.missingThrough()).toBeGreaterThan(0);
+  },
+);
