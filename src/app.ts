@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Actor } from './access/audit-actions.ts';
 import { credentialsOf, ensureCredential } from './access/credentials.ts';
+import { refuseOwnBearer, usersOf } from './access/user-lookups.ts';
 import type { Clock } from './lib/clock.ts';
 import { withTimeout } from './lib/with-timeout.ts';
 import type { ReloadResult } from './operations/config/reload.ts';
@@ -18,10 +19,10 @@ import { ON_DEMAND_WAIT_MS } from './polling/on-demand-polls.ts';
 import { openLedger } from './wiring/ledger.ts';
 import { redisOf } from './wiring/redis.ts';
 import { auditReload, SettingsReload, type SettingsSource } from './wiring/reload.ts';
+import type { Services } from './wiring/route-services.ts';
 import type { startScaling as StartScaling } from './wiring/scaling.ts';
 import { buildServer } from './wiring/server.ts';
 import { startServices } from './wiring/services.ts';
-import { refuseOwnBearer, type Services, usersOf } from './wiring/services-of-routes.ts';
 import { startTracing } from './wiring/start-tracing.ts';
 import {
   budgetOf,

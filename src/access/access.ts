@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Caller } from '../http/ports.ts';
 import { sendProblem } from '../http/problems.ts';
 import { logOf } from '../http/request-log.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Actor } from './audit-actions.ts';
+import type { Caller } from './caller.ts';
 import type { Scope } from './scopes.ts';
 
 declare module 'fastify' {

@@ -2,7 +2,6 @@ import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { TypedServer } from '../http/ports.ts';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
 import {
   checkRange,
@@ -15,9 +14,9 @@ import {
   timeParameter,
   wholeNumber,
 } from '../http/query.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
 import { actorOf } from './access.ts';
 import { AUDIT_ACTIONS, AUDIT_RESULTS, type AuditAction } from './audit-actions.ts';
 import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts';
@@ -217,7 +216,7 @@ const OPERATIONS = operations('users', {
 
 export function registerAudit(
   app: TypedServer,
-  { ledger: { audit }, clock }: { ledger: Pick<Ledger, 'audit'>; clock: Pick<Clock, 'now'> },
+  { ledger: { audit }, clock }: { ledger: { audit: AuditTrail }; clock: Pick<Clock, 'now'> },
 ): void {
   app.get('/v1/audit', { config: { isExpensive: true }, schema: OPERATIONS.listAudit }, async (request, reply) => {
     const { limit = '100', cursor, format, action: actions, ...filter } = request.query;

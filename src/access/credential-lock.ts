@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { LruMap } from 'toad-cache';
-import type { Caller, Credentials } from '../http/ports.ts';
 import { networkOf } from '../lib/addresses.ts';
 import { type Authenticator, credentialOf, type Identity, sha256 } from './access.ts';
+import type { Caller, Credentials } from './caller.ts';
 import { hasTokenForm } from './credentials.ts';
 import { FailureBucket } from './failure-bucket.ts';
 import type { Sessions } from './sessions.ts';

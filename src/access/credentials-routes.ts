@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { TypedServer } from '../http/ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../http/query.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { actorOf } from './access.ts';
 import {

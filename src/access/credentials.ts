@@ -1,5 +1,4 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Caller, Credentials } from '../http/ports.ts';
 import { LedgerError } from '../ledger/errors.ts';
 import { isLoopback } from '../lib/addresses.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -8,6 +7,7 @@ import type { Config } from '../operations/config/schema.ts';
 import { sha256 } from './access.ts';
 import { type Actor, SERVER } from './audit-actions.ts';
 import type { AuditTrail } from './audit-store.ts';
+import type { Caller, Credentials } from './caller.ts';
 import type { CredentialRecord, CredentialStore, FoundCredential } from './credentials-store.ts';
 import { fromStoredRights, type Rights, ROLES, type Role, rightsOfRole, toStoredRights } from './scopes.ts';
 

@@ -1,16 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LruMap } from 'toad-cache';
 import { z } from 'zod';
-import type { TypedServer } from '../http/ports.ts';
 import { sendProblem, setRetryAfter } from '../http/problems.ts';
 import { logOf } from '../http/request-log.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import { LedgerError } from '../ledger/errors.ts';
 import { networkOf } from '../lib/addresses.ts';
 import type { Clock } from '../lib/clock.ts';
 import { isObject } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Config } from '../operations/config/schema.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
 import { sha256 } from './access.ts';
 import {
   browserCookie,
@@ -21,6 +20,7 @@ import {
   sessionCookieOf,
 } from './cookies.ts';
 import { FailureBucket } from './failure-bucket.ts';
+import type { PeopleStore } from './people.ts';
 import { type Provider, ProviderError } from './provider.ts';
 import type { Role } from './scopes.ts';
 
@@ -42,10 +42,7 @@ function personOf(claims: Claims & { iss: string; sub: string }): Person {
 }
 
 /** Returns the role that the settings give to the claims; undefined: none. */
-function roleOf(
-  claims: Claims,
-  { role_claim, roles }: Pick<Config['oidc'], 'role_claim' | 'roles'>,
-): Role | undefined {
+function roleOf(claims: Claims, { role_claim, roles }: Pick<Config['oidc'], 'role_claim' | 'roles'>): Role | undefined {
   const claim = claimAt(claims, role_claim);
   const values = Array.isArray(claim) ? claim : [claim];
   return PRECEDENCE.find((role) => roles[role].some((value) => values.includes(value)));
@@ -107,7 +104,7 @@ type Failure = ProviderError['reason'] | SignInError['reason'] | 'ledger';
 export type OidcDeps = {
   settings: () => Pick<Config, 'oidc' | 'sessions'>;
   publicUrl: () => string | undefined;
-  ledger: Pick<Ledger, 'people'>;
+  ledger: { people: PeopleStore };
   clock: Pick<Clock, 'now'>;
   provider: Provider;
   /** Receives the address of each refused sign-in. */

@@ -1,17 +1,18 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { TypedServer } from '../http/ports.ts';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Config } from '../operations/config/schema.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
 import { type Authenticator, actorOf, type Identity, requireScope, sendUnauthenticated, sha256 } from './access.ts';
 import { baseOf, makeCookieValue, publicBase, sessionCookie, sessionCookieOf } from './cookies.ts';
 import { oidcSignIn } from './oidc-route.ts';
+import type { PeopleStore } from './people.ts';
 import type { Provider } from './provider.ts';
 import { isSameOrigin } from './same-origin.ts';
 import { SCOPES } from './scopes.ts';
 import type { Sessions } from './sessions.ts';
+import type { SessionStore } from './sessions-store.ts';
 
 const sessionSchema = z
   .object({
@@ -70,7 +71,7 @@ const OPERATIONS = operations('operations', {
 export type SessionDeps = {
   authenticator: Authenticator;
   sessions: Sessions;
-  ledger: Pick<Ledger, 'sessions' | 'people'>;
+  ledger: { sessions: SessionStore; people: PeopleStore };
   provider: Pick<Provider, 'signOutUrl'>;
   clock: Pick<Clock, 'now'>;
   settings: () => Pick<Config, 'sessions' | 'oidc'>;

@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
-import type { Caller, Credentials } from '../http/ports.ts';
 import { LedgerError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { type Identity, sha256 } from './access.ts';
+import type { Caller, Credentials } from './caller.ts';
 import { sessionCookieOf } from './cookies.ts';
 import { mayUseCookie } from './same-origin.ts';
 import type { SessionRecord, SessionStore } from './sessions-store.ts';

@@ -1,21 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, onRequestHookHandler } from 'fastify';
 import { z } from 'zod';
-import type { Caller, Credentials, TypedServer } from '../http/ports.ts';
 import { problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
 import { wholeNumber } from '../http/query.ts';
 import { logOf } from '../http/request-log.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
-import type { Users } from '../wiring/services-of-routes.ts';
 import { type Authenticator, mayCall, requireScope, sendLocked, sendUnauthenticated } from './access.ts';
 import type { AuditAction, AuditResult } from './audit-actions.ts';
+import type { AuditTrail } from './audit-store.ts';
+import type { Caller, Credentials } from './caller.ts';
 import { isOwnToken } from './credentials.ts';
+import type { Users } from './user-lookups.ts';
 import type { UserLookup } from './users.ts';
 
 export type LookupAccess = {
   users: Users;
-  ledger: Pick<Ledger, 'audit'>;
+  ledger: { audit: AuditTrail };
   clock: Pick<Clock, 'now'>;
   authenticator: Authenticator;
   credentials: Credentials;
@@ -32,10 +33,7 @@ const emailSchema = z
   .describe("The user's e-mail address; in a query, + is written %2B");
 
 /** Returns the request hooks of a lookup. Refusals of known callers are audited as well. */
-function lookupAccess(
-  deps: LookupAccess,
-  action: AuditAction,
-): (onRequestHookHandler | onRequestAsyncHookHandler)[] {
+function lookupAccess(deps: LookupAccess, action: AuditAction): (onRequestHookHandler | onRequestAsyncHookHandler)[] {
   if (deps.users.forwards) return [requireUpstreamToken(deps, action)];
   return [auditMissingScope(deps, action), requireScope(deps.authenticator)];
 }

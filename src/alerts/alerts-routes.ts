@@ -1,15 +1,15 @@
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
-import type { TypedServer } from '../http/ports.ts';
+import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../http/query.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Mute } from '../notifications/alert.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
 import { alertIdSchema, alertListSchema, alertSchema, alertStateSchema, toAlertBody } from './alert-body.ts';
-import type { MutedAlert } from './alerts-store.ts';
+import type { Alerts, MutedAlert } from './alerts-store.ts';
 
 const READ = { scopes: ['submissions:read'] } as const;
 
@@ -45,7 +45,7 @@ const OPERATIONS = operations('alerts', {
   },
 });
 
-type AlertDeps = { ledger: Ledger; clock: Clock; publicUrl: () => string | undefined };
+type AlertDeps = { ledger: { alerts: Alerts; audit: AuditTrail }; clock: Clock; publicUrl: () => string | undefined };
 
 export function registerAlerts(app: TypedServer, { ledger, clock, publicUrl }: AlertDeps): void {
   const shown = (alert: MutedAlert) => toAlertBody(alert, publicUrl());

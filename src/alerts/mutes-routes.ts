@@ -1,14 +1,15 @@
 import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
-import type { TypedServer } from '../http/ports.ts';
+import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../http/query.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import type { Mute } from '../notifications/alert.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
 import { muteIdSchema, muteListSchema, muteSchema, newMuteSchema, toMuteBody } from './alert-body.ts';
 import { aboutOf } from './alerts-routes.ts';
+import type { Mutes } from './mutes-store.ts';
 import { MAX_MUTES } from './mutes-store.ts';
 
 const MAX_AHEAD_MS = 366 * 86_400_000;
@@ -36,7 +37,10 @@ const OPERATIONS = operations('alerts', {
   },
 });
 
-export function registerMutes(app: TypedServer, { ledger, clock }: { ledger: Ledger; clock: Clock }): void {
+export function registerMutes(
+  app: TypedServer,
+  { ledger, clock }: { ledger: { mutes: Mutes; audit: AuditTrail }; clock: Clock },
+): void {
   const { mutes, audit } = ledger;
   const entryOf = (action: 'mutes.create' | 'mutes.delete') => (mute: Mute | undefined) =>
     mute && { action, subject: String(mute.id), detail: `${aboutOf(mute)}, ${iso(mute.from)} to ${iso(mute.until)}` };

@@ -2,9 +2,9 @@ import type { RouteOptions } from 'fastify';
 import { z } from 'zod';
 import { eventJsonSchema } from '../notifications/event-schema.ts';
 import type { Docs } from './docs-page.ts';
-import type { TypedServer } from './ports.ts';
 import { operations } from './problems.ts';
 import { type StoredResponse, sendStoredResponse, serveFiles, storedResponse } from './static-files.ts';
+import type { TypedServer } from './typed-server.ts';
 
 const openapiSchema = z
   .looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.record(z.string(), z.looseObject({})) })

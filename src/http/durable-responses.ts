@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify';
-import type { Ledger } from '../wiring/ledger-stores.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -12,7 +11,7 @@ declare module 'fastify' {
  * Holds responses until all earlier commits are on the disk, so that acknowledgements, and data that a client has read, survive a
  * power failure. A 5xx response acknowledges nothing and is not held. Must be registered after every hook that writes.
  */
-export function awaitDurability(app: FastifyInstance, ledger: Pick<Ledger, 'whenDurable'>): void {
+export function awaitDurability(app: FastifyInstance, ledger: { whenDurable(): Promise<void> | undefined }): void {
   app.addHook('onSend', (request, reply, _payload, done) => {
     const isFree = request.routeOptions.config?.isDurable || reply.statusCode >= 500;
     const durable = isFree ? undefined : ledger.whenDurable();

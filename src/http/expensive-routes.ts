@@ -1,6 +1,6 @@
 import type { FastifyInstance, preHandlerHookHandler } from 'fastify';
+import { clientOf } from '../access/caller.ts';
 import { FairQueue } from '../lib/fair-queue.ts';
-import { clientOf } from './ports.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,15 +1,26 @@
 import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
-import type { ChannelDescription, TypedServer } from '../http/ports.ts';
+import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import { timeSchema } from '../submissions/submission-body.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
 import type { ChannelResult } from './channel-results.ts';
+import type { Deliveries } from './deliveries-store.ts';
 import { channelDestination } from './delivery.ts';
 import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
+import type { Subscription } from './subscription.ts';
 import { CALLBACKS_ID } from './webhook.ts';
+
+/** A channel of the settings, or the queue. `routes`: the subscriptions whose events it receives. */
+export type ChannelDescription = {
+  name: string;
+  type: string;
+  /** Without secrets. */
+  address: string;
+  routes: Subscription[];
+};
 
 const channelSchema = z
   .object({
@@ -95,7 +106,12 @@ const OPERATIONS = operations('notifications', {
 export function registerChannels(
   app: TypedServer,
   deps: {
-    ledger: Ledger;
+    ledger: {
+      audit: AuditTrail;
+      deliveries: Deliveries;
+      testChannel(name: string, now: number): number | undefined;
+      testCallback(url: string, now: number): number | undefined;
+    };
     clock: Clock;
     channels: () => readonly ChannelDescription[];
     refusalOf: (url: string) => string | undefined;

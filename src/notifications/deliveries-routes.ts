@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
-import type { TypedServer } from '../http/ports.ts';
+import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
 import {
   CURSOR_REFUSAL,
@@ -16,10 +16,11 @@ import {
   toCursor,
   toTimeCursor,
 } from '../http/query.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import type { Position } from '../ledger/bounded-search.ts';
 import type { Clock } from '../lib/clock.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
+import type { Deliveries } from './deliveries-store.ts';
 import { DELIVERY_STATES, parseDestination, webhookDestination } from './delivery.ts';
 import {
   deliveryDetailsSchema,
@@ -37,6 +38,7 @@ import { deliveryOrderOf } from './delivery-filter.ts';
 import { typesSchema } from './event-filter.ts';
 import { typesCovered } from './subscription.ts';
 import { webhookIdSchema } from './webhook-body.ts';
+import type { Webhooks } from './webhooks-store.ts';
 
 const READ = { scopes: ['operations:read', 'webhooks:write'] } as const;
 const WRITE = { scopes: ['webhooks:write'] } as const;
@@ -112,7 +114,10 @@ const OPERATIONS = operations('notifications', {
 });
 
 /** Lists deliveries and replays them. */
-export function registerDeliveries(app: TypedServer, deps: { ledger: Ledger; clock: Clock }): void {
+export function registerDeliveries(
+  app: TypedServer,
+  deps: { ledger: { audit: AuditTrail; webhooks: Webhooks; deliveries: Deliveries }; clock: Clock },
+): void {
   const { clock } = deps;
   const { audit, deliveries, webhooks } = deps.ledger;
 

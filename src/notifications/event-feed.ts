@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
-import type { FeedLog } from '../http/ports.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../operations/logging/event-catalog.ts';
+import type { FeedLog } from './event-log.ts';
 import { FeedPage } from './feed-page.ts';
 import { FeedReader, type FeedReaderOptions } from './feed-reader.ts';
 

@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { mayContinue } from '../access/access.ts';
 import type { CredentialLock } from '../access/credential-lock.ts';
-import type { FeedLog, TypedServer } from '../http/ports.ts';
 import { operations, sendProblem } from '../http/problems.ts';
 import { integer } from '../http/query.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
 import type { EventFeed } from './event-feed.ts';
 import { filterOf, metadataQuerySchema, typesSchema } from './event-filter.ts';
+import type { FeedLog } from './event-log.ts';
 
 const seqSchema = z
   .string()

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import type { FeedLog } from '../http/ports.ts';
 import type { EventFilter } from './event-filter.ts';
+import type { FeedLog } from './event-log.ts';
 import { FeedPage, gapFrame } from './feed-page.ts';
 
 /** A reader with more waiting bytes, which is more than most pages, is no longer live. */

@@ -1,13 +1,14 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
-import type { TypedServer } from '../http/ports.ts';
+import type { AuditTrail } from '../access/audit-store.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import { nextCursor, pageOf, pageParameters } from '../http/query.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { originOf } from '../submissions/option-changes.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
 import { checkSecret, createSecret } from './channels/signing.ts';
+import type { Deliveries } from './deliveries-store.ts';
 import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
 import { CALLBACKS_ID, type Webhook } from './webhook.ts';
 import {
@@ -21,6 +22,7 @@ import {
   webhookSchema,
   webhookWithSecretSchema,
 } from './webhook-body.ts';
+import type { Webhooks } from './webhooks-store.ts';
 
 const READ = { scopes: ['operations:read', 'webhooks:write'] } as const;
 const WRITE = { scopes: ['webhooks:write'] } as const;
@@ -78,7 +80,12 @@ const OPERATIONS = operations('notifications', {
 export function registerWebhooks(
   app: TypedServer,
   deps: {
-    ledger: Ledger;
+    ledger: {
+      audit: AuditTrail;
+      webhooks: Webhooks;
+      deliveries: Deliveries;
+      test(webhookId: string, now: number): number | undefined;
+    };
     clock: Clock;
     refusalOf: (url: string) => string | undefined;
   },

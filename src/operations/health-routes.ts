@@ -1,7 +1,20 @@
 import { z } from 'zod';
 import { type Authenticator, isOperator } from '../access/access.ts';
-import type { Readiness, TypedServer } from '../http/ports.ts';
 import { operations } from '../http/problems.ts';
+import type { TypedServer } from '../http/typed-server.ts';
+import type { Watcher } from '../polling/watcher.ts';
+
+/** The state of the Redis link of a server. */
+export type RedisHealth = {
+  state: 'up' | 'disconnected';
+  reason: 'unreachable' | 'no_response' | 'refused' | 'cluster' | null;
+  workers: readonly { name: string; version: string; in_flight: number; concurrency: number }[];
+  /** Number of announced workers that get no jobs. */
+  refusedWorkers: number;
+};
+
+/** `redis`: undefined without Redis. */
+export type Readiness = ReturnType<Watcher['health']> & { redis?: RedisHealth | undefined };
 
 /** The state of an upstream, in every response. */
 export const upstreamStateSchema = z

@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { type Authenticator, actorOf, requireScope } from '../access/access.ts';
+import type { Caller } from '../access/caller.ts';
 import { roleSchema, scopeSchema } from '../access/credential-body.ts';
+import type { PeopleStore } from '../access/people.ts';
 import { SCOPES } from '../access/scopes.ts';
-import type { Caller, Reload, TypedServer } from '../http/ports.ts';
+import type { Users } from '../access/user-lookups.ts';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
-import type { Users } from '../wiring/services-of-routes.ts';
+import type { TypedServer } from '../http/typed-server.ts';
+import type { Reload } from './config/reload.ts';
 
 const usersBearerSchema = z
   .enum(['dawatch', 'upstream'])
@@ -55,7 +57,7 @@ const OPERATIONS = operations('operations', {
 
 export function registerWhoami(
   app: TypedServer,
-  { authenticator, users, ledger }: { authenticator: Authenticator; users: Users; ledger: Pick<Ledger, 'people'> },
+  { authenticator, users, ledger }: { authenticator: Authenticator; users: Users; ledger: { people: PeopleStore } },
 ): void {
   const config = { scopes: SCOPES };
   const options = { config, onRequest: requireScope(authenticator), schema: OPERATIONS.getWhoami };

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import type { Readiness, TypedServer } from '../http/ports.ts';
 import { operations } from '../http/problems.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import type { Watcher } from '../polling/watcher.ts';
 import { STATUSES, type Status } from '../submissions/submission.ts';
 import { statusSchema, timeSchema } from '../submissions/submission-body.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
-import { upstreamStateSchema } from './health-routes.ts';
+import { type Readiness, upstreamStateSchema } from './health-routes.ts';
+import type { LedgerStats } from './ledger-stats.ts';
 import type { RollingHour } from './metrics/rolling-hour.ts';
 
 const OLDEST_OPEN = 10;
@@ -160,7 +160,7 @@ const OPERATIONS = operations('operations', {
 export function registerOverview(
   app: TypedServer,
   deps: {
-    ledger: Ledger;
+    ledger: { stats: LedgerStats };
     watcher: Watcher;
     hour: RollingHour;
     clock: Clock;

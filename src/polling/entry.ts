@@ -4,15 +4,6 @@ import type { Due } from './due-queue.ts';
 /** A submission to schedule. `trackedAt`: epoch ms. `seen`: the upstream has returned it before. */
 export type Paced = { submissionId: string; trackedAt: number; seen: boolean };
 
-/** A stored submission that is scheduled again after a restart. Times are epoch milliseconds. */
-export type Watched = {
-  submissionId: string;
-  trackedAt: number;
-  seen: boolean;
-  polledAt: number | null;
-  finalizedAt: number | null;
-};
-
 /**
  * A scheduled submission. It waits until `dueAt`, or is in flight with a lease that expires at `dueAt`. Properties of few
  * entries are stored elsewhere, because there can be a million entries.

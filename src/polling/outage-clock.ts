@@ -1,11 +1,4 @@
-/** The recorded part of an outage clock. Times are epoch milliseconds. */
-export type PauseRecord = {
-  /** Total duration of the past outages and pauses. */
-  outageMs: number;
-  /** The current pause, which is not part of `outageMs`. */
-  pausedSince: number | null;
-  pausedUntil: number | null;
-};
+import type { PauseRecord } from '../submissions/ports.ts';
 
 /**
  * The total time in which an upstream could not be polled: outages (the circuit breaker was open), pauses (the upstream

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { TypedServer } from '../http/ports.ts';
 import { operations } from '../http/problems.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import { upstreamStateSchema } from '../operations/health-routes.ts';

@@ -7,10 +7,11 @@ import {
   type PolicyReason,
 } from '../pacing/port.ts';
 import type { Observation } from '../submissions/classify.ts';
+import type { Watched } from '../submissions/ports.ts';
 import { type BreakerState, healthOf, isSeen } from '../submissions/upstream-health.ts';
 import type { Rating } from './backlog.ts';
 import { type BreakerSettings, CircuitBreaker } from './circuit-breaker.ts';
-import { Entry, type Paced, type Watched } from './entry.ts';
+import { Entry, type Paced } from './entry.ts';
 import { PollQueues } from './poll-queues.ts';
 import { ProbeCandidates } from './probe-candidates.ts';
 import { type BudgetSettings, RequestBudget } from './request-budget.ts';

@@ -1,12 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { sendUnauthenticated } from '../access/access.ts';
+import { clientOf, credentialNumber } from '../access/caller.ts';
 import { hasMark } from '../access/same-origin.ts';
-import { clientOf, credentialNumber, type TypedServer } from '../http/ports.ts';
 import { operations, problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../submissions/submission.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
-import type { Tracker } from '../wiring/services-of-routes.ts';
+import type { Tracker } from '../submissions/tracker.ts';
 import type { CachedLookup, LookupResult } from './cached-lookup.ts';
 import type { Watcher } from './watcher.ts';
 

@@ -1,15 +1,17 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { clientOf, credentialNumber, type TrackRequestResult, type TypedServer } from '../http/ports.ts';
+import { clientOf, credentialNumber } from '../access/caller.ts';
 import { operations, problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
 import { goneSignal, logOf } from '../http/request-log.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import { LedgerError } from '../ledger/errors.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
 import type { Admission } from '../submissions/admission.ts';
 import { traceIntake } from '../submissions/trace-intake.ts';
 import type { Tracer } from '../submissions/tracing.ts';
-import type { Tracker } from '../wiring/services-of-routes.ts';
+import type { TrackRequestResult } from '../submissions/track-result.ts';
+import type { Tracker } from '../submissions/tracker.ts';
 import type { OnDemandFailure } from './on-demand-polls.ts';
 import {
   SUBMIT_PATHS,

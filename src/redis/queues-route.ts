@@ -4,10 +4,10 @@ import { FastifyAdapter } from '@bull-board/fastify';
 import type { Queue } from 'bullmq';
 import type { FastifyInstance } from 'fastify';
 import { type Authenticator, actorOf, requireScope } from '../access/access.ts';
-import type { Readiness } from '../http/ports.ts';
+import type { AuditTrail } from '../access/audit-store.ts';
 import { sendProblem } from '../http/problems.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
+import type { Readiness } from '../operations/health-routes.ts';
 
 export type Queues = {
   /** Read-only on the board: a job retried by hand would be polled outside the request budget. */
@@ -40,7 +40,7 @@ export async function registerQueues(
     queues: Queues;
     authenticator: Authenticator;
     health: () => Readiness;
-    ledger: Pick<Ledger, 'audit' | 'whenDurable'>;
+    ledger: { audit: AuditTrail; whenDurable(): Promise<void> | undefined };
     clock: Pick<Clock, 'now'>;
   },
 ): Promise<void> {

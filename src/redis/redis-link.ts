@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Clock } from '../lib/clock.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
+import type { RedisHealth } from '../operations/health-routes.ts';
 import { FencingTokenStore, isIssuedBy, RedisClusterError } from './fencing-token.ts';
 import { verifyPermissions } from './permissions.ts';
 import { disconnect, isCredentialRefusal, openRedis, type RedisSettings } from './redis.ts';
@@ -26,14 +27,6 @@ export type LinkEvent =
   | { kind: 'worker_joined' | 'worker_left'; worker: WorkerInfo }
   /** An announced worker gets no jobs. */
   | { kind: 'worker_refused'; worker: RefusedWorker };
-
-export type RedisHealth = {
-  state: 'up' | 'disconnected';
-  reason: DisconnectReason | null;
-  workers: readonly WorkerInfo[];
-  /** Number of announced workers that get no jobs. */
-  refusedWorkers: number;
-};
 
 export type NewFencingToken = {
   /** The last known time of Redis (its clock): results may have arrived since. */

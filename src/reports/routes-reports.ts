@@ -3,13 +3,14 @@ import { setImmediate } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { CredentialStore } from '../access/credentials-store.ts';
-import type { TypedServer } from '../http/ports.ts';
 import { operations, sendProblem } from '../http/problems.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import { jsonStream, textOf } from '../http/write-in-turns.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
 import { buildReport } from './build-report-store.ts';
 import type { Objective } from './objective.ts';
+import type { ObjectiveSlices } from './objective-slices-store.ts';
+import type { Reports } from './reports-store.ts';
 import { reportSchema, rowWriter, toReportFrame } from './routes-report-body.ts';
 import { CSV_HEADER, toCsvRow } from './routes-report-csv.ts';
 import { reportQuerySchema, toReportQuery } from './routes-report-query.ts';
@@ -40,7 +41,7 @@ const OPERATIONS = operations('operations', {
 export function registerReports(
   app: TypedServer,
   deps: {
-    ledger: Ledger;
+    ledger: { reports: Reports; objectives: ObjectiveSlices };
     clock: Clock;
     /** To name the credentials that tracked submissions. */
     credentials: Pick<CredentialStore, 'list'>;

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { clientOf } from '../http/ports.ts';
+import { clientOf } from '../access/caller.ts';
 import { sendProblem } from '../http/problems.ts';
 import { logOf } from '../http/request-log.ts';
 import { Shares } from '../http/shares.ts';

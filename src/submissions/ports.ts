@@ -1,6 +1,4 @@
 import type { Actor } from '../access/audit-actions.ts';
-import type { Watched } from '../polling/entry.ts';
-import type { PauseRecord } from '../polling/outage-clock.ts';
 import type { Observation } from './classify.ts';
 import type { UpstreamEventType } from './event-types.ts';
 import type { OptionsPatch } from './option-changes.ts';
@@ -56,6 +54,24 @@ export type UpdateResult =
   | { kind: 'final'; submission: Submission }
   /** The new deadline has passed. */
   | { kind: 'late' };
+
+/** A stored submission that is scheduled again after a restart. Times are epoch milliseconds. */
+export type Watched = {
+  submissionId: string;
+  trackedAt: number;
+  seen: boolean;
+  polledAt: number | null;
+  finalizedAt: number | null;
+};
+
+/** The recorded part of an outage clock. Times are epoch milliseconds. */
+export type PauseRecord = {
+  /** Total duration of the past outages and pauses. */
+  outageMs: number;
+  /** The current pause, which is not part of `outageMs`. */
+  pausedSince: number | null;
+  pausedUntil: number | null;
+};
 
 /** The recorded state of an upstream. Times are epoch milliseconds. */
 export type UpstreamRecord = PauseRecord & {
@@ -133,3 +149,23 @@ export function countEffects(submissions: readonly Pick<TrackedSubmission, 'effe
   for (const { effect } of submissions) counts[effect] += 1;
   return counts;
 }
+
+/** The watcher as the routes of submissions need it. */
+export type SubmissionWatcher = {
+  /** Commits the requests, all or none, then starts to poll. Throws if the ledger cannot be written. */
+  track(requests: readonly TrackRequest[]): TrackResult;
+  /** Like `track` for several groups in one commit; each group is accepted or refused independently. */
+  trackGroups(groups: readonly (readonly TrackRequest[])[]): TrackResult[];
+  /** Returns why `track` would refuse these requests; undefined if it would accept them. */
+  refusalOf(requests: readonly TrackRequest[]): TrackRefusal | undefined;
+  /** Undefined in the result: the id was never tracked. */
+  cancel(submissionIds: readonly string[], actor?: Actor): (Submission | undefined)[];
+  update(submissionId: string, patch: OptionsPatch, actor?: Actor): UpdateResult | undefined;
+  /** The deadline, epoch ms; while the submission is open, moved by the outages of its upstream. */
+  deadlineAt(submission: Submission): number;
+  /** When the submission is polled next, at the earliest, epoch ms; null: it is not polled. */
+  nextPollAt(submission: Submission): number | null;
+  /** Resolves when the submission is final, the time is over, the server stops, or `signal` aborts. */
+  waitUntilFinal(current: () => Submission | undefined, timeoutMs: number, signal?: AbortSignal): Promise<void>;
+  hasUpstream(name: string): boolean;
+};

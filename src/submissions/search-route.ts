@@ -1,6 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { TypedServer } from '../http/ports.ts';
 import { operations, sendProblem } from '../http/problems.ts';
 import {
   CURSOR_REFUSAL,
@@ -18,8 +17,8 @@ import {
   toIdCursor,
   toTimeCursor,
 } from '../http/query.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import type { Position } from '../ledger/bounded-search.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
 import {
   SUBMISSION_EXAMPLE,
   type SubmissionBody,
@@ -30,6 +29,8 @@ import {
 import { orderOf, type SubmissionFilter } from './search-sources.ts';
 import { SEARCHABLE, unsearchable } from './searchable.ts';
 import { canonicalId, STATUSES, type Submission } from './submission.ts';
+import type { SubmissionQueries } from './submission-queries.ts';
+import type { SubmissionSearch } from './submission-search.ts';
 import { MAX_SEARCH_CHARS } from './text-search.ts';
 import { submissionIdSchema } from './track-request.ts';
 
@@ -217,7 +218,10 @@ const OPERATIONS = operations('submissions', {
 /** Lists, counts and looks up submissions. `shown`: returns the body of a submission for the caller of a request. */
 export function registerSubmissionSearch(
   app: TypedServer,
-  deps: { ledger: Ledger; shown: (submission: Submission, request: Pick<FastifyRequest, 'caller'>) => SubmissionBody },
+  deps: {
+    ledger: { search: SubmissionSearch; submissions: SubmissionQueries };
+    shown: (submission: Submission, request: Pick<FastifyRequest, 'caller'>) => SubmissionBody;
+  },
 ): void {
   const { search, submissions } = deps.ledger;
   const shownTo = (request: FastifyRequest) => (submission: Submission) => deps.shown(submission, request);

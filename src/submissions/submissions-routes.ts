@@ -2,19 +2,18 @@ import { setImmediate } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { actorOf, mayContinue, sendEnded, watchAccess } from '../access/access.ts';
+import { clientOf, credentialNumber } from '../access/caller.ts';
 import type { CredentialLock } from '../access/credential-lock.ts';
 import { withEtag } from '../http/etag.ts';
-import { clientOf, credentialNumber, type TypedServer, trackResultOf } from '../http/ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
 import { wholeNumber } from '../http/query.ts';
 import { goneSignal, isDebugLogged, logOf } from '../http/request-log.ts';
+import type { TypedServer } from '../http/typed-server.ts';
 import { ITEMS_PER_TURN, jsonStream } from '../http/write-in-turns.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Watcher } from '../polling/watcher.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
-import type { Tracker } from '../wiring/services-of-routes.ts';
 import type { Admission } from './admission.ts';
 import { originOf } from './option-changes.ts';
+import type { SubmissionWatcher } from './ports.ts';
 import { countEffects, type TrackEffect, type TrackedSubmission } from './ports.ts';
 import { batchReads } from './request-batcher.ts';
 import {
@@ -27,10 +26,14 @@ import {
 } from './response-body.ts';
 import { registerSubmissionSearch } from './search-route.ts';
 import { canonicalId, canRetrack, Status, type Submission } from './submission.ts';
+import type { SubmissionQueries } from './submission-queries.ts';
+import type { SubmissionSearch } from './submission-search.ts';
 import { traceIntake } from './trace-intake.ts';
 import type { Tracer } from './tracing.ts';
 import { acceptedText } from './track-in-parts.ts';
 import { submissionIdSchema, type TrackBody, toTrackRequests, trackBodySchema } from './track-request.ts';
+import { trackResultOf } from './track-result.ts';
+import type { Tracker } from './tracker.ts';
 import type { TrackingQueue } from './tracking-queue.ts';
 import { updateBodySchema } from './update-request.ts';
 
@@ -99,8 +102,13 @@ const OPERATIONS = operations('submissions', {
 export function registerSubmissions(
   app: TypedServer,
   deps: {
-    ledger: Ledger;
-    watcher: Watcher;
+    ledger: {
+      search: SubmissionSearch;
+      submissions: SubmissionQueries;
+      isUnsynced(submission: Submission): boolean;
+      whenDurable(): Promise<void> | undefined;
+    };
+    watcher: SubmissionWatcher;
     admission: Admission;
     queue: TrackingQueue;
     tracker: Pick<Tracker, 'context' | 'update'>;

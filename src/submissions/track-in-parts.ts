@@ -1,4 +1,4 @@
-import type { Watcher } from '../polling/watcher.ts';
+import type { SubmissionWatcher } from './ports.ts';
 import { LedgerUnavailableError, type TrackedSubmission, type TrackResult } from './ports.ts';
 import type { TrackRequest } from './submission.ts';
 
@@ -14,7 +14,7 @@ export type TrackingSteps = Generator<number, TrackResult>;
  * ledger cannot be written, `stored` counts the submissions of earlier commits. Repeating the request is safe.
  */
 export function* trackInParts(
-  watcher: Pick<Watcher, 'refusalOf' | 'track'>,
+  watcher: Pick<SubmissionWatcher, 'refusalOf' | 'track'>,
   requests: readonly TrackRequest[],
 ): TrackingSteps {
   if (requests.length <= MAX_COMMIT_IDS) return watcher.track(requests);

@@ -1,16 +1,14 @@
 import { performance } from 'node:perf_hooks';
 import { Shares } from '../http/shares.ts';
 import { FairQueue, isWithinFairShare } from '../lib/fair-queue.ts';
-import type { Watcher } from '../polling/watcher.ts';
-import type { Ledger } from '../wiring/ledger-stores.ts';
-import type { TrackResult } from './ports.ts';
+import type { SubmissionWatcher, TrackResult } from './ports.ts';
 import { type BatchItem, runBatch } from './request-batcher.ts';
 import type { TrackRequest } from './submission.ts';
 import { MAX_COMMIT_IDS, type TrackingSteps, trackInParts } from './track-in-parts.ts';
 
 type Target = {
-  watcher: Pick<Watcher, 'trackGroups' | 'track' | 'refusalOf'>;
-  ledger: Pick<Ledger, 'whenDurable'>;
+  watcher: Pick<SubmissionWatcher, 'trackGroups' | 'track' | 'refusalOf'>;
+  ledger: { whenDurable(): Promise<void> | undefined };
 };
 
 /**

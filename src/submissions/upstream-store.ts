@@ -1,6 +1,5 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
-import type { PauseRecord } from '../polling/outage-clock.ts';
-import type { UpstreamRecord } from './ports.ts';
+import type { PauseRecord, UpstreamRecord } from './ports.ts';
 
 /** SQL expression: the outage clock of a row of `upstreams` at @now, in milliseconds. See watch/outage-clock.ts. */
 export const OUTAGE_MS = `outage_ms + coalesce(max(0, @now - out_since), 0)

@@ -1,11 +1,11 @@
 import { lookup } from 'node:dns';
 import { isDeepStrictEqual } from 'node:util';
-import type { ChannelDescription } from '../http/ports.ts';
 import { createAppriseChannel } from '../notifications/channels/apprise.ts';
 import type { Channel } from '../notifications/channels/channel.ts';
 import { createDiscordChannel } from '../notifications/channels/discord.ts';
 import { createSlackChannel } from '../notifications/channels/slack.ts';
 import { createTeamsChannel } from '../notifications/channels/teams.ts';
+import type { ChannelDescription } from '../notifications/channels-routes.ts';
 import { parseDestination } from '../notifications/delivery.ts';
 import { createAddressGuard } from '../notifications/transport/address-guard.ts';
 import { createHttpPost, type HttpPost } from '../notifications/transport/http-post.ts';

@@ -18,7 +18,6 @@ import { Outbox } from '../notifications/outbox.ts';
 import { CALLBACKS_ID } from '../notifications/webhook.ts';
 import { Webhooks } from '../notifications/webhooks-store.ts';
 import { LedgerStats } from '../operations/ledger-stats.ts';
-import type { PauseRecord } from '../polling/outage-clock.ts';
 import { ObjectiveSlices } from '../reports/objective-slices-store.ts';
 import { Reports } from '../reports/reports-store.ts';
 import { ChangedSubmissions } from '../submissions/changed-submissions.ts';
@@ -26,6 +25,7 @@ import type { Observation } from '../submissions/classify.ts';
 import { History } from '../submissions/history.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type {
+  PauseRecord,
   RecordedObservation,
   TrackRefusal,
   TrackResult,

@@ -1,18 +1,19 @@
 import { Queue } from 'bullmq';
 import type { Clock } from '../lib/clock.ts';
+import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
 import { BullmqEngine, REJECTIONS } from '../redis/engine.ts';
 import { EVENTS_QUEUE } from '../redis/events-queue.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../redis/intake.ts';
-import { type RedisHealth, RedisLink } from '../redis/redis-link.ts';
+import { RedisLink } from '../redis/redis-link.ts';
 import { logIntake, logPolls, logRedis } from '../redis/redis-log.ts';
 import { createMessageSigner } from '../redis/signer.ts';
 import { untilPreviousPollsEnded } from '../redis/startup-delay.ts';
 import type { PollEngine } from '../submissions/ports.ts';
+import type { Tracker } from '../submissions/tracker.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { ConfiguredRedis } from './redis.ts';
-import type { Tracker } from './services-of-routes.ts';
 import { leaseMsOf, timeoutMsOf, type UsableUpstream } from './upstreams.ts';
 
 /** Starts the parts of a server that exist only with Redis. */

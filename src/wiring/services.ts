@@ -15,11 +15,12 @@ import type { SchedulerSettings } from '../polling/scheduler.ts';
 import { Watcher } from '../polling/watcher.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { PollEngine, RecordedObservation } from '../submissions/ports.ts';
+import { trackerOf } from '../submissions/tracker.ts';
 import { startMaintenance } from './ledger.ts';
 import type { Ledger } from './ledger-stores.ts';
 import { startNotifications } from './notifications.ts';
+import type { Services } from './route-services.ts';
 import type { startScaling } from './scaling.ts';
-import { type Services, trackerOf } from './services-of-routes.ts';
 import type { createTraces } from './tracing.ts';
 import { budgetOf, leaseMsOf, type UsableUpstream } from './upstreams.ts';
 

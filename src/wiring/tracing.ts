@@ -4,8 +4,8 @@ import type { Log } from '../operations/logging/logger.ts';
 import { createTracer, type TracerSettings } from '../operations/tracing/tracer.ts';
 import type { WatcherListener } from '../polling/listeners.ts';
 import type { Tracer } from '../submissions/tracing.ts';
+import type { Tracker } from '../submissions/tracker.ts';
 import type { Ledger } from './ledger-stores.ts';
-import type { Tracker } from './services-of-routes.ts';
 
 /** Returns the stored `traceparent` of a submission; undefined if it has none, or if the ledger cannot be read. */
 type StoredContext = (submissionId: string) => string | undefined;

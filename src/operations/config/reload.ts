@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Actor } from '../../access/audit-actions.ts';
 import { ConfigError, type LoadedConfig, valuesOf } from './load.ts';
 import type { Config } from './schema.ts';
 
@@ -70,3 +71,6 @@ function attempt(load: () => LoadedConfig): { loaded: LoadedConfig } | { problem
     throw error;
   }
 }
+
+/** Reloads the settings. Rejects if the result cannot be audited; then nothing was applied. */
+export type Reload = (actor: Actor) => Promise<ReloadResult>;

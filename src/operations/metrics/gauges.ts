@@ -1,8 +1,8 @@
 import type { Registry } from 'prom-client';
 import Gauge from 'prom-client/lib/gauge.js';
-import type { Readiness } from '../../http/ports.ts';
 import { STATUSES } from '../../submissions/submission.ts';
 import { BreakerState } from '../../submissions/upstream-health.ts';
+import type { Readiness } from '../health-routes.ts';
 import type { LedgerCounts } from '../ledger-stats.ts';
 
 export type GaugeValues = {

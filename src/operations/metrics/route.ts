@@ -1,12 +1,14 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import type { Readiness, TypedServer } from '../../http/ports.ts';
 import { operations } from '../../http/problems.ts';
+import type { TypedServer } from '../../http/typed-server.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { EventFeed } from '../../notifications/event-feed.ts';
 import type { Watcher } from '../../polling/watcher.ts';
 import type { Objective } from '../../reports/objective.ts';
-import type { Ledger } from '../../wiring/ledger-stores.ts';
+import type { ObjectiveSlices } from '../../reports/objective-slices-store.ts';
+import type { Readiness } from '../health-routes.ts';
+import type { LedgerStats } from '../ledger-stats.ts';
 import type { Counters } from './counters.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -43,7 +45,7 @@ export function registerMetrics(
     metrics: Metrics;
     watcher: Watcher;
     health: () => Readiness;
-    ledger: Ledger;
+    ledger: { stats: LedgerStats; objectives: ObjectiveSlices };
     feed: Pick<EventFeed, 'readers'>;
     waitingIds: () => number;
     clock: Clock;
