@@ -99,7 +99,7 @@ describe('one server per ledger', () => {
     symlinkSync(ledger.file, alias);
     expect(problemOfOpening(alias)).toBe('locked');
     expect(problemOfOpening(`${ledger.file} `)).toBe('locked');
-    expect(problemOfOpening(join(dirname(ledger.file), './file', 'dawatch.db'))).toBe('locked');
+    expect(problemOfOpening(join(dirname(ledger.file), '.', 'dawatch.db'))).toBe('locked');
   });
 
   it('another process is refused until the first one is killed', async () => {
