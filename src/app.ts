@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
-import type { Actor } from './access/audit-actions.ts';
 import { credentialsOf, ensureCredential } from './access/credentials.ts';
 import { refuseOwnBearer, usersOf } from './access/user-lookups.ts';
+import type { Actor } from './lib/actor.ts';
 import type { Clock } from './lib/clock.ts';
 import { withTimeout } from './lib/with-timeout.ts';
 import type { ReloadResult } from './operations/config/reload.ts';

@@ -1,4 +1,4 @@
-import type { Actor } from './access/audit-actions.ts';
+import type { Actor } from './lib/actor.ts';
 import type { Clock } from './lib/clock.ts';
 import type { ReloadResult } from './operations/config/reload.ts';
 import type { Config } from './operations/config/schema.ts';

@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { sendProblem } from '../http/problems.ts';
 import { logOf } from '../http/request-log.ts';
+import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Actor } from './audit-actions.ts';
 import type { Caller } from './caller.ts';
 import type { Scope } from './scopes.ts';
 

@@ -2,7 +2,7 @@ import { guarded, LedgerError } from '../ledger/errors.ts';
 import { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { connectBeside, existingLedgerPath, openSnapshot, repairLog } from '../ledger/open.ts';
 import { assertCurrentLedger, assertLedger, schemaOf } from '../ledger/schema.ts';
-import type { Actor } from './audit-actions.ts';
+import type { Actor } from '../lib/actor.ts';
 import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts';
 import { type AuditedAction, AuditTrail, SELECT_ENTRY } from './audit-store.ts';
 

@@ -2,7 +2,8 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { findBounded, positionAfter, readFound } from '../ledger/bounded-search.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
-import { type Actor, type AuditAction, type AuditResult, SERVER } from './audit-actions.ts';
+import { type Actor, SERVER } from '../lib/actor.ts';
+import type { AuditAction, AuditResult } from './audit-actions.ts';
 import { CHAIN_START, entryHash, type StoredEntry } from './audit-chain.ts';
 
 /** An action of an actor. `subject`: see AUDIT_ACTIONS. `detail`: a short text without personal data. */

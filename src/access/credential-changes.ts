@@ -1,6 +1,6 @@
+import type { Actor } from '../lib/actor.ts';
 import { iso } from '../lib/timestamps.ts';
 import { sha256 } from './access.ts';
-import type { Actor } from './audit-actions.ts';
 import { credentialState } from './credential.ts';
 import { type CredentialLedger, type IssuedCredential, makeToken } from './credentials.ts';
 import type { CredentialRecord, CredentialStore } from './credentials-store.ts';

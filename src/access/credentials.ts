@@ -1,11 +1,11 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { LedgerError } from '../ledger/errors.ts';
+import { type Actor, SERVER } from '../lib/actor.ts';
 import { isLoopback } from '../lib/addresses.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { sha256 } from './access.ts';
-import { type Actor, SERVER } from './audit-actions.ts';
 import type { AuditTrail } from './audit-store.ts';
 import type { Caller, Credentials } from './caller.ts';
 import type { CredentialRecord, CredentialStore, FoundCredential } from './credentials-store.ts';

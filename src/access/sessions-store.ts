@@ -1,5 +1,5 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
-import type { Actor } from './audit-actions.ts';
+import type { Actor } from '../lib/actor.ts';
 import type { AuditTrail } from './audit-store.ts';
 
 /** A session of the dashboard. `credentialHash`: hash of the credential with which it began. Times are epoch milliseconds. */

@@ -4,8 +4,8 @@ import { alertPath, linkTo } from '../notifications/dashboard-links.ts';
 import { parseDestination } from '../notifications/delivery.ts';
 import { durationText } from '../notifications/duration-text.ts';
 import { truncate } from '../notifications/truncate.ts';
-import { fastestBurn, type Objective, type ObjectiveStatus } from '../reports/objective.ts';
 import type { AlertEventType } from '../submissions/event-types.ts';
+import { fastestBurn, type Objective, type ObjectiveStatus } from '../submissions/objective.ts';
 import { BreakerState } from '../submissions/upstream-health.ts';
 import type { Alerts } from './alerts-store.ts';
 

@@ -12,8 +12,8 @@ import {
 } from '../notifications/alert.ts';
 import type { Outbox } from '../notifications/outbox.ts';
 import type { LedgerStats } from '../operations/ledger-stats.ts';
-import type { ObjectiveSlices } from '../reports/objective-slices-store.ts';
 import { AlertEventType } from '../submissions/event-types.ts';
+import type { Objective, ObjectiveStatus } from '../submissions/objective.ts';
 import type { Mutes } from './mutes-store.ts';
 
 /** Resolved alerts are kept this long, at most this many. */
@@ -25,6 +25,11 @@ export type MutedAlert = AlertRecord & { mutedUntil: number | null };
 /** An alert after a request to change it. */
 type ChangedAlert = { alert: MutedAlert; isChanged: boolean };
 
+/** The state of the service level objectives; see reports. */
+type ObjectiveSource = {
+  status(objectives: ReadonlyMap<string, Objective>, now: number): ObjectiveStatus[];
+};
+
 /**
  * The alerts, stored so that the beginning and the end of each alert are sent once. An alert that begins during a mute is sent when
  * the mute ends, if it still fires. Throws LedgerError.
@@ -34,11 +39,11 @@ export class Alerts {
   readonly #outbox: Outbox;
   readonly #stats: LedgerStats;
   readonly #mutes: Mutes;
-  readonly #objectives: ObjectiveSlices;
+  readonly #objectives: ObjectiveSource;
 
   constructor(
     database: LedgerDatabase,
-    deps: { outbox: Outbox; stats: LedgerStats; mutes: Mutes; objectives: ObjectiveSlices },
+    deps: { outbox: Outbox; stats: LedgerStats; mutes: Mutes; objectives: ObjectiveSource },
   ) {
     this.#db = database;
     this.#outbox = deps.outbox;

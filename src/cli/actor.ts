@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os';
-import type { Actor } from '../access/audit-actions.ts';
+import type { Actor } from '../lib/actor.ts';
 
 /** Returns the user of the system who runs the command, for the audit. */
 export function commandActor(): Actor {

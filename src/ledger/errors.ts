@@ -1,5 +1,3 @@
-import { LedgerUnavailableError } from '../submissions/ports.ts';
-
 export type LedgerProblem =
   /** The disk or the permitted size of the file is exhausted. */
   | 'full'
@@ -13,6 +11,12 @@ export type LedgerProblem =
   | 'locked'
   /** The disk failed. */
   | 'io';
+
+/** The ledger cannot be written at the moment, whatever is written: for example, the disk is full. Writes are retried. */
+export class LedgerUnavailableError extends Error {
+  /** Number of submissions of a request that earlier commits have stored, see track-in-parts.ts. */
+  stored = 0;
+}
 
 /** The ledger cannot be used now. The transaction was rolled back; earlier commits are intact. */
 export class LedgerError extends LedgerUnavailableError {

@@ -1,11 +1,11 @@
 import { accessSync, constants, existsSync, linkSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { RECORD_MISSING_EVENTS } from '../notifications/event-log.ts';
 import { verifyLedger } from './check.ts';
 import { guarded, LedgerError, toLedgerError } from './errors.ts';
 import { copyToPrivateFile, isSqliteFile, syncWithFolder } from './files.ts';
 import { lockFile } from './lock.ts';
 import { rewriteLog } from './log-file.ts';
+import { RECORD_MISSING_EVENTS } from './missing-events.ts';
 import { closeUnchanged, createFolder, realPath } from './open.ts';
 import { refuseLinkedSideFiles } from './permissions.ts';
 import { isDawatchDatabase } from './schema.ts';

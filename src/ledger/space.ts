@@ -1,4 +1,3 @@
-import type { LedgerStats } from '../operations/ledger-stats.ts';
 import type { LogCopy } from './checkpoints.ts';
 import { guarded, LedgerError } from './errors.ts';
 import type { LedgerDatabase } from './ledger-database.ts';
@@ -17,9 +16,9 @@ const INCREMENTAL = 2;
 /** The disk space of the ledger. Throws LedgerError. */
 export class Space {
   readonly #db: LedgerDatabase;
-  readonly #stats: LedgerStats;
+  readonly #stats: { walBytes(): number };
 
-  constructor(database: LedgerDatabase, stats: LedgerStats) {
+  constructor(database: LedgerDatabase, stats: { walBytes(): number }) {
     this.#db = database;
     this.#stats = stats;
   }

@@ -1,4 +1,4 @@
-import type { Objective, ObjectiveStatus } from '../reports/objective.ts';
+import type { Objective, ObjectiveStatus } from '../submissions/objective.ts';
 import type { BreakerState } from '../submissions/upstream-health.ts';
 import type { DisabledReason } from './webhook.ts';
 

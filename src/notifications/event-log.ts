@@ -5,11 +5,6 @@ import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './even
 /** A page of events ends early once it holds this much text of upstream responses, which may be a megabyte each. */
 const MAX_PAGE_CHARS = 256 * 1024;
 
-/** Records that events up to the sequence number @through may be missing. The recorded number never decreases. */
-export const RECORD_MISSING_EVENTS = `
-  INSERT INTO meta (key, value) VALUES ('events_missing_through', CAST(@through AS INTEGER))
-  ON CONFLICT DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))`;
-
 /** Reads the append-only log of events, in commit order. Throws LedgerError. */
 export class EventLog {
   readonly #db: LedgerDatabase;

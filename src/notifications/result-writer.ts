@@ -1,5 +1,5 @@
+import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import { LedgerUnavailableError } from '../submissions/ports.ts';
 import type { Deliveries } from './deliveries-store.ts';
 import type { DeliveryResult } from './delivery.ts';
 import type { DestinationQueue } from './destination-queue.ts';

@@ -1,12 +1,8 @@
+import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
 import type { Observation } from '../submissions/classify.ts';
-import {
-  LedgerUnavailableError,
-  type PollEngine,
-  type RecordedObservation,
-  type WatcherLedger,
-} from '../submissions/ports.ts';
+import type { PollEngine, RecordedObservation, WatcherLedger } from '../submissions/ports.ts';
 import type { Paced } from './entry.ts';
 import type { WatcherListener } from './listeners.ts';
 import { OnDemandPolls, type OnDemandRefusal, type OnDemandResult, type ReservationResult } from './on-demand-polls.ts';

@@ -1,6 +1,7 @@
+import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Observation } from '../submissions/classify.ts';
-import { LedgerUnavailableError, type RecordedObservation, type WatcherLedger } from '../submissions/ports.ts';
+import type { RecordedObservation, WatcherLedger } from '../submissions/ports.ts';
 import { BreakerState } from '../submissions/upstream-health.ts';
 import { FinalityBounds, finalitiesOf } from './finality.ts';
 import type { WatcherListener } from './listeners.ts';

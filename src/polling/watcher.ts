@@ -1,16 +1,10 @@
-import type { Actor } from '../access/audit-actions.ts';
+import { LedgerUnavailableError } from '../ledger/errors.ts';
+import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
 import type { PolicyFactory } from '../pacing/port.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
-import {
-  LedgerUnavailableError,
-  type PollEngine,
-  type TrackRefusal,
-  type TrackResult,
-  type UpdateResult,
-  type WatcherLedger,
-} from '../submissions/ports.ts';
+import type { PollEngine, TrackRefusal, TrackResult, UpdateResult, WatcherLedger } from '../submissions/ports.ts';
 import { isFinal, type Submission, type TrackRequest } from '../submissions/submission.ts';
 import { extendedDeadline } from '../submissions/transition.ts';
 import type { BreakerState } from '../submissions/upstream-health.ts';

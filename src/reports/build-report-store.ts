@@ -1,4 +1,4 @@
-import type { Objective } from './objective.ts';
+import type { Objective } from '../submissions/objective.ts';
 import type { ObjectiveSlices } from './objective-slices-store.ts';
 import { type ReportQuery, ReportTable } from './report.ts';
 import { metadataDimension, REPORT_UNITS, type ReportRows } from './report-rows-store.ts';

@@ -1,5 +1,4 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
-import { Status } from '../submissions/submission.ts';
 import {
   BUDGET_MS,
   BURN_WINDOW_NAMES,
@@ -8,7 +7,8 @@ import {
   type Objective,
   type ObjectiveCounts,
   type ObjectiveStatus,
-} from './objective.ts';
+} from '../submissions/objective.ts';
+import { Status } from '../submissions/submission.ts';
 
 const SLICE_MS = 5 * 60_000;
 const KEPT_MS = 400 * 86_400_000;

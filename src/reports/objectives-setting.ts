@@ -1,5 +1,5 @@
 import type { Config } from '../operations/config/schema.ts';
-import type { Objective } from './objective.ts';
+import type { Objective } from '../submissions/objective.ts';
 
 /** Returns the service level objectives by upstream. */
 export function objectivesOf({ slo, upstreams }: Pick<Config, 'slo' | 'upstreams'>): Map<string, Objective> {

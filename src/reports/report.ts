@@ -1,4 +1,4 @@
-import type { ObjectiveCounts } from './objective.ts';
+import type { ObjectiveCounts } from '../submissions/objective.ts';
 import { addRollUp, emptyRollUp, type ReportGroup, type RollUp } from './roll-up.ts';
 
 /** Times are epoch milliseconds. */

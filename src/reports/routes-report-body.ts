@@ -2,8 +2,6 @@ import { z } from 'zod';
 import type { CredentialRecord } from '../access/credentials-store.ts';
 import type { DurationHistogram } from '../lib/duration-histogram.ts';
 import { iso } from '../lib/timestamps.ts';
-import { CONFIGURED_CREDENTIALS, FINAL_STATUSES } from '../submissions/submission.ts';
-import { timeSchema } from '../submissions/submission-body.ts';
 import {
   attained,
   BURN_WINDOW_NAMES,
@@ -11,7 +9,9 @@ import {
   budgetLeft,
   burnRate,
   type ObjectiveStatus,
-} from './objective.ts';
+} from '../submissions/objective.ts';
+import { CONFIGURED_CREDENTIALS, FINAL_STATUSES } from '../submissions/submission.ts';
+import { timeSchema } from '../submissions/submission-body.ts';
 import type { ReportLine, ReportQuery, ReportSums } from './report.ts';
 import { REPORT_UNITS } from './report-rows-store.ts';
 import type { FinalStatus } from './roll-up.ts';

@@ -1,4 +1,4 @@
-import type { Actor } from '../access/audit-actions.ts';
+import type { Actor } from '../lib/actor.ts';
 import type { Observation } from './classify.ts';
 import type { UpstreamEventType } from './event-types.ts';
 import type { OptionsPatch } from './option-changes.ts';
@@ -91,12 +91,6 @@ export type UpstreamChange = {
   event: UpstreamEventType;
   record: Pick<UpstreamRecord, 'state' | 'outSince' | 'outageMs'>;
 };
-
-/** The ledger cannot be written at the moment, whatever is written: for example, the disk is full. Writes are retried. */
-export class LedgerUnavailableError extends Error {
-  /** Number of submissions of a request that earlier commits have stored, see track-in-parts.ts. */
-  stored = 0;
-}
 
 /** The ledger as the watcher needs it. Every method is one transaction, committed when it returns. */
 export type WatcherLedger = {

@@ -1,5 +1,5 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
-import { RECORD_MISSING_EVENTS } from '../notifications/event-log.ts';
+import { RECORD_MISSING_EVENTS } from '../ledger/missing-events.ts';
 import { ENDED, type EndPosition, HAS_OPEN_DELIVERY, IS_DELETABLE, searchParameters } from './ended.ts';
 import type { StatusCounts } from './status-counts.ts';
 import type { Status } from './submission.ts';

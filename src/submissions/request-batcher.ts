@@ -1,4 +1,4 @@
-import { LedgerUnavailableError } from './ports.ts';
+import { LedgerUnavailableError } from '../ledger/errors.ts';
 
 /** An item that waits for its batch. */
 export type BatchItem<Item, Result> = {

@@ -1,5 +1,5 @@
-import type { SubmissionWatcher } from './ports.ts';
-import { LedgerUnavailableError, type TrackedSubmission, type TrackResult } from './ports.ts';
+import { LedgerUnavailableError } from '../ledger/errors.ts';
+import type { SubmissionWatcher, TrackedSubmission, TrackResult } from './ports.ts';
 import type { TrackRequest } from './submission.ts';
 
 /** Largest number of ids in one commit. Each takes 20 to 50 microseconds, in which nothing else runs. */

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Actor } from '../access/audit-actions.ts';
+import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Config } from '../operations/config/schema.ts';
 import type { SubmissionWatcher } from './ports.ts';

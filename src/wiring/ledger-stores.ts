@@ -1,4 +1,3 @@
-import type { Actor } from '../access/audit-actions.ts';
 import { AuditTrail } from '../access/audit-store.ts';
 import { CredentialStore } from '../access/credentials-store.ts';
 import { PeopleStore } from '../access/people.ts';
@@ -10,6 +9,7 @@ import { type DeferredSync, LogSync } from '../ledger/log-sync.ts';
 import { closingOnError, type OpenOptions, openDatabase, probe } from '../ledger/open.ts';
 import { claimPrimary } from '../ledger/primary.ts';
 import { Space } from '../ledger/space.ts';
+import type { Actor } from '../lib/actor.ts';
 import { Deliveries } from '../notifications/deliveries-store.ts';
 import { callbackDestination, channelDestination, type DeadLetters } from '../notifications/delivery.ts';
 import { EventLog } from '../notifications/event-log.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Objective } from '../reports/objective.ts';
 import type { EndPosition } from '../submissions/ended.ts';
+import type { Objective } from '../submissions/objective.ts';
 import type { Pruned } from '../submissions/pruning.ts';
 import type { Ledger } from './ledger-stores.ts';
 

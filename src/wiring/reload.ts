@@ -1,4 +1,4 @@
-import type { Actor } from '../access/audit-actions.ts';
+import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import { ConfigError, type LoadedConfig } from '../operations/config/load.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { SERVER } from '../../src/access/audit-actions.ts';
+import { SERVER } from '../../src/lib/actor.ts';
 import { openLedger } from '../support/ledger/ledger-file.ts';
 
 it('a credential has at most 100 sessions, and a further one ends the oldest', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Actor } from '../../src/access/audit-actions.ts';
 import { checkAudit } from '../../src/access/audit-check.ts';
 import { AuditTrail } from '../../src/access/audit-store.ts';
 import { openBeside } from '../../src/ledger/open.ts';
+import type { Actor } from '../../src/lib/actor.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 
 const ACTOR: Actor = { name: 'the admin', credentialId: null, address: '192.0.2.1' };

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { sha256 } from '../../src/access/access.ts';
-import { SERVER } from '../../src/access/audit-actions.ts';
 import { revokeCredential, rotateCredential } from '../../src/access/credential-changes.ts';
 import { createCredential, credentialsOf } from '../../src/access/credentials.ts';
 import { rightsOfRole } from '../../src/access/scopes.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
+import { SERVER } from '../../src/lib/actor.ts';
 import { openLedger } from '../support/ledger/ledger-file.ts';
 
 const NO_SETTINGS = { api_key: undefined, admin_token: undefined };

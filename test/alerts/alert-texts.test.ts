@@ -7,7 +7,7 @@ import { createSlackChannel } from '../../src/notifications/channels/slack.ts';
 import { createTeamsChannel } from '../../src/notifications/channels/teams.ts';
 import type { EventRecord } from '../../src/notifications/event-body.ts';
 import { toMessage } from '../../src/notifications/message.ts';
-import type { ObjectiveCounts, ObjectiveStatus } from '../../src/reports/objective.ts';
+import type { ObjectiveCounts, ObjectiveStatus } from '../../src/submissions/objective.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { outgoing } from '../notifications/sample-events.ts';
 import { openLedger } from '../support/ledger/ledger-file.ts';

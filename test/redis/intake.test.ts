@@ -1,7 +1,7 @@
 import { Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { LedgerUnavailableError } from '../../src/ledger/errors.ts';
 import { Intake, SUBMISSIONS_QUEUE } from '../../src/redis/intake.ts';
-import { LedgerUnavailableError } from '../../src/submissions/ports.ts';
 import type { TrackBody } from '../../src/submissions/track-request.ts';
 import { openQueue, openRedisClient } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { burnRate } from '../../src/reports/objective.ts';
+import { burnRate } from '../../src/submissions/objective.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation, type VerdictName } from '../support/ledger/domain.ts';
 import { openLedger, trackRequest } from '../support/ledger/ledger-file.ts';

@@ -8,7 +8,7 @@ import {
   fastestBurn,
   type ObjectiveCounts,
   type ObjectiveStatus,
-} from '../../src/reports/objective.ts';
+} from '../../src/submissions/objective.ts';
 
 const objective = { target: 0.99, withinMs: 120_000 };
 /** Of a thousand submissions in each window, this many late ones. */

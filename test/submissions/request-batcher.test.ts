@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { LedgerUnavailableError } from '../../src/submissions/ports.ts';
+import { LedgerUnavailableError } from '../../src/ledger/errors.ts';
 import { type BatchItem, batchReads, runBatch } from '../../src/submissions/request-batcher.ts';
 import { pathOf, post } from '../support/app/http-calls.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';

@@ -1,6 +1,7 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { LedgerUnavailableError } from '../../src/ledger/errors.ts';
 import { LedgerDatabase } from '../../src/ledger/ledger-database.ts';
-import { countEffects, LedgerUnavailableError, type TrackResult } from '../../src/submissions/ports.ts';
+import { countEffects, type TrackResult } from '../../src/submissions/ports.ts';
 import type { TrackRequest } from '../../src/submissions/submission.ts';
 import { type TrackingSteps, trackInParts } from '../../src/submissions/track-in-parts.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';

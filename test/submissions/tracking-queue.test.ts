@@ -1,10 +1,6 @@
 import { expect, it } from 'vitest';
-import {
-  LedgerUnavailableError,
-  type TrackedSubmission,
-  type TrackRefusal,
-  type TrackResult,
-} from '../../src/submissions/ports.ts';
+import { LedgerUnavailableError } from '../../src/ledger/errors.ts';
+import type { TrackedSubmission, TrackRefusal, TrackResult } from '../../src/submissions/ports.ts';
 import type { TrackRequest } from '../../src/submissions/submission.ts';
 import { TrackingQueue } from '../../src/submissions/tracking-queue.ts';
 

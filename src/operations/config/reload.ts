@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Actor } from '../../access/audit-actions.ts';
+import type { Actor } from '../../lib/actor.ts';
 import { ConfigError, type LoadedConfig, valuesOf } from './load.ts';
 import type { Config } from './schema.ts';
 

@@ -1,4 +1,3 @@
-import type { HeartbeatResult } from '../../alerts/heartbeat.ts';
 import { escapeText } from '../../lib/text.ts';
 import type { Alert } from '../../notifications/alert.ts';
 import type { AttemptReport } from '../../notifications/result.ts';
@@ -78,8 +77,10 @@ export function logAttempt(log: Log): (attempted: AttemptReport) => void {
 }
 
 /** Returns a listener that logs the first failed, the first withheld and the first accepted of several heartbeats. */
-export function logHeartbeat(log: Log): (beat: { result: HeartbeatResult; reason: string | null }) => void {
-  let last: HeartbeatResult = 'sent';
+export function logHeartbeat(
+  log: Log,
+): (beat: { result: 'sent' | 'failed' | 'withheld'; reason: string | null }) => void {
+  let last: 'sent' | 'failed' | 'withheld' = 'sent';
   return ({ result, reason }) => {
     if (result === last) return;
     last = result;

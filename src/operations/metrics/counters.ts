@@ -2,7 +2,6 @@ import type { Registry } from 'prom-client';
 import Counter from 'prom-client/lib/counter.js';
 import Histogram from 'prom-client/lib/histogram.js';
 import { AUTHENTICATION_FAILURES, type AuthenticationFailure } from '../../access/failed-authentications.ts';
-import type { HeartbeatResult } from '../../alerts/heartbeat.ts';
 import type { DeadReason } from '../../notifications/delivery.ts';
 import type { Finality } from '../../polling/finality.ts';
 import type { ShedReason } from '../../submissions/admission.ts';
@@ -116,7 +115,7 @@ export function createCounters(registry: Registry) {
     deadLettered: ({ count, ...labels }: { kind: string; reason: DeadReason; count: number }) =>
       dead.inc(labels, count),
     /** A `count` of 0 creates the sample without counting. */
-    heartbeat: (result: HeartbeatResult, count = 1) => heartbeats.inc({ result }, count),
+    heartbeat: (result: 'sent' | 'failed' | 'withheld', count = 1) => heartbeats.inc({ result }, count),
     /** `durationMs` null: the request was held open, so its duration is not observed. */
     responded(response: { method: string; route: string; status: number; durationMs: number | null }) {
       const { method, route, status, durationMs } = response;

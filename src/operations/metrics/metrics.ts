@@ -1,10 +1,10 @@
 import Registry from 'prom-client/lib/registry.js';
 import { createPacingGauges } from '../../polling/pacing-gauges.ts';
 import type { UpstreamPacing } from '../../polling/watcher.ts';
-import type { ObjectiveStatus } from '../../reports/objective.ts';
-import { createObjectiveGauges } from '../../reports/objective-gauges.ts';
+import type { ObjectiveStatus } from '../../submissions/objective.ts';
 import { createCounters } from './counters.ts';
 import { createGauges, type GaugeValues } from './gauges.ts';
+import { createObjectiveGauges } from './objective-gauges.ts';
 
 /** Gauges of Node named like counters, which Prometheus warns about. The families without `_total` have the same data. */
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];

@@ -5,8 +5,7 @@ import type { TypedServer } from '../../http/typed-server.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { EventFeed } from '../../notifications/event-feed.ts';
 import type { Watcher } from '../../polling/watcher.ts';
-import type { Objective } from '../../reports/objective.ts';
-import type { ObjectiveSlices } from '../../reports/objective-slices-store.ts';
+import type { Objective, ObjectiveStatus } from '../../submissions/objective.ts';
 import type { Readiness } from '../health-routes.ts';
 import type { LedgerStats } from '../ledger-stats.ts';
 import type { Counters } from './counters.ts';
@@ -45,7 +44,10 @@ export function registerMetrics(
     metrics: Metrics;
     watcher: Watcher;
     health: () => Readiness;
-    ledger: { stats: LedgerStats; objectives: ObjectiveSlices };
+    ledger: {
+      stats: LedgerStats;
+      objectives: { status(objectives: ReadonlyMap<string, Objective>, now: number): ObjectiveStatus[] };
+    };
     feed: Pick<EventFeed, 'readers'>;
     waitingIds: () => number;
     clock: Clock;

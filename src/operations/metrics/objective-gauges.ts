@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client';
 import Gauge from 'prom-client/lib/gauge.js';
-import { BURN_WINDOW_NAMES, budgetLeft, burnRate, type ObjectiveStatus } from './objective.ts';
+import { BURN_WINDOW_NAMES, budgetLeft, burnRate, type ObjectiveStatus } from '../../submissions/objective.ts';
 
 /** Creates the gauges of the service level objectives and returns the function that sets them. */
 export function createObjectiveGauges(registry: Registry): (statuses: readonly ObjectiveStatus[]) => void {

@@ -1,0 +1,12 @@
+/** The origin of a change or lookup: a caller over HTTP, a user of the command line, a signal or the server. */
+export type Actor = {
+  /** Name of the credential; `cli:` and the name of the system's user; SIGHUP; dawatch for the server itself. */
+  name: string;
+  /** Id of the credential; null if the ledger does not have the credential. */
+  credentialId: number | null;
+  /** Address of the client; null for everything but requests. */
+  address: string | null;
+};
+
+/** The server itself. */
+export const SERVER: Actor = { name: 'dawatch', credentialId: null, address: null };
