@@ -14,12 +14,10 @@ import { RefusedSignIns } from './access/refused-sign-ins.ts';
 import { addSecurityHeaders } from './access/security-headers.ts';
 import { registerEvents } from './feed/events.ts';
 import { Admission } from './load/admission.ts';
-import { coalesceRequests, coalesceResponses } from './load/coalescing.ts';
 import { limitPipelining, limitUnreadResponses } from './load/connection-limits.ts';
 import { awaitDurability } from './load/durable-responses.ts';
-import { serializeExpensiveRoutes } from './load/expensive-routes.ts';
 import { enforceResponseDeadline } from './load/response-deadline.ts';
-import { dropStalledReaders, requestTimeouts, requireReceiveRate } from './load/slow-clients.ts';
+import { dropStalledReaders, requestTimeouts } from './load/slow-clients.ts';
 import { TrackingQueue } from './load/tracking-queue.ts';
 import { handleUnroutedMethods } from './methods.ts';
 import type { Metrics } from './metrics/metrics.ts';
@@ -131,13 +129,11 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   addSecurityHeaders(app);
   addRequestLog(app);
   limitPipelining(app);
-  coalesceRequests(app);
   enforceResponseDeadline(app, deps.responseDeadlineMs);
   requireOneHost(app);
   dropStalledReaders(app);
   endConnectionsOnClose(app);
   rejectEncodedBodies(app);
-  requireReceiveRate(app, { bytesPerS: limits.receive_bytes_per_s, timeoutMs });
   app.removeContentTypeParser('text/plain');
   registerProblems(app);
   addCors(app, server.cors_origins);
@@ -152,10 +148,8 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   };
   reportFailedAuthentications(app, onRefused);
   handleUnroutedMethods(app);
-  serializeExpensiveRoutes(app);
   limitUnreadResponses(app);
   awaitDurability(app, ledger);
-  coalesceResponses(app);
 
   const queue = new TrackingQueue({ maxWaitMs: limits.tracking_wait_s * 1_000 });
   const admission = new Admission({ queue, maxHeldOpen: limits.held_open, onShed: metrics.counters.shed });

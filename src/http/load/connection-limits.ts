@@ -1,7 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { sendProblem } from '../problems.ts';
 import { logOf } from '../request-log.ts';
 
 /** Pipelined requests per connection; clients that pipeline send a few at a time. */
@@ -11,47 +9,28 @@ const MAX_UNREAD_CHARS = 64 * 1024 * 1024;
 /** Shorter responses are not counted; other limits bound their number. */
 const MIN_COUNTED_CHARS = 4 * 1024;
 
-/** Node's HTTP parser of a connection, which is no public interface. Without it, the limit holds but costs more. */
-type WithParser = Socket & {
-  parser?: { onIncoming?: ((request: unknown, keepAlive: boolean) => number) | null } | null;
-};
-
-/** Return value that makes the parser skip the rest of the packet. */
-const STOP_PARSING = 2;
-
 /**
- * Limits the pipelined requests of a connection: the first one above the limit is refused with 429, later ones are not parsed,
- * and the connection is closed. A packet can carry thousands of requests, which cost memory and time even if they are refused.
- * Requests are counted before routing, because hooks do not run for requests that the router refuses. Must precede hooks that wait.
+ * Destroys a connection with more requests than that without a response. A packet can carry thousands of requests, which cost
+ * memory and time even if they are refused.
  */
 export function limitPipelining(app: FastifyInstance): void {
   const pending = new WeakMap<Socket, number>();
-  const of = (socket: Socket) => pending.get(socket) ?? 0;
-  const add = ({ socket }: IncomingMessage, response: ServerResponse) => {
-    pending.set(socket, of(socket) + 1);
-    response.once('close', () => pending.set(socket, of(socket) - 1));
-  };
-  for (const event of ['request', 'checkExpectation']) app.server.prependListener(event, add);
-  app.server.on('connection', (socket: WithParser) => {
-    const { parser } = socket;
-    const accept = parser?.onIncoming;
-    if (!parser || !accept) return;
-    parser.onIncoming = (request, keepAlive) =>
-      of(socket) > MAX_PIPELINED ? STOP_PARSING : accept(request, keepAlive);
-  });
   app.addHook('onRequest', ({ raw: { socket } }, reply, done) => {
-    if (of(socket) <= MAX_PIPELINED) {
-      done();
+    const count = (pending.get(socket) ?? 0) + 1;
+    if (count > MAX_PIPELINED || socket.destroyed) {
+      reply.hijack();
+      socket.destroy();
       return;
     }
-    const detail = `more than ${MAX_PIPELINED} requests of this connection are waiting for responses`;
-    sendProblem(reply.header('connection', 'close'), { status: 429, detail });
+    pending.set(socket, count);
+    reply.raw.once('close', () => pending.set(socket, (pending.get(socket) ?? 1) - 1));
+    done();
   });
 }
 
 /**
  * Limits the unread responses in memory. Above the limit, the connection whose response has waited longest is closed. Stored
- * responses are shared and not counted. Must follow every other onSend hook but `coalesceResponses`.
+ * responses are shared and not counted. Must follow every other onSend hook.
  */
 export function limitUnreadResponses(app: FastifyInstance, maxChars = MAX_UNREAD_CHARS): void {
   /** Unread responses and their lengths, oldest first. */

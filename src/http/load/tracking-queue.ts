@@ -2,11 +2,20 @@ import { performance } from 'node:perf_hooks';
 import type { TrackRequest } from '../../domain/submission.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { FairQueue, isWithinFairShare } from '../../watch/fair-queue.ts';
-import type { TrackResult } from '../../watch/ports.ts';
+import { LedgerUnavailableError, type TrackResult } from '../../watch/ports.ts';
 import { MAX_COMMIT_IDS, type TrackingSteps, trackInParts } from '../../watch/track-in-parts.ts';
 import type { Watcher } from '../../watch/watcher.ts';
-import { type BatchItem, runBatch } from './request-batcher.ts';
 import { Shares } from './shares.ts';
+
+/** An item that waits for its batch. */
+type BatchItem<Item, Result> = {
+  item: Item;
+  resolve: (result: Result) => void;
+  reject: (error: unknown) => void;
+};
+
+/** Processes items in one transaction and returns their results in order; throws if none was processed. */
+type BatchFunction<Item, Result> = (items: readonly Item[]) => Result[];
 
 type Target = {
   watcher: Pick<Watcher, 'trackGroups' | 'track' | 'refusalOf'>;
@@ -45,9 +54,6 @@ const DECAY = 0.9;
 /** Share of a batch's duration that other work gets after it. */
 const REST = 0.25;
 const MIN_REST_MS = 5;
-/** Interval of the idle check during a rest, and the idle time in it that ends the rest early. */
-const IDLE_CHECK_MS = 3;
-const MIN_IDLE_MS = 2;
 /** Limit of committed ids that wait for the disk, whose requests stay in memory. Only a disk that hangs has as many waiting. */
 const MAX_UNSYNCED_IDS = 50_000;
 
@@ -57,7 +63,7 @@ const MAX_UNSYNCED_IDS = 50_000;
  * Committing ten thousand ids takes a large part of a second, in which nothing else could run. Requests are therefore committed in
  * turns of at most a thousand ids, and other work (polls, deliveries, health checks) runs between two turns. A large request takes
  * several turns, and other clients have theirs in between. Small requests share one, because a commit costs more than the few ids in
- * it (row posts). The rest between two turns ends early when the event loop is idle (row ids per second, 20 %). Each client is
+ * it (row posts). Each client is
  * limited to its share of the waiting time.
  */
 export class TrackingQueue {
@@ -223,23 +229,28 @@ function isSmall({ steps }: QueuedRequest): boolean {
   return steps === undefined;
 }
 
-/** Calls `run` after `restMs`, or earlier if the event loop is idle. */
+/** Calls `run` after other work had `restMs` in the event loop. */
 function afterOthers(run: () => void, restMs: number): void {
-  if (restMs === 0) {
-    // Three iterations: requests that arrived meanwhile are read in the next one and served at its end.
-    setImmediate(() => setImmediate(() => setImmediate(run)));
+  // Three iterations: requests that arrived meanwhile are read in the next one and served at its end.
+  if (restMs === 0) setImmediate(() => setImmediate(() => setImmediate(run)));
+  else setTimeout(run, restMs);
+}
+
+/** Settles every item. */
+function runBatch<Item, Result>(group: readonly BatchItem<Item, Result>[], batch: BatchFunction<Item, Result>): void {
+  let results: Result[];
+  try {
+    results = batch(group.map(({ item }) => item));
+  } catch (error) {
+    // Each item is repeated alone, so that one failing item does not fail the others.
+    if (group.length > 1 && !isUnavailable(error)) for (const one of group) runBatch([one], batch);
+    else for (const { reject } of group) reject(error);
     return;
   }
-  const endsAt = performance.now() + restMs;
-  let idleMs = performance.eventLoopUtilization().idle;
-  const check = () => {
-    const { idle } = performance.eventLoopUtilization();
-    if (idle - idleMs >= MIN_IDLE_MS || performance.now() >= endsAt) {
-      run();
-      return;
-    }
-    idleMs = idle;
-    setTimeout(check, IDLE_CHECK_MS);
-  };
-  setTimeout(check, IDLE_CHECK_MS);
+  for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
+}
+
+/** An unavailable ledger fails every item, and repeating each could take as long again. */
+function isUnavailable(error: unknown): boolean {
+  return error instanceof LedgerUnavailableError;
 }

@@ -15,7 +15,6 @@ import { actorOf, mayContinue, sendEnded, watchAccess } from '../access/access.t
 import type { CredentialLock } from '../access/credential-lock.ts';
 import { withEtag } from '../etag.ts';
 import type { Admission } from '../load/admission.ts';
-import { batchReads } from '../load/request-batcher.ts';
 import type { TrackingQueue } from '../load/tracking-queue.ts';
 import { ITEMS_PER_TURN, jsonStream } from '../load/write-in-turns.ts';
 import { clientOf, credentialNumber, type TypedServer, trackResultOf } from '../ports.ts';
@@ -119,7 +118,6 @@ export function registerSubmissions(
       next_poll_at: nextPollAt === null ? null : toTime(nextPollAt),
     };
   };
-  const read = batchReads((ids: readonly string[]) => ledger.submissions.getWithHistory(ids));
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort());
 
@@ -186,7 +184,7 @@ export function registerSubmissions(
     { config: { ...READ, isDurable: true }, schema: OPERATIONS.getSubmission },
     async (request, reply) => {
       const { id } = request.params;
-      const found = await read(id);
+      const found = ledger.submissions.getWithHistory(id);
       if (!found) return notTracked(reply, id);
       if (ledger.isUnsynced(found.submission)) await ledger.whenDurable();
       return withEtag(request, reply, {

@@ -87,7 +87,7 @@ export function registerSubmissionSearch(
 
   app.get(
     '/v1/submissions',
-    { config: { isExpensive: true, scopes: ['submissions:read'] }, schema: OPERATIONS.listSubmissions },
+    { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.listSubmissions },
     async (request, reply) => {
       const { query } = request;
       if (isUnknown(query.upstream)) return unknownUpstream(reply, query.upstream);
@@ -104,7 +104,7 @@ export function registerSubmissionSearch(
   // A path of its own, because every path below /v1/submissions is an id.
   app.get(
     '/v1/submission_count',
-    { config: { isExpensive: true, scopes: ['submissions:read'] }, schema: OPERATIONS.countSubmissions },
+    { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.countSubmissions },
     async ({ query }, reply) => {
       if (isUnknown(query.upstream)) return unknownUpstream(reply, query.upstream);
       const filter = submissionFilterOf(query);
@@ -117,7 +117,7 @@ export function registerSubmissionSearch(
     '/v1/submissions/lookup',
     {
       bodyLimit: LOOKUP_BODY_BYTES,
-      config: { isExpensive: true, scopes: ['submissions:read'] },
+      config: { scopes: ['submissions:read'] },
       schema: OPERATIONS.lookupSubmissions,
     },
     async (request) => {
