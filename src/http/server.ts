@@ -151,7 +151,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   limitUnreadResponses(app);
   awaitDurability(app, ledger);
 
-  const queue = new TrackingQueue({ maxWaitMs: limits.tracking_wait_s * 1_000 });
+  const queue = new TrackingQueue({ ...deps, maxWaitMs: limits.tracking_wait_s * 1_000 });
   const admission = new Admission({ queue, maxHeldOpen: limits.held_open, onShed: metrics.counters.shed });
   addDocumentation(app, deps.version);
   await app.register(async (open) => {

@@ -63,7 +63,7 @@ export const limitsSection = section({
     'Seconds that tracking requests may wait for the ledger. A request that would wait longer is refused with 503 and Retry-After',
   ),
   held_open: count(10_000, 1).describe(
-    'Concurrent live feed connections and requests that wait for a submission. Further ones are refused with 503, except from credentials that hold less than an equal share',
+    'Concurrent live feed connections and requests that wait for a submission. Further ones are refused with 503',
   ),
 });
 

@@ -17,7 +17,7 @@ import { withEtag } from '../etag.ts';
 import type { Admission } from '../load/admission.ts';
 import type { TrackingQueue } from '../load/tracking-queue.ts';
 import { ITEMS_PER_TURN, jsonStream } from '../load/write-in-turns.ts';
-import { clientOf, credentialNumber, type TypedServer, trackResultOf } from '../ports.ts';
+import { credentialNumber, type TypedServer, trackResultOf } from '../ports.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../problems.ts';
 import { wholeNumber } from '../query.ts';
 import { goneSignal, isDebugLogged, logOf } from '../request-log.ts';
@@ -141,7 +141,7 @@ export function registerSubmissions(
         const valid = toTrackRequests(body, { ...tracker.context, now: clock.now(), credential });
         if (valid.kind === 'invalid') return valid;
         request.bodyGrew?.(valid.requests.length * QUEUED_ID_BYTES);
-        const taken = await queue.take(valid.requests, { watcher, ledger }, clientOf(request.caller));
+        const taken = await queue.take(valid.requests);
         return taken && trackResultOf(valid, taken);
       };
       const result = await traceIntake(tracer, request, {
