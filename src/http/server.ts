@@ -1,4 +1,12 @@
-import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
+import type { IncomingMessage } from 'node:http';
+import {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  fastify,
+  LogController,
+  type onRequestAsyncHookHandler,
+  type onRequestHookHandler,
+} from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { objectivesOf } from '../config/objectives.ts';
 import type { Config } from '../config/schema.ts';
@@ -6,12 +14,12 @@ import type { Clock } from '../domain/clock.ts';
 import type { Tracer } from '../domain/tracking/tracing.ts';
 import { preferBearer, requireCurrentCaller, requireScope } from './access/access.ts';
 import { clientAddressReader } from './access/client-address.ts';
-import { addCors } from './access/cors.ts';
+import { allowOrigins } from './access/cors.ts';
 import { CredentialLock } from './access/credential-lock.ts';
 import { type AuthenticationFailure, reportFailedAuthentications } from './access/failed-authentications.ts';
 import { addLimits } from './access/limits.ts';
 import { RefusedSignIns } from './access/refused-sign-ins.ts';
-import { addSecurityHeaders } from './access/security-headers.ts';
+import { SECURITY_HEADERS } from './access/security-headers.ts';
 import { registerEvents } from './feed/events.ts';
 import { Admission } from './load/admission.ts';
 import { limitPipelining, limitUnreadResponses } from './load/connection-limits.ts';
@@ -27,7 +35,7 @@ import type { Credentials, Readiness, Reload } from './ports.ts';
 import { registerProblems, sendUnroutable } from './problems.ts';
 import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreadable } from './protocol.ts';
 import { parseQuery } from './query.ts';
-import { addRequestLog, requestIdOf } from './request-log.ts';
+import { addRequestLog, REQUEST_ID_HEADER, requestIdOf } from './request-log.ts';
 import { registerAudit } from './routes/audit/audit.ts';
 import { registerCredentials } from './routes/credentials/credentials.ts';
 import { registerDeliveries } from './routes/deliveries.ts';
@@ -93,7 +101,19 @@ const COMPILERS = {
   },
 };
 
-/** Builds the server. The caller starts and closes it. Hooks run in the order of the calls below. */
+/** A hook of every request, and the reason for its place in the order. */
+type RequestHook = { hook: onRequestHookHandler | onRequestAsyncHookHandler; why: string };
+
+/** Returns a hook that determines the client's address, and sets the headers of every response. */
+function describe(clientAddressOf: (request: IncomingMessage) => string): onRequestHookHandler {
+  return (request, reply, done) => {
+    request.clientAddress = clientAddressOf(request.raw);
+    reply.headers(SECURITY_HEADERS).header(REQUEST_ID_HEADER, request.id);
+    done();
+  };
+}
+
+/** Builds the server. The caller starts and closes it. Hooks of one kind run in the order in which they are added. */
 export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const { metrics, ledger } = deps;
   const { server, limits, reports } = deps.config;
@@ -121,25 +141,28 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   }).withTypeProvider<ZodTypeProvider>();
   const clientAddressOf = clientAddressReader(server.trusted_proxies);
   app.decorateRequest('clientAddress', '');
-  app.addHook('onRequest', (request, _reply, done) => {
-    request.clientAddress = clientAddressOf(request.raw);
-    done();
-  });
   countRequests(app, metrics.counters);
-  addSecurityHeaders(app);
   addRequestLog(app);
-  limitPipelining(app);
-  enforceResponseDeadline(app, deps.responseDeadlineMs);
-  requireOneHost(app);
   dropStalledReaders(app);
   endConnectionsOnClose(app);
   rejectEncodedBodies(app);
   app.removeContentTypeParser('text/plain');
   registerProblems(app);
-  addCors(app, server.cors_origins);
   const sessions = new Sessions({ ...deps, store: ledger.sessions });
   const authenticator = new CredentialLock(deps.credentials, sessions, limits.failed_authentications_per_minute);
-  await addLimits(app, { limits, lock: authenticator });
+  const onRequest: readonly RequestHook[] = [
+    { hook: describe(clientAddressOf), why: 'every response has these headers, and later hooks use the address' },
+    { hook: limitPipelining(), why: 'the requests of a flood must cost as little as possible' },
+    { hook: enforceResponseDeadline(app, deps.responseDeadlineMs), why: 'the following hooks may wait' },
+    { hook: requireOneHost(app), why: 'a request that proxies read differently is not authenticated' },
+    { hook: allowOrigins(server.cors_origins), why: 'pages may read refusals, too; preflights have no credential' },
+    {
+      hook: await addLimits(app, { limits, lock: authenticator }),
+      why: 'later hooks and routes would reveal something about a credential to a locked address',
+    },
+    { hook: handleUnroutedMethods(app), why: 'requests without a route are limited, too' },
+  ];
+  for (const { hook } of onRequest) app.addHook('onRequest', hook);
   const refused = new RefusedSignIns({ audit: ledger.audit, clock: deps.clock });
   app.addHook('onClose', async () => refused.close());
   const onRefused = (reason: AuthenticationFailure, address: string) => {
@@ -147,7 +170,6 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     refused.add(reason, address);
   };
   reportFailedAuthentications(app, onRefused);
-  handleUnroutedMethods(app);
   limitUnreadResponses(app);
   awaitDurability(app, ledger);
 

@@ -69,7 +69,7 @@ export class Admission {
 
   /** Limits the requests of routes with `staysOpen`. */
   boundHeldOpen(app: FastifyInstance): void {
-    app.addHook('onRequest', (request, reply, done) => {
+    app.addHook('preHandler', (request, reply, done) => {
       if (!request.routeOptions.config?.staysOpen) {
         done();
         return;

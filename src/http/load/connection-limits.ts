@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, onRequestHookHandler } from 'fastify';
 import { logOf } from '../request-log.ts';
 
 /** Pipelined requests per connection; clients that pipeline send a few at a time. */
@@ -13,9 +13,9 @@ const MIN_COUNTED_CHARS = 4 * 1024;
  * Destroys a connection with more requests than that without a response. A packet can carry thousands of requests, which cost
  * memory and time even if they are refused.
  */
-export function limitPipelining(app: FastifyInstance): void {
+export function limitPipelining(): onRequestHookHandler {
   const pending = new WeakMap<Socket, number>();
-  app.addHook('onRequest', ({ raw: { socket } }, reply, done) => {
+  return ({ raw: { socket } }, reply, done) => {
     const count = (pending.get(socket) ?? 0) + 1;
     if (count > MAX_PIPELINED || socket.destroyed) {
       reply.hijack();
@@ -25,7 +25,7 @@ export function limitPipelining(app: FastifyInstance): void {
     pending.set(socket, count);
     reply.raw.once('close', () => pending.set(socket, (pending.get(socket) ?? 1) - 1));
     done();
-  });
+  };
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, onRequestHookHandler } from 'fastify';
 import { sendProblem } from '../problems.ts';
 import { logOf } from '../request-log.ts';
 import { OpenItems } from './open-items.ts';
@@ -8,11 +8,11 @@ const CHECKS = 6;
 const MAX_CHECK_MS = 60_000;
 
 /**
- * Responds 503 to a request without a response after `deadlineMs`, so that a faulty handler cannot hold a connection forever.
+ * Returns a hook that responds 503 to a request without a response after `deadlineMs`, so that a faulty handler cannot hold a connection forever.
  * Routes with `staysOpen` are exempt. A response that has begun is limited by `dropStalledReaders`. One timer checks all requests:
  * Fastify's handlerTimeout would create a timer and an AbortController for each, and does not cover requests without a route.
  */
-export function enforceResponseDeadline(app: FastifyInstance, deadlineMs: number): void {
+export function enforceResponseDeadline(app: FastifyInstance, deadlineMs: number): onRequestHookHandler {
   /** Requests whose response has not ended, and their times of arrival. */
   const pending = new OpenItems<{ reply: FastifyReply; since: number }>();
   const check = () => {
@@ -26,11 +26,11 @@ export function enforceResponseDeadline(app: FastifyInstance, deadlineMs: number
   };
   const timer = setInterval(check, Math.min(MAX_CHECK_MS, deadlineMs / CHECKS)).unref();
   app.addHook('onClose', async () => clearInterval(timer));
-  app.addHook('onRequest', (request, reply, done) => {
+  return (request, reply, done) => {
     if (!request.routeOptions.config?.staysOpen) {
       // Emitted when the client disconnects first, too.
       reply.raw.on('close', pending.add({ reply, since: performance.now() }));
     }
     done();
-  });
+  };
 }

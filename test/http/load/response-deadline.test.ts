@@ -11,7 +11,7 @@ async function faulty(register: (app: FastifyInstance) => void) {
   const lines: string[] = [];
   const app = fastify({ logger: { level: 'error', stream: { write: (line) => lines.push(line) } } });
   onTestFinished(() => app.close());
-  enforceResponseDeadline(app, DEADLINE_MS);
+  app.addHook('onRequest', enforceResponseDeadline(app, DEADLINE_MS));
   register(app);
   return { url: await app.listen({ port: 0, host: '127.0.0.1' }), lines };
 }
