@@ -22,10 +22,14 @@ import { RefusedSignIns } from './access/refused-sign-ins.ts';
 import { SECURITY_HEADERS } from './access/security-headers.ts';
 import { registerEvents } from './feed/events.ts';
 import { Admission } from './load/admission.ts';
-import { limitPipelining, limitUnreadResponses } from './load/connection-limits.ts';
+import {
+  dropStalledReaders,
+  enforceResponseDeadline,
+  limitPipelining,
+  limitUnreadResponses,
+  requestTimeouts,
+} from './load/connections.ts';
 import { awaitDurability } from './load/durable-responses.ts';
-import { enforceResponseDeadline } from './load/response-deadline.ts';
-import { dropStalledReaders, requestTimeouts } from './load/slow-clients.ts';
 import { TrackingQueue } from './load/tracking-queue.ts';
 import { handleUnroutedMethods } from './methods.ts';
 import type { Metrics } from './metrics/metrics.ts';

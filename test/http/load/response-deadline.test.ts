@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { type FastifyInstance, fastify } from 'fastify';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { enforceResponseDeadline } from '../../../src/http/load/response-deadline.ts';
+import { enforceResponseDeadline } from '../../../src/http/load/connections.ts';
 import { call, problemOf } from '../../support/app/http-calls.ts';
 
 const DEADLINE_MS = 50;
