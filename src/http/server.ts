@@ -30,6 +30,7 @@ import {
   requestTimeouts,
 } from './load/connections.ts';
 import { awaitDurability } from './load/durable-responses.ts';
+import { serializeExpensiveRoutes } from './load/expensive-routes.ts';
 import { TrackingQueue } from './load/tracking-queue.ts';
 import { handleUnroutedMethods } from './methods.ts';
 import type { Metrics } from './metrics/metrics.ts';
@@ -174,6 +175,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     refused.add(reason, address);
   };
   reportFailedAuthentications(app, onRefused);
+  serializeExpensiveRoutes(app);
   limitUnreadResponses(app);
   awaitDurability(app, ledger);
 

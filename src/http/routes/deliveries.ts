@@ -116,21 +116,25 @@ export function registerDeliveries(app: TypedServer, deps: { ledger: Ledger; clo
   const { clock } = deps;
   const { audit, deliveries, webhooks } = deps.ledger;
 
-  app.get('/v1/deliveries', { config: { ...READ }, schema: OPERATIONS.listDeliveries }, async ({ query }) => {
-    const { webhook_id, event_type } = query;
-    const { deliveries: page, next } = deliveries.list({
-      destination: webhook_id === undefined ? query.destination : webhookDestination(webhook_id),
-      states: query.state,
-      submissionId: query.submission_id,
-      eventId: query.event_id,
-      eventTypes: event_type && typesCovered(event_type),
-      since: query.since,
-      until: query.until,
-      limit: Number(query.limit),
-      after: positionOf(query),
-    });
-    return { deliveries: page.map(toDeliveryBody), next_cursor: cursorOf(query, next) };
-  });
+  app.get(
+    '/v1/deliveries',
+    { config: { ...READ, isExpensive: true }, schema: OPERATIONS.listDeliveries },
+    async ({ query }) => {
+      const { webhook_id, event_type } = query;
+      const { deliveries: page, next } = deliveries.list({
+        destination: webhook_id === undefined ? query.destination : webhookDestination(webhook_id),
+        states: query.state,
+        submissionId: query.submission_id,
+        eventId: query.event_id,
+        eventTypes: event_type && typesCovered(event_type),
+        since: query.since,
+        until: query.until,
+        limit: Number(query.limit),
+        after: positionOf(query),
+      });
+      return { deliveries: page.map(toDeliveryBody), next_cursor: cursorOf(query, next) };
+    },
+  );
 
   app.get('/v1/deliveries/:id', { config: READ, schema: OPERATIONS.getDelivery }, async ({ params: { id } }, reply) => {
     const found = deliveries.get(Number(id));

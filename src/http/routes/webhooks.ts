@@ -105,13 +105,17 @@ export function registerWebhooks(
     return reply.code(201).header('location', `/v1/webhooks/${made.id}`).send(toWebhookWithSecret(made, created));
   });
 
-  app.get('/v1/webhooks', { config: { ...READ }, schema: OPERATIONS.listWebhooks }, async (request) => {
-    const page = webhooks.list({ ...pageOf(request.query), now: now() });
-    return {
-      webhooks: page.webhooks.map((webhook) => shown(webhook, request)),
-      next_cursor: nextCursor(page.nextBefore),
-    };
-  });
+  app.get(
+    '/v1/webhooks',
+    { config: { ...READ, isExpensive: true }, schema: OPERATIONS.listWebhooks },
+    async (request) => {
+      const page = webhooks.list({ ...pageOf(request.query), now: now() });
+      return {
+        webhooks: page.webhooks.map((webhook) => shown(webhook, request)),
+        next_cursor: nextCursor(page.nextBefore),
+      };
+    },
+  );
 
   app.get('/v1/webhooks/:id', { config: READ, schema: OPERATIONS.getWebhook }, async (request, reply) => {
     const { id } = request.params;

@@ -80,7 +80,7 @@ export function registerAudit(
   app: TypedServer,
   { ledger: { audit }, clock }: { ledger: Pick<Ledger, 'audit'>; clock: Pick<Clock, 'now'> },
 ): void {
-  app.get('/v1/audit', { schema: OPERATIONS.listAudit }, async (request, reply) => {
+  app.get('/v1/audit', { config: { isExpensive: true }, schema: OPERATIONS.listAudit }, async (request, reply) => {
     const { limit = '100', cursor, format, action: actions, ...filter } = request.query;
     if (format !== 'ndjson' && (format === 'json' || !acceptsNdjson(request))) {
       const page = audit.list({ ...filter, actions, ...pageOf({ limit, cursor }) });
@@ -104,7 +104,7 @@ export function registerAudit(
   app.addHook('preClose', async () => {
     isStopping = true;
   });
-  const config = { staysOpen: true };
+  const config = { isExpensive: true, staysOpen: true };
   app.get('/v1/audit/verify', { config, schema: OPERATIONS.verifyAudit }, async (request, reply) => {
     const isOver = () => isStopping || reply.raw.destroyed;
     const check = await checkChain(entriesOf(audit, isOver), request.query.expect_head);

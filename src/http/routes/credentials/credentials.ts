@@ -105,7 +105,7 @@ export function registerCredentials(
       .send({ ...shown(record), secret });
   });
 
-  const list = { schema: OPERATIONS.listCredentials };
+  const list = { config: { isExpensive: true }, schema: OPERATIONS.listCredentials };
   app.get('/v1/credentials', list, async ({ query }) => {
     const { credentials, nextBefore } = store.page(pageOf(query));
     return { credentials: credentials.map(shown), next_cursor: nextCursor(nextBefore) };

@@ -108,17 +108,21 @@ export function registerChannels(
     return toDeliveryBody(made.delivery);
   };
 
-  app.get('/v1/channels', { config: { scopes: ['operations:read'] }, schema: OPERATIONS.listChannels }, async () => {
-    const counts = ledger.deliveries.countsByChannel();
-    return {
-      channels: channels().map((channel) => ({
-        ...channel,
-        routes: channel.routes.map(({ types, metadata }) => ({ types: [...types], metadata })),
-        ...timesOf(ledger.deliveries.channelResults.get(channel.name)),
-        deliveries: counts.get(channelDestination(channel.name)) ?? { waiting: 0, dead: 0 },
-      })),
-    };
-  });
+  app.get(
+    '/v1/channels',
+    { config: { isExpensive: true, scopes: ['operations:read'] }, schema: OPERATIONS.listChannels },
+    async () => {
+      const counts = ledger.deliveries.countsByChannel();
+      return {
+        channels: channels().map((channel) => ({
+          ...channel,
+          routes: channel.routes.map(({ types, metadata }) => ({ types: [...types], metadata })),
+          ...timesOf(ledger.deliveries.channelResults.get(channel.name)),
+          deliveries: counts.get(channelDestination(channel.name)) ?? { waiting: 0, dead: 0 },
+        })),
+      };
+    },
+  );
 
   app.post('/v1/channels/:name/test', { schema: OPERATIONS.testChannel }, async (request, reply) => {
     const { name } = request.params;

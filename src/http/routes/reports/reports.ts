@@ -49,7 +49,7 @@ export function registerReports(
   },
 ): void {
   const { ledger, clock, credentials, metadataKey, objectives } = deps;
-  const config = { scopes: ['submissions:read'] } as const;
+  const config = { isExpensive: true, scopes: ['submissions:read'] } as const;
   app.get('/v1/reports', { config, schema: OPERATIONS.getReport }, async (request, reply) => {
     const now = clock.now();
     const parsed = toReportQuery(request.query, now);

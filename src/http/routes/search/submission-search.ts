@@ -87,7 +87,7 @@ export function registerSubmissionSearch(
 
   app.get(
     '/v1/submissions',
-    { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.listSubmissions },
+    { config: { isExpensive: true, scopes: ['submissions:read'] }, schema: OPERATIONS.listSubmissions },
     async (request, reply) => {
       const { query } = request;
       if (isUnknown(query.upstream)) return unknownUpstream(reply, query.upstream);
@@ -104,7 +104,7 @@ export function registerSubmissionSearch(
   // A path of its own, because every path below /v1/submissions is an id.
   app.get(
     '/v1/submission_count',
-    { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.countSubmissions },
+    { config: { isExpensive: true, scopes: ['submissions:read'] }, schema: OPERATIONS.countSubmissions },
     async ({ query }, reply) => {
       if (isUnknown(query.upstream)) return unknownUpstream(reply, query.upstream);
       const filter = submissionFilterOf(query);
@@ -117,7 +117,7 @@ export function registerSubmissionSearch(
     '/v1/submissions/lookup',
     {
       bodyLimit: LOOKUP_BODY_BYTES,
-      config: { scopes: ['submissions:read'] },
+      config: { isExpensive: true, scopes: ['submissions:read'] },
       schema: OPERATIONS.lookupSubmissions,
     },
     async (request) => {
