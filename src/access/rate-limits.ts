@@ -19,26 +19,14 @@ export function isUnlimited(route: string | undefined): boolean {
 }
 
 /**
- * Applies limits per minute: wrong credentials per address (counted by `lock`), and requests per credential.
+ * Returns a hook that applies limits per minute: wrong credentials per address (counted by `lock`), and requests per credential.
  * Requests with an unknown credential count for their address, because otherwise each guess would have a bucket of its own.
  */
 export async function addLimits(
   app: FastifyInstance,
   { limits, lock }: { limits: Config['limits']; lock: CredentialLock },
-): Promise<void> {
+): Promise<onRequestAsyncHookHandler> {
   const { requests_per_minute: requestsPerMinute, failed_authentications_per_minute: maxFailures } = limits;
-  // First, so that the following hooks reveal nothing about a credential to a locked address.
-  app.addHook('onRequest', (request, reply, done) => {
-    const identity = isUnlimited(request.routeOptions.url) ? undefined : lock.identify(request);
-    if (identity?.kind !== 'locked') {
-      done();
-      return;
-    }
-    const ttlInSeconds = Math.ceil(identity.retryAfterMs / 1_000);
-    setRateLimitHeaders(reply, { max: maxFailures, remaining: 0, ttlInSeconds });
-    sendLocked(reply, identity.retryAfterMs);
-  });
-
   // Before the response is sent, so that a client cannot send its next guess uncounted.
   app.addHook('onSend', (request, { statusCode }, _payload, done) => {
     if (statusCode === 200) lock.recordVerdict(request, 'accepted');
@@ -57,8 +45,15 @@ export async function addLimits(
     return isKnown ? `credential:${identity.hash.toString('hex')}` : `address:${networkOf(request.clientAddress)}`;
   }
 
-  const limitRequests: onRequestAsyncHookHandler = async (request, reply) => {
+  return async (request, reply) => {
     if (isUnlimited(request.routeOptions.url)) return undefined;
+    const identity = lock.identify(request);
+    if (identity.kind === 'locked') {
+      const ttlInSeconds = Math.ceil(identity.retryAfterMs / 1_000);
+      setRateLimitHeaders(reply, { max: maxFailures, remaining: 0, ttlInSeconds });
+      return sendLocked(reply, identity.retryAfterMs);
+    }
+    if (requestsPerMinute === 0) return undefined;
     const bucket = await requests(request);
     if (bucket.isAllowed) return undefined;
     setRateLimitHeaders(reply, bucket);
@@ -66,7 +61,6 @@ export async function addLimits(
       ? refuse(reply, bucket.ttlInSeconds, `at most ${requestsPerMinute} requests a minute`)
       : undefined;
   };
-  if (requestsPerMinute > 0) app.addHook('onRequest', limitRequests);
 }
 
 type Bucket = { max: number; remaining: number; ttlInSeconds: number };

@@ -9,7 +9,7 @@ type HeartbeatSettings = {
 
 /** sent: the receiver responded with 2xx. failed: it did not. withheld: not sent, because this server does not work. */
 export const HEARTBEAT_RESULTS = ['sent', 'failed', 'withheld'] as const;
-export type HeartbeatResult = (typeof HEARTBEAT_RESULTS)[number];
+type HeartbeatResult = (typeof HEARTBEAT_RESULTS)[number];
 
 type HeartbeatDeps = {
   clock: Clock;

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyReply, onRequestAsyncHookHandler } from 'fastify';
 
 const PREFLIGHT_HEADERS = {
   'access-control-allow-methods': 'GET, POST, PUT, PATCH, DELETE',
@@ -8,18 +8,18 @@ const PREFLIGHT_HEADERS = {
 const EXPOSED = 'etag, ratelimit-limit, ratelimit-remaining, ratelimit-reset, retry-after, x-request-id';
 
 /**
- * Allows pages of the given origins to read responses. Without origins, no CORS headers are sent. Cookies are never allowed: a
+ * Returns a hook that allows pages of the given origins to read responses. Without origins, no CORS headers are sent. Cookies are never allowed: a
  * page sends its token itself.
  */
-export function addCors(app: FastifyInstance, origins: readonly string[]): void {
-  if (origins.length === 0) return;
+export function allowOrigins(origins: readonly string[]): onRequestAsyncHookHandler {
   const allowed = new Set(origins);
-  app.addHook('onRequest', async (request, reply): Promise<FastifyReply | undefined> => {
+  return async (request, reply): Promise<FastifyReply | undefined> => {
+    if (allowed.size === 0) return undefined;
     reply.header('vary', 'Origin');
     const { origin } = request.headers;
     if (origin === undefined || !allowed.has(origin)) return undefined;
     reply.headers({ 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED });
     const isPreflight = request.method === 'OPTIONS' && 'access-control-request-method' in request.headers;
     return isPreflight ? reply.code(204).headers(PREFLIGHT_HEADERS).send() : undefined;
-  });
+  };
 }

@@ -1,6 +1,4 @@
 import type { FastifyInstance, preHandlerHookHandler } from 'fastify';
-import { clientOf } from '../access/caller.ts';
-import { FairQueue } from '../lib/fair-queue.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -10,12 +8,11 @@ declare module 'fastify' {
 }
 
 /**
- * Serves requests of expensive routes one at a time, with iterations of the event loop between them, so that polls and other
- * requests are delayed by at most one of them. Credentials are served in turn. Requests of disconnected clients are dropped.
- * Applies to routes registered later, after every other hook of their requests.
+ * Serves requests of expensive routes one at a time, with iterations of the event loop between them. Without it, a flood of lists
+ * exceeds the memory and delays that SECURITY.md promises. Applies to routes registered later.
  */
 export function serializeExpensiveRoutes(app: FastifyInstance): void {
-  const waiting = new FairQueue<() => void>();
+  const waiting: (() => void)[] = [];
   let isBusy = false;
   const next = () => {
     const serve = waiting.shift();
@@ -25,8 +22,8 @@ export function serializeExpensiveRoutes(app: FastifyInstance): void {
     setImmediate(() => setImmediate(next));
     serve();
   };
-  const wait: preHandlerHookHandler = (request, reply, done) => {
-    waiting.add(clientOf(request.caller), () => {
+  const wait: preHandlerHookHandler = (_request, reply, done) => {
+    waiting.push(() => {
       if (!reply.raw.destroyed) done();
     });
     if (!isBusy) next();

@@ -1,14 +1,14 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { sendProblem } from './problems.ts';
 import { sentPath } from './static-files.ts';
 
 const ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 /**
- * Responds to requests without a route whose path has other methods: 204 to OPTIONS and 405 to the rest, both with Allow and
- * without reading the body. Must be called before the first route, and after the hooks that limit requests.
+ * Returns a hook that responds to requests without a route whose path has other methods: 204 to OPTIONS and 405 to the rest, both with Allow and
+ * without reading the body. Must be called before the first route.
  */
-export function handleUnroutedMethods(app: FastifyInstance): void {
+export function handleUnroutedMethods(app: FastifyInstance): onRequestHookHandler {
   const routes = new Map<string, { segments: string[]; methods: Set<string> }>();
   app.addHook('onRoute', ({ url, method }) => {
     const route = routes.get(url) ?? { segments: url.split('/'), methods: new Set() };
@@ -22,7 +22,7 @@ export function handleUnroutedMethods(app: FastifyInstance): void {
     return methods.size === 0 ? undefined : ORDER.filter((name) => name === 'OPTIONS' || methods.has(name)).join(', ');
   };
 
-  app.addHook('onRequest', (request, reply, done) => {
+  return (request, reply, done) => {
     const { method } = request;
     const path = sentPath(request);
     const allowed = request.is404 ? allowedAt(path) : undefined;
@@ -34,7 +34,7 @@ export function handleUnroutedMethods(app: FastifyInstance): void {
     if (method === 'OPTIONS') reply.code(204).send();
     else
       sendProblem(reply, { status: 405, detail: `${path.slice(0, 200)} does not support ${method}, only ${allowed}` });
-  });
+  };
 }
 
 function isAt(pattern: readonly string[], path: readonly string[]): boolean {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { problemBody, sendProblem } from './problems.ts';
 import { REQUEST_ID_HEADER } from './request-log.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
@@ -8,11 +8,11 @@ import { SECURITY_HEADERS } from './security-headers.ts';
 /** Time for a response to unreadable input to arrive before the socket is destroyed. */
 const LINGER_MS = 500;
 
-/** Sends problem documents for two requests that Node refuses with a bare status: without a Host, or with several. */
-export function requireOneHost(app: FastifyInstance): void {
+/** Returns a hook that sends problem documents for two requests that Node refuses with a bare status: without a Host, or with several. */
+export function requireOneHost(app: FastifyInstance): onRequestHookHandler {
   // An unknown expectation may be ignored; Node alone would respond 417.
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
-  app.addHook('onRequest', (request, reply, done) => {
+  return (request, reply, done) => {
     const hosts = request.raw.headersDistinct.host?.length ?? 0;
     if (hosts === 1 || (hosts === 0 && request.raw.httpVersion !== '1.1')) done();
     else
@@ -20,7 +20,7 @@ export function requireOneHost(app: FastifyInstance): void {
         status: 400,
         detail: hosts === 0 ? 'the Host header is missing' : 'there is more than one Host header',
       });
-  });
+  };
 }
 
 /** Refuses encoded bodies with 415. dawatch would read them differently than a proxy that decodes them. */

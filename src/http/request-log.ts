@@ -29,12 +29,8 @@ export function isDebugLogged({ log }: { log: FastifyBaseLogger }): boolean {
   return logOf({ log }).isLevelEnabled('debug');
 }
 
-/** Sends x-request-id with every response and logs each response at debug. Must precede every hook that can respond. */
+/** Logs each response at debug. */
 export function addRequestLog(app: FastifyInstance): void {
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.header(REQUEST_ID_HEADER, request.id);
-    done();
-  });
   app.addHook('onResponse', (request, reply, done) => {
     if (isDebugLogged(request)) logResponse(request, reply);
     done();

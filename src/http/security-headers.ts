@@ -1,5 +1,3 @@
-import type { FastifyInstance } from 'fastify';
-
 /**
  * Headers of every response, also of those that reach no route. Responses are not cached, because they can be confidential;
  * pages override this. HSTS is left to the proxy that terminates TLS.
@@ -14,11 +12,3 @@ export const SECURITY_HEADERS = {
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
 } as const;
-
-/** Must precede every hook that can respond. */
-export function addSecurityHeaders(app: FastifyInstance): void {
-  app.addHook('onRequest', (_request, reply, done) => {
-    reply.headers(SECURITY_HEADERS);
-    done();
-  });
-}

@@ -1,8 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { clientOf } from '../access/caller.ts';
 import { sendProblem } from '../http/problems.ts';
 import { logOf } from '../http/request-log.ts';
-import { Shares } from '../http/shares.ts';
 import type { TrackingQueue } from './tracking-queue.ts';
 
 declare module 'fastify' {
@@ -24,14 +22,13 @@ const RETRY_AFTER_S = { tracking: 5, held_open: 30 } as const;
 
 /**
  * Admission control for tracking requests and for requests held open. Requests that cannot be served soon are refused with 503
- * and Retry-After, before their bodies are read if possible. Each client is limited to its share of the body memory and of the
- * queue.
+ * and Retry-After, before their bodies are read if possible.
  */
 export class Admission {
   readonly #deps: { queue: TrackingQueue; maxHeldOpen: number; onShed: (reason: ShedReason) => void };
   /** Bytes of bodies being received, and of requests that wait. */
-  readonly #bodies = new Shares();
-  readonly #heldOpen = new Shares();
+  #bodyBytes = 0;
+  #heldOpen = 0;
 
   constructor(deps: { queue: TrackingQueue; maxHeldOpen: number; onShed: (reason: ShedReason) => void }) {
     this.#deps = deps;
@@ -39,21 +36,20 @@ export class Admission {
 
   /** Hook of tracking requests: refuses a request before its body is read, by its declared length. */
   beforeBody(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
-    const client = clientOf(request.caller);
     // A longer body is refused by its limit.
     const declared = Math.min(request.routeOptions.bodyLimit, Number(request.headers['content-length'] ?? 0));
-    if (!this.#mayReceive(client, REQUEST_BYTES + declared) || this.#deps.queue.isFull(client)) {
+    if (!this.#mayReceive(REQUEST_BYTES + declared) || this.#deps.queue.isFull()) {
       this.shed('tracking', request, reply);
       return;
     }
     let bytes = REQUEST_BYTES;
-    this.#bodies.add(client, bytes);
+    this.#bodyBytes += bytes;
     request.bodyGrew = (more) => {
       bytes += more;
-      this.#bodies.add(client, more);
+      this.#bodyBytes += more;
     };
     request.bodyDone = () => {
-      this.#bodies.add(client, -bytes);
+      this.#bodyBytes -= bytes;
       bytes = 0;
       request.bodyGrew = undefined;
     };
@@ -63,10 +59,9 @@ export class Admission {
 
   /** Hook of tracking requests: accounts for the body as it is received, whatever length was declared. */
   whileBody(request: FastifyRequest, reply: FastifyReply, _body: unknown, done: () => void): void {
-    const client = clientOf(request.caller);
     request.raw.on('data', ({ length }: Buffer) => {
       if (reply.sent) return;
-      if (this.#mayReceive(client, length)) request.bodyGrew?.(length);
+      if (this.#mayReceive(length)) request.bodyGrew?.(length);
       else this.shed('tracking', request, reply.header('connection', 'close'));
     });
     done();
@@ -74,18 +69,19 @@ export class Admission {
 
   /** Limits the requests of routes with `staysOpen`. */
   boundHeldOpen(app: FastifyInstance): void {
-    app.addHook('onRequest', (request, reply, done) => {
+    app.addHook('preHandler', (request, reply, done) => {
       if (!request.routeOptions.config?.staysOpen) {
         done();
         return;
       }
-      const client = clientOf(request.caller);
-      if (!this.#heldOpen.hasRoom(client, 1, this.#deps.maxHeldOpen)) {
+      if (this.#heldOpen >= this.#deps.maxHeldOpen) {
         this.shed('held_open', request, reply);
         return;
       }
-      this.#heldOpen.add(client, 1);
-      reply.raw.once('close', () => this.#heldOpen.add(client, -1));
+      this.#heldOpen += 1;
+      reply.raw.once('close', () => {
+        this.#heldOpen -= 1;
+      });
       done();
     });
   }
@@ -102,7 +98,7 @@ export class Admission {
     return sendProblem(reply, { status: 503, detail: `${detail}; try again in ${retryAfterS} s` });
   }
 
-  #mayReceive(client: string, bytes: number): boolean {
-    return this.#bodies.hasRoom(client, bytes, MAX_BODY_BYTES);
+  #mayReceive(bytes: number): boolean {
+    return this.#bodyBytes + bytes <= MAX_BODY_BYTES;
   }
 }

@@ -52,18 +52,14 @@ export class SubmissionQueries {
       WHERE submission = (SELECT id FROM submissions WHERE submission_id = ${submissionId})`;
   }
 
-  /** Returns each submission with its history, oldest change first, all as of one moment; undefined for unknown ids. */
-  getWithHistory(
-    submissionIds: readonly string[],
-  ): ({ submission: Submission; history: HistoryEntry[] } | undefined)[] {
-    return this.#db.snapshot(() =>
-      submissionIds.map((id) => {
-        const row = this.findRow(id);
-        if (!row) return undefined;
-        const history = this.#db.rows<HistoryRow>(HISTORY, row.id);
-        return { submission: toSubmission(row), history: history.map(toHistoryEntry) };
-      }),
-    );
+  /** Returns a submission with its history, oldest change first, as of one moment; undefined for an unknown id. */
+  getWithHistory(submissionId: string): { submission: Submission; history: HistoryEntry[] } | undefined {
+    return this.#db.snapshot(() => {
+      const row = this.findRow(submissionId);
+      if (!row) return undefined;
+      const history = this.#db.rows<HistoryRow>(HISTORY, row.id);
+      return { submission: toSubmission(row), history: history.map(toHistoryEntry) };
+    });
   }
 
   /**

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { actorOf, mayContinue, sendEnded, watchAccess } from '../access/access.ts';
-import { clientOf, credentialNumber } from '../access/caller.ts';
+import { credentialNumber } from '../access/caller.ts';
 import type { CredentialLock } from '../access/credential-lock.ts';
 import { withEtag } from '../http/etag.ts';
 import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
@@ -15,7 +15,6 @@ import type { Admission } from './admission.ts';
 import { originOf } from './option-changes.ts';
 import type { SubmissionWatcher } from './ports.ts';
 import { countEffects, type TrackEffect, type TrackedSubmission } from './ports.ts';
-import { batchReads } from './request-batcher.ts';
 import {
   submissionSchema,
   submissionWithHistorySchema,
@@ -127,7 +126,6 @@ export function registerSubmissions(
       next_poll_at: nextPollAt === null ? null : toTime(nextPollAt),
     };
   };
-  const read = batchReads((ids: readonly string[]) => ledger.submissions.getWithHistory(ids));
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort());
 
@@ -151,7 +149,7 @@ export function registerSubmissions(
         const valid = toTrackRequests(body, { ...tracker.context, now: clock.now(), credential });
         if (valid.kind === 'invalid') return valid;
         request.bodyGrew?.(valid.requests.length * QUEUED_ID_BYTES);
-        const taken = await queue.take(valid.requests, { watcher, ledger }, clientOf(request.caller));
+        const taken = await queue.take(valid.requests);
         return taken && trackResultOf(valid, taken);
       };
       const result = await traceIntake(tracer, request, {
@@ -194,7 +192,7 @@ export function registerSubmissions(
     { config: { ...READ, isDurable: true }, schema: OPERATIONS.getSubmission },
     async (request, reply) => {
       const { id } = request.params;
-      const found = await read(id);
+      const found = ledger.submissions.getWithHistory(id);
       if (!found) return notTracked(reply, id);
       if (ledger.isUnsynced(found.submission)) await ledger.whenDurable();
       return withEtag(request, reply, {

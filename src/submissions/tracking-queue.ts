@@ -1,28 +1,31 @@
 import { performance } from 'node:perf_hooks';
-import { Shares } from '../http/shares.ts';
-import { FairQueue, isWithinFairShare } from '../lib/fair-queue.ts';
+import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { SubmissionWatcher, TrackResult } from './ports.ts';
-import { type BatchItem, runBatch } from './request-batcher.ts';
 import type { TrackRequest } from './submission.ts';
 import { MAX_COMMIT_IDS, type TrackingSteps, trackInParts } from './track-in-parts.ts';
 
-type Target = {
-  watcher: Pick<SubmissionWatcher, 'trackGroups' | 'track' | 'refusalOf'>;
-  ledger: { whenDurable(): Promise<void> | undefined };
+/** An item that waits for its batch. */
+type BatchItem<Item, Result> = {
+  item: Item;
+  resolve: (result: Result) => void;
+  reject: (error: unknown) => void;
 };
+
+/** Processes items in one transaction and returns their results in order; throws if none was processed. */
+type BatchFunction<Item, Result> = (items: readonly Item[]) => Result[];
 
 /**
  * The item is a request: one or more submissions. `steps`: a large request takes several turns; see track-in-parts.ts. `waiting`: its
  * ids that are not committed yet.
  */
 type QueuedRequest = BatchItem<readonly TrackRequest[], TrackResult> & {
-  target: Target;
-  client: string;
   steps: TrackingSteps | undefined;
   waiting: number;
 };
 
 type QueueDeps = {
+  watcher: Pick<SubmissionWatcher, 'trackGroups' | 'track' | 'refusalOf'>;
+  ledger: { whenDurable(): Promise<void> | undefined };
   /** Limit of the estimated time that ids wait for the ledger. */
   maxWaitMs: number;
   /** Calls `run` after other work had `restMs` in the event loop. */
@@ -30,9 +33,6 @@ type QueueDeps = {
   /** Monotonic milliseconds. */
   now?: () => number;
 };
-
-/** What waits, of a client or of all. */
-type Waiting = { ids: number; requests: number };
 
 /** Cost of a request besides its ids, in ids. Without it, single posts would distort the estimate for batches. */
 const REQUEST_IDS = 20;
@@ -43,9 +43,6 @@ const DECAY = 0.9;
 /** Share of a batch's duration that other work gets after it. */
 const REST = 0.25;
 const MIN_REST_MS = 5;
-/** Interval of the idle check during a rest, and the idle time in it that ends the rest early. */
-const IDLE_CHECK_MS = 3;
-const MIN_IDLE_MS = 2;
 /** Limit of committed ids that wait for the disk, whose requests stay in memory. Only a disk that hangs has as many waiting. */
 const MAX_UNSYNCED_IDS = 50_000;
 
@@ -54,18 +51,15 @@ const MAX_UNSYNCED_IDS = 50_000;
  *
  * Committing ten thousand ids takes a large part of a second, in which nothing else could run. Requests are therefore committed in
  * turns of at most a thousand ids, and other work (polls, deliveries, health checks) runs between two turns. A large request takes
- * several turns, and other clients have theirs in between. Small requests share one, because a commit costs more than the few ids in
- * it (row posts). The rest between two turns ends early when the event loop is idle (row ids per second, 20 %). Each client is
- * limited to its share of the waiting time.
+ * several turns, with other requests in between. Small requests share one, because a commit costs more than the few ids in it.
  */
 export class TrackingQueue {
   readonly #deps: Required<QueueDeps>;
-  readonly #queue = new FairQueue<QueuedRequest>();
-  /** By client, while it has a request waiting. */
-  readonly #waiting = new Map<string, Waiting>();
-  readonly #total: Waiting = { ids: 0, requests: 0 };
+  /** In the order of their next turns. */
+  #queue: QueuedRequest[] = [];
+  #queuedIds = 0;
   /** Committed ids that wait for the disk. */
-  readonly #unsynced = new Shares();
+  #unsyncedIds = 0;
   #isBusy = false;
   /** Duration of recent batches, weighted towards the newest. */
   #pace = { ...INITIAL_PACE };
@@ -76,139 +70,111 @@ export class TrackingQueue {
 
   /** Ids that wait for a commit or for the disk. */
   get waitingIds(): number {
-    return this.#total.ids + this.#unsynced.total;
+    return this.#queuedIds + this.#unsyncedIds;
   }
 
   /**
-   * Queues a valid request; clients are served in turn. Resolves with the result of its commit, or with undefined if too many ids
-   * wait already. Rejects if it cannot be committed.
+   * Queues a valid request. Resolves with the result of its commit, or with undefined if too many ids wait already. Rejects if it
+   * cannot be committed.
    */
-  take(request: readonly TrackRequest[], target: Target, client = ''): Promise<TrackResult | undefined> {
+  take(request: readonly TrackRequest[]): Promise<TrackResult | undefined> {
     const ids = request.length;
-    const isFree = !this.#isBusy || this.#total.ids === 0;
-    if (!this.#isSyncedSoon(client) || !(isFree || this.#mayWait(client, ids + REQUEST_IDS)))
+    const isFree = !this.#isBusy || this.#queue.length === 0;
+    if (this.#isUnsynced() || !(isFree || this.#waitMs(ids + REQUEST_IDS) <= this.#deps.maxWaitMs))
       return Promise.resolve(undefined);
     return new Promise((resolve, reject) => {
-      const steps = ids > MAX_COMMIT_IDS ? trackInParts(target.watcher, request) : undefined;
-      this.#queue.add(client, { item: request, target, client, steps, waiting: ids, resolve, reject });
-      this.#use(client, { ids, requests: 1 });
+      const steps = ids > MAX_COMMIT_IDS ? trackInParts(this.#deps.watcher, request) : undefined;
+      this.#queue.push({ item: request, steps, waiting: ids, resolve, reject });
+      this.#queuedIds += ids;
       if (!this.#isBusy) this.#processNext();
     });
   }
 
-  /** Whether a request of this client would be refused, however small it is. */
-  isFull(client: string): boolean {
-    if (!this.#isSyncedSoon(client)) return true;
-    return this.#waitMs(this.#total) >= this.#deps.maxWaitMs && !this.#mayWait(client, REQUEST_IDS);
+  /** Whether a request would be refused, however small it is. */
+  isFull(): boolean {
+    return this.#isUnsynced() || this.#waitMs(0) >= this.#deps.maxWaitMs;
   }
 
-  #use(client: string, { ids, requests = 0 }: { ids: number; requests?: number }): void {
-    const own = this.#waiting.get(client) ?? { ids: 0, requests: 0 };
-    for (const waiting of [own, this.#total]) {
-      waiting.ids += ids;
-      waiting.requests += requests;
-    }
-    if (own.requests > 0) this.#waiting.set(client, own);
-    else this.#waiting.delete(client);
+  /** Whether so many ids wait for the disk that no more may be committed. */
+  #isUnsynced(): boolean {
+    return this.#unsyncedIds >= MAX_UNSYNCED_IDS;
   }
 
-  /** Whether `ids` more ids would be committed in time. */
-  #mayWait(client: string, ids: number): boolean {
-    const own = this.#waiting.get(client);
-    const waits = { own: own ? this.#waitMs(own) : 0, all: this.#waitMs(this.#total) };
-    const limits = { limit: this.#deps.maxWaitMs, clients: this.#waiting.size + (own ? 0 : 1) };
-    return isWithinFairShare(this.#msOf(ids), { ...waits, ...limits });
-  }
-
-  /** Whether so few ids wait for the disk that more may be committed. */
-  #isSyncedSoon(client: string): boolean {
-    return this.#unsynced.hasRoom(client, 1, MAX_UNSYNCED_IDS);
-  }
-
-  #waitMs({ ids, requests }: Waiting): number {
-    return this.#msOf(ids + REQUEST_IDS * requests);
-  }
-
-  #msOf(ids: number): number {
-    return (ids * this.#pace.ms) / this.#pace.ids;
+  /** Returns the estimated wait of everything queued and of `more` ids. */
+  #waitMs(more: number): number {
+    return ((this.#queuedIds + REQUEST_IDS * this.#queue.length + more) * this.#pace.ms) / this.#pace.ids;
   }
 
   /** Takes the next turn, lets other work run, and continues. */
   #processNext(): void {
-    const next = this.#queue.peek();
+    const next = this.#queue[0];
     if (!next) return;
     this.#isBusy = true;
     const { defer, now } = this.#deps;
     const from = now();
-    const ids = next.steps ? this.#takeStep(next, next.steps) : this.#commitBatch(next.target);
+    const ids = next.steps ? this.#takeStep(next, next.steps) : this.#commitBatch();
     const restMs = (now() - from) * REST;
     defer(() => {
-      if (restMs < MIN_REST_MS || this.#queue.clients === 0) this.#end(ids, from);
+      if (restMs < MIN_REST_MS || this.#queue.length === 0) this.#end(ids, from);
       else defer(() => this.#end(ids, from), restMs);
     }, 0);
   }
 
-  /** Commits the next small requests together. Clients with a large one keep their turns. Returns the cost, in ids. */
-  #commitBatch(target: Target): number {
+  /** Commits the next small requests together. Large ones keep their turns. Returns the cost, in ids. */
+  #commitBatch(): number {
     const batch: QueuedRequest[] = [];
     let ids = 0;
-    for (
-      let next = this.#queue.peek(isSmall);
-      next?.target.watcher === target.watcher;
-      next = this.#queue.peek(isSmall)
-    ) {
-      ids += next.item.length;
-      if (ids > MAX_COMMIT_IDS) break;
-      this.#queue.shift(isSmall);
-      this.#use(next.client, { ids: -next.item.length, requests: -1 });
-      batch.push(next);
+    for (const request of this.#queue) {
+      if (request.steps) continue;
+      if (ids + request.waiting > MAX_COMMIT_IDS) break;
+      ids += request.waiting;
+      batch.push(request);
     }
-    runBatch(batch, (requests) => target.watcher.trackGroups(requests));
-    for (const { client, item } of batch) this.#countUnsynced(client, item.length, target);
-    return batch.reduce((sum, { item }) => sum + REQUEST_IDS + item.length, 0);
+    const taken = new Set(batch);
+    this.#queue = this.#queue.filter((request) => !taken.has(request));
+    this.#queuedIds -= ids;
+    runBatch(batch, (requests) => this.#deps.watcher.trackGroups(requests));
+    this.#countUnsynced(ids);
+    return REQUEST_IDS * batch.length + ids;
   }
 
-  /** Takes the next step of a large request. Returns its cost, in ids. */
+  /** Takes the next step of a large request, whose next turn is after all others. Returns its cost, in ids. */
   #takeStep(request: QueuedRequest, steps: TrackingSteps): number {
-    const { client, target, waiting } = request;
-    this.#queue.pass();
+    this.#queue.shift();
     let committed = 0;
     try {
       const { done, value } = steps.next();
       if (done) {
-        if (value.kind === 'tracked') committed = waiting;
-        this.#remove(request);
+        if (value.kind === 'tracked') committed = request.waiting;
+        this.#queuedIds -= request.waiting;
         request.resolve(value);
       } else {
         committed = value;
         request.waiting -= committed;
-        this.#use(client, { ids: -committed });
+        this.#queuedIds -= committed;
+        this.#queue.push(request);
       }
     } catch (error) {
-      this.#remove(request);
+      this.#queuedIds -= request.waiting;
       request.reject(error);
     }
-    this.#countUnsynced(client, committed, target);
+    this.#countUnsynced(committed);
     return REQUEST_IDS + committed;
   }
 
-  #remove(request: QueuedRequest): void {
-    const { client, waiting } = request;
-    this.#queue.delete(client, request);
-    this.#use(client, { ids: -waiting, requests: -1 });
-  }
-
-  #countUnsynced(client: string, ids: number, { ledger }: Target): void {
-    const durable = ids > 0 ? ledger.whenDurable() : undefined;
+  #countUnsynced(ids: number): void {
+    const durable = ids > 0 ? this.#deps.ledger.whenDurable() : undefined;
     if (!durable) return;
-    this.#unsynced.add(client, ids);
-    const release = () => this.#unsynced.add(client, -ids);
+    this.#unsyncedIds += ids;
+    const release = () => {
+      this.#unsyncedIds -= ids;
+    };
     durable.then(release, release);
   }
 
   #end(ids: number, from: number): void {
     this.#isBusy = false;
-    if (this.#queue.clients > 0) {
+    if (this.#queue.length > 0) {
       // Includes the time of other work, which queued requests wait for, too.
       this.#pace = { ids: this.#pace.ids * DECAY + ids, ms: this.#pace.ms * DECAY + this.#deps.now() - from };
     }
@@ -216,28 +182,28 @@ export class TrackingQueue {
   }
 }
 
-/** Whether a request is committed together with others. */
-function isSmall({ steps }: QueuedRequest): boolean {
-  return steps === undefined;
+/** Calls `run` after other work had `restMs` in the event loop. */
+function afterOthers(run: () => void, restMs: number): void {
+  // Three iterations: requests that arrived meanwhile are read in the next one and served at its end.
+  if (restMs === 0) setImmediate(() => setImmediate(() => setImmediate(run)));
+  else setTimeout(run, restMs);
 }
 
-/** Calls `run` after `restMs`, or earlier if the event loop is idle. */
-function afterOthers(run: () => void, restMs: number): void {
-  if (restMs === 0) {
-    // Three iterations: requests that arrived meanwhile are read in the next one and served at its end.
-    setImmediate(() => setImmediate(() => setImmediate(run)));
+/** Settles every item. */
+function runBatch<Item, Result>(group: readonly BatchItem<Item, Result>[], batch: BatchFunction<Item, Result>): void {
+  let results: Result[];
+  try {
+    results = batch(group.map(({ item }) => item));
+  } catch (error) {
+    // Each item is repeated alone, so that one failing item does not fail the others.
+    if (group.length > 1 && !isUnavailable(error)) for (const one of group) runBatch([one], batch);
+    else for (const { reject } of group) reject(error);
     return;
   }
-  const endsAt = performance.now() + restMs;
-  let idleMs = performance.eventLoopUtilization().idle;
-  const check = () => {
-    const { idle } = performance.eventLoopUtilization();
-    if (idle - idleMs >= MIN_IDLE_MS || performance.now() >= endsAt) {
-      run();
-      return;
-    }
-    idleMs = idle;
-    setTimeout(check, IDLE_CHECK_MS);
-  };
-  setTimeout(check, IDLE_CHECK_MS);
+  for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
+}
+
+/** An unavailable ledger fails every item, and repeating each could take as long again. */
+function isUnavailable(error: unknown): boolean {
+  return error instanceof LedgerUnavailableError;
 }

@@ -1,4 +1,12 @@
-import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
+import type { IncomingMessage } from 'node:http';
+import {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  fastify,
+  LogController,
+  type onRequestAsyncHookHandler,
+  type onRequestHookHandler,
+} from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { preferBearer, requireCurrentCaller, requireScope } from '../access/access.ts';
 import { registerAudit } from '../access/audit-routes.ts';
@@ -17,9 +25,14 @@ import { registerUsers } from '../access/users-routes.ts';
 import { registerAlertChanges, registerAlerts } from '../alerts/alerts-routes.ts';
 import { registerMutes } from '../alerts/mutes-routes.ts';
 import { clientAddressReader } from '../http/client-address.ts';
-import { coalesceRequests, coalesceResponses } from '../http/coalescing.ts';
-import { limitPipelining, limitUnreadResponses } from '../http/connection-limits.ts';
-import { addCors } from '../http/cors.ts';
+import {
+  dropStalledReaders,
+  enforceResponseDeadline,
+  limitPipelining,
+  limitUnreadResponses,
+  requestTimeouts,
+} from '../http/connections.ts';
+import { allowOrigins } from '../http/cors.ts';
 import { addDocumentation } from '../http/documentation.ts';
 import { awaitDurability } from '../http/durable-responses.ts';
 import { serializeExpensiveRoutes } from '../http/expensive-routes.ts';
@@ -27,10 +40,8 @@ import { handleUnroutedMethods } from '../http/methods.ts';
 import { registerProblems, sendUnroutable } from '../http/problems.ts';
 import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreadable } from '../http/protocol.ts';
 import { parseQuery } from '../http/query.ts';
-import { addRequestLog, requestIdOf } from '../http/request-log.ts';
-import { enforceResponseDeadline } from '../http/response-deadline.ts';
-import { addSecurityHeaders } from '../http/security-headers.ts';
-import { dropStalledReaders, requestTimeouts, requireReceiveRate } from '../http/slow-clients.ts';
+import { addRequestLog, REQUEST_ID_HEADER, requestIdOf } from '../http/request-log.ts';
+import { SECURITY_HEADERS } from '../http/security-headers.ts';
 import { registerDashboard } from '../http/static-files.ts';
 import { compileValidator } from '../http/validation.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -97,7 +108,19 @@ const COMPILERS = {
   },
 };
 
-/** Builds the server. The caller starts and closes it. Hooks run in the order of the calls below. */
+/** A hook of every request, and the reason for its place in the order. */
+type RequestHook = { hook: onRequestHookHandler | onRequestAsyncHookHandler; why: string };
+
+/** Returns a hook that determines the client's address, and sets the headers of every response. */
+function describe(clientAddressOf: (request: IncomingMessage) => string): onRequestHookHandler {
+  return (request, reply, done) => {
+    request.clientAddress = clientAddressOf(request.raw);
+    reply.headers(SECURITY_HEADERS).header(REQUEST_ID_HEADER, request.id);
+    done();
+  };
+}
+
+/** Builds the server. The caller starts and closes it. Hooks of one kind run in the order in which they are added. */
 export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const { metrics, ledger } = deps;
   const { server, limits, reports } = deps.config;
@@ -125,27 +148,28 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   }).withTypeProvider<ZodTypeProvider>();
   const clientAddressOf = clientAddressReader(server.trusted_proxies);
   app.decorateRequest('clientAddress', '');
-  app.addHook('onRequest', (request, _reply, done) => {
-    request.clientAddress = clientAddressOf(request.raw);
-    done();
-  });
   countRequests(app, metrics.counters);
-  addSecurityHeaders(app);
   addRequestLog(app);
-  limitPipelining(app);
-  coalesceRequests(app);
-  enforceResponseDeadline(app, deps.responseDeadlineMs);
-  requireOneHost(app);
   dropStalledReaders(app);
   endConnectionsOnClose(app);
   rejectEncodedBodies(app);
-  requireReceiveRate(app, { bytesPerS: limits.receive_bytes_per_s, timeoutMs });
   app.removeContentTypeParser('text/plain');
   registerProblems(app);
-  addCors(app, server.cors_origins);
   const sessions = new Sessions({ ...deps, store: ledger.sessions });
   const authenticator = new CredentialLock(deps.credentials, sessions, limits.failed_authentications_per_minute);
-  await addLimits(app, { limits, lock: authenticator });
+  const onRequest: readonly RequestHook[] = [
+    { hook: describe(clientAddressOf), why: 'every response has these headers, and later hooks use the address' },
+    { hook: limitPipelining(), why: 'the requests of a flood must cost as little as possible' },
+    { hook: enforceResponseDeadline(app, deps.responseDeadlineMs), why: 'the following hooks may wait' },
+    { hook: requireOneHost(app), why: 'a request that proxies read differently is not authenticated' },
+    { hook: allowOrigins(server.cors_origins), why: 'pages may read refusals, too; preflights have no credential' },
+    {
+      hook: await addLimits(app, { limits, lock: authenticator }),
+      why: 'later hooks and routes would reveal something about a credential to a locked address',
+    },
+    { hook: handleUnroutedMethods(app), why: 'requests without a route are limited, too' },
+  ];
+  for (const { hook } of onRequest) app.addHook('onRequest', hook);
   const refused = new RefusedSignIns({ audit: ledger.audit, clock: deps.clock });
   app.addHook('onClose', async () => refused.close());
   const onRefused = (reason: AuthenticationFailure, address: string) => {
@@ -153,13 +177,11 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     refused.add(reason, address);
   };
   reportFailedAuthentications(app, onRefused);
-  handleUnroutedMethods(app);
   serializeExpensiveRoutes(app);
   limitUnreadResponses(app);
   awaitDurability(app, ledger);
-  coalesceResponses(app);
 
-  const queue = new TrackingQueue({ maxWaitMs: limits.tracking_wait_s * 1_000 });
+  const queue = new TrackingQueue({ ...deps, maxWaitMs: limits.tracking_wait_s * 1_000 });
   const admission = new Admission({ queue, maxHeldOpen: limits.held_open, onShed: metrics.counters.shed });
   addDocumentation(app, deps.version);
   await app.register(async (open) => {

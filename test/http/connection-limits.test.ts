@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { fastify } from 'fastify';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { limitUnreadResponses } from '../../src/http/connection-limits.ts';
+import { limitUnreadResponses } from '../../src/http/connections.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 
@@ -42,13 +42,11 @@ describe('pipelined requests', () => {
     },
   );
 
-  it('are refused with 429 above the limit, after earlier responses, and the connection is closed', async () => {
-    const { socket, statuses, received, closed } = open(app.url);
+  it('destroy the connection above the limit', async () => {
+    const { socket, statuses, closed } = open(app.url);
     socket.write(GET('/livez').repeat(LIMIT + 5));
     await closed;
-    expect(statuses()).toEqual([...Array(LIMIT).fill(200), 429]);
-    expect(received()).toContain('more than 16 requests of this connection are waiting for responses');
-    expect(received()).toMatch(/x-request-id: \S+\r\n.*"urn:dawatch:problem:too-many-requests"/s);
+    expect(statuses().length).toBeLessThanOrEqual(LIMIT);
   });
 
   it.each(['/%zz', `/v1/submissions/${'a'.repeat(400)}`])(
@@ -58,7 +56,6 @@ describe('pipelined requests', () => {
       socket.write(GET(path).repeat(1_000));
       await closed;
       expect(new Set(statuses())).toEqual(new Set([400]));
-      expect(statuses().length).toBeLessThanOrEqual(LIMIT + 1);
       expect(received()).toContain('connection: close');
     },
   );
@@ -66,10 +63,10 @@ describe('pipelined requests', () => {
   it('count also while they are held open', async () => {
     await post(app.url, { submission_id: 'waited-for' });
     const { socket, statuses, closed } = open(app.url);
-    socket.write(GET('/v1/submissions/waited-for/wait?timeout_s=1').repeat(LIMIT));
+    socket.write(GET('/v1/submissions/waited-for/wait?timeout_s=60').repeat(LIMIT));
     socket.write(GET('/livez').repeat(5));
     await closed;
-    expect(statuses()).toEqual([...Array(LIMIT).fill(200), 429]);
+    expect(statuses()).toEqual([]);
   });
 
   it('in thousands close the connection and affect no other client', async () => {

@@ -60,7 +60,7 @@ it('the result does not depend on how observations are split into batches', () =
       for (const id of IDS) {
         const history = historyOf(inBatches, id);
         expect(isUnbroken(history)).toBe(true);
-        expect(inBatches.submissions.getWithHistory([id])[0]?.submission).toEqual(inBatches.submissions.get(id));
+        expect(inBatches.submissions.getWithHistory(id)?.submission).toEqual(inBatches.submissions.get(id));
         const statuses = history.map(({ status }) => status);
         const final = statuses.findIndex((status) => isFinal(status));
         if (final >= 0) expect(new Set(statuses.slice(final)).size).toBe(1);

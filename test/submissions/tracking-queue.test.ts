@@ -37,6 +37,7 @@ function openLine(maxWaitMs: number) {
     if (names.includes('full')) throw new LedgerUnavailableError('no room');
   });
   const queue = new TrackingQueue({
+    ...target,
     maxWaitMs,
     defer: (run, restMs) => deferred.push({ run, restMs }),
     now: () => seen.now,
@@ -48,8 +49,8 @@ function openLine(maxWaitMs: number) {
     commitsTake: (ms: number) => {
       seen.commitMs = ms;
     },
-    take: (name: string, ids: number, client?: string, at = target) => {
-      const taken = queue.take(requestOf(name, ids), at, client);
+    take: (name: string, ids: number) => {
+      const taken = queue.take(requestOf(name, ids));
       void taken.then(
         (result) => seen.taken.push(result ? name : `not ${name}`),
         () => seen.taken.push(`failed ${name}`),
@@ -88,7 +89,7 @@ it('commits at most a thousand ids at once', async () => {
   line.take('first', 1);
   for (const [name, ids] of Object.entries({ a: 600, b: 400, c: 1, large: 2_500, d: 1, e: 1 })) line.take(name, ids);
   while (line.deferred.length > 0) line.next(0);
-  expect(line.commits()).toEqual(['first', 'a+b', 'c', 'large', 'large', 'large', 'd+e']);
+  expect(line.commits()).toEqual(['first', 'a+b', 'c+d+e', 'large', 'large', 'large']);
 });
 
 it('repeats a failed batch one by one, so that one failure does not affect the others', async () => {
@@ -139,10 +140,10 @@ it('is limited by the allowed wait at the recent pace', async () => {
   expect(await line.taken()).toBe('first,not b');
   // A hundred times slower.
   line.next(10);
-  for (let part = 0; part < 9; part++) line.next(10_000);
-  expect(await line.taken()).toBe('a');
   line.next(10_000);
   expect(await line.taken()).toBe('c');
+  for (let part = 0; part < 9; part++) line.next(10_000);
+  expect(await line.taken()).toBe('a');
   line.take('d', 90);
   line.take('e', 90);
   expect(await line.taken()).toBe('not e');
@@ -170,67 +171,32 @@ it('accepts a large batch among many small requests', async () => {
   expect(taken.filter(Boolean)).toEqual(['small', 'small', 'large']);
 });
 
-it('serves clients in turn', async () => {
-  const line = openLine(10_000);
-  line.take('first', 1, 'busy');
-  for (let index = 0; index < 4; index++) line.take(`busy${index}`, 600, 'busy');
-  line.take('other', 600, 'other');
-  while (line.deferred.length > 0) line.next(0);
-  expect(line.commits()).toEqual(['first', 'busy0', 'other', 'busy1', 'busy2', 'busy3']);
-});
-
-it('reserves a share for clients with fewer waiting ids', async () => {
-  const line = openLine(1_000);
-  line.take('first', 1, 'busy');
-  line.take('busy', 9_900, 'busy');
-  line.take('more', 200, 'busy');
-  line.take('other', 4_900, 'other');
-  line.take('too much', 200, 'other');
-  expect(await line.taken()).toBe('first,not more,not too much');
-  while (line.deferred.length > 0) line.next(0);
-  expect(await line.taken()).toBe('other,busy');
-});
-
-it('refuses requests while the disk hangs, once too many committed ids wait for it, and clients that have few of them last', async () => {
+it('refuses requests while the disk hangs, once too many committed ids wait for it', async () => {
   const synced = Promise.withResolvers<void>();
-  const queue = new TrackingQueue({ maxWaitMs: 1_000, defer: (run) => run() });
-  const target = committing(() => undefined, synced.promise);
+  const queue = new TrackingQueue({
+    ...committing(() => undefined, synced.promise),
+    maxWaitMs: 1_000,
+    defer: (run) => run(),
+  });
   for (const name of ['a', 'b', 'c', 'd', 'e'])
-    expect(await queue.take(requestOf(name, 10_000), target, 'many')).toMatchObject({ kind: 'tracked' });
+    expect(await queue.take(requestOf(name, 10_000))).toMatchObject({ kind: 'tracked' });
   expect(queue.waitingIds).toBe(50_000);
-  expect(await queue.take(requestOf('f', 1), target, 'many')).toBeUndefined();
-  expect(await queue.take(requestOf('g', 1), target, 'few')).toMatchObject({ kind: 'tracked' });
+  expect(await queue.take(requestOf('f', 1))).toBeUndefined();
   synced.resolve();
   await new Promise((resolve) => setImmediate(resolve));
   expect(queue.waitingIds).toBe(0);
-  expect(await queue.take(requestOf('h', 1), target, 'many')).toMatchObject({ kind: 'tracked' });
+  expect(await queue.take(requestOf('g', 1))).toMatchObject({ kind: 'tracked' });
 });
 
-it('commits a large request in parts, between which other clients have their turns', async () => {
+it('commits a large request in parts, between which other requests have their turns', async () => {
   const line = openLine(10_000);
-  line.take('large', 3_000, 'one');
-  for (const name of ['a', 'b', 'c']) line.take(name, 1, 'other');
-  line.take('own', 1, 'one');
+  line.take('large', 3_000);
+  for (const name of ['a', 'b', 'c']) line.take(name, 1);
   expect(await line.taken()).toBe('');
-  expect(line.queue.waitingIds).toBe(3_004);
-  line.next(0);
-  expect([line.commits(), line.queue.waitingIds, await line.taken()]).toEqual([['large'], 2_004, '']);
-  line.next(0);
-  expect([line.commits(), line.queue.waitingIds, await line.taken()]).toEqual([['a+b+c'], 2_001, 'a,b,c']);
-  line.next(0);
-  line.take('d', 1, 'other');
+  expect(line.queue.waitingIds).toBe(3_003);
   while (line.deferred.length > 0) line.next(0);
-  expect([line.commits(), line.queue.waitingIds]).toEqual([['large', 'large', 'd+own'], 0]);
-  expect(await line.taken()).toBe('large,d,own');
-});
-
-it('gives a large request its turns, although clients with small requests fill every commit', async () => {
-  const line = openLine(100_000);
-  line.take('first', 1, 'a');
-  for (const name of ['a', 'b', 'large', 'a', 'b', 'a', 'b', 'a', 'b'])
-    line.take(name, name === 'large' ? 2_500 : 1_000, name);
-  while (line.deferred.length > 0) line.next(0);
-  expect(line.commits()).toEqual(['first', 'a', 'b', 'a', 'b', 'large', 'a', 'b', 'large', 'a', 'b', 'large']);
+  expect(line.commits()).toEqual(['large', 'a+b+c', 'large', 'large']);
+  expect([await line.taken(), line.queue.waitingIds]).toEqual(['a,b,c,large', 0]);
 });
 
 it('ends a large request that is refused, or that cannot be committed', async () => {
@@ -239,7 +205,7 @@ it('ends a large request that is refused, or that cannot be committed', async ()
   line.take('full', 2_000);
   line.take('next', 1);
   while (line.deferred.length > 0) line.next(0);
-  expect(line.commits()).toEqual(['full', 'next']);
+  expect(line.commits()).toEqual(['next', 'full']);
   expect((await line.taken()).split(',').toSorted()).toEqual(['failed full', 'late', 'next']);
   expect(line.queue.waitingIds).toBe(0);
 });

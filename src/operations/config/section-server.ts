@@ -63,10 +63,7 @@ export const limitsSection = section({
     'Seconds that tracking requests may wait for the ledger. A request that would wait longer is refused with 503 and Retry-After',
   ),
   held_open: count(10_000, 1).describe(
-    'Concurrent live feed connections and requests that wait for a submission. Further ones are refused with 503, except from credentials that hold less than an equal share',
-  ),
-  receive_bytes_per_s: count(1_024, 0, 1_000_000).describe(
-    'Minimum rate in bytes per second at which a request body must arrive, averaged over 5 seconds. A slower request is refused with 408; 0: no limit',
+    'Concurrent live feed connections and requests that wait for a submission. Further ones are refused with 503',
   ),
 });
 
