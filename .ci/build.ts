@@ -1,4 +1,4 @@
-// Builds the two packages: the server and the command line into dist, the client into src/client/dist. Both are published
+// Builds the packages: the server and the command line into dist, the client and the pacing into dist of their folders. All are published
 // compiled, because Node does not strip types below node_modules.
 import { execFileSync } from 'node:child_process';
 import { cpSync, rmSync, writeFileSync } from 'node:fs';
@@ -41,3 +41,6 @@ tsc('-p', '.ci/tsconfig.client.json');
 const commonJs = ['--module', 'commonjs', '--moduleResolution', 'bundler', '--verbatimModuleSyntax', 'false'];
 tsc('-p', '.ci/tsconfig.client.json', ...commonJs, '--outDir', 'src/client/dist/cjs');
 writeFileSync('src/client/dist/cjs/package.json', '{ "type": "commonjs" }\n');
+
+rmSync('src/pacing/dist', { recursive: true, force: true });
+tsc('-p', '.ci/tsconfig.pacing.json');

@@ -4,8 +4,8 @@ import { readdirSync } from 'node:fs';
 import { cruise } from 'dependency-cruiser';
 import rules from '../dependency-cruiser.json' with { type: 'json' };
 
-// The compiled client is below src, too.
-const BUILT = /^(?:src\/)?client\/dist\//;
+// The compiled packages are below src, too.
+const BUILT = /^(?:client|pacing)\/dist\//;
 const expected = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter(
   (name) => /\.[jt]s$/.test(name) && !BUILT.test(name),
 ).length;
@@ -13,7 +13,7 @@ const { output } = await cruise(['src'], {
   ruleSet: rules,
   validate: true,
   doNotFollow: { path: 'node_modules' },
-  exclude: { path: '^src/client/dist/' },
+  exclude: { path: '^src/(client|pacing)/dist/' },
   tsPreCompilationDeps: true,
   enhancedResolveOptions: {
     extensions: ['.ts', '.js', '.json'],

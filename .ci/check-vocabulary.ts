@@ -80,8 +80,8 @@ function exportsOf(path: string): string[] {
   return names;
 }
 
-/** Without the compiled client and installed packages. */
-const OTHERS = /^client\/dist|(?:^|\/)node_modules(?:\/|$)/;
+/** Without the compiled packages and installed ones. */
+const OTHERS = /^(?:client|pacing)\/dist|(?:^|\/)node_modules(?:\/|$)/;
 const filesOf = (folder: string) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) => !OTHERS.test(path));
 const checked: { what: string; name: string }[] = [];
@@ -92,8 +92,8 @@ for (const folder of ['src', 'test', 'bench', '.ci'])
       for (const name of exportsOf(`${folder}/${path}`)) checked.push({ what: `export of ${folder}/${path}`, name });
   }
 
-/** The sandbox, the client and the dashboard stand alone, and the command line has a `register…` per command. */
-const OWN_NAMES = /^(sandbox|client|dashboard)\//;
+/** The sandbox, the packages and the dashboard stand alone, and the command line has a `register…` per command. */
+const OWN_NAMES = /^(sandbox|client|pacing|dashboard)\//;
 const places = new Map<string, string[]>();
 for (const path of filesOf('src'))
   if (/\.ts$/.test(path) && !OWN_NAMES.test(path))

@@ -1,4 +1,4 @@
-// npm run release -- <version>: sets the version of both packages and of the Helm chart, gives the changelog's section its
+// npm run release -- <version>: sets the version of all packages and of the Helm chart, gives the changelog's section its
 // version and date, commits and tags. Changes nothing if a condition is not met. Pushing the tag starts .github/workflows/release.yml.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { listsChanges, releaseSection, sectionOf } from './changelog.ts';
 /** https://semver.org, without build metadata, which npm ignores. */
 const VERSION =
   /^(?:0|[1-9]\d*)(?:\.(?:0|[1-9]\d*)){2}(?:-(?:0|[1-9]\d*|\d*[a-z-][\da-z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-z-][\da-z-]*))*)?$/i;
-const MANIFESTS = ['package.json', 'src/client/package.json'];
+const MANIFESTS = ['package.json', 'src/client/package.json', 'src/pacing/package.json'];
 const CHART = 'deploy/helm/dawatch/Chart.yaml';
 const LOCKFILE = 'package-lock.json';
 const CHANGELOG = 'CHANGELOG.md';
@@ -44,8 +44,11 @@ function release(version: string, changelog: string): void {
       manifest.version = version;
     });
   editJson<Manifest & { packages: Record<string, Manifest> }>(LOCKFILE, (lockfile) => {
-    for (const manifest of [lockfile, lockfile.packages[''], lockfile.packages['src/client']])
+    for (const folder of ['', 'src/client', 'src/pacing']) {
+      const manifest = lockfile.packages[folder];
       if (manifest) manifest.version = version;
+    }
+    lockfile.version = version;
   });
   // The version of the chart, and that of dawatch in it.
   writeFileSync(CHART, readFileSync(CHART, 'utf8').replaceAll(/^(version|appVersion): .*$/gm, `$1: ${version}`));

@@ -1,5 +1,5 @@
-import { learnedPacing } from '../../src/pacing/policy.ts';
-import type { PolicyFactory } from '../../src/pacing/port.ts';
+import type { PolicyFactory } from '../../src/pacing/index.ts';
+import { learnedPacing } from '../../src/pacing/index.ts';
 import { seededRandom } from '../support/random.ts';
 import { arrivalsOf } from './arrivals.ts';
 import { BASELINES } from './baselines.ts';

@@ -1,8 +1,8 @@
 // npm run docs:pacing: the pictures of docs/pacing.md, drawn from runs of the benchmark. Argument: the folder to write to.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { learnedPacing } from '../../src/pacing/policy.ts';
-import type { PolicyFactory } from '../../src/pacing/port.ts';
+import type { PolicyFactory } from '../../src/pacing/index.ts';
+import { learnedPacing } from '../../src/pacing/index.ts';
 import { seededRandom } from '../support/random.ts';
 import { arrivalsOf } from './arrivals.ts';
 import { BASELINES } from './baselines.ts';

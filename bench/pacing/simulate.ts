@@ -1,4 +1,4 @@
-import type { PolicyFactory } from '../../src/pacing/port.ts';
+import type { PolicyFactory } from '../../src/pacing/index.ts';
 import type { BudgetSettings } from '../../src/polling/request-budget.ts';
 import { Scheduler } from '../../src/polling/scheduler.ts';
 import type { Classification, Observation } from '../../src/submissions/classify.ts';

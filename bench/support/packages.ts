@@ -11,7 +11,7 @@ export function npm(cwd: string, ...args: string[]): string {
   return execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
 }
 
-/** Builds and packs both packages. Returns their files, which `remove` deletes. */
+/** Builds and packs the packages. Returns their files, which `remove` deletes. */
 export function packPackages(): { server: string; client: string; remove: () => void } {
   const { path, remove } = temporaryFolder();
   npm(ROOT, 'run', 'build');

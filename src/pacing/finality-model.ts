@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { AGE_CELLS, AgeDistribution } from './age-distribution.ts';
 import { type Candidate, NEVER } from './port.ts';
 import { SenderQueue } from './sender-queue.ts';
@@ -53,35 +52,16 @@ class FinalityGroups {
   }
 }
 
-const weights = (length: number) => z.array(z.number().min(0).max(1e9)).length(length);
-const positive = (length: number) => weights(length).refine((cells) => cells.some((weight) => weight > 0));
-const distribution = (length: number) =>
-  weights(length).refine((cells) => Math.abs(cells.reduce((sum, p) => sum + p, 0) - 1) < 0.01);
-const epochMs = z.number().min(-8.64e15).max(8.64e15);
+const VERSION = 4;
 
-/** The state that the policy stores across restarts. Anything else is ignored, and the policy learns from the beginning. */
-const stateSchema = z.object({
-  version: z.literal(4),
-  ages: z.object({ weights: positive(AGE_CELLS), observed: z.int().min(0) }),
-  clock: z
-    .object({
-      periodMs: z.number().min(100).max(3_600_000),
-      originMs: epochMs,
-      events: z.array(z.object({ after: epochMs, by: epochMs })).max(CLOCK_EVENTS),
-    })
-    .nullable(),
-  slots: z
-    .object({
-      event: distribution(CELLS),
-      delay: distribution(DELAYS),
-      counts: weights(WAIT_COUNTS),
-      empty: z.number().min(0).max(1),
-    })
-    .nullable(),
-  senders: z.int().min(1).max(1_000).nullable(),
-});
-
-type LearnedState = z.output<typeof stateSchema>;
+/** The state that the policy stores across restarts. */
+type LearnedState = {
+  version: typeof VERSION;
+  ages: { weights: number[]; observed: number };
+  clock: { periodMs: number; originMs: number; events: FinalityEvent[] } | null;
+  slots: { event: number[]; delay: number[]; counts: number[]; empty: number } | null;
+  senders: number | null;
+};
 
 /** Returns the state as JSON, with 5 significant digits, which exceeds the precision of the evidence. Times stay exact. */
 function writeState({ ages, slots, ...exact }: LearnedState): string {
@@ -99,13 +79,60 @@ function rounded(value: number): number {
   return value === 0 ? 0 : Number(value.toPrecision(5));
 }
 
-/** Returns undefined for invalid text and for the state of another version. */
+/** Returns undefined for invalid text and for the state of another version: the policy then learns from the beginning. */
 function readState(text: string): LearnedState | undefined {
   try {
-    return stateSchema.safeParse(JSON.parse(text)).data;
+    const state: LearnedState = JSON.parse(text);
+    return isValid(state) ? state : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Throws a TypeError if a part is missing. */
+function isValid({ version, ages, clock, slots, senders }: LearnedState): boolean {
+  const isClock =
+    clock === null ||
+    (isBetween(clock.periodMs, 100, 3_600_000) &&
+      isTime(clock.originMs) &&
+      clock.events.length <= CLOCK_EVENTS &&
+      clock.events.every(({ after, by }) => isTime(after) && isTime(by)));
+  const isSlots =
+    slots === null ||
+    (isDistribution(slots.event, CELLS) &&
+      isDistribution(slots.delay, DELAYS) &&
+      isWeights(slots.counts, WAIT_COUNTS) &&
+      isBetween(slots.empty, 0, 1));
+  return (
+    version === VERSION &&
+    isWeights(ages.weights, AGE_CELLS) &&
+    ages.weights.some((weight) => weight > 0) &&
+    isCount(ages.observed, 0, Number.MAX_SAFE_INTEGER) &&
+    (senders === null || isCount(senders, 1, 1_000)) &&
+    isClock &&
+    isSlots
+  );
+}
+
+function isBetween(value: number, least: number, most: number): boolean {
+  return typeof value === 'number' && value >= least && value <= most;
+}
+
+function isCount(value: number, least: number, most: number): boolean {
+  return Number.isSafeInteger(value) && isBetween(value, least, most);
+}
+
+/** Whether a Date can have this value, epoch ms. */
+function isTime(value: number): boolean {
+  return isBetween(value, -8.64e15, 8.64e15);
+}
+
+function isWeights(values: number[], length: number): boolean {
+  return Array.isArray(values) && values.length === length && values.every((weight) => isBetween(weight, 0, 1e9));
+}
+
+function isDistribution(values: number[], length: number): boolean {
+  return isWeights(values, length) && Math.abs(values.reduce((sum, p) => sum + p, 0) - 1) < 0.01;
 }
 
 /**
@@ -162,11 +189,11 @@ export class FinalityModel {
     const { state, events } = this.#clock;
     const clock = state && { ...state, events: events.map(({ after, by }) => ({ after, by })) };
     const slots = this.slots?.state ?? null;
-    return writeState({ version: 4, ages: this.ages.state, clock, slots, senders: this.queue.senders });
+    return writeState({ version: VERSION, ages: this.ages.state, clock, slots, senders: this.queue.senders });
   }
 
   restore(text: string): void {
-    const state: LearnedState | undefined = readState(text);
+    const state = readState(text);
     if (!state) return;
     this.ages = new AgeDistribution(this.#price, state.ages);
     this.#clock = new SlotClock(state.clock, state.clock?.events);

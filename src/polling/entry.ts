@@ -1,4 +1,4 @@
-import { type Candidate, NEVER } from '../pacing/port.ts';
+import { type Candidate, NEVER } from '../pacing/index.ts';
 import type { Due } from './due-queue.ts';
 
 /** A submission to schedule. `trackedAt`: epoch ms. `seen`: the upstream has returned it before. */

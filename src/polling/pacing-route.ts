@@ -4,7 +4,7 @@ import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import { upstreamStateSchema } from '../operations/health-routes.ts';
-import type { PollingCost } from '../pacing/port.ts';
+import type { PollingCost } from '../pacing/index.ts';
 import { timeSchema } from '../submissions/submission-body.ts';
 import type { UpstreamPacing, Watcher } from './watcher.ts';
 

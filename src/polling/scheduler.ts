@@ -5,7 +5,7 @@ import {
   type PacingPolicy,
   type PolicyFactory,
   type PolicyReason,
-} from '../pacing/port.ts';
+} from '../pacing/index.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { Watched } from '../submissions/ports.ts';
 import { type BreakerState, healthOf, isSeen } from '../submissions/upstream-health.ts';

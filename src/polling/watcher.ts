@@ -2,7 +2,7 @@ import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
-import type { PolicyFactory } from '../pacing/port.ts';
+import type { PolicyFactory } from '../pacing/index.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type { PollEngine, TrackRefusal, TrackResult, UpdateResult, WatcherLedger } from '../submissions/ports.ts';
 import { isFinal, type Submission, type TrackRequest } from '../submissions/submission.ts';

@@ -7,7 +7,7 @@ import type { Counters } from '../operations/metrics/counters.ts';
 import type { Metrics } from '../operations/metrics/metrics.ts';
 import { RollingHour } from '../operations/metrics/rolling-hour.ts';
 import { VERSION } from '../operations/version.ts';
-import type { PolicyFactory } from '../pacing/port.ts';
+import type { PolicyFactory } from '../pacing/index.ts';
 import { CachedLookup } from '../polling/cached-lookup.ts';
 import type { Finality } from '../polling/finality.ts';
 import type { WatcherListener } from '../polling/listeners.ts';

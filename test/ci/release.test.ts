@@ -8,7 +8,8 @@ import { tempFolder } from '../support/temp-folder.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const CHART = 'deploy/helm/dawatch/Chart.yaml';
-const FILES = ['package.json', 'src/client/package.json', 'package-lock.json', CHART];
+const MANIFESTS = ['package.json', 'src/client/package.json', 'src/pacing/package.json'];
+const FILES = [...MANIFESTS, 'package-lock.json', CHART];
 const EARLIER = 'test/ledger/earlier';
 const CHANGELOG = `# Changelog
 
@@ -71,7 +72,7 @@ function git(cwd: string, ...args: string[]): string {
 }
 
 describe('npm run release', () => {
-  it('commits the version of both packages, the chart and the changelog, and tags the commit', () => {
+  it('commits the version of all packages, the chart and the changelog, and tags the commit', () => {
     const clone = cloned();
     const { status, stdout } = clone.run('release.ts', '1.2.3');
     expect({ status, stdout }).toEqual({
@@ -83,17 +84,16 @@ describe('npm run release', () => {
     expect(clone.git('cat-file', '-t', 'v1.2.3')).toBe('tag');
     expect(clone.git('rev-parse', 'v1.2.3^{commit}')).toBe(clone.git('rev-parse', 'HEAD'));
     const lockfile = JSON.parse(clone.read('package-lock.json'));
-    const versions = [lockfile, lockfile.packages[''], lockfile.packages['src/client']];
-    for (const file of ['package.json', 'src/client/package.json']) versions.push(JSON.parse(clone.read(file)));
-    expect(versions.map(({ version }) => version)).toEqual(Array(5).fill('1.2.3'));
+    const versions = [lockfile, ...['', 'src/client', 'src/pacing'].map((folder) => lockfile.packages[folder])];
+    for (const file of MANIFESTS) versions.push(JSON.parse(clone.read(file)));
+    expect(versions.map(({ version }) => version)).toEqual(Array(7).fill('1.2.3'));
     expect(parse(clone.read(CHART))).toMatchObject({ version: '1.2.3', appVersion: '1.2.3' });
     expect(clone.git('diff', '--numstat', 'HEAD~1').split('\n').toSorted()).toEqual(
       [
         '2\t0\tCHANGELOG.md',
         `2\t2\t${CHART}`,
-        '3\t3\tpackage-lock.json',
-        '1\t1\tpackage.json',
-        '1\t1\tsrc/client/package.json',
+        '4\t4\tpackage-lock.json',
+        ...MANIFESTS.map((file) => `1\t1\t${file}`),
       ].toSorted(),
     );
   });

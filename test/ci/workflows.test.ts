@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import pkg from '../../package.json' with { type: 'json' };
 import client from '../../src/client/package.json' with { type: 'json' };
+import pacing from '../../src/pacing/package.json' with { type: 'json' };
 
 type Step = { uses?: string; run?: string; with?: Record<string, unknown>; env?: Record<string, string> };
 type Job = {
@@ -122,7 +123,9 @@ describe('a release', () => {
       upload?.name,
     );
     const published = publishing.commands.match(/npm publish .*/g)?.toSorted();
-    const tarballs = [client, pkg].map(({ name }) => `./${name.replace('@', '').replace('/', '-')}-$version.tgz`);
+    const tarballs = [client, pacing, pkg].map(
+      ({ name }) => `./${name.replace('@', '').replace('/', '-')}-$version.tgz`,
+    );
     expect(published).toEqual(
       tarballs.map((tarball) => `npm publish "${tarball}" --provenance --access public --tag "$DIST_TAG"`).toSorted(),
     );

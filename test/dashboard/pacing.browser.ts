@@ -3,7 +3,7 @@ import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { plotData, probabilityAt, quantileMs } from '../../src/dashboard/page/pacing/curve.js';
-import type { PacingDescription } from '../../src/pacing/port.ts';
+import type { PacingDescription } from '../../src/pacing/index.ts';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { post } from '../support/app/http-calls.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { arrivalsOf } from '../../bench/pacing/arrivals.ts';
 import { simulate } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';
-import { learnedPacing } from '../../src/pacing/policy.ts';
+import { learnedPacing } from '../../src/pacing/index.ts';
 import { periodic, worldOf } from '../support/virtual-time/finality-worlds.ts';
 import { costOf, countingReschedules, excessOverSafetyNet, SLACK_MS } from '../support/virtual-time/policy-runs.ts';
 

@@ -3,7 +3,7 @@ import { type Arrivals, arrivalsOf } from '../../bench/pacing/arrivals.ts';
 import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
 import { simulate } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';
-import { learnedPacing } from '../../src/pacing/policy.ts';
+import { learnedPacing } from '../../src/pacing/index.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { type Finality, worldOf } from '../support/virtual-time/finality-worlds.ts';
 

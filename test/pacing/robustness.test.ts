@@ -4,8 +4,8 @@ import { BASELINES } from '../../bench/pacing/baselines.ts';
 import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
 import { type Run, START_MS, simulate, type World } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';
-import { learnedPacing } from '../../src/pacing/policy.ts';
-import type { PolicyFactory } from '../../src/pacing/port.ts';
+import type { PolicyFactory } from '../../src/pacing/index.ts';
+import { learnedPacing } from '../../src/pacing/index.ts';
 import {
   adversarialWorld,
   type Finality,

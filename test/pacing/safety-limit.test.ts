@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ceilingMs } from '../../src/pacing/port.ts';
+import { ceilingMs } from '../../src/pacing/index.ts';
 
 const MINUTE = 60_000;
 

@@ -3,7 +3,7 @@ import { arrivalsOf } from '../../bench/pacing/arrivals.ts';
 import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
 import { simulate } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';
-import { learnedPacing } from '../../src/pacing/policy.ts';
+import { learnedPacing } from '../../src/pacing/index.ts';
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const SLOT_S = 20;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Candidate } from '../../src/pacing/port.ts';
+import type { Candidate } from '../../src/pacing/index.ts';
 import { WaitingLine } from '../../src/pacing/waiting-line.ts';
 
 const candidate = (): Candidate => ({ trackedAt: 0, dueAt: 0, order: 0, openAt: 0 });

@@ -31,6 +31,7 @@ describe('the packages that the release workflow makes', () => {
   it.each([
     ['dawatch', `dawatch-${pkg.version}.tgz`],
     ['@dawatch/client', `dawatch-client-${pkg.version}.tgz`],
+    ['@dawatch/pacing', `dawatch-pacing-${pkg.version}.tgz`],
   ])('%s names its version and the repository, which the registry compares with the provenance', (name, file) => {
     const options = { cwd: clone, encoding: 'utf8' } as const;
     const manifest = JSON.parse(execFileSync('tar', ['-xzOf', file, 'package/package.json'], options));

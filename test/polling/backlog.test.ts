@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LEARNS_NOTHING } from '../../bench/pacing/baselines.ts';
-import type { Candidate, PacingPolicy } from '../../src/pacing/port.ts';
+import type { Candidate, PacingPolicy } from '../../src/pacing/index.ts';
 import type { Scheduler } from '../../src/polling/scheduler.ts';
 import { observation } from '../support/ledger/domain.ts';
 import { createScheduler, paced } from '../support/virtual-time/pacing.ts';

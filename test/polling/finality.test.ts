@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { learnedPacing } from '../../src/pacing/policy.ts';
-import type { PolicyFactory } from '../../src/pacing/port.ts';
+import type { PolicyFactory } from '../../src/pacing/index.ts';
+import { learnedPacing } from '../../src/pacing/index.ts';
 import type { Finality } from '../../src/polling/finality.ts';
 import type { UpstreamResponse } from '../../src/submissions/classify.ts';
 import { byAge } from '../support/virtual-time/pacing.ts';

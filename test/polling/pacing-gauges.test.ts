@@ -1,7 +1,7 @@
 import { register } from 'prom-client';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/lib/system-clock.ts';
-import type { PacingDescription } from '../../src/pacing/port.ts';
+import type { PacingDescription } from '../../src/pacing/index.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { scrape } from '../support/app/metrics.ts';
 import { openApp } from '../support/app/running-app.ts';

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import type { PacingDescription } from '../../src/pacing/port.ts';
+import type { PacingDescription } from '../../src/pacing/index.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';

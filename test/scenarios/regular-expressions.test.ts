@@ -54,7 +54,7 @@ function riskOf({ pattern, flags }: Expression): string[] {
 const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
   .filter((file) => /\.(ts|js)$/.test(file))
   // The compiled client.
-  .filter((file) => !file.startsWith('client/dist/'))
+  .filter((file) => !/^(?:client|pacing)\/dist\//.test(file))
   .filter((file) => !OWN_TEXT.some((own) => own.test(file)));
 
 const found = files.flatMap((file) => expressionsOf(file).literals.map((literal) => ({ file, ...literal })));

@@ -18,6 +18,7 @@ export type Packages = {
   /** The tarballs. */
   server: string;
   client: string;
+  pacing: string;
   npmCli: string;
   /** Folders that contain nothing but a `node` of this version. */
   nodes: Record<string, string>;
@@ -31,7 +32,7 @@ declare module 'vitest' {
   }
 }
 
-/** Builds and packs both packages, and downloads the versions of Node, once for all tests. */
+/** Builds and packs the packages, and downloads the versions of Node, once for all tests. */
 export default function setup(project: TestProject): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-packages-'));
   const npmCli = findNpm();
@@ -60,6 +61,7 @@ export default function setup(project: TestProject): () => void {
   project.provide('packages', {
     server: join(folder, `dawatch-${pkg.version}.tgz`),
     client: join(folder, `dawatch-client-${pkg.version}.tgz`),
+    pacing: join(folder, `dawatch-pacing-${pkg.version}.tgz`),
     npmCli,
     nodes: Object.fromEntries(versions.map((version) => [version, nodeOf(version)])),
     tooOldNode: nodeOf(TOO_OLD_NODE),

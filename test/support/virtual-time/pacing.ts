@@ -1,5 +1,5 @@
 import { LEARNS_NOTHING } from '../../../bench/pacing/baselines.ts';
-import type { PacingDescription, PacingPolicy, PolicyFactory } from '../../../src/pacing/port.ts';
+import type { PacingDescription, PacingPolicy, PolicyFactory } from '../../../src/pacing/index.ts';
 import type { BreakerSettings } from '../../../src/polling/circuit-breaker.ts';
 import type { Paced } from '../../../src/polling/entry.ts';
 import type { BudgetSettings } from '../../../src/polling/request-budget.ts';

@@ -1,5 +1,5 @@
 import type { Run } from '../../../bench/pacing/simulate.ts';
-import { type Candidate, ceilingMs, NEVER, type PacingPolicy, type PolicyFactory } from '../../../src/pacing/port.ts';
+import { type Candidate, ceilingMs, NEVER, type PacingPolicy, type PolicyFactory } from '../../../src/pacing/index.ts';
 
 /** A poll takes 70 ms at most; one second is added as a margin. */
 export const SLACK_MS = 1_000;

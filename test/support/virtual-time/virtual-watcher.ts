@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { PolicyFactory } from '../../../src/pacing/port.ts';
+import type { PolicyFactory } from '../../../src/pacing/index.ts';
 import type { WatcherListener } from '../../../src/polling/listeners.ts';
 import { createLocalEngine } from '../../../src/polling/local-engine.ts';
 import type { SchedulerSettings } from '../../../src/polling/scheduler.ts';

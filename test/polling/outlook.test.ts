@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LEARNS_NOTHING } from '../../bench/pacing/baselines.ts';
-import type { PacingPolicy, PolicyReason } from '../../src/pacing/port.ts';
+import type { PacingPolicy, PolicyReason } from '../../src/pacing/index.ts';
 import { Scheduler } from '../../src/polling/scheduler.ts';
 import { observation, VERDICTS } from '../support/ledger/domain.ts';
 import { learnedBy } from '../support/virtual-time/pacing.ts';

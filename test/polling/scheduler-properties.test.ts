@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
-import { learnedPacing } from '../../src/pacing/policy.ts';
+import { learnedPacing } from '../../src/pacing/index.ts';
 import type { Scheduler } from '../../src/polling/scheduler.ts';
 import type { Classification } from '../../src/submissions/classify.ts';
 import { observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';

@@ -1,0 +1,12 @@
+export type { LearnedPacingSettings } from './policy.ts';
+export { learnedPacing } from './policy.ts';
+export type {
+  Candidate,
+  PacingDescription,
+  PacingPolicy,
+  PolicyFactory,
+  PolicyReason,
+  PollingCost,
+  PollResult,
+} from './port.ts';
+export { ceilingMs, NEVER } from './port.ts';
