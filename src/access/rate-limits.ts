@@ -1,6 +1,7 @@
 import rateLimit from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import { sendProblem } from '../http/problems.ts';
+import { isUnlimited } from '../http/typed-server.ts';
 import { networkOf } from '../lib/addresses.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { sendLocked } from './access.ts';
@@ -11,13 +12,6 @@ const WINDOW_MS = 60_000;
 const MAX_BUCKETS = 10_000;
 /** Statuses of a forwarded bearer that are no failed authentication. All others count, so that guesses are limited. */
 const NO_FAILURES: readonly number[] = [200, 400, 404];
-/** Routes of health checks and monitoring, which must always respond. */
-const UNLIMITED: readonly string[] = ['/livez', '/readyz', '/metrics'];
-
-export function isUnlimited(route: string | undefined): boolean {
-  return route !== undefined && UNLIMITED.includes(route);
-}
-
 /**
  * Returns a hook that applies limits per minute: wrong credentials per address (counted by `lock`), and requests per credential.
  * Requests with an unknown credential count for their address, because otherwise each guess would have a bucket of its own.

@@ -30,12 +30,12 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   token: async () => (await import('../access/token-command.ts')).addToken,
   reload: async () => (await import('../operations/reload-command.ts')).addReload,
   config: async () => (await import('../operations/config-command.ts')).addConfig,
-  backup: async () => (await import('../ledger/backup-command.ts')).addBackup,
+  backup: async () => (await import('../operations/backup-command.ts')).addBackup,
   doctor: async () => (await import('../operations/doctor-command.ts')).addDoctor,
   completion: async () => (await import('./completion-command.ts')).addCompletion,
-  restore: async () => (await import('../ledger/restore-command.ts')).addRestore,
-  'check-primary': async () => (await import('../ledger/check-primary-command.ts')).addCheckPrimary,
-  vacuum: async () => (await import('../ledger/vacuum-command.ts')).addVacuum,
+  restore: async () => (await import('../operations/restore-command.ts')).addRestore,
+  'check-primary': async () => (await import('../operations/check-primary-command.ts')).addCheckPrimary,
+  vacuum: async () => (await import('../operations/vacuum-command.ts')).addVacuum,
   export: async () => (await import('../submissions/export-command.ts')).addExport,
 };
 

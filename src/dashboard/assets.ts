@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { FastifyInstance } from 'fastify';
+import { serveFiles, storedResponse } from '../http/static-files.ts';
 
 /** A file as served to browsers. `policy`: its Content-Security-Policy, for the page only. */
 type Asset = { path: string; contentType: string; body: Buffer; policy?: string };
@@ -30,6 +32,20 @@ export function dashboardAssets(): Asset[] {
     asset(`lib/${name}`, fileURLToPath(import.meta.resolve(specifier))),
   );
   return [index(), ...own, ...libraries];
+}
+
+/** Serves the dashboard at /, from memory. */
+export function registerDashboard(app: FastifyInstance): void {
+  const files = new Map(
+    dashboardAssets().map(({ path, body, contentType, policy }) => {
+      const headers = {
+        'content-type': contentType,
+        ...(policy !== undefined && { 'content-security-policy': policy }),
+      };
+      return [path, storedResponse(body, headers)];
+    }),
+  );
+  serveFiles(app, ['/', '/assets/*'], () => files);
 }
 
 function index(): Asset {

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import { fastify, type RouteOptions } from 'fastify';
-import { openapiDocument } from './openapi.ts';
+import { openapiDocument, type SentEvents } from './openapi.ts';
 import { type StoredResponse, storedResponse } from './static-files.ts';
 
 const PAGE = '/docs';
@@ -25,8 +25,8 @@ const DOCS_CSP = [
 export type Docs = { document: StoredResponse; files: ReadonlyMap<string, StoredResponse> };
 
 /** Renders the OpenAPI document of `routes` and the page at /docs, through a server that never listens. */
-export async function buildDocs(routes: readonly RouteOptions[], version: string): Promise<Docs> {
-  const document = openapiDocument(routes, version);
+export async function buildDocs(routes: readonly RouteOptions[], version: string, events: SentEvents): Promise<Docs> {
+  const document = openapiDocument(routes, version, events);
   const server = fastify();
   try {
     await server.register(swagger, { mode: 'static', specification: { document: document as never } });

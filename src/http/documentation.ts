@@ -1,7 +1,7 @@
 import type { RouteOptions } from 'fastify';
 import { z } from 'zod';
-import { eventJsonSchema } from '../notifications/event-schema.ts';
 import type { Docs } from './docs-page.ts';
+import type { SentEvents } from './openapi.ts';
 import { operations } from './problems.ts';
 import { type StoredResponse, sendStoredResponse, serveFiles, storedResponse } from './static-files.ts';
 import type { TypedServer } from './typed-server.ts';
@@ -36,7 +36,10 @@ const OPERATIONS = operations('operations', {
  * Serves the page at /docs, /openapi.json and /events.schema.json. Must be called before the first route: only routes that are
  * registered later are documented. Each document is built at its first request, because building them slows every start.
  */
-export function addDocumentation(app: TypedServer, version: string): void {
+export function addDocumentation(
+  app: TypedServer,
+  { version, events }: { version: string; events: SentEvents & { jsonSchema: () => object } },
+): void {
   const routes: RouteOptions[] = [];
   app.addHook('onRoute', (route) => {
     if (route.method !== 'HEAD' && !route.schema?.hide) routes.push(route);
@@ -44,7 +47,7 @@ export function addDocumentation(app: TypedServer, version: string): void {
   let docs: Promise<Docs> | undefined;
   const built = () => {
     docs ??= import('./docs-page.ts')
-      .then(({ buildDocs }) => buildDocs(routes, version))
+      .then(({ buildDocs }) => buildDocs(routes, version, events))
       .catch((error) => {
         // The next request tries again.
         docs = undefined;
@@ -62,7 +65,7 @@ export function addDocumentation(app: TypedServer, version: string): void {
 
   let eventSchema: StoredResponse | undefined;
   app.get('/events.schema.json', { schema: OPERATIONS.getEventSchema }, async (request, reply) => {
-    eventSchema ??= storedResponse(JSON.stringify(eventJsonSchema()), {
+    eventSchema ??= storedResponse(JSON.stringify(events.jsonSchema()), {
       'content-type': 'application/json; charset=utf-8',
     });
     return sendStoredResponse(request, reply, eventSchema) as never;

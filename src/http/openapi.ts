@@ -1,10 +1,8 @@
 import type { RouteOptions } from 'fastify';
 import { z } from 'zod';
-import { isUnlimited } from '../access/rate-limits.ts';
-import { eventSchema } from '../notifications/event-body.ts';
-import { EVENT_WEBHOOKS } from '../notifications/event-schema.ts';
 import { type Converted, convertSchemas, type JsonSchema } from './components.ts';
 import { PROBLEMS, type ProblemStatus, problemBody, problemSchema } from './problems.ts';
+import { isUnlimited } from './typed-server.ts';
 
 /** The `detail` of an example of each documented problem. */
 const EXAMPLES: Partial<Record<ProblemStatus, string>> = {
@@ -149,10 +147,17 @@ type RouteSchema = {
   response?: Record<string, Described>;
 };
 
+/** What the server sends to others: the schema of an event, and the `webhooks` section of the OpenAPI document. */
+export type SentEvents = { schema: z.ZodType; webhooks: object };
+
 /** Returns the OpenAPI document of the routes. */
-export function openapiDocument(routes: readonly RouteOptions[], version: string) {
+export function openapiDocument(routes: readonly RouteOptions[], version: string, events: SentEvents) {
   const described = routes.map(({ method, url, schema = {} }) => ({ method, url, schema: schema as RouteSchema }));
-  const schemas = convertSchemas([...described.flatMap(({ schema }) => schemasOf(schema)), problemSchema, eventSchema]);
+  const schemas = convertSchemas([
+    ...described.flatMap(({ schema }) => schemasOf(schema)),
+    problemSchema,
+    events.schema,
+  ]);
   const paths: Record<string, Record<string, unknown>> = {};
   const used = new Set<string>();
   for (const { method, url, schema } of described)
@@ -176,7 +181,7 @@ export function openapiDocument(routes: readonly RouteOptions[], version: string
     tags: TAGS.filter(({ name }) => used.has(name)),
     security: [{ apiKey: [] }, { bearer: [] }],
     paths,
-    webhooks: EVENT_WEBHOOKS,
+    webhooks: events.webhooks,
     components: {
       securitySchemes: SECURITY_SCHEMES,
       schemas: schemas.components,

@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { LedgerError } from '../ledger/errors.ts';
 import { shownOf } from '../lib/explain-issue.ts';
 import { DamagedRowError } from '../lib/stored.ts';
-import { SUBMIT_PATHS } from '../polling/upstream-submit.ts';
 import { logOf, REQUEST_ID_HEADER } from './request-log.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 import { InvalidRequestError } from './validation.ts';
@@ -136,11 +135,18 @@ function withRouteMembers(reply: FastifyReply, body: z.output<typeof problemSche
   };
 }
 
-/** Turns every error into a problem document. The text of a 5xx goes to the log only. */
-export function registerProblems(app: FastifyInstance): void {
-  app.setNotFoundHandler((request, reply) =>
-    sendProblem(reply, { status: 404, detail: `there is no ${request.method} ${pathOf(request)}${hintOf(request)}` }),
-  );
+/**
+ * Turns every error into a problem document. The text of a 5xx goes to the log only. `notFoundHint`: the suffix of a 404 of a path
+ * that exists only if a setting is enabled; otherwise empty.
+ */
+export function registerProblems(
+  app: FastifyInstance,
+  { notFoundHint = () => '' }: { notFoundHint?: (path: string) => string } = {},
+): void {
+  app.setNotFoundHandler((request, reply) => {
+    const path = pathOf(request);
+    return sendProblem(reply, { status: 404, detail: `there is no ${request.method} ${path}${notFoundHint(path)}` });
+  });
   app.setErrorHandler((error: FastifyError, request, reply) => {
     if (error instanceof InvalidRequestError)
       return sendProblem(reply, { status: 400, detail: error.message, errors: error.errors });
@@ -193,12 +199,6 @@ function detailOf(error: FastifyError, request: FastifyRequest): string {
 
 function isClientError(status: number): status is ProblemStatus & (400 | 408 | 413 | 415) {
   return status in PROBLEMS && status < 500;
-}
-
-/** The suffix of a 404 of a path that exists only if a setting is enabled. */
-function hintOf(request: FastifyRequest): string {
-  const isSubmit = SUBMIT_PATHS.some((path) => path === pathOf(request));
-  return isSubmit ? ': upstreams.<name>.submit.enabled is false for each upstream' : '';
 }
 
 function pathOf(request: FastifyRequest): string {

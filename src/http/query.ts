@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { shownOf } from '../lib/explain-issue.ts';
-import { SUBMISSION_ID_PATTERN } from '../submissions/submission.ts';
 
 /** Parameters of this form are the fields of one parameter `metadata`. */
 const METADATA_PREFIX = 'metadata.';
@@ -60,16 +59,6 @@ export function fromCursor(cursor: string): number | undefined {
   const digits = /^s1\.([1-9]\d{0,14})$/.exec(text)?.[1];
   // Base64 has several spellings for the same bytes; only the canonical one is accepted.
   return digits && toCursor(Number(digits)) === cursor ? Number(digits) : undefined;
-}
-
-/** Encodes a position of a list ordered by id. It stays valid when the submission is deleted between two pages. */
-export function toIdCursor(submissionId: string): string {
-  return Buffer.from(`i1.${submissionId}`).toString('base64url');
-}
-
-export function fromIdCursor(cursor: string): string | undefined {
-  const id = /^i1\.(.*)$/s.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[1];
-  return id !== undefined && SUBMISSION_ID_PATTERN.test(id) && toIdCursor(id) === cursor ? id : undefined;
 }
 
 /** Encodes a position of a list ordered by a time, given in epoch milliseconds, and then by the position of the row. */

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '../operations/logging/event-catalog.ts';
-import { canonicalId, SUBMISSION_ID_PATTERN } from '../submissions/submission.ts';
 
 export const REQUEST_ID_HEADER = 'x-request-id';
 
@@ -29,10 +28,13 @@ export function isDebugLogged({ log }: { log: FastifyBaseLogger }): boolean {
   return logOf({ log }).isLevelEnabled('debug');
 }
 
-/** Logs each response at debug. */
-export function addRequestLog(app: FastifyInstance): void {
+/** Logs each response at debug. `submissionIdOf`: the submission that a request concerns. */
+export function addRequestLog(
+  app: FastifyInstance,
+  submissionIdOf: (request: FastifyRequest) => string | undefined,
+): void {
   app.addHook('onResponse', (request, reply, done) => {
-    if (isDebugLogged(request)) logResponse(request, reply);
+    if (isDebugLogged(request)) logResponse(request, reply, submissionIdOf(request));
     done();
   });
 }
@@ -45,8 +47,7 @@ export function goneSignal(reply: FastifyReply): AbortSignal {
   return gone.signal;
 }
 
-function logResponse(request: FastifyRequest, reply: FastifyReply): void {
-  const submissionId = submissionIdOf(request);
+function logResponse(request: FastifyRequest, reply: FastifyReply, submissionId: string | undefined): void {
   logOf(request).debug(
     {
       address: request.clientAddress,
@@ -59,12 +60,4 @@ function logResponse(request: FastifyRequest, reply: FastifyReply): void {
     },
     'http.responded',
   );
-}
-
-function submissionIdOf({ routeOptions, params, query }: FastifyRequest): string | undefined {
-  const isOfOne = routeOptions.url?.startsWith('/v1/submissions/:id');
-  const { id } = (isOfOne ? params : {}) as { id?: unknown };
-  const { submission_id: fromQuery } = (query ?? {}) as { submission_id?: unknown };
-  const named = id ?? fromQuery;
-  return typeof named === 'string' && SUBMISSION_ID_PATTERN.test(named) ? canonicalId(named) : undefined;
 }

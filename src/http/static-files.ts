@@ -1,5 +1,4 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { dashboardAssets } from '../dashboard/assets.ts';
 import { etagOf, isKnown } from './etag.ts';
 
 /** A response body that is built once and sent to every client from the same bytes. */
@@ -37,17 +36,4 @@ export function serveFiles(
     return file ? sendStoredResponse(request, reply, file) : reply.callNotFound();
   };
   for (const url of urls) app.get(url, { config: { isDurable: true }, schema: { hide: true } }, send);
-}
-
-export function registerDashboard(app: FastifyInstance): void {
-  const files = new Map(
-    dashboardAssets().map(({ path, body, contentType, policy }) => {
-      const headers = {
-        'content-type': contentType,
-        ...(policy !== undefined && { 'content-security-policy': policy }),
-      };
-      return [path, storedResponse(body, headers)];
-    }),
-  );
-  serveFiles(app, ['/', '/assets/*'], () => files);
 }

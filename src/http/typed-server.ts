@@ -15,3 +15,11 @@ export type TypedServer = FastifyInstance<
   FastifyBaseLogger,
   ZodTypeProvider
 >;
+
+/** Routes of health checks and monitoring, which must always respond. */
+const UNLIMITED: readonly string[] = ['/livez', '/readyz', '/metrics'];
+
+/** Whether a route has no rate limit. */
+export function isUnlimited(route: string | undefined): boolean {
+  return route !== undefined && UNLIMITED.includes(route);
+}

@@ -1,18 +1,13 @@
-import { SEARCHABLE } from '../submissions/searchable.ts';
-import { FINAL_STATUSES, STATUSES } from '../submissions/submission.ts';
-
-const list = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
-
 /**
  * The values of the metadata of a row that searches find, as in SEARCHABLE: name and value as text, at the top level, within the
- * limits in UTF-8, the first 32.
+ * limits in UTF-8, the first 32. Every value of a schema is literal, because a released schema does not change with the code.
  */
 const searchable = (row: string) => `
   SELECT key, CASE type WHEN 'text' THEN value ELSE ${row}.metadata -> fullkey END, ${row}.id
   FROM json_each(${row}.metadata)
-  WHERE type NOT IN ('object', 'array') AND octet_length(key) BETWEEN 1 AND ${SEARCHABLE.nameBytes}
-    AND (type <> 'text' OR octet_length(value) <= ${SEARCHABLE.valueBytes})
-  LIMIT ${SEARCHABLE.names}`;
+  WHERE type NOT IN ('object', 'array') AND octet_length(key) BETWEEN 1 AND 128
+    AND (type <> 'text' OR octet_length(value) <= 256)
+  LIMIT 32`;
 
 const UPSTREAMS = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -40,7 +35,7 @@ const SUBMISSIONS = `
     id INTEGER PRIMARY KEY,
     submission_id TEXT NOT NULL UNIQUE,
     upstream TEXT NOT NULL REFERENCES upstreams (name),
-    status TEXT NOT NULL CHECK (status IN (${list(STATUSES)})),
+    status TEXT NOT NULL CHECK (status IN ('tracking', 'pending', 'failing', 'finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled')),
     watched INTEGER NOT NULL CHECK (watched IN (0, 1)),
     stuck INTEGER NOT NULL DEFAULT 0 CHECK (stuck IN (0, 1)),
     version INTEGER NOT NULL,
@@ -69,7 +64,7 @@ const SUBMISSIONS = `
   CREATE INDEX submissions_ended_watched ON submissions (ended_at) WHERE ended_at IS NOT NULL AND watched = 1;
   -- An ended submission can be tracked again, unless it is finalized: as a new change, polled, and exempt from retention.
   CREATE TRIGGER a_final_status_stays BEFORE UPDATE OF status ON submissions
-    WHEN OLD.status IN (${list(FINAL_STATUSES)}) AND NEW.status <> OLD.status
+    WHEN OLD.status IN ('finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled') AND NEW.status <> OLD.status
       AND NOT (OLD.status <> 'finalized' AND NEW.status = 'tracking' AND NEW.version = OLD.version + 1
                AND NEW.watched = 1 AND NEW.ended_at IS NULL)
     BEGIN SELECT RAISE(ABORT, 'only tracking an ended submission again changes its status'); END;
@@ -103,7 +98,7 @@ const SUBMISSIONS = `
     submission INTEGER NOT NULL REFERENCES submissions (id),
     version INTEGER NOT NULL,
     at INTEGER NOT NULL,
-    status TEXT NOT NULL CHECK (status IN (${list(STATUSES)})),
+    status TEXT NOT NULL CHECK (status IN ('tracking', 'pending', 'failing', 'finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled')),
     previous_status TEXT,
     upstream_state TEXT,
     error TEXT,

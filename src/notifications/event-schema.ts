@@ -26,7 +26,7 @@ const header = (name: string, description: string, example: string) => ({
 });
 
 /** The `webhooks` section of the OpenAPI document. */
-export const EVENT_WEBHOOKS = {
+const EVENT_WEBHOOKS = {
   event: {
     post: {
       operationId: 'receiveEvent',
@@ -59,3 +59,6 @@ export const EVENT_WEBHOOKS = {
     },
   },
 };
+
+/** How the documentation of the HTTP interface describes events. */
+export const EVENT_DOCUMENTATION = { schema: eventSchema, webhooks: EVENT_WEBHOOKS, jsonSchema: eventJsonSchema };

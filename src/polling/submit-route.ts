@@ -260,3 +260,9 @@ function sendNotAccepted(
 function sendUnchanged(reply: FastifyReply, { httpStatus, headers, body }: SubmitResponse): FastifyReply {
   return reply.code(httpStatus).type('text/plain; charset=utf-8').headers(headers).send(body);
 }
+
+/** Explains a 404 of the two paths, which exist only if an upstream enables them; empty for every other path. */
+export function submitHint(path: string): string {
+  const isSubmit = SUBMIT_PATHS.some((name) => name === path);
+  return isSubmit ? ': upstreams.<name>.submit.enabled is false for each upstream' : '';
+}

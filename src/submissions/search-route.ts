@@ -6,7 +6,6 @@ import {
   checkRange,
   cursorText,
   fromCursor,
-  fromIdCursor,
   fromTimeCursor,
   nextCursorSchema,
   pageLimit,
@@ -14,7 +13,6 @@ import {
   severalOf,
   timeParameter,
   toCursor,
-  toIdCursor,
   toTimeCursor,
 } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
@@ -28,7 +26,7 @@ import {
 } from './response-body.ts';
 import { orderOf, type SubmissionFilter } from './search-sources.ts';
 import { SEARCHABLE, unsearchable } from './searchable.ts';
-import { canonicalId, STATUSES, type Submission } from './submission.ts';
+import { canonicalId, STATUSES, SUBMISSION_ID_PATTERN, type Submission } from './submission.ts';
 import type { SubmissionQueries } from './submission-queries.ts';
 import type { SubmissionSearch } from './submission-search.ts';
 import { MAX_SEARCH_CHARS } from './text-search.ts';
@@ -102,6 +100,16 @@ function submissionFilterOf(query: Query): SubmissionFilter {
     prefix: query.prefix,
     search: query.search,
   };
+}
+
+/** Encodes a position of a list ordered by id. It stays valid when the submission is deleted between two pages. */
+export function toIdCursor(submissionId: string): string {
+  return Buffer.from(`i1.${submissionId}`).toString('base64url');
+}
+
+export function fromIdCursor(cursor: string): string | undefined {
+  const id = /^i1\.(.*)$/s.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[1];
+  return id !== undefined && SUBMISSION_ID_PATTERN.test(id) && toIdCursor(id) === cursor ? id : undefined;
 }
 
 /** Returns the position of the cursor; undefined if there is none, or if it belongs to a list with another order. */

@@ -24,7 +24,7 @@ import {
   trackedSchema,
 } from './response-body.ts';
 import { registerSubmissionSearch } from './search-route.ts';
-import { canonicalId, canRetrack, Status, type Submission } from './submission.ts';
+import { canonicalId, canRetrack, Status, SUBMISSION_ID_PATTERN, type Submission } from './submission.ts';
 import type { SubmissionQueries } from './submission-queries.ts';
 import type { SubmissionSearch } from './submission-search.ts';
 import { traceIntake } from './trace-intake.ts';
@@ -273,4 +273,13 @@ function logTracked(
 
 function notTracked(reply: FastifyReply, submissionId: string): FastifyReply {
   return sendProblem(reply, { status: 404, detail: `${canonicalId(submissionId)} was never tracked here` });
+}
+
+/** Returns the submission that a request concerns, for the log. */
+export function submissionIdOf({ routeOptions, params, query }: FastifyRequest): string | undefined {
+  const isOfOne = routeOptions.url?.startsWith('/v1/submissions/:id');
+  const { id } = (isOfOne ? params : {}) as { id?: unknown };
+  const { submission_id: fromQuery } = (query ?? {}) as { submission_id?: unknown };
+  const named = id ?? fromQuery;
+  return typeof named === 'string' && SUBMISSION_ID_PATTERN.test(named) ? canonicalId(named) : undefined;
 }

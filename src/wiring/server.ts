@@ -24,6 +24,7 @@ import type { Users } from '../access/user-lookups.ts';
 import { registerUsers } from '../access/users-routes.ts';
 import { registerAlertChanges, registerAlerts } from '../alerts/alerts-routes.ts';
 import { registerMutes } from '../alerts/mutes-routes.ts';
+import { registerDashboard } from '../dashboard/assets.ts';
 import { clientAddressReader } from '../http/client-address.ts';
 import {
   dropStalledReaders,
@@ -42,11 +43,11 @@ import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreada
 import { parseQuery } from '../http/query.ts';
 import { addRequestLog, REQUEST_ID_HEADER, requestIdOf } from '../http/request-log.ts';
 import { SECURITY_HEADERS } from '../http/security-headers.ts';
-import { registerDashboard } from '../http/static-files.ts';
 import { compileValidator } from '../http/validation.ts';
 import type { Clock } from '../lib/clock.ts';
 import { registerChannels } from '../notifications/channels-routes.ts';
 import { registerDeliveries } from '../notifications/deliveries-routes.ts';
+import { EVENT_DOCUMENTATION } from '../notifications/event-schema.ts';
 import { registerEvents } from '../notifications/events-route.ts';
 import { registerWebhooks } from '../notifications/webhooks-routes.ts';
 import type { Reload } from '../operations/config/reload.ts';
@@ -58,12 +59,12 @@ import { registerReload, registerWhoami } from '../operations/operations-routes.
 import { registerOverview } from '../operations/overview-routes.ts';
 import { registerPacing } from '../polling/pacing-route.ts';
 import { registerSubmissionInfo } from '../polling/submission-info-route.ts';
-import { registerSubmit, type Submitters } from '../polling/submit-route.ts';
+import { registerSubmit, type Submitters, submitHint } from '../polling/submit-route.ts';
 import type { Queues } from '../redis/queues-route.ts';
 import { objectivesOf } from '../reports/objectives-setting.ts';
 import { registerReports } from '../reports/routes-reports.ts';
 import { Admission } from '../submissions/admission.ts';
-import { registerSubmissions } from '../submissions/submissions-routes.ts';
+import { registerSubmissions, submissionIdOf } from '../submissions/submissions-routes.ts';
 import type { Tracer } from '../submissions/tracing.ts';
 import { TrackingQueue } from '../submissions/tracking-queue.ts';
 import type { Services } from './route-services.ts';
@@ -149,12 +150,12 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const clientAddressOf = clientAddressReader(server.trusted_proxies);
   app.decorateRequest('clientAddress', '');
   countRequests(app, metrics.counters);
-  addRequestLog(app);
+  addRequestLog(app, submissionIdOf);
   dropStalledReaders(app);
   endConnectionsOnClose(app);
   rejectEncodedBodies(app);
   app.removeContentTypeParser('text/plain');
-  registerProblems(app);
+  registerProblems(app, { notFoundHint: submitHint });
   const sessions = new Sessions({ ...deps, store: ledger.sessions });
   const authenticator = new CredentialLock(deps.credentials, sessions, limits.failed_authentications_per_minute);
   const onRequest: readonly RequestHook[] = [
@@ -183,7 +184,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
 
   const queue = new TrackingQueue({ ...deps, maxWaitMs: limits.tracking_wait_s * 1_000 });
   const admission = new Admission({ queue, maxHeldOpen: limits.held_open, onShed: metrics.counters.shed });
-  addDocumentation(app, deps.version);
+  addDocumentation(app, { version: deps.version, events: EVENT_DOCUMENTATION });
   await app.register(async (open) => {
     registerHealth(open, { ...deps, authenticator });
     registerMetrics(open, { ...deps, objectives, waitingIds: () => queue.waitingIds });

@@ -1,14 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  cursorSchema,
-  fromCursor,
-  fromIdCursor,
-  fromTimeCursor,
-  toCursor,
-  toIdCursor,
-  toTimeCursor,
-} from '../../src/http/query.ts';
+import { cursorSchema, fromCursor, fromTimeCursor, toCursor, toTimeCursor } from '../../src/http/query.ts';
+import { fromIdCursor, toIdCursor } from '../../src/submissions/search-route.ts';
 import { SUBMISSION_ID_PATTERN } from '../../src/submissions/submission.ts';
 import { call, listOf, post, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { toJson } from '../cli/json.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../cli/settings-file.ts';
 import { plural } from '../cli/table.ts';
-import { restoreLedger } from './restore.ts';
+import { restoreLedger } from '../ledger/restore.ts';
 
 export function addRestore(program: Command): void {
   withSettings(program.command('restore'))

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { ledgerOf, type SettingsOptions, withSettings } from '../cli/settings-file.ts';
-import { vacuumLedger } from './vacuum.ts';
+import { vacuumLedger } from '../ledger/vacuum.ts';
 
 export function addVacuum(program: Command): void {
   withSettings(program.command('vacuum'))

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { CommandError, ExitCode } from '../cli/exit.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../cli/settings-file.ts';
-import { checkPrimary } from './primary.ts';
+import { checkPrimary } from '../ledger/primary.ts';
 
 export function addCheckPrimary(program: Command): void {
   withSettings(program.command('check-primary'))
