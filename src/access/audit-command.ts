@@ -2,7 +2,9 @@ import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { type Command, InvalidArgumentError } from 'commander';
 import { type ConnectOptions, requestAsAdmin, withAdmin } from '../cli/connect.ts';
+import { collectTypes } from '../cli/event-filter.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
+import { toFile, toStdout } from '../cli/export-target.ts';
 import { toJson } from '../cli/json.ts';
 import { parseCount } from '../cli/numbers.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../cli/settings-file.ts';
@@ -10,8 +12,6 @@ import { parseSince } from '../cli/since.ts';
 import { table } from '../cli/table.ts';
 import type { AuditEntry, AuditPage, AuditQuery, DawatchClient } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
-import { collectTypes } from '../submissions/cli-event-filter.ts';
-import { toFile, toStdout } from '../submissions/export-target.ts';
 import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts';
 import { checkAudit } from './audit-check.ts';
 

@@ -1,5 +1,7 @@
-import { CONFIGURED_CREDENTIALS } from '../submissions/submission.ts';
 import type { Rights } from './scopes.ts';
+
+/** Ids for the credentials in the settings, which have no id in the ledger. */
+export const CONFIGURED_CREDENTIALS = { service: 0, admin: -1 } as const;
 
 export type Caller = Rights & {
   /** null for a configured credential. */

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { nextCursorSchema, rowId } from '../http/query.ts';
+import { nextCursorSchema, rowId, timeSchema } from '../http/query.ts';
 import { iso } from '../lib/timestamps.ts';
-import { timeSchema } from '../submissions/submission-body.ts';
 import { CREDENTIAL_STATES, credentialNameSchema, credentialState } from './credential.ts';
 import { DAY_S, MAX_OVERLAP_S } from './credential-changes.ts';
 import type { CredentialRecord, ReplacedSecret } from './credentials-store.ts';

@@ -1,6 +1,6 @@
 import type { ClientAuth, Configuration, IDToken } from 'openid-client';
+import { causeOf, codeOf } from '../lib/connection-error.ts';
 import { escapeText } from '../lib/text.ts';
-import { causeOf, codeOf } from '../notifications/transport/connection-error.ts';
 import type { Config } from '../operations/config/schema.ts';
 
 type OidcSettings = Config['oidc'];

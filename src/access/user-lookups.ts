@@ -1,13 +1,12 @@
 import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
-import type { UpstreamClient } from '../polling/upstream-client.ts';
 import { isOwnToken } from './credentials.ts';
-import { UpstreamUsers } from './users.ts';
+import { type UpstreamGet, UpstreamUsers } from './users.ts';
 
 export type Users = Omit<ReturnType<typeof usersOf>, 'useBearer'>;
 
 /** Looks up users at the upstream `default`; tokens of callers are forwarded to no other. */
-export function usersOf(config: Config, client: UpstreamClient | undefined) {
+export function usersOf(config: Config, client: UpstreamGet | undefined) {
   const { bearer, users } = config.upstreams.default;
   refuseOwnBearer(config);
   const failure = { kind: 'failure', reason: 'network', detail: 'no upstream is named default' } as const;

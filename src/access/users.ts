@@ -1,8 +1,6 @@
 import { z } from 'zod';
 import { isObject, isTextTooDeep, parseJson } from '../lib/json.ts';
 import { retryAfterMs } from '../lib/retry-after.ts';
-import type { UpstreamClient } from '../polling/upstream-client.ts';
-import type { UpstreamResponse } from '../submissions/classify.ts';
 
 /** A user of the upstream with all fields unchanged. */
 export type UserRecord = Record<string, unknown>;
@@ -89,8 +87,18 @@ function malformed(detail: string): { kind: 'malformed'; detail: string } {
   return { kind: 'malformed', detail };
 }
 
+/** The unclassified result of one request to the upstream. */
+type UpstreamResponse =
+  | { kind: 'response'; httpStatus: number; retryAfter: string | null; date: string | null; body: string }
+  | { kind: 'failure'; reason: 'timeout' | 'network' | 'too_large'; detail: string };
+
+/** Sends GET requests to the upstream; never throws. */
+export type UpstreamGet = {
+  get(request: { path: string; headers: Record<string, string>; body?: string }): Promise<UpstreamResponse>;
+};
+
 export type UpstreamUsersOptions = {
-  client: Pick<UpstreamClient, 'get'>;
+  client: UpstreamGet;
   /** Sent with every lookup; undefined: the caller's Authorization is passed on. */
   bearer: string | undefined;
   getPath: string;
@@ -158,7 +166,7 @@ export class UpstreamUsers {
     return { path: `${path}?${query.join('&')}`, headers };
   }
 
-  async #send<T>(request: Parameters<UpstreamClient['get']>[0], reading: Reading<T>): Promise<UserLookup<T>> {
+  async #send<T>(request: Parameters<UpstreamGet['get']>[0], reading: Reading<T>): Promise<UserLookup<T>> {
     if (this.#lookups >= MAX_LOOKUPS) return { kind: 'busy' };
     this.#lookups += 1;
     try {

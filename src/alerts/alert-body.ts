@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { nextCursorSchema, rowId } from '../http/query.ts';
+import { nextCursorSchema, rowId, timeSchema } from '../http/query.ts';
 import { iso } from '../lib/timestamps.ts';
 import type { Mute } from '../notifications/alert.ts';
 import { alertPath, linkTo } from '../notifications/dashboard-links.ts';
 import { alertRuleSchema } from '../notifications/event-body.ts';
-import { timeSchema } from '../submissions/submission-body.ts';
 import type { MutedAlert } from './alerts-store.ts';
 
 const MAX_SUBJECT_CHARS = 300;

@@ -7,7 +7,7 @@ import { EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
 const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
   demo: async () => (await import('./demo-command.ts')).addDemo,
   serve: async () => (await import('./serve-command.ts')).addServe,
-  worker: async () => (await import('../redis/worker-command.ts')).addWorker,
+  worker: async () => (await import('./worker-command.ts')).addWorker,
   sandbox: async () => (await import('./sandbox-command.ts')).addSandbox,
   track: async () => (await import('../submissions/track-command.ts')).addTrack,
   status: async () => (await import('../submissions/status-command.ts')).addStatus,
@@ -31,7 +31,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   reload: async () => (await import('../operations/reload-command.ts')).addReload,
   config: async () => (await import('../operations/config-command.ts')).addConfig,
   backup: async () => (await import('../operations/backup-command.ts')).addBackup,
-  doctor: async () => (await import('../operations/doctor-command.ts')).addDoctor,
+  doctor: async () => (await import('./doctor-command.ts')).addDoctor,
   completion: async () => (await import('./completion-command.ts')).addCompletion,
   restore: async () => (await import('../operations/restore-command.ts')).addRestore,
   'check-primary': async () => (await import('../operations/check-primary-command.ts')).addCheckPrimary,

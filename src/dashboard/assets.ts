@@ -24,7 +24,7 @@ const LIBRARIES = {
 };
 
 /** Every file that the dashboard loads: the files of page/ and its libraries. */
-export function dashboardAssets(): Asset[] {
+function dashboardAssets(): Asset[] {
   const own = readdirSync(PAGE, { recursive: true, encoding: 'utf8' })
     .filter((name) => extname(name) in TYPES)
     .map((name) => asset(name, join(PAGE, name)));

@@ -133,3 +133,5 @@ export const nextCursorSchema = z
 export function nextCursor(nextBefore: number | null): string | null {
   return nextBefore === null ? null : toCursor(nextBefore);
 }
+
+export const timeSchema = z.iso.datetime().describe('ISO 8601, UTC');

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { coloured } from '../cli/colors.ts';
 import { type ConnectOptions, requestAsAdmin, requestAsOperator, withAdmin } from '../cli/connect.ts';
+import { collectTypes } from '../cli/event-filter.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
 import { toJson } from '../cli/json.ts';
 import { numberFrom, parseCount } from '../cli/numbers.ts';
@@ -8,7 +9,6 @@ import { parseSince } from '../cli/since.ts';
 import { table } from '../cli/table.ts';
 import type { DawatchClient, Delivery, DeliveryPage, DeliveryQuery } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
-import { collectTypes } from '../submissions/cli-event-filter.ts';
 import { DELIVERY_STATES, type DeliveryState } from './delivery.ts';
 import { deliveryState, deliveryText } from './delivery-text.ts';
 

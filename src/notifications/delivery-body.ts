@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { checkRange, nextCursorSchema, rowId } from '../http/query.ts';
+import { checkRange, nextCursorSchema, rowId, timeSchema } from '../http/query.ts';
 import { DamagedRowError } from '../lib/stored.ts';
 import { iso } from '../lib/timestamps.ts';
-import { timeSchema } from '../submissions/submission-body.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
 import { DEAD_REASONS, DELIVERY_STATES, type Delivery, type DeliveryAttempt } from './delivery.ts';
 import { type DamagedEvent, type EventBody, type EventRecord, eventSchema, toEventJson } from './event-body.ts';

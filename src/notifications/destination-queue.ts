@@ -1,4 +1,4 @@
-import type { Due } from '../polling/due-queue.ts';
+import type { Due } from '../lib/due-queue.ts';
 
 /**
  * proven: the latest attempt was delivered. unproven: it failed, or there was none. Callbacks have priorities of their own, because

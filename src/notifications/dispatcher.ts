@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import { DueQueue } from '../polling/due-queue.ts';
+import { DueQueue } from '../lib/due-queue.ts';
 import { type Durability, type SentPart, send, type TraceDelivery, toMessages } from './attempt.ts';
 import { type Channel, failed } from './channels/channel.ts';
 import type { Deliveries } from './deliveries-store.ts';

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { timeSchema } from '../http/query.ts';
 import { storedData } from '../lib/stored.ts';
 import { iso } from '../lib/timestamps.ts';
 import { AlertEventType, SubmissionEventType, TestEventType, UpstreamEventType } from '../submissions/event-types.ts';
@@ -7,7 +8,6 @@ import {
   type ShownSubmission,
   statusSchema,
   submissionFields,
-  timeSchema,
   toSubmissionFields,
   upstreamDataSchema,
 } from '../submissions/submission-body.ts';

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { nextCursorSchema } from '../http/query.ts';
+import { nextCursorSchema, timeSchema } from '../http/query.ts';
 import { iso } from '../lib/timestamps.ts';
-import { timeSchema } from '../submissions/submission-body.ts';
 import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from './subscription.ts';
 import { CALLBACKS_ID, DISABLED_REASONS, SIGNATURES, type Webhook } from './webhook.ts';
 

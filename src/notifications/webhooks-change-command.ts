@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander';
 import { type ConnectOptions, requestAsAdmin, withAdmin } from '../cli/connect.ts';
 import { durationOption } from '../cli/duration.ts';
+import { collectMetadata, collectTypes } from '../cli/event-filter.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
 import { toJson } from '../cli/json.ts';
 import { readSecret } from '../cli/text-input.ts';
 import type { MetadataFilter, NewWebhook, WebhookPatch, WebhookWithSecret } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
-import { collectMetadata, collectTypes } from '../submissions/cli-event-filter.ts';
 import { SIGNATURES } from './webhook.ts';
 import { webhookText } from './webhook-text.ts';
 

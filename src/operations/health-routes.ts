@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { type Authenticator, isOperator } from '../access/access.ts';
 import { operations } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
+import { upstreamStateSchema } from '../polling/pacing-route.ts';
 import type { Watcher } from '../polling/watcher.ts';
 
 /** The state of the Redis link of a server. */
@@ -15,12 +16,6 @@ export type RedisHealth = {
 
 /** `redis`: undefined without Redis. */
 export type Readiness = ReturnType<Watcher['health']> & { redis?: RedisHealth | undefined };
-
-/** The state of an upstream, in every response. */
-export const upstreamStateSchema = z
-  .enum(['closed', 'down', 'unauthorized'])
-  .describe('closed: it responds')
-  .meta({ id: 'UpstreamState' });
 
 const readinessStatus = z
   .enum(['ok', 'degraded', 'unavailable'])

@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import { operations } from '../http/problems.ts';
+import { timeSchema } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
+import { upstreamStateSchema } from '../polling/pacing-route.ts';
 import type { Watcher } from '../polling/watcher.ts';
 import { STATUSES, type Status } from '../submissions/submission.ts';
-import { statusSchema, timeSchema } from '../submissions/submission-body.ts';
-import { type Readiness, upstreamStateSchema } from './health-routes.ts';
+import { statusSchema } from '../submissions/submission-body.ts';
+import type { Readiness } from './health-routes.ts';
 import type { LedgerStats } from './ledger-stats.ts';
 import type { RollingHour } from './metrics/rolling-hour.ts';
 

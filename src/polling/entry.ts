@@ -1,5 +1,5 @@
+import type { Due } from '../lib/due-queue.ts';
 import { type Candidate, NEVER } from '../pacing/index.ts';
-import type { Due } from './due-queue.ts';
 
 /** A submission to schedule. `trackedAt`: epoch ms. `seen`: the upstream has returned it before. */
 export type Paced = { submissionId: string; trackedAt: number; seen: boolean };

@@ -1,5 +1,4 @@
-import type { Registry } from 'prom-client';
-import Gauge from 'prom-client/lib/gauge.js';
+import { Gauge, type Registry } from 'prom-client';
 import { type PacingBody, toPacingBody } from './pacing-route.ts';
 import type { UpstreamPacing } from './watcher.ts';
 

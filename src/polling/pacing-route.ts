@@ -1,12 +1,17 @@
 import { z } from 'zod';
 import { operations } from '../http/problems.ts';
+import { timeSchema } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
-import { upstreamStateSchema } from '../operations/health-routes.ts';
 import type { PollingCost } from '../pacing/index.ts';
-import { timeSchema } from '../submissions/submission-body.ts';
 import type { UpstreamPacing, Watcher } from './watcher.ts';
+
+/** The state of an upstream, in every response. */
+export const upstreamStateSchema = z
+  .enum(['closed', 'down', 'unauthorized'])
+  .describe('closed: it responds')
+  .meta({ id: 'UpstreamState' });
 
 const cost = z
   .object({

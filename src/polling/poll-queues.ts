@@ -1,5 +1,5 @@
+import { DueQueue } from '../lib/due-queue.ts';
 import { Backlog, type Rating } from './backlog.ts';
-import { DueQueue } from './due-queue.ts';
 import type { Entry } from './entry.ts';
 
 /**

@@ -1,5 +1,4 @@
-import type { Dispatcher } from 'undici';
-import errors from 'undici/lib/core/errors.js';
+import { type Dispatcher, errors } from 'undici';
 import type { UpstreamResponse } from '../submissions/classify.ts';
 
 /** A timer that is late by more than this shows that this process was blocked, not the upstream. */

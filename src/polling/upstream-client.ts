@@ -1,4 +1,4 @@
-import Pool from 'undici/lib/dispatcher/pool.js';
+import { Pool } from 'undici';
 import { redactorOf } from '../lib/redaction.ts';
 import type { UpstreamResponse } from '../submissions/classify.ts';
 import { type ResponseHeaders, upstreamCall } from './upstream-call.ts';

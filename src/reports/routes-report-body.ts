@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { CONFIGURED_CREDENTIALS } from '../access/caller.ts';
 import type { CredentialRecord } from '../access/credentials-store.ts';
+import { timeSchema } from '../http/query.ts';
 import type { DurationHistogram } from '../lib/duration-histogram.ts';
 import { iso } from '../lib/timestamps.ts';
 import {
@@ -10,8 +12,7 @@ import {
   burnRate,
   type ObjectiveStatus,
 } from '../submissions/objective.ts';
-import { CONFIGURED_CREDENTIALS, FINAL_STATUSES } from '../submissions/submission.ts';
-import { timeSchema } from '../submissions/submission-body.ts';
+import { FINAL_STATUSES } from '../submissions/submission.ts';
 import type { ReportLine, ReportQuery, ReportSums } from './report.ts';
 import { REPORT_UNITS } from './report-rows-store.ts';
 import type { FinalStatus } from './roll-up.ts';

@@ -1,16 +1,10 @@
 import { z } from 'zod';
-import { nextCursorSchema } from '../http/query.ts';
+import { nextCursorSchema, timeSchema } from '../http/query.ts';
 import { nearestTime, storedData } from '../lib/stored.ts';
 import { iso } from '../lib/timestamps.ts';
 import { durationsOf } from './option-changes.ts';
 import { type HistoryEntry, type OptionChanges, type Submission, TRACK_OPTIONS } from './submission.ts';
-import {
-  statusSchema,
-  submissionFields,
-  timeSchema,
-  toSubmissionFields,
-  upstreamDataSchema,
-} from './submission-body.ts';
+import { statusSchema, submissionFields, toSubmissionFields, upstreamDataSchema } from './submission-body.ts';
 
 export const SUBMISSION_EXAMPLE = {
   submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',

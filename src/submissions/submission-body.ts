@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { timeSchema } from '../http/query.ts';
 import { storedData } from '../lib/stored.ts';
 import { iso } from '../lib/timestamps.ts';
 import { STATUSES, type Submission } from './submission.ts';
@@ -7,8 +8,6 @@ export const statusSchema = z
   .enum(STATUSES)
   .describe('Every status but tracking, pending and failing is final')
   .meta({ id: 'SubmissionStatus' });
-
-export const timeSchema = z.iso.datetime().describe('ISO 8601, UTC');
 
 export const upstreamDataSchema = z
   .record(z.string(), z.unknown())

@@ -1,6 +1,5 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { isSameJson } from '../lib/json.ts';
-import type { Outbox } from '../notifications/outbox.ts';
 import type { SubmissionEventType } from './event-types.ts';
 import type { History } from './history.ts';
 import {
@@ -20,10 +19,18 @@ import { type SubmissionRow, toSubmission } from './submission-rows.ts';
 import { contextWithoutLimits, transition } from './transition.ts';
 import { UpstreamStore } from './upstream-store.ts';
 
+/** Adds the events of a submission and their deliveries, in the transaction of the change. */
+export type SubmissionEvents = {
+  /** Must be called after the change was added to the history. */
+  addSubmissionEvent(type: SubmissionEventType, row: SubmissionRow, at: number): void;
+  /** Directs the waiting and dead callbacks of a submission to its new URL; null discards them. */
+  moveCallbacks(row: Pick<SubmissionRow, 'id' | 'callbackUrl'>, to: string | null, at: number): void;
+};
+
 /** The requests of clients for known submissions: retrack, update, cancel. Every method must be called inside a transaction. */
 export class SubmissionChanges {
   readonly #db: LedgerDatabase;
-  readonly #outbox: Outbox;
+  readonly #outbox: SubmissionEvents;
   readonly #counts: StatusCounts;
   readonly #history: History;
   readonly #queries: SubmissionQueries;
@@ -31,7 +38,7 @@ export class SubmissionChanges {
 
   constructor(
     database: LedgerDatabase,
-    { outbox, counts, history }: { outbox: Outbox; counts: StatusCounts; history: History },
+    { outbox, counts, history }: { outbox: SubmissionEvents; counts: StatusCounts; history: History },
   ) {
     this.#db = database;
     this.#outbox = outbox;

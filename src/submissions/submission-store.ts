@@ -1,5 +1,4 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
-import type { Outbox } from '../notifications/outbox.ts';
 import type { Observation } from './classify.ts';
 import { SubmissionEventType as Event } from './event-types.ts';
 import type { History } from './history.ts';
@@ -8,7 +7,7 @@ import type { RecordedObservation, TrackedSubmission, TrackRefusal, TrackResult 
 import { SEARCHABLE } from './searchable.ts';
 import type { StatusCounts } from './status-counts.ts';
 import { canRetrack, isFinal, Status, type Submission, type TrackRequest } from './submission.ts';
-import type { SubmissionChanges } from './submission-changes.ts';
+import type { SubmissionChanges, SubmissionEvents } from './submission-changes.ts';
 import { SubmissionQueries, type SubmissionState } from './submission-queries.ts';
 import { type SubmissionRow, toSubmission } from './submission-rows.ts';
 import { type TransitionContext, type TransitionResult, transition } from './transition.ts';
@@ -112,7 +111,7 @@ const ADD_ESCAPED = `
   LIMIT ${SEARCHABLE.names}`;
 
 type StoreDeps = {
-  outbox: Outbox;
+  outbox: SubmissionEvents;
   counts: StatusCounts;
   history: History;
   /** Tracks known submissions again. */
@@ -131,7 +130,7 @@ type TrackTransaction = { outages: Map<string, number>; added: AddedMetadata[] }
  */
 export class SubmissionStore {
   readonly #db: LedgerDatabase;
-  readonly #outbox: Outbox;
+  readonly #outbox: SubmissionEvents;
   readonly #counts: StatusCounts;
   readonly #history: History;
   readonly #changes: SubmissionChanges;

@@ -93,9 +93,6 @@ export type TrackRequest = {
   traceparent?: string | undefined;
 };
 
-/** Ids for the credentials in the settings, which have no id in the ledger. */
-export const CONFIGURED_CREDENTIALS = { service: 0, admin: -1 } as const;
-
 /** A submission in the ledger. Times are epoch milliseconds. */
 export type Submission = Omit<TrackRequest, 'requestedAt' | 'retrack' | 'named' | 'credential' | 'traceparent'> & {
   status: Status;

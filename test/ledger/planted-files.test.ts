@@ -12,10 +12,10 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { toFile } from '../../src/cli/export-target.ts';
 import { backupLedger } from '../../src/ledger/backup.ts';
 import { openDatabase } from '../../src/ledger/open.ts';
 import { restoreLedger } from '../../src/ledger/restore.ts';
-import { toFile } from '../../src/submissions/export-target.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
 import { tempFolder } from '../support/temp-folder.ts';

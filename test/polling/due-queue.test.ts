@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type Due, DueQueue } from '../../src/polling/due-queue.ts';
+import { type Due, DueQueue } from '../../src/lib/due-queue.ts';
 
 type Entry = Due & { name: number };
 const entry = (name: number, dueAt: number): Entry => ({ name, dueAt, heapIndex: 0 });

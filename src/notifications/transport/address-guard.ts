@@ -1,7 +1,8 @@
 import type { LookupAddress, LookupAllOptions } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import buildConnector from 'undici/lib/core/connect.js';
+import { buildConnector } from 'undici';
+import { RefusedAddressError } from '../../lib/connection-error.ts';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Cidr = [Address, number];
@@ -10,16 +11,6 @@ export type AddressGuard = {
   /** Returns why connections to an IP address are not allowed, without the address; undefined if they are. */
   check(address: string): string | undefined;
 };
-
-/** A connection refused by the guard. The message contains the kind of the address, not the address. */
-export class RefusedAddressError extends Error {
-  override readonly name = 'RefusedAddressError';
-  readonly reason: string;
-  constructor(reason: string) {
-    super(`refused: ${reason}`);
-    this.reason = reason;
-  }
-}
 
 /** Readable names for address ranges of ipaddr.js. */
 const KINDS: Record<string, string> = {

@@ -1,11 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import { LruMap } from 'toad-cache';
-import Agent from 'undici/lib/dispatcher/agent.js';
+import { Agent } from 'undici';
+import { causeOf, codeOf } from '../../lib/connection-error.ts';
 import { redactorOf } from '../../lib/redaction.ts';
 import { retryAfterMs } from '../../lib/retry-after.ts';
 import type { SendResult } from '../channels/channel.ts';
 import { type AddressGuard, guardedConnector, type LookupAll } from './address-guard.ts';
-import { causeOf, codeOf } from './connection-error.ts';
 import { createLookup } from './dns.ts';
 import { type Exchange, exchange, type HttpResponse } from './exchange.ts';
 

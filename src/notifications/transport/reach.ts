@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
+import { type ConnectionCause, causeOf } from '../../lib/connection-error.ts';
 import { type AddressGuard, guardedConnector, type LookupAll } from './address-guard.ts';
-import { type ConnectionCause, causeOf } from './connection-error.ts';
 import { createLookup } from './dns.ts';
 
 export type ConnectionCheck =

@@ -1,7 +1,7 @@
 import { realPath } from '../../ledger/open.ts';
 import { redactorOf } from '../../lib/redaction.ts';
-import { checkRedis } from '../../redis/doctor-redis.ts';
 import { type LoadedConfig, type Setting, secretsOf } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
 import { isSecret } from '../config/secret-files.ts';
 import { checkCredentials } from './credentials.ts';
 import { checkDisk } from './disk.ts';
@@ -24,6 +24,8 @@ export type DoctorOptions = {
   full: boolean;
   /** Time limit of a connection or a response. */
   limitMs: number;
+  /** Checks the configured Redis. */
+  checkRedis: (redis: Config['redis'] & { url: string }, limitMs: number) => Promise<Finding[]>;
   /** Receive the names of all checks at the start, and of each completed check. */
   onBegin: (names: readonly string[]) => void;
   onEnded: (name: string) => void;
@@ -41,7 +43,7 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
   return withoutSecrets(await runChecks(checks, options.onEnded), options.loaded.settings);
 }
 
-function checksOf({ loaded, env, now, full, limitMs }: DoctorOptions): Check[] {
+function checksOf({ loaded, env, now, full, limitMs, checkRedis }: DoctorOptions): Check[] {
   const { config } = loaded;
   const file = config.database;
   const path = realPath(file);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns';
+import type { ConnectionCause } from '../../lib/connection-error.ts';
 import { createAddressGuard } from '../../notifications/transport/address-guard.ts';
-import type { ConnectionCause } from '../../notifications/transport/connection-error.ts';
 import { reach } from '../../notifications/transport/reach.ts';
 import { UpstreamClient } from '../../polling/upstream-client.ts';
 import { type Classification, classify, type UpstreamResponse } from '../../submissions/classify.ts';

@@ -1,6 +1,4 @@
-import type { Registry } from 'prom-client';
-import Counter from 'prom-client/lib/counter.js';
-import Histogram from 'prom-client/lib/histogram.js';
+import { Counter, Histogram, type Registry } from 'prom-client';
 import { AUTHENTICATION_FAILURES, type AuthenticationFailure } from '../../access/failed-authentications.ts';
 import type { DeadReason } from '../../notifications/delivery.ts';
 import type { Finality } from '../../polling/finality.ts';

@@ -1,5 +1,4 @@
-import type { Registry } from 'prom-client';
-import Gauge from 'prom-client/lib/gauge.js';
+import { Gauge, type Registry } from 'prom-client';
 import { STATUSES } from '../../submissions/submission.ts';
 import { BreakerState } from '../../submissions/upstream-health.ts';
 import type { Readiness } from '../health-routes.ts';

@@ -1,4 +1,4 @@
-import Registry from 'prom-client/lib/registry.js';
+import { collectDefaultMetrics, Registry } from 'prom-client';
 import { createPacingGauges } from '../../polling/pacing-gauges.ts';
 import type { UpstreamPacing } from '../../polling/watcher.ts';
 import type { ObjectiveStatus } from '../../submissions/objective.ts';
@@ -21,20 +21,13 @@ export function createMetrics({ version }: { version: string }) {
   const setGauges = createGauges(registry, version);
   const setPacingGauges = createPacingGauges(registry);
   const setObjectiveGauges = createObjectiveGauges(registry);
-  const startProcessMetrics = async () => {
-    const { default: collectDefaultMetrics } = await import('prom-client/lib/defaultMetrics.js');
+  let isCollecting = false;
+  /** Starts at the first scrape, because the metrics of the process cost timers and observers. */
+  const collectProcess = () => {
+    if (isCollecting) return;
+    isCollecting = true;
     collectDefaultMetrics({ register: registry });
     for (const name of MISNAMED) registry.removeSingleMetric(name);
-  };
-  let started: Promise<void> | undefined;
-  /** Starts at the first scrape, because it costs timers and observers, and its files take 20 ms of CPU to load (row start). */
-  const collectProcess = () => {
-    started ??= startProcessMetrics().catch((error) => {
-      // The next scrape tries again: files cannot be read while the process has no file descriptors left.
-      started = undefined;
-      throw error;
-    });
-    return started;
   };
   return {
     counters,
@@ -46,12 +39,12 @@ export function createMetrics({ version }: { version: string }) {
     },
     /** Returns the Prometheus text format. */
     async text() {
-      await collectProcess();
+      collectProcess();
       return { contentType: registry.contentType, text: withoutEmptyLag(await registry.metrics()) };
     },
     /** Returns every metric family. */
     async describe() {
-      await collectProcess();
+      collectProcess();
       return registry.getMetricsAsArray().map((metric) => {
         const { name, help, type, labelNames } = metric as typeof metric & { labelNames?: readonly string[] };
         return { name, help, type: String(type), labels: labelNames ?? [] };

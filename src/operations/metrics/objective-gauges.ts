@@ -1,5 +1,4 @@
-import type { Registry } from 'prom-client';
-import Gauge from 'prom-client/lib/gauge.js';
+import { Gauge, type Registry } from 'prom-client';
 import { BURN_WINDOW_NAMES, budgetLeft, burnRate, type ObjectiveStatus } from '../../submissions/objective.ts';
 
 /** Creates the gauges of the service level objectives and returns the function that sets them. */

@@ -1,9 +1,7 @@
 import http, { type Server } from 'node:http';
 import net from 'node:net';
 import { duplexPair } from 'node:stream';
-import type { Dispatcher } from 'undici';
-import Agent from 'undici/lib/dispatcher/agent.js';
-import Pool from 'undici/lib/dispatcher/pool.js';
+import { Agent, type Dispatcher, Pool } from 'undici';
 import type { Machine } from './machine.ts';
 import type { Random } from './random.ts';
 

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { toFile } from '../../../../src/cli/export-target.ts';
 import { backupLedger } from '../../../../src/ledger/backup.ts';
-import { toFile } from '../../../../src/submissions/export-target.ts';
 import { context, observation } from '../../../support/ledger/domain.ts';
 import { openLedger, trackRequests } from '../../../support/ledger/ledger-file.ts';
 import { cli, startCli } from '../../../support/processes/cli.ts';

@@ -1,12 +1,12 @@
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
-import { CommandError, ExitCode } from '../cli/exit.ts';
-import { settingsSource } from '../cli/settings-file.ts';
-import { catchHangups, untilStopped } from '../cli/signals.ts';
 import { systemClock } from '../lib/system-clock.ts';
 import { loadConfig, secretsOf } from '../operations/config/load.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { VERSION } from '../operations/version.ts';
+import { CommandError, ExitCode } from './exit.ts';
+import { settingsSource } from './settings-file.ts';
+import { catchHangups, untilStopped } from './signals.ts';
 
 const HOST = hostname().replaceAll(/[^\w.-]/g, '-');
 
@@ -54,8 +54,8 @@ async function check({ redis, worker }: Config): Promise<void> {
   const { url } = redis;
   if (url === undefined) throw new CommandError('no Redis is configured: set DAWATCH_REDIS_URL', ExitCode.usage);
   const [{ listWorkers }, { createMessageSigner }] = await Promise.all([
-    import('./worker-registry.ts'),
-    import('./signer.ts'),
+    import('../redis/worker-registry.ts'),
+    import('../redis/signer.ts'),
   ]);
   const seen = await listWorkers({ ...redis, url }, createMessageSigner(redis));
   const isOurs = (name: string) => (worker.name === undefined ? name.startsWith(`${HOST}-`) : name === worker.name);

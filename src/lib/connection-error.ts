@@ -1,5 +1,14 @@
-import errors from 'undici/lib/core/errors.js';
-import { RefusedAddressError } from './address-guard.ts';
+import { errors } from 'undici';
+
+/** A connection refused by the guard. The message contains the kind of the address, not the address. */
+export class RefusedAddressError extends Error {
+  override readonly name = 'RefusedAddressError';
+  readonly reason: string;
+  constructor(reason: string) {
+    super(`refused: ${reason}`);
+    this.reason = reason;
+  }
+}
 
 export type ConnectionCause =
   | 'closed'

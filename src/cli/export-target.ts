@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { closeSync, fdatasyncSync, openSync, writeSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { CommandError, ExitCode } from '../cli/exit.ts';
 import { LedgerError, toLedgerError } from '../ledger/errors.ts';
 import { openStaging, publish, refuseTaken } from '../ledger/staging.ts';
+import { CommandError, ExitCode } from './exit.ts';
 
 /** The destination of an export. `end` completes it, `abandon` discards it. */
 export type ExportTarget = {

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import { type Paint, paintFor } from '../cli/colors.ts';
-import { durationOption } from '../cli/duration.ts';
-import { toJson } from '../cli/json.ts';
 import { escapeText } from '../lib/text.ts';
+import { ConfigError, type LoadedConfig, loadConfig } from '../operations/config/load.ts';
+import { type Finding, type Level, problem, worstLevel } from '../operations/doctor/finding.ts';
 import { createWaitIndicator } from '../submissions/wait-indicator.ts';
-import { ConfigError, type LoadedConfig, loadConfig } from './config/load.ts';
-import { type Finding, type Level, problem, worstLevel } from './doctor/finding.ts';
+import { type Paint, paintFor } from './colors.ts';
+import { durationOption } from './duration.ts';
+import { toJson } from './json.ts';
 
 const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const satisfies Record<Level, string>;
 const MAX_CHARS = 1_000;
@@ -75,9 +75,10 @@ Exit codes of this command: 0 no problems, 1 warnings, 2 problems.`,
 async function check({ config: file, full = false, timeout: limitMs }: Options): Promise<Finding[]> {
   const { env } = process;
   // Loaded on demand, because it would slow down the start of every command.
-  const [{ runDoctor }, { checkMachine }] = await Promise.all([
-    import('./doctor/run-doctor.ts'),
-    import('./doctor/machine.ts'),
+  const [{ runDoctor }, { checkMachine }, { checkRedis }] = await Promise.all([
+    import('../operations/doctor/run-doctor.ts'),
+    import('../operations/doctor/machine.ts'),
+    import('../redis/doctor-redis.ts'),
   ]);
   let loaded: LoadedConfig;
   try {
@@ -95,6 +96,7 @@ async function check({ config: file, full = false, timeout: limitMs }: Options):
       now: Date.now(),
       full,
       limitMs,
+      checkRedis,
       onBegin: (names) => indicator.begin(names),
       onEnded: (name) => indicator.end(name),
     });
