@@ -11,7 +11,9 @@ export default defineConfig({
     maxWorkers: availableParallelism(),
     // The files of a worker share a browser.
     isolate: false,
-    sequence: { sequencer: longestFirst(['/accessibility.', '/sessions.', '/submissions/', '/pages.']) },
+    sequence: {
+      sequencer: longestFirst(['/accessibility.', '/sessions.', '/submissions/', '/pages.']),
+    },
     // As in vitest.config.ts.
     env: MEMORY === undefined ? {} : { TMPDIR: MEMORY },
     expect: { poll: { timeout: 10_000 } },

@@ -43,7 +43,9 @@ export default defineConfig({
     reporters: ['default', new RetryReporter()],
     sequence: { sequencer: longestFirst(LONGEST) },
     projects: [
-      { test: { ...faults, name: 'faults', include: ['test/**/*.fault.ts'], exclude: NOT_RETRIED } },
+      {
+        test: { ...faults, name: 'faults', include: ['test/**/*.fault.ts'], exclude: NOT_RETRIED },
+      },
       { test: { ...faults, name: 'losses', include: NOT_RETRIED, retry: 0 } },
       {
         test: {

@@ -1,14 +1,17 @@
-// Builds the packages: the server and the command line into dist, the client and the pacing into dist of their folders. All are published
-// compiled, because Node does not strip types below node_modules.
+// Builds the packages: the server and the command line into dist, the client and the pacing into
+// dist of their folders. All are published compiled, because Node does not strip types below
+// node_modules.
 import { execFileSync } from 'node:child_process';
 import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { build } from 'rolldown';
 import manifest from '../package.json' with { type: 'json' };
 
-const tsc = (...args: string[]) => execFileSync('tsc', args, { stdio: 'inherit', shell: process.platform === 'win32' });
+const tsc = (...args: string[]) =>
+  execFileSync('tsc', args, { stdio: 'inherit', shell: process.platform === 'win32' });
 
 rmSync('dist', { recursive: true, force: true });
-// Finding and opening 350 modules takes a sixth of a start, so they are joined to fewer files. Dependencies stay as they are installed.
+// Finding and opening 350 modules takes a sixth of a start, so they are joined to fewer files.
+// Dependencies stay as they are installed.
 await build({
   input: [
     './src/cli/program.ts',
@@ -17,7 +20,10 @@ await build({
     './src/ledger/integrity-child.ts',
   ],
   platform: 'node',
-  external: [/^node:/, ...Object.keys(manifest.dependencies).map((name) => new RegExp(`^${name}(/|$)`))],
+  external: [
+    /^node:/,
+    ...Object.keys(manifest.dependencies).map((name) => new RegExp(`^${name}(/|$)`)),
+  ],
   transform: { target: 'es2023' },
   output: {
     dir: 'dist',
@@ -25,7 +31,8 @@ await build({
     chunkFileNames: '[name].js',
     sourcemap: true,
     keepNames: true,
-    // A server that runs while a new version is installed may still load a file. With short names, it would find other functions by the same ones.
+    // A server that runs while a new version is installed may still load a file. With short names,
+    // it would find other functions by the same ones.
     minifyInternalExports: false,
   },
 });
@@ -35,10 +42,18 @@ cpSync('src/dashboard/page', 'dist/page', {
   filter: (path) => !/\.d\.ts$|tsconfig\.json$/.test(path),
 });
 
-// Without source maps, which would take a third of the package: the target is so new that the code reads like its source.
+// Without source maps, which would take a third of the package: the target is so new that the code
+// reads like its source.
 rmSync('src/client/dist', { recursive: true, force: true });
 tsc('-p', '.ci/tsconfig.client.json');
-const commonJs = ['--module', 'commonjs', '--moduleResolution', 'bundler', '--verbatimModuleSyntax', 'false'];
+const commonJs = [
+  '--module',
+  'commonjs',
+  '--moduleResolution',
+  'bundler',
+  '--verbatimModuleSyntax',
+  'false',
+];
 tsc('-p', '.ci/tsconfig.client.json', ...commonJs, '--outDir', 'src/client/dist/cjs');
 writeFileSync('src/client/dist/cjs/package.json', '{ "type": "commonjs" }\n');
 

@@ -1,5 +1,5 @@
-// Checks the import rules of dependency-cruiser.json. The cruiser silently skips TypeScript that it cannot parse, so a run that
-// visited fewer modules than there are source files fails.
+// Checks the import rules of dependency-cruiser.json. The cruiser silently skips TypeScript that it
+// cannot parse, so a run that visited fewer modules than there are source files fails.
 import { readdirSync } from 'node:fs';
 import { cruise } from 'dependency-cruiser';
 import rules from '../dependency-cruiser.json' with { type: 'json' };
@@ -24,9 +24,12 @@ const { output } = await cruise(['src'], {
 if (typeof output === 'string') throw new Error('expected a result, not text');
 const seen = output.modules.filter(({ source }) => source.startsWith('src/')).length;
 const imports = output.summary.totalDependenciesCruised ?? 0;
-for (const { from, to, rule } of output.summary.violations) console.error(`${rule.name}: ${from} → ${to}`);
+for (const { from, to, rule } of output.summary.violations)
+  console.error(`${rule.name}: ${from} → ${to}`);
 if (seen < expected || imports === 0) {
-  console.error(`only ${seen} of ${expected} files and ${imports} imports were read: is @swc/core installed?`);
+  console.error(
+    `only ${seen} of ${expected} files and ${imports} imports were read: is @swc/core installed?`,
+  );
   process.exit(1);
 }
 if (output.summary.error > 0) process.exit(1);

@@ -1,5 +1,6 @@
-// Checks that node_modules contains only packages that package-lock.json names, including nested ones. `npm ci` verifies the
-// hash of each package in the lockfile, but not of files that an install script downloads.
+// Checks that node_modules contains only packages that package-lock.json names, including nested
+// ones. `npm ci` verifies the hash of each package in the lockfile, but not of files that an
+// install script downloads.
 import { missingFromLockfile } from './missing-from-lockfile.ts';
 
 const found = missingFromLockfile('.');

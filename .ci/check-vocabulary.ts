@@ -1,5 +1,6 @@
-// Rejects retired words in the file names and exported identifiers of src, test, bench and .ci, in log event names and in
-// metric names: one term per concept, see docs/glossary.md. A run that saw no names is a failure.
+// Rejects retired words in the file names and exported identifiers of src, test, bench and .ci, in
+// log event names and in metric names: one term per concept, see docs/glossary.md. A run that saw
+// no names is a failure.
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseSync } from '@swc/core';
 import pkg from '../package.json' with { type: 'json' };
@@ -70,7 +71,8 @@ function exportsOf(path: string): string[] {
     if (item.type !== 'ExportDeclaration') continue;
     const { declaration } = item;
     if (declaration.type === 'VariableDeclaration') {
-      for (const { id } of declaration.declarations) if (id.type === 'Identifier') names.push(id.value);
+      for (const { id } of declaration.declarations)
+        if (id.type === 'Identifier') names.push(id.value);
     } else if ('identifier' in declaration) {
       names.push(declaration.identifier.value);
     } else if ('id' in declaration && declaration.id.type === 'Identifier') {
@@ -89,19 +91,25 @@ for (const folder of ['src', 'test', 'bench', '.ci'])
   for (const path of filesOf(folder)) {
     checked.push({ what: `file in ${folder}`, name: path });
     if (/\.[jt]s$/.test(path))
-      for (const name of exportsOf(`${folder}/${path}`)) checked.push({ what: `export of ${folder}/${path}`, name });
+      for (const name of exportsOf(`${folder}/${path}`))
+        checked.push({ what: `export of ${folder}/${path}`, name });
   }
 
-/** The sandbox, the packages and the dashboard stand alone, and the command line has a `register…` per command. */
+/**
+ * The sandbox, the packages and the dashboard stand alone, and the command line has a `register…`
+ * per command.
+ */
 const OWN_NAMES = /^(sandbox|client|pacing|dashboard)\//;
 const places = new Map<string, string[]>();
 for (const path of filesOf('src'))
   if (/\.ts$/.test(path) && !OWN_NAMES.test(path))
-    for (const name of new Set(exportsOf(`src/${path}`))) places.set(name, [...(places.get(name) ?? []), path]);
+    for (const name of new Set(exportsOf(`src/${path}`)))
+      places.set(name, [...(places.get(name) ?? []), path]);
 const shared = [...places].filter(([, paths]) => paths.length > 1);
 
 for (const name of Object.keys(LOG_EVENTS)) checked.push({ what: 'log event', name });
-for (const { name } of await createMetrics({ version: pkg.version }).describe()) checked.push({ what: 'metric', name });
+for (const { name } of await createMetrics({ version: pkg.version }).describe())
+  checked.push({ what: 'metric', name });
 
 const violations = checked.flatMap(({ what, name }) =>
   wordsOf(name)

@@ -1,4 +1,5 @@
-// npm run soak -- <minutes>: runs the soak test, 10 minutes by default. It fails if memory or the number of handles grows.
+// npm run soak -- <minutes>: runs the soak test, 10 minutes by default. It fails if memory or the
+// number of handles grows.
 import { spawnSync } from 'node:child_process';
 
 const minutes = Number(process.argv[2] ?? 10);

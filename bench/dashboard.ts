@@ -1,4 +1,5 @@
-// npm run bench:dashboard: measures the dashboard in a real browser with a million submissions and 200 events per second.
+// npm run bench:dashboard: measures the dashboard in a real browser with a million submissions and
+// 200 events per second.
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +26,9 @@ const TOKEN = 'an-admin-token-for-this-run';
 const folder = mkdtempSync(join(tmpdir(), 'dawatch-dashboard-'));
 const file = join(folder, 'ledger.db');
 const ids = fill(file);
-console.log(`${SUBMISSIONS.toLocaleString('en')} submissions, ${OPEN.toLocaleString('en')} of them open`);
+console.log(
+  `${SUBMISSIONS.toLocaleString('en')} submissions, ${OPEN.toLocaleString('en')} of them open`,
+);
 const app = await start(file);
 const browser = await openChromium();
 try {
@@ -49,13 +52,23 @@ function fill(path: string): string[] {
   const ledger = new Ledger({ file: path, now: Date.now() });
   ledger.upstream('default');
   const now = Date.now();
-  const limits = { deadlineAt: now + 86_400_000, graceEndsAt: now + 900_000, stuckAt: now + 600_000 };
+  const limits = {
+    deadlineAt: now + 86_400_000,
+    graceEndsAt: now + 900_000,
+    stuckAt: now + 600_000,
+  };
   const context = contextWithoutLimits(now);
   const open: string[] = [];
   for (let done = 0; done < SUBMISSIONS; done += 10_000) {
     const made = Array.from({ length: 10_000 }, () => randomUUID());
     ledger.track(
-      made.map((submissionId) => ({ submissionId, upstream: 'default', metadata: null, callbackUrl: null, ...limits })),
+      made.map((submissionId) => ({
+        submissionId,
+        upstream: 'default',
+        metadata: null,
+        callbackUrl: null,
+        ...limits,
+      })),
       now,
     );
     const response = JSON.stringify({
@@ -102,7 +115,10 @@ function start(database: string): Promise<App> {
   });
 }
 
-/** Returns the milliseconds from the change of the address to the requested content, by the page's clock. */
+/**
+ * Returns the milliseconds from the change of the address to the requested content, by the page's
+ * clock.
+ */
 async function measurePages(page: Page): Promise<void> {
   const { submissions } = await new DawatchClient({ url: app.url, apiKey: TOKEN }).list({
     status: 'finalized',
@@ -131,12 +147,19 @@ async function measurePages(page: Page): Promise<void> {
       times.push(ms);
     }
     times.sort((a, b) => a - b);
-    const [min, middle, max] = [times[0], times[times.length >> 1], times.at(-1)].map((ms) => ms?.toFixed(0));
+    const [min, middle, max] = [times[0], times[times.length >> 1], times.at(-1)].map((ms) =>
+      ms?.toFixed(0),
+    );
     console.log(`  ${name}: shown after ${middle} ms (${min} to ${max})`);
   }
 }
 
-async function measureLoad(page: Page, client: DawatchClient, name: string, hash: string): Promise<void> {
+async function measureLoad(
+  page: Page,
+  client: DawatchClient,
+  name: string,
+  hash: string,
+): Promise<void> {
   await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
   await setTimeout(1_000);
   await page.evaluate(`(() => {
@@ -158,7 +181,9 @@ async function measureLoad(page: Page, client: DawatchClient, name: string, hash
     sent += batch.length;
     await setTimeout(5);
   }
-  const { frames, longTasks } = await page.evaluate<{ frames: number[]; longTasks: number[] }>('window.seen');
+  const { frames, longTasks } = await page.evaluate<{ frames: number[]; longTasks: number[] }>(
+    'window.seen',
+  );
   frames.sort((a, b) => a - b);
   const frame = (share: number) => frames[Math.floor(frames.length * share)]?.toFixed(0);
   const nodes = await page.evaluate<number>('document.querySelectorAll("*").length');

@@ -1,5 +1,6 @@
-// npm run bench [-- <row> …] [-- --write]: compares dawatch with what a user would write or choose instead, as one table.
-// Each row is measured in its own process. The exit code is 1 if a target is missed or memory grows.
+// npm run bench [-- <row> …] [-- --write]: compares dawatch with what a user would write or choose
+// instead, as one table. Each row is measured in its own process. The exit code is 1 if a target is
+// missed or memory grows.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,14 +9,24 @@ import { parseArgs } from 'node:util';
 import type { RowResult } from './measure.ts';
 
 const PAGE = join(import.meta.dirname, '../docs/performance.md');
-/** The permitted growth of memory from the second to the last round: a tenth, plus an allowance for garbage. */
+/**
+ * The permitted growth of memory from the second to the last round: a tenth, plus an allowance for
+ * garbage.
+ */
 const MAX_RISE = { share: 0.1, mib: 32 };
 
-const { values, positionals } = parseArgs({ options: { write: { type: 'boolean' } }, allowPositionals: true });
-const known = readdirSync(join(import.meta.dirname, 'rows')).map((file) => file.replace(/\.ts$/, ''));
+const { values, positionals } = parseArgs({
+  options: { write: { type: 'boolean' } },
+  allowPositionals: true,
+});
+const known = readdirSync(join(import.meta.dirname, 'rows')).map((file) =>
+  file.replace(/\.ts$/, ''),
+);
 const unknown = positionals.filter((name) => !known.includes(name));
 if (unknown.length > 0 || (values.write && positionals.length > 0)) {
-  console.error(`npm run bench [-- <row> …], or all of them with --write. The rows are ${known.toSorted().join(', ')}`);
+  console.error(
+    `npm run bench [-- <row> …], or all of them with --write. The rows are ${known.toSorted().join(', ')}`,
+  );
   process.exit(2);
 }
 
@@ -26,7 +37,9 @@ const table = [
 ];
 const notes: string[] = [];
 for (const line of table) console.log(line);
-for (const name of known.toSorted().filter((name) => positionals.length === 0 || positionals.includes(name))) {
+for (const name of known
+  .toSorted()
+  .filter((name) => positionals.length === 0 || positionals.includes(name))) {
   const { lines, memoryMib } = await measured(name);
   for (const { what, beside, target, value, isMet, context } of lines) {
     if (!isMet) failed += 1;
@@ -35,9 +48,12 @@ for (const name of known.toSorted().filter((name) => positionals.length === 0 ||
     table.push(line);
   }
   if (memoryMib.length === 0) continue;
-  const isFlat = (memoryMib.at(-1) ?? 0) <= (memoryMib[1] ?? 0) * (1 + MAX_RISE.share) + MAX_RISE.mib;
+  const isFlat =
+    (memoryMib.at(-1) ?? 0) <= (memoryMib[1] ?? 0) * (1 + MAX_RISE.share) + MAX_RISE.mib;
   if (!isFlat) failed += 1;
-  notes.push(`${isFlat ? '✓' : '✗'} ${name}: ${memoryMib.map(Math.round).join(', ')} MiB after each round`);
+  notes.push(
+    `${isFlat ? '✓' : '✗'} ${name}: ${memoryMib.map(Math.round).join(', ')} MiB after each round`,
+  );
 }
 console.log(`\n${notes.join('\n')}\n${failed === 0 ? 'every target is met' : `missed: ${failed}`}`);
 if (values.write) write();
@@ -48,7 +64,9 @@ async function measured(name: string): Promise<RowResult> {
   const ended = once(child, 'exit');
   const result = await Promise.race([
     once(child, 'message').then(([message]) => message as RowResult),
-    ended.then(([code]) => Promise.reject(new Error(`${name} was not measured: its process exited with ${code}`))),
+    ended.then(([code]) =>
+      Promise.reject(new Error(`${name} was not measured: its process exited with ${code}`)),
+    ),
   ]);
   await ended;
   return result;
@@ -62,5 +80,8 @@ function write(): void {
   const after = rest?.split(end)[1];
   if (after === undefined) throw new Error(`${PAGE} has no markers for its table`);
   const memory = notes.map((note) => `- ${note}`).join('\n');
-  writeFileSync(PAGE, `${before}${begin}${table.join('\n')}\n\nMemory of the product:\n\n${memory}\n${end}${after}`);
+  writeFileSync(
+    PAGE,
+    `${before}${begin}${table.join('\n')}\n\nMemory of the product:\n\n${memory}\n${end}${after}`,
+  );
 }

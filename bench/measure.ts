@@ -1,7 +1,14 @@
 // Measures the row named by its argument and sends the result to the parent process.
 import { type Metric, median, type Round, type Row } from './row.ts';
 
-type Line = { what: string; beside: string; target: string; value: string; isMet: boolean; context: string };
+type Line = {
+  what: string;
+  beside: string;
+  target: string;
+  value: string;
+  isMet: boolean;
+  context: string;
+};
 export type RowResult = { lines: Line[]; memoryMib: number[] };
 
 const { row } = (await import(`./rows/${process.argv[2]}.ts`)) as { row: Row };
@@ -47,7 +54,8 @@ function lineOf(
         : 'min' in target
           ? `≥ ${target.min} ${unit}`.trim()
           : `≤ ${target.max} ${unit}`.trim(),
-    value: measured.length > 1 ? `${write(middle)} (${round(min)} to ${round(max)})` : write(middle),
+    value:
+      measured.length > 1 ? `${write(middle)} (${round(min)} to ${round(max)})` : write(middle),
     isMet: target === undefined || ('min' in target ? middle >= target.min : middle <= target.max),
     context: context(medians),
   };

@@ -14,7 +14,10 @@ export type Metric = {
   unit: string;
   /** Returns the value of one round, whose sides were measured one after the other. */
   value: (round: Round) => number;
-  /** Returns absolute values from the medians of all measurements; they are valid for this machine only. */
+  /**
+   * Returns absolute values from the medians of all measurements; they are valid for this machine
+   * only.
+   */
   context: (medians: Round) => string;
 };
 
@@ -26,20 +29,32 @@ export type Row = {
 };
 
 type Measuring = {
-  /** Measures every side once, in an order that depends on the number of the round. Round 0 is a warm-up that does not count. */
+  /**
+   * Measures every side once, in an order that depends on the number of the round. Round 0 is a
+   * warm-up that does not count.
+   */
   round(index: number): Promise<Round>;
   /** Memory of dawatch after each round, in MiB; it must not grow. */
   memoryMib?(): number;
   close(): Promise<void>;
 };
 
-/** Runs `sides` in this order and, every other round, in reverse, so that other load on the machine affects both sides. */
-export async function inTurns(index: number, sides: readonly (() => Promise<void>)[]): Promise<void> {
+/**
+ * Runs `sides` in this order and, every other round, in reverse, so that other load on the machine
+ * affects both sides.
+ */
+export async function inTurns(
+  index: number,
+  sides: readonly (() => Promise<void>)[],
+): Promise<void> {
   for (const side of index % 2 === 0 ? sides : sides.toReversed()) await side();
 }
 
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
-  const [low, high] = [sorted[Math.ceil(sorted.length / 2) - 1], sorted[Math.floor(sorted.length / 2)]];
+  const [low, high] = [
+    sorted[Math.ceil(sorted.length / 2) - 1],
+    sorted[Math.floor(sorted.length / 2)],
+  ];
   return ((low ?? Number.NaN) + (high ?? Number.NaN)) / 2;
 }

@@ -1,6 +1,7 @@
-// npm run docs:screenshots: takes the screenshots of docs/dashboard.md from a real run of the sandbox, the server and a browser. The
-// clock of both servers runs twenty times faster, so that an hour of submissions takes three minutes. With `-- --all <folder>`, it takes
-// every page at every width, in light and dark mode, into another folder.
+// npm run docs:screenshots: takes the screenshots of docs/dashboard.md from a real run of the
+// sandbox, the server and a browser. The clock of both servers runs twenty times faster, so that an
+// hour of submissions takes three minutes. With `-- --all <folder>`, it takes every page at every
+// width, in light and dark mode, into another folder.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -135,24 +136,37 @@ function fastClock(begin: number): Clock {
 async function submit(signal: AbortSignal): Promise<void> {
   const random = seededRandom(11);
   for (let made = 0; !signal.aborted; made++) {
-    await client.track([sandbox.model.submit(`order ${made}`, clock.now())], { metadata: { order: 4_711 + made } });
+    await client.track([sandbox.model.submit(`order ${made}`, clock.now())], {
+      metadata: { order: 4_711 + made },
+    });
     const perS = PER_S * (1 + 0.6 * Math.sin((clock.now() / HOUR_MS) * 2 * Math.PI));
     await setTimeout((-Math.log(1 - random()) / perS / SPEED) * 1_000);
   }
 }
 
-/** Does what operators and admins do: tokens, a webhook whose receiver is gone, which raises an alert, and maintenance. */
+/**
+ * Does what operators and admins do: tokens, a webhook whose receiver is gone, which raises an
+ * alert, and maintenance.
+ */
 async function operate(): Promise<void> {
   const inDays = (days: number) => new Date(clock.now() + days * 24 * HOUR_MS).toISOString();
   const billing = await client.credentials.create({ name: 'billing', role: 'service' });
   await client.credentials.create({ name: 'on call', role: 'operator', expires_at: inDays(90) });
-  await client.credentials.create({ name: 'deploys', scopes: ['webhooks:write'], expires_at: inDays(30) });
+  await client.credentials.create({
+    name: 'deploys',
+    scopes: ['webhooks:write'],
+    expires_at: inDays(30),
+  });
   const { id } = await client.credentials.create({ name: 'old billing', role: 'service' });
   await client.credentials.revoke(id);
   await new DawatchClient({ url: app.url, apiKey: billing.secret }).list({ limit: 1 });
   await client.credentials.rotate(billing.id, { overlap_s: 3_600 });
   await client.webhooks.create({ url: `${receiverUrl}/old-shop`, description: 'Old shop' });
-  await client.alerts.mute({ from: inDays(1), until: inDays(1.1), reason: 'Maintenance of the upstream' });
+  await client.alerts.mute({
+    from: inDays(1),
+    until: inDays(1.1),
+    reason: 'Maintenance of the upstream',
+  });
   await client.alerts.mute({
     rule: 'stuck',
     subject: 'default',
@@ -165,7 +179,10 @@ async function operate(): Promise<void> {
   await setTimeout(1_000);
 }
 
-/** Returns a submission that failed, was sent again and became final, or else the one with the most changes. */
+/**
+ * Returns a submission that failed, was sent again and became final, or else the one with the most
+ * changes.
+ */
 async function findEventfulSubmission(): Promise<string> {
   const { submissions } = await client.list({ status: 'finalized', limit: 1_000 });
   let best: { id: string; changes: number } = { id: '', changes: 0 };
@@ -177,8 +194,15 @@ async function findEventfulSubmission(): Promise<string> {
   return best.id;
 }
 
-/** Takes every page of the navigation, one submission, one webhook, the menu and the shortcuts at one width. */
-async function pictures(page: Page, viewport: (typeof VIEWPORTS)[number], colorScheme: string): Promise<void> {
+/**
+ * Takes every page of the navigation, one submission, one webhook, the menu and the shortcuts at
+ * one width.
+ */
+async function pictures(
+  page: Page,
+  viewport: (typeof VIEWPORTS)[number],
+  colorScheme: string,
+): Promise<void> {
   await page.setViewportSize(viewport);
   const links = await page.evaluate<string[]>(
     `[...document.querySelectorAll('nav[aria-label="Pages"] a')].map((link) => link.hash.slice(2))`,

@@ -38,9 +38,15 @@ import {
 export type App = {
   /** Base URL of the server. */
   url: string;
-  /** Applies changed settings, all or none. Rejects if the result cannot be audited; then nothing was applied. */
+  /**
+   * Applies changed settings, all or none. Rejects if the result cannot be audited; then nothing
+   * was applied.
+   */
   reload(actor: Actor): Promise<ReloadResult>;
-  /** Stops accepting requests, completes those in flight within server.shutdown_s, and closes everything. Idempotent. */
+  /**
+   * Stops accepting requests, completes those in flight within server.shutdown_s, and closes
+   * everything. Idempotent.
+   */
   close(): Promise<void>;
 };
 
@@ -53,9 +59,14 @@ export type AppDeps = {
   log: Log;
   clock: Clock;
   random: () => number;
-  /** Called if the disk failed to store committed data. The process must then end at once. Default: the error is uncaught. */
+  /**
+   * Called if the disk failed to store committed data. The process must then end at once. Default:
+   * the error is uncaught.
+   */
   onSyncFailed?: (error: unknown) => void;
-  /** Receives the service key that is generated if none is configured. It is stored only as a hash. */
+  /**
+   * Receives the service key that is generated if none is configured. It is stored only as a hash.
+   */
   onNewKey: (key: string) => void;
   /** Receives everything the watcher commits, like the log. */
   listener?: WatcherListener;
@@ -64,8 +75,8 @@ export type AppDeps = {
 };
 
 /**
- * Starts all modules and connects them. They are closed in reverse order, also if starting fails midway.
- * Throws StartError, LedgerError, or an error of listening.
+ * Starts all modules and connects them. They are closed in reverse order, also if starting fails
+ * midway. Throws StartError, LedgerError, or an error of listening.
  */
 export async function startApp(deps: AppDeps): Promise<App> {
   const { config, log, clock, random, onSyncFailed } = deps;
@@ -94,12 +105,16 @@ export async function startApp(deps: AppDeps): Promise<App> {
 
     const traces = await startTracing(deps.tracing, { clock, log, version: VERSION });
     opened.push(() => traces?.tracer.close(leftMs()));
-    const clients = new Map(upstreams.map(([name, upstream]) => [name, createClient(upstream, clock)]));
+    const clients = new Map(
+      upstreams.map(([name, upstream]) => [name, createClient(upstream, clock)]),
+    );
     opened.push(() => Promise.all([...clients.values()].map((client) => client.close())));
     const userClient = createUserClient(config.upstreams.default, clock);
     opened.push(() => userClient?.close());
     const submitters = createSubmitters(upstreams, clock);
-    opened.push(() => Promise.all([...submitters.values()].map(({ submitter }) => submitter.close())));
+    opened.push(() =>
+      Promise.all([...submitters.values()].map(({ submitter }) => submitter.close())),
+    );
     const local = createLocalEngine({
       clock,
       sendPoll: (upstream, id) => upstreamClientFor(clients, upstream).getSubmissionInfo(id),
@@ -108,7 +123,15 @@ export async function startApp(deps: AppDeps): Promise<App> {
     opened.push(() => scaling?.close());
 
     const engine = scaling?.engine ?? local;
-    const parts = { upstreams, engine, scaling, traces, clock, random, policy: deps.policy ?? learnedPacing };
+    const parts = {
+      upstreams,
+      engine,
+      scaling,
+      traces,
+      clock,
+      random,
+      policy: deps.policy ?? learnedPacing,
+    };
     const listeners = deps.listener ? [deps.listener] : [];
     const own = { config, ledger, log, metrics, listeners };
     const { services, notifications, close } = await startServices({ ...parts, ...own });
@@ -123,8 +146,15 @@ export async function startApp(deps: AppDeps): Promise<App> {
       async prepare(next) {
         const changed = usableUpstreams(next);
         refuseOwnBearer(next);
-        if (!next.auth.api_key && !next.auth.admin_token && !next.oidc.issuer && !ledger.credentials.isAnyKept())
-          throw new StartError('no credential would be left: set DAWATCH_API_KEY, or run `dawatch token create`');
+        if (
+          !next.auth.api_key &&
+          !next.auth.admin_token &&
+          !next.oidc.issuer &&
+          !ledger.credentials.isAnyKept()
+        )
+          throw new StartError(
+            'no credential would be left: set DAWATCH_API_KEY, or run `dawatch token create`',
+          );
         const applyRouting = await notifications.prepare(next);
         const apply = () => {
           credentials = credentialsOf(next.auth, ledger.credentials, clock, next.oidc.issuer);
@@ -179,7 +209,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
     };
     if (scaling) void scaling.previousPollsEnded.then(() => isStopping || startPolling());
     else startPolling();
-    log.info({ url, database: config.database, upstreams: [...clients.keys()], version: VERSION }, 'server.started');
+    log.info(
+      { url, database: config.database, upstreams: [...clients.keys()], version: VERSION },
+      'server.started',
+    );
 
     let closing: Promise<void> | undefined;
     return {
@@ -197,7 +230,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
   }
 }
 
-/** Returns why this server does not work; undefined if it can write its ledger and all its poll loops run. */
+/**
+ * Returns why this server does not work; undefined if it can write its ledger and all its poll
+ * loops run.
+ */
 function defectOf({ ledger, watcher }: Services, clock: Clock): string | undefined {
   if (ledger.isDiskHanging) return 'the disk of the ledger does not end a sync';
   try {
@@ -209,8 +245,14 @@ function defectOf({ ledger, watcher }: Services, clock: Clock): string | undefin
   return upstreams.length > 0 ? `the poll loop of ${upstreams.join(', ')} does not run` : undefined;
 }
 
-/** Exceeds everything a request may wait for: its body, the ledger, the request budget and the upstream. */
-function responseDeadlineMs({ server, limits }: Config, upstreams: [string, UsableUpstream][]): number {
+/**
+ * Exceeds everything a request may wait for: its body, the ledger, the request budget and the
+ * upstream.
+ */
+function responseDeadlineMs(
+  { server, limits }: Config,
+  upstreams: [string, UsableUpstream][],
+): number {
   const longestLeaseMs = Math.max(...upstreams.map(([, upstream]) => leaseMsOf(upstream)));
   return (server.timeout_s + limits.tracking_wait_s) * 1_000 + ON_DEMAND_WAIT_MS + longestLeaseMs;
 }

@@ -9,7 +9,12 @@ import { logWorker } from './redis/redis-log.ts';
 import { createMessageSigner } from './redis/signer.ts';
 import { redisOf } from './wiring/redis.ts';
 import { SettingsReload, type SettingsSource } from './wiring/reload.ts';
-import { createClient, timeoutMsOf, upstreamClientFor, usableUpstreams } from './wiring/upstreams.ts';
+import {
+  createClient,
+  timeoutMsOf,
+  upstreamClientFor,
+  usableUpstreams,
+} from './wiring/upstreams.ts';
 
 /** Starts `dawatch worker`: a poll worker for the server at the same Redis. Throws StartError. */
 export function startWorker(deps: {
@@ -24,9 +29,14 @@ export function startWorker(deps: {
 }): { reload(actor: Actor): Promise<ReloadResult>; close(): Promise<void> } {
   const { config, log, clock, version } = deps;
   const redis = redisOf(config);
-  if (!redis) throw new StartError('a worker requires the Redis of its server: set DAWATCH_REDIS_URL or redis.url');
+  if (!redis)
+    throw new StartError(
+      'a worker requires the Redis of its server: set DAWATCH_REDIS_URL or redis.url',
+    );
   const upstreams = new Map(usableUpstreams(config));
-  const clients = new Map([...upstreams].map(([name, upstream]) => [name, createClient(upstream, clock)]));
+  const clients = new Map(
+    [...upstreams].map(([name, upstream]) => [name, createClient(upstream, clock)]),
+  );
   const name = config.worker.name ?? deps.name;
   const worker = new PollWorker({
     redis,

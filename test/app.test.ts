@@ -7,7 +7,15 @@ import type { App } from '../src/app.ts';
 import { LedgerError } from '../src/ledger/errors.ts';
 import { StartError } from '../src/operations/config/start-error.ts';
 import { startSandbox } from '../src/sandbox/server.ts';
-import { call, detailsOf, listOf, pathOf, post, submissionOf, trackedOf } from './support/app/http-calls.ts';
+import {
+  call,
+  detailsOf,
+  listOf,
+  pathOf,
+  post,
+  submissionOf,
+  trackedOf,
+} from './support/app/http-calls.ts';
 import { API_KEY, openApp } from './support/app/running-app.ts';
 import { openLedger } from './support/ledger/ledger-file.ts';
 import { tempFolder } from './support/temp-folder.ts';
@@ -50,7 +58,8 @@ function openConnection(url: string) {
   return {
     send: (text: string) => void socket.write(text),
     received: () => received,
-    waitFor: (text: string) => vi.waitFor(() => expect(received).toContain(text), { timeout: 10_000, interval: 5 }),
+    waitFor: (text: string) =>
+      vi.waitFor(() => expect(received).toContain(text), { timeout: 10_000, interval: 5 }),
     ended: new Promise<void>((resolve) => socket.once('close', () => resolve())),
   };
 }
@@ -70,7 +79,9 @@ describe('without a configured key', () => {
     const first = await startKeyless(database);
     const [key = ''] = first.keys;
     expect(first.keys).toEqual([expect.stringMatching(/^dawatch_service_[\w-]{43}$/)]);
-    expect((await call(first.app.url, '/v1/submissions', { headers: { 'x-api-key': key } })).status).toBe(200);
+    expect(
+      (await call(first.app.url, '/v1/submissions', { headers: { 'x-api-key': key } })).status,
+    ).toBe(200);
     expect((await call(first.app.url, '/v1/submissions')).status).toBe(401);
     expect(first.log).not.toContain(key);
     expect(bytesOf(database)).not.toContain(key.slice('dawatch_service_'.length));
@@ -79,13 +90,17 @@ describe('without a configured key', () => {
 
     const second = await startKeyless(database);
     expect(second.keys).toEqual([]);
-    expect((await call(second.app.url, '/v1/submissions', { headers: { 'x-api-key': key } })).status).toBe(200);
+    expect(
+      (await call(second.app.url, '/v1/submissions', { headers: { 'x-api-key': key } })).status,
+    ).toBe(200);
   });
 
   it('creates another key for another ledger', async () => {
     const [one, other] = [await startKeyless(newLedger()), await startKeyless(newLedger())];
     expect(one.keys[0]).not.toBe(other.keys[0]);
-    const response = await call(one.app.url, '/v1/submissions', { headers: { 'x-api-key': other.keys[0] ?? '' } });
+    const response = await call(one.app.url, '/v1/submissions', {
+      headers: { 'x-api-key': other.keys[0] ?? '' },
+    });
     expect(response.status).toBe(401);
   });
 
@@ -124,8 +139,12 @@ it('continues after a restart with every open submission until it is final', asy
   const database = newLedger();
   sandbox.injectFault({ kind: 'html_503' });
   const before = await start({ database, upstreamUrl: sandbox.url });
-  const ids = Array.from({ length: 20 }, (_, index) => sandbox.model.submit(`data ${index}`, Date.now()));
-  const tracked = trackedOf(await post(before.url, { submission_ids: ids, metadata: { kept: true } }));
+  const ids = Array.from({ length: 20 }, (_, index) =>
+    sandbox.model.submit(`data ${index}`, Date.now()),
+  );
+  const tracked = trackedOf(
+    await post(before.url, { submission_ids: ids, metadata: { kept: true } }),
+  );
   await before.close();
 
   sandbox.injectFault({ kind: 'none' });
@@ -156,7 +175,9 @@ describe('closing', () => {
     await expect(openApp({ database })).rejects.toThrow(LedgerError);
     await first.close();
     const second = await start({ database });
-    expect(listOf(await call(second.url, '/v1/submissions')).submissions).toMatchObject([{ submission_id: 'kept' }]);
+    expect(listOf(await call(second.url, '/v1/submissions')).submissions).toMatchObject([
+      { submission_id: 'kept' },
+    ]);
   });
 
   it('does not wait for connections that never sent a request', async () => {
@@ -185,7 +206,9 @@ describe('closing', () => {
     await inFlight.waitFor('HTTP/1.1 100 Continue');
 
     const closing = app.close();
-    await vi.waitFor(() => expect(call(app.url, '/livez')).rejects.toThrow('ECONNREFUSED'), { timeout: 10_000 });
+    await vi.waitFor(() => expect(call(app.url, '/livez')).rejects.toThrow('ECONNREFUSED'), {
+      timeout: 10_000,
+    });
     partial.send('\r\n');
     await partial.waitFor('"next_cursor":null');
     inFlight.send('"submission_id":"late"}');

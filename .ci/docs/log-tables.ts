@@ -1,4 +1,8 @@
-import { LOG_EVENTS, LOG_FIELDS, type LogEvent } from '../../src/operations/logging/event-catalog.ts';
+import {
+  LOG_EVENTS,
+  LOG_FIELDS,
+  type LogEvent,
+} from '../../src/operations/logging/event-catalog.ts';
 
 const TABLES = { events: eventTable, fields: fieldTable };
 
@@ -12,10 +16,12 @@ export function withLogTables(markdown: string): string {
 }
 
 function eventTable(): string {
-  const rows = Object.entries<LogEvent>(LOG_EVENTS).map(([name, { levels, when, fields, advice = '–' }]) => {
-    const shown = fields.map((field) => `\`${field}\``).join(', ') || '–';
-    return [`\`${name}\``, levels.join(', '), when, shown, advice];
-  });
+  const rows = Object.entries<LogEvent>(LOG_EVENTS).map(
+    ([name, { levels, when, fields, advice = '–' }]) => {
+      const shown = fields.map((field) => `\`${field}\``).join(', ') || '–';
+      return [`\`${name}\``, levels.join(', '), when, shown, advice];
+    },
+  );
   return toMarkdown([['event', 'level', 'written when', 'fields', 'what to do'], ...rows]);
 }
 
@@ -25,6 +31,7 @@ function fieldTable(): string {
 }
 
 function toMarkdown([head = [], ...rows]: string[][]): string {
-  const line = (cells: string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  const line = (cells: string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
 }

@@ -6,7 +6,10 @@ async function metricsTable(): Promise<string> {
   const families = await createMetrics({ version: pkg.version }).describe();
   const rows = families
     .toSorted((a, b) => orderOf(a.name).localeCompare(orderOf(b.name)))
-    .map(({ name, type, labels, help }) => `| \`${name}\` | ${type} | ${labels.join(', ')} | ${help} |`);
+    .map(
+      ({ name, type, labels, help }) =>
+        `| \`${name}\` | ${type} | ${labels.join(', ')} | ${help} |`,
+    );
   return ['| Name | Type | Labels | Meaning |', '|---|---|---|---|', ...rows].join('\n');
 }
 

@@ -41,10 +41,16 @@ An unknown variable that begins with \`DAWATCH_\` is an error, which shows the m
 \`dawatch\` are ignored: \`DAWATCH_…SERVICE_HOST\`, \`DAWATCH_…SERVICE_PORT…\`, \`DAWATCH_…PORT_<number>_TCP…\`, and \`DAWATCH_…PORT\` if it begins with \`tcp://\`.
 `;
 
-/** Returns docs/settings.md: every setting with its default, bounds, environment variable and meaning. */
+/**
+ * Returns docs/settings.md: every setting with its default, bounds, environment variable and
+ * meaning.
+ */
 export function settingsPage(): string {
   const root = z.toJSONSchema(configSchema, { io: 'input' }) as Node;
-  return [HEAD, ...Object.entries(root.properties ?? {}).map(([name, node]) => section(name, node))].join('\n');
+  return [
+    HEAD,
+    ...Object.entries(root.properties ?? {}).map(([name, node]) => section(name, node)),
+  ].join('\n');
 }
 
 function section(name: string, node: Node): string {
@@ -56,7 +62,9 @@ function section(name: string, node: Node): string {
   return `## ${name}\n\n${about}${tables}`;
 }
 
-/** The variants of entries with user-chosen names and several types; undefined for other settings. */
+/**
+ * The variants of entries with user-chosen names and several types; undefined for other settings.
+ */
 function variantsOf({ additionalProperties }: Node): Node[] | undefined {
   return typeof additionalProperties === 'object' ? additionalProperties.oneOf : undefined;
 }
@@ -69,15 +77,21 @@ function ofVariant(name: string, variant: Node): string {
 function rows(path: string, node: Node, isRequired: boolean): string[][] {
   const { properties, additionalProperties, items, required = [] } = node;
   if (properties)
-    return Object.entries(properties).flatMap(([key, child]) => rows(`${path}.${key}`, child, required.includes(key)));
+    return Object.entries(properties).flatMap(([key, child]) =>
+      rows(`${path}.${key}`, child, required.includes(key)),
+    );
   const below =
     typeof additionalProperties === 'object' && additionalProperties.properties
       ? rows(`${path}.<name>`, additionalProperties, false)
       : items?.properties
         ? rows(`${path}[]`, items, false)
         : [];
-  if (below.length > 0 && node.default !== undefined && JSON.stringify(node.default) === '{}') return below;
-  return [[`\`${path}\``, defaultOf(node, isRequired), valuesOf(node), aboutOf(path, node)], ...below];
+  if (below.length > 0 && node.default !== undefined && JSON.stringify(node.default) === '{}')
+    return below;
+  return [
+    [`\`${path}\``, defaultOf(node, isRequired), valuesOf(node), aboutOf(path, node)],
+    ...below,
+  ];
 }
 
 function defaultOf(node: Node, isRequired: boolean): string {
@@ -90,7 +104,10 @@ function valuesOf({ type, const: only, enum: choices, minimum, maximum, items }:
   if (choices) return choices.map((choice) => `\`${choice}\``).join(' ');
   if (type === 'array') return items?.type === 'object' ? 'list' : 'list of text';
   if (type !== 'number' && type !== 'integer') return type === 'string' ? 'text' : (type ?? '');
-  const bounds = minimum === undefined ? '' : ` ${minimum} to ${maximum === Number.MAX_SAFE_INTEGER ? '…' : maximum}`;
+  const bounds =
+    minimum === undefined
+      ? ''
+      : ` ${minimum} to ${maximum === Number.MAX_SAFE_INTEGER ? '…' : maximum}`;
   return `${type === 'integer' ? 'whole number' : 'number'}${bounds}`;
 }
 
@@ -111,6 +128,8 @@ function aboutOf(path: string, { description = '' }: Node): string {
 }
 
 function table(lines: readonly string[][]): string {
-  const cells = lines.map((line) => `| ${line.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`);
+  const cells = lines.map(
+    (line) => `| ${line.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`,
+  );
   return `${['| Setting | Default | Values | Meaning |', '|---|---|---|---|', ...cells].join('\n')}\n`;
 }

@@ -1,6 +1,9 @@
 const UNRELEASED = '## [Unreleased]';
 
-/** Returns the text below the heading of a version, or of `Unreleased`; undefined if CHANGELOG.md has no such heading. */
+/**
+ * Returns the text below the heading of a version, or of `Unreleased`; undefined if CHANGELOG.md
+ * has no such heading.
+ */
 export function sectionOf(changelog: string, version: string): string | undefined {
   const lines = changelog.split('\n');
   const start = lines.findIndex((line) => line.startsWith(`## [${version}]`));
@@ -23,7 +26,9 @@ export function releaseSection(changelog: string, version: string, date: string)
   return changelog.replace(UNRELEASED, `${UNRELEASED}\n\n## [${version}] - ${date}`);
 }
 
-/** Returns the text with its relative links below `base`: a release is read elsewhere than the file. */
+/**
+ * Returns the text with its relative links below `base`: a release is read elsewhere than the file.
+ */
 export function withAbsoluteLinks(text: string, base: string): string {
   return text.replaceAll(/\]\((?![a-z]+:|#)/g, `](${base}/`);
 }

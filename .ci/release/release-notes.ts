@@ -1,5 +1,5 @@
-// release-notes.ts <version> [<address of the files>]: prints the section of a version in CHANGELOG.md, which is the text of its
-// release. Relative links get the address in front.
+// release-notes.ts <version> [<address of the files>]: prints the section of a version in
+// CHANGELOG.md, which is the text of its release. Relative links get the address in front.
 import { readFileSync } from 'node:fs';
 import { sectionOf, withAbsoluteLinks } from './changelog.ts';
 

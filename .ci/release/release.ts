@@ -1,5 +1,6 @@
-// npm run release -- <version>: sets the version of all packages and of the Helm chart, gives the changelog's section its
-// version and date, commits and tags. Changes nothing if a condition is not met. Pushing the tag starts .github/workflows/release.yml.
+// npm run release -- <version>: sets the version of all packages and of the Helm chart, gives the
+// changelog's section its version and date, commits and tags. Changes nothing if a condition is not
+// met. Pushing the tag starts .github/workflows/release.yml.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { MIGRATIONS } from '../../src/ledger/schema.ts';
@@ -22,13 +23,17 @@ function obstacle(version: string, changelog: string): string | undefined {
   if (!VERSION.test(version))
     return `"${version}" is not a version such as 1.2.3 or 1.2.3-rc.1: npm run release -- <version>`;
   const branch = git('branch', '--show-current');
-  if (branch !== 'main') return `releases are made on main, not on ${branch || 'a detached commit'}`;
-  if (git('status', '--porcelain') !== '') return 'the working tree has changes: commit or remove them';
+  if (branch !== 'main')
+    return `releases are made on main, not on ${branch || 'a detached commit'}`;
+  if (git('status', '--porcelain') !== '')
+    return 'the working tree has changes: commit or remove them';
   if (git('tag', '--list', `v${version}`) !== '') return `the tag v${version} exists`;
   if (sectionOf(changelog, version) !== undefined) return `${CHANGELOG} has a section ${version}`;
   const dump = `test/ledger/earlier/schema-${MIGRATIONS.length}.sql`;
-  if (!existsSync(dump)) return `${dump} is missing: the dump of a ledger of this version (see migrations.test.ts)`;
-  if (!listsChanges(sectionOf(changelog, 'Unreleased') ?? '')) return `the section Unreleased of ${CHANGELOG} is empty`;
+  if (!existsSync(dump))
+    return `${dump} is missing: the dump of a ledger of this version (see migrations.test.ts)`;
+  if (!listsChanges(sectionOf(changelog, 'Unreleased') ?? ''))
+    return `the section Unreleased of ${CHANGELOG} is empty`;
   return undefined;
 }
 
@@ -51,9 +56,25 @@ function release(version: string, changelog: string): void {
     lockfile.version = version;
   });
   // The version of the chart, and that of dawatch in it.
-  writeFileSync(CHART, readFileSync(CHART, 'utf8').replaceAll(/^(version|appVersion): .*$/gm, `$1: ${version}`));
-  writeFileSync(CHANGELOG, releaseSection(changelog, version, new Date().toISOString().slice(0, 10)));
-  git('commit', '--quiet', '-m', `Release ${version}`, '--', ...MANIFESTS, LOCKFILE, CHART, CHANGELOG);
+  writeFileSync(
+    CHART,
+    readFileSync(CHART, 'utf8').replaceAll(/^(version|appVersion): .*$/gm, `$1: ${version}`),
+  );
+  writeFileSync(
+    CHANGELOG,
+    releaseSection(changelog, version, new Date().toISOString().slice(0, 10)),
+  );
+  git(
+    'commit',
+    '--quiet',
+    '-m',
+    `Release ${version}`,
+    '--',
+    ...MANIFESTS,
+    LOCKFILE,
+    CHART,
+    CHANGELOG,
+  );
   git('tag', '--annotate', '-m', `dawatch ${version}`, `v${version}`);
 }
 
@@ -65,4 +86,6 @@ if (reason !== undefined) {
   process.exit(1);
 }
 release(version, changelog);
-console.log(`Committed and tagged v${version}. Publish it: git push --atomic origin main v${version}`);
+console.log(
+  `Committed and tagged v${version}. Publish it: git push --atomic origin main v${version}`,
+);

@@ -1,6 +1,14 @@
-import type { Candidate, PacingDescription, PacingPolicy, PolicyFactory } from '../../src/pacing/index.ts';
+import type {
+  Candidate,
+  PacingDescription,
+  PacingPolicy,
+  PolicyFactory,
+} from '../../src/pacing/index.ts';
 
-/** Returns the delay after the n-th poll of a submission (n from 1), in milliseconds. Submissions do not affect each other. */
+/**
+ * Returns the delay after the n-th poll of a submission (n from 1), in milliseconds. Submissions do
+ * not affect each other.
+ */
 type Rule = (polls: number, random: () => number) => number;
 
 const fixed =

@@ -1,6 +1,7 @@
-// npm run bench:live: scenarios in real time over HTTP, through the whole product, with nothing learned at the start. Each runs in
-// its own process with its own upstream. Arguments: minutes during which submissions are made (default 10), and words that select
-// scenarios by name. Exits with code 1 when a bar is missed.
+// npm run bench:live: scenarios in real time over HTTP, through the whole product, with nothing
+// learned at the start. Each runs in its own process with its own upstream. Arguments: minutes
+// during which submissions are made (default 10), and words that select scenarios by name. Exits
+// with code 1 when a bar is missed.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -41,7 +42,10 @@ const SCENARIOS: readonly LiveScenario[] = [
     bars: { requests: 1.9, meanS: 1.3, p99S: 9 },
   },
 ];
-/** All submissions must be final within this time after the last one. A stall and a second attempt take less. */
+/**
+ * All submissions must be final within this time after the last one. A stall and a second attempt
+ * take less.
+ */
 const PATIENCE_MS = 15 * 60_000;
 const SEED = Number(process.env.BENCH_SEEDS?.split(',')[0] ?? 1);
 
@@ -76,7 +80,9 @@ function report({ name, bars }: LiveScenario, { submissions, requests, lagsMs }:
     ['s mean lag', lags.reduce((sum, lag) => sum + lag, 0) / lags.length, bars.meanS],
     ['s p99 lag', quantile(lags, 0.99), bars.p99S],
   ] as const;
-  const shown = results.map(([what, value, bar]) => `${value.toFixed(2)} ${what} ${value <= bar ? '✓' : '✗'} ${bar}`);
+  const shown = results.map(
+    ([what, value, bar]) => `${value.toFixed(2)} ${what} ${value <= bar ? '✓' : '✗'} ${bar}`,
+  );
   console.log(`${name} (${submissions} submissions): ${shown.join(' · ')}`);
   if (results.some(([, value, bar]) => value > bar)) process.exitCode = 1;
 }
@@ -84,12 +90,18 @@ function report({ name, bars }: LiveScenario, { submissions, requests, lagsMs }:
 async function run({ upstream, perS }: LiveScenario): Promise<Measured> {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-live-'));
   const sandbox = await startSandbox({
-    options: { ...upstream, seed: SEED, latencyMs: LATENCY_MS.least, latencyJitterMs: LATENCY_MS.jitter },
+    options: {
+      ...upstream,
+      seed: SEED,
+      latencyMs: LATENCY_MS.least,
+      latencyJitterMs: LATENCY_MS.jitter,
+    },
   });
   const lagsMs: number[] = [];
   const recorded = ({ observation, result, submission }: RecordedObservation) => {
     if (result.change?.status !== Status.finalized) return;
-    const finalAt = sandbox.model.finalizedAt(submission.submissionId, observation.at) ?? observation.at;
+    const finalAt =
+      sandbox.model.finalizedAt(submission.submissionId, observation.at) ?? observation.at;
     lagsMs.push(observation.at - Math.max(finalAt, submission.trackedAt));
   };
   const apiKey = 'a-key-for-this-run-only';
@@ -114,7 +126,8 @@ async function run({ upstream, perS }: LiveScenario): Promise<Measured> {
     const submissions = await submitAll(sandbox, new DawatchClient({ url: app.url, apiKey }), perS);
     const untilMs = Date.now() + PATIENCE_MS;
     while (lagsMs.length < submissions && Date.now() < untilMs) await setTimeout(50);
-    if (lagsMs.length < submissions) throw new Error(`${submissions - lagsMs.length} submissions were never final`);
+    if (lagsMs.length < submissions)
+      throw new Error(`${submissions - lagsMs.length} submissions were never final`);
     return { submissions, requests: sandbox.stats().requests, lagsMs };
   } finally {
     await app.close();
@@ -138,6 +151,10 @@ async function submitAll(sandbox: Sandbox, client: DawatchClient, perS: number):
 
 async function submit(url: string): Promise<string> {
   const headers = { 'x-api-key': 'sandbox-key', 'content-type': 'application/json' };
-  const response = await fetch(`${url}/v1/submit_data`, { method: 'POST', headers, body: '{"data":"live"}' });
+  const response = await fetch(`${url}/v1/submit_data`, {
+    method: 'POST',
+    headers,
+    body: '{"data":"live"}',
+  });
   return ((await response.json()) as { submission_id: string }).submission_id;
 }

@@ -11,10 +11,11 @@ const FARTHEST_STEPS = 260;
 const cache = new Map<string, LowerBound>();
 
 /**
- * Returns what one submission costs at least while nothing but the distribution of its own finality time is known: the
- * optimum checking schedule (Barlow, Hunter and Proschan, "Optimum checking procedures", J. SIAM 11, 1963), which minimizes
- * requests + price × seconds of lag. Stalls and queues are left out. What other submissions reveal is not used, so a policy
- * that uses it can be below.
+ * Returns what one submission costs at least while nothing but the distribution of its own finality
+ * time is known: the optimum checking schedule (Barlow, Hunter and Proschan, "Optimum checking
+ * procedures", J. SIAM 11, 1963), which minimizes requests + price × seconds of lag. Stalls and
+ * queues are left out. What other submissions reveal is not used, so a policy that uses it can be
+ * below.
  */
 export function lowerBound(world: WorldName, senders: boolean, price = 1): LowerBound {
   const key = `${world} ${senders} ${price}`;
@@ -25,15 +26,20 @@ export function lowerBound(world: WorldName, senders: boolean, price = 1): Lower
   return bound;
 }
 
-/** Returns random finality times in ascending order: seconds from the slot of the finalizing block to the row being Finalized. */
+/**
+ * Returns random finality times in ascending order: seconds from the slot of the finalizing block
+ * to the row being Finalized.
+ */
 function drawFinalityTimes(name: WorldName, senders: boolean): number[] {
   const world = WORLDS[name];
   const random = seededRandom(1);
   const between = (min: number, max: number) => min + (max - min) * random();
   const draw = () => {
     let time = 0;
-    // The block of the transaction and each of those that must follow it can be late by empty slots.
-    for (let block = 0; block <= world.finalityGap; block++) while (random() < world.emptySlotRate) time += world.slotS;
+    // The block of the transaction and each of those that must follow it can be late by empty
+    // slots.
+    for (let block = 0; block <= world.finalityGap; block++)
+      while (random() < world.emptySlotRate) time += world.slotS;
     time += between(world.blockDelayMinS, world.blockDelayMaxS);
     time += world.roundMinS - world.roundTailMeanS * Math.log(1 - random());
     if (!senders) return time + between(world.rowUpdateMinS, world.rowUpdateMaxS);
@@ -44,14 +50,21 @@ function drawFinalityTimes(name: WorldName, senders: boolean): number[] {
   return Array.from({ length: DRAWS }, draw).sort((a, b) => a - b);
 }
 
-/** Returns the cost of the optimum schedule, by dynamic programming backwards over a grid of times. */
+/**
+ * Returns the cost of the optimum schedule, by dynamic programming backwards over a grid of times.
+ */
 function optimumSchedule(times: readonly number[], price: number): LowerBound {
   const count = times.length;
   const size = Math.ceil(((times.at(-1) ?? 0) + 1) / STEP_S) + 1;
   const finalBy = new Int32Array(size);
   const sumBy = new Float64Array(size);
   for (let step = 0, final = 0, sum = 0; step < size; step++) {
-    for (let time = times[final]; time !== undefined && time <= step * STEP_S; time = times[++final]) sum += time;
+    for (
+      let time = times[final];
+      time !== undefined && time <= step * STEP_S;
+      time = times[++final]
+    )
+      sum += time;
     finalBy[step] = final;
     sumBy[step] = sum;
   }

@@ -18,10 +18,15 @@ export const POLICY_NAMES = Object.keys(POLICIES);
 export type Measurement = { scenario: string; policy: string; seed: number };
 
 /** Runs a measurement in virtual time, with nothing learned at the start. */
-export function measure({ scenario: scenarioName, policy: policyName, seed }: Measurement): Summary {
+export function measure({
+  scenario: scenarioName,
+  policy: policyName,
+  seed,
+}: Measurement): Summary {
   const scenario = SCENARIOS.find(({ name }) => name === scenarioName);
   const policy = POLICIES[policyName];
-  if (!scenario || !policy) throw new Error(`no scenario "${scenarioName}" or policy "${policyName}"`);
+  if (!scenario || !policy)
+    throw new Error(`no scenario "${scenarioName}" or policy "${policyName}"`);
   const { arrivals, budget } = scenario;
   return summarize(
     simulate({

@@ -1,6 +1,6 @@
-// npm run bench:pacing: every scenario with every policy, in virtual time. Each column shows the worst of the seeds. Arguments: words
-// that select scenarios by name. BENCH_SEEDS=4,5: seeds, default 1,2,3. BENCH_ONLY=dawatch: one policy. Exits with code 1 when a
-// bar is missed.
+// npm run bench:pacing: every scenario with every policy, in virtual time. Each column shows the
+// worst of the seeds. Arguments: words that select scenarios by name. BENCH_SEEDS=4,5: seeds,
+// default 1,2,3. BENCH_ONLY=dawatch: one policy. Exits with code 1 when a bar is missed.
 
 import { lowerBound } from './lower-bound.ts';
 import { POLICY_NAMES } from './measure.ts';
@@ -24,7 +24,8 @@ const policies = POLICY_NAMES.filter((name) => [undefined, name].includes(proces
 const words = process.argv.slice(2);
 const scenarios = SCENARIOS.filter(({ name }) => words.every((word) => name.includes(word)));
 if (scenarios.length === 0) throw new Error(`no scenario has ${words.join(' and ')} in its name`);
-if (!seeds.every(Number.isSafeInteger)) throw new Error('BENCH_SEEDS must be whole numbers, separated by commas');
+if (!seeds.every(Number.isSafeInteger))
+  throw new Error('BENCH_SEEDS must be whole numbers, separated by commas');
 if (policies.length === 0) throw new Error(`BENCH_ONLY must be one of ${POLICY_NAMES.join(', ')}`);
 const startedAt = performance.now();
 let missed = 0;
@@ -36,12 +37,16 @@ try {
     scenario,
     rows: policies.map((policy) => ({
       policy,
-      summaries: Promise.all(seeds.map((seed) => threads.measure({ scenario: scenario.name, policy, seed }))),
+      summaries: Promise.all(
+        seeds.map((seed) => threads.measure({ scenario: scenario.name, policy, seed })),
+      ),
     })),
   }));
   for (const { scenario, rows } of measured) {
     const submissions = scenario.arrivals.submissions.toLocaleString('en');
-    console.log(`\n${scenario.name}  (${submissions} submissions, the worst of seeds ${seeds.join(', ')})`);
+    console.log(
+      `\n${scenario.name}  (${submissions} submissions, the worst of seeds ${seeds.join(', ')})`,
+    );
     console.log(
       line(
         '',

@@ -39,7 +39,14 @@ export function sandboxWorld(given: SandboxOptionsInput, gapChange?: GapChange):
 
 function classify(row: Row | undefined): Classification {
   if (!row) return { kind: 'not_found', error: 'Record not found', ambiguous: true };
-  if (row.state === 'Error') return { kind: 'error', state: row.state, error: row.error ?? '', envelope: '' };
+  if (row.state === 'Error')
+    return { kind: 'error', state: row.state, error: row.error ?? '', envelope: '' };
   const kind = row.state === 'Finalized' ? 'finalized' : 'pending';
-  return { kind, state: row.state, error: null, envelope: '', blockNumber: row.block?.number ?? null };
+  return {
+    kind,
+    state: row.state,
+    error: null,
+    envelope: '',
+    blockNumber: row.block?.number ?? null,
+  };
 }

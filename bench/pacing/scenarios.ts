@@ -4,17 +4,29 @@ import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import type { Arrivals } from './arrivals.ts';
 
 /** Upper limits for dawatch. `cost`: requests + seconds of mean lag. */
-export type Bars = { requests?: number; meanS?: number; p99S?: number; cost?: number; throttled?: number };
+export type Bars = {
+  requests?: number;
+  meanS?: number;
+  p99S?: number;
+  cost?: number;
+  throttled?: number;
+};
 
 export type Scenario = {
   name: string;
   upstream: SandboxOptionsInput & { world: WorldName };
-  /** A different finality gap for every third seed: from the start, and from the middle of the arrivals on. */
+  /**
+   * A different finality gap for every third seed: from the start, and from the middle of the
+   * arrivals on.
+   */
   otherGap?: { start: number; later?: number };
   arrivals: Arrivals;
   budget: BudgetSettings;
   bars: Bars;
-  /** Whether the lower bound applies: the chain has random delays, and there are no queues, limits or errors. */
+  /**
+   * Whether the lower bound applies: the chain has random delays, and there are no queues, limits
+   * or errors.
+   */
   hasLowerBound: boolean;
 };
 
@@ -24,8 +36,9 @@ const HOUR_S = 3_600;
 const MIN_SUBMISSIONS = 1_000;
 
 /**
- * Requests + seconds of mean lag of the cohort policy at commit de6cbd9, in the sandbox of that commit (a block at each multiple
- * of 20 s, final 40 s after it), the worst of the seeds 1, 2 and 3, with the arrivals below.
+ * Requests + seconds of mean lag of the cohort policy at commit de6cbd9, in the sandbox of that
+ * commit (a block at each multiple of 20 s, final 40 s after it), the worst of the seeds 1, 2 and
+ * 3, with the arrivals below.
  */
 const COHORT_COSTS = { '2': 1.606, '0.2': 1.656, '0.02': 1.858 } as const;
 
@@ -39,9 +52,19 @@ const poisson = (perS: number): Arrivals => ({
 });
 
 /** 50 submissions at one moment of each hour, random within a slot. */
-const BURSTS: Arrivals = { kind: 'bursts', size: 50, everyS: HOUR_S, delayMaxS: 60, submissions: MIN_SUBMISSIONS };
+const BURSTS: Arrivals = {
+  kind: 'bursts',
+  size: 50,
+  everyS: HOUR_S,
+  delayMaxS: 60,
+  submissions: MIN_SUBMISSIONS,
+};
 
-function parallel(world: WorldName, rates: Record<string, Bars>, otherGap?: Scenario['otherGap']): Scenario[] {
+function parallel(
+  world: WorldName,
+  rates: Record<string, Bars>,
+  otherGap?: Scenario['otherGap'],
+): Scenario[] {
   return Object.entries(rates).map(([perS, bars]) => ({
     name: world === 'ideal' ? `ideal, ${perS}/s` : `parallel ${world}, ${perS}/s`,
     upstream: { world },
@@ -53,7 +76,11 @@ function parallel(world: WorldName, rates: Record<string, Bars>, otherGap?: Scen
   }));
 }
 
-function senders(count: number, world: WorldName, loads: [name: string, arrivals: Arrivals, bars: Bars][]): Scenario[] {
+function senders(
+  count: number,
+  world: WorldName,
+  loads: [name: string, arrivals: Arrivals, bars: Bars][],
+): Scenario[] {
   return loads.map(([name, arrivals, bars]) => ({
     name: `${count} senders ${world}, ${name}`,
     upstream: { world, senders: count },
@@ -65,7 +92,11 @@ function senders(count: number, world: WorldName, loads: [name: string, arrivals
 }
 
 export const SCENARIOS: readonly Scenario[] = [
-  ...parallel('calm', { '2': bars(1.35, 0.7, 5), '0.2': bars(1.6, 0.7, 5), '0.02': bars(1.9, 0.8, 6) }, { start: 2 }),
+  ...parallel(
+    'calm',
+    { '2': bars(1.35, 0.7, 5), '0.2': bars(1.6, 0.7, 5), '0.02': bars(1.9, 0.8, 6) },
+    { start: 2 },
+  ),
   ...parallel('usual', { '2': bars(1.6, 1, 7), '0.2': bars(1.9, 1, 7), '0.02': bars(2.2, 1.2, 8) }),
   ...parallel(
     'rough',

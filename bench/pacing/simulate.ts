@@ -84,15 +84,27 @@ export function simulate({ world, budget, policy, seed, ...rest }: Simulation): 
   const send = (submissionId: string) => {
     run.requests++;
     submissions.get(submissionId)?.polledAt.push(now - START_MS);
-    responses.add(now + LATENCY_MS.least + random() * LATENCY_MS.jitter, { submissionId, sentAt: now });
+    responses.add(now + LATENCY_MS.least + random() * LATENCY_MS.jitter, {
+      submissionId,
+      sentAt: now,
+    });
   };
   const receive = ({ submissionId, sentAt }: { submissionId: string; sentAt: number }) => {
     // The upstream reads its database after half of the latency.
     const verdict = world.respond(submissionId, (now + sentAt) / 2);
     if (verdict.kind === 'throttled') run.throttled++;
-    const observation: Observation = { submissionId, at: now, durationMs: now - sentAt, ...verdict };
+    const observation: Observation = {
+      submissionId,
+      at: now,
+      durationMs: now - sentAt,
+      ...verdict,
+    };
     const submission = submissions.get(submissionId);
-    if (submission && verdict.kind === 'finalized' && submission.detectedAt === Number.POSITIVE_INFINITY) {
+    if (
+      submission &&
+      verdict.kind === 'finalized' &&
+      submission.detectedAt === Number.POSITIVE_INFINITY
+    ) {
       submission.detectedAt = now - START_MS;
       const finalAt = (world.finalizedAt(submissionId, now) ?? now) - START_MS;
       submission.finalAt = Math.max(submission.trackedAt, finalAt);

@@ -9,7 +9,10 @@ export type Summary = {
 };
 
 export function summarize(run: Run): Summary {
-  const lags = Float64Array.from(run.submissions, ({ detectedAt, finalAt }) => (detectedAt - finalAt) / 1_000).sort();
+  const lags = Float64Array.from(
+    run.submissions,
+    ({ detectedAt, finalAt }) => (detectedAt - finalAt) / 1_000,
+  ).sort();
   return {
     requests: run.requests / run.submissions.length,
     meanS: lags.reduce((sum, lag) => sum + lag, 0) / Math.max(1, lags.length),

@@ -9,7 +9,10 @@ export type Threads = {
   close(): Promise<void>;
 };
 
-/** One thread per processor. Each takes the next measurement when it has finished one, in the order of the calls. */
+/**
+ * One thread per processor. Each takes the next measurement when it has finished one, in the order
+ * of the calls.
+ */
 export function startThreads(): Threads {
   const workers = Array.from(
     { length: availableParallelism() },

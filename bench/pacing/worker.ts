@@ -2,4 +2,6 @@
 import { parentPort } from 'node:worker_threads';
 import { type Measurement, measure } from './measure.ts';
 
-parentPort?.on('message', (measurement: Measurement) => parentPort?.postMessage(measure(measurement)));
+parentPort?.on('message', (measurement: Measurement) =>
+  parentPort?.postMessage(measure(measurement)),
+);

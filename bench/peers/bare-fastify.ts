@@ -1,6 +1,7 @@
-// Minimal fastify server that sends a given example as its response. With a ledger it responds from the ledger instead and stores
-// posts: with `together` in one transaction per turn of the event loop, synced in another thread while the next requests are read, else each in its
-// own transaction, which waits for its sync. A post is acknowledged when it is on the disk.
+// Minimal fastify server that sends a given example as its response. With a ledger it responds from
+// the ledger instead and stores posts: with `together` in one transaction per turn of the event
+// loop, synced in another thread while the next requests are read, else each in its own
+// transaction, which waits for its sync. A post is acknowledged when it is on the disk.
 import type { AddressInfo } from 'node:net';
 import { fastify } from 'fastify';
 import { gathering, openBareLedger } from './bare-ledger.ts';
@@ -14,7 +15,9 @@ const app = fastify();
 if (ledger === undefined) sendExample();
 else serveFrom(ledger);
 await app.listen({ host: '127.0.0.1', port: 0 });
-console.log(JSON.stringify({ url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}` }));
+console.log(
+  JSON.stringify({ url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}` }),
+);
 
 function sendExample(): void {
   app.get('/v1/submissions/:id', (_request, reply) => {
@@ -26,7 +29,9 @@ function sendExample(): void {
 }
 
 function serveFrom(file: string): void {
-  const { insert, read, whenDurable } = openBareLedger(file, { syncs: together ? 'apart' : 'each commit' });
+  const { insert, read, whenDurable } = openBareLedger(file, {
+    syncs: together ? 'apart' : 'each commit',
+  });
   const later = together ? setImmediate : (run: () => void) => run();
   const get = gathering<Waiting>((all) => {
     const found = read(all.map(({ id }) => id));

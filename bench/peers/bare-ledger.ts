@@ -4,14 +4,22 @@ import Database from 'better-sqlite3';
 import { migrate } from '../../src/ledger/schema.ts';
 
 export type Polled = { id: string; at: number; state: string; envelope: string };
-export type Attempted = { id: number; at: number; durationMs: number; httpStatus: number; response: string };
+export type Attempted = {
+  id: number;
+  at: number;
+  durationMs: number;
+  httpStatus: number;
+  response: string;
+};
 
 /**
- * The ledger's tables and indexes with the same durability, and the fewest statements for the work of each benchmark row: what a
- * careful user with no other needs would write. Each write of several rows is one transaction.
+ * The ledger's tables and indexes with the same durability, and the fewest statements for the work
+ * of each benchmark row: what a careful user with no other needs would write. Each write of several
+ * rows is one transaction.
  *
- * `syncs`: `each commit` waits for the disk. `apart`: commits do not wait, as in dawatch (docs/decisions/0026), and `whenDurable` of
- * the returned object must be used before anything promises them.
+ * `syncs`: `each commit` waits for the disk. `apart`: commits do not wait, as in dawatch
+ * (docs/decisions/0026), and `whenDurable` of the returned object must be used before anything
+ * promises them.
  */
 export function openBareLedger(file: string, { syncs }: { syncs: 'each commit' | 'apart' }) {
   const db = new Database(file);
@@ -29,12 +37,16 @@ export function openBareLedger(file: string, { syncs }: { syncs: 'each commit' |
   const find = db.prepare(`
     SELECT s.id, s.version, h.upstream_state, h.answer AS envelope
     FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version WHERE s.submission_id = +?`);
-  const polled = db.prepare('UPDATE submissions SET polls = polls + 1, polled_at = ?, version = ? WHERE id = ?');
+  const polled = db.prepare(
+    'UPDATE submissions SET polls = polls + 1, polled_at = ?, version = ? WHERE id = ?',
+  );
   const read = db.prepare(`
     SELECT s.submission_id, s.upstream, s.status AS now, s.tracked_at, s.finalized_at, s.deadline_at, s.polls, s.metadata,
            h.seq, h.at, h.status, h.previous_status, h.upstream_state, h.answer AS envelope, h.error
     FROM submissions s JOIN history h ON h.submission = s.id WHERE s.submission_id = +? ORDER BY h.version`);
-  const event = db.prepare("INSERT INTO outbox (id, type, at, detail) VALUES (?, 'webhook.test', ?, ?)");
+  const event = db.prepare(
+    "INSERT INTO outbox (id, type, at, detail) VALUES (?, 'webhook.test', ?, ?)",
+  );
   const delivery = db.prepare(`
     INSERT INTO deliveries (event, destination, state, next_at, created_at) VALUES (?, 'webhook:bare', 'waiting', ?, ?)`);
   const due = db.prepare(`
@@ -51,7 +63,13 @@ export function openBareLedger(file: string, { syncs }: { syncs: 'each commit' |
     insert: db.transaction((ids: readonly string[]) => {
       const now = Date.now();
       for (const id of ids) {
-        const { lastInsertRowid } = submission.run(id, now, now + 86_400_000, now + 900_000, now + 600_000);
+        const { lastInsertRowid } = submission.run(
+          id,
+          now,
+          now + 86_400_000,
+          now + 900_000,
+          now + 600_000,
+        );
         history.run(lastInsertRowid, 1, now, null, null);
       }
     }).immediate,
@@ -95,8 +113,8 @@ export function openBareLedger(file: string, { syncs }: { syncs: 'each commit' |
 }
 
 /**
- * Returns a function that syncs the write-ahead log in a thread of libuv, and calls `run` when everything that was committed before is
- * on the disk. Commits during a sync share the next one.
+ * Returns a function that syncs the write-ahead log in a thread of libuv, and calls `run` when
+ * everything that was committed before is on the disk. Commits during a sync share the next one.
  */
 function logSync(log: string): (run: () => void) => void {
   const fd = openSync(log, 'r');
@@ -120,7 +138,10 @@ function logSync(log: string): (run: () => void) => void {
 }
 
 /** Collects items and passes all of them to `keep` when `later` runs its callback. */
-export function gathering<Item>(keep: (items: readonly Item[]) => void, later: (run: () => void) => void) {
+export function gathering<Item>(
+  keep: (items: readonly Item[]) => void,
+  later: (run: () => void) => void,
+) {
   const items: Item[] = [];
   return (item: Item): void => {
     items.push(item);
@@ -130,7 +151,10 @@ export function gathering<Item>(keep: (items: readonly Item[]) => void, later: (
 
 type ReadRow = Record<'submission_id' | 'upstream' | 'now' | 'status', string> &
   Record<'tracked_at' | 'deadline_at' | 'polls' | 'seq' | 'at', number> &
-  Record<'metadata' | 'previous_status' | 'upstream_state' | 'envelope' | 'error', string | null> & {
+  Record<
+    'metadata' | 'previous_status' | 'upstream_state' | 'envelope' | 'error',
+    string | null
+  > & {
     finalized_at: number | null;
   };
 
@@ -155,5 +179,13 @@ function toBody(row: ReadRow): object {
 
 function toEntry(row: ReadRow): object {
   const { seq, at, status, previous_status, upstream_state, envelope, error } = row;
-  return { seq, at: iso(at), status, previous_status, upstream_state, data: dataOf(envelope), error };
+  return {
+    seq,
+    at: iso(at),
+    status,
+    previous_status,
+    upstream_state,
+    data: dataOf(envelope),
+    error,
+  };
 }

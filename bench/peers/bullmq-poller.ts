@@ -1,6 +1,6 @@
-// The usual poller with BullMQ: a job per submission, which is polled and delayed by 5 s until it is final, and a row in SQLite for
-// each change. Its jobs are added in bulk and removed when they are done. Unlike those of dawatch, its commits do not wait for
-// the disk.
+// The usual poller with BullMQ: a job per submission, which is polled and delayed by 5 s until it
+// is final, and a row in SQLite for each change. Its jobs are added in bulk and removed when they
+// are done. Unlike those of dawatch, its commits do not wait for the disk.
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -13,14 +13,21 @@ const NAME = 'submissions';
 const CONCURRENCY = 100;
 const DELAY_MS = 5_000;
 
-const [url, redisUrl, folder, submissions] = JSON.parse(process.argv[2] ?? '[]') as [string, string, string, number];
+const [url, redisUrl, folder, submissions] = JSON.parse(process.argv[2] ?? '[]') as [
+  string,
+  string,
+  string,
+  number,
+];
 const ids = Array.from({ length: submissions }, () => randomUUID());
 const pool = new Pool(url, { connections: CONCURRENCY });
 const connection = new Redis(redisUrl, { maxRetriesPerRequest: null });
 const db = new Database(join(folder, 'poller.db'));
 db.pragma('journal_mode = WAL');
 db.pragma('synchronous = NORMAL');
-db.exec('CREATE TABLE IF NOT EXISTS changes (id TEXT, state TEXT, at INTEGER, answer TEXT, PRIMARY KEY (id, state))');
+db.exec(
+  'CREATE TABLE IF NOT EXISTS changes (id TEXT, state TEXT, at INTEGER, answer TEXT, PRIMARY KEY (id, state))',
+);
 const insert = db.prepare('INSERT OR IGNORE INTO changes VALUES (?, ?, ?, ?)');
 
 let polls = 0;

@@ -1,5 +1,7 @@
-// Minimal cost of durable polls: the bare loop, which also stores every response in the ledger's tables, with one transaction per
-// turn of the event loop, synced in another thread without waiting: a lost response is polled again. There is no pacing, classification, circuit breaker or notification.
+// Minimal cost of durable polls: the bare loop, which also stores every response in the ledger's
+// tables, with one transaction per turn of the event loop, synced in another thread without
+// waiting: a lost response is polled again. There is no pacing, classification, circuit breaker or
+// notification.
 import { randomUUID } from 'node:crypto';
 import { Pool } from 'undici';
 import { gathering, openBareLedger, type Polled } from './bare-ledger.ts';

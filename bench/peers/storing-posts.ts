@@ -1,5 +1,7 @@
-// Minimal cost of durable deliveries: each finished body, which is on the disk, is read from the ledger's tables, signed and posted, and its
-// result is stored there, with one transaction per 10 ms, synced in another thread: a delivery whose result is lost is repeated. There is no address guard, retry or cancellation.
+// Minimal cost of durable deliveries: each finished body, which is on the disk, is read from the
+// ledger's tables, signed and posted, and its result is stored there, with one transaction per 10
+// ms, synced in another thread: a delivery whose result is lost is repeated. There is no address
+// guard, retry or cancellation.
 import { createHmac, createSecretKey } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
@@ -43,7 +45,9 @@ async function post(): Promise<void> {
     const { id, event, body } = delivery;
     const at = Date.now();
     const timestamp = String(Math.floor(at / 1_000));
-    const signature = createHmac('sha256', key).update(`${event}.${timestamp}.${body}`).digest('base64');
+    const signature = createHmac('sha256', key)
+      .update(`${event}.${timestamp}.${body}`)
+      .digest('base64');
     const httpResponse = await pool.request({
       method: 'POST',
       path: '/hook',
@@ -66,6 +70,9 @@ await Promise.all(Array.from({ length: concurrency }, post));
 while (kept < count) await sleep(1);
 const { user, system } = process.cpuUsage(before);
 console.log(
-  JSON.stringify({ perSecond: (count * 1_000) / (performance.now() - startedAt), cpuUs: (user + system) / count }),
+  JSON.stringify({
+    perSecond: (count * 1_000) / (performance.now() - startedAt),
+    cpuUs: (user + system) / count,
+  }),
 );
 await pool.close();

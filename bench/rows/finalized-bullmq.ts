@@ -6,11 +6,15 @@ import { startPolling } from '../support/polling.ts';
 import { costsOf, runProgram } from '../support/processes.ts';
 import { pollsOf } from '../support/scrape.ts';
 
-/** Enough that the delay of 5 s has passed for the first before the peer has polled the last, so the peer never waits. */
+/**
+ * Enough that the delay of 5 s has passed for the first before the peer has polled the last, so the
+ * peer never waits.
+ */
 const SUBMISSIONS = 15_000;
 /** The number of responses per submission, of which the last is Finalized. */
 const RESPONSES = 3;
-const PEER = 'the usual BullMQ poller: a job per submission, moveToDelayed 5 s, an insert per change';
+const PEER =
+  'the usual BullMQ poller: a job per submission, moveToDelayed 5 s, an insert per change';
 
 export const row: Row = {
   rounds: 3,
@@ -58,9 +62,15 @@ export const row: Row = {
           async () => {
             const ids = Array.from({ length: SUBMISSIONS }, () => randomUUID());
             dawatchCommands = await commandsOf(async () => {
-              const [before, pollsBefore, from] = [await finalized(), await pollsOf(server), performance.now()];
-              for (let at = 0; at < SUBMISSIONS; at += 1_000) await server.client.track(ids.slice(at, at + 1_000));
-              // Polled rarely, because this request costs the server CPU, whereas the peer counts internally.
+              const [before, pollsBefore, from] = [
+                await finalized(),
+                await pollsOf(server),
+                performance.now(),
+              ];
+              for (let at = 0; at < SUBMISSIONS; at += 1_000)
+                await server.client.track(ids.slice(at, at + 1_000));
+              // Polled rarely, because this request costs the server CPU, whereas the peer counts
+              // internally.
               while ((await finalized()) < before + SUBMISSIONS) await sleep(100);
               const seconds = (performance.now() - from) / 1_000;
               dawatch = ((await pollsOf(server)) - pollsBefore) / seconds;

@@ -4,7 +4,10 @@ import type { Row } from '../row.ts';
 import { bytesBelow } from '../support/folder-size.ts';
 import { installPackage, npm, packPackages } from '../support/packages.ts';
 
-/** The packed packages, installed as a user does. docs/decisions/0011 gives the reason for each dependency. */
+/**
+ * The packed packages, installed as a user does. docs/decisions/0011 gives the reason for each
+ * dependency.
+ */
 export const row: Row = {
   rounds: 3,
   metrics: [
@@ -22,7 +25,8 @@ export const row: Row = {
       beside: '–',
       unit: 's',
       value: ({ serverS = 0 }) => serverS,
-      context: () => '`npm install` into an empty folder, packages in the cache of npm from the second round',
+      context: () =>
+        '`npm install` into an empty folder, packages in the cache of npm from the second round',
     },
     {
       what: 'installed size of `@dawatch/client`',

@@ -22,11 +22,13 @@ export const row: Row = {
       beside: 'bare fastify with one commit per post',
       unit: '',
       value: ({ dawatch = 0, durable = 0 }) => dawatch / durable,
-      context: ({ dawatch = 0, durable = 0 }) => `${Math.round(dawatch)} and ${Math.round(durable)} posts/s`,
+      context: ({ dawatch = 0, durable = 0 }) =>
+        `${Math.round(dawatch)} and ${Math.round(durable)} posts/s`,
     },
     {
       what: 'the same posts',
-      beside: 'bare fastify that only inserts the same rows, with one commit per turn of the event loop',
+      beside:
+        'bare fastify that only inserts the same rows, with one commit per turn of the event loop',
       target: { min: 0.85 },
       unit: '',
       value: ({ dawatch = 0, minimal = 0 }) => dawatch / minimal,
@@ -39,14 +41,24 @@ export const row: Row = {
     const [submission_id] = newIds(1);
     const example = await responseOf(server, '/v1/submissions', { submission_id });
     const bare = await startProgram<{ url: string }>(BARE, [{ example }]);
-    const durable = await startProgram<{ url: string }>(BARE, [{ example, ledger: join(folder, 'bare.db') }]);
+    const durable = await startProgram<{ url: string }>(BARE, [
+      { example, ledger: join(folder, 'bare.db') },
+    ]);
     const minimal = await startProgram<{ url: string }>(BARE, [
       { example, ledger: join(folder, 'minimal.db'), together: true },
     ]);
     const peer = ({ hello, pid }: typeof bare) => send({ url: hello.url, pid }, server, LOAD);
     return {
       async round(index) {
-        const round = { dawatch: 0, cpuUs: 0, bare: 0, bareCpuUs: 0, durable: 0, minimal: 0, minimalCpuUs: 0 };
+        const round = {
+          dawatch: 0,
+          cpuUs: 0,
+          bare: 0,
+          bareCpuUs: 0,
+          durable: 0,
+          minimal: 0,
+          minimalCpuUs: 0,
+        };
         await inTurns(index, [
           async () => {
             ({ perSecond: round.dawatch, cpuUs: round.cpuUs } = await send(server, server, LOAD));

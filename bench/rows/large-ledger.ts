@@ -7,7 +7,13 @@ import Database from 'better-sqlite3';
 import type { SubmissionFilter } from '../../src/client/index.ts';
 import type { Metric, Round, Row } from '../row.ts';
 import { type Delays, longestDelays } from '../support/large-ledger/longest-delays.ts';
-import { type BenchServer, largestMibOf, startProgram, startServer, temporaryFolder } from '../support/processes.ts';
+import {
+  type BenchServer,
+  largestMibOf,
+  startProgram,
+  startServer,
+  temporaryFolder,
+} from '../support/processes.ts';
 
 const SUBMISSIONS = Number(process.env.BENCH_LARGE_LEDGER ?? 5_000_000);
 const PRUNED = SUBMISSIONS / 5;
@@ -47,7 +53,10 @@ const OPERATIONS = {
 } as const;
 type Operation = keyof typeof OPERATIONS;
 
-/** A large ledger of finalized submissions: how long each operation blocks the event loop of a server that is polling and tracking. */
+/**
+ * A large ledger of finalized submissions: how long each operation blocks the event loop of a
+ * server that is polling and tracking.
+ */
 export const row: Row = {
   rounds: 1,
   metrics: [
@@ -86,11 +95,15 @@ export const row: Row = {
   async open() {
     const folder = temporaryFolder();
     const file = join(folder.path, 'ledger.db');
-    // This process must stay small: starting a command stops a process of some gigabytes, and its requests, for a tenth of a second.
+    // This process must stay small: starting a command stops a process of some gigabytes, and its
+    // requests, for a tenth of a second.
     execFileSync(process.execPath, [FILL, folder.path, String(SUBMISSIONS)]);
     const upstream = await startProgram<{ url: string }>('support/upstream.ts', ['Pending']);
     const start = (settings: object) =>
-      startServer(folder.path, { upstreams: { default: { url: upstream.hello.url, api_key: 'bench' } }, ...settings });
+      startServer(folder.path, {
+        upstreams: { default: { url: upstream.hello.url, api_key: 'bench' } },
+        ...settings,
+      });
     return {
       /** Nothing has to be compiled or cached before, so round 0 measures nothing. */
       async round(index) {
@@ -108,7 +121,15 @@ export const row: Row = {
         await dawatch(folder.path, 'vacuum');
         const vacuumS = (performance.now() - from) / 1_000;
         const mib = Math.max(measured.mib ?? 0, pruned.mib ?? 0);
-        return { ...measured, ...pruned, ...sizes, vacuumS, mib, readyS: server.readyMs / 1_000, afterwards };
+        return {
+          ...measured,
+          ...pruned,
+          ...sizes,
+          vacuumS,
+          mib,
+          readyS: server.readyMs / 1_000,
+          afterwards,
+        };
       },
       async close() {
         await upstream.stop();
@@ -160,10 +181,13 @@ async function measureRunning(server: BenchServer, folder: string): Promise<Roun
   dropFromMemory(join(folder, 'ledger.db'));
   await measure('cold', () => list().then(search));
   await measure('overview', () => repeat(50, () => client.overview()));
-  await measure('metrics', () => repeat(10, () => sleep(1_100).then(() => fetch(`${server.url}/metrics`))));
+  await measure('metrics', () =>
+    repeat(10, () => sleep(1_100).then(() => fetch(`${server.url}/metrics`))),
+  );
   const copy = join(folder, 'copy');
   await measure('backup', () => beside('backup', copy));
-  // Not measured: deleting gigabytes blocks this program for up to a second, and its request would seem to wait for the server.
+  // Not measured: deleting gigabytes blocks this program for up to a second, and its request would
+  // seem to wait for the server.
   rmSync(copy);
   await measure('export', () => beside('export', '--output', copy));
   rmSync(copy);
@@ -185,10 +209,15 @@ async function measurePruning(server: BenchServer, file: string): Promise<Round>
   return measure.round;
 }
 
-/** Whether the server still has free pages to return. It keeps a tenth, and pages become free meanwhile. */
+/**
+ * Whether the server still has free pages to return. It keeps a tenth, and pages become free
+ * meanwhile.
+ */
 function hasMuchFree(file: string): boolean {
   const db = new Database(file, { readonly: true });
-  const [free, pages] = ['freelist_count', 'page_count'].map((name) => Number(db.pragma(name, { simple: true })));
+  const [free, pages] = ['freelist_count', 'page_count'].map((name) =>
+    Number(db.pragma(name, { simple: true })),
+  );
   db.close();
   return (free ?? 0) > Math.max(300, (pages ?? 0) / 9);
 }
@@ -229,7 +258,8 @@ function startPosting({ client }: BenchServer) {
 async function readPages({ client }: BenchServer, filter: SubmissionFilter): Promise<void> {
   let cursor: string | null = null;
   for (let page = 0; page < PAGES; page++) {
-    cursor = (await client.list({ ...filter, limit: 100, ...(cursor !== null && { cursor }) })).next_cursor;
+    cursor = (await client.list({ ...filter, limit: 100, ...(cursor !== null && { cursor }) }))
+      .next_cursor;
     if (cursor === null) return;
   }
 }
@@ -239,17 +269,27 @@ async function countFirst({ url, apiKey }: BenchServer, filter: SubmissionFilter
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(filter))
     query.set(name, name === 'metadata' ? JSON.stringify(value) : String(value));
-  const response = await fetch(`${url}/v1/submission_count?${query}`, { headers: { 'x-api-key': apiKey } });
+  const response = await fetch(`${url}/v1/submission_count?${query}`, {
+    headers: { 'x-api-key': apiKey },
+  });
   if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
 }
 
-/** Removes a file from the memory of the system, as other files do on a machine whose memory is smaller than the ledger. */
+/**
+ * Removes a file from the memory of the system, as other files do on a machine whose memory is
+ * smaller than the ledger.
+ */
 function dropFromMemory(file: string): void {
   execFileSync('dd', [`if=${file}`, 'iflag=nocache', 'count=0', 'status=none']);
 }
 
 async function dawatch(folder: string, ...args: string[]): Promise<void> {
-  await promisify(execFile)(process.execPath, [MAIN, ...args, '--config', join(folder, 'dawatch.yaml')]);
+  await promisify(execFile)(process.execPath, [
+    MAIN,
+    ...args,
+    '--config',
+    join(folder, 'dawatch.yaml'),
+  ]);
 }
 
 async function repeat(times: number, work: () => Promise<unknown>): Promise<void> {

@@ -3,7 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Row } from '../row.ts';
 import { fillLedger } from '../support/filled-ledger.ts';
 import { installPackage, packPackages } from '../support/packages.ts';
-import { type BenchServer, costsOf, startProgram, startServer, temporaryFolder } from '../support/processes.ts';
+import {
+  type BenchServer,
+  costsOf,
+  startProgram,
+  startServer,
+  temporaryFolder,
+} from '../support/processes.ts';
 import { pollsOf } from '../support/scrape.ts';
 
 const MANY = 1_000_000;
@@ -13,7 +19,10 @@ const SECONDS = 8;
 /** The time that V8 needs to release memory after the start. */
 const SETTLE_S = 40;
 
-/** The cost of a million tracked submissions compared with ten thousand, of the installed package: CPU per poll at full speed, memory at the default budget, and the start. */
+/**
+ * The cost of a million tracked submissions compared with ten thousand, of the installed package:
+ * CPU per poll at full speed, memory at the default budget, and the start.
+ */
 export const row: Row = {
   rounds: 3,
   metrics: [
@@ -23,7 +32,8 @@ export const row: Row = {
       target: { max: 1.3 },
       unit: '',
       value: ({ many = 0, few = 0 }) => many / few,
-      context: ({ many = 0, few = 0 }) => `${many.toFixed(0)} and ${few.toFixed(0)} µs of the server's CPU`,
+      context: ({ many = 0, few = 0 }) =>
+        `${many.toFixed(0)} and ${few.toFixed(0)} µs of the server's CPU`,
     },
     {
       what: 'memory of the process with 1,000,000 tracked, polling at the default budget',
@@ -39,7 +49,8 @@ export const row: Row = {
       target: { max: 5 },
       unit: 's',
       value: ({ readyS = 0 }) => readyS,
-      context: ({ firstPollS = 0 }) => `first poll after ${firstPollS.toFixed(1)} s, when all are loaded`,
+      context: ({ firstPollS = 0 }) =>
+        `first poll after ${firstPollS.toFixed(1)} s, when all are loaded`,
     },
   ],
   async open() {
@@ -66,7 +77,14 @@ export const row: Row = {
         await resting.stop();
         const ofFew = await atFullSpeed(await start(few.path, FULL_SPEED), FEW);
         const ofMany = await atFullSpeed(await start(many.path, FULL_SPEED), MANY);
-        return { many: ofMany.us, few: ofFew.us, busyMib: ofMany.mib, restingMib, readyS, firstPollS };
+        return {
+          many: ofMany.us,
+          few: ofFew.us,
+          busyMib: ofMany.mib,
+          restingMib,
+          readyS,
+          firstPollS,
+        };
       },
       async close() {
         await upstream.stop();
@@ -82,7 +100,10 @@ async function trackedBy({ client }: BenchServer): Promise<number> {
 }
 
 /** Returns the microseconds of CPU per poll after hot code has been compiled. */
-async function atFullSpeed(server: BenchServer, tracked: number): Promise<{ us: number; mib: number }> {
+async function atFullSpeed(
+  server: BenchServer,
+  tracked: number,
+): Promise<{ us: number; mib: number }> {
   while ((await trackedBy(server)) < tracked) await sleep(20);
   await sleep(2_000);
   const [polls, { cpuS }] = [await pollsOf(server), costsOf(server.pid)];

@@ -19,20 +19,34 @@ const PAGES = 3;
 
 const SHOPS = ['berlin', 'london', 'paris', 'tokyo'];
 
-/** Every condition, once for few and once for many submissions. Times are relative to the newest submission. */
+/**
+ * Every condition, once for few and once for many submissions. Times are relative to the newest
+ * submission.
+ */
 const CONDITIONS: [few: SubmissionFilter, many: SubmissionFilter][] = [
   [{ status: ['failing', 'cancelled'] }, { status: ['finalized', 'pending'] }],
   [{ upstream: 'other' }, { upstream: 'default' }],
   [{ metadata: { order: 4711 } }, { metadata: { shop: 'berlin' } }],
-  [{ tracked_since: hoursBefore(400), tracked_until: hoursBefore(398) }, { tracked_until: hoursBefore(300) }],
-  [{ ended_since: hoursBefore(600), ended_until: hoursBefore(598) }, { ended_since: hoursBefore(600) }],
+  [
+    { tracked_since: hoursBefore(400), tracked_until: hoursBefore(398) },
+    { tracked_until: hoursBefore(300) },
+  ],
+  [
+    { ended_since: hoursBefore(600), ended_until: hoursBefore(598) },
+    { ended_since: hoursBefore(600) },
+  ],
   [{ prefix: 'abc' }, { prefix: 'a' }],
 ];
 
-/** Texts that are in a name, but in no value, of the metadata of every submission, and in most submissions. */
+/**
+ * Texts that are in a name, but in no value, of the metadata of every submission, and in most
+ * submissions.
+ */
 const TEXTS = ['order', 'a'];
 
-/** The time of a page of any search in a million submissions, read over HTTP from a running server. */
+/**
+ * The time of a page of any search in a million submissions, read over HTTP from a running server.
+ */
 export const row: Row = {
   rounds: 3,
   metrics: [
@@ -51,7 +65,9 @@ export const row: Row = {
     fill(folder.path);
     const upstream = await startProgram<{ url: string }>('support/upstream.ts', ['Pending']);
     const settings = { url: upstream.hello.url, api_key: 'bench' };
-    const server = await startServer(folder.path, { upstreams: { default: settings, other: settings } });
+    const server = await startServer(folder.path, {
+      upstreams: { default: settings, other: settings },
+    });
     return {
       async round() {
         const times: number[] = [];
@@ -65,7 +81,8 @@ export const row: Row = {
           let cursor: string | null = '';
           for (let page = 0; page < PAGES && cursor !== null; page++) {
             const after: { cursor?: string } = cursor === '' ? {} : { cursor };
-            cursor = (await timed(server.client.list({ ...filter, limit: 100, ...after }))).next_cursor;
+            cursor = (await timed(server.client.list({ ...filter, limit: 100, ...after })))
+              .next_cursor;
           }
           await timed(firstCount(server, filter));
         }
@@ -93,22 +110,32 @@ async function firstCount(
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(filter))
     query.set(name, name === 'metadata' ? JSON.stringify(value) : String(value));
-  const response = await fetch(`${url}/v1/submission_count?${query}`, { headers: { 'x-api-key': apiKey } });
+  const response = await fetch(`${url}/v1/submission_count?${query}`, {
+    headers: { 'x-api-key': apiKey },
+  });
   if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
   return response.json();
 }
 
-/** Returns all combinations of the conditions, each of them absent, for few or for many submissions. */
+/**
+ * Returns all combinations of the conditions, each of them absent, for few or for many submissions.
+ */
 function combinations(): SubmissionFilter[] {
   return CONDITIONS.reduce<SubmissionFilter[]>(
-    (all, variants) => all.flatMap((filter) => [filter, ...variants.map((condition) => ({ ...filter, ...condition }))]),
+    (all, variants) =>
+      all.flatMap((filter) => [
+        filter,
+        ...variants.map((condition) => ({ ...filter, ...condition })),
+      ]),
     [{}],
   );
 }
 
 /** Returns all combinations, and each condition with each text. */
 function filters(): SubmissionFilter[] {
-  const withText = [{}, ...CONDITIONS.flat()].flatMap((filter) => TEXTS.map((search) => ({ ...filter, search })));
+  const withText = [{}, ...CONDITIONS.flat()].flatMap((filter) =>
+    TEXTS.map((search) => ({ ...filter, search })),
+  );
   return [...combinations(), ...withText];
 }
 
@@ -116,7 +143,10 @@ function hoursBefore(hours: number): string {
   return new Date(NEWEST - hours * HOUR_MS).toISOString();
 }
 
-/** Fills a ledger: 95 % finalized, 4 % pending, the rest failing and cancelled; 0.1 % of another upstream. */
+/**
+ * Fills a ledger: 95 % finalized, 4 % pending, the rest failing and cancelled; 0.1 % of another
+ * upstream.
+ */
 function fill(folder: string): void {
   const first = NEWEST - SPAN_MS;
   const ledger = new Ledger({ file: join(folder, 'ledger.db'), now: first });
@@ -125,16 +155,25 @@ function fill(folder: string): void {
   const limits = { deadlineAt: far, graceEndsAt: far, stuckAt: far, callbackUrl: null };
   for (let from = 0; from < SUBMISSIONS; from += PER_COMMIT) {
     const now = Math.round(first + (from / SUBMISSIONS) * SPAN_MS);
-    const requests = Array.from({ length: Math.min(PER_COMMIT, SUBMISSIONS - from) }, (_, index) => ({
-      submissionId: randomUUID(),
-      upstream: index % 1_000 === 7 ? 'other' : 'default',
-      metadata: { order: from + index, shop: SHOPS[index % SHOPS.length] },
-      ...limits,
-    }));
+    const requests = Array.from(
+      { length: Math.min(PER_COMMIT, SUBMISSIONS - from) },
+      (_, index) => ({
+        submissionId: randomUUID(),
+        upstream: index % 1_000 === 7 ? 'other' : 'default',
+        metadata: { order: from + index, shop: SHOPS[index % SHOPS.length] },
+        ...limits,
+      }),
+    );
     ledger.track(requests, now);
     ledger.record(
       requests.map(({ submissionId }, index) => {
-        const seen = { submissionId, at: now + 60_000, durationMs: 1, envelope: '{"data":null}', blockNumber: null };
+        const seen = {
+          submissionId,
+          at: now + 60_000,
+          durationMs: 1,
+          envelope: '{"data":null}',
+          blockNumber: null,
+        };
         if (index % 25 === 0) return { ...seen, kind: 'pending', state: 'Pending', error: null };
         if (index % 500 === 1) return { ...seen, kind: 'error', state: 'Error', error: 'TIMEOUT' };
         return { ...seen, kind: 'finalized', state: 'Finalized', error: null };

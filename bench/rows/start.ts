@@ -3,7 +3,10 @@ import { inTurns, type Row } from '../row.ts';
 import { installPackage, packPackages } from '../support/packages.ts';
 import { startServer, temporaryFolder } from '../support/processes.ts';
 
-/** Each start creates the ledger. Node's compile cache is kept from the previous round, as on any machine after its first start. */
+/**
+ * Each start creates the ledger. Node's compile cache is kept from the previous round, as on any
+ * machine after its first start.
+ */
 export const row: Row = {
   rounds: 15,
   metrics: [
@@ -21,7 +24,8 @@ export const row: Row = {
       target: { max: 1.05 },
       unit: '',
       value: ({ installedMs = 0, sourcesMs = 0 }) => installedMs / sourcesMs,
-      context: ({ installedMs = 0, sourcesMs = 0 }) => `${Math.round(installedMs)} and ${Math.round(sourcesMs)} ms`,
+      context: ({ installedMs = 0, sourcesMs = 0 }) =>
+        `${Math.round(installedMs)} and ${Math.round(sourcesMs)} ms`,
     },
   ],
   async open() {
@@ -40,7 +44,9 @@ export const row: Row = {
         const measured = { installedMs: 0, sourcesMs: 0 };
         await inTurns(index, [
           async () => {
-            measured.installedMs = await startMs(join(installed.path, 'node_modules/dawatch/src/cli/main.js'));
+            measured.installedMs = await startMs(
+              join(installed.path, 'node_modules/dawatch/src/cli/main.js'),
+            );
           },
           async () => {
             measured.sourcesMs = await startMs();

@@ -21,7 +21,8 @@ export const row: Row = {
     },
     {
       what: 'the same reads',
-      beside: 'bare fastify that only reads them from the same tables, with one transaction per turn of the event loop',
+      beside:
+        'bare fastify that only reads them from the same tables, with one transaction per turn of the event loop',
       target: { min: 0.85 },
       unit: '',
       value: ({ dawatch = 0, minimal = 0 }) => dawatch / minimal,
@@ -32,14 +33,17 @@ export const row: Row = {
   async open() {
     const { folder, server, close } = await startProduct();
     const ids = newIds(TRACKED);
-    for (let from = 0; from < TRACKED; from += 10_000) await server.client.track(ids.slice(from, from + 10_000));
+    for (let from = 0; from < TRACKED; from += 10_000)
+      await server.client.track(ids.slice(from, from + 10_000));
     const idsIn = join(folder, 'ids.json');
     writeFileSync(idsIn, JSON.stringify(ids));
     const example = await responseOf(server, `/v1/submissions/${ids[0]}`);
     const copy = join(folder, 'copy.db');
     copyLedger(join(folder, 'ledger.db'), copy);
     const bare = await startProgram<{ url: string }>(BARE, [{ example }]);
-    const minimal = await startProgram<{ url: string }>(BARE, [{ example, ledger: copy, together: true }]);
+    const minimal = await startProgram<{ url: string }>(BARE, [
+      { example, ledger: copy, together: true },
+    ]);
     const peer = ({ hello, pid }: typeof bare) => send({ url: hello.url, pid }, server, load);
     const load = { connections: 64, until: { seconds: 4 }, send: { idsIn } };
     return {

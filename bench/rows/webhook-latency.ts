@@ -39,9 +39,13 @@ export const row: Row = {
       pacing: { lag_price: 1_000 },
       webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
     });
-    await server.admin.webhooks.create({ url: `${receiver.hello.url}/hook`, types: ['submission.cancelled'] });
+    await server.admin.webhooks.create({
+      url: `${receiver.hello.url}/hook`,
+      types: ['submission.cancelled'],
+    });
     const ids = Array.from({ length: TRACKED }, () => randomUUID());
-    for (let from = 0; from < TRACKED; from += 10_000) await server.client.track(ids.slice(from, from + 10_000));
+    for (let from = 0; from < TRACKED; from += 10_000)
+      await server.client.track(ids.slice(from, from + 10_000));
     const taken = async () => (await (await fetch(receiver.hello.url)).json()) as number[];
     return {
       async round() {

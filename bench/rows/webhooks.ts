@@ -6,7 +6,13 @@ import { toEventJson } from '../../src/notifications/event-body.ts';
 import { contextWithoutLimits } from '../../src/submissions/transition.ts';
 import { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { inTurns, type Row } from '../row.ts';
-import { costsOf, runProgram, startProgram, startServer, temporaryFolder } from '../support/processes.ts';
+import {
+  costsOf,
+  runProgram,
+  startProgram,
+  startServer,
+  temporaryFolder,
+} from '../support/processes.ts';
 
 const ROUNDS = 5;
 const CONCURRENCY = 64;
@@ -17,7 +23,12 @@ const ENVELOPE = JSON.stringify({
   id: randomUUID(),
   state: 'Finalized',
   error: null,
-  data: { block_hash: `0x${'ab'.repeat(32)}`, block_number: 1_234_567, tx_hash: `0x${'ef'.repeat(32)}`, tx_index: 1 },
+  data: {
+    block_hash: `0x${'ab'.repeat(32)}`,
+    block_number: 1_234_567,
+    tx_hash: `0x${'ef'.repeat(32)}`,
+    tx_index: 1,
+  },
 });
 
 export const row: Row = {
@@ -65,7 +76,10 @@ export const row: Row = {
             const id = webhookIds[index] ?? '';
             const destination = `webhook:${id}`;
             await server.admin.webhooks.update(id, { enabled: true });
-            await server.admin.deliveries.replayDead({ destination, since: new Date(0).toISOString() });
+            await server.admin.deliveries.replayDead({
+              destination,
+              since: new Date(0).toISOString(),
+            });
             const [{ cpuS }, from] = [costsOf(server.pid), performance.now()];
             while (waiting.get(destination)) await sleep(10);
             dawatch = PER_ROUND / ((performance.now() - from) / 1_000);
@@ -73,12 +87,24 @@ export const row: Row = {
           },
           async () => {
             const args = [url, CONCURRENCY, SECONDS, body];
-            const result = await runProgram<{ perSecond: number; cpuUs: number }>('peers/bare-posts.ts', args);
+            const result = await runProgram<{ perSecond: number; cpuUs: number }>(
+              'peers/bare-posts.ts',
+              args,
+            );
             [bare, bareCpuUs] = [result.perSecond, result.cpuUs];
           },
           async () => {
-            const args = [url, CONCURRENCY, join(folder.path, `minimal-${index}.db`), 2 * PER_ROUND, body];
-            const result = await runProgram<{ perSecond: number; cpuUs: number }>('peers/storing-posts.ts', args);
+            const args = [
+              url,
+              CONCURRENCY,
+              join(folder.path, `minimal-${index}.db`),
+              2 * PER_ROUND,
+              body,
+            ];
+            const result = await runProgram<{ perSecond: number; cpuUs: number }>(
+              'peers/storing-posts.ts',
+              args,
+            );
             [minimal, minimalCpuUs] = [result.perSecond, result.cpuUs];
           },
         ]);
@@ -95,7 +121,10 @@ export const row: Row = {
   },
 };
 
-/** Creates a disabled webhook per round, with the events that it missed; returns the ids and the body of one event. */
+/**
+ * Creates a disabled webhook per round, with the events that it missed; returns the ids and the
+ * body of one event.
+ */
 function writeDeadLetters(file: string, url: string): { webhookIds: string[]; body: string } {
   const now = Date.now();
   const far = now + 86_400_000;
@@ -103,7 +132,13 @@ function writeDeadLetters(file: string, url: string): { webhookIds: string[]; bo
   ledger.upstream('default');
   const secret = { secret: `whsec_${Buffer.alloc(32, 7).toString('base64')}`, publicKey: null };
   const webhookIds = Array.from({ length: ROUNDS + 1 }, (_, round) => {
-    const webhook = { url, types: ['*'], metadata: { round }, description: '', signature: 'v1' as const };
+    const webhook = {
+      url,
+      types: ['*'],
+      metadata: { round },
+      description: '',
+      signature: 'v1' as const,
+    };
     const { id } = ledger.webhooks.create({ ...webhook, enabled: false }, secret, now);
     for (let written = 0; written < PER_ROUND; written += BATCH) {
       const ids = Array.from({ length: BATCH }, () => randomUUID());

@@ -1,5 +1,6 @@
-// Readers of the live feed in their own process with little CPU, so that the readers are not the limit. GET / returns the number of
-// events received since the previous call, and the p50 and p99 of their latency in milliseconds from the event's timestamp.
+// Readers of the live feed in their own process with little CPU, so that the readers are not the
+// limit. GET / returns the number of events received since the previous call, and the p50 and p99
+// of their latency in milliseconds from the event's timestamp.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -8,7 +9,10 @@ import { percentile } from './percentiles.ts';
 const [url, apiKey, count] = JSON.parse(process.argv[2] ?? '[]') as [string, string, number];
 const { hostname, port } = new URL(url);
 const REQUEST = `GET /v1/events HTTP/1.1\r\nhost: ${hostname}\r\nx-api-key: ${apiKey}\r\n\r\n`;
-/** The bytes before the timestamp of an event. The date is today's, so only the time of day, `12:34:56.789`, is parsed. */
+/**
+ * The bytes before the timestamp of an event. The date is today's, so only the time of day,
+ * `12:34:56.789`, is parsed.
+ */
 const TIME = Buffer.from('"timestamp":"');
 const DATE_CHARS = '2026-01-02T'.length;
 const TIME_CHARS = '12:34:56.789'.length;
@@ -19,7 +23,8 @@ let latenciesMs: number[] = [];
 function timeAt(bytes: Buffer, from: number): number {
   const digits = (at: number, length: number) => {
     let value = 0;
-    for (let index = at; index < at + length; index++) value = 10 * value + (bytes[index] ?? 0) - 48;
+    for (let index = at; index < at + length; index++)
+      value = 10 * value + (bytes[index] ?? 0) - 48;
     return value;
   };
   const [hours, minutes, seconds, ms] = [
@@ -38,7 +43,8 @@ function take(bytes: Buffer): void {
     // An event that is split between two chunks is not measured.
     if (from + TIME_CHARS > bytes.length) continue;
     const passed = now - timeAt(bytes, from);
-    // Past midnight the difference is about minus one day. Slightly negative values are differences between the clocks of two processes.
+    // Past midnight the difference is about minus one day. Slightly negative values are differences
+    // between the clocks of two processes.
     latenciesMs.push(passed < -DAY_MS / 2 ? passed + DAY_MS : passed);
   }
 }
@@ -51,7 +57,11 @@ async function open(): Promise<void> {
     take(shared.subarray(0, size));
     return true;
   };
-  const socket = connect({ host: hostname, port: Number(port), onread: { buffer: shared, callback } });
+  const socket = connect({
+    host: hostname,
+    port: Number(port),
+    onread: { buffer: shared, callback },
+  });
   await once(socket, 'connect');
   socket.write(REQUEST);
 }

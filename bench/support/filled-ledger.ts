@@ -4,12 +4,19 @@ import { Ledger } from '../../src/wiring/ledger-stores.ts';
 
 const PER_COMMIT = 10_000;
 
-/** Creates the ledger of a server that will start in `folder`, with `submissions` tracked submissions. Returns their ids. */
+/**
+ * Creates the ledger of a server that will start in `folder`, with `submissions` tracked
+ * submissions. Returns their ids.
+ */
 export function fillLedger(folder: string, submissions: number): string[] {
   const now = Date.now();
   const ledger = new Ledger({ file: join(folder, 'ledger.db'), now });
   ledger.upstream('default');
-  const limits = { deadlineAt: now + 86_400_000, graceEndsAt: now + 86_400_000, stuckAt: now + 86_400_000 };
+  const limits = {
+    deadlineAt: now + 86_400_000,
+    graceEndsAt: now + 86_400_000,
+    stuckAt: now + 86_400_000,
+  };
   const ids = Array.from({ length: submissions }, () => randomUUID() as string);
   for (let from = 0; from < submissions; from += PER_COMMIT) {
     const batch = ids.slice(from, from + PER_COMMIT);

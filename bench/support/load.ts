@@ -1,4 +1,5 @@
-// Sends HTTP requests with little CPU, one after the other on each connection, so that the server is the limit.
+// Sends HTTP requests with little CPU, one after the other on each connection, so that the server
+// is the limit.
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -9,7 +10,10 @@ export type Load = {
   connections: number;
   /** The duration, or the total number of requests. */
   until: { seconds: number } | { requests: number };
-  /** POST /v1/submissions with this number of new ids, or GET of a random id of a file (a JSON array). */
+  /**
+   * POST /v1/submissions with this number of new ids, or GET of a random id of a file (a JSON
+   * array).
+   */
   send: { newIds: number } | { idsIn: string };
 };
 export type LoadResult = { perSecond: number; requests: number; cpuS: number };
@@ -20,7 +24,11 @@ const LAST_CHUNK = '\r\n0\r\n\r\n';
 const [load] = JSON.parse(process.argv[2] ?? '[]') as [Load];
 const { hostname, port } = new URL(load.url);
 const nextRequest = 'newIds' in load.send ? postOf(load.send.newIds) : getOf(load.send.idsIn);
-const { seconds, requests } = { seconds: Number.POSITIVE_INFINITY, requests: Number.POSITIVE_INFINITY, ...load.until };
+const { seconds, requests } = {
+  seconds: Number.POSITIVE_INFINITY,
+  requests: Number.POSITIVE_INFINITY,
+  ...load.until,
+};
 let [sent, completed] = [0, 0];
 
 const startedAt = performance.now();
@@ -28,7 +36,13 @@ const endsAt = startedAt + seconds * 1_000;
 await Promise.all(Array.from({ length: load.connections }, sendOnOne));
 const { user, system } = process.cpuUsage();
 const perSecond = (completed * 1_000) / (performance.now() - startedAt);
-console.log(JSON.stringify({ perSecond, requests: completed, cpuS: (user + system) / 1e6 } satisfies LoadResult));
+console.log(
+  JSON.stringify({
+    perSecond,
+    requests: completed,
+    cpuS: (user + system) / 1e6,
+  } satisfies LoadResult),
+);
 
 function postOf(ids: number): () => string {
   const head = `POST /v1/submissions HTTP/1.1\r\nhost: ${hostname}\r\nx-api-key: ${load.apiKey}\r\ncontent-type: application/json\r\n`;
@@ -49,7 +63,10 @@ function getOf(file: string): () => string {
 /** Resolves when nothing is left to send; rejects on a response other than 2xx. */
 function sendOnOne(): Promise<void> {
   return new Promise((resolve, reject) => {
-    /** Takes the next bytes of a response. Returns whether it is complete. Undefined: none has begun. */
+    /**
+     * Takes the next bytes of a response. Returns whether it is complete. Undefined: none has
+     * begun.
+     */
     let endsWith: ((chunk: Buffer) => boolean) | undefined;
     const send = () => {
       if (sent >= requests || performance.now() >= endsAt) {
@@ -71,12 +88,18 @@ function sendOnOne(): Promise<void> {
       return true;
     };
     const onread = { buffer: Buffer.alloc(64 * 1_024), callback: take };
-    const socket: Socket = connect({ host: hostname, port: Number(port), noDelay: true, onread }, send);
+    const socket: Socket = connect(
+      { host: hostname, port: Number(port), noDelay: true, onread },
+      send,
+    );
     socket.once('error', reject);
   });
 }
 
-/** Returns a function that is called with each chunk of a response, whose head is completely in the first one. */
+/**
+ * Returns a function that is called with each chunk of a response, whose head is completely in the
+ * first one.
+ */
 function responseOf(first: Buffer): (chunk: Buffer) => boolean {
   const head = first.toString('latin1', 0, 2_048);
   const end = head.indexOf('\r\n\r\n');
@@ -88,7 +111,9 @@ function responseOf(first: Buffer): (chunk: Buffer) => boolean {
   if (isChunked) {
     let tail = '';
     return (chunk) => {
-      tail = (tail + chunk.toString('latin1', Math.max(0, chunk.length - LAST_CHUNK.length))).slice(-LAST_CHUNK.length);
+      tail = (tail + chunk.toString('latin1', Math.max(0, chunk.length - LAST_CHUNK.length))).slice(
+        -LAST_CHUNK.length,
+      );
       return tail === LAST_CHUNK;
     };
   }

@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Load, LoadResult } from './load.ts';
-import { type BenchServer, costsOf, runProgram, startProgram, startServer, temporaryFolder } from './processes.ts';
+import {
+  type BenchServer,
+  costsOf,
+  runProgram,
+  startProgram,
+  startServer,
+  temporaryFolder,
+} from './processes.ts';
 
 type Sent = { perSecond: number; cpuUs: number };
 
@@ -29,12 +36,18 @@ export async function send(
   load: Omit<Load, 'url' | 'apiKey'>,
 ): Promise<Sent> {
   const before = costsOf(to.pid).cpuS;
-  const { perSecond, requests } = await runProgram<LoadResult>('support/load.ts', [{ url: to.url, apiKey, ...load }]);
+  const { perSecond, requests } = await runProgram<LoadResult>('support/load.ts', [
+    { url: to.url, apiKey, ...load },
+  ]);
   return { perSecond, cpuUs: ((costsOf(to.pid).cpuS - before) * 1e6) / requests };
 }
 
 /** Returns the server's response, so that a peer can send one of the same size. */
-export async function responseOf({ url, apiKey }: BenchServer, path: string, body?: object): Promise<string> {
+export async function responseOf(
+  { url, apiKey }: BenchServer,
+  path: string,
+  body?: object,
+): Promise<string> {
   const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
   const response = await fetch(
     url + path,

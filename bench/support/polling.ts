@@ -1,4 +1,10 @@
-import { startProgram, startRedis, startServer, startWorker, temporaryFolder } from './processes.ts';
+import {
+  startProgram,
+  startRedis,
+  startServer,
+  startWorker,
+  temporaryFolder,
+} from './processes.ts';
 
 type Polling = {
   /** The state in the upstream's responses, and the number of Pending responses before it. */
@@ -9,8 +15,16 @@ type Polling = {
   settings?: Record<string, unknown>;
 };
 
-/** Starts the whole product with an unlimited rate of polls, sent by the server itself or through Redis and one worker process. */
-export async function startPolling({ upstream: responses, concurrency, throughRedis, settings }: Polling) {
+/**
+ * Starts the whole product with an unlimited rate of polls, sent by the server itself or through
+ * Redis and one worker process.
+ */
+export async function startPolling({
+  upstream: responses,
+  concurrency,
+  throughRedis,
+  settings,
+}: Polling) {
   const folder = temporaryFolder();
   const upstream = await startProgram<{ url: string }>('support/upstream.ts', responses);
   const { url } = upstream.hello;

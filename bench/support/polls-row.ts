@@ -23,7 +23,8 @@ export function pollsRow({ concurrency, throughRedis, what, target }: PollsRow):
         beside: 'a bare undici Pool that only reads and parses',
         unit: '',
         value: ({ dawatch = 0, bare = 0 }) => dawatch / bare,
-        context: ({ dawatch = 0, bare = 0 }) => `${Math.round(dawatch)} and ${Math.round(bare)} polls/s`,
+        context: ({ dawatch = 0, bare = 0 }) =>
+          `${Math.round(dawatch)} and ${Math.round(bare)} polls/s`,
       },
       {
         what: 'the same polls',
@@ -73,7 +74,13 @@ export function pollsRow({ concurrency, throughRedis, what, target }: PollsRow):
             },
             async () => {
               const file = join(folder, `minimal-${index}.db`);
-              const result = await apart('peers/storing-loop.ts', [url, concurrency, SECONDS, file, TRACKED]);
+              const result = await apart('peers/storing-loop.ts', [
+                url,
+                concurrency,
+                SECONDS,
+                file,
+                TRACKED,
+              ]);
               [minimal, minimalCpuUs] = [result.perSecond, result.cpuUs ?? 0];
             },
           ]);

@@ -22,11 +22,17 @@ export function temporaryFolder(): { path: string; remove: () => void } {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** Returns the CPU time in seconds and the memory in MiB of a process, as the operating system reports them. */
+/**
+ * Returns the CPU time in seconds and the memory in MiB of a process, as the operating system
+ * reports them.
+ */
 export function costsOf(pid: number): { cpuS: number; mib: number } {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
   const status = readFileSync(`/proc/${pid}/status`, 'latin1');
-  return { cpuS: (Number(stat[11]) + Number(stat[12])) / 100, mib: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1_024 };
+  return {
+    cpuS: (Number(stat[11]) + Number(stat[12])) / 100,
+    mib: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1_024,
+  };
 }
 
 /** Returns the largest memory of a process so far, in MiB. */
@@ -47,8 +53,8 @@ export type BenchServer = {
 };
 
 /**
- * Starts the whole product as users do. `settings` are merged with a ledger in `folder`, a free port and no limits. `program`: the
- * file that `dawatch` runs, by default that of the sources.
+ * Starts the whole product as users do. `settings` are merged with a ledger in `folder`, a free
+ * port and no limits. `program`: the file that `dawatch` runs, by default that of the sources.
  */
 export async function startServer(
   folder: string,
@@ -86,7 +92,10 @@ export async function startServer(
   };
 }
 
-/** Starts a worker with the settings of the server in this folder. Resolves when the server sends jobs to it. */
+/**
+ * Starts a worker with the settings of the server in this folder. Resolves when the server sends
+ * jobs to it.
+ */
 export async function startWorker(folder: string, { client }: BenchServer) {
   const args = [join(ROOT, 'src/cli/main.js'), 'worker', '--config', join(folder, 'dawatch.yaml')];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
@@ -97,7 +106,10 @@ export async function startWorker(folder: string, { client }: BenchServer) {
   return { pid: pidOf(child), stop: () => end(child) };
 }
 
-/** Starts a program of the benchmark. It prints one line of JSON when it is ready, which is returned as `hello`. */
+/**
+ * Starts a program of the benchmark. It prints one line of JSON when it is ready, which is returned
+ * as `hello`.
+ */
 export async function startProgram<Hello>(path: string, args: readonly unknown[]) {
   const child = spawn(process.execPath, [join(ROOT, 'bench', path), JSON.stringify(args)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -126,10 +138,23 @@ export async function runProgram<Result>(path: string, args: readonly unknown[])
 /** Starts a redis-server with an append-only file, as recommended for queues. */
 export async function startRedis(folder: string) {
   const port = await freePort();
-  const options = ['--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec', '--loglevel', 'warning'];
-  const child = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, ...options], {
-    stdio: 'ignore',
-  });
+  const options = [
+    '--save',
+    '',
+    '--appendonly',
+    'yes',
+    '--appendfsync',
+    'everysec',
+    '--loglevel',
+    'warning',
+  ];
+  const child = spawn(
+    'redis-server',
+    ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, ...options],
+    {
+      stdio: 'ignore',
+    },
+  );
   return { url: `redis://127.0.0.1:${port}`, pid: pidOf(child), stop: () => end(child) };
 }
 

@@ -1,5 +1,5 @@
-// A minimal receiver of webhooks in its own process. GET / returns the latency of each event received since the previous call, in
-// milliseconds from the event's timestamp.
+// A minimal receiver of webhooks in its own process. GET / returns the latency of each event
+// received since the previous call, in milliseconds from the event's timestamp.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

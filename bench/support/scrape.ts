@@ -2,7 +2,9 @@ import type { BenchServer } from './processes.ts';
 
 /** Returns the sum of all series of a metric of the server, regardless of labels. */
 async function metricOf({ url, adminToken }: BenchServer, name: string): Promise<number> {
-  const response = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${adminToken}` } });
+  const response = await fetch(`${url}/metrics`, {
+    headers: { authorization: `Bearer ${adminToken}` },
+  });
   const lines = (await response.text())
     .split('\n')
     .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));

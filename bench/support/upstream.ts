@@ -1,16 +1,23 @@
-// A minimal upstream in its own process. Every submission is pending, or final at once or after a given number of polls.
+// A minimal upstream in its own process. Every submission is pending, or final at once or after a
+// given number of polls.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-const [state, pendingFor = 0] = JSON.parse(process.argv[2] ?? '[]') as ['Pending' | 'Finalized', number?];
+const [state, pendingFor = 0] = JSON.parse(process.argv[2] ?? '[]') as [
+  'Pending' | 'Finalized',
+  number?,
+];
 const polls = new Map<string, number>();
 const [rest, restBefore] = [restOf(state), restOf('Pending')];
 
 const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
   const id = /submission_id=([^&]*)/.exec(request.url ?? '')?.[1] ?? '';
   const body = `{"id":"${id}${isBefore(id) ? restBefore : rest}`;
-  response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
+  response.writeHead(200, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+  });
   response.end(body);
 }).listen(0, '127.0.0.1');
 await once(server, 'listening');

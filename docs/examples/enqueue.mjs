@@ -43,9 +43,12 @@ await queue.close();
 // Any number of producers can wait like this; dawatch-events has one consumer.
 for (const id of ids) {
   for (;;) {
-    const response = await fetch(`${server}/v1/submissions/${encodeURIComponent(id)}/wait?timeout_s=60`, {
-      headers: { 'x-api-key': process.env.DAWATCH_API_KEY ?? '' },
-    });
+    const response = await fetch(
+      `${server}/v1/submissions/${encodeURIComponent(id)}/wait?timeout_s=60`,
+      {
+        headers: { 'x-api-key': process.env.DAWATCH_API_KEY ?? '' },
+      },
+    );
     if (!response.ok) throw new Error(`HTTP ${response.status} from ${server}`);
     const submission = await response.json();
     if (['tracking', 'pending', 'failing'].includes(submission.status)) continue;

@@ -9,9 +9,14 @@ const seen = new Set();
 
 const server = createServer(async (request, response) => {
   try {
-    const event = verifyWebhook({ payload: await buffer(request), headers: request.headers, secret });
+    const event = verifyWebhook({
+      payload: await buffer(request),
+      headers: request.headers,
+      secret,
+    });
     // Delivery is at least once: an id that was received before is a repeat.
-    if (!seen.has(event.id)) console.log(event.type, event.data.submission?.submission_id ?? event.data.upstream);
+    if (!seen.has(event.id))
+      console.log(event.type, event.data.submission?.submission_id ?? event.data.upstream);
     seen.add(event.id);
     response.writeHead(204).end();
   } catch (error) {
@@ -19,4 +24,6 @@ const server = createServer(async (request, response) => {
     response.writeHead(400).end(error.problem);
   }
 });
-server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => console.log('listening', server.address().port));
+server.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () =>
+  console.log('listening', server.address().port),
+);

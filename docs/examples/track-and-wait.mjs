@@ -13,10 +13,19 @@ try {
   await client.track([...open], { metadata: { example: true } });
 
   // Start with the first event, so that none is missed. A service stores the newest `seq` and resumes `after` it.
-  for await (const event of client.events({ after: 0, types: ['submission.*'], signal: done.signal })) {
+  for await (const event of client.events({
+    after: 0,
+    types: ['submission.*'],
+    signal: done.signal,
+  })) {
     const { submission } = event.data;
     if (!open.has(submission.submission_id)) continue;
-    console.log(event.seq, event.type, submission.submission_id, submission.data?.block_number ?? '');
+    console.log(
+      event.seq,
+      event.type,
+      submission.submission_id,
+      submission.data?.block_number ?? '',
+    );
     if (isFinal(submission.status)) open.delete(submission.submission_id);
     if (open.size === 0) done.abort();
   }

@@ -17,7 +17,10 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** A credential needs one of these scopes. Absent: admin. */
     scopes?: readonly Scope[];
-    /** If a request has both credentials, this route uses the bearer. Other routes use the x-api-key. */
+    /**
+     * If a request has both credentials, this route uses the bearer. Other routes use the
+     * x-api-key.
+     */
     prefersBearer?: boolean;
     /** The credential of this route is a bearer of the upstream. */
     forwardsBearer?: boolean;
@@ -30,9 +33,15 @@ declare module 'fastify' {
 export type Identity =
   /** cross_origin: the cookie of a session, which a page of another origin may have sent. */
   | { kind: 'absent' | 'malformed' | 'unknown' | 'cross_origin' }
-  /** `hash`: hash of the credential. `session`: hash of the cookie, if a session authenticated the request. */
+  /**
+   * `hash`: hash of the credential. `session`: hash of the cookie, if a session authenticated the
+   * request.
+   */
   | { kind: 'known'; hash: Buffer; caller: Caller; session?: Buffer }
-  /** A bearer for the upstream. `wasAccepted`: the upstream has accepted it from this address before. */
+  /**
+   * A bearer for the upstream. `wasAccepted`: the upstream has accepted it from this address
+   * before.
+   */
   | { kind: 'forwarded'; secret: string; hash: Buffer; wasAccepted: boolean }
   /** Not looked up, because too many wrong credentials came from the address. */
   | { kind: 'locked'; retryAfterMs: number };
@@ -46,7 +55,10 @@ export type PresentedCredential = { kind: 'secret'; secret: string } | { kind: '
 
 const MALFORMED = { kind: 'malformed' } as const;
 
-/** Makes every route registered later on this instance use the bearer if a request has both credentials. */
+/**
+ * Makes every route registered later on this instance use the bearer if a request has both
+ * credentials.
+ */
 export function preferBearer(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
     route.config = { ...route.config, prefersBearer: true };
@@ -54,13 +66,16 @@ export function preferBearer(app: FastifyInstance): void {
 }
 
 /**
- * Returns the credential of a request, or undefined without one. A second credential is ignored, so that each request is one
- * attempt. An empty header and an Authorization of another scheme count as absent.
+ * Returns the credential of a request, or undefined without one. A second credential is ignored, so
+ * that each request is one attempt. An empty header and an Authorization of another scheme count as
+ * absent.
  */
 export function credentialOf(request: FastifyRequest): PresentedCredential | undefined {
   const { prefersBearer, forwardsBearer } = request.routeOptions.config ?? {};
   if (forwardsBearer) return bearerOf(request);
-  return prefersBearer ? (bearerOf(request) ?? apiKeyOf(request)) : (apiKeyOf(request) ?? bearerOf(request));
+  return prefersBearer
+    ? (bearerOf(request) ?? apiKeyOf(request))
+    : (apiKeyOf(request) ?? bearerOf(request));
 }
 
 function apiKeyOf(request: FastifyRequest): PresentedCredential | undefined {
@@ -80,7 +95,10 @@ function bearerOf(request: FastifyRequest): PresentedCredential | undefined {
   return /^[\x21-\x7e]+$/.test(secret) ? { kind: 'secret', secret } : MALFORMED;
 }
 
-function passwordOf(request: FastifyRequest, authorization: string): PresentedCredential | undefined {
+function passwordOf(
+  request: FastifyRequest,
+  authorization: string,
+): PresentedCredential | undefined {
   if (request.routeOptions.config?.acceptsBasic !== true) return undefined;
   const encoded = /^Basic +(\S+)$/i.exec(authorization)?.[1];
   if (encoded === undefined) return undefined;
@@ -90,8 +108,9 @@ function passwordOf(request: FastifyRequest, authorization: string): PresentedCr
 }
 
 /**
- * Returns a request hook that accepts credentials with one of the scopes of the route. The response does not reveal whether a
- * refused secret was ever valid. `challenge` replaces the WWW-Authenticate header for a bearer.
+ * Returns a request hook that accepts credentials with one of the scopes of the route. The response
+ * does not reveal whether a refused secret was ever valid. `challenge` replaces the
+ * WWW-Authenticate header for a bearer.
  */
 export function requireScope(authenticator: Authenticator, challenge?: string) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
@@ -99,7 +118,11 @@ export function requireScope(authenticator: Authenticator, challenge?: string) {
     if (identity.kind === 'locked') {
       sendLocked(reply, identity.retryAfterMs);
     } else if (identity.kind !== 'known') {
-      sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer', challenge);
+      sendUnauthenticated(
+        reply,
+        'send a valid credential as x-api-key or Authorization: Bearer',
+        challenge,
+      );
     } else if (!mayCall(request, identity.caller)) {
       sendProblem(reply, { status: 403, detail: missingScope(scopesOf(request), identity.caller) });
     } else {
@@ -117,8 +140,8 @@ export function sendEnded(reply: FastifyReply): FastifyReply {
 type CurrentCallers = { currentCaller(identity: Identity): Caller | undefined };
 
 /**
- * Whether the caller of an accepted request may still make it: the credential or session may have ended meanwhile, and a person may have
- * signed in anew with another role.
+ * Whether the caller of an accepted request may still make it: the credential or session may have
+ * ended meanwhile, and a person may have signed in anew with another role.
  */
 export function mayContinue(request: FastifyRequest, authenticator: CurrentCallers): boolean {
   const { identity } = request;
@@ -126,7 +149,10 @@ export function mayContinue(request: FastifyRequest, authenticator: CurrentCalle
   return caller !== undefined && mayCall(request, caller);
 }
 
-/** Returns a hook that refuses a request if its credential became invalid while its body was received. */
+/**
+ * Returns a hook that refuses a request if its credential became invalid while its body was
+ * received.
+ */
 export function requireCurrentCaller(authenticator: CurrentCallers) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     if (request.body === undefined || mayContinue(request, authenticator)) done();
@@ -137,7 +163,10 @@ export function requireCurrentCaller(authenticator: CurrentCallers) {
 /** The interval at which the live feed checks its readers. */
 const CHECK_MS = 15_000;
 
-/** Checks the access of a request that is held open. `ended` aborts when the access has ended or cannot be determined. */
+/**
+ * Checks the access of a request that is held open. `ended` aborts when the access has ended or
+ * cannot be determined.
+ */
 export function watchAccess(
   mayContinue: () => boolean,
   clock: Pick<Clock, 'after'>,
@@ -178,8 +207,9 @@ function missingScope(needed: readonly Scope[], { role, scopes }: Caller): strin
 }
 
 /**
- * Returns whether a route without authentication may show details for operators of the whole process. Returns false if the ledger
- * cannot be read, so that the rest of the response is still sent.
+ * Returns whether a route without authentication may show details for operators of the whole
+ * process. Returns false if the ledger cannot be read, so that the rest of the response is still
+ * sent.
  */
 export function isOperator(request: FastifyRequest, authenticator: Authenticator): boolean {
   try {
@@ -214,7 +244,10 @@ export function sendUnauthenticated(
   return sendProblem(reply, { status: 401, detail });
 }
 
-/** The hash by which secrets are stored and looked up. A plain hash suffices, because tokens have 256 random bits. */
+/**
+ * The hash by which secrets are stored and looked up. A plain hash suffices, because tokens have
+ * 256 random bits.
+ */
 export function sha256(secret: string): Buffer {
   return hash('sha256', secret, 'buffer');
 }

@@ -18,15 +18,19 @@ export const AUDIT_ACTIONS = {
   'channels.test': 'a test event was sent; subject: the channel',
   'alerts.acknowledge': 'an alert was acknowledged; subject: its id',
   'alerts.withdraw': 'the acknowledgement of an alert was withdrawn; subject: the id of the alert',
-  'mutes.create': 'alerts were muted, or a maintenance window was planned; subject: the id of the mute',
+  'mutes.create':
+    'alerts were muted, or a maintenance window was planned; subject: the id of the mute',
   'mutes.delete': 'a mute was ended or cancelled; subject: its id',
   'deliveries.replay': 'deliveries were sent again; subject: the delivery or the destination',
-  'submissions.update': 'options of a submission were changed; subject: its id; detail: their names',
+  'submissions.update':
+    'options of a submission were changed; subject: its id; detail: their names',
   'submissions.cancel': 'a submission was cancelled; subject: its id',
   'submissions.export': 'submissions were exported by a command',
   'audit.export': 'the audit was exported',
-  'auth.refused': 'credentials of an address were refused; detail: the reasons with the numbers of requests',
-  'audit.prune': 'entries older than `audit.keep_days` were deleted; subject: the newest of them; detail: its hash',
+  'auth.refused':
+    'credentials of an address were refused; detail: the reasons with the numbers of requests',
+  'audit.prune':
+    'entries older than `audit.keep_days` were deleted; subject: the newest of them; detail: its hash',
   'queues.change': 'a queue or job was changed on the board; subject: the queue',
 } as const;
 export type AuditAction = keyof typeof AUDIT_ACTIONS;
@@ -35,5 +39,13 @@ export type AuditAction = keyof typeof AUDIT_ACTIONS;
  * refused: by dawatch or the upstream. failed: no usable response of the upstream. busy: not sent.
  * done: the change is stored.
  */
-export const AUDIT_RESULTS = ['found', 'not_found', 'refused', 'failed', 'busy', 'reloaded', 'done'] as const;
+export const AUDIT_RESULTS = [
+  'found',
+  'not_found',
+  'refused',
+  'failed',
+  'busy',
+  'reloaded',
+  'done',
+] as const;
 export type AuditResult = (typeof AUDIT_RESULTS)[number];

@@ -11,7 +11,10 @@ export type StoredEntry = {
   result: string;
   subject: string | null;
   detail: string | null;
-  /** Keyed hash of the address of a looked-up person, and the masked address; null if the entry is about no person. */
+  /**
+   * Keyed hash of the address of a looked-up person, and the masked address; null if the entry is
+   * about no person.
+   */
   emailHash: string | null;
   emailMasked: string | null;
   hash: string;
@@ -26,26 +29,56 @@ export type ChainedEntry = Omit<StoredEntry, 'hash' | 'callerPerson'>;
 export const CHAIN_START = '0'.repeat(64);
 
 /**
- * Returns the SHA-256, in hexadecimal, of the previous hash, a line feed, and the entry as a JSON array without white space. Times
- * are in ISO 8601 with milliseconds.
+ * Returns the SHA-256, in hexadecimal, of the previous hash, a line feed, and the entry as a JSON
+ * array without white space. Times are in ISO 8601 with milliseconds.
  */
 export function entryHash(previous: string, entry: ChainedEntry): string {
-  const { seq, at, caller, credentialId, address, action, result, subject, detail, emailHash, emailMasked } = entry;
+  const {
+    seq,
+    at,
+    caller,
+    credentialId,
+    address,
+    action,
+    result,
+    subject,
+    detail,
+    emailHash,
+    emailMasked,
+  } = entry;
   const time = new Date(at).toISOString();
-  const fields = [seq, time, caller, credentialId, address, action, result, subject, detail, emailHash, emailMasked];
+  const fields = [
+    seq,
+    time,
+    caller,
+    credentialId,
+    address,
+    action,
+    result,
+    subject,
+    detail,
+    emailHash,
+    emailMasked,
+  ];
   return hash('sha256', `${previous}\n${JSON.stringify(fields)}`);
 }
 
-/** The result of checking a chain. `pruned`: number of entries that retention has deleted. `head`: the hash of its last entry. */
+/**
+ * The result of checking a chain. `pruned`: number of entries that retention has deleted. `head`:
+ * the hash of its last entry.
+ */
 export type ChainCheck =
   | { kind: 'intact'; entries: number; pruned: number; head: string }
-  /** `seq`: the first wrong entry; null if no single entry is wrong. `entries`: number of correct entries before it. */
+  /**
+   * `seq`: the first wrong entry; null if no single entry is wrong. `entries`: number of correct
+   * entries before it.
+   */
   | { kind: 'broken'; entries: number; seq: number | null; reason: string };
 
 /**
- * Checks a complete chain, oldest entry first, in constant memory. If retention has deleted its beginning, an entry `audit.prune`
- * must have the number and the hash of the newest deleted entry. `expectedHead`: the hash of an entry that must occur, such as an
- * earlier head.
+ * Checks a complete chain, oldest entry first, in constant memory. If retention has deleted its
+ * beginning, an entry `audit.prune` must have the number and the hash of the newest deleted entry.
+ * `expectedHead`: the hash of an entry that must occur, such as an earlier head.
  */
 export async function checkChain(
   chain: Iterable<StoredEntry> | AsyncIterable<StoredEntry>,
@@ -67,11 +100,13 @@ export async function checkChain(
     if (action === 'audit.prune' && Number(subject) === first.seq - 1 && detail !== null)
       isBeginningKnown ||= hashMatches(first, detail);
     previous = entry.hash;
-    isHeadFound ||= entry.hash === expectedHead || (action === 'audit.prune' && detail === expectedHead);
+    isHeadFound ||=
+      entry.hash === expectedHead || (action === 'audit.prune' && detail === expectedHead);
     entries += 1;
   }
   const broken = (reason: string): ChainCheck => ({ kind: 'broken', entries, seq: null, reason });
-  if (first && !isBeginningKnown) return broken(`the entries before ${first.seq} were removed without a record`);
+  if (first && !isBeginningKnown)
+    return broken(`the entries before ${first.seq} were removed without a record`);
   if (!isHeadFound)
     return broken(
       'no entry has the expected head: entries were removed or replaced, or it is older than the audit keeps',

@@ -7,14 +7,16 @@ import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts'
 import { type AuditedAction, AuditTrail, SELECT_ENTRY } from './audit-store.ts';
 
 /**
- * Checks the chain of the audit in a ledger or a backup, as of one moment and in constant memory, while a server may be writing.
- * Changes nothing. Throws LedgerError.
+ * Checks the chain of the audit in a ledger or a backup, as of one moment and in constant memory,
+ * while a server may be writing. Changes nothing. Throws LedgerError.
  */
 export async function checkAudit(file: string, expectedHead?: string): Promise<ChainCheck> {
   const db = openSnapshot(file);
   try {
     guarded(file, () => assertCurrentLedger(db, file));
-    const entries = new LedgerDatabase(db, file).iterate<StoredEntry>(`${SELECT_ENTRY} ORDER BY a.seq`);
+    const entries = new LedgerDatabase(db, file).iterate<StoredEntry>(
+      `${SELECT_ENTRY} ORDER BY a.seq`,
+    );
     return await checkChain(entries, expectedHead);
   } finally {
     db.close();
@@ -22,10 +24,16 @@ export async function checkAudit(file: string, expectedHead?: string): Promise<C
 }
 
 /**
- * Stores an entry for a command that only reads. Returns false and changes nothing if the ledger cannot be written, or has an
- * earlier schema, as a replaced ledger may have. Throws LedgerError for other problems.
+ * Stores an entry for a command that only reads. Returns false and changes nothing if the ledger
+ * cannot be written, or has an earlier schema, as a replaced ledger may have. Throws LedgerError
+ * for other problems.
  */
-export function appendBeside(file: string, actor: Actor, at: number, entry: AuditedAction): boolean {
+export function appendBeside(
+  file: string,
+  actor: Actor,
+  at: number,
+  entry: AuditedAction,
+): boolean {
   try {
     return guarded(file, () => {
       const path = existingLedgerPath(file);

@@ -15,9 +15,25 @@ import { escapeText } from '../lib/text.ts';
 import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts';
 import { checkAudit } from './audit-check.ts';
 
-const COLUMNS = ['at', 'caller', 'token', 'address', 'action', 'result', 'subject', 'email', 'detail'];
+const COLUMNS = [
+  'at',
+  'caller',
+  'token',
+  'address',
+  'action',
+  'result',
+  'subject',
+  'email',
+  'detail',
+];
 
-type Conditions = { caller?: string; action?: string[]; subject?: string; since?: string; until?: string };
+type Conditions = {
+  caller?: string;
+  action?: string[];
+  subject?: string;
+  since?: string;
+  until?: string;
+};
 type ListOptions = ConnectOptions & Conditions & { limit: number; json?: boolean };
 
 export function addAudit(program: Command): void {
@@ -26,9 +42,17 @@ export function addAudit(program: Command): void {
       'Show the audit of changes and user lookups, newest first. E-mail addresses are masked. Entries are chained by hashes.',
     )
     .option('--caller <name>', 'only entries of this caller')
-    .option('--action <actions>', 'only these actions, separated by commas or repeated', collectTypes)
+    .option(
+      '--action <actions>',
+      'only these actions, separated by commas or repeated',
+      collectTypes,
+    )
     .option('--subject <subject>', 'only entries about this subject')
-    .option('--since <time>', 'only entries since this time: 2h (ago), or a time in ISO 8601', parseSince)
+    .option(
+      '--since <time>',
+      'only entries since this time: 2h (ago), or a time in ISO 8601',
+      parseSince,
+    )
     .option('--until <time>', 'only entries before this time', parseSince)
     .option('--limit <count>', 'maximum number of entries, 1 to 1000', parseCount, 20)
     .option('--json', 'print JSON, as returned by the HTTP interface')
@@ -52,14 +76,23 @@ export function addAudit(program: Command): void {
   addVerify(audit);
 }
 
-/** Reads pages until there are `limit` entries, because a page may be short. The server checks the limit. */
+/**
+ * Reads pages until there are `limit` entries, because a page may be short. The server checks the
+ * limit.
+ */
 async function readPages(client: DawatchClient, options: ListOptions): Promise<AuditPage> {
   const { caller, action, subject, since, until, limit } = options;
-  const given = Object.entries({ caller, action, subject, since, until }).filter(([, value]) => value !== undefined);
+  const given = Object.entries({ caller, action, subject, since, until }).filter(
+    ([, value]) => value !== undefined,
+  );
   const query: AuditQuery = Object.fromEntries(given);
   const page = await client.audit({ ...query, limit });
   while (page.next_cursor !== null && page.entries.length < limit) {
-    const next = await client.audit({ ...query, limit: limit - page.entries.length, cursor: page.next_cursor });
+    const next = await client.audit({
+      ...query,
+      limit: limit - page.entries.length,
+      cursor: page.next_cursor,
+    });
     page.entries.push(...next.entries);
     page.next_cursor = next.next_cursor;
   }
@@ -68,7 +101,9 @@ async function readPages(client: DawatchClient, options: ListOptions): Promise<A
 
 function addHead(audit: Command): void {
   withAdmin(audit.command('head'))
-    .description('Print the hash of the newest entry, which commits to all entries. Store it outside the server.')
+    .description(
+      'Print the hash of the newest entry, which commits to all entries. Store it outside the server.',
+    )
     .option('--json', 'print the number and the hash of the entry as JSON')
     .addHelpText('after', '\nExample:\n  dawatch audit head >> /mnt/elsewhere/audit-heads')
     .action(async (_options: unknown, command: Command) => {
@@ -81,14 +116,21 @@ function addHead(audit: Command): void {
 
 function addExport(audit: Command): void {
   withAdmin(audit.command('export'))
-    .description('Export all entries, oldest first, one JSON object per line. The audit records the export.')
-    .option('--output <file>', 'write to this file, which must not exist (default: standard output)')
+    .description(
+      'Export all entries, oldest first, one JSON object per line. The audit records the export.',
+    )
+    .option(
+      '--output <file>',
+      'write to this file, which must not exist (default: standard output)',
+    )
     .addHelpText(
       'after',
       '\nExample:\n  dawatch audit export --output audit.ndjson && dawatch audit verify --file audit.ndjson',
     )
     .action(async (_options: unknown, command: Command) => {
-      const { output, ...options } = command.optsWithGlobals<ConnectOptions & { output?: string }>();
+      const { output, ...options } = command.optsWithGlobals<
+        ConnectOptions & { output?: string }
+      >();
       const target = output === undefined ? toStdout(process.stdout) : toFile(output);
       try {
         const count = await requestAsAdmin(options, async (client) => {
@@ -112,7 +154,9 @@ type VerifyOptions = SettingsOptions & { file?: string; expectHead?: string; jso
 
 function addVerify(audit: Command): void {
   withSettings(audit.command('verify'))
-    .description('Check every hash of the audit in the ledger, also while the server runs, or in an export.')
+    .description(
+      'Check every hash of the audit in the ledger, also while the server runs, or in an export.',
+    )
     .option('--file <file>', 'check this export instead of the ledger')
     .option(
       '--expect-head <hash>',
@@ -160,11 +204,15 @@ function countText(entries: number): string {
 
 function parseHash(text: string): string {
   const hash = text.trim().toLowerCase();
-  if (!/^[0-9a-f]{64}$/.test(hash)) throw new InvalidArgumentError('Expected the 64 hexadecimal digits of a hash.');
+  if (!/^[0-9a-f]{64}$/.test(hash))
+    throw new InvalidArgumentError('Expected the 64 hexadecimal digits of a hash.');
   return hash;
 }
 
-/** Reads an export line by line. Throws a CommandError for a file that cannot be read or is not an export. */
+/**
+ * Reads an export line by line. Throws a CommandError for a file that cannot be read or is not an
+ * export.
+ */
 async function* entriesOf(file: string): AsyncGenerator<StoredEntry, void> {
   const input = createReadStream(file);
   let number = 0;
@@ -175,7 +223,10 @@ async function* entriesOf(file: string): AsyncGenerator<StoredEntry, void> {
     }
   } catch (error) {
     const place = number === 0 ? file : `${file}, line ${number}`;
-    throw new CommandError(`${place}: ${error instanceof Error ? error.message : error}`, ExitCode.usage);
+    throw new CommandError(
+      `${place}: ${error instanceof Error ? error.message : error}`,
+      ExitCode.usage,
+    );
   } finally {
     input.destroy();
   }

@@ -22,7 +22,9 @@ import { AUDIT_ACTIONS, AUDIT_RESULTS, type AuditAction } from './audit-actions.
 import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts';
 import type { AuditTrail } from './audit-store.ts';
 
-const hashSchema = z.string().regex(/^[0-9a-f]{64}$/, 'must be the 64 hexadecimal digits of a hash');
+const hashSchema = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/, 'must be the 64 hexadecimal digits of a hash');
 
 const entrySchema = z
   .object({
@@ -42,7 +44,9 @@ const entrySchema = z
     credential_id: z
       .int()
       .nullable()
-      .describe('Id of the credential in `dawatch token list`; null for a configured credential and a forwarded token'),
+      .describe(
+        'Id of the credential in `dawatch token list`; null for a configured credential and a forwarded token',
+      ),
     address: z
       .string()
       .nullable()
@@ -99,32 +103,45 @@ const auditSchema = z
     head: z
       .object({ seq: z.int(), hash: hashSchema })
       .nullable()
-      .describe('The newest entry, whose hash commits to all entries; store it elsewhere. null: there is no entry'),
+      .describe(
+        'The newest entry, whose hash commits to all entries; store it elsewhere. null: there is no entry',
+      ),
     entries: z.array(entrySchema).describe('Newest first'),
     next_cursor: nextCursorSchema,
   })
   .describe('A page of the audit')
   .meta({
     id: 'AuditPage',
-    examples: [{ head: { seq: EXAMPLE.seq, hash: EXAMPLE.hash }, entries: [EXAMPLE], next_cursor: null }],
+    examples: [
+      { head: { seq: EXAMPLE.seq, hash: EXAMPLE.hash }, entries: [EXAMPLE], next_cursor: null },
+    ],
   });
 
 const verificationSchema = z
   .object({
     intact: z.boolean(),
-    entries: z.int().describe('Number of entries; if it is not intact, of those before the first wrong one'),
+    entries: z
+      .int()
+      .describe('Number of entries; if it is not intact, of those before the first wrong one'),
     head: hashSchema.nullable().describe('The hash of the newest entry; null if it is not intact'),
     pruned: z
       .int()
       .nullable()
-      .describe('Number of entries that retention has deleted (`audit.keep_days`); null if it is not intact'),
-    seq: z.int().nullable().describe('The first wrong entry; null if it is intact, or if no single entry is wrong'),
+      .describe(
+        'Number of entries that retention has deleted (`audit.keep_days`); null if it is not intact',
+      ),
+    seq: z
+      .int()
+      .nullable()
+      .describe('The first wrong entry; null if it is intact, or if no single entry is wrong'),
     reason: z.string().nullable().describe('What is wrong; null if it is intact'),
   })
   .describe('The result of checking every hash of the audit')
   .meta({
     id: 'AuditVerification',
-    examples: [{ intact: true, entries: 1, pruned: 0, head: EXAMPLE.hash, seq: null, reason: null }],
+    examples: [
+      { intact: true, entries: 1, pruned: 0, head: EXAMPLE.hash, seq: null, reason: null },
+    ],
   });
 
 function toEntryBody(entry: StoredEntry): z.output<typeof entrySchema> {
@@ -165,7 +182,10 @@ const MAX_TEXT_CHARS = 500;
 
 const text = z.string().min(1).max(MAX_TEXT_CHARS);
 
-/** The conditions of a list. They do not apply to exports: an export has all entries, because each hash covers the preceding one. */
+/**
+ * The conditions of a list. They do not apply to exports: an export has all entries, because each
+ * hash covers the preceding one.
+ */
 const conditions = {
   caller: text.optional().describe('Only entries of this caller'),
   action: severalOf(Object.keys(AUDIT_ACTIONS) as AuditAction[])
@@ -185,7 +205,9 @@ const querySchema = z
       .optional()
       .describe('ndjson: all entries, without limit, cursor and conditions'),
     ...conditions,
-    limit: wholeNumber({ min: 1, max: 1_000 }).optional().describe('A whole number from 1 to 1000; 100 if absent'),
+    limit: wholeNumber({ min: 1, max: 1_000 })
+      .optional()
+      .describe('A whole number from 1 to 1000; 100 if absent'),
     cursor: cursorSchema.optional(),
   })
   .superRefine(({ since, until }, context) => checkRange(context, { since, until, name: 'until' }));
@@ -208,7 +230,9 @@ const OPERATIONS = operations('users', {
     querystring: z.strictObject({
       expect_head: hashSchema
         .optional()
-        .describe('The hash of an entry that must exist, such as an earlier head. Detects removed entries'),
+        .describe(
+          'The hash of an entry that must exist, such as an earlier head. Detects removed entries',
+        ),
     }),
     response: { 200: verificationSchema },
   },
@@ -218,48 +242,71 @@ export function registerAudit(
   app: TypedServer,
   { ledger: { audit }, clock }: { ledger: { audit: AuditTrail }; clock: Pick<Clock, 'now'> },
 ): void {
-  app.get('/v1/audit', { config: { isExpensive: true }, schema: OPERATIONS.listAudit }, async (request, reply) => {
-    const { limit = '100', cursor, format, action: actions, ...filter } = request.query;
-    if (format !== 'ndjson' && (format === 'json' || !acceptsNdjson(request))) {
-      const page = audit.list({ ...filter, actions, ...pageOf({ limit, cursor }) });
-      const entries = page.entries.map(toEntryBody);
-      return reply.send({ head: audit.head() ?? null, entries, next_cursor: nextCursor(page.nextBefore) });
-    }
-    const [pointer] = ([...Object.keys(conditions), 'limit', 'cursor'] as (keyof typeof request.query)[]).filter(
-      (name) => request.query[name] !== undefined,
-    );
-    if (pointer !== undefined) {
-      const detail = 'cannot be combined with ndjson, which has all entries';
-      return sendProblem(reply, { status: 400, detail: `query ${pointer}: ${detail}`, errors: [{ pointer, detail }] });
-    }
-    if (request.method === 'HEAD') return reply.type(NDJSON).send(Readable.from([]) as never);
-    audit.append(actorOf(request), clock.now(), { action: 'audit.export' });
-    // Later entries may not be on the disk when they are read.
-    return reply.type(NDJSON).send(Readable.from(linesOf(audit, audit.head()?.seq ?? 0)) as never);
-  });
+  app.get(
+    '/v1/audit',
+    { config: { isExpensive: true }, schema: OPERATIONS.listAudit },
+    async (request, reply) => {
+      const { limit = '100', cursor, format, action: actions, ...filter } = request.query;
+      if (format !== 'ndjson' && (format === 'json' || !acceptsNdjson(request))) {
+        const page = audit.list({ ...filter, actions, ...pageOf({ limit, cursor }) });
+        const entries = page.entries.map(toEntryBody);
+        return reply.send({
+          head: audit.head() ?? null,
+          entries,
+          next_cursor: nextCursor(page.nextBefore),
+        });
+      }
+      const [pointer] = (
+        [...Object.keys(conditions), 'limit', 'cursor'] as (keyof typeof request.query)[]
+      ).filter((name) => request.query[name] !== undefined);
+      if (pointer !== undefined) {
+        const detail = 'cannot be combined with ndjson, which has all entries';
+        return sendProblem(reply, {
+          status: 400,
+          detail: `query ${pointer}: ${detail}`,
+          errors: [{ pointer, detail }],
+        });
+      }
+      if (request.method === 'HEAD') return reply.type(NDJSON).send(Readable.from([]) as never);
+      audit.append(actorOf(request), clock.now(), { action: 'audit.export' });
+      // Later entries may not be on the disk when they are read.
+      return reply
+        .type(NDJSON)
+        .send(Readable.from(linesOf(audit, audit.head()?.seq ?? 0)) as never);
+    },
+  );
 
   let isStopping = false;
   app.addHook('preClose', async () => {
     isStopping = true;
   });
   const config = { isExpensive: true, staysOpen: true };
-  app.get('/v1/audit/verify', { config, schema: OPERATIONS.verifyAudit }, async (request, reply) => {
-    const isOver = () => isStopping || reply.raw.destroyed;
-    const check = await checkChain(entriesOf(audit, isOver), request.query.expect_head);
-    if (!isOver()) return reply.send(toVerificationBody(check));
-    const detail = 'the server is stopping: the audit was not checked to its end';
-    return sendProblem(reply.header('retry-after', 5), { status: 503, detail });
-  });
+  app.get(
+    '/v1/audit/verify',
+    { config, schema: OPERATIONS.verifyAudit },
+    async (request, reply) => {
+      const isOver = () => isStopping || reply.raw.destroyed;
+      const check = await checkChain(entriesOf(audit, isOver), request.query.expect_head);
+      if (!isOver()) return reply.send(toVerificationBody(check));
+      const detail = 'the server is stopping: the audit was not checked to its end';
+      return sendProblem(reply.header('retry-after', 5), { status: 503, detail });
+    },
+  );
 }
 
 function acceptsNdjson({ headers }: FastifyRequest): boolean {
-  return (headers.accept ?? '').split(',').some((type) => type.split(';')[0]?.trim().toLowerCase() === NDJSON);
+  return (headers.accept ?? '')
+    .split(',')
+    .some((type) => type.split(';')[0]?.trim().toLowerCase() === NDJSON);
 }
 
 const READ_AT_ONCE = 500;
 
 /** Yields all entries up to `last`, and serves other requests after each page. */
-async function* pagesOf(audit: AuditTrail, last = Number.MAX_SAFE_INTEGER): AsyncGenerator<StoredEntry[], void> {
+async function* pagesOf(
+  audit: AuditTrail,
+  last = Number.MAX_SAFE_INTEGER,
+): AsyncGenerator<StoredEntry[], void> {
   for (let page = audit.after(0, READ_AT_ONCE); page.length > 0; ) {
     yield page.filter(({ seq }) => seq <= last);
     const { seq } = page.at(-1) as StoredEntry;
@@ -274,7 +321,10 @@ async function* linesOf(audit: AuditTrail, last: number): AsyncGenerator<string,
     yield page.map((entry) => `${JSON.stringify(toEntryBody(entry))}\n`).join('');
 }
 
-async function* entriesOf(audit: AuditTrail, isOver: () => boolean): AsyncGenerator<StoredEntry, void> {
+async function* entriesOf(
+  audit: AuditTrail,
+  isOver: () => boolean,
+): AsyncGenerator<StoredEntry, void> {
   for await (const page of pagesOf(audit)) {
     if (isOver()) return;
     yield* page;

@@ -6,7 +6,10 @@ import { type Actor, SERVER } from '../lib/actor.ts';
 import type { AuditAction, AuditResult } from './audit-actions.ts';
 import { CHAIN_START, entryHash, type StoredEntry } from './audit-chain.ts';
 
-/** An action of an actor. `subject`: see AUDIT_ACTIONS. `detail`: a short text without personal data. */
+/**
+ * An action of an actor. `subject`: see AUDIT_ACTIONS. `detail`: a short text without personal
+ * data.
+ */
 export type AuditedAction = {
   action: AuditAction;
   result?: AuditResult;
@@ -22,7 +25,10 @@ export type AuditedLookup = AuditedAction & {
   bearer?: string | undefined;
 };
 
-/** Conditions that all apply. Times are epoch milliseconds; `since` includes its time, `until` excludes it. */
+/**
+ * Conditions that all apply. Times are epoch milliseconds; `since` includes its time, `until`
+ * excludes it.
+ */
 export type AuditFilter = {
   caller?: string | undefined;
   /** At least one. */
@@ -36,8 +42,8 @@ export type AuditFilter = {
 const SHORT_HASH_CHARS = 8;
 
 /**
- * The append-only audit of changes, user lookups and reloads. Each entry is chained to the one before it by its hash. Throws
- * LedgerError.
+ * The append-only audit of changes, user lookups and reloads. Each entry is chained to the one
+ * before it by its hash. Throws LedgerError.
  */
 export class AuditTrail {
   readonly #db: LedgerDatabase;
@@ -48,11 +54,17 @@ export class AuditTrail {
     this.#key = readOrCreateKey(database);
   }
 
-  /** Stores an entry durably. Inside a transaction, the entry is stored together with the change that it describes. */
+  /**
+   * Stores an entry durably. Inside a transaction, the entry is stored together with the change
+   * that it describes.
+   */
   append(actor: Actor, at: number, entry: AuditedLookup): void {
     const { action, result = 'done', subject = null, detail = null, email, bearer } = entry;
     const { credentialId, address } = actor;
-    const caller = bearer === undefined ? actor.name : `${actor.name}:${this.#hash(bearer).slice(0, SHORT_HASH_CHARS)}`;
+    const caller =
+      bearer === undefined
+        ? actor.name
+        : `${actor.name}:${this.#hash(bearer).slice(0, SHORT_HASH_CHARS)}`;
     const normal = email ? normalOf(email) : '';
     const emailHash = normal ? this.#hash(normal) : null;
     const emailMasked = normal ? masked(normal) : null;
@@ -88,10 +100,15 @@ export class AuditTrail {
   }
 
   /**
-   * Makes a change and stores its entry in the same transaction. `entryOf` returns the entry for the result of `change`, or
-   * undefined if nothing was changed.
+   * Makes a change and stores its entry in the same transaction. `entryOf` returns the entry for
+   * the result of `change`, or undefined if nothing was changed.
    */
-  change<T>(actor: Actor, at: number, change: () => T, entryOf: (result: T) => AuditedLookup | undefined): T {
+  change<T>(
+    actor: Actor,
+    at: number,
+    change: () => T,
+    entryOf: (result: T) => AuditedLookup | undefined,
+  ): T {
     return this.#db.transaction(() => {
       const result = change();
       const entry = entryOf(result);
@@ -101,8 +118,9 @@ export class AuditTrail {
   }
 
   /**
-   * Deletes up to `limit` of the oldest entries that are older than `before`, epoch ms, and records that in an entry with the
-   * number and the hash of the newest deleted one, so that the rest of the chain can be checked. Returns the number of entries.
+   * Deletes up to `limit` of the oldest entries that are older than `before`, epoch ms, and records
+   * that in an entry with the number and the hash of the newest deleted one, so that the rest of
+   * the chain can be checked. Returns the number of entries.
    */
   prune(before: number, now: number, limit: number): number {
     return this.#db.transaction(() => {
@@ -111,7 +129,11 @@ export class AuditTrail {
       const kept = old.findIndex(({ at }) => at >= before);
       const newest = old.at(kept === -1 ? -1 : kept - 1);
       if (kept === 0 || !newest) return 0;
-      this.append(SERVER, now, { action: 'audit.prune', subject: String(newest.seq), detail: newest.hash });
+      this.append(SERVER, now, {
+        action: 'audit.prune',
+        subject: String(newest.seq),
+        detail: newest.hash,
+      });
       return this.#db.run`DELETE FROM audit WHERE seq <= ${newest.seq}`.changes;
     });
   }
@@ -121,22 +143,40 @@ export class AuditTrail {
     return this.#db.value`SELECT at FROM audit ORDER BY seq LIMIT 1`;
   }
 
-  /** Returns the newest entry's position and hash, which commits to all entries; undefined if there is none. */
+  /**
+   * Returns the newest entry's position and hash, which commits to all entries; undefined if there
+   * is none.
+   */
   head(): { seq: number; hash: string } | undefined {
     return this.#db.row`SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1`;
   }
 
   /**
-   * Returns entries, newest first, and the position to continue `before`; null at the end. A page examines a bounded number of
-   * entries: it may have fewer than `limit`, even none, although more follow.
+   * Returns entries, newest first, and the position to continue `before`; null at the end. A page
+   * examines a bounded number of entries: it may have fewer than `limit`, even none, although more
+   * follow.
    */
   list(query: AuditFilter & { limit: number; before?: number | undefined }): {
     entries: StoredEntry[];
     nextBefore: number | null;
   } {
-    const { limit, before = Number.MAX_SAFE_INTEGER, caller = null, actions, subject = null, ...times } = query;
+    const {
+      limit,
+      before = Number.MAX_SAFE_INTEGER,
+      caller = null,
+      actions,
+      subject = null,
+      ...times
+    } = query;
     const { since = Number.MIN_SAFE_INTEGER, until = Number.MAX_SAFE_INTEGER } = times;
-    const parameters = { p0: before, caller, actions: actions ? JSON.stringify(actions) : null, subject, since, until };
+    const parameters = {
+      p0: before,
+      caller,
+      actions: actions ? JSON.stringify(actions) : null,
+      subject,
+      since,
+      until,
+    };
     return this.#db.snapshot(() => {
       const found = findBounded(this.#db, { ...SEARCH, parameters }, limit);
       const entries = [...readFound(found, (id) => this.#db.row<StoredEntry>(BY_SEQ, id))];
@@ -177,7 +217,11 @@ const SEARCH = {
     AND (@subject IS NULL OR a.subject = @subject) AND a.at >= @since AND a.at < @until`,
   order: { keys: ['a.seq'], direction: 'DESC', behind: 'a.seq < @p0' },
   sources: [
-    { ranges: [], size: Number.POSITIVE_INFINITY, walk: [{ from: 'audit a WHERE a.seq < +@p0', keys: ['a.seq'] }] },
+    {
+      ranges: [],
+      size: Number.POSITIVE_INFINITY,
+      walk: [{ from: 'audit a WHERE a.seq < +@p0', keys: ['a.seq'] }],
+    },
   ],
   maxExamined: MAX_EXAMINED,
 } as const;

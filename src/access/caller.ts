@@ -15,7 +15,10 @@ export function clientOf(caller: Caller | undefined): string {
   return caller === undefined ? '' : `${caller.id ?? caller.name}`;
 }
 
-/** Returns the number that the ledger stores as the tracking credential of a submission; null: not known. */
+/**
+ * Returns the number that the ledger stores as the tracking credential of a submission; null: not
+ * known.
+ */
 export function credentialNumber(caller: Caller | undefined): number | null {
   if (!caller) return null;
   return caller.id ?? CONFIGURED_CREDENTIALS[caller.role === 'admin' ? 'admin' : 'service'];

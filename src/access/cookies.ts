@@ -7,8 +7,9 @@ const SESSION_COOKIE = 'dawatch-session';
 const BROWSER_COOKIE = 'dawatch-sign-in';
 
 /**
- * Browsers bind a cookie with one of these prefixes to https, and with the first one also to the host and the path "/". A cookie
- * with a prefix takes precedence over one without, which another server of the domain may have set.
+ * Browsers bind a cookie with one of these prefixes to https, and with the first one also to the
+ * host and the path "/". A cookie with a prefix takes precedence over one without, which another
+ * server of the domain may have set.
  */
 const PREFIXES = ['__Host-', '__Secure-', ''] as const;
 type Prefix = (typeof PREFIXES)[number];
@@ -19,12 +20,18 @@ export function makeCookieValue(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** Returns the value of the session cookie; undefined without one; null if it is malformed or sent twice. */
+/**
+ * Returns the value of the session cookie; undefined without one; null if it is malformed or sent
+ * twice.
+ */
 export function sessionCookieOf({ headers }: FastifyRequest): string | null | undefined {
   return cookieIn(headers.cookie ?? '', SESSION_COOKIE);
 }
 
-/** Returns the value of the cookie that binds sign-ins to this browser; undefined without a valid one. */
+/**
+ * Returns the value of the cookie that binds sign-ins to this browser; undefined without a valid
+ * one.
+ */
 export function browserCookieOf({ headers }: FastifyRequest): string | undefined {
   return cookieIn(headers.cookie ?? '', BROWSER_COOKIE) ?? undefined;
 }
@@ -34,23 +41,33 @@ function cookieIn(header: string, cookie: string): string | null | undefined {
   const pairs = header.split(';').map((pair) => pair.trim());
   for (const prefix of PREFIXES) {
     const name = `${prefix}${cookie}=`;
-    const [value, ...others] = pairs.filter((pair) => pair.startsWith(name)).map((pair) => pair.slice(name.length));
+    const [value, ...others] = pairs
+      .filter((pair) => pair.startsWith(name))
+      .map((pair) => pair.slice(name.length));
     if (value !== undefined) return others.length === 0 && VALUE.test(value) ? value : null;
   }
   return undefined;
 }
 
-/** Returns the Set-Cookie of the session. `base`: see `baseOf`. `value` undefined deletes the cookie. */
+/**
+ * Returns the Set-Cookie of the session. `base`: see `baseOf`. `value` undefined deletes the
+ * cookie.
+ */
 export function sessionCookie(base: URL, value?: string): string {
-  return cookieText(SESSION_COOKIE, value ?? '', { base, ...(value === undefined && { maxAgeS: 0 }) });
+  return cookieText(SESSION_COOKIE, value ?? '', {
+    base,
+    ...(value === undefined && { maxAgeS: 0 }),
+  });
 }
 
 /**
- * Returns the address of the dashboard with a slash at its end: `server.public_url` if the request comes from there. Any other
- * address is assumed to have no path.
+ * Returns the address of the dashboard with a slash at its end: `server.public_url` if the request
+ * comes from there. Any other address is assumed to have no path.
  */
 export function baseOf({ headers }: FastifyRequest, publicUrl: string | undefined): URL {
-  const isPublic = publicUrl !== undefined && (headers.origin ?? webOriginOf(publicUrl)) === webOriginOf(publicUrl);
+  const isPublic =
+    publicUrl !== undefined &&
+    (headers.origin ?? webOriginOf(publicUrl)) === webOriginOf(publicUrl);
   if (isPublic) return publicBase(publicUrl);
   return new URL(headers.origin?.startsWith('https:') ? 'https://localhost/' : 'http://localhost/');
 }
@@ -67,11 +84,23 @@ export function browserCookie(base: URL, value: string, maxAgeS: number): string
 
 type Attributes = { base: URL; maxAgeS?: number; sameSite?: 'Strict' | 'Lax' };
 
-/** The prefix `__Host-` requires the path "/". Behind a path of a proxy there may be other servers of the same host. */
-function cookieText(name: string, value: string, { base, maxAgeS, sameSite = 'Strict' }: Attributes): string {
+/**
+ * The prefix `__Host-` requires the path "/". Behind a path of a proxy there may be other servers
+ * of the same host.
+ */
+function cookieText(
+  name: string,
+  value: string,
+  { base, maxAgeS, sameSite = 'Strict' }: Attributes,
+): string {
   const isSecure = base.protocol === 'https:';
   const prefix: Prefix = isSecure ? (base.pathname === '/' ? '__Host-' : '__Secure-') : '';
-  const parts = [`${prefix}${name}=${value}`, `Path=${base.pathname}`, 'HttpOnly', `SameSite=${sameSite}`];
+  const parts = [
+    `${prefix}${name}=${value}`,
+    `Path=${base.pathname}`,
+    'HttpOnly',
+    `SameSite=${sameSite}`,
+  ];
   if (isSecure) parts.push('Secure');
   if (maxAgeS !== undefined) parts.push(`Max-Age=${maxAgeS}`);
   return parts.join('; ');

@@ -4,7 +4,14 @@ import { iso } from '../lib/timestamps.ts';
 import { CREDENTIAL_STATES, credentialNameSchema, credentialState } from './credential.ts';
 import { DAY_S, MAX_OVERLAP_S } from './credential-changes.ts';
 import type { CredentialRecord, ReplacedSecret } from './credentials-store.ts';
-import { fromStoredRights, type Rights, ROLES, rightsOfRole, rightsOfScopes, SCOPES } from './scopes.ts';
+import {
+  fromStoredRights,
+  type Rights,
+  ROLES,
+  rightsOfRole,
+  rightsOfScopes,
+  SCOPES,
+} from './scopes.ts';
 
 export const roleSchema = z
   .enum(ROLES)
@@ -84,7 +91,9 @@ const EXAMPLE = {
 const replacedSecretSchema = z
   .object({
     valid_until: timeSchema,
-    last_used_at: timeSchema.nullable().describe('Time of its last use, to the minute; null: not used'),
+    last_used_at: timeSchema
+      .nullable()
+      .describe('Time of its last use, to the minute; null: not used'),
   })
   .describe('A secret that was replaced and is still accepted')
   .meta({ id: 'ReplacedSecret' });
@@ -118,11 +127,16 @@ export const credentialWithSecretSchema = credentialSchema
   .describe('A credential with its new secret')
   .meta({
     id: 'CredentialWithSecret',
-    examples: [{ ...EXAMPLE, secret: 'dawatch_service_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8' }],
+    examples: [
+      { ...EXAMPLE, secret: 'dawatch_service_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8' },
+    ],
   });
 
 export const credentialListSchema = z
-  .object({ credentials: z.array(credentialSchema).describe('Newest first'), next_cursor: nextCursorSchema })
+  .object({
+    credentials: z.array(credentialSchema).describe('Newest first'),
+    next_cursor: nextCursorSchema,
+  })
   .describe('A page of credentials')
   .meta({ id: 'CredentialPage', examples: [{ credentials: [EXAMPLE], next_cursor: null }] });
 
@@ -130,7 +144,10 @@ export function rightsIn({ role, scopes = [] }: z.output<typeof newCredentialSch
   return role === undefined ? rightsOfScopes(scopes) : rightsOfRole(role);
 }
 
-/** Fields of the JSON representation over HTTP and on the command line. A credential with unknown rights, written by a newer version, is shown without scopes. */
+/**
+ * Fields of the JSON representation over HTTP and on the command line. A credential with unknown
+ * rights, written by a newer version, is shown without scopes.
+ */
 export function toCredentialBody(
   record: CredentialRecord,
   { replaced, now }: { replaced: readonly ReplacedSecret[]; now: number },

@@ -7,8 +7,9 @@ import type { CredentialRecord, CredentialStore } from './credentials-store.ts';
 import { fromStoredRights } from './scopes.ts';
 
 /**
- * Reasons why a credential was not changed. last_admin: no other credential with the scope admin would be valid. person: it has no
- * secret, and its name and role come from a provider. not_person: it has a secret, and a revoked secret must stay invalid.
+ * Reasons why a credential was not changed. last_admin: no other credential with the scope admin
+ * would be valid. person: it has no secret, and its name and role come from a provider. not_person:
+ * it has a secret, and a revoked secret must stay invalid.
  */
 export type CredentialRefusal = {
   kind: 'unknown' | 'is_revoked' | 'has_expired' | 'last_admin' | 'person' | 'not_person';
@@ -18,10 +19,16 @@ export type CredentialRefusal = {
 export const DAY_S = 86_400;
 export const MAX_OVERLAP_S = 30 * DAY_S;
 
-/** Each change is stored with its audit entry in one transaction. The functions below throw LedgerError. */
+/**
+ * Each change is stored with its audit entry in one transaction. The functions below throw
+ * LedgerError.
+ */
 type Change = { actor: Actor; now: number };
 
-/** Replaces the secret of a valid credential. The replaced secret is accepted for the overlap; earlier secrets end at the same time at the latest. */
+/**
+ * Replaces the secret of a valid credential. The replaced secret is accepted for the overlap;
+ * earlier secrets end at the same time at the latest.
+ */
 export function rotateCredential(
   ledger: CredentialLedger,
   { actor, now, id, overlapS }: Change & { id: number; overlapS: number },
@@ -32,13 +39,20 @@ export function rotateCredential(
     if (!found) return { kind: 'unknown' } as const;
     if (found.person !== null) return { kind: 'person' } as const;
     const state = credentialState(found, now);
-    if (state !== 'valid') return { kind: state === 'revoked' ? 'is_revoked' : 'has_expired' } as const;
+    if (state !== 'valid')
+      return { kind: state === 'revoked' ? 'is_revoked' : 'has_expired' } as const;
     const secret = makeToken(fromStoredRights(found)?.role ?? null);
     credentials.rotate(id, sha256(secret), { oldUntil: now + overlapS * 1_000, now });
     return { kind: 'rotated', record: credentials.get(id) ?? found, secret } as const;
   };
-  const entry = { action: 'tokens.rotate', subject: String(id), detail: `overlap_s ${overlapS}` } as const;
-  return ledger.audit.change(actor, now, rotate, ({ kind }) => (kind === 'rotated' ? entry : undefined));
+  const entry = {
+    action: 'tokens.rotate',
+    subject: String(id),
+    detail: `overlap_s ${overlapS}`,
+  } as const;
+  return ledger.audit.change(actor, now, rotate, ({ kind }) =>
+    kind === 'rotated' ? entry : undefined,
+  );
 }
 
 /** `isLastAllowed`: whether the credential may be the last one with the scope admin. */
@@ -77,17 +91,26 @@ export function updateCredential(
     if (found.person !== null) return { kind: 'person' } as const;
     if (found.revokedAt !== null) return { kind: 'is_revoked' } as const;
     const { name = found.name, expiresAt = found.expiresAt } = patch;
-    const isShortened = expiresAt !== null && (found.expiresAt === null || expiresAt < found.expiresAt);
-    if (isShortened && !isLastAllowed && isLastAdmin(credentials, found, { now, endsAt: expiresAt }))
+    const isShortened =
+      expiresAt !== null && (found.expiresAt === null || expiresAt < found.expiresAt);
+    if (
+      isShortened &&
+      !isLastAllowed &&
+      isLastAdmin(credentials, found, { now, endsAt: expiresAt })
+    )
       return { kind: 'last_admin' } as const;
     credentials.update(id, { name, expiresAt });
     return { kind: 'updated', record: { ...found, name, expiresAt } } as const;
   };
   const expiry =
-    patch.expiresAt === undefined ? [] : [`expires ${patch.expiresAt === null ? 'never' : iso(patch.expiresAt)}`];
+    patch.expiresAt === undefined
+      ? []
+      : [`expires ${patch.expiresAt === null ? 'never' : iso(patch.expiresAt)}`];
   const detail = [...(patch.name === undefined ? [] : ['name']), ...expiry].join(', ');
   const entry = { action: 'tokens.update', subject: String(id), detail } as const;
-  return ledger.audit.change(actor, now, update, ({ kind }) => (kind === 'updated' ? entry : undefined));
+  return ledger.audit.change(actor, now, update, ({ kind }) =>
+    kind === 'updated' ? entry : undefined,
+  );
 }
 
 /** Makes the revoked credential of a person valid again. The person must sign in again. */
@@ -99,7 +122,8 @@ export function readmitPerson(
   const readmit = () => {
     const found = credentials.get(id);
     if (!found) return { kind: 'unknown' } as const;
-    if (found.person === null) return { kind: found.revokedAt === null ? 'not_person' : 'is_revoked' } as const;
+    if (found.person === null)
+      return { kind: found.revokedAt === null ? 'not_person' : 'is_revoked' } as const;
     const wasRevoked = found.revokedAt !== null;
     if (wasRevoked) credentials.readmit(id);
     return { kind: 'admitted', wasRevoked, record: { ...found, revokedAt: null } } as const;
@@ -111,8 +135,9 @@ export function readmitPerson(
 }
 
 /**
- * Returns whether no other credential with the scope admin would be valid after `endsAt`. Credentials of people count only when a
- * person's credential ends, because access by tokens must not depend on a provider.
+ * Returns whether no other credential with the scope admin would be valid after `endsAt`.
+ * Credentials of people count only when a person's credential ends, because access by tokens must
+ * not depend on a provider.
  */
 function isLastAdmin(
   credentials: CredentialStore,

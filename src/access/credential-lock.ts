@@ -8,7 +8,10 @@ import { FailureBucket } from './failure-bucket.ts';
 import type { Sessions } from './sessions.ts';
 
 const WINDOW_MS = 60_000;
-/** Limit of addresses and credentials with recorded failures; the one that failed longest ago is evicted. */
+/**
+ * Limit of addresses and credentials with recorded failures; the one that failed longest ago is
+ * evicted.
+ */
 const MAX_FAILED = 10_000;
 const MAX_USED = 10_000;
 
@@ -17,13 +20,16 @@ type AuthenticationAttempt =
   | { kind: 'locked'; retryAfterMs: number };
 
 /**
- * Looks up the credential of a request, or its session if it has no credential, and limits the number of wrong credentials of an
- * address: after `maxFailures` different ones within a minute, the address is locked for the rest of that minute. Repetitions of one
- * wrong credential count once and lock only that credential, so that a client with an outdated credential does not lock its neighbors.
+ * Looks up the credential of a request, or its session if it has no credential, and limits the
+ * number of wrong credentials of an address: after `maxFailures` different ones within a minute,
+ * the address is locked for the rest of that minute. Repetitions of one wrong credential count once
+ * and lock only that credential, so that a client with an outdated credential does not lock its
+ * neighbors.
  *
- * A locked address gets 429 for every credential without a lookup, so that a correct guess looks like a wrong one. Exempt are
- * sessions and tokens of dawatch's own form, whose 256 random bits cannot be guessed, and credentials that the address has used
- * successfully; for bearers of the upstream, these are the ones that the upstream has accepted.
+ * A locked address gets 429 for every credential without a lookup, so that a correct guess looks
+ * like a wrong one. Exempt are sessions and tokens of dawatch's own form, whose 256 random bits
+ * cannot be guessed, and credentials that the address has used successfully; for bearers of the
+ * upstream, these are the ones that the upstream has accepted.
  */
 export class CredentialLock implements Authenticator {
   readonly #credentials: Credentials;
@@ -31,13 +37,20 @@ export class CredentialLock implements Authenticator {
   readonly #addresses: FailureBucket;
   /** Failures by address and credential. */
   readonly #repeated: FailureBucket;
-  /** The pairs of address and credential that were used successfully; the one unused for longest is evicted. */
+  /**
+   * The pairs of address and credential that were used successfully; the one unused for longest is
+   * evicted.
+   */
   readonly #used = new LruMap<true>(MAX_USED);
   /** Separate, so that many bearers of the upstream do not evict credentials of dawatch. */
   readonly #accepted = new LruMap<true>(MAX_USED);
 
   /** `maxFailures` 0 disables locking. */
-  constructor(credentials: Credentials, sessions: Pick<Sessions, 'identify' | 'callerOf'>, maxFailures: number) {
+  constructor(
+    credentials: Credentials,
+    sessions: Pick<Sessions, 'identify' | 'callerOf'>,
+    maxFailures: number,
+  ) {
     this.#credentials = credentials;
     this.#sessions = sessions;
     const max = maxFailures > 0 ? maxFailures : Number.POSITIVE_INFINITY;
@@ -50,7 +63,10 @@ export class CredentialLock implements Authenticator {
     return request.identity;
   }
 
-  /** Returns the caller of an earlier request; undefined if its credential or session has ended. Throws LedgerError. */
+  /**
+   * Returns the caller of an earlier request; undefined if its credential or session has ended.
+   * Throws LedgerError.
+   */
   currentCaller(identity: Identity): Caller | undefined {
     if (identity.kind !== 'known') return undefined;
     const { session, hash } = identity;
@@ -58,7 +74,10 @@ export class CredentialLock implements Authenticator {
   }
 
   /** Ends the attempt of a forwarded bearer. `none`: the upstream did not decide about it. */
-  recordVerdict(request: FastifyRequest, verdict: 'accepted' | 'refused' | 'failed' | 'none'): void {
+  recordVerdict(
+    request: FastifyRequest,
+    verdict: 'accepted' | 'refused' | 'failed' | 'none',
+  ): void {
     const { identity } = request;
     if (identity?.kind !== 'forwarded') return;
     const pair = pairOf(networkOf(request.clientAddress), identity.hash);
@@ -74,7 +93,8 @@ export class CredentialLock implements Authenticator {
     const { secret } = shown;
     const hash = sha256(secret);
     const address = networkOf(request.clientAddress);
-    if (request.routeOptions.config?.forwardsBearer !== true) return this.#lookUp(secret, hash, address);
+    if (request.routeOptions.config?.forwardsBearer !== true)
+      return this.#lookUp(secret, hash, address);
     const pair = pairOf(address, hash);
     const wasAccepted = this.#accepted.get(pair) === true;
     const attempt = this.#attempt(address, pair, { isExempt: wasAccepted });
@@ -85,7 +105,9 @@ export class CredentialLock implements Authenticator {
 
   /** A forwarded bearer does not depend on the dashboard. */
   #sessionOf(request: FastifyRequest): Identity | undefined {
-    return request.routeOptions.config?.forwardsBearer ? undefined : this.#sessions.identify(request);
+    return request.routeOptions.config?.forwardsBearer
+      ? undefined
+      : this.#sessions.identify(request);
   }
 
   #lookUp(secret: string, hash: Buffer, address: string): Identity {
@@ -106,9 +128,16 @@ export class CredentialLock implements Authenticator {
     }
   }
 
-  /** Starts an attempt. An exempt one counts only after it has failed, not while it is in flight. */
-  #attempt(address: string, pair: string, { isExempt }: { isExempt: boolean }): AuthenticationAttempt {
-    if (isExempt) return { kind: 'started', end: (failed) => failed && this.#begin(address, pair)(true) };
+  /**
+   * Starts an attempt. An exempt one counts only after it has failed, not while it is in flight.
+   */
+  #attempt(
+    address: string,
+    pair: string,
+    { isExempt }: { isExempt: boolean },
+  ): AuthenticationAttempt {
+    if (isExempt)
+      return { kind: 'started', end: (failed) => failed && this.#begin(address, pair)(true) };
     const retryAfterMs = this.#addresses.retryAfterMs(address) ?? this.#repeated.retryAfterMs(pair);
     if (retryAfterMs !== undefined) return { kind: 'locked', retryAfterMs };
     return { kind: 'started', end: this.#begin(address, pair) };
@@ -130,7 +159,10 @@ function pairOf(address: string, hash: Buffer): string {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Ends the attempt of a forwarded bearer, which counts against its address while it is in flight. */
+    /**
+     * Ends the attempt of a forwarded bearer, which counts against its address while it is in
+     * flight.
+     */
     endAttempt?: (failed: boolean) => void;
   }
 }

@@ -8,7 +8,8 @@ const RESERVED_NAME = /^(?:forwarded|DAWATCH_|cli:|person:|SIGHUP$|dawatch$|unau
 
 /** Returns why a credential cannot have this name; undefined if it can. */
 export function nameProblem(name: string): string | undefined {
-  if (!NAME_PATTERN.test(name)) return 'must be 1 to 64 printable characters, with spaces only between them';
+  if (!NAME_PATTERN.test(name))
+    return 'must be 1 to 64 printable characters, with spaces only between them';
   return RESERVED_NAME.test(name)
     ? 'must not begin with "forwarded", "DAWATCH_", "cli:" or "person:", or be "SIGHUP", "dawatch" or "unauthenticated"'
     : undefined;

@@ -75,11 +75,17 @@ const OPERATIONS = operations('credentials', {
     description:
       'Its requests are refused from then on, and its event streams and waiting requests end within 15 s. It stays in the list. 409 for the last valid credential with the scope admin. Does nothing if it is revoked already. Audited.',
     params,
-    response: { 204: z.null().describe('The credential is revoked'), ...problemResponses(404, 409, 507) },
+    response: {
+      204: z.null().describe('The credential is revoked'),
+      ...problemResponses(404, 409, 507),
+    },
   },
 });
 
-/** Credentials of the ledger. Needs the scope admin, so that no credential can create one with more rights than its own. */
+/**
+ * Credentials of the ledger. Needs the scope admin, so that no credential can create one with more
+ * rights than its own.
+ */
 export function registerCredentials(
   app: TypedServer,
   deps: { ledger: CredentialLedger; clock: Clock; hasConfiguredAdmin: () => boolean },
@@ -111,42 +117,75 @@ export function registerCredentials(
     return { credentials: credentials.map(shown), next_cursor: nextCursor(nextBefore) };
   });
 
-  app.get('/v1/credentials/:id', { schema: OPERATIONS.getCredential }, async ({ params: { id } }, reply) => {
-    const record = store.get(Number(id));
-    return record ? reply.send(shown(record)) : refuse(reply, id, { kind: 'unknown' });
-  });
+  app.get(
+    '/v1/credentials/:id',
+    { schema: OPERATIONS.getCredential },
+    async ({ params: { id } }, reply) => {
+      const record = store.get(Number(id));
+      return record ? reply.send(shown(record)) : refuse(reply, id, { kind: 'unknown' });
+    },
+  );
 
-  app.patch('/v1/credentials/:id', { schema: OPERATIONS.updateCredential }, async (request, reply) => {
-    const { id } = request.params;
-    const { name, expires_at } = request.body;
-    const change = changeOf(request);
-    const expiresAt = typeof expires_at === 'string' ? Date.parse(expires_at) : expires_at;
-    if (typeof expiresAt === 'number' && expiresAt <= change.now) return pastExpiry(reply);
-    const patch = { name, expiresAt };
-    const result = updateCredential(ledger, { ...change, id: Number(id), patch, isLastAllowed: hasConfiguredAdmin() });
-    return result.kind === 'updated' ? reply.send(shown(result.record)) : refuse(reply, id, result);
-  });
+  app.patch(
+    '/v1/credentials/:id',
+    { schema: OPERATIONS.updateCredential },
+    async (request, reply) => {
+      const { id } = request.params;
+      const { name, expires_at } = request.body;
+      const change = changeOf(request);
+      const expiresAt = typeof expires_at === 'string' ? Date.parse(expires_at) : expires_at;
+      if (typeof expiresAt === 'number' && expiresAt <= change.now) return pastExpiry(reply);
+      const patch = { name, expiresAt };
+      const result = updateCredential(ledger, {
+        ...change,
+        id: Number(id),
+        patch,
+        isLastAllowed: hasConfiguredAdmin(),
+      });
+      return result.kind === 'updated'
+        ? reply.send(shown(result.record))
+        : refuse(reply, id, result);
+    },
+  );
 
-  app.post('/v1/credentials/:id/rotate', { schema: OPERATIONS.rotateCredential }, async (request, reply) => {
-    const { id } = request.params;
-    const overlapS = request.body.overlap_s;
-    const result = rotateCredential(ledger, { ...changeOf(request), id: Number(id), overlapS });
-    if (result.kind !== 'rotated') return refuse(reply, id, result);
-    return reply.send({ ...shown(result.record), secret: result.secret });
-  });
+  app.post(
+    '/v1/credentials/:id/rotate',
+    { schema: OPERATIONS.rotateCredential },
+    async (request, reply) => {
+      const { id } = request.params;
+      const overlapS = request.body.overlap_s;
+      const result = rotateCredential(ledger, { ...changeOf(request), id: Number(id), overlapS });
+      if (result.kind !== 'rotated') return refuse(reply, id, result);
+      return reply.send({ ...shown(result.record), secret: result.secret });
+    },
+  );
 
-  app.post('/v1/credentials/:id/readmit', { schema: OPERATIONS.readmitPerson }, async (request, reply) => {
-    const { id } = request.params;
-    const result = readmitPerson(ledger, { ...changeOf(request), id: Number(id) });
-    return result.kind === 'admitted' ? reply.send(shown(result.record)) : refuse(reply, id, result);
-  });
+  app.post(
+    '/v1/credentials/:id/readmit',
+    { schema: OPERATIONS.readmitPerson },
+    async (request, reply) => {
+      const { id } = request.params;
+      const result = readmitPerson(ledger, { ...changeOf(request), id: Number(id) });
+      return result.kind === 'admitted'
+        ? reply.send(shown(result.record))
+        : refuse(reply, id, result);
+    },
+  );
 
-  app.delete('/v1/credentials/:id', { schema: OPERATIONS.revokeCredential }, async (request, reply) => {
-    const { id } = request.params;
-    const isLastAllowed = hasConfiguredAdmin();
-    const result = revokeCredential(ledger, { ...changeOf(request), id: Number(id), isLastAllowed });
-    return result.kind === 'revoked' ? reply.code(204).send(null) : refuse(reply, id, result);
-  });
+  app.delete(
+    '/v1/credentials/:id',
+    { schema: OPERATIONS.revokeCredential },
+    async (request, reply) => {
+      const { id } = request.params;
+      const isLastAllowed = hasConfiguredAdmin();
+      const result = revokeCredential(ledger, {
+        ...changeOf(request),
+        id: Number(id),
+        isLastAllowed,
+      });
+      return result.kind === 'revoked' ? reply.code(204).send(null) : refuse(reply, id, result);
+    },
+  );
 }
 
 function pastExpiry(reply: FastifyReply): FastifyReply {

@@ -1,7 +1,10 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
 
-/** `role` and `scopes`: see `toStoredRights`; scopes default to those of the role. `expiresAt`: epoch milliseconds; default: never. */
+/**
+ * `role` and `scopes`: see `toStoredRights`; scopes default to those of the role. `expiresAt`:
+ * epoch milliseconds; default: never.
+ */
 export type NewCredential = {
   hash: Buffer;
   role: string;
@@ -16,7 +19,10 @@ export type CredentialRecord = {
   role: string;
   scopes: string | null;
   name: string;
-  /** E-mail address or subject of the person who signs in at a provider with this credential, which has no secret. */
+  /**
+   * E-mail address or subject of the person who signs in at a provider with this credential, which
+   * has no secret.
+   */
   person: string | null;
   createdAt: number;
   /** Last use of the current secret, with a resolution of one minute. */
@@ -25,16 +31,28 @@ export type CredentialRecord = {
   revokedAt: number | null;
 };
 
-/** A secret that a rotation has replaced and that is still accepted. Times are epoch milliseconds. */
+/**
+ * A secret that a rotation has replaced and that is still accepted. Times are epoch milliseconds.
+ */
 export type ReplacedSecret = { validUntil: number; lastUsedAt: number | null };
 
-/** A valid credential. `lastUsedAt` is that of the secret with this hash. `issuer`: the provider of the person; null: it has a secret. */
-export type FoundCredential = CredentialRecord & { hash: Buffer; isReplaced: boolean; issuer: string | null };
+/**
+ * A valid credential. `lastUsedAt` is that of the secret with this hash. `issuer`: the provider of
+ * the person; null: it has a secret.
+ */
+export type FoundCredential = CredentialRecord & {
+  hash: Buffer;
+  isReplaced: boolean;
+  issuer: string | null;
+};
 
 /** Minimum time between two records of the last use, because every write waits for the disk. */
 const LAST_USED_STEP_MS = 60_000;
 
-/** Credentials of callers. Stores only the SHA-256 of a secret, which suffices for 256 random bits. Throws LedgerError. */
+/**
+ * Credentials of callers. Stores only the SHA-256 of a secret, which suffices for 256 random bits.
+ * Throws LedgerError.
+ */
 export class CredentialStore {
   readonly #db: LedgerDatabase;
 
@@ -59,7 +77,10 @@ export class CredentialStore {
     return this.#db.rows(`SELECT ${COLUMNS} FROM credentials ORDER BY id`);
   }
 
-  /** Returns a page, newest first, including expired and revoked ones, and the position to continue `before`; null at the end. */
+  /**
+   * Returns a page, newest first, including expired and revoked ones, and the position to continue
+   * `before`; null at the end.
+   */
   page(query: { limit: number; before?: number | undefined }): {
     credentials: CredentialRecord[];
     nextBefore: number | null;
@@ -75,7 +96,10 @@ export class CredentialStore {
     return this.#db.row(`SELECT ${COLUMNS} FROM credentials WHERE id = ?`, id);
   }
 
-  /** Takes effect with the next request. Returns false if the credential is unknown or already revoked. */
+  /**
+   * Takes effect with the next request. Returns false if the credential is unknown or already
+   * revoked.
+   */
   revoke(id: number, now: number): boolean {
     return this.#db.transaction(() => {
       const { changes } = this.#db.run`
@@ -85,7 +109,10 @@ export class CredentialStore {
     });
   }
 
-  /** Makes a revoked credential of a person valid again. Its sessions stay ended, because they belong to the earlier hash. */
+  /**
+   * Makes a revoked credential of a person valid again. Its sessions stay ended, because they
+   * belong to the earlier hash.
+   */
   readmit(id: number): void {
     this.#db.run`UPDATE credentials SET revoked_at = NULL, hash = randomblob(32) WHERE id = ${id}`;
   }
@@ -95,14 +122,19 @@ export class CredentialStore {
     this.#db.run`UPDATE credentials SET name = ${name}, expires_at = ${expiresAt} WHERE id = ${id}`;
   }
 
-  /** Replaces the secret. The replaced secret is accepted until `oldUntil`; secrets of earlier rotations end then at the latest. */
+  /**
+   * Replaces the secret. The replaced secret is accepted until `oldUntil`; secrets of earlier
+   * rotations end then at the latest.
+   */
   rotate(id: number, hash: Buffer, { oldUntil, now }: { oldUntil: number; now: number }): void {
     this.#db.transaction(() => {
       this.#db.run`
         INSERT INTO credential_secrets (hash, credential, valid_until, last_used_at)
         SELECT hash, id, ${oldUntil}, last_used_at FROM credentials WHERE id = ${id}`;
-      this.#db.run`UPDATE credential_secrets SET valid_until = min(valid_until, ${oldUntil}) WHERE credential = ${id}`;
-      this.#db.run`DELETE FROM credential_secrets WHERE credential = ${id} AND valid_until <= ${now}`;
+      this.#db
+        .run`UPDATE credential_secrets SET valid_until = min(valid_until, ${oldUntil}) WHERE credential = ${id}`;
+      this.#db
+        .run`DELETE FROM credential_secrets WHERE credential = ${id} AND valid_until <= ${now}`;
       this.#db.run`UPDATE credentials SET hash = ${hash}, last_used_at = NULL WHERE id = ${id}`;
     });
   }
@@ -115,24 +147,43 @@ export class CredentialStore {
   }
 
   /** Returns whether another credential with the scope admin is valid after that time. */
-  isOtherAdminValid(id: number, after: number, { countsPeople }: { countsPeople: boolean }): boolean {
-    return this.#db.row(countsPeople ? OTHER_ADMIN : `${OTHER_ADMIN} AND ${IS_SECRET}`, id, after) !== undefined;
+  isOtherAdminValid(
+    id: number,
+    after: number,
+    { countsPeople }: { countsPeople: boolean },
+  ): boolean {
+    return (
+      this.#db.row(countsPeople ? OTHER_ADMIN : `${OTHER_ADMIN} AND ${IS_SECRET}`, id, after) !==
+      undefined
+    );
   }
 
-  /** Returns the valid credential whose secret has this hash: the current secret, or a replaced secret that is still accepted. */
+  /**
+   * Returns the valid credential whose secret has this hash: the current secret, or a replaced
+   * secret that is still accepted.
+   */
   find(hash: Buffer, now: number): FoundCredential | undefined {
-    const current = this.#db.row<CredentialRecord & { issuer: string | null }>(FIND_CURRENT, hash, now);
+    const current = this.#db.row<CredentialRecord & { issuer: string | null }>(
+      FIND_CURRENT,
+      hash,
+      now,
+    );
     if (current) return { ...current, hash, isReplaced: false };
     const replaced = this.#db.row<CredentialRecord>(FIND_REPLACED, hash, now, now);
     return replaced && { ...replaced, hash, isReplaced: true, issuer: null };
   }
 
   /**
-   * Returns whether any credential is not revoked. Expired credentials count, because an expiry must not prevent the next start.
-   * Credentials of people do not count, because only a provider can authenticate them.
+   * Returns whether any credential is not revoked. Expired credentials count, because an expiry
+   * must not prevent the next start. Credentials of people do not count, because only a provider
+   * can authenticate them.
    */
   isAnyKept(): boolean {
-    return this.#db.row(`SELECT 1 FROM credentials WHERE revoked_at IS NULL AND ${IS_SECRET} LIMIT 1`) !== undefined;
+    return (
+      this.#db.row(
+        `SELECT 1 FROM credentials WHERE revoked_at IS NULL AND ${IS_SECRET} LIMIT 1`,
+      ) !== undefined
+    );
   }
 
   /** Records the use of a secret. */
@@ -141,7 +192,9 @@ export class CredentialStore {
     if (isReplaced)
       this.#db.run`
         UPDATE credential_secrets SET last_used_at = max(coalesce(last_used_at, 0), ${now}) WHERE hash = ${hash}`;
-    else this.#db.run`UPDATE credentials SET last_used_at = max(coalesce(last_used_at, 0), ${now}) WHERE id = ${id}`;
+    else
+      this.#db
+        .run`UPDATE credentials SET last_used_at = max(coalesce(last_used_at, 0), ${now}) WHERE id = ${id}`;
   }
 }
 

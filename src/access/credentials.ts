@@ -9,13 +9,23 @@ import { sha256 } from './access.ts';
 import type { AuditTrail } from './audit-store.ts';
 import type { Caller, Credentials } from './caller.ts';
 import type { CredentialRecord, CredentialStore, FoundCredential } from './credentials-store.ts';
-import { fromStoredRights, type Rights, ROLES, type Role, rightsOfRole, toStoredRights } from './scopes.ts';
+import {
+  fromStoredRights,
+  type Rights,
+  ROLES,
+  type Role,
+  rightsOfRole,
+  toStoredRights,
+} from './scopes.ts';
 
 /** The kind of a token with scopes of its own. */
 const SCOPED = 'scoped';
 const PREFIXES = [...ROLES, SCOPED].map((kind) => `dawatch_${kind}_`);
 
-/** Returns a new token: 256 random bits after a prefix that secret scanners can recognize. `role` null: scopes of its own. */
+/**
+ * Returns a new token: 256 random bits after a prefix that secret scanners can recognize. `role`
+ * null: scopes of its own.
+ */
 export function makeToken(role: Role | null): string {
   return `dawatch_${role ?? SCOPED}_${randomBytes(32).toString('base64url')}`;
 }
@@ -31,8 +41,9 @@ export function hasTokenForm(secret: string): boolean {
 }
 
 /**
- * The lookup of configured and stored credentials. `issuer`: the configured provider; only people of this provider have valid
- * sessions. `hasConfiguredAdmin`: whether the settings have a credential with the scope admin.
+ * The lookup of configured and stored credentials. `issuer`: the configured provider; only people
+ * of this provider have valid sessions. `hasConfiguredAdmin`: whether the settings have a
+ * credential with the scope admin.
  */
 export function credentialsOf(
   auth: Config['auth'],
@@ -83,7 +94,11 @@ export type IssuedCredential = { record: CredentialRecord; secret: string };
 /** Stores a credential with its audit entry in one transaction. Throws LedgerError. */
 export function createCredential(
   ledger: CredentialLedger,
-  change: { actor: Actor; now: number; credential: { rights: Rights; name: string; expiresAt: number | null } },
+  change: {
+    actor: Actor;
+    now: number;
+    credential: { rights: Rights; name: string; expiresAt: number | null };
+  },
 ): IssuedCredential {
   const { actor, now, credential } = change;
   const { rights, name, expiresAt } = credential;
@@ -103,8 +118,9 @@ export function createCredential(
 }
 
 /**
- * Creates a service key if there is no credential at all and no provider at which people sign in, and returns it to be shown once.
- * Refuses, with the reason, if the server would listen on an address that is not loopback.
+ * Creates a service key if there is no credential at all and no provider at which people sign in,
+ * and returns it to be shown once. Refuses, with the reason, if the server would listen on an
+ * address that is not loopback.
  */
 export function ensureCredential(deps: {
   config: Pick<Config, 'auth' | 'oidc' | 'server'>;
@@ -114,11 +130,16 @@ export function ensureCredential(deps: {
   const { ledger, now } = deps;
   const { auth, oidc, server } = deps.config;
   const { host } = server;
-  const isConfigured = auth.api_key !== undefined || auth.admin_token !== undefined || oidc.issuer !== undefined;
+  const isConfigured =
+    auth.api_key !== undefined || auth.admin_token !== undefined || oidc.issuer !== undefined;
   if (isConfigured || ledger.credentials.isAnyKept()) return { kind: 'there' };
   if (!isLoopback(host)) {
-    const how = 'set DAWATCH_API_KEY (at least 16 characters), or make a token with `dawatch token create`';
-    return { kind: 'refused', reason: `refusing to listen on ${host} without a credential: ${how}` };
+    const how =
+      'set DAWATCH_API_KEY (at least 16 characters), or make a token with `dawatch token create`';
+    return {
+      kind: 'refused',
+      reason: `refusing to listen on ${host} without a credential: ${how}`,
+    };
   }
   const credential = { rights: rightsOfRole('service'), name: 'first start', expiresAt: null };
   const { secret } = createCredential(ledger, { actor: SERVER, credential, now });

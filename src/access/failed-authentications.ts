@@ -3,9 +3,10 @@ import { logOf } from '../http/request-log.ts';
 import type { Identity } from './access.ts';
 
 /**
- * absent: no credential where one is required. malformed, unknown: not a valid credential. locked: not looked up, because too
- * many wrong ones came from the address. refused: a bearer that the upstream refused or that was not forwarded. cross_origin: the
- * cookie of a session, sent by a page of another origin. oidc: a sign-in at the provider that was refused.
+ * absent: no credential where one is required. malformed, unknown: not a valid credential. locked:
+ * not looked up, because too many wrong ones came from the address. refused: a bearer that the
+ * upstream refused or that was not forwarded. cross_origin: the cookie of a session, sent by a page
+ * of another origin. oidc: a sign-in at the provider that was refused.
  */
 export const AUTHENTICATION_FAILURES = [
   'absent',
@@ -33,7 +34,13 @@ export function reportFailedAuthentications(
     }
     const { id, method, clientAddress, routeOptions } = request;
     onFailed(reason, clientAddress);
-    const fields = { request_id: id, reason, address: clientAddress, method, route: routeOptions.url };
+    const fields = {
+      request_id: id,
+      reason,
+      address: clientAddress,
+      method,
+      route: routeOptions.url,
+    };
     // Browsers and scanners cause these constantly, and no credential was tried.
     if (reason === 'absent') log.debug(fields, 'auth.failed');
     else log.warn(fields, 'auth.failed');

@@ -9,8 +9,9 @@ type Options = {
 type EndAttempt = (failed: boolean) => void;
 
 /**
- * Limits failed attempts per key in fixed windows. An attempt counts from its start, so that concurrent attempts get no further
- * than sequential ones, and is uncounted if it succeeds. Attempts in flight count in every window.
+ * Limits failed attempts per key in fixed windows. An attempt counts from its start, so that
+ * concurrent attempts get no further than sequential ones, and is uncounted if it succeeds.
+ * Attempts in flight count in every window.
  */
 export class FailureBucket {
   readonly #options: Options;
@@ -58,12 +59,15 @@ export class FailureBucket {
     this.#failed.delete(key);
     this.#failed.set(key, { count: count + 1, endsAt });
     const [oldest] = this.#failed.keys();
-    if (this.#failed.size > this.#options.maxKeys && oldest !== undefined) this.#failed.delete(oldest);
+    if (this.#failed.size > this.#options.maxKeys && oldest !== undefined)
+      this.#failed.delete(oldest);
   }
 
   #failedOf(key: string): { count: number; endsAt: number } {
     const now = Date.now();
     const failed = this.#failed.get(key);
-    return failed && failed.endsAt > now ? failed : { count: 0, endsAt: now + this.#options.windowMs };
+    return failed && failed.endsAt > now
+      ? failed
+      : { count: 0, endsAt: now + this.#options.windowMs };
   }
 }

@@ -33,16 +33,23 @@ type Claims = Readonly<Record<string, unknown>>;
 const PRECEDENCE: readonly Role[] = ['admin', 'operator', 'service', 'user'];
 const MAX_NAME_CHARS = 254;
 
-/** Returns the person of verified claims. An address that the provider has not verified may belong to another person. */
+/**
+ * Returns the person of verified claims. An address that the provider has not verified may belong
+ * to another person.
+ */
 function personOf(claims: Claims & { iss: string; sub: string }): Person {
   const { iss: issuer, sub: subject, email, email_verified: isVerified } = claims;
-  const isAddress = typeof email === 'string' && z.regexes.html5Email.test(email) && email.length <= MAX_NAME_CHARS;
+  const isAddress =
+    typeof email === 'string' && z.regexes.html5Email.test(email) && email.length <= MAX_NAME_CHARS;
   const mayBeUsed = isAddress && isVerified !== false && isVerified !== 'false';
   return { issuer, subject, name: mayBeUsed ? email : escapeText(subject, MAX_NAME_CHARS) };
 }
 
 /** Returns the role that the settings give to the claims; undefined: none. */
-function roleOf(claims: Claims, { role_claim, roles }: Pick<Config['oidc'], 'role_claim' | 'roles'>): Role | undefined {
+function roleOf(
+  claims: Claims,
+  { role_claim, roles }: Pick<Config['oidc'], 'role_claim' | 'roles'>,
+): Role | undefined {
   const claim = claimAt(claims, role_claim);
   const values = Array.isArray(claim) ? claim : [claim];
   return PRECEDENCE.find((role) => roles[role].some((value) => values.includes(value)));
@@ -53,10 +60,16 @@ function claimAt(claims: Claims, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];
   return name
     .split('.')
-    .reduce<unknown>((node, key) => (isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined), claims);
+    .reduce<unknown>(
+      (node, key) => (isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined),
+      claims,
+    );
 }
 
-/** Values that the redirect of the provider must match. `to`: the page of the dashboard that was open. */
+/**
+ * Values that the redirect of the provider must match. `to`: the page of the dashboard that was
+ * open.
+ */
 type PendingSignIn = {
   browser: string;
   nonce: string;
@@ -66,15 +79,27 @@ type PendingSignIn = {
 
 const SIGN_IN_S = 600;
 const MAX_PENDING = 10_000;
-/** Limit of sign-ins that one address begins in a minute, so that it cannot evict those of others. */
+/**
+ * Limit of sign-ins that one address begins in a minute, so that it cannot evict those of others.
+ */
 const MAX_PER_MINUTE = 60;
 
-/** The sign-ins that people have begun at the provider. They are in memory: after a restart, people begin again. */
+/**
+ * The sign-ins that people have begun at the provider. They are in memory: after a restart, people
+ * begin again.
+ */
 class PendingSignIns {
   readonly #pending = new LruMap<PendingSignIn>(MAX_PENDING, SIGN_IN_S * 1_000);
-  readonly #begun = new FailureBucket({ max: MAX_PER_MINUTE, windowMs: 60_000, maxKeys: MAX_PENDING });
+  readonly #begun = new FailureBucket({
+    max: MAX_PER_MINUTE,
+    windowMs: 60_000,
+    maxKeys: MAX_PENDING,
+  });
 
-  /** Counts a sign-in of an address, because each costs requests to the provider. Returns the milliseconds until it is allowed; undefined: now. */
+  /**
+   * Counts a sign-in of an address, because each costs requests to the provider. Returns the
+   * milliseconds until it is allowed; undefined: now.
+   */
   admit(address: string): number | undefined {
     const network = networkOf(address);
     const retryAfterMs = this.#begun.retryAfterMs(network);
@@ -111,17 +136,25 @@ export type OidcDeps = {
   onRefused: (address: string) => void;
 };
 
-/** The name of the provider, and where a sign-in begins; null if people can only sign in with tokens. */
+/**
+ * The name of the provider, and where a sign-in begins; null if people can only sign in with
+ * tokens.
+ */
 export function oidcSignIn({
   settings,
   publicUrl,
 }: Pick<OidcDeps, 'publicUrl'> & { settings: () => Pick<Config, 'oidc'> }) {
   const { issuer, name } = settings().oidc;
   const base = baseOf(publicUrl());
-  return issuer === undefined || base === undefined ? null : { name, url: new URL(PATH, base).href };
+  return issuer === undefined || base === undefined
+    ? null
+    : { name, url: new URL(PATH, base).href };
 }
 
-/** Registers the two pages of a sign-in at a provider. Both redirect: to the provider, and back to the dashboard. */
+/**
+ * Registers the two pages of a sign-in at a provider. Both redirect: to the provider, and back to
+ * the dashboard.
+ */
 export function registerOidc(app: TypedServer, deps: OidcDeps): void {
   const { settings, publicUrl, ledger, clock, provider } = deps;
   const pending = new PendingSignIns();
@@ -136,57 +169,82 @@ export function registerOidc(app: TypedServer, deps: OidcDeps): void {
       const retryAfterMs = pending.admit(request.clientAddress);
       if (retryAfterMs !== undefined) {
         setRetryAfter(reply, retryAfterMs);
-        return sendProblem(reply, { status: 429, detail: 'too many sign-ins were begun from this address' });
+        return sendProblem(reply, {
+          status: 429,
+          detail: 'too many sign-ins were begun from this address',
+        });
       }
       const state = makeCookieValue();
       try {
-        const { url, ...checks } = await provider.begin(new URL(`${PATH}/callback`, base).href, state);
+        const { url, ...checks } = await provider.begin(
+          new URL(`${PATH}/callback`, base).href,
+          state,
+        );
         // Several tabs can sign in at the same time.
         const browser = browserCookieOf(request) ?? makeCookieValue();
         const { to = '' } = request.query;
         pending.begin(state, { ...checks, browser, to });
-        return reply.header('set-cookie', browserCookie(base, browser, SIGN_IN_S)).redirect(url.href);
+        return reply
+          .header('set-cookie', browserCookie(base, browser, SIGN_IN_S))
+          .redirect(url.href);
       } catch (error) {
         return fail(request, reply, base, error);
       }
     },
   );
 
-  app.get(`/${PATH}/callback`, { exposeHeadRoute: false, schema: { hide: true } }, async (request, reply) => {
-    const base = baseOf(publicUrl());
-    if (!base || !oidcSignIn(deps)) return sendNotConfigured(reply);
-    const response = new URL(`${PATH}/callback`, base);
-    response.search = request.url.replace(/^[^?]*/, '');
-    const state = response.searchParams.get('state') ?? '';
-    const signIn = pending.take(state, browserCookieOf(request) ?? '');
-    if (!signIn) return fail(request, reply, base, new SignInError('state'));
-    try {
-      const claims = await provider.complete(response, { ...signIn, state });
-      const { oidc, sessions } = settings();
-      const [person, role] = [personOf(claims), roleOf(claims, oidc)];
-      if (role === undefined) {
-        ledger.people.endSessions(person);
-        throw new SignInError('no_role');
+  app.get(
+    `/${PATH}/callback`,
+    { exposeHeadRoute: false, schema: { hide: true } },
+    async (request, reply) => {
+      const base = baseOf(publicUrl());
+      if (!base || !oidcSignIn(deps)) return sendNotConfigured(reply);
+      const response = new URL(`${PATH}/callback`, base);
+      response.search = request.url.replace(/^[^?]*/, '');
+      const state = response.searchParams.get('state') ?? '';
+      const signIn = pending.take(state, browserCookieOf(request) ?? '');
+      if (!signIn) return fail(request, reply, base, new SignInError('state'));
+      try {
+        const claims = await provider.complete(response, { ...signIn, state });
+        const { oidc, sessions } = settings();
+        const [person, role] = [personOf(claims), roleOf(claims, oidc)];
+        if (role === undefined) {
+          ledger.people.endSessions(person);
+          throw new SignInError('no_role');
+        }
+        const [value, earlier] = [makeCookieValue(), sessionCookieOf(request)];
+        const session = {
+          hash: sha256(value),
+          maxAgeMs: sessions.max_s * 1_000,
+          replaces: earlier ? sha256(earlier) : undefined,
+        };
+        const from = { address: request.clientAddress, now: clock.now() };
+        if (ledger.people.signIn({ ...person, role }, session, from) === 'revoked')
+          throw new SignInError('revoked');
+        return reply
+          .header('set-cookie', sessionCookie(base, value))
+          .redirect(pageOf(base, signIn));
+      } catch (error) {
+        return fail(request, reply, base, error);
       }
-      const [value, earlier] = [makeCookieValue(), sessionCookieOf(request)];
-      const session = {
-        hash: sha256(value),
-        maxAgeMs: sessions.max_s * 1_000,
-        replaces: earlier ? sha256(earlier) : undefined,
-      };
-      const from = { address: request.clientAddress, now: clock.now() };
-      if (ledger.people.signIn({ ...person, role }, session, from) === 'revoked') throw new SignInError('revoked');
-      return reply.header('set-cookie', sessionCookie(base, value)).redirect(pageOf(base, signIn));
-    } catch (error) {
-      return fail(request, reply, base, error);
-    }
-  });
+    },
+  );
 
   /** Redirects to the dashboard, which explains the failure. The log has the cause. */
-  function fail(request: FastifyRequest, reply: FastifyReply, base: URL, error: unknown): FastifyReply {
+  function fail(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    base: URL,
+    error: unknown,
+  ): FastifyReply {
     const { reason, detail, err } = explain(error);
     if (reason !== 'unavailable' && reason !== 'ledger') deps.onRefused(request.clientAddress);
-    const fields = { reason, address: request.clientAddress, ...(detail && { detail }), ...(err && { err }) };
+    const fields = {
+      reason,
+      address: request.clientAddress,
+      ...(detail && { detail }),
+      ...(err && { err }),
+    };
     logOf(request).warn(fields, 'auth.sign_in_failed');
     return reply.redirect(`${base.href}#/sign-in?failed=${reason}`);
   }
@@ -219,7 +277,10 @@ function escapePage(page: string): string {
 }
 
 function sendNotConfigured(reply: FastifyReply): FastifyReply {
-  return sendProblem(reply, { status: 404, detail: 'no provider is configured: people sign in with a token' });
+  return sendProblem(reply, {
+    status: 404,
+    detail: 'no provider is configured: people sign in with a token',
+  });
 }
 
 function baseOf(publicUrl: string | undefined): URL | undefined {

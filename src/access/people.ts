@@ -7,9 +7,10 @@ type PersonRecord = { issuer: string; subject: string; name: string };
 type FoundPerson = { id: number; hash: Buffer; revokedAt: number | null };
 
 /**
- * People who sign in at a provider. Each person has a credential, so that role, last use and revocation work as for tokens. The
- * credential has no usable secret. Its name is `person:` and its id, so that entries of the audit, which never change, contain no
- * personal data. Throws LedgerError.
+ * People who sign in at a provider. Each person has a credential, so that role, last use and
+ * revocation work as for tokens. The credential has no usable secret. Its name is `person:` and its
+ * id, so that entries of the audit, which never change, contain no personal data. Throws
+ * LedgerError.
  */
 export class PeopleStore {
   readonly #db: LedgerDatabase;
@@ -20,7 +21,10 @@ export class PeopleStore {
     this.#sessions = sessions;
   }
 
-  /** Begins a session with this role, and stores its entry in the audit. revoked: the credential of the person is revoked. */
+  /**
+   * Begins a session with this role, and stores its entry in the audit. revoked: the credential of
+   * the person is revoked.
+   */
   signIn(
     person: PersonRecord & { role: string },
     session: Omit<NewSession, 'credentialHash'>,
@@ -32,12 +36,16 @@ export class PeopleStore {
       if (known?.revokedAt != null) return 'revoked';
       const { id, hash } = known ?? this.#add(person, now);
       if (known) {
-        this.#db.run`UPDATE credentials SET role = ${role}, scopes = NULL WHERE id = ${id} AND role <> ${role}`;
+        this.#db
+          .run`UPDATE credentials SET role = ${role}, scopes = NULL WHERE id = ${id} AND role <> ${role}`;
         this.#db.run`UPDATE people SET name = ${name} WHERE credential = ${id} AND name <> ${name}`;
       }
       const actor = { name: personName(id), credentialId: id, address };
       const email = name.includes('@') ? name : null;
-      this.#sessions.begin({ ...session, credentialHash: hash }, { actor, detail: `oidc, ${role}`, email, now });
+      this.#sessions.begin(
+        { ...session, credentialHash: hash },
+        { actor, detail: `oidc, ${role}`, email, now },
+      );
       return 'signed_in';
     });
   }
@@ -59,7 +67,10 @@ export class PeopleStore {
       WHERE p.issuer = ${issuer} AND p.subject = ${subject}`;
   }
 
-  #add({ issuer, subject, name, role }: PersonRecord & { role: string }, now: number): { id: number; hash: Buffer } {
+  #add(
+    { issuer, subject, name, role }: PersonRecord & { role: string },
+    now: number,
+  ): { id: number; hash: Buffer } {
     // Random, so that no secret has this hash.
     const hash = randomBytes(32);
     const { lastInsertRowid } = this.#db.run`
@@ -76,7 +87,10 @@ function personName(credential: number): string {
   return `person:${credential}`;
 }
 
-/** Returns SQL for the shown name of a caller: the stored name or, for a person, the address or subject. */
+/**
+ * Returns SQL for the shown name of a caller: the stored name or, for a person, the address or
+ * subject.
+ */
 export function callerShown(column: string): string {
   return `coalesce((SELECT p.name FROM people p WHERE 'person:' || p.credential = ${column}), ${column})`;
 }

@@ -6,8 +6,9 @@ import type { Config } from '../operations/config/schema.ts';
 type OidcSettings = Config['oidc'];
 
 /**
- * Reasons why a sign-in failed. unavailable: the provider cannot be reached or does not match the settings. denied: the person or
- * the provider refused. invalid: the response of the provider failed a check. `detail`: for the log, without tokens and personal data.
+ * Reasons why a sign-in failed. unavailable: the provider cannot be reached or does not match the
+ * settings. denied: the person or the provider refused. invalid: the response of the provider
+ * failed a check. `detail`: for the log, without tokens and personal data.
  */
 export class ProviderError extends Error {
   override readonly name = 'ProviderError';
@@ -30,19 +31,28 @@ const DISCOVERY_MS = 3_600_000;
 export type Checks = { state: string; nonce: string; verifier: string };
 
 /**
- * The OpenID Connect provider of the settings: authorization code flow with PKCE. The library and the endpoints of the provider are
- * loaded at the first sign-in, and again after a failure, so that an unavailable provider affects only sign-ins.
+ * The OpenID Connect provider of the settings: authorization code flow with PKCE. The library and
+ * the endpoints of the provider are loaded at the first sign-in, and again after a failure, so that
+ * an unavailable provider affects only sign-ins.
  */
 export class Provider {
   readonly #settings: () => OidcSettings;
-  #discovered: { settings: OidcSettings; at: number; configuration: Promise<Configuration> } | undefined;
+  #discovered:
+    | { settings: OidcSettings; at: number; configuration: Promise<Configuration> }
+    | undefined;
 
   constructor(settings: () => OidcSettings) {
     this.#settings = settings;
   }
 
-  /** Returns the address of the provider's sign-in page, and the values to keep. Throws ProviderError. */
-  async begin(redirectUri: string, state: string): Promise<{ url: URL; nonce: string; verifier: string }> {
+  /**
+   * Returns the address of the provider's sign-in page, and the values to keep. Throws
+   * ProviderError.
+   */
+  async begin(
+    redirectUri: string,
+    state: string,
+  ): Promise<{ url: URL; nonce: string; verifier: string }> {
     const client = await import('openid-client');
     const configuration = await this.#configuration();
     const [nonce, verifier] = [client.randomNonce(), client.randomPKCECodeVerifier()];
@@ -57,7 +67,10 @@ export class Provider {
     return { url, nonce, verifier };
   }
 
-  /** Returns the verified claims of the ID token. `response`: the address to which the provider redirected. Throws ProviderError. */
+  /**
+   * Returns the verified claims of the ID token. `response`: the address to which the provider
+   * redirected. Throws ProviderError.
+   */
   async complete(response: URL, { state, nonce, verifier }: Checks): Promise<IDToken> {
     const client = await import('openid-client');
     const configuration = await this.#configuration();
@@ -78,7 +91,10 @@ export class Provider {
     }
   }
 
-  /** Returns the page at which the provider ends its session and leads back; undefined if it has none or cannot be reached. */
+  /**
+   * Returns the page at which the provider ends its session and leads back; undefined if it has
+   * none or cannot be reached.
+   */
   async signOutUrl(backTo: URL): Promise<string | undefined> {
     try {
       const client = await import('openid-client');
@@ -94,7 +110,8 @@ export class Provider {
   async #configuration(): Promise<Configuration> {
     const settings = this.#settings();
     const known = this.#discovered;
-    if (known?.settings === settings && Date.now() - known.at < DISCOVERY_MS) return known.configuration;
+    if (known?.settings === settings && Date.now() - known.at < DISCOVERY_MS)
+      return known.configuration;
     const discovered = { settings, at: Date.now(), configuration: discover(settings) };
     this.#discovered = discovered;
     try {
@@ -116,7 +133,8 @@ export async function discover(
     // The default of OpenID Connect Discovery, if the provider names no methods.
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
     if (secret === undefined) client.None()(server, ...rest);
-    else if (methods.includes('client_secret_basic')) client.ClientSecretBasic(secret)(server, ...rest);
+    else if (methods.includes('client_secret_basic'))
+      client.ClientSecretBasic(secret)(server, ...rest);
     else client.ClientSecretPost(secret)(server, ...rest);
   };
   // The signature is verified, too, although TLS protects the response.
@@ -133,7 +151,8 @@ export async function discover(
 
 function toProviderError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;
-  const isDenied = codeOf(error) === 'OAUTH_AUTHORIZATION_RESPONSE_ERROR' && errorOf(error) === 'access_denied';
+  const isDenied =
+    codeOf(error) === 'OAUTH_AUTHORIZATION_RESPONSE_ERROR' && errorOf(error) === 'access_denied';
   return new ProviderError(
     isDenied ? 'denied' : isUnavailable(error) ? 'unavailable' : 'invalid',
     detailOf(error),
@@ -153,10 +172,15 @@ export function detailOf(error: unknown): string {
 
 /** Returns the code of an OAuth error response, such as invalid_grant. */
 function errorOf(error: unknown): string | undefined {
-  return error instanceof Error && 'error' in error && typeof error.error === 'string' ? error.error : undefined;
+  return error instanceof Error && 'error' in error && typeof error.error === 'string'
+    ? error.error
+    : undefined;
 }
 
 /** Whether there was no response. */
 function isUnavailable(error: unknown): boolean {
-  return codeOf(error) === 'OAUTH_TIMEOUT' || (error instanceof TypeError && error.message === 'fetch failed');
+  return (
+    codeOf(error) === 'OAUTH_TIMEOUT' ||
+    (error instanceof TypeError && error.message === 'fetch failed')
+  );
 }

@@ -4,18 +4,25 @@ import type { Clock } from '../lib/clock.ts';
 import type { AuditTrail } from './audit-store.ts';
 import type { AuthenticationFailure } from './failed-authentications.ts';
 
-/** Delay of the entry for the first refusal of an address, so that refusals shortly after it share the entry. */
+/**
+ * Delay of the entry for the first refusal of an address, so that refusals shortly after it share
+ * the entry.
+ */
 const FIRST_MS = 1_000;
 /** Interval of the entries that sum up further refusals. */
 const WINDOW_MS = 3_600_000;
-/** Maximum number of addresses with entries of their own in a window. Further addresses share one entry, so that the audit cannot fill the disk. */
+/**
+ * Maximum number of addresses with entries of their own in a window. Further addresses share one
+ * entry, so that the audit cannot fill the disk.
+ */
 const MAX_ADDRESSES = 100;
 
 type Refusals = { since: number; counts: Map<AuthenticationFailure, number> };
 
 /**
- * Writes refused sign-ins to the audit: an entry for the first refusals of an address, and one for all others within the hour. That
- * is at most 201 entries per hour. Requests without a credential are not sign-ins. A crash loses the counts of the hour.
+ * Writes refused sign-ins to the audit: an entry for the first refusals of an address, and one for
+ * all others within the hour. That is at most 201 entries per hour. Requests without a credential
+ * are not sign-ins. A crash loses the counts of the hour.
  */
 export class RefusedSignIns {
   readonly #audit: AuditTrail;
@@ -39,7 +46,8 @@ export class RefusedSignIns {
     const address = this.#keyOf(networkOf(clientAddress));
     const { counts } = this.#refusalsOf(address);
     counts.set(reason, (counts.get(reason) ?? 0) + 1);
-    if (!this.#written.has(address)) this.#cancelFirst ??= this.#clock.after(FIRST_MS, () => this.#writeFirst());
+    if (!this.#written.has(address))
+      this.#cancelFirst ??= this.#clock.after(FIRST_MS, () => this.#writeFirst());
     this.#cancelWindow ??= this.#clock.after(WINDOW_MS, () => this.#endWindow());
   }
 
@@ -73,7 +81,10 @@ export class RefusedSignIns {
     this.#known.clear();
   }
 
-  /** Refusals that cannot be written, for example because the disk is full, are written with later ones. */
+  /**
+   * Refusals that cannot be written, for example because the disk is full, are written with later
+   * ones.
+   */
   #write(addresses: readonly (string | null)[]): void {
     if (addresses.length === 0) return;
     const now = this.#clock.now();

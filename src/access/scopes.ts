@@ -1,6 +1,7 @@
 /**
- * What a credential may do; each route requires one scope. operations:read: webhooks without their secrets, deliveries, channels
- * and mutes. webhooks:write: changes and tests of webhooks, and replays. admin includes all.
+ * What a credential may do; each route requires one scope. operations:read: webhooks without their
+ * secrets, deliveries, channels and mutes. webhooks:write: changes and tests of webhooks, and
+ * replays. admin includes all.
  */
 export const SCOPES = [
   'submissions:read',
@@ -12,7 +13,10 @@ export const SCOPES = [
 ] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Named sets of scopes. service: submissions. user: lookups of single users. operator: reads submissions, webhooks, deliveries, channels and mutes. */
+/**
+ * Named sets of scopes. service: submissions. user: lookups of single users. operator: reads
+ * submissions, webhooks, deliveries, channels and mutes.
+ */
 export const ROLES = ['service', 'user', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -23,7 +27,10 @@ const SCOPES_OF: Record<Role, ReadonlySet<Scope>> = {
   admin: new Set<Scope>(SCOPES),
 };
 
-/** The rights of a credential. `role`: null if it has scopes of its own. `scopes`: for admin, all scopes. */
+/**
+ * The rights of a credential. `role`: null if it has scopes of its own. `scopes`: for admin, all
+ * scopes.
+ */
 export type Rights = { role: Role | null; scopes: ReadonlySet<Scope> };
 
 export function rightsOfRole(role: Role): Rights {
@@ -32,7 +39,10 @@ export function rightsOfRole(role: Role): Rights {
 
 export function rightsOfScopes(scopes: readonly Scope[]): Rights {
   const given = new Set(scopes);
-  return { role: null, scopes: new Set(SCOPES.filter((scope) => given.has(scope) || given.has('admin'))) };
+  return {
+    role: null,
+    scopes: new Set(SCOPES.filter((scope) => given.has(scope) || given.has('admin'))),
+  };
 }
 
 /** The role in the ledger of a credential with scopes of its own. */
@@ -40,16 +50,28 @@ const OWN_SCOPES = 'scoped';
 
 /** Returns rights in their stored form, in which a role has no scopes. */
 export function toStoredRights({ role, scopes }: Rights): { role: string; scopes: string | null } {
-  return role === null ? { role: OWN_SCOPES, scopes: [...scopes].join(' ') } : { role, scopes: null };
+  return role === null
+    ? { role: OWN_SCOPES, scopes: [...scopes].join(' ') }
+    : { role, scopes: null };
 }
 
-/** Returns stored rights; undefined if they have a role or a scope that this version does not know. */
-export function fromStoredRights({ role, scopes }: { role: string; scopes: string | null }): Rights | undefined {
+/**
+ * Returns stored rights; undefined if they have a role or a scope that this version does not know.
+ */
+export function fromStoredRights({
+  role,
+  scopes,
+}: {
+  role: string;
+  scopes: string | null;
+}): Rights | undefined {
   if (scopes === null) {
     const known = ROLES.find((name) => name === role);
     return known && rightsOfRole(known);
   }
   const names = scopes.split(' ');
   const known = SCOPES.filter((scope) => names.includes(scope));
-  return role === OWN_SCOPES && known.length > 0 && known.length === names.length ? rightsOfScopes(known) : undefined;
+  return role === OWN_SCOPES && known.length > 0 && known.length === names.length
+    ? rightsOfScopes(known)
+    : undefined;
 }

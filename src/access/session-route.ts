@@ -4,7 +4,14 @@ import { operations, problemResponses, sendProblem } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Config } from '../operations/config/schema.ts';
-import { type Authenticator, actorOf, type Identity, requireScope, sendUnauthenticated, sha256 } from './access.ts';
+import {
+  type Authenticator,
+  actorOf,
+  type Identity,
+  requireScope,
+  sendUnauthenticated,
+  sha256,
+} from './access.ts';
 import { baseOf, makeCookieValue, publicBase, sessionCookie, sessionCookieOf } from './cookies.ts';
 import { oidcSignIn } from './oidc-route.ts';
 import type { PeopleStore } from './people.ts';
@@ -20,7 +27,9 @@ const sessionSchema = z
     expires_at: z.iso
       .datetime()
       .nullable()
-      .describe('When the session ends at the latest; it ends earlier if it is not used; null: not signed in'),
+      .describe(
+        'When the session ends at the latest; it ends earlier if it is not used; null: not signed in',
+      ),
     oidc: z
       .object({
         name: z.string().describe('Name of the provider'),
@@ -30,12 +39,18 @@ const sessionSchema = z
       .describe('Sign-in at the provider of OpenID Connect; null: only with a credential'),
   })
   .describe('The session of the dashboard')
-  .meta({ id: 'Session', examples: [{ signed_in: true, expires_at: '2026-01-02T15:04:05.123Z', oidc: null }] });
+  .meta({
+    id: 'Session',
+    examples: [{ signed_in: true, expires_at: '2026-01-02T15:04:05.123Z', oidc: null }],
+  });
 
 const signOutSchema = z
   .object({ sign_out_url: z.url().describe('The page of the provider to open') })
   .describe('The session has ended, and the provider ends its own at this page')
-  .meta({ id: 'SignOut', examples: [{ sign_out_url: 'https://login.example.com/session/end?client_id=dawatch' }] });
+  .meta({
+    id: 'SignOut',
+    examples: [{ sign_out_url: 'https://login.example.com/session/end?client_id=dawatch' }],
+  });
 
 const COOKIE =
   'The cookie is HttpOnly and authenticates only requests of pages of this server: Sec-Fetch-Site or Origin must name it, and ' +
@@ -90,7 +105,8 @@ export function registerSession(app: TypedServer, deps: SessionDeps): void {
 
   const signOutUrlOf = async ({ caller }: FastifyRequest): Promise<string | undefined> => {
     const url = publicUrl();
-    const isPerson = typeof caller?.id === 'number' && ledger.people.nameOf(caller.id) !== undefined;
+    const isPerson =
+      typeof caller?.id === 'number' && ledger.people.nameOf(caller.id) !== undefined;
     if (!isPerson || !deps.settings().oidc.sign_out || url === undefined) return undefined;
     return await provider.signOutUrl(publicBase(url));
   };
@@ -99,37 +115,54 @@ export function registerSession(app: TypedServer, deps: SessionDeps): void {
     reply.send(bodyOf(sessionOf(authenticator.identify(request)))),
   );
 
-  app.post('/v1/session', { ...signedIn, schema: OPERATIONS.createSession }, async (request, reply) => {
-    const identity = authenticator.identify(request);
-    if (identity.kind !== 'known' || identity.session)
-      return sendUnauthenticated(
-        reply,
-        'send a credential as Authorization: Bearer; a session cannot begin another one',
-      );
-    if (!isSameOrigin(request, publicUrl()))
-      return sendProblem(reply, { status: 403, detail: 'only pages of this server can begin a session' });
-    const [value, earlier] = [makeCookieValue(), sessionCookieOf(request)];
-    const hash = sha256(value);
-    const session = {
-      hash,
-      credentialHash: identity.hash,
-      maxAgeMs: deps.settings().sessions.max_s * 1_000,
-      replaces: earlier ? sha256(earlier) : undefined,
-    };
-    ledger.sessions.begin(session, { actor: actorOf(request), detail: 'token', now: clock.now() });
-    return reply.header('set-cookie', sessionCookie(baseOf(request, publicUrl()), value)).send(bodyOf(hash));
-  });
+  app.post(
+    '/v1/session',
+    { ...signedIn, schema: OPERATIONS.createSession },
+    async (request, reply) => {
+      const identity = authenticator.identify(request);
+      if (identity.kind !== 'known' || identity.session)
+        return sendUnauthenticated(
+          reply,
+          'send a credential as Authorization: Bearer; a session cannot begin another one',
+        );
+      if (!isSameOrigin(request, publicUrl()))
+        return sendProblem(reply, {
+          status: 403,
+          detail: 'only pages of this server can begin a session',
+        });
+      const [value, earlier] = [makeCookieValue(), sessionCookieOf(request)];
+      const hash = sha256(value);
+      const session = {
+        hash,
+        credentialHash: identity.hash,
+        maxAgeMs: deps.settings().sessions.max_s * 1_000,
+        replaces: earlier ? sha256(earlier) : undefined,
+      };
+      ledger.sessions.begin(session, {
+        actor: actorOf(request),
+        detail: 'token',
+        now: clock.now(),
+      });
+      return reply
+        .header('set-cookie', sessionCookie(baseOf(request, publicUrl()), value))
+        .send(bodyOf(hash));
+    },
+  );
 
-  app.delete('/v1/session', { ...signedIn, schema: OPERATIONS.deleteSession }, async (request, reply) => {
-    const session = sessionOf(authenticator.identify(request));
-    if (session) {
-      ledger.sessions.end(session, actorOf(request), clock.now());
-      reply.header('set-cookie', sessionCookie(baseOf(request, publicUrl())));
-      const url = await signOutUrlOf(request);
-      if (url !== undefined) return reply.code(200).send({ sign_out_url: url });
-    }
-    return reply.code(204).send(null);
-  });
+  app.delete(
+    '/v1/session',
+    { ...signedIn, schema: OPERATIONS.deleteSession },
+    async (request, reply) => {
+      const session = sessionOf(authenticator.identify(request));
+      if (session) {
+        ledger.sessions.end(session, actorOf(request), clock.now());
+        reply.header('set-cookie', sessionCookie(baseOf(request, publicUrl())));
+        const url = await signOutUrlOf(request);
+        if (url !== undefined) return reply.code(200).send({ sign_out_url: url });
+      }
+      return reply.code(204).send(null);
+    },
+  );
 }
 
 function sessionOf(identity: Identity): Buffer | undefined {

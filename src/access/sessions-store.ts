@@ -2,13 +2,27 @@ import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { Actor } from '../lib/actor.ts';
 import type { AuditTrail } from './audit-store.ts';
 
-/** A session of the dashboard. `credentialHash`: hash of the credential with which it began. Times are epoch milliseconds. */
+/**
+ * A session of the dashboard. `credentialHash`: hash of the credential with which it began. Times
+ * are epoch milliseconds.
+ */
 export type SessionRecord = { credentialHash: Buffer; createdAt: number; usedAt: number };
 
-/** `maxAgeMs`: older sessions of any credential are deleted. `replaces`: the current session of the browser, which ends. */
-export type NewSession = { hash: Buffer; credentialHash: Buffer; maxAgeMs: number; replaces: Buffer | undefined };
+/**
+ * `maxAgeMs`: older sessions of any credential are deleted. `replaces`: the current session of the
+ * browser, which ends.
+ */
+export type NewSession = {
+  hash: Buffer;
+  credentialHash: Buffer;
+  maxAgeMs: number;
+  replaces: Buffer | undefined;
+};
 
-/** Maximum number of sessions of a credential. A further session ends the oldest, so that sign-ins cannot fill the disk. */
+/**
+ * Maximum number of sessions of a credential. A further session ends the oldest, so that sign-ins
+ * cannot fill the disk.
+ */
 const MAX_PER_CREDENTIAL = 100;
 /** Minimum time between two records of the last use, because every write waits for the disk. */
 const USED_STEP_MS = 60_000;
@@ -23,16 +37,25 @@ export class SessionStore {
     this.#audit = audit;
   }
 
-  /** Begins a session, with its entry in the audit. `detail`: the kind of sign-in. `email`: of the person, if it is known. */
+  /**
+   * Begins a session, with its entry in the audit. `detail`: the kind of sign-in. `email`: of the
+   * person, if it is known.
+   */
   begin(
     { hash, credentialHash, maxAgeMs, replaces }: NewSession,
-    { actor, detail, email = null, now }: { actor: Actor; detail: string; email?: string | null; now: number },
+    {
+      actor,
+      detail,
+      email = null,
+      now,
+    }: { actor: Actor; detail: string; email?: string | null; now: number },
   ): void {
     this.#audit.change(
       actor,
       now,
       () => {
-        this.#db.run`DELETE FROM sessions WHERE created_at <= ${now - maxAgeMs} OR hash = ${replaces ?? null}`;
+        this.#db
+          .run`DELETE FROM sessions WHERE created_at <= ${now - maxAgeMs} OR hash = ${replaces ?? null}`;
         this.#db.run`
           DELETE FROM sessions WHERE hash IN (
             SELECT hash FROM sessions WHERE credential_hash = ${credentialHash}

@@ -17,7 +17,10 @@ export type SessionsDeps = {
   clock: Pick<Clock, 'now'>;
 };
 
-/** Identifies requests by the cookie of a session. A session ends with its credential, and by its own limits of time. */
+/**
+ * Identifies requests by the cookie of a session. A session ends with its credential, and by its
+ * own limits of time.
+ */
 export class Sessions {
   readonly #deps: SessionsDeps;
 
@@ -38,12 +41,17 @@ export class Sessions {
     return { kind: 'known', hash: found.record.credentialHash, caller: found.caller, session };
   }
 
-  /** Returns the caller of a session; undefined if it has ended. Does not count as a use of it. Throws LedgerError. */
+  /**
+   * Returns the caller of a session; undefined if it has ended. Does not count as a use of it.
+   * Throws LedgerError.
+   */
   callerOf(session: Buffer): Caller | undefined {
     return this.#find(session)?.caller;
   }
 
-  /** Returns when a session ends at the latest, in epoch milliseconds; undefined if it has ended. */
+  /**
+   * Returns when a session ends at the latest, in epoch milliseconds; undefined if it has ended.
+   */
   endOf(session: Buffer): number | undefined {
     const record = this.#deps.store.find(session);
     return record && record.createdAt + this.#deps.settings().sessions.max_s * 1_000;

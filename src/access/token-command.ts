@@ -23,7 +23,15 @@ import {
 } from './credential-changes.ts';
 import { type CredentialLedger, createCredential } from './credentials.ts';
 import { type CredentialRecord, CredentialStore } from './credentials-store.ts';
-import { type Rights, ROLES, type Role, rightsOfRole, rightsOfScopes, SCOPES, type Scope } from './scopes.ts';
+import {
+  type Rights,
+  ROLES,
+  type Role,
+  rightsOfRole,
+  rightsOfScopes,
+  SCOPES,
+  type Scope,
+} from './scopes.ts';
 
 type Row = ReturnType<typeof toCredentialBody>;
 
@@ -75,17 +83,34 @@ type CreateOptions = SettingsOptions & {
 
 function addCreate(token: Command): void {
   withSettings(token.command('create'))
-    .description('Create a token and print it. It cannot be shown again, because only its hash is stored.')
+    .description(
+      'Create a token and print it. It cannot be shown again, because only its hash is stored.',
+    )
     .addOption(
       new Option(
         '--role <role>',
         'service: submissions; user: lookup of one user; operator: reads submissions, webhooks, deliveries, channels and mutes; admin: everything',
       ).choices(ROLES),
     )
-    .option('--scopes <scopes>', `instead of a role, separated by commas: ${SCOPES.join(', ')}`, parseScopes)
-    .requiredOption('--name <name>', 'name of the client, 1 to 64 characters; appears in the audit', parseName)
-    .option('--expires <time>', 'when it expires: 90d (from now), or 2027-01-02T03:04:05Z (default: never)', parseAhead)
-    .addHelpText('after', '\nExample:\n  DAWATCH_API_KEY=$(dawatch token create --role service --name billing)')
+    .option(
+      '--scopes <scopes>',
+      `instead of a role, separated by commas: ${SCOPES.join(', ')}`,
+      parseScopes,
+    )
+    .requiredOption(
+      '--name <name>',
+      'name of the client, 1 to 64 characters; appears in the audit',
+      parseName,
+    )
+    .option(
+      '--expires <time>',
+      'when it expires: 90d (from now), or 2027-01-02T03:04:05Z (default: never)',
+      parseAhead,
+    )
+    .addHelpText(
+      'after',
+      '\nExample:\n  DAWATCH_API_KEY=$(dawatch token create --role service --name billing)',
+    )
     .action((options: CreateOptions) => {
       const { name, expires } = options;
       const rights = rightsIn(options);
@@ -101,7 +126,9 @@ function addCreate(token: Command): void {
 
 function addList(token: Command): void {
   withSettings(token.command('list'))
-    .description('List all tokens with role, name, last use and expiry, but not the tokens themselves.')
+    .description(
+      'List all tokens with role, name, last use and expiry, but not the tokens themselves.',
+    )
     .option('--json', 'print a JSON array')
     .addHelpText(
       'after',
@@ -110,9 +137,12 @@ function addList(token: Command): void {
     .action((options: SettingsOptions & { json?: boolean }) => {
       const now = Date.now();
       const rows = onLedger(options, ({ credentials }) =>
-        credentials
-          .list()
-          .map((record) => toCredentialBody(record, { replaced: credentials.replacedSecrets(record.id, now), now })),
+        credentials.list().map((record) =>
+          toCredentialBody(record, {
+            replaced: credentials.replacedSecrets(record.id, now),
+            now,
+          }),
+        ),
       );
       process.stdout.write(options.json ? `${toJson(rows, 2)}\n` : tokenTable(rows));
     });
@@ -120,7 +150,9 @@ function addList(token: Command): void {
 
 function addUpdate(token: Command): void {
   withForce(withId(token, 'update'))
-    .description('Change the name or the expiry of a token. A later expiry makes an expired token valid again.')
+    .description(
+      'Change the name or the expiry of a token. A later expiry makes an expired token valid again.',
+    )
     .option('--name <name>', 'name of the client, 1 to 64 characters', parseName)
     .option(
       '--expires <time>',
@@ -128,20 +160,25 @@ function addUpdate(token: Command): void {
       (text): Expiry => (text === NEVER ? () => null : parseAhead(text)),
     )
     .addHelpText('after', '\nExample:\n  dawatch token update 3 --expires 90d')
-    .action((id: number, options: SettingsOptions & Force & { name?: string; expires?: Expiry }) => {
-      const { name, expires, force: isLastAllowed = false } = options;
-      if (name === undefined && expires === undefined)
-        throw new CommandError('--name or --expires is required', ExitCode.usage);
-      const now = Date.now();
-      const patch = { name, expiresAt: expires && futureTime(expires, now) };
-      const result = onLedger(options, (ledger) =>
-        updateCredential(ledger, { actor: commandActor(), now, id, patch, isLastAllowed }),
-      );
-      if (result.kind !== 'updated') throw refused(id, result);
-      const { expiresAt } = result.record;
-      const expiry = expiresAt === null ? 'does not expire' : `expires at ${new Date(expiresAt).toISOString()}`;
-      process.stderr.write(`${titleOf(result.record)}, ${expiry}\n`);
-    });
+    .action(
+      (id: number, options: SettingsOptions & Force & { name?: string; expires?: Expiry }) => {
+        const { name, expires, force: isLastAllowed = false } = options;
+        if (name === undefined && expires === undefined)
+          throw new CommandError('--name or --expires is required', ExitCode.usage);
+        const now = Date.now();
+        const patch = { name, expiresAt: expires && futureTime(expires, now) };
+        const result = onLedger(options, (ledger) =>
+          updateCredential(ledger, { actor: commandActor(), now, id, patch, isLastAllowed }),
+        );
+        if (result.kind !== 'updated') throw refused(id, result);
+        const { expiresAt } = result.record;
+        const expiry =
+          expiresAt === null
+            ? 'does not expire'
+            : `expires at ${new Date(expiresAt).toISOString()}`;
+        process.stderr.write(`${titleOf(result.record)}, ${expiry}\n`);
+      },
+    );
 }
 
 function addRotate(token: Command): void {
@@ -173,10 +210,17 @@ function addRevoke(token: Command): void {
     .description('Revoke a token, so that requests with it are refused, also by a running server.')
     .addHelpText('after', '\nExample:\n  dawatch token revoke 3')
     .action((id: number, options: SettingsOptions & Force) => {
-      const change = { actor: commandActor(), now: Date.now(), id, isLastAllowed: options.force ?? false };
+      const change = {
+        actor: commandActor(),
+        now: Date.now(),
+        id,
+        isLastAllowed: options.force ?? false,
+      };
       const result = onLedger(options, (ledger) => revokeCredential(ledger, change));
       if (result.kind !== 'revoked') throw refused(id, result);
-      process.stderr.write(`${titleOf(result.record)}, ${result.wasRevoked ? 'was already' : 'is'} revoked\n`);
+      process.stderr.write(
+        `${titleOf(result.record)}, ${result.wasRevoked ? 'was already' : 'is'} revoked\n`,
+      );
     });
 }
 
@@ -206,7 +250,10 @@ function withId(token: Command, name: string): Command {
 }
 
 function withForce(command: Command): Command {
-  return command.option('--force', 'also if the ledger then has no other valid token with the scope admin');
+  return command.option(
+    '--force',
+    'also if the ledger then has no other valid token with the scope admin',
+  );
 }
 
 function rightsIn({ role, scopes }: { role?: Role; scopes?: Scope[] }): Rights {
@@ -231,7 +278,8 @@ function parseScopes(text: string): Scope[] {
 
 function futureTime(expires: Expiry, now: number): number | null {
   const expiresAt = expires(now);
-  if (expiresAt !== null && expiresAt <= now) throw new CommandError('--expires must be in the future', ExitCode.usage);
+  if (expiresAt !== null && expiresAt <= now)
+    throw new CommandError('--expires must be in the future', ExitCode.usage);
   return expiresAt;
 }
 
@@ -242,7 +290,9 @@ function titleOf({ id, name }: CredentialRecord): string {
 /** Prints the secret alone on stdout, so that a variable can take it. */
 function printSecret(record: CredentialRecord, secret: string, what: string): void {
   const { id, name } = record;
-  process.stderr.write(`token ${id}, ${what}, "${escapeText(name)}": save it now, it cannot be shown again\n`);
+  process.stderr.write(
+    `token ${id}, ${what}, "${escapeText(name)}": save it now, it cannot be shown again\n`,
+  );
   process.stdout.write(`${secret}\n`);
 }
 

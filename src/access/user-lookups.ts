@@ -9,7 +9,11 @@ export type Users = Omit<ReturnType<typeof usersOf>, 'useBearer'>;
 export function usersOf(config: Config, client: UpstreamGet | undefined) {
   const { bearer, users } = config.upstreams.default;
   refuseOwnBearer(config);
-  const failure = { kind: 'failure', reason: 'network', detail: 'no upstream is named default' } as const;
+  const failure = {
+    kind: 'failure',
+    reason: 'network',
+    detail: 'no upstream is named default',
+  } as const;
   const lookups = new UpstreamUsers({
     client: client ?? { get: async () => failure },
     bearer,
@@ -30,5 +34,7 @@ export function usersOf(config: Config, client: UpstreamGet | undefined) {
 export function refuseOwnBearer({ upstreams }: Config): void {
   const { bearer } = upstreams.default;
   if (bearer !== undefined && isOwnToken(bearer))
-    throw new StartError('DAWATCH_UPSTREAM_BEARER is a token of dawatch: set a token issued by the upstream');
+    throw new StartError(
+      'DAWATCH_UPSTREAM_BEARER is a token of dawatch: set a token issued by the upstream',
+    );
 }

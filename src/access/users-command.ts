@@ -19,7 +19,9 @@ or a token of the upstream if the server is configured to forward it.`;
 const COLUMNS = ['id', 'name', 'email', 'app_id', 'assigned_wallet'];
 
 export function addUsers(program: Command): void {
-  const users = program.command('users').description('Look up users of the upstream. Every lookup is audited.');
+  const users = program
+    .command('users')
+    .description('Look up users of the upstream. Every lookup is audited.');
   addGet(users);
   addList(users);
 }
@@ -30,10 +32,17 @@ function addGet(users: Command): void {
     .requiredOption('--name <name>', 'name of the user')
     .requiredOption('--email <email>', 'e-mail address of the user')
     .option('--json', 'print JSON, as returned by the upstream')
-    .addHelpText('after', `\nExample:\n  dawatch users get --name "Ada Example" --email ada@example.com\n${HELP}`)
+    .addHelpText(
+      'after',
+      `\nExample:\n  dawatch users get --name "Ada Example" --email ada@example.com\n${HELP}`,
+    )
     .action(async ({ name, email, ...options }: Options & { name: string; email: string }) => {
-      const user = await requestWithToken(options, TOKEN, (client) => client.getUser({ name, email }));
-      print(options, user, () => table(Object.entries(user).map(([field, value]) => [escapeText(field), cell(value)])));
+      const user = await requestWithToken(options, TOKEN, (client) =>
+        client.getUser({ name, email }),
+      );
+      print(options, user, () =>
+        table(Object.entries(user).map(([field, value]) => [escapeText(field), cell(value)])),
+      );
     });
 }
 
@@ -46,10 +55,15 @@ function addList(users: Command): void {
       parseCount,
     )
     .option('--json', 'print a JSON array, as returned by the upstream')
-    .addHelpText('after', `\nExample:\n  dawatch users list --limit 100 --json | jq '.[].email'\n${HELP}`)
+    .addHelpText(
+      'after',
+      `\nExample:\n  dawatch users list --limit 100 --json | jq '.[].email'\n${HELP}`,
+    )
     .action(async ({ limit, ...options }: Options & { limit: number }) => {
       const list = await requestWithToken(options, TOKEN, (client) => client.listUsers(limit));
-      print(options, list, () => table([COLUMNS, ...list.map((user) => COLUMNS.map((name) => cell(user[name])))]));
+      print(options, list, () =>
+        table([COLUMNS, ...list.map((user) => COLUMNS.map((name) => cell(user[name])))]),
+      );
     });
 }
 

@@ -1,12 +1,23 @@
 import { randomBytes } from 'node:crypto';
-import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler, onRequestHookHandler } from 'fastify';
+import type {
+  FastifyReply,
+  FastifyRequest,
+  onRequestAsyncHookHandler,
+  onRequestHookHandler,
+} from 'fastify';
 import { z } from 'zod';
 import { problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
 import { wholeNumber } from '../http/query.ts';
 import { logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
-import { type Authenticator, mayCall, requireScope, sendLocked, sendUnauthenticated } from './access.ts';
+import {
+  type Authenticator,
+  mayCall,
+  requireScope,
+  sendLocked,
+  sendUnauthenticated,
+} from './access.ts';
 import type { AuditAction, AuditResult } from './audit-actions.ts';
 import type { AuditTrail } from './audit-store.ts';
 import type { Caller, Credentials } from './caller.ts';
@@ -33,12 +44,17 @@ const emailSchema = z
   .describe("The user's e-mail address; in a query, + is written %2B");
 
 /** Returns the request hooks of a lookup. Refusals of known callers are audited as well. */
-function lookupAccess(deps: LookupAccess, action: AuditAction): (onRequestHookHandler | onRequestAsyncHookHandler)[] {
+function lookupAccess(
+  deps: LookupAccess,
+  action: AuditAction,
+): (onRequestHookHandler | onRequestAsyncHookHandler)[] {
   if (deps.users.forwards) return [requireUpstreamToken(deps, action)];
   return [auditMissingScope(deps, action), requireScope(deps.authenticator)];
 }
 
-/** Audits a refusal. Runs before the response is sent, so that a failed write prevents the response. */
+/**
+ * Audits a refusal. Runs before the response is sent, so that a failed write prevents the response.
+ */
 function auditRefusal(
   deps: LookupAccess,
   request: FastifyRequest,
@@ -63,16 +79,30 @@ function auditMissingScope(deps: LookupAccess, action: AuditAction) {
   };
 }
 
-/** Accepts a bearer that can be one of the upstream. A token with the form of dawatch's own is refused and never forwarded. */
+/**
+ * Accepts a bearer that can be one of the upstream. A token with the form of dawatch's own is
+ * refused and never forwarded.
+ */
 function requireUpstreamToken(deps: LookupAccess, action: AuditAction) {
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+  return async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<FastifyReply | undefined> => {
     const identity = deps.authenticator.identify(request);
     if (identity.kind === 'locked') return sendLocked(reply, identity.retryAfterMs);
     if (identity.kind !== 'forwarded')
-      return sendUnauthenticated(reply, "send the upstream's own token as Authorization: Bearer; it is forwarded");
+      return sendUnauthenticated(
+        reply,
+        "send the upstream's own token as Authorization: Bearer; it is forwarded",
+      );
     if (!isOwnToken(identity.secret)) return undefined;
     const caller = deps.credentials(identity.hash);
-    if (caller) auditRefusal(deps, request, { caller, action, detail: 'a token of dawatch, which is not forwarded' });
+    if (caller)
+      auditRefusal(deps, request, {
+        caller,
+        action,
+        detail: 'a token of dawatch, which is not forwarded',
+      });
     return sendUnauthenticated(
       reply,
       "user lookups require the upstream's own token; a token of dawatch is not forwarded",
@@ -80,7 +110,10 @@ function requireUpstreamToken(deps: LookupAccess, action: AuditAction) {
   };
 }
 
-/** Returns the caller and the Authorization for the upstream; undefined uses the configured upstream token. */
+/**
+ * Returns the caller and the Authorization for the upstream; undefined uses the configured upstream
+ * token.
+ */
 function lookupCaller(
   deps: LookupAccess,
   request: FastifyRequest,
@@ -89,9 +122,10 @@ function lookupCaller(
   const { identity } = request;
   if (identity?.kind !== 'forwarded') throw new Error('a lookup without a caller');
   const owner = deps.credentials(identity.hash);
-  // A configured key without the form of a token. A random token is sent to the upstream instead, so that neither the response
-  // nor its time distinguishes the key from a wrong token.
-  if (owner) return { caller: owner, authorization: `Bearer ${randomToken(identity.secret.length)}` };
+  // A configured key without the form of a token. A random token is sent to the upstream instead,
+  // so that neither the response nor its time distinguishes the key from a wrong token.
+  if (owner)
+    return { caller: owner, authorization: `Bearer ${randomToken(identity.secret.length)}` };
   return {
     caller: { id: null, name: FORWARDED },
     authorization: request.headers.authorization ?? '',
@@ -122,10 +156,15 @@ const userSchema = z
     id: z.string().nullish(),
     name: z.string().nullish(),
     email: z.string().nullish(),
-    app_id: z.union([z.int(), z.string()]).nullish().describe('A string if it is too large for a JSON number'),
+    app_id: z
+      .union([z.int(), z.string()])
+      .nullish()
+      .describe('A string if it is too large for a JSON number'),
     assigned_wallet: z.string().nullish(),
   })
-  .describe("The upstream's record of a user, with every field unchanged; fields vary between upstreams")
+  .describe(
+    "The upstream's record of a user, with every field unchanged; fields vary between upstreams",
+  )
   .meta({ id: 'User', examples: [EXAMPLE] });
 
 const getQuerySchema = z.strictObject({
@@ -141,7 +180,10 @@ const getQuerySchema = z.strictObject({
 
 const problems = problemResponses(502, 504, 507);
 
-/** Registers the upstream's user lookups. Every lookup is written to the audit before its response is sent. */
+/**
+ * Registers the upstream's user lookups. Every lookup is written to the audit before its response
+ * is sent.
+ */
 export function registerUsers(app: TypedServer, deps: LookupAccess): void {
   const { users } = deps;
   const security = users.forwards ? [{ bearer: [] }] : [{ apiKey: [] }, { bearer: [] }];
@@ -209,13 +251,18 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
       const startedMs = performance.now();
       const identity = lookupCaller(deps, request);
       const lookup = await users.lookups.listUsers(limit, identity.authorization);
-      const details = [`limit ${limit}`, ...(lookup.kind === 'found' ? [`${lookup.value.length} users`] : [])];
+      const details = [
+        `limit ${limit}`,
+        ...(lookup.kind === 'found' ? [`${lookup.value.length} users`] : []),
+      ];
       record(request, { identity, action: 'users.list', email: null, details, startedMs }, lookup);
       return sendLookup(reply, lookup, users.forwards);
     },
   );
 
-  /** Writes the audit and the log. Throws if the audit cannot be written, so that no result is sent. */
+  /**
+   * Writes the audit and the log. Throws if the audit cannot be written, so that no result is sent.
+   */
   function record(
     request: FastifyRequest,
     made: {
@@ -257,7 +304,10 @@ function reasonOf(lookup: UserLookup<unknown>): string {
   return lookup.kind === 'unavailable' ? lookup.reason : `${lookup.kind} by the upstream`;
 }
 
-/** Whether the upstream returned another user. Some upstreams ignore the parameters and return the owner of the token. */
+/**
+ * Whether the upstream returned another user. Some upstreams ignore the parameters and return the
+ * owner of the token.
+ */
 function isAboutAnother(requested: string, returned: unknown): boolean {
   return typeof returned === 'string' && returned.trim().toLowerCase() !== requested.toLowerCase();
 }
@@ -275,24 +325,41 @@ const FAILURES = {
 const BUSY_MS = 1_000;
 
 /** `forwarded`: the caller's own token was sent, so a refusal is reported to the caller. */
-function sendLookup(reply: FastifyReply, lookup: UserLookup<object>, forwarded: boolean): FastifyReply {
+function sendLookup(
+  reply: FastifyReply,
+  lookup: UserLookup<object>,
+  forwarded: boolean,
+): FastifyReply {
   switch (lookup.kind) {
     case 'found':
       return reply.send(lookup.value);
     case 'not_found':
-      return sendProblem(reply, { status: 404, detail: 'no user has this name and this e-mail address' });
+      return sendProblem(reply, {
+        status: 404,
+        detail: 'no user has this name and this e-mail address',
+      });
     case 'unauthorized':
     case 'forbidden':
       if (!forwarded)
-        return sendProblem(reply, { status: 502, detail: "the upstream refuses this server's own token" });
-      if (lookup.kind === 'unauthorized') return sendUnauthenticated(reply, 'the upstream refuses this token');
-      return sendProblem(reply, { status: 403, detail: 'the upstream does not allow this with this token' });
+        return sendProblem(reply, {
+          status: 502,
+          detail: "the upstream refuses this server's own token",
+        });
+      if (lookup.kind === 'unauthorized')
+        return sendUnauthenticated(reply, 'the upstream refuses this token');
+      return sendProblem(reply, {
+        status: 403,
+        detail: 'the upstream does not allow this with this token',
+      });
     case 'busy':
       setRetryAfter(reply, BUSY_MS);
       return sendProblem(reply, { status: 503, detail: 'too many user lookups are in flight' });
     case 'unavailable':
       setRetryAfter(reply, lookup.retryAfterMs);
-      return sendProblem(reply, { status: lookup.reason === 'timeout' ? 504 : 502, detail: FAILURES[lookup.reason] });
+      return sendProblem(reply, {
+        status: lookup.reason === 'timeout' ? 504 : 502,
+        detail: FAILURES[lookup.reason],
+      });
     default:
       return lookup satisfies never;
   }

@@ -11,7 +11,10 @@ export type NormalizedResponse<T> =
   | { kind: 'not_found' }
   | { kind: 'malformed'; detail: string };
 
-/** The five fields of the interface. An integer too large for a JavaScript number is the string of its digits; null: no value. */
+/**
+ * The five fields of the interface. An integer too large for a JavaScript number is the string of
+ * its digits; null: no value.
+ */
 const recordSchema = z.looseObject({
   id: z.string().nullish(),
   name: z.string().nullish(),
@@ -30,7 +33,10 @@ export function normalizeUser(text: string): NormalizedResponse<UserRecord> {
   return toRecord(content.value);
 }
 
-/** Reads a list of users: an array, bare or wrapped in `data`, `results` or `Ok`. One invalid record makes it malformed. */
+/**
+ * Reads a list of users: an array, bare or wrapped in `data`, `results` or `Ok`. One invalid record
+ * makes it malformed.
+ */
 export function normalizeUsers(text: string, limit: number): NormalizedResponse<UserRecord[]> {
   const content = read(text);
   // "Not found" for a list means that the upstream's database failed.
@@ -50,7 +56,10 @@ function read(text: string): NormalizedResponse<unknown> {
   return isTextTooDeep(text) ? malformed('nested too deeply') : unwrap(parseJson(text));
 }
 
-/** Removes the wrappings {"state","message","data"}, {"results"} and {"data"}, and within them {"Ok"} or {"Err"}. */
+/**
+ * Removes the wrappings {"state","message","data"}, {"results"} and {"data"}, and within them
+ * {"Ok"} or {"Err"}.
+ */
 function unwrap(body: unknown, wrappingsLeft = MAX_WRAPPINGS): NormalizedResponse<unknown> {
   if (body === undefined) return malformed('not JSON');
   if (wrappingsLeft < 0) return malformed('nested in too many wrappings');
@@ -58,9 +67,11 @@ function unwrap(body: unknown, wrappingsLeft = MAX_WRAPPINGS): NormalizedRespons
   if ('Err' in body) return malformed('a failure with HTTP 200');
   if ('Ok' in body && !isRecord(body)) return unwrap(body.Ok, wrappingsLeft - 1);
   const { state, data, results, error } = body;
-  if (isRecord(body) && !(typeof state === 'string' && isObject(data))) return { kind: 'found', value: body };
+  if (isRecord(body) && !(typeof state === 'string' && isObject(data)))
+    return { kind: 'found', value: body };
   if (isNotFound(body)) return { kind: 'not_found' };
-  if (state === 'ERROR' || (error !== undefined && error !== null)) return malformed('a failure with HTTP 200');
+  if (state === 'ERROR' || (error !== undefined && error !== null))
+    return malformed('a failure with HTTP 200');
   const content = data ?? results;
   return content === undefined || content === null
     ? malformed('no content that the interface defines')
@@ -69,7 +80,11 @@ function unwrap(body: unknown, wrappingsLeft = MAX_WRAPPINGS): NormalizedRespons
 
 /** The interface has no status for "not found": only this text indicates it, with HTTP 500. */
 function isNotFound(body: unknown): boolean {
-  return isObject(body) && typeof body.error === 'string' && body.error.trim().toLowerCase() === 'record not found';
+  return (
+    isObject(body) &&
+    typeof body.error === 'string' &&
+    body.error.trim().toLowerCase() === 'record not found'
+  );
 }
 
 function isRecord(body: Record<string, unknown>): boolean {
@@ -79,7 +94,8 @@ function isRecord(body: Record<string, unknown>): boolean {
 function toRecord(value: unknown): NormalizedResponse<UserRecord> {
   if (!isObject(value) || !isRecord(value)) return malformed('not a user');
   const parsed = recordSchema.safeParse(value);
-  if (!parsed.success) return malformed(`a user whose ${parsed.error.issues[0]?.path.join('.')} is of another type`);
+  if (!parsed.success)
+    return malformed(`a user whose ${parsed.error.issues[0]?.path.join('.')} is of another type`);
   return { kind: 'found', value };
 }
 
@@ -89,12 +105,22 @@ function malformed(detail: string): { kind: 'malformed'; detail: string } {
 
 /** The unclassified result of one request to the upstream. */
 type UpstreamResponse =
-  | { kind: 'response'; httpStatus: number; retryAfter: string | null; date: string | null; body: string }
+  | {
+      kind: 'response';
+      httpStatus: number;
+      retryAfter: string | null;
+      date: string | null;
+      body: string;
+    }
   | { kind: 'failure'; reason: 'timeout' | 'network' | 'too_large'; detail: string };
 
 /** Sends GET requests to the upstream; never throws. */
 export type UpstreamGet = {
-  get(request: { path: string; headers: Record<string, string>; body?: string }): Promise<UpstreamResponse>;
+  get(request: {
+    path: string;
+    headers: Record<string, string>;
+    body?: string;
+  }): Promise<UpstreamResponse>;
 };
 
 export type UpstreamUsersOptions = {
@@ -107,7 +133,10 @@ export type UpstreamUsersOptions = {
   parameters: 'query' | 'body';
 };
 
-/** The result of a lookup. `detail` is for the log: it contains no data of the request or the response. */
+/**
+ * The result of a lookup. `detail` is for the log: it contains no data of the request or the
+ * response.
+ */
 export type UserLookup<T> =
   | { kind: 'found'; value: T }
   | { kind: 'not_found' }
@@ -117,11 +146,23 @@ export type UserLookup<T> =
   | { kind: 'busy' }
   | { kind: 'unavailable'; reason: UnavailableReason; detail: string; retryAfterMs: number | null };
 
-type UnavailableReason = 'timeout' | 'network' | 'too_large' | 'http_status' | 'throttled' | 'malformed';
+type UnavailableReason =
+  | 'timeout'
+  | 'network'
+  | 'too_large'
+  | 'http_status'
+  | 'throttled'
+  | 'malformed';
 
-/** Maximum number of lookups in flight, including those that wait for a connection. Further lookups are refused, so that they do not pile up when an upstream hangs. */
+/**
+ * Maximum number of lookups in flight, including those that wait for a connection. Further lookups
+ * are refused, so that they do not pile up when an upstream hangs.
+ */
 const MAX_LOOKUPS = 64;
-/** An upstream that ignores `limit` returns all users; about 30,000 of 250 bytes fit. Parsing more would block the event loop. */
+/**
+ * An upstream that ignores `limit` returns all users; about 30,000 of 250 bytes fit. Parsing more
+ * would block the event loop.
+ */
 const MAX_LISTING_BYTES = 8 * 1024 * 1024;
 
 /** Looks up the users of one upstream. Never rejects. */
@@ -140,19 +181,35 @@ export class UpstreamUsers {
     this.#bearer = bearer;
   }
 
-  async getUser(user: { name: string; email: string }, authorization?: string): Promise<UserLookup<UserRecord>> {
+  async getUser(
+    user: { name: string; email: string },
+    authorization?: string,
+  ): Promise<UserLookup<UserRecord>> {
     // The interface requires this content type for the lookup of one user, even without a body.
     const headers = { ...this.#headers(authorization), 'content-type': 'application/json' };
-    const request = this.#request(this.#options.getPath, { name: user.name, email: user.email }, headers);
+    const request = this.#request(
+      this.#options.getPath,
+      { name: user.name, email: user.email },
+      headers,
+    );
     return this.#send(request, { read: normalizeUser, mayBeUnknown: true });
   }
 
   /** Returns at most `limit` users, even if the upstream sends more. */
   async listUsers(limit: number, authorization?: string): Promise<UserLookup<UserRecord[]>> {
     const headers = this.#headers(authorization);
-    const typed = this.#options.parameters === 'body' ? { ...headers, 'content-type': 'application/json' } : headers;
-    const request = { ...this.#request(this.#options.listPath, { limit }, typed), maxBytes: MAX_LISTING_BYTES };
-    return this.#send(request, { read: (text) => normalizeUsers(text, limit), mayBeUnknown: false });
+    const typed =
+      this.#options.parameters === 'body'
+        ? { ...headers, 'content-type': 'application/json' }
+        : headers;
+    const request = {
+      ...this.#request(this.#options.listPath, { limit }, typed),
+      maxBytes: MAX_LISTING_BYTES,
+    };
+    return this.#send(request, {
+      read: (text) => normalizeUsers(text, limit),
+      mayBeUnknown: false,
+    });
   }
 
   #headers(authorization: string | undefined): Record<string, string> {
@@ -160,13 +217,23 @@ export class UpstreamUsers {
     return { accept: 'application/json', ...(sent !== undefined && { authorization: sent }) };
   }
 
-  #request(path: string, parameters: Record<string, string | number>, headers: Record<string, string>) {
-    if (this.#options.parameters === 'body') return { path, headers, body: JSON.stringify(parameters) };
-    const query = Object.entries(parameters).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  #request(
+    path: string,
+    parameters: Record<string, string | number>,
+    headers: Record<string, string>,
+  ) {
+    if (this.#options.parameters === 'body')
+      return { path, headers, body: JSON.stringify(parameters) };
+    const query = Object.entries(parameters).map(
+      ([name, value]) => `${name}=${encodeURIComponent(value)}`,
+    );
     return { path: `${path}?${query.join('&')}`, headers };
   }
 
-  async #send<T>(request: Parameters<UpstreamGet['get']>[0], reading: Reading<T>): Promise<UserLookup<T>> {
+  async #send<T>(
+    request: Parameters<UpstreamGet['get']>[0],
+    reading: Reading<T>,
+  ): Promise<UserLookup<T>> {
     if (this.#lookups >= MAX_LOOKUPS) return { kind: 'busy' };
     this.#lookups += 1;
     try {
@@ -177,7 +244,10 @@ export class UpstreamUsers {
   }
 }
 
-/** `mayBeUnknown`: whether "not found" can refer to the requested user, and not only to the path or a database. */
+/**
+ * `mayBeUnknown`: whether "not found" can refer to the requested user, and not only to the path or
+ * a database.
+ */
 type Reading<T> = { read: (text: string) => NormalizedResponse<T>; mayBeUnknown: boolean };
 
 function classify<T>(response: UpstreamResponse, reading: Reading<T>): UserLookup<T> {
@@ -198,13 +268,17 @@ function classify<T>(response: UpstreamResponse, reading: Reading<T>): UserLooku
     case 429:
       return unavailable('throttled', 'HTTP 429', waitMs);
     case 500:
-      if (reading.mayBeUnknown && isNotFound(parseJson(response.body))) return { kind: 'not_found' };
+      if (reading.mayBeUnknown && isNotFound(parseJson(response.body)))
+        return { kind: 'not_found' };
       break;
   }
   return unavailable('http_status', `HTTP ${response.httpStatus}`, waitMs);
 }
 
-/** Responses of well-known routers for a path that does not exist. Any other text counts as the service's own. */
+/**
+ * Responses of well-known routers for a path that does not exist. Any other text counts as the
+ * service's own.
+ */
 const ROUTER_TEXTS: readonly RegExp[] = [
   /^404 page not found$/i, // Go
   /^Cannot GET \//, // Express
@@ -212,10 +286,15 @@ const ROUTER_TEXTS: readonly RegExp[] = [
   /"Route GET:\/[^"]* not found"/, // Fastify; not .*, which takes quadratic time for a hostile response
 ];
 
-/** Whether the service itself sent this body: proxies and unknown paths send an HTML page or nothing. */
+/**
+ * Whether the service itself sent this body: proxies and unknown paths send an HTML page or
+ * nothing.
+ */
 function isOfTheService(body: string): boolean {
   const text = body.trim();
-  return text !== '' && !text.startsWith('<') && !ROUTER_TEXTS.some((pattern) => pattern.test(text));
+  return (
+    text !== '' && !text.startsWith('<') && !ROUTER_TEXTS.some((pattern) => pattern.test(text))
+  );
 }
 
 function unavailable(reason: UnavailableReason, detail: string, waitMs: number | null = null) {

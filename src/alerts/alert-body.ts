@@ -40,7 +40,10 @@ export const newMuteSchema = z
     reason: z
       .string()
       .max(MAX_REASON_CHARS)
-      .refine((text) => /^[^\p{C}\p{Zl}\p{Zp}]*$/u.test(text), 'must be a single line of printable characters')
+      .refine(
+        (text) => /^[^\p{C}\p{Zl}\p{Zp}]*$/u.test(text),
+        'must be a single line of printable characters',
+      )
       .default('')
       .describe('A free text for operators'),
   })
@@ -51,8 +54,17 @@ export const newMuteSchema = z
   .meta({
     id: 'NewMute',
     examples: [
-      { rule: 'stuck', subject: 'default', until: '2026-12-02T06:00:00Z', reason: 'the chain is halted' },
-      { from: '2026-12-05T22:00:00Z', until: '2026-12-06T02:00:00Z', reason: 'maintenance of the upstream' },
+      {
+        rule: 'stuck',
+        subject: 'default',
+        until: '2026-12-02T06:00:00Z',
+        reason: 'the chain is halted',
+      },
+      {
+        from: '2026-12-05T22:00:00Z',
+        until: '2026-12-06T02:00:00Z',
+        reason: 'maintenance of the upstream',
+      },
     ],
   });
 
@@ -77,19 +89,29 @@ const acknowledgementSchema = z
 
 export const alertSchema = z
   .object({
-    id: z.int().describe('Identifies this occurrence. When the same condition begins again, its alert has another id'),
+    id: z
+      .int()
+      .describe(
+        'Identifies this occurrence. When the same condition begins again, its alert has another id',
+      ),
     rule: alertRuleSchema,
     subject: z.string().describe('The affected upstream or destination, or `ledger` or `all`'),
     summary: z.string().describe('One sentence for operators'),
     count: z.int().nullable().describe('Number of affected submissions or deliveries'),
     since: timeSchema.describe('Since when the condition has held'),
     firing: z.boolean().describe('Whether the condition holds'),
-    resolved_at: timeSchema.nullable().describe('When the condition ended; null while it is firing'),
+    resolved_at: timeSchema
+      .nullable()
+      .describe('When the condition ended; null while it is firing'),
     acknowledged: acknowledgementSchema.nullable(),
-    muted_until: timeSchema.nullable().describe('End of the mute that covers it now; null: it is not muted'),
+    muted_until: timeSchema
+      .nullable()
+      .describe('End of the mute that covers it now; null: it is not muted'),
     link: z
       .string()
-      .describe('The dashboard page about it: a path on this server, or an address if `server.public_url` is set'),
+      .describe(
+        'The dashboard page about it: a path on this server, or an address if `server.public_url` is set',
+      ),
   })
   .describe('An alert')
   .meta({ id: 'Alert', examples: [EXAMPLE] });
@@ -131,7 +153,10 @@ export const muteListSchema = z
   .describe('A page of mutes')
   .meta({ id: 'MutePage', examples: [{ mutes: [MUTE_EXAMPLE], next_cursor: null }] });
 
-export function toAlertBody(alert: MutedAlert, publicUrl: string | undefined): z.output<typeof alertSchema> {
+export function toAlertBody(
+  alert: MutedAlert,
+  publicUrl: string | undefined,
+): z.output<typeof alertSchema> {
   const { acknowledgedAt, acknowledgedBy, mutedUntil, resolvedAt, since } = alert;
   const path = alertPath(alert);
   return {
@@ -143,7 +168,8 @@ export function toAlertBody(alert: MutedAlert, publicUrl: string | undefined): z
     since: iso(since),
     firing: resolvedAt === null,
     resolved_at: resolvedAt === null ? null : iso(resolvedAt),
-    acknowledged: acknowledgedAt === null ? null : { at: iso(acknowledgedAt), by: acknowledgedBy ?? '' },
+    acknowledged:
+      acknowledgedAt === null ? null : { at: iso(acknowledgedAt), by: acknowledgedBy ?? '' },
     muted_until: mutedUntil === null ? null : iso(mutedUntil),
     link: publicUrl === undefined ? `/${path}` : linkTo(publicUrl, path),
   };

@@ -1,5 +1,10 @@
 import type { Clock } from '../lib/clock.ts';
-import { type Alert, type AlertCondition, type AlertFacts, AlertRule } from '../notifications/alert.ts';
+import {
+  type Alert,
+  type AlertCondition,
+  type AlertFacts,
+  AlertRule,
+} from '../notifications/alert.ts';
 import { alertPath, linkTo } from '../notifications/dashboard-links.ts';
 import { parseDestination } from '../notifications/delivery.ts';
 import { durationText } from '../notifications/duration-text.ts';
@@ -9,11 +14,16 @@ import { fastestBurn, type Objective, type ObjectiveStatus } from '../submission
 import { BreakerState } from '../submissions/upstream-health.ts';
 import type { Alerts } from './alerts-store.ts';
 
-/** A longer description of a webhook would leave no room in the title of a message for what happened. */
+/**
+ * A longer description of a webhook would leave no room in the title of a message for what
+ * happened.
+ */
 const MAX_NAME_CHARS = 60;
 
 export type AlertThresholds = {
-  /** Submissions of one upstream that failed with Error within the window and have not recovered. */
+  /**
+   * Submissions of one upstream that failed with Error within the window and have not recovered.
+   */
   failures: number;
   failuresWindowMs: number;
   /** Deliveries that have been waiting for longer than a minute. */
@@ -73,7 +83,11 @@ function ofUpstream(
   ];
 }
 
-function ofBacklog(waiting: number, { backlog }: AlertThresholds, reached: Reached): AlertCondition[] {
+function ofBacklog(
+  waiting: number,
+  { backlog }: AlertThresholds,
+  reached: Reached,
+): AlertCondition[] {
   const [rule, subject] = [AlertRule.backlog, 'all'];
   if (!reached(waiting, backlog, rule, subject)) return [];
   return [
@@ -108,7 +122,11 @@ function ofObjective(status: ObjectiveStatus, open: AlertFacts['open']): AlertCo
   return [{ rule, subject, summary, count: bad }];
 }
 
-function ofDeadLetters({ receiver, description, count }: AlertFacts['dead'][number]): AlertCondition {
+function ofDeadLetters({
+  receiver,
+  description,
+  count,
+}: AlertFacts['dead'][number]): AlertCondition {
   const destination = parseDestination(receiver);
   const to =
     destination.kind === 'webhook'
@@ -118,8 +136,16 @@ function ofDeadLetters({ receiver, description, count }: AlertFacts['dead'][numb
   return { rule: AlertRule.deadLetters, subject: receiver, summary, count };
 }
 
-function ofDisabled({ id, description, reason, since }: AlertFacts['disabled'][number]): AlertCondition {
-  const cause = reason === 'gone' ? 'its receiver responded with 410 Gone' : 'all its deliveries failed for too long';
+function ofDisabled({
+  id,
+  description,
+  reason,
+  since,
+}: AlertFacts['disabled'][number]): AlertCondition {
+  const cause =
+    reason === 'gone'
+      ? 'its receiver responded with 410 Gone'
+      : 'all its deliveries failed for too long';
   const name = webhookName(id, description);
   const summary = `${name[0]?.toUpperCase()}${name.slice(1)} was disabled: ${cause}`;
   return { rule: AlertRule.webhookDisabled, subject: `webhook:${id}`, summary, count: null, since };
@@ -145,7 +171,10 @@ function submissions(count: number): string {
 
 /** Dead letters older than this raise no alert. */
 const DEAD_WINDOW_MS = 86_400_000;
-/** Deliveries that wait for less do not count as a backlog: thousands of events at once take some time. */
+/**
+ * Deliveries that wait for less do not count as a backlog: thousands of events at once take some
+ * time.
+ */
 const WAITING_MS = 60_000;
 
 type AlertWatchDeps = {
@@ -164,7 +193,10 @@ type AlertWatchDeps = {
   onFailed: (error: unknown) => void;
 };
 
-/** Evaluates the alert rules every `checkMs`. Open alerts are stored in the ledger, so a restart does not repeat them. */
+/**
+ * Evaluates the alert rules every `checkMs`. Open alerts are stored in the ledger, so a restart
+ * does not repeat them.
+ */
 export class AlertWatch {
   readonly #deps: AlertWatchDeps;
   #cancel: (() => void) | undefined;
@@ -186,7 +218,8 @@ export class AlertWatch {
   }
 
   #check(): void {
-    const { store, clock, upstreams, objectives, thresholds, remindAfterMs, onReported, onFailed } = this.#deps;
+    const { store, clock, upstreams, objectives, thresholds, remindAfterMs, onReported, onFailed } =
+      this.#deps;
     const now = clock.now();
     const publicUrl = this.#deps.publicUrl();
     try {
@@ -198,8 +231,13 @@ export class AlertWatch {
         deadSince: now - DEAD_WINDOW_MS,
         waitingBefore: now - WAITING_MS,
       });
-      const linkOf = (alert: Pick<Alert, 'rule' | 'subject'>) => publicUrl && linkTo(publicUrl, alertPath(alert));
-      for (const reported of store.reconcile(conditionsOf(facts, thresholds), { now, remindAfterMs, linkOf }))
+      const linkOf = (alert: Pick<Alert, 'rule' | 'subject'>) =>
+        publicUrl && linkTo(publicUrl, alertPath(alert));
+      for (const reported of store.reconcile(conditionsOf(facts, thresholds), {
+        now,
+        remindAfterMs,
+        linkOf,
+      }))
         onReported(reported);
     } catch (error) {
       onFailed(error);

@@ -1,6 +1,13 @@
 import { type Command, Option } from 'commander';
 import { coloured } from '../cli/colors.ts';
-import { type ConnectOptions, connect, requestAsAdmin, serverAddress, withAdmin, withServer } from '../cli/connect.ts';
+import {
+  type ConnectOptions,
+  connect,
+  requestAsAdmin,
+  serverAddress,
+  withAdmin,
+  withServer,
+} from '../cli/connect.ts';
 import { toJson } from '../cli/json.ts';
 import { numberFrom, parseCount } from '../cli/numbers.ts';
 import { factTable, table } from '../cli/table.ts';
@@ -18,7 +25,9 @@ const parseId = numberFrom('dawatch alerts list');
 export function addAlerts(program: Command): void {
   const alerts = program
     .command('alerts')
-    .description('Show alerts, acknowledge and mute them, and plan maintenance windows. Without a subcommand: list.');
+    .description(
+      'Show alerts, acknowledge and mute them, and plan maintenance windows. Without a subcommand: list.',
+    );
   addList(alerts);
   addAcknowledge(alerts);
   addMute(alerts);
@@ -37,12 +46,22 @@ function addList(alerts: Command): void {
     )
     .option('--limit <count>', 'maximum number of alerts, 1 to 1000', parseCount, 100)
     .option('--json', 'print JSON, as returned by the HTTP interface')
-    .action(async ({ state, limit, ...options }: Options & { state: 'firing' | 'resolved' | 'all'; limit: number }) => {
-      const page = await withWaitIndicator(serverAddress(options), connect(options).alerts.list({ state, limit }));
-      if (options.json) process.stdout.write(`${toJson(page)}\n`);
-      else if (page.alerts.length === 0) process.stderr.write(`no alerts${state === 'all' ? '' : ` are ${state}`}\n`);
-      else process.stdout.write(table([HEAD, ...page.alerts.map(toRow)]));
-    });
+    .action(
+      async ({
+        state,
+        limit,
+        ...options
+      }: Options & { state: 'firing' | 'resolved' | 'all'; limit: number }) => {
+        const page = await withWaitIndicator(
+          serverAddress(options),
+          connect(options).alerts.list({ state, limit }),
+        );
+        if (options.json) process.stdout.write(`${toJson(page)}\n`);
+        else if (page.alerts.length === 0)
+          process.stderr.write(`no alerts${state === 'all' ? '' : ` are ${state}`}\n`);
+        else process.stdout.write(table([HEAD, ...page.alerts.map(toRow)]));
+      },
+    );
 }
 
 const HEAD = ['id', 'since', 'state', 'rule', 'subject', 'summary'];
@@ -61,7 +80,9 @@ function stateOf({ firing, acknowledged, muted_until, resolved_at }: Alert): str
 
 function addAcknowledge(alerts: Command): void {
   withAdmin(alerts.command('acknowledge'))
-    .description('Acknowledge an alert: no reminders are sent for it. The acknowledgement ends with the alert.')
+    .description(
+      'Acknowledge an alert: no reminders are sent for it. The acknowledgement ends with the alert.',
+    )
     .argument('<id>', ID, parseId)
     .option('--withdraw', 'withdraw the acknowledgement')
     .option('--json', 'print JSON, as returned by the HTTP interface')

@@ -8,7 +8,13 @@ import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Mute } from '../notifications/alert.ts';
-import { alertIdSchema, alertListSchema, alertSchema, alertStateSchema, toAlertBody } from './alert-body.ts';
+import {
+  alertIdSchema,
+  alertListSchema,
+  alertSchema,
+  alertStateSchema,
+  toAlertBody,
+} from './alert-body.ts';
 import type { Alerts, MutedAlert } from './alerts-store.ts';
 
 const READ = { scopes: ['submissions:read'] } as const;
@@ -39,13 +45,18 @@ const OPERATIONS = operations('alerts', {
   },
   withdrawAcknowledgement: {
     summary: 'Withdraw the acknowledgement of an alert',
-    description: 'Reminders are sent again. Does nothing if the alert is not acknowledged. Audited.',
+    description:
+      'Reminders are sent again. Does nothing if the alert is not acknowledged. Audited.',
     params,
     response: { 200: alertSchema, ...problemResponses(404, 409, 507) },
   },
 });
 
-type AlertDeps = { ledger: { alerts: Alerts; audit: AuditTrail }; clock: Clock; publicUrl: () => string | undefined };
+type AlertDeps = {
+  ledger: { alerts: Alerts; audit: AuditTrail };
+  clock: Clock;
+  publicUrl: () => string | undefined;
+};
 
 export function registerAlerts(app: TypedServer, { ledger, clock, publicUrl }: AlertDeps): void {
   const shown = (alert: MutedAlert) => toAlertBody(alert, publicUrl());
@@ -55,37 +66,55 @@ export function registerAlerts(app: TypedServer, { ledger, clock, publicUrl }: A
     return { alerts: page.alerts.map(shown), next_cursor: nextCursor(page.nextBefore) };
   });
 
-  app.get('/v1/alerts/:id', { config: READ, schema: OPERATIONS.getAlert }, async ({ params: { id } }, reply) => {
-    const alert = ledger.alerts.get(Number(id), clock.now());
-    return alert ? reply.send(shown(alert)) : unknown(reply, id);
-  });
+  app.get(
+    '/v1/alerts/:id',
+    { config: READ, schema: OPERATIONS.getAlert },
+    async ({ params: { id } }, reply) => {
+      const alert = ledger.alerts.get(Number(id), clock.now());
+      return alert ? reply.send(shown(alert)) : unknown(reply, id);
+    },
+  );
 }
 
-export function registerAlertChanges(app: TypedServer, { ledger, clock, publicUrl }: AlertDeps): void {
+export function registerAlertChanges(
+  app: TypedServer,
+  { ledger, clock, publicUrl }: AlertDeps,
+): void {
   const { alerts, audit } = ledger;
   type Changed = ReturnType<typeof alerts.withdraw>;
   const send = (reply: FastifyReply, id: string, changed: Changed) => {
     if (!changed) return unknown(reply, id);
     const { alert } = changed;
-    if (alert.resolvedAt !== null) return sendProblem(reply, { status: 409, detail: `the alert ${id} is resolved` });
+    if (alert.resolvedAt !== null)
+      return sendProblem(reply, { status: 409, detail: `the alert ${id} is resolved` });
     return reply.send(toAlertBody(alert, publicUrl()));
   };
   const entryOf = (action: 'alerts.acknowledge' | 'alerts.withdraw') => (changed: Changed) =>
-    changed?.isChanged ? { action, subject: String(changed.alert.id), detail: aboutOf(changed.alert) } : undefined;
+    changed?.isChanged
+      ? { action, subject: String(changed.alert.id), detail: aboutOf(changed.alert) }
+      : undefined;
 
-  app.post('/v1/alerts/:id/acknowledge', { schema: OPERATIONS.acknowledgeAlert }, async (request, reply) => {
-    const { id } = request.params;
-    const [now, actor] = [clock.now(), actorOf(request)];
-    const acknowledge = () => alerts.acknowledge(Number(id), actor.name, now);
-    return send(reply, id, audit.change(actor, now, acknowledge, entryOf('alerts.acknowledge')));
-  });
+  app.post(
+    '/v1/alerts/:id/acknowledge',
+    { schema: OPERATIONS.acknowledgeAlert },
+    async (request, reply) => {
+      const { id } = request.params;
+      const [now, actor] = [clock.now(), actorOf(request)];
+      const acknowledge = () => alerts.acknowledge(Number(id), actor.name, now);
+      return send(reply, id, audit.change(actor, now, acknowledge, entryOf('alerts.acknowledge')));
+    },
+  );
 
-  app.delete('/v1/alerts/:id/acknowledge', { schema: OPERATIONS.withdrawAcknowledgement }, async (request, reply) => {
-    const { id } = request.params;
-    const [now, actor] = [clock.now(), actorOf(request)];
-    const withdraw = () => alerts.withdraw(Number(id), now);
-    return send(reply, id, audit.change(actor, now, withdraw, entryOf('alerts.withdraw')));
-  });
+  app.delete(
+    '/v1/alerts/:id/acknowledge',
+    { schema: OPERATIONS.withdrawAcknowledgement },
+    async (request, reply) => {
+      const { id } = request.params;
+      const [now, actor] = [clock.now(), actorOf(request)];
+      const withdraw = () => alerts.withdraw(Number(id), now);
+      return send(reply, id, audit.change(actor, now, withdraw, entryOf('alerts.withdraw')));
+    },
+  );
 }
 
 /** Describes an alert, or the alerts that a mute covers, for the audit. */

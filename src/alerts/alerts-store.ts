@@ -31,8 +31,8 @@ type ObjectiveSource = {
 };
 
 /**
- * The alerts, stored so that the beginning and the end of each alert are sent once. An alert that begins during a mute is sent when
- * the mute ends, if it still fires. Throws LedgerError.
+ * The alerts, stored so that the beginning and the end of each alert are sent once. An alert that
+ * begins during a mute is sent when the mute ends, if it still fires. Throws LedgerError.
  */
 export class Alerts {
   readonly #db: LedgerDatabase;
@@ -69,13 +69,18 @@ export class Alerts {
   }
 
   /**
-   * Writes events for new conditions, for conditions that have ended, for alerts that were last sent `remindAfterMs` ago or earlier,
-   * and for alerts whose mute has ended. An acknowledged alert is sent again only at its end. The end of an alert is sent only if
-   * its beginning was sent. `linkOf` returns the address of the page about an alert. Returns the alerts of the events.
+   * Writes events for new conditions, for conditions that have ended, for alerts that were last
+   * sent `remindAfterMs` ago or earlier, and for alerts whose mute has ended. An acknowledged alert
+   * is sent again only at its end. The end of an alert is sent only if its beginning was sent.
+   * `linkOf` returns the address of the page about an alert. Returns the alerts of the events.
    */
   reconcile(
     conditions: readonly AlertCondition[],
-    options: { now: number; remindAfterMs: number; linkOf?: (alert: AlertCondition) => string | undefined },
+    options: {
+      now: number;
+      remindAfterMs: number;
+      linkOf?: (alert: AlertCondition) => string | undefined;
+    },
   ): { type: AlertEventType; alert: Alert }[] {
     const { now, remindAfterMs, linkOf = () => undefined } = options;
     return this.#db.transaction(() => {
@@ -85,7 +90,15 @@ export class Alerts {
       const report = (type: AlertEventType, record: AlertRecord, isSent: boolean) => {
         const { id, rule, subject, summary, count, since } = record;
         const link = linkOf(record);
-        const about = { id, rule, subject, summary, count, since, ...(link !== undefined && { link }) };
+        const about = {
+          id,
+          rule,
+          subject,
+          summary,
+          count,
+          since,
+          ...(link !== undefined && { link }),
+        };
         const alert: Alert = isSent ? about : { ...about, muted: true };
         this.#outbox.addAlertEvent(type, alert, now);
         reported.push({ type, alert });
@@ -95,20 +108,34 @@ export class Alerts {
         firing.delete(keyOf(condition));
         const isMuted = mutes.some((mute) => covers(mute, condition));
         if (!row) {
-          const added = this.#add(condition, { since: condition.since ?? now, sentAt: isMuted ? null : now });
+          const added = this.#add(condition, {
+            since: condition.since ?? now,
+            sentAt: isMuted ? null : now,
+          });
           report(AlertEventType.raised, added, !isMuted);
           continue;
         }
         const { rule: _, subject: __, since: ___, ...changed } = condition;
         const record = { ...row, ...changed };
         const isDue =
-          !isMuted && row.acknowledgedAt === null && now - (row.sentAt ?? Number.NEGATIVE_INFINITY) >= remindAfterMs;
-        if (isDue) report(row.sentAt === null ? AlertEventType.raised : AlertEventType.reminder, record, true);
+          !isMuted &&
+          row.acknowledgedAt === null &&
+          now - (row.sentAt ?? Number.NEGATIVE_INFINITY) >= remindAfterMs;
+        if (isDue)
+          report(
+            row.sentAt === null ? AlertEventType.raised : AlertEventType.reminder,
+            record,
+            true,
+          );
         if (isDue || row.summary !== record.summary || row.count !== record.count)
           this.#update({ ...record, sentAt: isDue ? now : row.sentAt });
       }
       for (const row of firing.values()) {
-        report(AlertEventType.resolved, { ...row, summary: resolvedSummary(row) }, row.sentAt !== null);
+        report(
+          AlertEventType.resolved,
+          { ...row, summary: resolvedSummary(row) },
+          row.sentAt !== null,
+        );
         this.#db.run`UPDATE alerts SET resolved_at = ${now} WHERE id = ${row.id}`;
       }
       if (firing.size > 0) this.#deleteOld(now);
@@ -116,8 +143,16 @@ export class Alerts {
     });
   }
 
-  /** Returns the firing, the resolved or all alerts, newest first, and the position to continue `before`; null at the end. */
-  list(query: { state: 'firing' | 'resolved' | 'all'; limit: number; before?: number | undefined; now: number }): {
+  /**
+   * Returns the firing, the resolved or all alerts, newest first, and the position to continue
+   * `before`; null at the end.
+   */
+  list(query: {
+    state: 'firing' | 'resolved' | 'all';
+    limit: number;
+    before?: number | undefined;
+    now: number;
+  }): {
     alerts: MutedAlert[];
     nextBefore: number | null;
   } {
@@ -128,7 +163,10 @@ export class Alerts {
       limit + 1,
     );
     const { page, hasMore } = takePage(rows, limit);
-    return { alerts: page.map(this.#withMute(now)), nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null };
+    return {
+      alerts: page.map(this.#withMute(now)),
+      nextBefore: hasMore ? (page.at(-1)?.id ?? null) : null,
+    };
   }
 
   get(id: number, now: number): MutedAlert | undefined {
@@ -137,8 +175,9 @@ export class Alerts {
   }
 
   /**
-   * Acknowledges a firing alert: it is not sent again until its end. `by`: name of the credential. An alert that is acknowledged
-   * already, or resolved, is unchanged. Returns the alert; undefined if there is none with this id.
+   * Acknowledges a firing alert: it is not sent again until its end. `by`: name of the credential.
+   * An alert that is acknowledged already, or resolved, is unchanged. Returns the alert; undefined
+   * if there is none with this id.
    */
   acknowledge(id: number, by: string, now: number): ChangedAlert | undefined {
     const { changes } = this.#db.run`
@@ -147,7 +186,10 @@ export class Alerts {
     return this.#changed(id, now, changes);
   }
 
-  /** Withdraws the acknowledgement of a firing alert: reminders are sent again. Returns the alert, as `acknowledge` does. */
+  /**
+   * Withdraws the acknowledgement of a firing alert: reminders are sent again. Returns the alert,
+   * as `acknowledge` does.
+   */
   withdraw(id: number, now: number): ChangedAlert | undefined {
     const { changes } = this.#db.run`
       UPDATE alerts SET acknowledged_at = NULL, acknowledged_by = NULL
@@ -164,7 +206,10 @@ export class Alerts {
     return this.#db.rows(`${SELECT} WHERE resolved_at IS NULL ORDER BY id`);
   }
 
-  #add(condition: AlertCondition, { since, sentAt }: { since: number; sentAt: number | null }): AlertRecord {
+  #add(
+    condition: AlertCondition,
+    { since, sentAt }: { since: number; sentAt: number | null },
+  ): AlertRecord {
     const { rule, subject, summary, count } = condition;
     return this.#db.row<AlertRecord>`
       INSERT INTO alerts (rule, subject, summary, count, since, sent_at)
@@ -174,7 +219,8 @@ export class Alerts {
   }
 
   #update({ id, summary, count, sentAt }: AlertRecord): void {
-    this.#db.run`UPDATE alerts SET summary = ${summary}, count = ${count}, sent_at = ${sentAt} WHERE id = ${id}`;
+    this.#db
+      .run`UPDATE alerts SET summary = ${summary}, count = ${count}, sent_at = ${sentAt} WHERE id = ${id}`;
   }
 
   #deleteOld(now: number): void {
@@ -188,7 +234,10 @@ export class Alerts {
     const mutes = this.#mutes.active(now);
     return (alert) => {
       const ends = mutes.filter((mute) => covers(mute, alert)).map(({ until }) => until);
-      return { ...alert, mutedUntil: alert.resolvedAt !== null || ends.length === 0 ? null : Math.max(...ends) };
+      return {
+        ...alert,
+        mutedUntil: alert.resolvedAt !== null || ends.length === 0 ? null : Math.max(...ends),
+      };
     };
   }
 }
@@ -198,15 +247,19 @@ const SELECT = `
          ${callerShown('acknowledged_by')} AS acknowledgedBy, resolved_at AS resolvedAt
   FROM alerts`;
 
-const CONDITIONS = { firing: 'resolved_at IS NULL', resolved: 'resolved_at IS NOT NULL', all: 'TRUE' };
+const CONDITIONS = {
+  firing: 'resolved_at IS NULL',
+  resolved: 'resolved_at IS NOT NULL',
+  all: 'TRUE',
+};
 
 function keyOf({ rule, subject }: { rule: string; subject: string }): string {
   return `${rule} ${subject}`;
 }
 
 /**
- * Submissions that failed since @failuresSince and still have that status. Without the named index, SQLite would begin with all
- * submissions that have the status, of which a large ledger has many.
+ * Submissions that failed since @failuresSince and still have that status. Without the named index,
+ * SQLite would begin with all submissions that have the status, of which a large ledger has many.
  */
 const RECENT_AND_STILL = (status: 'failing' | 'failed') => `
   (SELECT count(DISTINCT o.submission)
@@ -214,7 +267,10 @@ const RECENT_AND_STILL = (status: 'failing' | 'failed') => `
    WHERE o.upstream = u.name AND o.at >= @failuresSince
      AND o.type IN ('submission.failing', 'submission.failed') AND s.status = '${status}')`;
 
-/** Watched submissions are only counted for an upstream with an outage, because there may be a million. */
+/**
+ * Watched submissions are only counted for an upstream with an outage, because there may be a
+ * million.
+ */
 const UPSTREAMS = `
   SELECT u.name, u.state, u.out_since AS outSince,
          iif(u.state = 'closed', 0,
@@ -228,8 +284,8 @@ const WAITING = `
   SELECT count(*) FROM deliveries WHERE state = 'waiting' AND coalesce(replayed_at, created_at) < @waitingBefore`;
 
 /**
- * Recent dead letters by destination. All callbacks count as one destination. Disabled webhooks have an alert of their own, and
- * dead letters of alert events must not raise further alerts.
+ * Recent dead letters by destination. All callbacks count as one destination. Disabled webhooks
+ * have an alert of their own, and dead letters of alert events must not raise further alerts.
  */
 const DEAD_LETTERS = `
   SELECT CASE WHEN d.destination LIKE 'callback:%' THEN 'webhook:callbacks' ELSE d.destination END AS receiver,

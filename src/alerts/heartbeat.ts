@@ -7,7 +7,10 @@ type HeartbeatSettings = {
   everyMs: number;
 };
 
-/** sent: the receiver responded with 2xx. failed: it did not. withheld: not sent, because this server does not work. */
+/**
+ * sent: the receiver responded with 2xx. failed: it did not. withheld: not sent, because this
+ * server does not work.
+ */
 export const HEARTBEAT_RESULTS = ['sent', 'failed', 'withheld'] as const;
 type HeartbeatResult = (typeof HEARTBEAT_RESULTS)[number];
 
@@ -21,8 +24,8 @@ type HeartbeatDeps = {
 };
 
 /**
- * Calls an address at an interval while this server works. The service behind the address reports when the calls stop (a dead man's
- * switch). Without settings it sends no calls.
+ * Calls an address at an interval while this server works. The service behind the address reports
+ * when the calls stop (a dead man's switch). Without settings it sends no calls.
  */
 export class Heartbeat {
   readonly #deps: HeartbeatDeps;
@@ -37,7 +40,8 @@ export class Heartbeat {
 
   /** Replaces the settings and calls the new address at once. Equal settings change nothing. */
   start(settings: HeartbeatSettings | undefined): void {
-    if (settings?.url === this.#settings?.url && settings?.everyMs === this.#settings?.everyMs) return;
+    if (settings?.url === this.#settings?.url && settings?.everyMs === this.#settings?.everyMs)
+      return;
     this.stop();
     this.#settings = settings;
     if (settings) this.#schedule(settings, 0);

@@ -1,5 +1,10 @@
 import { Argument, type Command } from 'commander';
-import { type ConnectOptions, requestAsAdmin, requestAsOperator, withAdmin } from '../cli/connect.ts';
+import {
+  type ConnectOptions,
+  requestAsAdmin,
+  requestAsOperator,
+  withAdmin,
+} from '../cli/connect.ts';
 import { toJson } from '../cli/json.ts';
 import { numberFrom, parseCount } from '../cli/numbers.ts';
 import { parseAhead } from '../cli/since.ts';
@@ -12,7 +17,8 @@ type Times = { from?: (now: number) => number; until: (from: number) => number; 
 type Options = ConnectOptions & { json?: boolean };
 
 const MAX_CHARS = 2_100;
-const ACTIVE = 'Alerts that it covers are recorded and not sent. Those that still fire at its end are sent then.';
+const ACTIVE =
+  'Alerts that it covers are recorded and not sent. Those that still fire at its end are sent then.';
 
 export function addMute(alerts: Command): void {
   withTimes(withAdmin(alerts.command('mute')))
@@ -22,7 +28,10 @@ export function addMute(alerts: Command): void {
       '[subject]',
       'upstream or destination, as `dawatch alerts list` shows it; default: all alerts of the rule',
     )
-    .addHelpText('after', '\nExample:\n  dawatch alerts mute stuck default --until 2h --reason "the chain is halted"')
+    .addHelpText(
+      'after',
+      '\nExample:\n  dawatch alerts mute stuck default --until 2h --reason "the chain is halted"',
+    )
     .action(async (rule: string, subject: string | undefined, options: Options & Times) => {
       await create(options, { rule, subject: subject ?? null });
     });
@@ -47,8 +56,8 @@ export function addMutes(alerts: Command): void {
       const page = await requestAsOperator(options, (client) => client.alerts.mutes({ limit }));
       const head = ['id', 'from', 'until', 'rule', 'subject', 'by', 'reason'];
       const rows = page.mutes.map(({ id, from, until, rule, subject, created_by, reason }) =>
-        [String(id), from, until, rule ?? 'all alerts', subject ?? '-', created_by, reason].map((text) =>
-          escapeText(text, MAX_CHARS),
+        [String(id), from, until, rule ?? 'all alerts', subject ?? '-', created_by, reason].map(
+          (text) => escapeText(text, MAX_CHARS),
         ),
       );
       process.stdout.write(options.json ? `${toJson(page)}\n` : table([head, ...rows]));
@@ -58,7 +67,11 @@ export function addMutes(alerts: Command): void {
 export function addUnmute(alerts: Command): void {
   withAdmin(alerts.command('unmute'))
     .description('End a mute or a maintenance window, or cancel it before its start.')
-    .argument('<id>', 'id of the mute, from `dawatch alerts mutes`', numberFrom('dawatch alerts mutes'))
+    .argument(
+      '<id>',
+      'id of the mute, from `dawatch alerts mutes`',
+      numberFrom('dawatch alerts mutes'),
+    )
     .action(async (id: number, options: ConnectOptions) => {
       await requestAsAdmin(options, (client) => client.alerts.unmute(id));
       process.stderr.write(`mute ${id} has ended\n`);
@@ -67,13 +80,24 @@ export function addUnmute(alerts: Command): void {
 
 function withTimes(command: Command): Command {
   return command
-    .requiredOption('--until <time>', 'end: 2h (after the start), or 2026-01-02T03:04:05Z', parseAhead)
-    .option('--from <time>', 'start: 30m (from now), or 2026-01-02T03:04:05Z (default: now)', parseAhead)
+    .requiredOption(
+      '--until <time>',
+      'end: 2h (after the start), or 2026-01-02T03:04:05Z',
+      parseAhead,
+    )
+    .option(
+      '--from <time>',
+      'start: 30m (from now), or 2026-01-02T03:04:05Z (default: now)',
+      parseAhead,
+    )
     .option('--reason <text>', 'reason, up to 200 characters')
     .option('--json', 'print JSON, as returned by the HTTP interface');
 }
 
-async function create(options: Options & Times, about: Pick<NewMute, 'rule' | 'subject'>): Promise<void> {
+async function create(
+  options: Options & Times,
+  about: Pick<NewMute, 'rule' | 'subject'>,
+): Promise<void> {
   const now = Date.now();
   const from = options.from?.(now);
   const until = options.until(from ?? now);

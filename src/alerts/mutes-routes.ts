@@ -7,7 +7,13 @@ import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import type { Mute } from '../notifications/alert.ts';
-import { muteIdSchema, muteListSchema, muteSchema, newMuteSchema, toMuteBody } from './alert-body.ts';
+import {
+  muteIdSchema,
+  muteListSchema,
+  muteSchema,
+  newMuteSchema,
+  toMuteBody,
+} from './alert-body.ts';
 import { aboutOf } from './alerts-routes.ts';
 import type { Mutes } from './mutes-store.ts';
 import { MAX_MUTES } from './mutes-store.ts';
@@ -43,7 +49,11 @@ export function registerMutes(
 ): void {
   const { mutes, audit } = ledger;
   const entryOf = (action: 'mutes.create' | 'mutes.delete') => (mute: Mute | undefined) =>
-    mute && { action, subject: String(mute.id), detail: `${aboutOf(mute)}, ${iso(mute.from)} to ${iso(mute.until)}` };
+    mute && {
+      action,
+      subject: String(mute.id),
+      detail: `${aboutOf(mute)}, ${iso(mute.from)} to ${iso(mute.until)}`,
+    };
 
   app.post('/v1/mutes', { schema: OPERATIONS.createMute }, async (request, reply) => {
     const now = clock.now();
@@ -51,20 +61,29 @@ export function registerMutes(
     const [from, until] = [start === undefined ? now : Date.parse(start), Date.parse(end)];
     if (until <= now) return sendInvalidField(reply, 'until', 'must be in the future');
     if (until <= from) return sendInvalidField(reply, 'until', 'must be after `from`');
-    if (until > now + MAX_AHEAD_MS) return sendInvalidField(reply, 'until', 'must be within 366 days from now');
+    if (until > now + MAX_AHEAD_MS)
+      return sendInvalidField(reply, 'until', 'must be within 366 days from now');
     const actor = actorOf(request);
     const add = () => mutes.add({ ...fields, from, until }, actor.name, now);
     const made = audit.change(actor, now, add, entryOf('mutes.create'));
-    if (made) return reply.code(201).header('location', `/v1/mutes/${made.id}`).send(toMuteBody(made, now));
+    if (made)
+      return reply.code(201).header('location', `/v1/mutes/${made.id}`).send(toMuteBody(made, now));
     const detail = `there are ${MAX_MUTES} mutes that have not ended: delete some of them first`;
     return sendProblem(reply, { status: 409, detail });
   });
 
-  app.get('/v1/mutes', { config: { scopes: ['operations:read'] }, schema: OPERATIONS.listMutes }, async ({ query }) => {
-    const now = clock.now();
-    const page = mutes.list({ ...pageOf(query), now });
-    return { mutes: page.mutes.map((mute) => toMuteBody(mute, now)), next_cursor: nextCursor(page.nextBefore) };
-  });
+  app.get(
+    '/v1/mutes',
+    { config: { scopes: ['operations:read'] }, schema: OPERATIONS.listMutes },
+    async ({ query }) => {
+      const now = clock.now();
+      const page = mutes.list({ ...pageOf(query), now });
+      return {
+        mutes: page.mutes.map((mute) => toMuteBody(mute, now)),
+        next_cursor: nextCursor(page.nextBefore),
+      };
+    },
+  );
 
   app.delete('/v1/mutes/:id', { schema: OPERATIONS.deleteMute }, async (request, reply) => {
     const { id } = request.params;

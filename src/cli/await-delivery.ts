@@ -8,11 +8,15 @@ const TIMEOUT_MS = 20_000;
 const PAUSE_MS = 100;
 
 /** Waits up to 20 s for the first attempt of a delivery, and returns the delivery. */
-export async function firstAttempt(client: DawatchClient, { id }: Delivery): Promise<DeliveryDetails> {
+export async function firstAttempt(
+  client: DawatchClient,
+  { id }: Delivery,
+): Promise<DeliveryDetails> {
   const endsAt = performance.now() + TIMEOUT_MS;
   for (;;) {
     const shown = await client.deliveries.get(id);
-    if (shown.attempts.length > 0 || shown.state !== 'waiting' || performance.now() > endsAt) return shown;
+    if (shown.attempts.length > 0 || shown.state !== 'waiting' || performance.now() > endsAt)
+      return shown;
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 }

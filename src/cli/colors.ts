@@ -5,7 +5,10 @@ export type Colour = 'green' | 'yellow' | 'red' | 'cyan' | 'gray' | 'bold';
 
 export type Paint = (colour: Colour | undefined, text: string) => string;
 
-/** Returns a painter that colours text if the stream supports it, respecting NO_COLOR and FORCE_COLOR. */
+/**
+ * Returns a painter that colours text if the stream supports it, respecting NO_COLOR and
+ * FORCE_COLOR.
+ */
 export function paintFor(stream: NodeJS.WriteStream): Paint {
   return (colour, text) => (colour ? styleText(colour, text, { stream }) : text);
 }

@@ -13,9 +13,15 @@ export type CommandCompletion = {
 
 type Word = { word: string; about: string };
 /** A value: one of several choices, a file, or free text. */
-export type Value = { kind: 'choices'; choices: readonly string[] } | { kind: 'file' } | { kind: 'other' };
+export type Value =
+  | { kind: 'choices'; choices: readonly string[] }
+  | { kind: 'file' }
+  | { kind: 'other' };
 
-/** Returns the words that a shell can complete, by command path, derived from its commands and options. */
+/**
+ * Returns the words that a shell can complete, by command path, derived from its commands and
+ * options.
+ */
 export function completionRules(program: Command) {
   const commands = commandsOf(program, '');
   /** Values of options. */
@@ -40,7 +46,10 @@ function commandsOf(command: Command, path: string): CommandCompletion[] {
     })),
     argument: valueOfArgument(command),
   };
-  return [completion, ...command.commands.flatMap((one) => commandsOf(one, `${path}/${one.name()}`))];
+  return [
+    completion,
+    ...command.commands.flatMap((one) => commandsOf(one, `${path}/${one.name()}`)),
+  ];
 }
 
 function valueOfOption(option: Option): Value | undefined {
@@ -59,18 +68,23 @@ function firstSentence(text: string): string {
   return text.split(/[.:;]\s/)[0]?.replace(/\.$/, '') ?? '';
 }
 
-/** Returns the completion script of a shell. A script determines the command path of a line and offers its completions. */
+/**
+ * Returns the completion script of a shell. A script determines the command path of a line and
+ * offers its completions.
+ */
 export const COMPLETION_SCRIPTS = { bash, zsh, fish };
 
 function bash(rules: CompletionRules): string {
-  const words = (list: readonly string[]) => `COMPREPLY=($(compgen -W ${quoted(list.join(' '))} -- "$word"))`;
+  const words = (list: readonly string[]) =>
+    `COMPREPLY=($(compgen -W ${quoted(list.join(' '))} -- "$word"))`;
   // Reads line by line, because an array assignment would expand a file name such as *.
   const files =
     'compopt -o filenames 2> /dev/null; while IFS= read -r i; do COMPREPLY+=("$i"); done < <(compgen -f -- "$word")';
   const offer = (value: Value | undefined) =>
     value?.kind === 'choices' ? words(value.choices) : value?.kind === 'file' ? files : ':';
   const completionsOf = (place: CommandCompletion) => {
-    const ownFiles = place.argument?.kind === 'file' ? `[[ $word != -* ]] && { ${files}; return; }; ` : '';
+    const ownFiles =
+      place.argument?.kind === 'file' ? `[[ $word != -* ]] && { ${files}; return; }; ` : '';
     return `${ownFiles}${words([...wordsOf(place), ...choicesOf(place.argument)])}`;
   };
   return `# Completion of dawatch for bash: eval "$(dawatch completion bash)"
@@ -132,13 +146,19 @@ compdef _dawatch dawatch
 
 function fish(rules: CompletionRules): string {
   const offer = (value: Value | undefined) =>
-    value?.kind === 'choices' ? ` -x -a ${quoted(value.choices.join(' '))}` : value?.kind === 'file' ? ' -r -F' : ' -x';
+    value?.kind === 'choices'
+      ? ` -x -a ${quoted(value.choices.join(' '))}`
+      : value?.kind === 'file'
+        ? ' -r -F'
+        : ' -x';
   const lines = rules.commands.flatMap(({ path, subcommands, options, argument }) => {
     const at = `complete -c dawatch -n ${quoted(`__dawatch_is_at '${path}'`)}`;
     return [
       ...subcommands.map(({ word, about }) => `${at} -a ${quoted(word)} -d ${quoted(about)}`),
       ...options.map(({ flags, about, value }) => {
-        const names = flags.map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`));
+        const names = flags.map((flag) =>
+          flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`,
+        );
         return `${at} ${names.join(' ')} -d ${quoted(about)}${value ? offer(value) : ''}`;
       }),
       ...(argument?.kind === 'choices' ? [`${at} -a ${quoted(argument.choices.join(' '))}`] : []),

@@ -34,7 +34,10 @@ export function withAdmin(command: Command): Command {
 }
 
 /** Runs requests with the admin token. Throws a CommandError without a token. */
-export function requestAsAdmin<T>(options: ConnectOptions, request: (client: DawatchClient) => Promise<T>): Promise<T> {
+export function requestAsAdmin<T>(
+  options: ConnectOptions,
+  request: (client: DawatchClient) => Promise<T>,
+): Promise<T> {
   return requestWithToken(options, { variables: [ADMIN_VARIABLE], advice: ADMIN_ADVICE }, request);
 }
 
@@ -43,7 +46,11 @@ export function requestAsOperator<T>(
   options: ConnectOptions,
   request: (client: DawatchClient) => Promise<T>,
 ): Promise<T> {
-  return requestWithToken(options, { variables: [ADMIN_VARIABLE], advice: OPERATOR_ADVICE }, request);
+  return requestWithToken(
+    options,
+    { variables: [ADMIN_VARIABLE], advice: OPERATOR_ADVICE },
+    request,
+  );
 }
 
 /** Returns the address of the server. */
@@ -64,7 +71,10 @@ export function connect(options: ConnectOptions): DawatchClient {
   return new DawatchClient({ url, apiKey });
 }
 
-/** Runs requests with the token in the first of `variables` that is set. Errors include `advice` on how to get a token. */
+/**
+ * Runs requests with the token in the first of `variables` that is set. Errors include `advice` on
+ * how to get a token.
+ */
 export async function requestWithToken<T>(
   options: ConnectOptions,
   { variables, advice }: { variables: readonly string[]; advice: string },
@@ -72,9 +82,12 @@ export async function requestWithToken<T>(
 ): Promise<T> {
   const { config } = loadConfig({ env: process.env, user: 'none' });
   const url = addressOf(options, config);
-  const variable = variables.flatMap((name) => [name, `${name}_FILE`]).find((name) => process.env[name]);
+  const variable = variables
+    .flatMap((name) => [name, `${name}_FILE`])
+    .find((name) => process.env[name]);
   const token = variable && tokenOf(variable);
-  if (!token) throw new CommandError(`set ${variables.join(' or ')} to a token: ${advice}`, ExitCode.usage);
+  if (!token)
+    throw new CommandError(`set ${variables.join(' or ')} to a token: ${advice}`, ExitCode.usage);
   try {
     return await withWaitIndicator(url, request(new DawatchClient({ url, token })));
   } catch (error) {

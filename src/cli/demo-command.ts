@@ -16,8 +16,15 @@ import { paintFor } from './colors.ts';
 import { CommandError } from './exit.ts';
 import { createProgress } from './progress.ts';
 
-/** Prints the progress and the summary of the demo. The lag is exact, because the sandbox knows the time of finality. */
-export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream: NodeJS.WriteStream }) {
+/**
+ * Prints the progress and the summary of the demo. The lag is exact, because the sandbox knows the
+ * time of finality.
+ */
+export function createDemoReport(demo: {
+  total: number;
+  sandbox: Sandbox;
+  stream: NodeJS.WriteStream;
+}) {
   const { total, sandbox, stream } = demo;
   const paint = paintFor(stream);
   const print = (text: string) => stream.write(`${text}\n`);
@@ -32,7 +39,9 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
       print(
         `upstream: a sandbox at ${sandbox.url}, with a clock 10 times faster than real time (a block every 2 s, sometimes none,`,
       );
-      print('          final about 0.3 s after the next block); 5 % of its sending attempts fail at first');
+      print(
+        '          final about 0.3 s after the next block); 5 % of its sending attempts fail at first',
+      );
       print(`dawatch:  ${url}, with the dashboard; sign in with the key ${apiKey}\n`);
     },
     recorded({ result, submission, observation }: RecordedObservation): void {
@@ -44,7 +53,8 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
         );
       if (change.status !== Status.finalized) return;
       const tookMs = observation.at - submission.trackedAt;
-      const finalAt = sandbox.model.finalizedAt(submission.submissionId, observation.at) ?? observation.at;
+      const finalAt =
+        sandbox.model.finalizedAt(submission.submissionId, observation.at) ?? observation.at;
       lagsMs.push(Math.max(0, observation.at - finalAt));
       polls.push(submission.polls);
       finalityMs.push(tookMs);
@@ -58,22 +68,29 @@ export function createDemoReport(demo: { total: number; sandbox: Sandbox; stream
     summary() {
       const fixedPolls = finalityMs.map((ms) => Math.floor(ms / 500) + 1);
       print('');
-      print(`submissions             ${polls.length}, all finalized, each kept with its history in SQLite`);
+      print(
+        `submissions             ${polls.length}, all finalized, each kept with its history in SQLite`,
+      );
       print(`time to finality        ${spread(finalityMs)}`);
-      print(`detection lag           ${spread(lagsMs)}  after the upstream first reported Finalized`);
+      print(
+        `detection lag           ${spread(lagsMs)}  after the upstream first reported Finalized`,
+      );
       print(
         `requests per submission ${(sum(polls) / polls.length).toFixed(1)}  (polling every 5 s of upstream time: ${(sum(fixedPolls) / polls.length).toFixed(1)})`,
       );
       print(`\n${paint('bold', 'Use your own upstream:')}`);
       print('  DAWATCH_UPSTREAM_URL=https://… DAWATCH_UPSTREAM_API_KEY=… npx dawatch serve');
-      print('  npx dawatch track <submission id> --wait     (in another terminal, with the key that serve printed)');
+      print(
+        '  npx dawatch track <submission id> --wait     (in another terminal, with the key that serve printed)',
+      );
     },
   };
 }
 
 function spread(ms: readonly number[]): string {
   const sorted = ms.toSorted((a, b) => a - b);
-  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+  const at = (share: number) =>
+    sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
   return `mean ${seconds(sum(ms) / Math.max(1, ms.length))}, p50 ${seconds(at(0.5))}, p99 ${seconds(at(0.99))}`;
 }
 
@@ -92,9 +109,16 @@ const STREAM_MS = 45_000;
 export function addDemo(program: Command): void {
   program
     .command('demo')
-    .description('Run a sandbox upstream, the server and a stream of submissions on this machine for about a minute.')
+    .description(
+      'Run a sandbox upstream, the server and a stream of submissions on this machine for about a minute.',
+    )
     .option('--submissions <count>', 'number of submissions', wholeNumber, 150)
-    .option('--seed <number>', 'seed of the sandbox; the same seed reproduces the same run', wholeNumber, 7)
+    .option(
+      '--seed <number>',
+      'seed of the sandbox; the same seed reproduces the same run',
+      wholeNumber,
+      7,
+    )
     .action(async ({ submissions, seed }: { submissions: number; seed: number }) => {
       const finished = await runDemo(submissions, seed);
       if (!finished) throw new CommandError('interrupted', 130);
@@ -134,7 +158,8 @@ async function watchStream(demo: {
   let left = total;
   const recorded = (entry: RecordedObservation) => {
     report.recorded(entry);
-    const isNew = entry.previousStatus !== Status.finalized && entry.submission.status === Status.finalized;
+    const isNew =
+      entry.previousStatus !== Status.finalized && entry.submission.status === Status.finalized;
     if (isNew && --left === 0) allFinal.resolve();
   };
 
@@ -150,7 +175,8 @@ async function watchStream(demo: {
       DAWATCH_API_KEY: apiKey,
     },
   });
-  // Scales the price of lag with the clock, so that polls are as frequent relative to slots as in production.
+  // Scales the price of lag with the clock, so that polls are as frequent relative to slots as in
+  // production.
   const pacing = { lag_price: SPEED };
   const [{ startApp }, { createLog }] = await Promise.all([
     import('../app.ts'),
@@ -165,7 +191,9 @@ async function watchStream(demo: {
     onNewKey: () => undefined,
     listener: { recorded },
   });
-  const stopped = new Promise<void>((resolve) => stop.addEventListener('abort', () => resolve(), { once: true }));
+  const stopped = new Promise<void>((resolve) =>
+    stop.addEventListener('abort', () => resolve(), { once: true }),
+  );
   try {
     report.started(app.url, apiKey);
     const client = new DawatchClient({ url: app.url, apiKey });
@@ -199,6 +227,7 @@ async function submitStream(
 }
 
 function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,4}$/.test(text)) throw new InvalidArgumentError('Expected a whole number from 1 to 99999.');
+  if (!/^[1-9]\d{0,4}$/.test(text))
+    throw new InvalidArgumentError('Expected a whole number from 1 to 99999.');
   return Number(text);
 }

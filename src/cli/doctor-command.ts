@@ -7,7 +7,10 @@ import { type Paint, paintFor } from './colors.ts';
 import { durationOption } from './duration.ts';
 import { toJson } from './json.ts';
 
-const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const satisfies Record<Level, string>;
+const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const satisfies Record<
+  Level,
+  string
+>;
 const MAX_CHARS = 1_000;
 
 /** Returns a line per finding, followed by its action if it has one, and a summary line. */
@@ -16,7 +19,9 @@ export function doctorText(findings: readonly Finding[], paint: Paint): string {
   const indent = ' '.repeat('problem  '.length + width + 2);
   const lines = findings.flatMap(({ name, status, message, action }) => [
     `${paint(COLOURS[status], status.padEnd(7))}  ${name.padEnd(width)}  ${escapeText(message, MAX_CHARS)}`,
-    ...(action === null ? [] : [`${indent}${paint('bold', 'do:')} ${escapeText(action, MAX_CHARS)}`]),
+    ...(action === null
+      ? []
+      : [`${indent}${paint('bold', 'do:')} ${escapeText(action, MAX_CHARS)}`]),
   ]);
   return `${[...lines, '', summaryOf(findings, paint)].join('\n')}\n`;
 }
@@ -43,7 +48,10 @@ export function addDoctor(program: Command): void {
     .description(
       'Check everything that a server with these settings needs, and show problems with their solutions. Changes nothing.',
     )
-    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)')
+    .option(
+      '--config <file>',
+      'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)',
+    )
     .option('--full', 'also verify the indexes of the ledger, which can take long')
     .addOption(
       durationOption('--timeout', 'time limit of a connection attempt or a response', {
@@ -66,13 +74,19 @@ Exit codes of this command: 0 no problems, 1 warnings, 2 problems.`,
     )
     .action(async (options: Options) => {
       const findings = await check(options);
-      const text = options.json ? doctorJson(findings) : doctorText(findings, paintFor(process.stdout));
+      const text = options.json
+        ? doctorJson(findings)
+        : doctorText(findings, paintFor(process.stdout));
       // Checks that exceeded their limit, such as a DNS query, may still keep the process alive.
       process.stdout.write(text, () => process.exit(EXIT_CODES[worstLevel(findings)]));
     });
 }
 
-async function check({ config: file, full = false, timeout: limitMs }: Options): Promise<Finding[]> {
+async function check({
+  config: file,
+  full = false,
+  timeout: limitMs,
+}: Options): Promise<Finding[]> {
   const { env } = process;
   // Loaded on demand, because it would slow down the start of every command.
   const [{ runDoctor }, { checkMachine }, { checkRedis }] = await Promise.all([

@@ -4,7 +4,10 @@ const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as c
 
 const MAX_MS = 366 * UNIT_MS.d;
 
-/** Parses a duration such as "90s", "10m", "24h", "7d" or "250ms" into milliseconds. The maximum is 366 days. */
+/**
+ * Parses a duration such as "90s", "10m", "24h", "7d" or "250ms" into milliseconds. The maximum is
+ * 366 days.
+ */
 export function parseDuration(text: string): number {
   const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
   if (amount === undefined || unit === undefined)
@@ -14,7 +17,10 @@ export function parseDuration(text: string): number {
   return ms;
 }
 
-/** Returns an option whose value is a duration in milliseconds. The help shows the limits and the default as written here. */
+/**
+ * Returns an option whose value is a duration in milliseconds. The help shows the limits and the
+ * default as written here.
+ */
 export function durationOption(
   name: string,
   description: string,
@@ -29,7 +35,8 @@ function durationWithin(least: string, most: string): (text: string) => number {
   const [leastMs, mostMs] = [parseDuration(least), parseDuration(most)];
   return (text) => {
     const ms = parseDuration(text);
-    if (ms < leastMs || ms > mostMs) throw new InvalidArgumentError(`Expected ${least} to ${most}.`);
+    if (ms < leastMs || ms > mostMs)
+      throw new InvalidArgumentError(`Expected ${least} to ${most}.`);
     return ms;
   };
 }

@@ -7,14 +7,19 @@ export function collectTypes(text: string, before: readonly string[] = []): stri
 }
 
 /**
- * Collects repeated `--metadata name=value` options. A value that is a JSON number, true, false, null or a quoted string has
- * that type; any other value is text.
+ * Collects repeated `--metadata name=value` options. A value that is a JSON number, true, false,
+ * null or a quoted string has that type; any other value is text.
  */
 export function collectMetadata(text: string, before?: MetadataFilter | false): MetadataFilter {
-  const [name, value] = [text.slice(0, Math.max(0, text.indexOf('='))), text.slice(text.indexOf('=') + 1)];
+  const [name, value] = [
+    text.slice(0, Math.max(0, text.indexOf('='))),
+    text.slice(text.indexOf('=') + 1),
+  ];
   // JSON.parse on the server drops __proto__, so that the filter would be lost.
-  if (name === '' || name === '__proto__') throw new InvalidArgumentError('Expected name=value, like team=billing.');
-  if (before && Object.hasOwn(before, name)) throw new InvalidArgumentError(`${JSON.stringify(name)} is given twice.`);
+  if (name === '' || name === '__proto__')
+    throw new InvalidArgumentError('Expected name=value, like team=billing.');
+  if (before && Object.hasOwn(before, name))
+    throw new InvalidArgumentError(`${JSON.stringify(name)} is given twice.`);
   return Object.fromEntries([...Object.entries(before || {}), [name, toValue(value)]]);
 }
 

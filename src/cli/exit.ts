@@ -9,7 +9,9 @@ export const ExitCode = {
   unexpected: 1,
   /** Invalid arguments, input or settings, or the server refused the request. */
   usage: 2,
-  /** All submissions ended, but not all as finalized; or some of the ids to track had already ended. */
+  /**
+   * All submissions ended, but not all as finalized; or some of the ids to track had already ended.
+   */
   notFinalized: 3,
   /** A check found a violation. */
   mismatch: 3,
@@ -38,7 +40,10 @@ export class CommandError extends Error {
   }
 }
 
-/** Returns the message and the exit code for an error thrown by `command`, the first word of the command's name. */
+/**
+ * Returns the message and the exit code for an error thrown by `command`, the first word of the
+ * command's name.
+ */
 export function explain(error: unknown, command: string): { message: string; exitCode: number } {
   if (error instanceof CommandError) return { message: error.message, exitCode: error.exitCode };
   if (error instanceof ConfigError)
@@ -48,7 +53,8 @@ export function explain(error: unknown, command: string): { message: string; exi
       message: `${error.message}: is \`dawatch serve\` running there? (set another address with --server or DAWATCH_URL)`,
       exitCode: ExitCode.server,
     };
-  if (error instanceof ApiError) return { message: explainApi(error, command), exitCode: apiExitCode(error.status) };
+  if (error instanceof ApiError)
+    return { message: explainApi(error, command), exitCode: apiExitCode(error.status) };
   if (error instanceof StartError) return { message: error.message, exitCode: ExitCode.usage };
   if (!(error instanceof Error)) return { message: String(error), exitCode: ExitCode.unexpected };
   // An unusable path is a usage error; a failing disk is not.
@@ -56,7 +62,8 @@ export function explain(error: unknown, command: string): { message: string; exi
     const isPath = error.problem === 'read_only' || error.problem === 'foreign';
     return { message: error.message, exitCode: isPath ? ExitCode.usage : ExitCode.server };
   }
-  // System errors (such as a port in use) explain themselves; any other error is a defect and needs its stack.
+  // System errors (such as a port in use) explain themselves; any other error is a defect and needs
+  // its stack.
   return 'code' in error
     ? { message: listenText(error, command) ?? error.message, exitCode: ExitCode.usage }
     : { message: error.stack ?? error.message, exitCode: ExitCode.unexpected };
@@ -67,7 +74,10 @@ function explainApi(error: ApiError, command: string): string {
   const message = escapeText(error.message, MAX_MESSAGE_CHARS);
   if (error.status === 401 || error.status === 403) return advised(message, KEY_ADVICE);
   if (error.status === 429)
-    return advised(message, 'retry in a minute; the settings limits.… of the server define the rate');
+    return advised(
+      message,
+      'retry in a minute; the settings limits.… of the server define the rate',
+    );
   return advised(message, error.status === 404 ? NOT_FOUND_ADVICE[command] : undefined);
 }
 
@@ -78,7 +88,8 @@ function advised(message: string, advice: string | undefined): string {
 const KEY_ADVICE =
   'the key was read from DAWATCH_API_KEY; `dawatch serve` printed a key at its first start, `dawatch token create --role service` creates one';
 
-const CONFIG_ADVICE = 'docs/settings.md describes every setting; DAWATCH_CONFIG selects another file';
+const CONFIG_ADVICE =
+  'docs/settings.md describes every setting; DAWATCH_CONFIG selects another file';
 
 const NOT_FOUND_ADVICE: Record<string, string | undefined> = {
   status: '`dawatch status` lists the newest; `dawatch track` adds one',
@@ -110,7 +121,9 @@ function listenText(error: Error, command: string): string | undefined {
   }
 }
 
-type SystemError = Partial<Record<'code' | 'syscall' | 'address' | 'hostname', string>> & { port?: number };
+type SystemError = Partial<Record<'code' | 'syscall' | 'address' | 'hostname', string>> & {
+  port?: number;
+};
 
 /** How to change the address: the server's in its settings, the sandbox's on its command line. */
 const SETTINGS = { host: 'DAWATCH_HOST or server.host', port: 'DAWATCH_PORT or server.port' };

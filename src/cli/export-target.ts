@@ -12,10 +12,14 @@ export type ExportTarget = {
   abandon(): void;
 };
 
-/** Returns a target that writes to stdout. Exits successfully if the reader closes the pipe, as `head` does. */
+/**
+ * Returns a target that writes to stdout. Exits successfully if the reader closes the pipe, as
+ * `head` does.
+ */
 export function toStdout(stdout: NodeJS.WriteStream): ExportTarget {
   stdout.prependListener('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') process.stderr.write(`dawatch: cannot write the export: ${error.message}\n`);
+    if (error.code !== 'EPIPE')
+      process.stderr.write(`dawatch: cannot write the export: ${error.message}\n`);
     process.exit(error.code === 'EPIPE' ? ExitCode.ok : ExitCode.server);
   });
   return {
@@ -27,10 +31,16 @@ export function toStdout(stdout: NodeJS.WriteStream): ExportTarget {
   };
 }
 
-/** Bytes after which a file is synced. More would delay what a server reads and syncs on the same disk (see backup.ts). */
+/**
+ * Bytes after which a file is synced. More would delay what a server reads and syncs on the same
+ * disk (see backup.ts).
+ */
 const SYNC_BYTES = 1024 * 1024;
 
-/** Returns a target that writes a file readable only by its owner. The file gets its name when it is complete and synced. */
+/**
+ * Returns a target that writes a file readable only by its owner. The file gets its name when it is
+ * complete and synced.
+ */
 export function toFile(file: string): ExportTarget {
   if (file === '') throw new CommandError('--output requires a file name', ExitCode.usage);
   const attempt = <T>(work: () => T): T => {
@@ -39,7 +49,10 @@ export function toFile(file: string): ExportTarget {
     } catch (error) {
       const known = toLedgerError(file, error);
       if (known instanceof LedgerError) throw new CommandError(known.message, ExitCode.usage);
-      throw new CommandError(`cannot write ${file}: ${error instanceof Error ? error.message : error}`, ExitCode.usage);
+      throw new CommandError(
+        `cannot write ${file}: ${error instanceof Error ? error.message : error}`,
+        ExitCode.usage,
+      );
     }
   };
   attempt(() => refuseTaken(file));
@@ -63,7 +76,8 @@ export function toFile(file: string): ExportTarget {
     async write(text) {
       attempt(() => {
         const bytes = Buffer.from(text);
-        for (let written = 0; written < bytes.length; ) written += writeSync(descriptor, bytes, written);
+        for (let written = 0; written < bytes.length; )
+          written += writeSync(descriptor, bytes, written);
         unsyncedBytes += bytes.length;
         if (unsyncedBytes < SYNC_BYTES) return;
         unsyncedBytes = 0;

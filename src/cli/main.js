@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // @ts-check
-// JavaScript, because type stripping takes 80 ms to load and is not needed for modules in the compile cache.
+// JavaScript, because type stripping takes 80 ms to load and is not needed for modules in the
+// compile cache.
 import { existsSync } from 'node:fs';
 import module from 'node:module';
 import { constants, getPriority, homedir, setPriority } from 'node:os';
@@ -13,10 +14,12 @@ if (major < 22 || (major === 22 && minor < 19)) {
   process.stderr.write(`dawatch needs Node 22.19 or newer, this is ${node}\n`);
   process.exit(1);
 }
-// With pretenuring, V8 allocates request objects in the old generation, which costs a third more CPU and 100 MB under load.
+// With pretenuring, V8 allocates request objects in the old generation, which costs a third more
+// CPU and 100 MB under load.
 v8.setFlagsFromString('--no-allocation-site-pretenuring');
-// The compile cache halves the start time of a command. It is not in /tmp, Node's default, because another user could place
-// compiled code there. Without a writable home directory there is no cache.
+// The compile cache halves the start time of a command. It is not in /tmp, Node's default, because
+// another user could place compiled code there. Without a writable home directory there is no
+// cache.
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'dawatch');
 if (isAbsolute(cache)) {
   module.enableCompileCache(cache);

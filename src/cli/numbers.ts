@@ -9,7 +9,8 @@ export function parseCount(text: string): number {
 /** Returns a parser for the numbers that a command prints in its first column. */
 export function numberFrom(command: string): (text: string) => number {
   return (text) => {
-    if (!/^[1-9]\d{0,14}$/.test(text)) throw new InvalidArgumentError(`Expected a number from \`${command}\`.`);
+    if (!/^[1-9]\d{0,14}$/.test(text))
+      throw new InvalidArgumentError(`Expected a number from \`${command}\`.`);
     return Number(text);
   };
 }

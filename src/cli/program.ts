@@ -34,14 +34,15 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   doctor: async () => (await import('./doctor-command.ts')).addDoctor,
   completion: async () => (await import('./completion-command.ts')).addCompletion,
   restore: async () => (await import('../operations/restore-command.ts')).addRestore,
-  'check-primary': async () => (await import('../operations/check-primary-command.ts')).addCheckPrimary,
+  'check-primary': async () =>
+    (await import('../operations/check-primary-command.ts')).addCheckPrimary,
   vacuum: async () => (await import('../operations/vacuum-command.ts')).addVacuum,
   export: async () => (await import('../submissions/export-command.ts')).addExport,
 };
 
 /**
- * Runs one command. Returns the code to exit with at once, or undefined if the command completed and process.exitCode
- * applies.
+ * Runs one command. Returns the code to exit with at once, or undefined if the command completed
+ * and process.exitCode applies.
  */
 export async function run(args: readonly string[]): Promise<number | undefined> {
   const program = await createProgram(args[0]);
@@ -60,7 +61,10 @@ export async function run(args: readonly string[]): Promise<number | undefined> 
   }
 }
 
-/** Returns the program with the requested command, or with all commands for the help, an unknown name or completion. */
+/**
+ * Returns the program with the requested command, or with all commands for the help, an unknown
+ * name or completion.
+ */
 async function createProgram(requested = ''): Promise<Command> {
   const program = new Command('dawatch')
     .description(
@@ -74,6 +78,7 @@ async function createProgram(requested = ''): Promise<Command> {
     )
     .exitOverride();
   const isAlone = Object.hasOwn(COMMANDS, requested) && requested !== 'completion';
-  for (const [name, load] of Object.entries(COMMANDS)) if (!isAlone || name === requested) (await load())(program);
+  for (const [name, load] of Object.entries(COMMANDS))
+    if (!isAlone || name === requested) (await load())(program);
   return program;
 }

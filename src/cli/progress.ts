@@ -11,11 +11,18 @@ export type Progress = {
 
 export function createProgress(total: number, label: string, stream: NodeJS.WriteStream): Progress {
   if (!stream.isTTY)
-    return { line: (text) => stream.write(`${text}\n`), advance: () => undefined, stop: () => undefined };
+    return {
+      line: (text) => stream.write(`${text}\n`),
+      advance: () => undefined,
+      stop: () => undefined,
+    };
   // Loaded on demand to keep the start of other commands fast.
   const { MultiBar, Presets }: typeof import('cli-progress') = require('cli-progress');
   const format = `${label} {bar} {value}/{total} {note}`;
-  const bars = new MultiBar({ format, stream, hideCursor: true, clearOnComplete: false }, Presets.shades_classic);
+  const bars = new MultiBar(
+    { format, stream, hideCursor: true, clearOnComplete: false },
+    Presets.shades_classic,
+  );
   const bar = bars.create(total, 0, { note: '' });
   return {
     line: (text) => bars.log(`${text}\n`),

@@ -19,14 +19,18 @@ Submit data and query the submission:
   curl -H 'x-api-key: sandbox-key' -H 'content-type: application/json' -d '{"data":"hello"}' http://127.0.0.1:8790/v1/submit_data
   curl -H 'x-api-key: sandbox-key' 'http://127.0.0.1:8790/v1/get_submission_info?submission_id=…'`,
     );
-  for (const [name, schema] of Object.entries(sandboxOptionFields.shape)) command.addOption(toFlag(name, schema));
+  for (const [name, schema] of Object.entries(sandboxOptionFields.shape))
+    command.addOption(toFlag(name, schema));
   command.action(async (flags: { host: string; port: number } & Record<string, unknown>) => {
     const { host, port, ...given } = flags;
     const options = checkWith(sandboxOptionsSchema, given);
-    if (options.kind === 'invalid') throw new CommandError(explain(options.problems), ExitCode.usage);
+    if (options.kind === 'invalid')
+      throw new CommandError(explain(options.problems), ExitCode.usage);
     const { startSandbox } = await import('../sandbox/server.ts');
     const sandbox = await startSandbox({ options: options.data, host, port });
-    process.stdout.write(`sandbox upstream listens on ${sandbox.url}, API key ${options.data.apiKey}\n`);
+    process.stdout.write(
+      `sandbox upstream listens on ${sandbox.url}, API key ${options.data.apiKey}\n`,
+    );
     await untilStopped();
     await sandbox.close();
   });
@@ -40,9 +44,11 @@ function toFlag(name: string, schema: z.ZodType): Option {
   const option = new Option(`${flagOf(name)} <value>`, `${schema.description} (default: ${shown})`);
   return option.argParser((text) => {
     // All options with a value per world are numbers.
-    if (typeof fallback === 'number' || byWorld !== undefined) return text.trim() === '' ? Number.NaN : Number(text);
+    if (typeof fallback === 'number' || byWorld !== undefined)
+      return text.trim() === '' ? Number.NaN : Number(text);
     if (typeof fallback !== 'boolean') return text;
-    if (text !== 'true' && text !== 'false') throw new InvalidArgumentError('Expected true or false.');
+    if (text !== 'true' && text !== 'false')
+      throw new InvalidArgumentError('Expected true or false.');
     return text === 'true';
   });
 }
@@ -56,6 +62,7 @@ function explain(problems: readonly SchemaProblem[]): string {
 }
 
 function portNumber(text: string): number {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw new InvalidArgumentError('Expected a port, 0 to 65535.');
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
+    throw new InvalidArgumentError('Expected a port, 0 to 65535.');
   return Number(text);
 }

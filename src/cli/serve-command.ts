@@ -9,8 +9,13 @@ import { catchHangups, untilStopped } from './signals.ts';
 export function addServe(program: Command): void {
   program
     .command('serve')
-    .description('Run the server: track submissions over HTTP, poll the upstream, store the history.')
-    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)')
+    .description(
+      'Run the server: track submissions over HTTP, poll the upstream, store the history.',
+    )
+    .option(
+      '--config <file>',
+      'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)',
+    )
     .addHelpText(
       'after',
       `

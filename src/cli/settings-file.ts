@@ -1,6 +1,11 @@
 import { statSync } from 'node:fs';
 import type { Command } from 'commander';
-import { ConfigError, type LoadedConfig, loadConfig, secretsOf } from '../operations/config/load.ts';
+import {
+  ConfigError,
+  type LoadedConfig,
+  loadConfig,
+  secretsOf,
+} from '../operations/config/load.ts';
 import type { SecretUser } from '../operations/config/secret-files.ts';
 import type { OpenLog } from '../operations/logging/logger.ts';
 import type { SettingsSource } from '../wiring/reload.ts';
@@ -21,10 +26,15 @@ export function ledgerOf({ config }: SettingsOptions): string {
 }
 
 /**
- * How a running process loads its settings again. The settings file of the start, if there was one, must still exist. If it had
- * settings, an empty one is an error: it is being written, or it was a pipe, which cannot be read again.
+ * How a running process loads its settings again. The settings file of the start, if there was one,
+ * must still exist. If it had settings, an empty one is an error: it is being written, or it was a
+ * pipe, which cannot be read again.
  */
-export function settingsSource({ file, settings }: LoadedConfig, user: SecretUser, log: OpenLog): SettingsSource {
+export function settingsSource(
+  { file, settings }: LoadedConfig,
+  user: SecretUser,
+  log: OpenLog,
+): SettingsSource {
   const hadSettings = file !== undefined && settings.some(({ source }) => source.startsWith(file));
   return {
     load() {
@@ -32,6 +42,7 @@ export function settingsSource({ file, settings }: LoadedConfig, user: SecretUse
         throw new ConfigError([`${file}: the file is empty`]);
       return loadConfig({ env: process.env, file, user, isReload: true });
     },
-    onApplied: ({ config, settings }) => log.change({ level: config.log.level, secrets: secretsOf(settings) }),
+    onApplied: ({ config, settings }) =>
+      log.change({ level: config.log.level, secrets: secretsOf(settings) }),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Keeps SIGHUP from ending the process. The signals, including those before, call the function given to the returned one; several
- * that arrive while it runs count as one.
+ * Keeps SIGHUP from ending the process. The signals, including those before, call the function
+ * given to the returned one; several that arrive while it runs count as one.
  */
 export function catchHangups(): (reload: () => Promise<unknown>) => void {
   let handle: (() => Promise<unknown>) | undefined;

@@ -5,8 +5,8 @@ import { CommandError, ExitCode } from './exit.ts';
 const MAX_LINE_CHARS = 16 * 1024 * 1024;
 
 /**
- * Yields the lines of a file, or of stdin for "-", without line ends and byte order mark, as they are read. Throws a CommandError
- * if the file cannot be read or is not text.
+ * Yields the lines of a file, or of stdin for "-", without line ends and byte order mark, as they
+ * are read. Throws a CommandError if the file cannot be read or is not text.
  */
 export async function* readLines(file: string): AsyncGenerator<string, void> {
   const name = file === '-' ? 'stdin' : file;
@@ -29,8 +29,12 @@ export async function* readLines(file: string): AsyncGenerator<string, void> {
   } catch (error) {
     if (error instanceof CommandError) throw error;
     // The decoder throws a TypeError.
-    if (error instanceof TypeError) throw new CommandError(`${name} is not text in UTF-8`, ExitCode.usage);
-    throw new CommandError(`cannot read ${name}: ${error instanceof Error ? error.message : error}`, ExitCode.usage);
+    if (error instanceof TypeError)
+      throw new CommandError(`${name} is not text in UTF-8`, ExitCode.usage);
+    throw new CommandError(
+      `cannot read ${name}: ${error instanceof Error ? error.message : error}`,
+      ExitCode.usage,
+    );
   }
   if (rest !== '') yield rest;
 }

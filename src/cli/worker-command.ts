@@ -16,8 +16,14 @@ export function addWorker(program: Command): void {
     .description(
       'Poll the upstream on behalf of a server that uses the same Redis. Any number of workers can run on any host.',
     )
-    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)')
-    .option('--check', 'health check: exit with 0 if a worker of this host is alive, otherwise with 5')
+    .option(
+      '--config <file>',
+      'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)',
+    )
+    .option(
+      '--check',
+      'health check: exit with 0 if a worker of this host is alive, otherwise with 5',
+    )
     .addHelpText(
       'after',
       `
@@ -41,7 +47,14 @@ If it is killed, its polls in flight are repeated. While Redis is unavailable, t
       const log = createLog(config.log, process.stdout, { secrets: secretsOf(loaded.settings) });
       const settings = settingsSource(loaded, user, log);
       const name = `${HOST}-${process.pid}`;
-      const worker = startWorker({ config, settings, log, clock: systemClock, version: VERSION, name });
+      const worker = startWorker({
+        config,
+        settings,
+        log,
+        clock: systemClock,
+        version: VERSION,
+        name,
+      });
       onHangup(() => worker.reload(BY_SIGNAL));
       await untilStopped();
       await worker.close();
@@ -49,16 +62,21 @@ If it is killed, its polls in flight are repeated. While Redis is unavailable, t
     });
 }
 
-/** Throws a CommandError unless a worker of this host is alive, which its announcements in Redis show. */
+/**
+ * Throws a CommandError unless a worker of this host is alive, which its announcements in Redis
+ * show.
+ */
 async function check({ redis, worker }: Config): Promise<void> {
   const { url } = redis;
-  if (url === undefined) throw new CommandError('no Redis is configured: set DAWATCH_REDIS_URL', ExitCode.usage);
+  if (url === undefined)
+    throw new CommandError('no Redis is configured: set DAWATCH_REDIS_URL', ExitCode.usage);
   const [{ listWorkers }, { createMessageSigner }] = await Promise.all([
     import('../redis/worker-registry.ts'),
     import('../redis/signer.ts'),
   ]);
   const seen = await listWorkers({ ...redis, url }, createMessageSigner(redis));
-  const isOurs = (name: string) => (worker.name === undefined ? name.startsWith(`${HOST}-`) : name === worker.name);
+  const isOurs = (name: string) =>
+    worker.name === undefined ? name.startsWith(`${HOST}-`) : name === worker.name;
   if (!seen?.some(isOurs))
     throw new CommandError(
       seen ? 'no worker of this host is announced in Redis' : 'Redis does not respond',

@@ -7,14 +7,17 @@ import { isFinal, type Submission } from './shapes.ts';
  *     failures    1       2       3       4       …  7 and more
  *     at most     0.5 s   1 s     2 s     4 s        30 s
  *
- * The delay is multiplied by a random factor of 0.5 to 1, so that clients of a restarted server do not reconnect at once.
+ * The delay is multiplied by a random factor of 0.5 to 1, so that clients of a restarted server do
+ * not reconnect at once.
  */
 export function retryDelayMs(failures: number, random: () => number): number {
   const atMostMs = Math.min(30_000, 500 * 2 ** Math.min(failures - 1, 10));
   return atMostMs * (0.5 + random() / 2);
 }
 
-/** Resolves after `delayMs`, or as soon as `signal` aborts. Browsers have no node:timers/promises. */
+/**
+ * Resolves after `delayMs`, or as soon as `signal` aborts. Browsers have no node:timers/promises.
+ */
 export function pause(delayMs: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.resolve();
   return new Promise((resolve) => {
@@ -33,7 +36,10 @@ const LONG_POLL_S = 20;
 /** Tolerated outage of the server while waiting, for example during a restart. */
 const MAX_OUTAGE_MS = 60_000;
 
-/** Repeats `wait`, a long poll, until the submission is final or the time is over. Returns its current state. */
+/**
+ * Repeats `wait`, a long poll, until the submission is final or the time is over. Returns its
+ * current state.
+ */
 export async function waitUntilFinal(
   wait: (timeoutS: number) => Promise<Submission>,
   { timeoutMs = Number.POSITIVE_INFINITY, signal }: { timeoutMs?: number; signal?: AbortSignal },
@@ -48,10 +54,12 @@ export async function waitUntilFinal(
       const submission = await wait(waitS);
       if (isFinal(submission.status) || leftMs === 0) return submission;
       respondedAt = performance.now();
-      // A response before the end of the long poll is treated as a failure, so that the next request is delayed.
+      // A response before the end of the long poll is treated as a failure, so that the next
+      // request is delayed.
       failures = respondedAt - sentAt < waitS * 500 ? 1 : 0;
     } catch (error) {
-      if (signal?.aborted || !isTransient(error) || performance.now() - respondedAt > MAX_OUTAGE_MS) throw error;
+      if (signal?.aborted || !isTransient(error) || performance.now() - respondedAt > MAX_OUTAGE_MS)
+        throw error;
       if (leftMs === 0) throw error;
       failures += 1;
     }

@@ -6,7 +6,14 @@ import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
 import { AlertRequests } from './notifications/alerts.ts';
 import { ChannelRequests } from './notifications/channels.ts';
 import type { Overview, Report, ReportQuery } from './overview.ts';
-import { pathOf, queryOf, SearchRequests, type SendRequest, type SubmissionQuery, toJson } from './request.ts';
+import {
+  pathOf,
+  queryOf,
+  SearchRequests,
+  type SendRequest,
+  type SubmissionQuery,
+  toJson,
+} from './request.ts';
 import type {
   AuditEntry,
   AuditPage,
@@ -31,7 +38,9 @@ import { WebhookRequests } from './webhooks.ts';
 export type DawatchClientOptions = {
   /** Base address of the server, such as http://127.0.0.1:8080. */
   url: string;
-  /** Credential for submissions and events, with the role service or admin, or operator for reading. */
+  /**
+   * Credential for submissions and events, with the role service or admin, or operator for reading.
+   */
   apiKey?: string;
   /** Bearer token for users, webhooks and deliveries. Default: `apiKey`. */
   token?: string;
@@ -45,7 +54,10 @@ const RESPONSE_MARGIN_MS = 5_000;
 
 type Limits = { signal?: AbortSignal | undefined; timeoutMs?: number };
 
-/** Client of a dawatch server, based on the platform's fetch. Methods throw ApiError or ConnectionError. */
+/**
+ * Client of a dawatch server, based on the platform's fetch. Methods throw ApiError or
+ * ConnectionError.
+ */
 export class DawatchClient {
   readonly #url: string;
   readonly #headers: Record<string, string>;
@@ -69,24 +81,35 @@ export class DawatchClient {
       accept: 'application/json',
     };
     this.#token = options.token ?? options.apiKey;
-    const send: SendRequest = (method, path, body, signal) => this.#requestWithToken(method, path, body, { signal });
+    const send: SendRequest = (method, path, body, signal) =>
+      this.#requestWithToken(method, path, body, { signal });
     this.webhooks = new WebhookRequests(send);
     this.deliveries = new DeliveryRequests(send);
     this.alerts = new AlertRequests(send);
     this.channels = new ChannelRequests(send);
     this.credentials = new CredentialRequests(send);
-    this.#search = new SearchRequests((method, path, body) => this.#request(method, path, { body }));
+    this.#search = new SearchRequests((method, path, body) =>
+      this.#request(method, path, { body }),
+    );
   }
 
   /**
-   * Tracks up to 10,000 submissions. They are on the server's disk when the promise resolves; repeat the request if it rejects. Each
-   * is an id, or an object with options of its own; `options` apply to those without such an option of their own.
+   * Tracks up to 10,000 submissions. They are on the server's disk when the promise resolves;
+   * repeat the request if it rejects. Each is an id, or an object with options of its own;
+   * `options` apply to those without such an option of their own.
    */
-  track(submissions: readonly (string | TrackItem)[], options: TrackOptions = {}): Promise<Tracked> {
+  track(
+    submissions: readonly (string | TrackItem)[],
+    options: TrackOptions = {},
+  ): Promise<Tracked> {
     const isPlain = submissions.every((one) => typeof one === 'string');
-    const items = submissions.map((one) => (typeof one === 'string' ? { submission_id: one } : one));
+    const items = submissions.map((one) =>
+      typeof one === 'string' ? { submission_id: one } : one,
+    );
     return this.#request<Tracked>('POST', '/v1/submissions', {
-      body: isPlain ? { submission_ids: submissions, ...options } : { submissions: items, ...options },
+      body: isPlain
+        ? { submission_ids: submissions, ...options }
+        : { submissions: items, ...options },
     });
   }
 
@@ -95,7 +118,10 @@ export class DawatchClient {
     return this.#request<SubmissionWithHistory>('GET', pathOf(submissionId));
   }
 
-  /** Returns a submission with its history, if it has changed since the call that returned this `etag`. */
+  /**
+   * Returns a submission with its history, if it has changed since the call that returned this
+   * `etag`.
+   */
   async getIfChanged(submissionId: string, etag?: string | null): Promise<SubmissionIfChanged> {
     const headers = { ...this.#headers, ...(etag && { 'if-none-match': etag }) };
     const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
@@ -106,9 +132,10 @@ export class DawatchClient {
   }
 
   /**
-   * Returns a page of submissions that match the filter, newest first. Filters by a time order the page by that time, and `prefix`
-   * orders it by id. `limit`: 1 to 1,000, default 100. `cursor`: `next_cursor` of the previous page. A page may have fewer submissions
-   * although more follow: use `listAll`, or continue until `next_cursor` is null.
+   * Returns a page of submissions that match the filter, newest first. Filters by a time order the
+   * page by that time, and `prefix` orders it by id. `limit`: 1 to 1,000, default 100. `cursor`:
+   * `next_cursor` of the previous page. A page may have fewer submissions although more follow: use
+   * `listAll`, or continue until `next_cursor` is null.
    */
   list(query: SubmissionQuery = {}): Promise<SubmissionPage> {
     return this.#search.list(query);
@@ -119,7 +146,10 @@ export class DawatchClient {
     return this.#search.listAll(filter);
   }
 
-  /** Returns the number of submissions that match the filter. Counting a million takes many requests, except by status alone. */
+  /**
+   * Returns the number of submissions that match the filter. Counting a million takes many
+   * requests, except by status alone.
+   */
   count(filter: SubmissionFilter = {}): Promise<number> {
     return this.#search.count(filter);
   }
@@ -129,7 +159,10 @@ export class DawatchClient {
     return this.#search.lookup(submissionIds);
   }
 
-  /** Waits until the submission is final, at most `timeoutS` (0 to 240), and returns its current state. */
+  /**
+   * Waits until the submission is final, at most `timeoutS` (0 to 240), and returns its current
+   * state.
+   */
   wait(submissionId: string, timeoutS: number, signal?: AbortSignal): Promise<Submission> {
     const timeoutMs = timeoutS * 1_000 + RESPONSE_MARGIN_MS;
     return this.#request<Submission>('GET', `${pathOf(submissionId)}/wait?timeout_s=${timeoutS}`, {
@@ -139,8 +172,9 @@ export class DawatchClient {
   }
 
   /**
-   * Waits until the submission is final, at most `timeoutMs` (default: no limit), and returns its current state: check
-   * `status`. Tolerates outages of the server up to a minute. Rejects with the signal's reason if the signal aborts.
+   * Waits until the submission is final, at most `timeoutMs` (default: no limit), and returns its
+   * current state: check `status`. Tolerates outages of the server up to a minute. Rejects with the
+   * signal's reason if the signal aborts.
    */
   waitUntilFinal(
     submissionId: string,
@@ -150,12 +184,17 @@ export class DawatchClient {
   }
 
   /**
-   * Yields every event of the live feed once and in order, from `after` or from now on. Reconnects after connection losses
-   * and restarts of the server. Ends when the signal aborts. Throws ApiError for permanent errors: a refused key or filter.
+   * Yields every event of the live feed once and in order, from `after` or from now on. Reconnects
+   * after connection losses and restarts of the server. Ends when the signal aborts. Throws
+   * ApiError for permanent errors: a refused key or filter.
    */
   events(options: EventOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
     const { types, submissionId: submission_id, metadata } = options;
-    const filter = queryOf({ type: types?.join(','), submission_id, metadata: metadata && JSON.stringify(metadata) });
+    const filter = queryOf({
+      type: types?.join(','),
+      submission_id,
+      metadata: metadata && JSON.stringify(metadata),
+    });
     return readEvents(async (after, signal) => {
       const resumed = after === undefined ? {} : { 'last-event-id': after };
       const headers = { ...this.#headers, accept: 'text/event-stream', ...resumed };
@@ -167,7 +206,10 @@ export class DawatchClient {
     }, options);
   }
 
-  /** Changes options of a submission; absent ones stay. Throws ApiError with status 409 for time limits of an ended submission. */
+  /**
+   * Changes options of a submission; absent ones stay. Throws ApiError with status 409 for time
+   * limits of an ended submission.
+   */
   update(submissionId: string, patch: SubmissionPatch): Promise<Submission> {
     return this.#request<Submission>('PATCH', pathOf(submissionId), { body: patch });
   }
@@ -187,55 +229,84 @@ export class DawatchClient {
     return this.#request<Overview>('GET', '/v1/overview', { signal, timeoutMs: 10_000 });
   }
 
-  /** Returns sums over the submissions that ended, by period and group. Grouping by credential uses `token`. */
+  /**
+   * Returns sums over the submissions that ended, by period and group. Grouping by credential uses
+   * `token`.
+   */
   report(query: ReportQuery = {}): Promise<Report> {
     const needsToken = query.group_by === 'credential' || this.#headers['x-api-key'] === undefined;
     const path = `/v1/reports${queryOf(query)}`;
     return needsToken ? this.#requestWithToken('GET', path) : this.#request<Report>('GET', path);
   }
 
-  /** Returns the upstream's user with this name and e-mail address. Needs the role user or admin. */
+  /**
+   * Returns the upstream's user with this name and e-mail address. Needs the role user or admin.
+   */
   getUser(user: { name: string; email: string }): Promise<User> {
     return this.#requestWithToken<User>('GET', `/users/get_user?${new URLSearchParams(user)}`);
   }
 
-  /** Returns at most `limit` users, 1 to the server's setting `users.max_limit`. Needs the role admin. */
+  /**
+   * Returns at most `limit` users, 1 to the server's setting `users.max_limit`. Needs the role
+   * admin.
+   */
   listUsers(limit: number): Promise<User[]> {
     return this.#requestWithToken<User[]>('GET', `/admin/get_all_users?limit=${limit}`);
   }
 
-  /** Applies changed settings and returns their names. ApiError 409: invalid, or a restart is needed; nothing was applied. Needs the role admin. */
+  /**
+   * Applies changed settings and returns their names. ApiError 409: invalid, or a restart is
+   * needed; nothing was applied. Needs the role admin.
+   */
   reload(): Promise<{ changes: string[] }> {
     return this.#requestWithToken('POST', '/v1/reload');
   }
 
-  /** Returns a page of the audit, newest first. With conditions it may be short although more follow. Needs the role admin. */
+  /**
+   * Returns a page of the audit, newest first. With conditions it may be short although more
+   * follow. Needs the role admin.
+   */
   audit(query: AuditQuery = {}): Promise<AuditPage> {
     return this.#requestWithToken('GET', `/v1/audit${queryOf(query)}`);
   }
 
-  /** Checks every hash of the audit. `expect_head`: the hash of an entry that must occur. Needs the role admin. */
+  /**
+   * Checks every hash of the audit. `expect_head`: the hash of an entry that must occur. Needs the
+   * role admin.
+   */
   verifyAudit(query: { expect_head?: string } = {}): Promise<AuditVerification> {
     return this.#requestWithToken('GET', `/v1/audit/verify${queryOf(query)}`, undefined, {
       timeoutMs: LONG_TIMEOUT_MS,
     });
   }
 
-  /** Yields all entries of the audit, oldest first. Needs the role admin. Audited. Throws ConnectionError if the response ends early. */
+  /**
+   * Yields all entries of the audit, oldest first. Needs the role admin. Audited. Throws
+   * ConnectionError if the response ends early.
+   */
   async *exportAudit(signal?: AbortSignal): AsyncGenerator<AuditEntry, void, undefined> {
     const headers = { accept: 'application/x-ndjson', ...this.#bearer() };
-    const response = await this.#fetch('GET', '/v1/audit?format=ndjson', { headers, signal: signal ?? null });
+    const response = await this.#fetch('GET', '/v1/audit?format=ndjson', {
+      headers,
+      signal: signal ?? null,
+    });
     if (!response.ok) throw await toApiError(response, this.#url);
     if (!response.headers.get('content-type')?.startsWith('application/x-ndjson'))
       throw notDawatchError(response, this.#url);
-    for await (const line of linesOf(bytesOf(response))) if (line !== '') yield JSON.parse(line) as AuditEntry;
+    for await (const line of linesOf(bytesOf(response)))
+      if (line !== '') yield JSON.parse(line) as AuditEntry;
   }
 
   #bearer(): Record<string, string> {
     return this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
   }
 
-  #requestWithToken<T>(method: string, path: string, body?: unknown, limits: Limits = {}): Promise<T> {
+  #requestWithToken<T>(
+    method: string,
+    path: string,
+    body?: unknown,
+    limits: Limits = {},
+  ): Promise<T> {
     const headers = { accept: 'application/json', ...this.#bearer() };
     return this.#request<T>(method, path, { body, headers, ...limits });
   }

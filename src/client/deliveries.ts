@@ -12,7 +12,13 @@ export type Delivery = {
   destination: string;
   /** dead: a dead letter, which can be replayed. discarded: its webhook was deleted. */
   state: 'waiting' | 'delivered' | 'dead' | 'discarded';
-  dead_reason: 'attempts_used_up' | 'endpoint_gone' | 'endpoint_disabled' | 'not_configured' | 'undeliverable' | null;
+  dead_reason:
+    | 'attempts_used_up'
+    | 'endpoint_gone'
+    | 'endpoint_disabled'
+    | 'not_configured'
+    | 'undeliverable'
+    | null;
   /** Attempts since creation or the last replay. */
   attempts_made: number;
   /** Of the newest attempt. null: no response, or no attempt yet. */
@@ -57,7 +63,10 @@ export type DeliveryQuery = {
   cursor?: string;
 };
 
-/** `since`, `until`: times of the events, ISO 8601. `event_types`: exact types, or wildcards such as `submission.*`. */
+/**
+ * `since`, `until`: times of the events, ISO 8601. `event_types`: exact types, or wildcards such as
+ * `submission.*`.
+ */
 export type ReplayRequest = { destination: string; since: string } & Partial<{
   until: string;
   event_types: readonly string[];
@@ -65,7 +74,10 @@ export type ReplayRequest = { destination: string; since: string } & Partial<{
   dry_run: boolean;
 }>;
 
-/** Deliveries of events and their results. Needs the role admin. Methods throw ApiError or ConnectionError. */
+/**
+ * Deliveries of events and their results. Needs the role admin. Methods throw ApiError or
+ * ConnectionError.
+ */
 export class DeliveryRequests {
   readonly #send: SendRequest;
 
@@ -74,8 +86,9 @@ export class DeliveryRequests {
   }
 
   /**
-   * Returns a page, newest first. `cursor`: `next_cursor` of the previous page. A page may have fewer deliveries than requested, even
-   * none, although more follow: continue until `next_cursor` is null.
+   * Returns a page, newest first. `cursor`: `next_cursor` of the previous page. A page may have
+   * fewer deliveries than requested, even none, although more follow: continue until `next_cursor`
+   * is null.
    */
   list(query: DeliveryQuery = {}): Promise<DeliveryPage> {
     return this.#send('GET', `/v1/deliveries${queryOf(query)}`);
@@ -90,7 +103,10 @@ export class DeliveryRequests {
     return this.#send('POST', `/v1/deliveries/${id}/replay`);
   }
 
-  /** Sends the dead letters and missed events of a destination again, or with `dry_run` only counts them. */
+  /**
+   * Sends the dead letters and missed events of a destination again, or with `dry_run` only counts
+   * them.
+   */
   replayDead(dead: ReplayRequest): Promise<{ replayed: number }> {
     return this.#send('POST', '/v1/deliveries/replay', dead);
   }

@@ -8,7 +8,10 @@ import { bytesOf, parseSse } from './sse.ts';
 export type FeedEvent = DawatchEvent & { seq: number };
 
 export type EventOptions = {
-  /** Start after the event with this sequence number; 0: with the first event. Default: only new events. */
+  /**
+   * Start after the event with this sequence number; 0: with the first event. Default: only new
+   * events.
+   */
   after?: number;
   /** Only these types: exact ones, or wildcards like "submission.*". */
   types?: readonly string[];
@@ -20,21 +23,29 @@ export type EventOptions = {
   signal?: AbortSignal;
   /** Called when a connection failed or ended, with the delay before the next one. */
   onRetry?: (retry: { error: Error; delayMs: number }) => void;
-  /** Called when events may be missing because the server has deleted them. The iteration continues after them. */
+  /**
+   * Called when events may be missing because the server has deleted them. The iteration continues
+   * after them.
+   */
   onGap?: (gap: FeedGap['data']) => void;
 };
 
 /** A connection without data for this long is closed. The server sends a heartbeat every 15 s. */
 const SILENCE_MS = 45_000;
 
-/** Opens a stream after the event `after`, or with new events. Throws ApiError or ConnectionError. */
+/**
+ * Opens a stream after the event `after`, or with new events. Throws ApiError or ConnectionError.
+ */
 export type OpenStream = (after: string | undefined, signal: AbortSignal) => Promise<Response>;
 
 /**
- * Yields every event once and in order over any number of connections. Throws an ApiError for permanent errors: a refused key
- * or an invalid filter.
+ * Yields every event once and in order over any number of connections. Throws an ApiError for
+ * permanent errors: a refused key or an invalid filter.
  */
-export async function* readEvents(open: OpenStream, options: EventOptions): AsyncGenerator<FeedEvent, void, undefined> {
+export async function* readEvents(
+  open: OpenStream,
+  options: EventOptions,
+): AsyncGenerator<FeedEvent, void, undefined> {
   const { signal, onRetry, onGap } = options;
   let position = options.after === undefined ? undefined : String(options.after);
   let failures = 0;
@@ -66,12 +77,16 @@ export async function* readEvents(open: OpenStream, options: EventOptions): Asyn
   }
 }
 
-/** Returns a signal and a byte stream for one connection. They abort with the caller's signal or after SILENCE_MS. */
+/**
+ * Returns a signal and a byte stream for one connection. They abort with the caller's signal or
+ * after SILENCE_MS.
+ */
 function openConnection(outer: AbortSignal | undefined) {
   const controller = new AbortController();
   const abort = () => controller.abort(outer?.reason);
   outer?.addEventListener('abort', abort);
-  const tooSilent = () => controller.abort(new ConnectionError(`no data for ${SILENCE_MS / 1_000} s`));
+  const tooSilent = () =>
+    controller.abort(new ConnectionError(`no data for ${SILENCE_MS / 1_000} s`));
   let timer = setTimeout(tooSilent, SILENCE_MS);
   return {
     signal: controller.signal,

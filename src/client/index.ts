@@ -1,4 +1,7 @@
-/** The package `@dawatch/client`: needs only what Node 20.3, Bun and browsers have in common. `@dawatch/client/webhook` needs Node's crypto. */
+/**
+ * The package `@dawatch/client`: needs only what Node 20.3, Bun and browsers have in common.
+ * `@dawatch/client/webhook` needs Node's crypto.
+ */
 
 export type {
   Credential,
@@ -20,7 +23,14 @@ export type {
 } from './deliveries.ts';
 export { ApiError, ConnectionError } from './errors.ts';
 export type { EventOptions, FeedEvent } from './events.ts';
-export type { Alert, AlertPage, AlertQuery, Mute, MutePage, NewMute } from './notifications/alerts.ts';
+export type {
+  Alert,
+  AlertPage,
+  AlertQuery,
+  Mute,
+  MutePage,
+  NewMute,
+} from './notifications/alerts.ts';
 export type { Channel } from './notifications/channels.ts';
 export type {
   AlertEvent,
@@ -65,4 +75,10 @@ export {
   type UpstreamPacing,
   type User,
 } from './shapes.ts';
-export type { NewWebhook, Webhook, WebhookPage, WebhookPatch, WebhookWithSecret } from './webhooks.ts';
+export type {
+  NewWebhook,
+  Webhook,
+  WebhookPage,
+  WebhookPatch,
+  WebhookWithSecret,
+} from './webhooks.ts';

@@ -8,7 +8,10 @@ export type Overview = {
   /** Time of the server. */
   at: string;
   submissions: Record<SubmissionStatus, number>;
-  /** The last 60 minutes, oldest first; the newest is incomplete. null: no finalizations, or the server was not running. */
+  /**
+   * The last 60 minutes, oldest first; the newest is incomplete. null: no finalizations, or the
+   * server was not running.
+   */
   per_minute: {
     at: string;
     finalized: number;
@@ -84,7 +87,10 @@ export type ReportSums = {
   data_billed: string;
   /** Finalized submissions whose fees or billed data are not integers. They count as 0. */
   without_billing: number;
-  /** Numbers of submissions that were known as final in time, and of those that were not; null: no objective. */
+  /**
+   * Numbers of submissions that were known as final in time, and of those that were not; null: no
+   * objective.
+   */
   objective: { good: number; bad: number } | null;
 };
 
@@ -97,8 +103,16 @@ export type Report = {
   metadata_key: string | null;
   /** The report contains the changes before this time. */
   counted_until: string;
-  /** In the order of start and group. `group` is null for all submissions, for those without a value and, if `other`, for the values beyond the first 100 of a day. */
-  rows: ({ start: string; group: string | null; credential_id: number | null; other: boolean } & ReportSums)[];
+  /**
+   * In the order of start and group. `group` is null for all submissions, for those without a value
+   * and, if `other`, for the values beyond the first 100 of a day.
+   */
+  rows: ({
+    start: string;
+    group: string | null;
+    credential_id: number | null;
+    other: boolean;
+  } & ReportSums)[];
   total: ReportSums;
   /** The service level objectives now. Budgets are of 30 days. */
   objectives: {

@@ -1,12 +1,21 @@
 import type { FoundSubmissions, Submission, SubmissionFilter, SubmissionPage } from './shapes.ts';
 
 /** Sends a request and returns its body, or undefined for a response without a body. */
-export type SendRequest = <T>(method: string, path: string, body?: unknown, signal?: AbortSignal) => Promise<T>;
+export type SendRequest = <T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+) => Promise<T>;
 
-/** Returns a query string such as "?a=1&b=2" without undefined values, or "" if there are none. A list becomes "a,b". */
+/**
+ * Returns a query string such as "?a=1&b=2" without undefined values, or "" if there are none. A
+ * list becomes "a,b".
+ */
 export function queryOf(query: object): string {
   const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value));
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined) parameters.set(name, String(value));
   return parameters.size === 0 ? '' : `?${parameters}`;
 }
 
@@ -17,7 +26,10 @@ export function pathOf(submissionId: string): string {
 /** The largest `limit` of a list. */
 const MAX_PAGE = 1_000;
 
-export type SubmissionQuery = SubmissionFilter & { limit?: number | undefined; cursor?: string | undefined };
+export type SubmissionQuery = SubmissionFilter & {
+  limit?: number | undefined;
+  cursor?: string | undefined;
+};
 
 /** Lists, counts and looks up submissions. */
 export class SearchRequests {
@@ -54,7 +66,11 @@ export class SearchRequests {
     const found: FoundSubmissions = { submissions: [], not_found: [] };
     for (let remaining = submissionIds; remaining.length > 0; ) {
       const body = { submission_ids: remaining };
-      const part = await this.#send<FoundSubmissions & { remaining: string[] }>('POST', '/v1/submissions/lookup', body);
+      const part = await this.#send<FoundSubmissions & { remaining: string[] }>(
+        'POST',
+        '/v1/submissions/lookup',
+        body,
+      );
       found.submissions.push(...part.submissions);
       found.not_found.push(...part.not_found);
       remaining = part.remaining;
@@ -72,8 +88,11 @@ export function toJson(body: unknown): string {
   try {
     return JSON.stringify(body);
   } catch (cause) {
-    throw new TypeError('the request cannot be serialized as JSON: it is cyclic or nested too deeply', {
-      cause,
-    });
+    throw new TypeError(
+      'the request cannot be serialized as JSON: it is cyclic or nested too deeply',
+      {
+        cause,
+      },
+    );
   }
 }

@@ -39,7 +39,10 @@ export type Submission = {
   last_polled_at: string | null;
   /** Earliest time of the next poll; null: none is planned, as for a final submission. */
   next_poll_at: string | null;
-  /** Since when the upstream has responded "not found"; null: it has found the submission, or has not responded. */
+  /**
+   * Since when the upstream has responded "not found"; null: it has found the submission, or has
+   * not responded.
+   */
   not_found_since: string | null;
   /** Seconds for which "not found" means "not yet". */
   unknown_grace_s: number;
@@ -50,7 +53,10 @@ export type Submission = {
   metadata: Record<string, unknown> | null;
 };
 
-/** Options before and after a change; absent: unchanged. Of `callback_url` only scheme, host and port. */
+/**
+ * Options before and after a change; absent: unchanged. Of `callback_url` only scheme, host and
+ * port.
+ */
 export type OptionChanges = {
   [Name in 'tracked_at' | 'deadline_at']?: { from: string; to: string };
 } & {
@@ -82,12 +88,17 @@ export type SubmissionIfChanged =
   | { changed: true; submission: SubmissionWithHistory; etag: string | null }
   | { changed: false; etag: string };
 
-/** Conditions that all apply. Times are ISO 8601; `since` includes its time, `until` excludes it. */
+/**
+ * Conditions that all apply. Times are ISO 8601; `since` includes its time, `until` excludes it.
+ */
 export type SubmissionFilter = {
   status?: SubmissionStatus | readonly SubmissionStatus[] | undefined;
   /** Name of the upstream. */
   upstream?: string | undefined;
-  /** Up to 10 values at the top level of the metadata. They are compared as text: 4711 finds the number and the text. */
+  /**
+   * Up to 10 values at the top level of the metadata. They are compared as text: 4711 finds the
+   * number and the text.
+   */
   metadata?: Readonly<Record<string, string | number | boolean | null>> | undefined;
   tracked_since?: string | undefined;
   tracked_until?: string | undefined;
@@ -96,18 +107,31 @@ export type SubmissionFilter = {
   ended_until?: string | undefined;
   /** Beginning of the id; for UUIDs in upper or lower case. */
   prefix?: string | undefined;
-  /** Part of the id, or of a metadata value at any depth, in upper or lower case; up to 128 characters. Has no index. */
+  /**
+   * Part of the id, or of a metadata value at any depth, in upper or lower case; up to 128
+   * characters. Has no index.
+   */
   search?: string | undefined;
 };
 
 /**
- * `next_cursor`: null on the last page. Other pages may have fewer submissions than requested, even none. `examined_to`: the time
- * up to which the page examined, in the order of the list; null on the last page and in the order of ids.
+ * `next_cursor`: null on the last page. Other pages may have fewer submissions than requested, even
+ * none. `examined_to`: the time up to which the page examined, in the order of the list; null on
+ * the last page and in the order of ids.
  */
-export type SubmissionPage = { submissions: Submission[]; next_cursor: string | null; examined_to: string | null };
+export type SubmissionPage = {
+  submissions: Submission[];
+  next_cursor: string | null;
+  examined_to: string | null;
+};
 
 /** Options of a tracking request. */
-export type TrackOptionName = 'deadline' | 'unknown_grace_s' | 'stuck_after_s' | 'metadata' | 'callback_url';
+export type TrackOptionName =
+  | 'deadline'
+  | 'unknown_grace_s'
+  | 'stuck_after_s'
+  | 'metadata'
+  | 'callback_url';
 
 /** The numbers of submissions, by what the request did to them. */
 export type Tracked = {
@@ -119,11 +143,17 @@ export type Tracked = {
   already_final: number;
   /** Had ended, and are tracked again. */
   retracked: number;
-  /** In the order of the request, without duplicates. `not_applied`: options that differ from those of an unchanged submission. */
+  /**
+   * In the order of the request, without duplicates. `not_applied`: options that differ from those
+   * of an unchanged submission.
+   */
   submissions: (Submission & { not_applied?: TrackOptionName[] | undefined })[];
 };
 
-/** `submissions`: in the order of the request, without duplicates. `not_found`: ids that were never tracked. */
+/**
+ * `submissions`: in the order of the request, without duplicates. `not_found`: ids that were never
+ * tracked.
+ */
 export type FoundSubmissions = { submissions: Submission[]; not_found: string[] };
 
 export type TrackOptions = {
@@ -137,11 +167,18 @@ export type TrackOptions = {
   stuck_after_s?: number;
   /** Stored with the submission, up to 4 KiB of JSON. */
   metadata?: Record<string, unknown>;
-  /** Receiver of the events of these submissions. They are signed with the secret of the webhook `callbacks`. */
+  /**
+   * Receiver of the events of these submissions. They are signed with the secret of the webhook
+   * `callbacks`.
+   */
   callback_url?: string;
-  /** The trace context of the caller, as in W3C Trace Context. Used if the server exports traces. */
+  /**
+   * The trace context of the caller, as in W3C Trace Context. Used if the server exports traces.
+   */
   traceparent?: string;
-  /** Whether ids that ended as failed, unknown, rejected, expired or cancelled are tracked again. */
+  /**
+   * Whether ids that ended as failed, unknown, rejected, expired or cancelled are tracked again.
+   */
   retrack?: boolean;
   /** For an import: since when another system has tracked it, ISO 8601. Not in the future. */
   tracked_at?: string;
@@ -169,15 +206,17 @@ export type AuditEntry = {
   seq: number;
   at: string;
   /**
-   * Name of the credential; "forwarded:" and a short keyed hash for a token of the upstream; "cli:" and the user of the system for
-   * a command; SIGHUP for a signal; dawatch for the server itself.
+   * Name of the credential; "forwarded:" and a short keyed hash for a token of the upstream; "cli:"
+   * and the user of the system for a command; SIGHUP for a signal; dawatch for the server itself.
    */
   caller: string;
   /** E-mail address or subject of a person who signed in by OpenID Connect. */
   caller_person: string | null;
   /** null: the credential is in the settings, or a forwarded token. */
   credential_id: number | null;
-  /** Address of the client; null if there was no request, and for entries before it was recorded. */
+  /**
+   * Address of the client; null if there was no request, and for entries before it was recorded.
+   */
   address: string | null;
   action: string;
   result: string;
@@ -198,7 +237,10 @@ export type AuditPage = {
   next_cursor: string | null;
 };
 
-/** Conditions that all apply. `action`: one or several. `since`, `until`: ISO 8601. `limit`: 1 to 1,000, default 100. */
+/**
+ * Conditions that all apply. `action`: one or several. `since`, `until`: ISO 8601. `limit`: 1 to
+ * 1,000, default 100.
+ */
 export type AuditQuery = {
   caller?: string;
   action?: string | readonly string[];
@@ -209,7 +251,10 @@ export type AuditQuery = {
   cursor?: string;
 };
 
-/** The result of checking the audit. `entries`: number of entries; if the audit is not intact, of those before the first wrong one. */
+/**
+ * The result of checking the audit. `entries`: number of entries; if the audit is not intact, of
+ * those before the first wrong one.
+ */
 export type AuditVerification = {
   intact: boolean;
   entries: number;
@@ -245,8 +290,18 @@ export type UpstreamPacing = {
   /** Scheduled polls of a submission tracked now, in ms since tracking. */
   polls_ms: number[];
   /** Per submission; null: not known. */
-  cost: { current: PollingCost | null; lower_bound: PollingCost | null; every_five_seconds: PollingCost | null };
-  budget: { requests: number; per_ms: number; used: number; concurrency: number; in_flight: number };
+  cost: {
+    current: PollingCost | null;
+    lower_bound: PollingCost | null;
+    every_five_seconds: PollingCost | null;
+  };
+  budget: {
+    requests: number;
+    per_ms: number;
+    used: number;
+    concurrency: number;
+    in_flight: number;
+  };
   /** The next poll; `at` null: when a request in flight completes. */
   next: {
     submission_id: string;

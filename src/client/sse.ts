@@ -4,15 +4,18 @@ import { ConnectionError } from './errors.ts';
 export type SseBlock = { id: string | undefined; data: string | undefined };
 
 /**
- * Parses server-sent events according to the HTML standard: lines end with LF, CR or CRLF. Event names are ignored, because
- * the data contains the type. An incomplete last block is dropped.
+ * Parses server-sent events according to the HTML standard: lines end with LF, CR or CRLF. Event
+ * names are ignored, because the data contains the type. An incomplete last block is dropped.
  */
-export async function* parseSse(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<SseBlock, void, undefined> {
+export async function* parseSse(
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<SseBlock, void, undefined> {
   let block = newBlock();
   for await (const line of linesOf(chunks)) {
     if (line === '') {
       const { id, data } = block;
-      if (id !== undefined || data.length > 0) yield { id, data: data.length > 0 ? data.join('\n') : undefined };
+      if (id !== undefined || data.length > 0)
+        yield { id, data: data.length > 0 ? data.join('\n') : undefined };
       block = newBlock();
       continue;
     }
@@ -49,7 +52,9 @@ export async function* bytesOf(
 }
 
 /** Yields lines that end with LF, CR or CRLF. An incomplete last line is dropped. */
-export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+export async function* linesOf(
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder();
   let rest = '';
   let endedInCr = false;

@@ -43,8 +43,9 @@ const TOLERANCE_S = 300;
 const MIN_SECRET_BYTES = 24;
 
 /**
- * Verifies a webhook request (Standard Webhooks 1.0, symmetric `v1` signatures) and returns its event. An event id seen before
- * is a repeated delivery. Throws WebhookVerificationError, or TypeError for an invalid secret or a parsed payload.
+ * Verifies a webhook request (Standard Webhooks 1.0, symmetric `v1` signatures) and returns its
+ * event. An event id seen before is a repeated delivery. Throws WebhookVerificationError, or
+ * TypeError for an invalid secret or a parsed payload.
  */
 export function verifyWebhook(request: WebhookRequest): DawatchEvent {
   const { payload, headers, secret, toleranceS = TOLERANCE_S, now = Date.now() } = request;
@@ -70,7 +71,9 @@ function keyOf(secret: string): Buffer {
   const key = Buffer.from(text, 'base64');
   // Buffer ignores invalid base64, so a mistyped secret would become a different one.
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text) || key.length < MIN_SECRET_BYTES)
-    throw new TypeError(`a webhook secret is whsec_ followed by base64 of at least ${MIN_SECRET_BYTES} bytes`);
+    throw new TypeError(
+      `a webhook secret is whsec_ followed by base64 of at least ${MIN_SECRET_BYTES} bytes`,
+    );
   return key;
 }
 
@@ -78,19 +81,30 @@ function headerOf(headers: WebhookRequest['headers'], name: string): string {
   const values =
     headers instanceof Headers
       ? [headers.get(name)]
-      : Object.entries(headers).flatMap(([key, value]) => (key.toLowerCase() === name ? value : []));
+      : Object.entries(headers).flatMap(([key, value]) =>
+          key.toLowerCase() === name ? value : [],
+        );
   const [value] = values;
   // A repeated header is ambiguous and therefore refused.
-  if (values.length !== 1 || !value) throw new WebhookVerificationError('missing_header', `${name} is missing`);
+  if (values.length !== 1 || !value)
+    throw new WebhookVerificationError('missing_header', `${name} is missing`);
   return value;
 }
 
-function checkTimestamp(text: string, { toleranceS, now }: { toleranceS: number; now: number }): void {
+function checkTimestamp(
+  text: string,
+  { toleranceS, now }: { toleranceS: number; now: number },
+): void {
   if (!/^\d{1,12}$/.test(text))
-    throw new WebhookVerificationError('invalid_timestamp', 'webhook-timestamp is not a number of seconds');
+    throw new WebhookVerificationError(
+      'invalid_timestamp',
+      'webhook-timestamp is not a number of seconds',
+    );
   const ageS = Math.floor(now / 1_000) - Number(text);
-  if (ageS > toleranceS) throw new WebhookVerificationError('too_old', `the webhook is ${ageS} s old`);
-  if (ageS < -toleranceS) throw new WebhookVerificationError('too_new', `the webhook is ${-ageS} s in the future`);
+  if (ageS > toleranceS)
+    throw new WebhookVerificationError('too_old', `the webhook is ${ageS} s old`);
+  if (ageS < -toleranceS)
+    throw new WebhookVerificationError('too_new', `the webhook is ${-ageS} s in the future`);
 }
 
 function sign(key: Buffer, head: string, body: Uint8Array): Buffer {
@@ -102,7 +116,8 @@ function hasMatch(expected: readonly Buffer[], signatures: readonly string[]): b
   let matches = 0;
   for (const signature of signatures) {
     const given = Buffer.from(signature);
-    for (const one of expected) if (given.length === one.length && timingSafeEqual(given, one)) matches += 1;
+    for (const one of expected)
+      if (given.length === one.length && timingSafeEqual(given, one)) matches += 1;
   }
   return matches > 0;
 }
@@ -110,7 +125,11 @@ function hasMatch(expected: readonly Buffer[], signatures: readonly string[]): b
 function eventOf(body: Uint8Array): DawatchEvent {
   try {
     const event: unknown = JSON.parse(Buffer.from(body).toString('utf8'));
-    if (typeof event === 'object' && event !== null && 'type' in event && 'data' in event) return event as DawatchEvent;
+    if (typeof event === 'object' && event !== null && 'type' in event && 'data' in event)
+      return event as DawatchEvent;
   } catch {}
-  throw new WebhookVerificationError('invalid_payload', 'the signature is valid, but the body is not an event');
+  throw new WebhookVerificationError(
+    'invalid_payload',
+    'the signature is valid, but the body is not an event',
+  );
 }

@@ -16,7 +16,10 @@ export type Webhook = {
   /** Keys for verifying v1a signatures, newest first. */
   public_keys: string[];
   enabled: boolean;
-  /** operator: disabled by an operator; gone: the receiver responded with 410; failing: no success for days. */
+  /**
+   * operator: disabled by an operator; gone: the receiver responded with 410; failing: no success
+   * for days.
+   */
   disabled_reason: 'operator' | 'gone' | 'failing' | null;
   failing_since: string | null;
   created_at: string;
@@ -41,7 +44,9 @@ export type NewWebhook = { url: string } & Partial<{
 /** Absent fields are not changed. */
 export type WebhookPatch = Partial<Omit<NewWebhook, 'signature' | 'secret'>>;
 
-/** Webhooks of a dawatch server. Needs the role admin. Methods throw ApiError or ConnectionError. */
+/**
+ * Webhooks of a dawatch server. Needs the role admin. Methods throw ApiError or ConnectionError.
+ */
 export class WebhookRequests {
   readonly #send: SendRequest;
 
@@ -53,7 +58,10 @@ export class WebhookRequests {
     return this.#send('POST', '/v1/webhooks', webhook);
   }
 
-  /** Returns a page, newest first. `limit`: 1 to 1,000, default 100. `cursor`: `next_cursor` of the previous page. */
+  /**
+   * Returns a page, newest first. `limit`: 1 to 1,000, default 100. `cursor`: `next_cursor` of the
+   * previous page.
+   */
   list(query: { limit?: number; cursor?: string } = {}): Promise<WebhookPage> {
     return this.#send('GET', `/v1/webhooks${queryOf(query)}`);
   }
@@ -67,16 +75,24 @@ export class WebhookRequests {
   }
 
   /** Replaces the secret. The old secret also signs for `keep_old_s` (default: one day). */
-  rotate(id: string, options: { keep_old_s?: number; secret?: string } = {}): Promise<WebhookWithSecret> {
+  rotate(
+    id: string,
+    options: { keep_old_s?: number; secret?: string } = {},
+  ): Promise<WebhookWithSecret> {
     return this.#send('POST', `${pathOf(id)}/rotate`, options);
   }
 
-  /** Sends a test event to this webhook. `deliveries.get` returns the result. For `callbacks`: `testCallback`. */
+  /**
+   * Sends a test event to this webhook. `deliveries.get` returns the result. For `callbacks`:
+   * `testCallback`.
+   */
   test(id: string): Promise<Delivery> {
     return this.#send('POST', `${pathOf(id)}/test`);
   }
 
-  /** Sends a test event to a callback address, signed with the secret of the webhook `callbacks`. */
+  /**
+   * Sends a test event to a callback address, signed with the secret of the webhook `callbacks`.
+   */
   testCallback(url: string): Promise<Delivery> {
     return this.#send('POST', '/v1/callbacks/test', { url });
   }

@@ -14,7 +14,9 @@ const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
 };
 
-/** Browser builds of the libraries. The import map of index.html maps their names to these paths. */
+/**
+ * Browser builds of the libraries. The import map of index.html maps their names to these paths.
+ */
 const LIBRARIES = {
   'preact.js': 'preact',
   'preact-hooks.js': 'preact/hooks',
@@ -50,14 +52,26 @@ export function registerDashboard(app: FastifyInstance): void {
 
 function index(): Asset {
   const body = readFileSync(join(PAGE, 'index.html'));
-  return { path: '/', contentType: 'text/html; charset=utf-8', body, policy: policyOf(body.toString()) };
+  return {
+    path: '/',
+    contentType: 'text/html; charset=utf-8',
+    body,
+    policy: policyOf(body.toString()),
+  };
 }
 
 function asset(name: string, file: string): Asset {
-  return { path: `/assets/${name}`, contentType: TYPES[extname(name)] ?? '', body: readFileSync(file) };
+  return {
+    path: `/assets/${name}`,
+    contentType: TYPES[extname(name)] ?? '',
+    body: readFileSync(file),
+  };
 }
 
-/** Scripts, styles and requests are limited to this server. The import map must be inline, so the policy allows it by its hash. */
+/**
+ * Scripts, styles and requests are limited to this server. The import map must be inline, so the
+ * policy allows it by its hash.
+ */
 function policyOf(html: string): string {
   const importMap = /<script type="importmap">(.*?)<\/script>/s.exec(html)?.[1] ?? '';
   const hash = createHash('sha256').update(importMap).digest('base64');

@@ -10,12 +10,15 @@ declare module 'fastify' {
 }
 
 /**
- * Returns a function that determines the client address of a request. X-Forwarded-For and Forwarded are used only from a trusted
- * peer, and followed from the nearest hop to the first one that is not trusted. If a hop has no address, the last trusted
- * address counts. If the two headers disagree, the peer's address counts: most proxies set one header and pass on the other,
- * which the client may have forged.
+ * Returns a function that determines the client address of a request. X-Forwarded-For and Forwarded
+ * are used only from a trusted peer, and followed from the nearest hop to the first one that is not
+ * trusted. If a hop has no address, the last trusted address counts. If the two headers disagree,
+ * the peer's address counts: most proxies set one header and pass on the other, which the client
+ * may have forged.
  */
-export function clientAddressReader(trustedProxies: readonly string[]): (request: IncomingMessage) => string {
+export function clientAddressReader(
+  trustedProxies: readonly string[],
+): (request: IncomingMessage) => string {
   const isTrusted = proxyMatcher(trustedProxies);
 
   function follow(peer: string, hops: readonly Hop[] | undefined): string {
@@ -35,7 +38,8 @@ export function clientAddressReader(trustedProxies: readonly string[]): (request
     if (trustedProxies.length === 0 || !isTrusted(peer)) return peer;
     const claimed: string[] = [];
     const { 'x-forwarded-for': xForwardedFor, forwarded } = headers;
-    if (xForwardedFor !== undefined) claimed.push(follow(peer, hopsOfXForwardedFor(String(xForwardedFor))));
+    if (xForwardedFor !== undefined)
+      claimed.push(follow(peer, hopsOfXForwardedFor(String(xForwardedFor))));
     if (forwarded !== undefined) claimed.push(follow(peer, hopsOfForwarded(forwarded)));
     const [first = peer, second = first] = claimed;
     return first === second ? first : peer;
@@ -55,7 +59,8 @@ function hopsOfXForwardedFor(header: string): Hop[] {
 }
 
 /** A parameter of a Forwarded header with its delimiter. */
-const PARAMETER = /[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;=]+))[ \t]*)?([,;]|$)/y;
+const PARAMETER =
+  /[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;=]+))[ \t]*)?([,;]|$)/y;
 
 /** Returns the hops of Forwarded (RFC 7239), nearest last; undefined if the header is malformed. */
 function hopsOfForwarded(header: string): Hop[] | undefined {
@@ -82,7 +87,10 @@ function hopsOfForwarded(header: string): Hop[] | undefined {
   }
 }
 
-/** Parses an address with or without a port: `192.0.2.1:80`, `[2001:db8::1]:80`, or IPv6 without brackets. */
+/**
+ * Parses an address with or without a port: `192.0.2.1:80`, `[2001:db8::1]:80`, or IPv6 without
+ * brackets.
+ */
 function addressOfNode(node: string): Hop {
   const bracketed = /^\[([\da-f:.]+)\](?::[\w.-]+)?$/i.exec(node)?.[1];
   if (bracketed !== undefined) return isIP(bracketed) === 6 ? canonicalAddress(bracketed) : null;

@@ -12,8 +12,8 @@ const MAX_UNREAD_CHARS = 64 * 1024 * 1024;
 const MIN_COUNTED_CHARS = 4 * 1024;
 
 /**
- * Destroys a connection with more requests than that without a response. A packet can carry thousands of requests, which cost
- * memory and time even if they are refused.
+ * Destroys a connection with more requests than that without a response. A packet can carry
+ * thousands of requests, which cost memory and time even if they are refused.
  */
 export function limitPipelining(): onRequestHookHandler {
   const pending = new WeakMap<Socket, number>();
@@ -31,8 +31,9 @@ export function limitPipelining(): onRequestHookHandler {
 }
 
 /**
- * Limits the unread responses in memory. Above the limit, the connection whose response has waited longest is closed. Stored
- * responses are shared and not counted. Must follow every other onSend hook.
+ * Limits the unread responses in memory. Above the limit, the connection whose response has waited
+ * longest is closed. Stored responses are shared and not counted. Must follow every other onSend
+ * hook.
  */
 export function limitUnreadResponses(app: FastifyInstance, maxChars = MAX_UNREAD_CHARS): void {
   /** Unread responses and their lengths, oldest first. */
@@ -66,8 +67,9 @@ export function limitUnreadResponses(app: FastifyInstance, maxChars = MAX_UNREAD
 const CHECKS_PER_TIMEOUT = 6;
 
 /**
- * Returns Node's options for the time to receive a complete request, counted from its first byte or, for the first request, from
- * connecting. Both limits are set, because the one for headers would otherwise replace a shorter one.
+ * Returns Node's options for the time to receive a complete request, counted from its first byte
+ * or, for the first request, from connecting. Both limits are set, because the one for headers
+ * would otherwise replace a shorter one.
  */
 export function requestTimeouts(timeoutMs: number): ServerOptions {
   const requestTimeout = Math.ceil(timeoutMs);
@@ -79,13 +81,14 @@ export function requestTimeouts(timeoutMs: number): ServerOptions {
 }
 
 /**
- * Disconnects clients that read nothing of their response for `connectionTimeout`. A response without data, such as a long poll
- * or a quiet feed, may take any time.
+ * Disconnects clients that read nothing of their response for `connectionTimeout`. A response
+ * without data, such as a long poll or a quiet feed, may take any time.
  */
 export function dropStalledReaders(app: FastifyInstance): void {
   app.server.on('request', (_request, response) => {
     response.on('timeout', () => {
-      if (response.writableLength > 0 || (response.socket?.writableLength ?? 0) > 0) response.destroy();
+      if (response.writableLength > 0 || (response.socket?.writableLength ?? 0) > 0)
+        response.destroy();
     });
   });
 }
@@ -93,8 +96,9 @@ export function dropStalledReaders(app: FastifyInstance): void {
 /**
  * The items of the requests in progress, in no order. An item occupies a place until it is removed.
  *
- * A Map or Set of all requests in progress would cost a fifth of a status read (row status-reads): each growth of its table leaves
- * an old one behind, which keeps its requests from being collected as young objects.
+ * A Map or Set of all requests in progress would cost a fifth of a status read (row status-reads):
+ * each growth of its table leaves an old one behind, which keeps its requests from being collected
+ * as young objects.
  */
 class OpenItems<Item extends object> {
   readonly #places: (Item | undefined)[] = [];
@@ -122,11 +126,16 @@ const CHECKS_PER_DEADLINE = 6;
 const MAX_CHECK_MS = 60_000;
 
 /**
- * Returns a hook that responds 503 to a request without a response after `deadlineMs`, so that a faulty handler cannot hold a connection forever.
- * Routes with `staysOpen` are exempt. A response that has begun is limited by `dropStalledReaders`. One timer checks all requests:
- * Fastify's handlerTimeout would create a timer and an AbortController for each, and does not cover requests without a route.
+ * Returns a hook that responds 503 to a request without a response after `deadlineMs`, so that a
+ * faulty handler cannot hold a connection forever. Routes with `staysOpen` are exempt. A response
+ * that has begun is limited by `dropStalledReaders`. One timer checks all requests: Fastify's
+ * handlerTimeout would create a timer and an AbortController for each, and does not cover requests
+ * without a route.
  */
-export function enforceResponseDeadline(app: FastifyInstance, deadlineMs: number): onRequestHookHandler {
+export function enforceResponseDeadline(
+  app: FastifyInstance,
+  deadlineMs: number,
+): onRequestHookHandler {
   /** Requests whose response has not ended, and their times of arrival. */
   const pending = new OpenItems<{ reply: FastifyReply; since: number }>();
   const check = () => {
@@ -135,10 +144,16 @@ export function enforceResponseDeadline(app: FastifyInstance, deadlineMs: number
       if (since > overdue || reply.sent || reply.raw.headersSent || reply.raw.destroyed) continue;
       const { method, routeOptions } = reply.request;
       logOf(reply.request).error({ method, route: routeOptions.url }, 'http.no_response');
-      sendProblem(reply.header('connection', 'close'), { status: 503, detail: 'the request took too long' });
+      sendProblem(reply.header('connection', 'close'), {
+        status: 503,
+        detail: 'the request took too long',
+      });
     }
   };
-  const timer = setInterval(check, Math.min(MAX_CHECK_MS, deadlineMs / CHECKS_PER_DEADLINE)).unref();
+  const timer = setInterval(
+    check,
+    Math.min(MAX_CHECK_MS, deadlineMs / CHECKS_PER_DEADLINE),
+  ).unref();
   app.addHook('onClose', async () => clearInterval(timer));
   return (request, reply, done) => {
     if (!request.routeOptions.config?.staysOpen) {

@@ -24,27 +24,51 @@ const DOCS_CSP = [
 /** The OpenAPI document and the files of the page at /docs by path. */
 export type Docs = { document: StoredResponse; files: ReadonlyMap<string, StoredResponse> };
 
-/** Renders the OpenAPI document of `routes` and the page at /docs, through a server that never listens. */
-export async function buildDocs(routes: readonly RouteOptions[], version: string, events: SentEvents): Promise<Docs> {
+/**
+ * Renders the OpenAPI document of `routes` and the page at /docs, through a server that never
+ * listens.
+ */
+export async function buildDocs(
+  routes: readonly RouteOptions[],
+  version: string,
+  events: SentEvents,
+): Promise<Docs> {
   const document = openapiDocument(routes, version, events);
   const server = fastify();
   try {
-    await server.register(swagger, { mode: 'static', specification: { document: document as never } });
+    await server.register(swagger, {
+      mode: 'static',
+      specification: { document: document as never },
+    });
     await server.register(swaggerUi, {
       routePrefix: PAGE,
       theme: { title: 'dawatch' },
       // Hides the top bar, which can load other documents.
-      uiConfig: { layout: 'BaseLayout', docExpansion: 'list', displayRequestDuration: true, tryItOutEnabled: true },
+      uiConfig: {
+        layout: 'BaseLayout',
+        docExpansion: 'list',
+        displayRequestDuration: true,
+        tryItOutEnabled: true,
+      },
     });
     const files = new Map<string, StoredResponse>();
     for (const path of await pathsOfPage()) {
       const { statusCode, rawPayload, headers } = await server.inject(path);
       if (statusCode !== 200) throw new Error(`${path} of the page at /docs is ${statusCode}`);
       const contentType = String(headers['content-type']);
-      files.set(path, storedResponse(rawPayload, { 'content-type': contentType, 'content-security-policy': DOCS_CSP }));
+      files.set(
+        path,
+        storedResponse(rawPayload, {
+          'content-type': contentType,
+          'content-security-policy': DOCS_CSP,
+        }),
+      );
     }
     const json = JSON.stringify(document);
-    return { document: storedResponse(json, { 'content-type': 'application/json; charset=utf-8' }), files };
+    return {
+      document: storedResponse(json, { 'content-type': 'application/json; charset=utf-8' }),
+      files,
+    };
   } finally {
     await server.close();
   }
@@ -52,7 +76,10 @@ export async function buildDocs(routes: readonly RouteOptions[], version: string
 
 /** Returns the paths of the page's files, without index.html, which only redirects. */
 async function pathsOfPage(): Promise<string[]> {
-  const folder = join(dirname(createRequire(import.meta.url).resolve('@fastify/swagger-ui')), 'static');
+  const folder = join(
+    dirname(createRequire(import.meta.url).resolve('@fastify/swagger-ui')),
+    'static',
+  );
   const files = (await readdir(folder)).filter((file) => file !== 'index.html');
   const all = ['swagger-initializer.js', ...files].map((file) => `${PAGE}/static/${file}`);
   return [PAGE, `${PAGE}/`, `${PAGE}/json`, `${PAGE}/yaml`, ...all];

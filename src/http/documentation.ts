@@ -3,11 +3,20 @@ import { z } from 'zod';
 import type { Docs } from './docs-page.ts';
 import type { SentEvents } from './openapi.ts';
 import { operations } from './problems.ts';
-import { type StoredResponse, sendStoredResponse, serveFiles, storedResponse } from './static-files.ts';
+import {
+  type StoredResponse,
+  sendStoredResponse,
+  serveFiles,
+  storedResponse,
+} from './static-files.ts';
 import type { TypedServer } from './typed-server.ts';
 
 const openapiSchema = z
-  .looseObject({ openapi: z.string(), info: z.looseObject({}), paths: z.record(z.string(), z.looseObject({})) })
+  .looseObject({
+    openapi: z.string(),
+    info: z.looseObject({}),
+    paths: z.record(z.string(), z.looseObject({})),
+  })
   .describe('An OpenAPI 3.1 document')
   .meta({
     id: 'OpenapiDocument',
@@ -17,7 +26,10 @@ const openapiSchema = z
 const jsonSchemaSchema = z
   .looseObject({ title: z.string(), anyOf: z.array(z.looseObject({})) })
   .describe('A JSON Schema (2020-12)')
-  .meta({ id: 'EventJsonSchema', examples: [{ title: 'Events of dawatch', anyOf: [{ type: 'object' }] }] });
+  .meta({
+    id: 'EventJsonSchema',
+    examples: [{ title: 'Events of dawatch', anyOf: [{ type: 'object' }] }],
+  });
 
 const OPERATIONS = operations('operations', {
   getOpenapi: {
@@ -33,8 +45,9 @@ const OPERATIONS = operations('operations', {
 });
 
 /**
- * Serves the page at /docs, /openapi.json and /events.schema.json. Must be called before the first route: only routes that are
- * registered later are documented. Each document is built at its first request, because building them slows every start.
+ * Serves the page at /docs, /openapi.json and /events.schema.json. Must be called before the first
+ * route: only routes that are registered later are documented. Each document is built at its first
+ * request, because building them slows every start.
  */
 export function addDocumentation(
   app: TypedServer,

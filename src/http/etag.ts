@@ -7,10 +7,15 @@ export function etagOf(body: Buffer | string): string {
 }
 
 /**
- * Sets the entity tag of a body and returns what the handler returns: its JSON, or undefined to a client that has it, with 304. A handler
- * that returns the reply instead makes Fastify watch for the end of the response.
+ * Sets the entity tag of a body and returns what the handler returns: its JSON, or undefined to a
+ * client that has it, with 304. A handler that returns the reply instead makes Fastify watch for
+ * the end of the response.
  */
-export function withEtag(request: FastifyRequest, reply: FastifyReply, body: unknown): string | undefined {
+export function withEtag(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  body: unknown,
+): string | undefined {
   const text = JSON.stringify(body);
   const etag = etagOf(text);
   reply.header('etag', etag);

@@ -8,8 +8,9 @@ declare module 'fastify' {
 }
 
 /**
- * Serves requests of expensive routes one at a time, with iterations of the event loop between them. Without it, a flood of lists
- * exceeds the memory and delays that SECURITY.md promises. Applies to routes registered later.
+ * Serves requests of expensive routes one at a time, with iterations of the event loop between
+ * them. Without it, a flood of lists exceeds the memory and delays that SECURITY.md promises.
+ * Applies to routes registered later.
  */
 export function serializeExpensiveRoutes(app: FastifyInstance): void {
   const waiting: (() => void)[] = [];

@@ -5,8 +5,9 @@ import { sentPath } from './static-files.ts';
 const ORDER = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 /**
- * Returns a hook that responds to requests without a route whose path has other methods: 204 to OPTIONS and 405 to the rest, both with Allow and
- * without reading the body. Must be called before the first route.
+ * Returns a hook that responds to requests without a route whose path has other methods: 204 to
+ * OPTIONS and 405 to the rest, both with Allow and without reading the body. Must be called before
+ * the first route.
  */
 export function handleUnroutedMethods(app: FastifyInstance): onRequestHookHandler {
   const routes = new Map<string, { segments: string[]; methods: Set<string> }>();
@@ -17,9 +18,13 @@ export function handleUnroutedMethods(app: FastifyInstance): onRequestHookHandle
   });
   const allowedAt = (path: string) => {
     const segments = decoded(path).split('/');
-    const found = [...routes.values()].filter((route) => path === '*' || isAt(route.segments, segments));
+    const found = [...routes.values()].filter(
+      (route) => path === '*' || isAt(route.segments, segments),
+    );
     const methods = new Set(found.flatMap((route) => [...route.methods]));
-    return methods.size === 0 ? undefined : ORDER.filter((name) => name === 'OPTIONS' || methods.has(name)).join(', ');
+    return methods.size === 0
+      ? undefined
+      : ORDER.filter((name) => name === 'OPTIONS' || methods.has(name)).join(', ');
   };
 
   return (request, reply, done) => {
@@ -33,14 +38,20 @@ export function handleUnroutedMethods(app: FastifyInstance): onRequestHookHandle
     reply.header('allow', allowed);
     if (method === 'OPTIONS') reply.code(204).send();
     else
-      sendProblem(reply, { status: 405, detail: `${path.slice(0, 200)} does not support ${method}, only ${allowed}` });
+      sendProblem(reply, {
+        status: 405,
+        detail: `${path.slice(0, 200)} does not support ${method}, only ${allowed}`,
+      });
   };
 }
 
 function isAt(pattern: readonly string[], path: readonly string[]): boolean {
-  if (pattern.at(-1) === '*' ? path.length < pattern.length : path.length !== pattern.length) return false;
+  if (pattern.at(-1) === '*' ? path.length < pattern.length : path.length !== pattern.length)
+    return false;
   // A parameter may be empty, as in the router.
-  return pattern.every((segment, index) => segment.startsWith(':') || segment === '*' || segment === path[index]);
+  return pattern.every(
+    (segment, index) => segment.startsWith(':') || segment === '*' || segment === path[index],
+  );
 }
 
 /** Decodes a path as the router does. */

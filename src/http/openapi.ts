@@ -20,7 +20,11 @@ const EXAMPLES: Partial<Record<ProblemStatus, string>> = {
   507: 'the disk is full: nothing of the request was stored',
 };
 
-const number = (description: string, example: number) => ({ description, schema: { type: 'integer' }, example });
+const number = (description: string, example: number) => ({
+  description,
+  schema: { type: 'integer' },
+  example,
+});
 
 const RESPONSE_HEADERS = {
   'x-request-id': {
@@ -58,12 +62,16 @@ const PROBLEM_RESPONSES = {
       const [name, description] = PROBLEMS[status];
       const example = problemBody({ status, detail }, INSTANCE);
       const content = { 'application/problem+json': { schema: PROBLEM_REF, example } };
-      const own: HeaderName[] = status === 401 ? ['www-authenticate'] : RETRIED.includes(status) ? ['retry-after'] : [];
+      const own: HeaderName[] =
+        status === 401 ? ['www-authenticate'] : RETRIED.includes(status) ? ['retry-after'] : [];
       const headers = { ...headerRefs(own), ...commonRefs({ isLimited: true }) };
       return [name, { description, headers, content }];
     }),
   ),
-  Problem: { description: 'Any other problem', content: { 'application/problem+json': { schema: PROBLEM_REF } } },
+  Problem: {
+    description: 'Any other problem',
+    content: { 'application/problem+json': { schema: PROBLEM_REF } },
+  },
 };
 
 type Operation = {
@@ -81,8 +89,12 @@ function completeOperation(path: string, operation: Operation): void {
       const [name] = PROBLEMS[Number(status) as ProblemStatus];
       operation.responses[status] = { $ref: `#/components/responses/${name}` } as object;
     } else if ('304' in operation.responses && Number(status) < 400)
-      response.headers = { ...headerRefs(['etag']), ...commonRefs({ isLimited: !isUnlimited(path) }) };
-    else response.headers = { ...response.headers, ...commonRefs({ isLimited: !isUnlimited(path) }) };
+      response.headers = {
+        ...headerRefs(['etag']),
+        ...commonRefs({ isLimited: !isUnlimited(path) }),
+      };
+    else
+      response.headers = { ...response.headers, ...commonRefs({ isLimited: !isUnlimited(path) }) };
   }
   operation.responses.default = { $ref: '#/components/responses/Problem' } as object;
 }
@@ -129,7 +141,9 @@ const SECURITY_SCHEMES = {
 } as const;
 
 /** A response of a route: its schema as JSON, or its media types. */
-type Described = z.ZodType | { description: string; content: Record<string, { schema: z.ZodType }> };
+type Described =
+  | z.ZodType
+  | { description: string; content: Record<string, { schema: z.ZodType }> };
 type RouteSchema = {
   operationId?: string;
   summary?: string;
@@ -147,12 +161,23 @@ type RouteSchema = {
   response?: Record<string, Described>;
 };
 
-/** What the server sends to others: the schema of an event, and the `webhooks` section of the OpenAPI document. */
+/**
+ * What the server sends to others: the schema of an event, and the `webhooks` section of the
+ * OpenAPI document.
+ */
 export type SentEvents = { schema: z.ZodType; webhooks: object };
 
 /** Returns the OpenAPI document of the routes. */
-export function openapiDocument(routes: readonly RouteOptions[], version: string, events: SentEvents) {
-  const described = routes.map(({ method, url, schema = {} }) => ({ method, url, schema: schema as RouteSchema }));
+export function openapiDocument(
+  routes: readonly RouteOptions[],
+  version: string,
+  events: SentEvents,
+) {
+  const described = routes.map(({ method, url, schema = {} }) => ({
+    method,
+    url,
+    schema: schema as RouteSchema,
+  }));
   const schemas = convertSchemas([
     ...described.flatMap(({ schema }) => schemasOf(schema)),
     problemSchema,
@@ -194,17 +219,30 @@ export function openapiDocument(routes: readonly RouteOptions[], version: string
 function schemasOf(schema: RouteSchema): z.ZodType[] {
   const { params, querystring, headers, describedHeaders, body, response = {} } = schema;
   const responses = Object.values(response).flatMap((described) =>
-    described instanceof z.ZodType ? [described] : Object.values(described.content).map(({ schema }) => schema),
+    described instanceof z.ZodType
+      ? [described]
+      : Object.values(described.content).map(({ schema }) => schema),
   );
-  return [params, querystring, headers, describedHeaders, body, ...responses].filter((schema) => schema !== undefined);
+  return [params, querystring, headers, describedHeaders, body, ...responses].filter(
+    (schema) => schema !== undefined,
+  );
 }
 
 function operationOf(schema: RouteSchema, { jsonOf }: Converted) {
-  const { params, querystring, body, consumes = ['application/json'], response = {}, ...others } = schema;
+  const {
+    params,
+    querystring,
+    body,
+    consumes = ['application/json'],
+    response = {},
+    ...others
+  } = schema;
   const { headers, describedHeaders = headers, ...described } = others;
-  const parameters = Object.entries({ path: params, query: querystring, header: describedHeaders }).flatMap(
-    ([place, given]) => (given ? parametersOf(place, jsonOf(given)) : []),
-  );
+  const parameters = Object.entries({
+    path: params,
+    query: querystring,
+    header: describedHeaders,
+  }).flatMap(([place, given]) => (given ? parametersOf(place, jsonOf(given)) : []));
   return {
     ...described,
     ...(parameters.length > 0 && { parameters }),
@@ -236,7 +274,10 @@ function parametersOf(place: string, { properties = {}, required = [] }: JsonSch
 
 function responseOf(described: Described, jsonOf: Converted['jsonOf']) {
   if (!(described instanceof z.ZodType)) {
-    const content = Object.entries(described.content).map(([type, { schema }]) => [type, { schema: jsonOf(schema) }]);
+    const content = Object.entries(described.content).map(([type, { schema }]) => [
+      type,
+      { schema: jsonOf(schema) },
+    ]);
     return { description: described.description, content: Object.fromEntries(content) };
   }
   const description = described.description ?? 'The response';

@@ -15,11 +15,16 @@ export const problemSchema = z
     status: z.int(),
     detail: z.string(),
     instance: z.string().describe('The id of this request, as in the logs and in x-request-id'),
-    error: z.string().optional().describe("The same as detail, on the routes of the upstream's own interface"),
+    error: z
+      .string()
+      .optional()
+      .describe("The same as detail, on the routes of the upstream's own interface"),
     errors: z
       .array(z.object({ pointer: z.string(), detail: z.string() }))
       .optional()
-      .describe('Invalid parts of the request; `pointer` is a JSON pointer into the body or the name of a parameter'),
+      .describe(
+        'Invalid parts of the request; `pointer` is a JSON pointer into the body or the name of a parameter',
+      ),
     submitted: z
       .enum(['no', 'unclear', 'yes'])
       .meta({ id: 'Submitted' })
@@ -58,15 +63,32 @@ export const PROBLEMS = {
 } as const satisfies Record<number, readonly [type: string, title: string]>;
 export type ProblemStatus = keyof typeof PROBLEMS;
 
-/** Documents problems of a route. The OpenAPI document adds those that every route can return: 400, 401, 403, 429 and 503. */
+/**
+ * Documents problems of a route. The OpenAPI document adds those that every route can return: 400,
+ * 401, 403, 429 and 503.
+ */
 export function problemResponses<S extends ProblemStatus>(...statuses: S[]) {
-  return Object.fromEntries(statuses.map((status) => [status, problemResponse])) as Record<S, typeof problemResponse>;
+  return Object.fromEntries(statuses.map((status) => [status, problemResponse])) as Record<
+    S,
+    typeof problemResponse
+  >;
 }
 
-/** Describes the operations of a resource for the OpenAPI document. The name of an operation is its operationId. */
-export function operations<Described extends Record<string, object>>(tag: string, described: Described) {
-  const named = Object.entries(described).map(([id, schema]) => [id, { operationId: id, tags: [tag], ...schema }]);
-  return Object.fromEntries(named) as { [Id in keyof Described]: Described[Id] & { operationId: string } };
+/**
+ * Describes the operations of a resource for the OpenAPI document. The name of an operation is its
+ * operationId.
+ */
+export function operations<Described extends Record<string, object>>(
+  tag: string,
+  described: Described,
+) {
+  const named = Object.entries(described).map(([id, schema]) => [
+    id,
+    { operationId: id, tags: [tag], ...schema },
+  ]);
+  return Object.fromEntries(named) as {
+    [Id in keyof Described]: Described[Id] & { operationId: string };
+  };
 }
 
 export type Problem = {
@@ -113,7 +135,9 @@ export function setRetryAfter(reply: FastifyReply, ms: number | null): void {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** A route of the upstream's own interface: its clients read the `error` member of a failure. */
+    /**
+     * A route of the upstream's own interface: its clients read the `error` member of a failure.
+     */
     hasErrorMember?: boolean;
     /** A route that submits data: each of its failures has the member `submitted`. */
     submitsData?: boolean;
@@ -125,7 +149,10 @@ declare module 'fastify' {
 }
 
 /** Adds the members that the route promises. */
-function withRouteMembers(reply: FastifyReply, body: z.output<typeof problemSchema>): z.output<typeof problemSchema> {
+function withRouteMembers(
+  reply: FastifyReply,
+  body: z.output<typeof problemSchema>,
+): z.output<typeof problemSchema> {
   const { routeOptions, isDataSent } = reply.request;
   const { hasErrorMember, submitsData } = routeOptions.config ?? {};
   return {
@@ -136,8 +163,9 @@ function withRouteMembers(reply: FastifyReply, body: z.output<typeof problemSche
 }
 
 /**
- * Turns every error into a problem document. The text of a 5xx goes to the log only. `notFoundHint`: the suffix of a 404 of a path
- * that exists only if a setting is enabled; otherwise empty.
+ * Turns every error into a problem document. The text of a 5xx goes to the log only.
+ * `notFoundHint`: the suffix of a 404 of a path that exists only if a setting is enabled; otherwise
+ * empty.
  */
 export function registerProblems(
   app: FastifyInstance,
@@ -145,7 +173,10 @@ export function registerProblems(
 ): void {
   app.setNotFoundHandler((request, reply) => {
     const path = pathOf(request);
-    return sendProblem(reply, { status: 404, detail: `there is no ${request.method} ${path}${notFoundHint(path)}` });
+    return sendProblem(reply, {
+      status: 404,
+      detail: `there is no ${request.method} ${path}${notFoundHint(path)}`,
+    });
   });
   app.setErrorHandler((error: FastifyError, request, reply) => {
     if (error instanceof InvalidRequestError)
@@ -163,17 +194,26 @@ export function registerProblems(
       return sendProblem(reply, { status: isFull ? 507 : 503, detail: `${defect}: ${kept}` });
     }
     const status = error.statusCode ?? 500;
-    if (isClientError(status)) return sendProblem(reply, { status, detail: detailOf(error, request) });
+    if (isClientError(status))
+      return sendProblem(reply, { status, detail: detailOf(error, request) });
     logOf(request).error({ err: error }, 'http.failed');
-    const detail = error instanceof DamagedRowError ? error.message : 'the log has the reason under this instance';
+    const detail =
+      error instanceof DamagedRowError
+        ? error.message
+        : 'the log has the reason under this instance';
     return sendProblem(reply, { status: 500, detail });
   });
 }
 
 /**
- * Responds to a request that the router refuses. Hooks, and therefore limits, do not run for it, so the connection is closed.
+ * Responds to a request that the router refuses. Hooks, and therefore limits, do not run for it, so
+ * the connection is closed.
  */
-export function sendUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+export function sendUnroutable(
+  error: FastifyError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
   reply.headers({ ...SECURITY_HEADERS, [REQUEST_ID_HEADER]: request.id, connection: 'close' });
   const tooLong = error.code === 'FST_ERR_MAX_PARAM_LENGTH';
   sendProblem(reply, {
@@ -186,10 +226,12 @@ export function sendUnroutable(error: FastifyError, request: FastifyRequest, rep
 const BODY_REFUSALS: Record<string, (request: FastifyRequest) => string> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ({ headers }) =>
     `the body must be JSON, sent with content-type: application/json${shownOf(headers['content-type'])}`,
-  FST_ERR_CTP_BODY_TOO_LARGE: ({ routeOptions }) => `the body must have at most ${routeOptions.bodyLimit} bytes`,
+  FST_ERR_CTP_BODY_TOO_LARGE: ({ routeOptions }) =>
+    `the body must have at most ${routeOptions.bodyLimit} bytes`,
   FST_ERR_CTP_EMPTY_JSON_BODY: () => 'the body is empty, and must be JSON',
   // The field is refused because it could change the prototype of objects.
-  FST_ERR_CTP_INVALID_JSON_BODY: () => 'the body is not valid JSON, or has the forbidden field __proto__',
+  FST_ERR_CTP_INVALID_JSON_BODY: () =>
+    'the body is not valid JSON, or has the forbidden field __proto__',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () => 'the length of the body differs from Content-Length',
 };
 

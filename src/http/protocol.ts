@@ -8,7 +8,10 @@ import { SECURITY_HEADERS } from './security-headers.ts';
 /** Time for a response to unreadable input to arrive before the socket is destroyed. */
 const LINGER_MS = 500;
 
-/** Returns a hook that sends problem documents for two requests that Node refuses with a bare status: without a Host, or with several. */
+/**
+ * Returns a hook that sends problem documents for two requests that Node refuses with a bare
+ * status: without a Host, or with several.
+ */
 export function requireOneHost(app: FastifyInstance): onRequestHookHandler {
   // An unknown expectation may be ignored; Node alone would respond 417.
   app.server.on('checkExpectation', (request, response) => app.routing(request, response));
@@ -23,10 +26,14 @@ export function requireOneHost(app: FastifyInstance): onRequestHookHandler {
   };
 }
 
-/** Refuses encoded bodies with 415. dawatch would read them differently than a proxy that decodes them. */
+/**
+ * Refuses encoded bodies with 415. dawatch would read them differently than a proxy that decodes
+ * them.
+ */
 export function rejectEncodedBodies(app: FastifyInstance): void {
   app.addHook('preParsing', ({ headers }, reply, _body, done) => {
-    const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers;
+    const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } =
+      headers;
     if (encoding.toLowerCase() === 'identity' && transfer.toLowerCase() === 'chunked') {
       done();
       return;
@@ -36,7 +43,10 @@ export function rejectEncodedBodies(app: FastifyInstance): void {
   });
 }
 
-/** Closes, when the server does, connections without a complete request and those kept alive by a later response. */
+/**
+ * Closes, when the server does, connections without a complete request and those kept alive by a
+ * later response.
+ */
 export function endConnectionsOnClose(app: FastifyInstance): void {
   const silent = new Set<Socket>();
   let closing = false;
@@ -55,15 +65,25 @@ export function endConnectionsOnClose(app: FastifyInstance): void {
   });
 }
 
-/** Writes a problem document to the socket of input that is not HTTP, for which Fastify has no request. */
+/**
+ * Writes a problem document to the socket of input that is not HTTP, for which Fastify has no
+ * request.
+ */
 export function sendUnreadable(error: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
   }
-  const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
+  const status =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? 431
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? 408
+        : 400;
   const id = randomUUID();
-  const body = JSON.stringify(problemBody({ status, detail: 'the request could not be read as HTTP' }, id));
+  const body = JSON.stringify(
+    problemBody({ status, detail: 'the request could not be read as HTTP' }, id),
+  );
   const headers = {
     ...SECURITY_HEADERS,
     [REQUEST_ID_HEADER]: id,
@@ -73,8 +93,8 @@ export function sendUnreadable(error: Error & { code?: string }, socket: Socket)
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} Error\r\n${lines.join('')}\r\n${body}`);
-  // Destroying the socket at once would discard the response while input is unread; waiting without limit would let a
-  // client that keeps sending hold it open.
+  // Destroying the socket at once would discard the response while input is unread; waiting without
+  // limit would let a client that keeps sending hold it open.
   const linger = setTimeout(() => socket.destroy(), LINGER_MS);
   socket.once('close', () => clearTimeout(linger));
 }

@@ -7,10 +7,12 @@ const METADATA_PREFIX = 'metadata.';
 type Parameters = Record<string, string | string[]>;
 
 /**
- * Parses a query string. A repeated parameter becomes an array, which only schemas of lists accept. The parameters
- * `metadata.<name>` become an object `metadata`.
+ * Parses a query string. A repeated parameter becomes an array, which only schemas of lists accept.
+ * The parameters `metadata.<name>` become an object `metadata`.
  */
-export function parseQuery(text: string): Parameters | Record<string, Parameters[string] | Parameters> {
+export function parseQuery(
+  text: string,
+): Parameters | Record<string, Parameters[string] | Parameters> {
   if (text === '') return {};
   const parameters = new URLSearchParams(text);
   const given = [...new Set(parameters.keys())].map((name): [string, string | string[]] => {
@@ -18,16 +20,22 @@ export function parseQuery(text: string): Parameters | Record<string, Parameters
     return [name, values.length === 1 ? (values[0] ?? '') : values];
   });
   const isField = ([name]: [string, unknown]) => name.startsWith(METADATA_PREFIX);
-  const fields = given.filter(isField).map(([name, value]) => [name.slice(METADATA_PREFIX.length), value]);
+  const fields = given
+    .filter(isField)
+    .map(([name, value]) => [name.slice(METADATA_PREFIX.length), value]);
   const others = Object.fromEntries(given.filter((entry) => !isField(entry)));
   if (fields.length === 0) return others;
   // A query with both forms yields a list, which the schema refuses.
   return { ...others, metadata: 'metadata' in others ? [] : Object.fromEntries(fields) };
 }
 
-/** A query parameter that is a whole number. Stricter than Number(): "1e3", "0x10" and " 7 " are refused. */
+/**
+ * A query parameter that is a whole number. Stricter than Number(): "1e3", "0x10" and " 7 " are
+ * refused.
+ */
 export const wholeNumber = ({ min, max }: { min: number; max: number }) => {
-  const error = ({ input }: { input?: unknown }) => `must be a whole number from ${min} to ${max}${shownOf(input)}`;
+  const error = ({ input }: { input?: unknown }) =>
+    `must be a whole number from ${min} to ${max}${shownOf(input)}`;
   return z
     .string()
     .regex(/^\d{1,6}$/, { error, abort: true })
@@ -36,12 +44,18 @@ export const wholeNumber = ({ min, max }: { min: number; max: number }) => {
     .meta(integer({ minimum: min, maximum: max }));
 };
 
-/** Schema metadata of a whole number parameter, which is text in the request and an integer in the OpenAPI document. */
+/**
+ * Schema metadata of a whole number parameter, which is text in the request and an integer in the
+ * OpenAPI document.
+ */
 export function integer(limits: { minimum: number; maximum?: number }) {
   return { type: 'integer', pattern: undefined, ...limits };
 }
 
-/** A path parameter that is the number of a row. `of`: the kind of row for messages, such as "a mute". */
+/**
+ * A path parameter that is the number of a row. `of`: the kind of row for messages, such as "a
+ * mute".
+ */
 export const rowId = (of: string, example: string) =>
   z
     .string()
@@ -49,7 +63,9 @@ export const rowId = (of: string, example: string) =>
     .describe(`Id of ${of}`)
     .meta({ ...integer({ minimum: 1 }), examples: [example] });
 
-/** Encodes a position of a list. Cursors are opaque to clients, so that their contents can change. */
+/**
+ * Encodes a position of a list. Cursors are opaque to clients, so that their contents can change.
+ */
 export function toCursor(position: number): string {
   return Buffer.from(`s1.${position}`).toString('base64url');
 }
@@ -61,14 +77,25 @@ export function fromCursor(cursor: string): number | undefined {
   return digits && toCursor(Number(digits)) === cursor ? Number(digits) : undefined;
 }
 
-/** Encodes a position of a list ordered by a time, given in epoch milliseconds, and then by the position of the row. */
-export function toTimeCursor(kind: 'tracked' | 'ended' | 'created', [at, row]: readonly [number, number]): string {
+/**
+ * Encodes a position of a list ordered by a time, given in epoch milliseconds, and then by the
+ * position of the row.
+ */
+export function toTimeCursor(
+  kind: 'tracked' | 'ended' | 'created',
+  [at, row]: readonly [number, number],
+): string {
   return Buffer.from(`${TIME_KINDS[kind]}.${at}.${row}`).toString('base64url');
 }
 
-export function fromTimeCursor(kind: 'tracked' | 'ended' | 'created', cursor: string): [number, number] | undefined {
+export function fromTimeCursor(
+  kind: 'tracked' | 'ended' | 'created',
+  cursor: string,
+): [number, number] | undefined {
   const [, prefix, at, row] =
-    /^([tec]1)\.(-?\d{1,19})\.([1-9]\d{0,14})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1')) ?? [];
+    /^([tec]1)\.(-?\d{1,19})\.([1-9]\d{0,14})$/.exec(
+      Buffer.from(cursor, 'base64url').toString('latin1'),
+    ) ?? [];
   if (prefix !== TIME_KINDS[kind]) return undefined;
   const position: [number, number] = [Number(at), Number(row)];
   return toTimeCursor(kind, position) === cursor ? position : undefined;
@@ -76,7 +103,10 @@ export function fromTimeCursor(kind: 'tracked' | 'ended' | 'created', cursor: st
 
 const TIME_KINDS = { tracked: 't1', ended: 'e1', created: 'c1' };
 
-/** Metadata of a parameter with several values: text or a list in the request, text in the OpenAPI document. */
+/**
+ * Metadata of a parameter with several values: text or a list in the request, text in the OpenAPI
+ * document.
+ */
 export const SEVERAL = { type: 'string', anyOf: undefined } as const;
 
 /** A query parameter with several values: separated by commas, or repeated. */
@@ -99,7 +129,11 @@ export function checkRange(
   { since, until, name }: { since: number | undefined; until: number | undefined; name: string },
 ): void {
   if (since !== undefined && until !== undefined && since >= until)
-    context.addIssue({ code: 'custom', path: [name], message: 'must be after the start of the range' });
+    context.addIssue({
+      code: 'custom',
+      path: [name],
+      message: 'must be after the start of the range',
+    });
 }
 
 export const CURSOR_REFUSAL = 'is not a cursor returned by this list';
@@ -112,7 +146,10 @@ export const cursorText = (maxChars: number) =>
     .describe('`next_cursor` of the previous page')
     .meta({ examples: [toCursor(4_711)] });
 
-export const cursorSchema = cursorText(64).refine((cursor) => fromCursor(cursor) !== undefined, CURSOR_REFUSAL);
+export const cursorSchema = cursorText(64).refine(
+  (cursor) => fromCursor(cursor) !== undefined,
+  CURSOR_REFUSAL,
+);
 
 /** The `limit` parameter of a list. */
 export const pageLimit = wholeNumber({ min: 1, max: 1_000 }).default('100');

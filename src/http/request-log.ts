@@ -15,10 +15,14 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): stri
 }
 
 /**
- * Returns the log typed by the event catalog. For a request it adds `request_id` to every line. The child log is made here and
- * not once per request, because few requests write a line and making it costs more than most requests (row status-reads).
+ * Returns the log typed by the event catalog. For a request it adds `request_id` to every line. The
+ * child log is made here and not once per request, because few requests write a line and making it
+ * costs more than most requests (row status-reads).
  */
-export function logOf({ log, id }: Pick<FastifyInstance, 'log'> & Partial<Pick<FastifyRequest, 'id'>>): Log {
+export function logOf({
+  log,
+  id,
+}: Pick<FastifyInstance, 'log'> & Partial<Pick<FastifyRequest, 'id'>>): Log {
   if (id === undefined) return log as unknown as Log;
   return log.child({ request_id: id }) as unknown as Log;
 }
@@ -47,7 +51,11 @@ export function goneSignal(reply: FastifyReply): AbortSignal {
   return gone.signal;
 }
 
-function logResponse(request: FastifyRequest, reply: FastifyReply, submissionId: string | undefined): void {
+function logResponse(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  submissionId: string | undefined,
+): void {
   logOf(request).debug(
     {
       address: request.clientAddress,

@@ -2,30 +2,46 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { etagOf, isKnown } from './etag.ts';
 
 /** A response body that is built once and sent to every client from the same bytes. */
-export type StoredResponse = { body: Buffer; etag: string; headers: Readonly<Record<string, string>> };
+export type StoredResponse = {
+  body: Buffer;
+  etag: string;
+  headers: Readonly<Record<string, string>>;
+};
 
-export function storedResponse(body: Buffer | string, headers: Record<string, string>): StoredResponse {
+export function storedResponse(
+  body: Buffer | string,
+  headers: Record<string, string>,
+): StoredResponse {
   const bytes = Buffer.from(body);
   return { body: bytes, etag: etagOf(bytes), headers };
 }
 
-/** Sends the body, or 304 to a client that has it. Browsers revalidate every time, so an upgrade is visible at once. */
-export function sendStoredResponse(request: FastifyRequest, reply: FastifyReply, stored: StoredResponse): FastifyReply {
+/**
+ * Sends the body, or 304 to a client that has it. Browsers revalidate every time, so an upgrade is
+ * visible at once.
+ */
+export function sendStoredResponse(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  stored: StoredResponse,
+): FastifyReply {
   reply.headers({ 'cache-control': 'no-cache', etag: stored.etag, ...stored.headers });
   if (isKnown(request.headers['if-none-match'], stored.etag)) return reply.code(304).send();
   return reply.send(stored.body);
 }
 
 /**
- * Returns the path as the client sent it, without a scheme and host that a proxy may have added. Nothing is decoded and "." and
- * ".." are not resolved, so that each file has exactly one path.
+ * Returns the path as the client sent it, without a scheme and host that a proxy may have added.
+ * Nothing is decoded and "." and ".." are not resolved, so that each file has exactly one path.
  */
 export function sentPath({ url }: FastifyRequest): string {
   const [address = ''] = url.split(/[?#]/, 1);
   return address.replace(/^[a-z][a-z\d+.-]*:\/\/[^/]*/i, '');
 }
 
-/** Serves files from memory. A path is only looked up in the map, so it cannot reach another file. */
+/**
+ * Serves files from memory. A path is only looked up in the map, so it cannot reach another file.
+ */
 export function serveFiles(
   app: FastifyInstance,
   urls: readonly string[],
@@ -35,5 +51,6 @@ export function serveFiles(
     const file = (await files()).get(sentPath(request));
     return file ? sendStoredResponse(request, reply, file) : reply.callNotFound();
   };
-  for (const url of urls) app.get(url, { config: { isDurable: true }, schema: { hide: true } }, send);
+  for (const url of urls)
+    app.get(url, { config: { isDurable: true }, schema: { hide: true } }, send);
 }

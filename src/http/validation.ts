@@ -16,7 +16,10 @@ export class InvalidRequestError extends Error {
 
   constructor(part: (typeof PARTS)[keyof typeof PARTS], issues: readonly z.core.$ZodIssue[]) {
     const errors = issues.slice(0, MAX_ERRORS).map((issue) => ({
-      pointer: (part === 'body' ? pointerOf(issue.path) : issue.path.join('/')).slice(0, MAX_QUOTED_CHARS),
+      pointer: (part === 'body' ? pointerOf(issue.path) : issue.path.join('/')).slice(
+        0,
+        MAX_QUOTED_CHARS,
+      ),
       detail: reasonOf(part, issue).slice(0, MAX_QUOTED_CHARS),
     }));
     const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : '';
@@ -37,7 +40,9 @@ export const compileValidator: FastifySchemaCompiler<z.ZodType> = ({ schema, htt
       : explainIssue(issue);
   return (data) => {
     const result = schema.safeParse(data, { error });
-    return result.success ? { value: result.data } : { error: new InvalidRequestError(part, result.error.issues) };
+    return result.success
+      ? { value: result.data }
+      : { error: new InvalidRequestError(part, result.error.issues) };
   };
 };
 

@@ -4,7 +4,10 @@ import { setImmediate } from 'node:timers/promises';
 /** Items that are written in one turn of the event loop. */
 export const ITEMS_PER_TURN = 250;
 
-/** Yields the text of the items between `head` and `tail` in parts, and lets other work run between them. */
+/**
+ * Yields the text of the items between `head` and `tail` in parts, and lets other work run between
+ * them.
+ */
 export async function* textOf<Item>(
   head: string,
   items: Iterable<Item>,
@@ -23,10 +26,17 @@ export async function* textOf<Item>(
   yield `${text}${tail}`;
 }
 
-/** Returns a JSON object with a long list as a stream. `head` and `tail` are the fields before and after the list. */
+/**
+ * Returns a JSON object with a long list as a stream. `head` and `tail` are the fields before and
+ * after the list.
+ */
 export function jsonStream<Item>(
   before: object,
-  [name, items, shown]: readonly [name: string, items: Iterable<Item>, shown: (item: Item) => unknown],
+  [name, items, shown]: readonly [
+    name: string,
+    items: Iterable<Item>,
+    shown: (item: Item) => unknown,
+  ],
   after: object = {},
 ): Readable {
   const [head, tail] = [JSON.stringify(before).slice(0, -1), JSON.stringify(after).slice(1)];
@@ -36,5 +46,7 @@ export function jsonStream<Item>(
     comma = ',';
     return text;
   };
-  return Readable.from(textOf(`${head},"${name}":[`, items, write, `]${tail === '}' ? '' : ','}${tail}`));
+  return Readable.from(
+    textOf(`${head},"${name}":[`, items, write, `]${tail === '}' ? '' : ','}${tail}`),
+  );
 }

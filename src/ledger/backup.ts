@@ -6,15 +6,19 @@ import { openSnapshot } from './open.ts';
 import { createPrivateFile } from './permissions.ts';
 import { openStaging, publish, refuseTaken, type Staging } from './staging.ts';
 
-/** Pages that are copied, and then synced, at once. More would delay a server on the same disk: its reads and syncs wait behind what the copy writes. */
+/**
+ * Pages that are copied, and then synced, at once. More would delay a server on the same disk: its
+ * reads and syncs wait behind what the copy writes.
+ */
 const PAGES_AT_ONCE = 256;
 
 /** `done` and `total`: pages. */
 export type BackupStep = { kind: 'copying'; done: number; total: number } | { kind: 'checking' };
 
 /**
- * Copies the ledger, which a server may be using, checks the copy, and then moves it to `target`, which is never incomplete.
- * Throws LedgerError if there is no ledger, `target` exists, or another backup is writing it.
+ * Copies the ledger, which a server may be using, checks the copy, and then moves it to `target`,
+ * which is never incomplete. Throws LedgerError if there is no ledger, `target` exists, or another
+ * backup is writing it.
  */
 export async function backupLedger(
   file: string,
@@ -30,7 +34,8 @@ export async function backupLedger(
     staging = openStaging(target);
     createPrivateFile(staging.file);
     await copyPages(source, staging.file, onStep);
-    // The check takes longer than the copy, and a server cannot shorten its log while the snapshot is open.
+    // The check takes longer than the copy, and a server cannot shorten its log while the snapshot
+    // is open.
     source.close();
     onStep({ kind: 'checking' });
     const { bytes } = verifyLedger(staging.file, 'the copy');
@@ -44,7 +49,11 @@ export async function backupLedger(
   }
 }
 
-async function copyPages(source: Database.Database, to: string, onStep: (step: BackupStep) => void): Promise<void> {
+async function copyPages(
+  source: Database.Database,
+  to: string,
+  onStep: (step: BackupStep) => void,
+): Promise<void> {
   const descriptor = openSync(to, 'r');
   try {
     await source.backup(to, {

@@ -9,13 +9,19 @@ const MAX_COUNT_MS = 5;
 /** The sort keys of a row. The last one is unique. */
 export type Position = readonly (number | string)[];
 
-/** Ranges of an index that together contain every matching row, each row once. A `from` is the FROM and WHERE of a SELECT. */
+/**
+ * Ranges of an index that together contain every matching row, each row once. A `from` is the FROM
+ * and WHERE of a SELECT.
+ */
 export type Source = {
   /** All rows of the source. `id`: SQL expression of the id of the row. */
   ranges: readonly { from: string; id: string }[];
   /** The number of rows. Absent: it is counted, up to `maxExamined`. */
   size?: number;
-  /** The rows after the position, for an index in the order of the search. `keys`: SQL expressions of the sort keys. */
+  /**
+   * The rows after the position, for an index in the order of the search. `keys`: SQL expressions
+   * of the sort keys.
+   */
   walk?: readonly { from: string; keys: readonly string[] }[];
 };
 
@@ -32,9 +38,15 @@ export type Search = {
   /** At least one has a `walk`. */
   sources: readonly Source[];
   parameters: Readonly<Record<string, unknown>>;
-  /** The number of rows that a page examines. It bounds the time of the page, whatever the page contains. */
+  /**
+   * The number of rows that a page examines. It bounds the time of the page, whatever the page
+   * contains.
+   */
   maxExamined: number;
-  /** A further condition, which SQL does not express. A page ends once it has examined `maxBytes` of its rows. */
+  /**
+   * A further condition, which SQL does not express. A page ends once it has examined `maxBytes` of
+   * its rows.
+   */
   inspection?: { inspect: (id: number) => { isMatch: boolean; bytes: number }; maxBytes: number };
 };
 
@@ -42,9 +54,10 @@ type Found = { id: number; position: Position };
 export type FoundPage = { found: Found[]; next: Position | null };
 
 /**
- * Finds at most `limit` rows in the order of the search. Reads a source with few rows: it walks an index in the order of the
- * search, or gathers and sorts up to `maxExamined` rows. `next`: the position after which the search continues. A page may have fewer
- * than `limit` rows, even none, before `next`. null at the end. Must be called in a snapshot.
+ * Finds at most `limit` rows in the order of the search. Reads a source with few rows: it walks an
+ * index in the order of the search, or gathers and sorts up to `maxExamined` rows. `next`: the
+ * position after which the search continues. A page may have fewer than `limit` rows, even none,
+ * before `next`. null at the end. Must be called in a snapshot.
  */
 export function findBounded(db: LedgerDatabase, search: Search, limit: number): FoundPage {
   const { walk, ranges } = bestSource(db, search);
@@ -53,8 +66,14 @@ export function findBounded(db: LedgerDatabase, search: Search, limit: number): 
   return walkIndex(db, search, walk ?? walkOf(search.sources), limit);
 }
 
-/** Reads found rows one by one; ends early if they take too long. Then the search continues after `positionAfter` the number of rows that were read. */
-export function* readFound<T>({ found }: FoundPage, read: (id: number) => T | undefined): Generator<T, void> {
+/**
+ * Reads found rows one by one; ends early if they take too long. Then the search continues after
+ * `positionAfter` the number of rows that were read.
+ */
+export function* readFound<T>(
+  { found }: FoundPage,
+  read: (id: number) => T | undefined,
+): Generator<T, void> {
   const reads = new ReadLimit();
   for (const { id } of found) {
     const row = read(id);
@@ -69,12 +88,15 @@ export function positionAfter({ found, next }: FoundPage, rows: number): Positio
 }
 
 /**
- * Returns the source with the fewest rows, up to `maxExamined`, or else one that is walked. Sources that are not counted in time are left out. One
- * count is not interrupted.
+ * Returns the source with the fewest rows, up to `maxExamined`, or else one that is walked. Sources
+ * that are not counted in time are left out. One count is not interrupted.
  */
 function bestSource(db: LedgerDatabase, { sources, parameters, maxExamined }: Search): Source {
   const startedAt = performance.now();
-  let best: { source: Source; size: number } = { source: { ranges: [], walk: walkOf(sources) }, size: Infinity };
+  let best: { source: Source; size: number } = {
+    source: { ranges: [], walk: walkOf(sources) },
+    size: Infinity,
+  };
   const consider = (source: Source, size: number) => {
     if (size <= maxExamined && size < best.size) best = { source, size };
   };
@@ -110,17 +132,29 @@ function walkOf(sources: Search['sources']): NonNullable<Source['walk']> {
 
 type Row = Record<string, number | string> & { id: number; isMatch: number | null };
 
-function walkIndex(db: LedgerDatabase, search: Search, walk: NonNullable<Source['walk']>, limit: number): FoundPage {
+function walkIndex(
+  db: LedgerDatabase,
+  search: Search,
+  walk: NonNullable<Source['walk']>,
+  limit: number,
+): FoundPage {
   const { id, match, order, parameters, maxExamined } = search;
-  const all = walk.map(({ from, keys }) => `SELECT ${id} AS id, ${named(keys)}, (${match}) AS isMatch FROM ${from}`);
+  const all = walk.map(
+    ({ from, keys }) => `SELECT ${id} AS id, ${named(keys)}, (${match}) AS isMatch FROM ${from}`,
+  );
   const sql = `${all.join(' UNION ALL ')} ORDER BY ${sorting(order)} LIMIT @rows`;
   return take(db.iterate<Row>(sql, { ...parameters, rows: maxExamined }), search, limit);
 }
 
-/** Returns all matching rows of the ranges in the order of the search; undefined if they take too long to read. */
+/**
+ * Returns all matching rows of the ranges in the order of the search; undefined if they take too
+ * long to read.
+ */
 function gather(db: LedgerDatabase, search: Search, ranges: Source['ranges']): Row[] | undefined {
   const { table, id, match, order, parameters } = search;
-  const all = ranges.map((range) => `SELECT ${range.id} AS id FROM ${range.from}`).join(' UNION ALL ');
+  const all = ranges
+    .map((range) => `SELECT ${range.id} AS id FROM ${range.from}`)
+    .join(' UNION ALL ');
   const rows = db.iterate<Row>(
     `SELECT ${id} AS id, ${named(order.keys)}, (${order.behind}) AND (${match}) AS isMatch
      FROM (${all}) gathered CROSS JOIN ${table} ON ${id} = gathered.id`,
@@ -136,7 +170,11 @@ function gather(db: LedgerDatabase, search: Search, ranges: Source['ranges']): R
 }
 
 /** Takes matching rows until there are `limit`, or until the bounds of the search. */
-function take(rows: Iterable<Row>, { order, maxExamined, inspection }: Search, limit: number): FoundPage {
+function take(
+  rows: Iterable<Row>,
+  { order, maxExamined, inspection }: Search,
+  limit: number,
+): FoundPage {
   const found: Found[] = [];
   const reads = new ReadLimit();
   let [examined, bytes] = [0, 0];

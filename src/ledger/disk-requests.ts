@@ -6,14 +6,18 @@ import type { FailedSync } from './failed-sync.ts';
 const THREAD = join(import.meta.dirname, `disk-thread${extname(import.meta.filename)}`);
 
 /**
- * checkpoint: copies the log to the ledger. `descriptor`: of the ledger; open for as long as the process may have written to it, so that its syncs
- * report every failed write. read: runs queries, so that the pages that they need are in the memory of the system.
+ * checkpoint: copies the log to the ledger. `descriptor`: of the ledger; open for as long as the
+ * process may have written to it, so that its syncs report every failed write. read: runs queries,
+ * so that the pages that they need are in the memory of the system.
  */
 export type DiskRequest =
   | { kind: 'checkpoint'; file: string; descriptor: number }
   | { kind: 'read'; file: string; queries: readonly string[]; parameters: Record<string, number> };
 
-/** `error`: undefined after success. `failedSync`: set if a file could not be synced. `rows`: the first row of each query of a read. */
+/**
+ * `error`: undefined after success. `failedSync`: set if a file could not be synced. `rows`: the
+ * first row of each query of a read.
+ */
 export type DiskResult = { error?: string; failedSync?: FailedSync | undefined; rows?: unknown[] };
 
 let thread: Worker | undefined;
@@ -21,8 +25,8 @@ let newestId = 0;
 const waiting = new Map<number, { file: string; onEnd: (result: DiskResult) => void }>();
 
 /**
- * Runs a request in the thread that all ledgers of the process share, one after the other. The thread starts at the first request and does not keep the
- * process running.
+ * Runs a request in the thread that all ledgers of the process share, one after the other. The
+ * thread starts at the first request and does not keep the process running.
  */
 export function requestDisk(request: DiskRequest, onEnd: (result: DiskResult) => void): void {
   thread ??= startThread();
@@ -53,7 +57,8 @@ function startThread(): Worker {
     waiting.clear();
     for (const { onEnd } of all) onEnd({ error: 'the thread has ended' });
   });
-  // After the listeners are added, because adding a listener makes the thread keep the process running.
+  // After the listeners are added, because adding a listener makes the thread keep the process
+  // running.
   started.unref();
   return started;
 }

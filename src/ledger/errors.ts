@@ -12,7 +12,10 @@ export type LedgerProblem =
   /** The disk failed. */
   | 'io';
 
-/** The ledger cannot be written at the moment, whatever is written: for example, the disk is full. Writes are retried. */
+/**
+ * The ledger cannot be written at the moment, whatever is written: for example, the disk is full.
+ * Writes are retried.
+ */
 export class LedgerUnavailableError extends Error {
   /** Number of submissions of a request that earlier commits have stored, see track-in-parts.ts. */
   stored = 0;
@@ -29,21 +32,29 @@ export class LedgerError extends LedgerUnavailableError {
   }
 }
 
-/** Without other programs, SQLite ends the log at the first part that is missing after a failed sync: nothing behind it was acknowledged. */
+/**
+ * Without other programs, SQLite ends the log at the first part that is missing after a failed
+ * sync: nothing behind it was acknowledged.
+ */
 const FIX =
   'it was left unchanged: stop every other program that has it open and start again; if that does not help, restore a backup, or move it away to start with an empty ledger';
 
 const MESSAGES: Record<Exclude<LedgerProblem, 'foreign'>, (file: string) => string> = {
   full: (file) => `no space left to write ${file}: free some space; committed data is intact`,
-  read_only: (file) => `cannot write ${file}: check that its folder exists and that this user may write there`,
+  read_only: (file) =>
+    `cannot write ${file}: check that its folder exists and that this user may write there`,
   corrupt: (file) => `${file} is damaged or not a SQLite database; ${FIX}`,
-  locked: (file) => `${file} is in use by another dawatch: only one server can use a ledger; stop it first`,
+  locked: (file) =>
+    `${file} is in use by another dawatch: only one server can use a ledger; stop it first`,
   io: (file) => `the disk failed while using ${file}`,
 };
 
 /** Returns the error for a file that fails SQLite's check. `verdict`: the result of the check. */
 export function damaged(file: string, verdict: string): LedgerError {
-  return new LedgerError('corrupt', `${file} is damaged (${verdict.replaceAll('\n', ' ')}); ${FIX}`);
+  return new LedgerError(
+    'corrupt',
+    `${file} is damaged (${verdict.replaceAll('\n', ' ')}); ${FIX}`,
+  );
 }
 
 /** Returns the result of `work`. Converts errors of SQLite and the file system to LedgerError. */
@@ -55,7 +66,9 @@ export function guarded<T>(file: string, work: () => T): T {
   }
 }
 
-/** Converts an error of SQLite or the file system to LedgerError. Returns any other error as it is. */
+/**
+ * Converts an error of SQLite or the file system to LedgerError. Returns any other error as it is.
+ */
 export function toLedgerError(file: string, error: unknown): unknown {
   const problem = problemOf(error);
   return problem ? new LedgerError(problem, MESSAGES[problem](file), error) : error;
@@ -64,9 +77,14 @@ export function toLedgerError(file: string, error: unknown): unknown {
 function problemOf(error: unknown): Exclude<LedgerProblem, 'foreign'> | undefined {
   const code = sqliteCodeOf(error);
   if (code === 'SQLITE_FULL' || code === 'ENOSPC' || code === 'EDQUOT') return 'full';
-  if (code.startsWith('SQLITE_READONLY') || code.startsWith('SQLITE_CANTOPEN') || code.startsWith('SQLITE_PERM'))
+  if (
+    code.startsWith('SQLITE_READONLY') ||
+    code.startsWith('SQLITE_CANTOPEN') ||
+    code.startsWith('SQLITE_PERM')
+  )
     return 'read_only';
-  if (['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EEXIST', 'EISDIR'].includes(code)) return 'read_only';
+  if (['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EEXIST', 'EISDIR'].includes(code))
+    return 'read_only';
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') return 'corrupt';
   if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) return 'locked';
   if (code === 'EIO' || code.startsWith('SQLITE_IOERR')) return 'io';

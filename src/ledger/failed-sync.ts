@@ -9,8 +9,8 @@ export function toFailedSync(error: unknown): FailedSync {
 }
 
 /**
- * Whether SQLite could not sync a file. The system reports that only once, and may have dropped what it could not write: another attempt
- * would succeed although data is missing.
+ * Whether SQLite could not sync a file. The system reports that only once, and may have dropped
+ * what it could not write: another attempt would succeed although data is missing.
  */
 export function isFailedSync(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'SQLITE_IOERR_FSYNC';

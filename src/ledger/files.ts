@@ -1,7 +1,18 @@
-import { chmodSync, closeSync, constants, copyFileSync, fsyncSync, openSync, readSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  fsyncSync,
+  openSync,
+  readSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Copies a file to a new one that only its owner may read. The copy is on the disk when this returns. */
+/**
+ * Copies a file to a new one that only its owner may read. The copy is on the disk when this
+ * returns.
+ */
 export function copyToPrivateFile(source: string, target: string): void {
   copyFileSync(source, target, constants.COPYFILE_EXCL);
   chmodSync(target, 0o600);

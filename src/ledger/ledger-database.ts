@@ -5,18 +5,24 @@ import { guarded, toLedgerError } from './errors.ts';
 import { isFailedSync } from './failed-sync.ts';
 import type { LogSync } from './log-sync.ts';
 
-/** The text of a statement, or the strings of a tagged template. The values of the template are bound as parameters. */
+/**
+ * The text of a statement, or the strings of a tagged template. The values of the template are
+ * bound as parameters.
+ */
 type Sql = string | TemplateStringsArray;
 
 /**
- * The connection to a ledger file: runs SQL statements, and is the only place where transactions begin.
+ * The connection to a ledger file: runs SQL statements, and is the only place where transactions
+ * begin.
  *
- * Methods that run a statement are used as template tags, or called with a text and its parameters. Statements are prepared at
- * their first use and cached for the life of the connection, so a text must be a constant or one of a few variants. Methods
- * that run statements throw LedgerError for errors of SQLite and the file system.
+ * Methods that run a statement are used as template tags, or called with a text and its parameters.
+ * Statements are prepared at their first use and cached for the life of the connection, so a text
+ * must be a constant or one of a few variants. Methods that run statements throw LedgerError for
+ * errors of SQLite and the file system.
  *
- * SQLite prepares a statement again at each execution if a parameter alone is its limit, or if a column equals a parameter and the
- * rows are sorted. `LIMIT ? + 0` and `= (SELECT ?)` avoid that in statements that run often.
+ * SQLite prepares a statement again at each execution if a parameter alone is its limit, or if a
+ * column equals a parameter and the rows are sorted. `LIMIT ? + 0` and `= (SELECT ?)` avoid that in
+ * statements that run often.
  */
 export class LedgerDatabase {
   readonly connection: Database.Database;
@@ -31,7 +37,10 @@ export class LedgerDatabase {
   /** Whether the current commit must be synced to the disk. */
   #isSynced = true;
 
-  /** `sync`: syncs the commits of the connection to the disk; undefined: the connection itself syncs each commit. */
+  /**
+   * `sync`: syncs the commits of the connection to the disk; undefined: the connection itself syncs
+   * each commit.
+   */
   constructor(connection: Database.Database, file: string, sync?: LogSync) {
     this.connection = connection;
     this.file = file;
@@ -39,15 +48,19 @@ export class LedgerDatabase {
     this.#transaction = connection.transaction((work: () => unknown) => work());
   }
 
-  /** Calls `listener` after each transaction, committed or rolled back, with its duration in milliseconds. */
+  /**
+   * Calls `listener` after each transaction, committed or rolled back, with its duration in
+   * milliseconds.
+   */
   onEnd(listener: (committed: boolean, durationMs: number) => void): void {
     this.#endListeners.push(listener);
   }
 
   /**
-   * Runs `work` in a transaction: when this returns, its changes are committed, and survive a crash of the process; when
-   * `whenDurable` resolves, they survive a power failure. None of them is kept if this throws. If a transaction is in progress,
-   * `work` joins it and is committed or rolled back with it. Throws inside a snapshot.
+   * Runs `work` in a transaction: when this returns, its changes are committed, and survive a crash
+   * of the process; when `whenDurable` resolves, they survive a power failure. None of them is kept
+   * if this throws. If a transaction is in progress, `work` joins it and is committed or rolled
+   * back with it. Throws inside a snapshot.
    */
   transaction<T>(work: () => T): T {
     if (this.#isInSnapshot) throw new Error('nothing can be written inside a snapshot');
@@ -67,8 +80,8 @@ export class LedgerDatabase {
   }
 
   /**
-   * Runs `work` in a transaction that is not synced to the disk. A crash of the process does not undo it; a power failure can.
-   * For work that is repeated if it is lost.
+   * Runs `work` in a transaction that is not synced to the disk. A crash of the process does not
+   * undo it; a power failure can. For work that is repeated if it is lost.
    */
   unsyncedTransaction<T>(work: () => T): T {
     if (this.connection.inTransaction) return this.transaction(work);
@@ -81,27 +94,36 @@ export class LedgerDatabase {
   }
 
   /**
-   * Resolves when all commits so far are on the disk; undefined if they are already. An acknowledgement of a commit must not leave the
-   * process before. Rejects with LedgerError if the disk failed; the process then ends.
+   * Resolves when all commits so far are on the disk; undefined if they are already. An
+   * acknowledgement of a commit must not leave the process before. Rejects with LedgerError if the
+   * disk failed; the process then ends.
    */
   whenDurable(): Promise<void> | undefined {
     return this.#sync?.whenDurable();
   }
 
-  /** Copies the write-ahead log to the file in another thread. Returns `copied` if the connection does that itself. */
+  /**
+   * Copies the write-ahead log to the file in another thread. Returns `copied` if the connection
+   * does that itself.
+   */
   copyLog(): LogCopy {
     return this.#sync?.copyLog() ?? 'copied';
   }
 
-  /** Whether the connection uses another thread: that of a server does, unless each of its commits waits for the disk. */
+  /**
+   * Whether the connection uses another thread: that of a server does, unless each of its commits
+   * waits for the disk.
+   */
   get hasThread(): boolean {
     return this.#sync !== undefined;
   }
 
   /**
-   * Runs queries in another thread, so that the event loop does not wait for the disk when it needs the same pages. Calls `onEnd` with the first row
-   * of each; undefined if they failed. Never calls it after the connection is closed. Returns false, and does nothing, while the thread has another request for
-   * this ledger: a read behind a checkpoint would prevent that the log begins again.
+   * Runs queries in another thread, so that the event loop does not wait for the disk when it needs
+   * the same pages. Calls `onEnd` with the first row of each; undefined if they failed. Never calls
+   * it after the connection is closed. Returns false, and does nothing, while the thread has
+   * another request for this ledger: a read behind a checkpoint would prevent that the log begins
+   * again.
    */
   readAhead(
     queries: readonly string[],
@@ -115,7 +137,10 @@ export class LedgerDatabase {
     return true;
   }
 
-  /** Copies the log to the file at once. Then the next commit begins it again (RESTART), or it is truncated. Returns false if another connection prevents that. */
+  /**
+   * Copies the log to the file at once. Then the next commit begins it again (RESTART), or it is
+   * truncated. Returns false if another connection prevents that.
+   */
   checkpoint(mode: 'RESTART' | 'TRUNCATE'): boolean {
     return this.#guarded(() => {
       const [result] = this.connection.pragma(`wal_checkpoint(${mode})`) as { busy: number }[];
@@ -129,7 +154,9 @@ export class LedgerDatabase {
     return since === undefined ? 0 : performance.now() - since;
   }
 
-  /** Runs several reads as of one moment, with one lock of the file instead of one per statement. */
+  /**
+   * Runs several reads as of one moment, with one lock of the file instead of one per statement.
+   */
   snapshot<T>(work: () => T): T {
     if (this.connection.inTransaction) return work();
     this.#isInSnapshot = true;
@@ -175,10 +202,16 @@ export class LedgerDatabase {
 
   /** Returns the first column of every row. */
   values<Value>(sql: Sql, ...parameters: unknown[]): Value[] {
-    return guarded(this.file, () => this.#statement(sql, this.#valueStatements).all(...parameters) as Value[]);
+    return guarded(
+      this.file,
+      () => this.#statement(sql, this.#valueStatements).all(...parameters) as Value[],
+    );
   }
 
-  /** Runs what may sync a file: a checkpoint, or a commit, which syncs the beginning of a log that begins again. A failed sync ends the process. */
+  /**
+   * Runs what may sync a file: a checkpoint, or a commit, which syncs the beginning of a log that
+   * begins again. A failed sync ends the process.
+   */
   #guarded<T>(work: () => T): T {
     return guarded(this.file, () => {
       try {
@@ -200,7 +233,10 @@ export class LedgerDatabase {
   }
 }
 
-/** Collects the changes of a transaction and reports them to listeners once it is committed. A rollback discards them. */
+/**
+ * Collects the changes of a transaction and reports them to listeners once it is committed. A
+ * rollback discards them.
+ */
 export class CommittedChanges<Change> {
   readonly #database: LedgerDatabase;
   readonly #listeners = new Set<(changes: readonly Change[]) => void>();
@@ -235,7 +271,10 @@ export class CommittedChanges<Change> {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Calls `listener` once the changes of a commit are on the disk. Returns a function that removes it. */
+  /**
+   * Calls `listener` once the changes of a commit are on the disk. Returns a function that removes
+   * it.
+   */
   onDurable(listener: (changes: readonly Change[]) => void): () => void {
     this.#durableListeners.add(listener);
     return () => this.#durableListeners.delete(listener);
@@ -261,7 +300,10 @@ export class CommittedChanges<Change> {
   }
 }
 
-/** Rethrows an error of a listener after the transaction has ended. Such an error is a defect and ends the process. */
+/**
+ * Rethrows an error of a listener after the transaction has ended. Such an error is a defect and
+ * ends the process.
+ */
 function throwLater(work: () => void): void {
   try {
     work();

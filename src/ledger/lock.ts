@@ -10,8 +10,8 @@ const READ_MS = 250;
 export const INSTALLATION = 'SELECT id FROM installation';
 
 /**
- * Locks a ledger by a transaction on a file beside it. The operating system releases the lock when the process ends. A new lock
- * file gets a random id.
+ * Locks a ledger by a transaction on a file beside it. The operating system releases the lock when
+ * the process ends. A new lock file gets a random id.
  */
 export function lockFile(path: string): Database.Database {
   const file = `${path}.lock`;
@@ -30,15 +30,20 @@ export function lockFile(path: string): Database.Database {
 }
 
 /**
- * Returns the id in the lock file of a ledger; undefined if no server has opened the ledger in this place. Throws the errors of
- * SQLite: SQLITE_BUSY if a server has the ledger.
+ * Returns the id in the lock file of a ledger; undefined if no server has opened the ledger in this
+ * place. Throws the errors of SQLite: SQLITE_BUSY if a server has the ledger.
  */
 export function installationOf(path: string): string | undefined {
   if (!existsSync(`${path}.lock`)) return undefined;
-  // Not read-only: then SQLite could not roll back the journal of a process that was killed while it wrote the id.
+  // Not read-only: then SQLite could not roll back the journal of a process that was killed while
+  // it wrote the id.
   const lock = new Database(`${path}.lock`, { timeout: 0 });
   try {
-    const hasId = lock.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'installation'").pluck().get() === 1;
+    const hasId =
+      lock
+        .prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'installation'")
+        .pluck()
+        .get() === 1;
     return hasId ? (lock.prepare(INSTALLATION).pluck().get() as string) : undefined;
   } finally {
     lock.close();

@@ -1,4 +1,13 @@
-import { closeSync, existsSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  writeSync,
+} from 'node:fs';
 import Database from 'better-sqlite3';
 import { damaged } from './errors.ts';
 
@@ -7,10 +16,11 @@ const LOG_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 
 /**
- * Writes the bytes of the write-ahead log again in their places, and what was copied from it to the ledger, and syncs both. After a failed
- * sync, Linux marks pages as clean that it could not write: their content is only in the cache, and without a new write no sync would
- * store it. Other connections may read meanwhile. No connection can append to the log, restart it or truncate it, because each of these
- * needs the lock for writes.
+ * Writes the bytes of the write-ahead log again in their places, and what was copied from it to the
+ * ledger, and syncs both. After a failed sync, Linux marks pages as clean that it could not write:
+ * their content is only in the cache, and without a new write no sync would store it. Other
+ * connections may read meanwhile. No connection can append to the log, restart it or truncate it,
+ * because each of these needs the lock for writes.
  */
 export function rewriteLog(db: Database.Database): void {
   const log = `${db.name}-wal`;
@@ -38,8 +48,9 @@ export function rewriteLog(db: Database.Database): void {
 }
 
 /**
- * Copies to the ledger again what no checkpoint will copy: the pages whose newest frame was copied. SQLite itself copies the whole log again
- * only if no other process has kept it open. Another process may copy other pages meanwhile.
+ * Copies to the ledger again what no checkpoint will copy: the pages whose newest frame was copied.
+ * SQLite itself copies the whole log again only if no other process has kept it open. Another
+ * process may copy other pages meanwhile.
  */
 function copyAgain(db: Database.Database, log: number, state: LogState): void {
   const frameBytes = FRAME_HEADER_BYTES + Number(db.pragma('page_size', { simple: true }));
@@ -47,19 +58,25 @@ function copyAgain(db: Database.Database, log: number, state: LogState): void {
   const newest = newestFrames(db.name, log, { count: state.log, frameBytes });
   if (state.checkpointed <= 0) return;
   const frame = Buffer.alloc(frameBytes);
-  // Never closed: closing any descriptor of a file releases all locks of the process on it, also those of SQLite.
+  // Never closed: closing any descriptor of a file releases all locks of the process on it, also
+  // those of SQLite.
   const ledger = openSync(db.name, 'r+');
   for (const [page, index] of newest) {
     if (index >= state.checkpointed || page > pages) continue;
     readSync(log, frame, 0, frameBytes, LOG_HEADER_BYTES + index * frameBytes);
-    writeAll(ledger, frame.subarray(FRAME_HEADER_BYTES), (page - 1) * (frameBytes - FRAME_HEADER_BYTES));
+    writeAll(
+      ledger,
+      frame.subarray(FRAME_HEADER_BYTES),
+      (page - 1) * (frameBytes - FRAME_HEADER_BYTES),
+    );
   }
   fdatasyncSync(ledger);
 }
 
 /**
- * Returns the newest of the first `count` frames of each page. Throws LedgerError if a frame is missing: another process has kept the log open and
- * still counts it, although the system has dropped it. A commit behind it would be lost at the next start without that process.
+ * Returns the newest of the first `count` frames of each page. Throws LedgerError if a frame is
+ * missing: another process has kept the log open and still counts it, although the system has
+ * dropped it. A commit behind it would be lost at the next start without that process.
  */
 function newestFrames(
   file: string,
@@ -79,7 +96,8 @@ function newestFrames(
     // The salts tell the frames of this log from those of the one before it.
     const isOfThisLog = frame.compare(header, 16, 24, 8, 16) === 0;
     const isWhole = frame.readUInt32BE(16) === sums[0] && frame.readUInt32BE(20) === sums[1];
-    if (bytes < frameBytes || !isOfThisLog || !isWhole) throw damaged(file, 'a part of its log is missing');
+    if (bytes < frameBytes || !isOfThisLog || !isWhole)
+      throw damaged(file, 'a part of its log is missing');
     newest.set(frame.readUInt32BE(0), index);
   }
   return newest;
@@ -98,10 +116,14 @@ function checksum([first, second]: Checksum, bytes: Buffer, isLittleEndian: bool
 }
 
 function writeAll(fd: number, bytes: Buffer, at: number): void {
-  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done, bytes.length - done, at + done);
+  for (let done = 0; done < bytes.length; )
+    done += writeSync(fd, bytes, done, bytes.length - done, at + done);
 }
 
-/** `log`: frames in the write-ahead log. `checkpointed`: how many of them were copied to the ledger. -1: the file has no such log. */
+/**
+ * `log`: frames in the write-ahead log. `checkpointed`: how many of them were copied to the ledger.
+ * -1: the file has no such log.
+ */
 type LogState = { log: number; checkpointed: number };
 
 function logState(db: Database.Database): LogState {
@@ -110,8 +132,9 @@ function logState(db: Database.Database): LogState {
 }
 
 /**
- * Syncs what a connection has read, if a server has committed it and not synced it yet. Must be called before a command shows what it
- * has read, and while the connection is open, which keeps the log in its place.
+ * Syncs what a connection has read, if a server has committed it and not synced it yet. Must be
+ * called before a command shows what it has read, and while the connection is open, which keeps the
+ * log in its place.
  */
 export function syncLog(db: Database.Database): void {
   const log = `${db.name}-wal`;
@@ -119,13 +142,18 @@ export function syncLog(db: Database.Database): void {
 }
 
 /**
- * Cuts up to `stepBytes` off the end of the write-ahead log, down to `toBytes`, if the log has been restarted and its end is unused. Truncating
- * 100 MB at once takes the system 20 ms. Returns false if the end may be in use. Throws if another connection is writing.
+ * Cuts up to `stepBytes` off the end of the write-ahead log, down to `toBytes`, if the log has been
+ * restarted and its end is unused. Truncating 100 MB at once takes the system 20 ms. Returns false
+ * if the end may be in use. Throws if another connection is writing.
  *
- * After a power failure, the log must not be shorter and still begin with its earlier frames, which the ledger does not need any more: they
- * would replace newer content. A frame of the restarted log proves that SQLite has written its new header and synced it.
+ * After a power failure, the log must not be shorter and still begin with its earlier frames, which
+ * the ledger does not need any more: they would replace newer content. A frame of the restarted log
+ * proves that SQLite has written its new header and synced it.
  */
-export function cutLog(db: Database.Database, { toBytes, stepBytes }: { toBytes: number; stepBytes: number }): boolean {
+export function cutLog(
+  db: Database.Database,
+  { toBytes, stepBytes }: { toBytes: number; stepBytes: number },
+): boolean {
   const version = () => db.pragma('data_version', { simple: true });
   const before = version();
   const { log: frames } = logState(db);

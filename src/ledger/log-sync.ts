@@ -9,11 +9,12 @@ export type DeferredSync = {
 };
 
 /**
- * Syncs the write-ahead log of a ledger to the disk in another thread, so that a slow disk does not stop the event loop. Commits
- * that are made during a sync share the next one. See docs/decisions/0026.
+ * Syncs the write-ahead log of a ledger to the disk in another thread, so that a slow disk does not
+ * stop the event loop. Commits that are made during a sync share the next one. See
+ * docs/decisions/0026.
  *
- * A failed sync is final: the system may have dropped the data that it could not write, and a second sync would then succeed
- * although the data is lost.
+ * A failed sync is final: the system may have dropped the data that it could not write, and a
+ * second sync would then succeed although the data is lost.
  */
 export class LogSync {
   readonly #file: string;
@@ -39,27 +40,40 @@ export class LogSync {
     this.#fd = guarded(db.name, () => openSync(`${db.name}-wal`, 'r'));
   }
 
-  /** Requests a sync. Must be called after each commit that must be on the disk before it is acknowledged. */
+  /**
+   * Requests a sync. Must be called after each commit that must be on the disk before it is
+   * acknowledged.
+   */
   committed(): void {
     if (this.#next || this.#failure !== undefined) return;
     this.#next = Promise.withResolvers();
-    // `onFailed` handles a failed sync. Without this handler, a rejection that no caller awaits would be an unhandled rejection.
+    // `onFailed` handles a failed sync. Without this handler, a rejection that no caller awaits
+    // would be an unhandled rejection.
     this.#next.promise.catch(() => undefined);
     if (!this.#running) this.#start();
   }
 
-  /** Copies the log to the ledger in another thread. Must be called after each commit that is not synced. */
+  /**
+   * Copies the log to the ledger in another thread. Must be called after each commit that is not
+   * synced.
+   */
   copyLog(): LogCopy {
     return this.#checkpoints.runIfNeeded();
   }
 
-  /** Resolves when all commits before this call are on the disk; undefined if they are already. Rejects with LedgerError. */
+  /**
+   * Resolves when all commits before this call are on the disk; undefined if they are already.
+   * Rejects with LedgerError.
+   */
   whenDurable(): Promise<void> | undefined {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return (this.#next ?? this.#running)?.promise;
   }
 
-  /** Start of the sync in progress, in milliseconds of `performance.now()`; undefined if there is none. */
+  /**
+   * Start of the sync in progress, in milliseconds of `performance.now()`; undefined if there is
+   * none.
+   */
   get pendingSince(): number | undefined {
     return this.#running && this.#startedAt;
   }
@@ -79,7 +93,8 @@ export class LogSync {
       // The system reports an error to one sync only: the running one may succeed.
       throw this.fail(error);
     } finally {
-      // A running sync still uses the descriptor, and reports only at its end whether the disk stored the data. It closes the descriptor.
+      // A running sync still uses the descriptor, and reports only at its end whether the disk
+      // stored the data. It closes the descriptor.
       if (!this.#running) closeSync(this.#fd);
     }
   }

@@ -6,7 +6,12 @@ import { syncWithFolder } from './files.ts';
 import { LedgerDatabase } from './ledger-database.ts';
 import { INSTALLATION, isServed, lockFile } from './lock.ts';
 import { rewriteLog, syncLog } from './log-file.ts';
-import { createPrivateFile, refuseForeignOwner, refuseLinkedSideFiles, tightenPermissions } from './permissions.ts';
+import {
+  createPrivateFile,
+  refuseForeignOwner,
+  refuseLinkedSideFiles,
+  tightenPermissions,
+} from './permissions.ts';
 import { assertOwnSchema, migrate, schemaOf } from './schema.ts';
 
 export type OpenOptions = {
@@ -27,8 +32,8 @@ type OpenedDatabase = {
 };
 
 /**
- * Opens a ledger for a server: locks it against other servers, checks it, migrates it, and tests that it can be written.
- * Throws LedgerError; a file that cannot be used is left unchanged.
+ * Opens a ledger for a server: locks it against other servers, checks it, migrates it, and tests
+ * that it can be written. Throws LedgerError; a file that cannot be used is left unchanged.
  */
 export function openDatabase(options: OpenOptions): OpenedDatabase {
   const { file } = options;
@@ -68,8 +73,8 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
 }
 
 /**
- * Closes a connection, and leaves its log as it is. The last connection of a file copies the log to it and deletes the log, so the one that is
- * closed last here cannot write.
+ * Closes a connection, and leaves its log as it is. The last connection of a file copies the log to
+ * it and deletes the log, so the one that is closed last here cannot write.
  */
 export function closeUnchanged(db: Database.Database): void {
   if ((statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) {
@@ -91,8 +96,8 @@ export function closeUnchanged(db: Database.Database): void {
 const BUSY_MS = 5_000;
 
 /**
- * Returns the path of an existing ledger, with links resolved. Throws LedgerError if there is none: a command that is run in the
- * wrong folder must not create an empty ledger.
+ * Returns the path of an existing ledger, with links resolved. Throws LedgerError if there is none:
+ * a command that is run in the wrong folder must not create an empty ledger.
  */
 export function existingLedgerPath(file: string): string {
   const path = realPath(file);
@@ -103,10 +108,13 @@ export function existingLedgerPath(file: string): string {
 }
 
 /**
- * Opens a ledger for a short command, with or without a running server. Migrates it only if no server uses it.
- * Throws LedgerError; a file that cannot be used is left unchanged.
+ * Opens a ledger for a short command, with or without a running server. Migrates it only if no
+ * server uses it. Throws LedgerError; a file that cannot be used is left unchanged.
  */
-export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: LedgerDatabase; close: () => void } {
+export function openBeside(options: Omit<OpenOptions, 'maxPages'>): {
+  database: LedgerDatabase;
+  close: () => void;
+} {
   const { file } = options;
   return guarded(file, () => {
     const path = existingLedgerPath(file);
@@ -119,8 +127,9 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): { database: 
 }
 
 /**
- * Opens a connection whose commits are on the disk once `close` has returned. If each commit synced, it would hold the lock for writes
- * meanwhile, and the event loop of a server, which waits for the lock, would stop. `repairLog` must be called before.
+ * Opens a connection whose commits are on the disk once `close` has returned. If each commit
+ * synced, it would hold the lock for writes meanwhile, and the event loop of a server, which waits
+ * for the lock, would stop. `repairLog` must be called before.
  */
 export function connectBeside(path: string): { db: Database.Database; close: () => void } {
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
@@ -136,9 +145,8 @@ export function connectBeside(path: string): { db: Database.Database; close: () 
 }
 
 /**
- * Opens a ledger for a command that reads it as of one moment, with or without a running server. What it reads is on the disk, unless a failed
- * sync has ended the server.
- * Throws LedgerError.
+ * Opens a ledger for a command that reads it as of one moment, with or without a running server.
+ * What it reads is on the disk, unless a failed sync has ended the server. Throws LedgerError.
  */
 export function openSnapshot(file: string): Database.Database {
   return guarded(file, () => {
@@ -156,8 +164,9 @@ export function openSnapshot(file: string): Database.Database {
 }
 
 /**
- * Writes a log again that a server has left, which was killed or ended by a failed sync (see rewriteLog). Must be called before a command opens
- * the ledger for writing, because the close of its connection copies the log to the file. Does nothing while a server uses the ledger.
+ * Writes a log again that a server has left, which was killed or ended by a failed sync (see
+ * rewriteLog). Must be called before a command opens the ledger for writing, because the close of
+ * its connection copies the log to the file. Does nothing while a server uses the ledger.
  */
 export function repairLog(path: string, file: string): void {
   if (!existsSync(`${path}-wal`) || isServed(path)) return;
@@ -191,7 +200,10 @@ function migrateOffline(options: OpenOptions): void {
   }
 }
 
-/** Creates the folder of a ledger and its parents. The permissions of existing folders stay, because they may be shared. */
+/**
+ * Creates the folder of a ledger and its parents. The permissions of existing folders stay, because
+ * they may be shared.
+ */
 export function createFolder(path: string): void {
   const first = mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   if (first === undefined) return;
@@ -208,8 +220,8 @@ export function createFolder(path: string): void {
 }
 
 /**
- * Returns the absolute path with links resolved, so that two names of a file share one lock. SQLite never takes an absolute path
- * for an in-memory database.
+ * Returns the absolute path with links resolved, so that two names of a file share one lock. SQLite
+ * never takes an absolute path for an in-memory database.
  */
 export function realPath(file: string): string {
   const path = resolve(file.trim());
@@ -228,9 +240,11 @@ export function closingOnError<T>(close: () => void, work: () => T): T {
 
 function check(db: Database.Database, file: string): void {
   assertOwnSchema(db, file);
-  // Before the first checkpoint: it would copy frames of the log that no sync has stored. It changes nothing but what a failed sync lost.
+  // Before the first checkpoint: it would copy frames of the log that no sync has stored. It
+  // changes nothing but what a failed sync lost.
   rewriteLog(db);
-  // Nothing else may be written before this check. A row that breaks a constraint is not searched here: it stops nothing else.
+  // Nothing else may be written before this check. A row that breaks a constraint is not searched
+  // here: it stops nothing else.
   db.pragma('ignore_check_constraints = ON');
   const verdict = db.pragma('quick_check(1)', { simple: true });
   db.pragma('ignore_check_constraints = OFF');
@@ -238,7 +252,8 @@ function check(db: Database.Database, file: string): void {
 }
 
 function prepare(db: Database.Database, { now, maxPages }: OpenOptions): void {
-  // Allows free pages to be returned to the file system. Can only be set before the first table exists.
+  // Allows free pages to be returned to the file system. Can only be set before the first table
+  // exists.
   if (db.pragma('page_count', { simple: true }) === 0) db.pragma('auto_vacuum = INCREMENTAL');
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');

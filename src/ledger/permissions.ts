@@ -25,7 +25,10 @@ const BESIDE = [
   ...['.lock', '.primary'].flatMap((file) => [file, ...SIDE_FILES.map((side) => file + side)]),
 ];
 
-/** Creates an empty file with access for its owner only, if there is no file. Throws LedgerError for a symbolic link. */
+/**
+ * Creates an empty file with access for its owner only, if there is no file. Throws LedgerError for
+ * a symbolic link.
+ */
 export function createPrivateFile(path: string): void {
   refuseLink(path);
   try {
@@ -35,18 +38,26 @@ export function createPrivateFile(path: string): void {
   }
 }
 
-/** Throws LedgerError if a side file is a symbolic link, by which another user could redirect writes. */
+/**
+ * Throws LedgerError if a side file is a symbolic link, by which another user could redirect
+ * writes.
+ */
 export function refuseLinkedSideFiles(path: string): void {
   for (const suffix of BESIDE) refuseLink(`${path}${suffix}`);
 }
 
 /**
- * Throws LedgerError if the ledger belongs to another user and everyone may create files in its folder: then its owner may have
- * planted it, and could read everything that is written to it.
+ * Throws LedgerError if the ledger belongs to another user and everyone may create files in its
+ * folder: then its owner may have planted it, and could read everything that is written to it.
  */
 export function refuseForeignOwner(path: string): void {
   const found = lstatSync(path, { throwIfNoEntry: false });
-  if (!found || found.uid === process.geteuid?.() || (statSync(dirname(path)).mode & BY_EVERYONE) === 0) return;
+  if (
+    !found ||
+    found.uid === process.geteuid?.() ||
+    (statSync(dirname(path)).mode & BY_EVERYONE) === 0
+  )
+    return;
   const message = `${path} belongs to another user, and everyone may create files in its folder: use a separate folder for the ledger`;
   throw new LedgerError('read_only', message);
 }
@@ -60,13 +71,15 @@ function refuseLink(path: string): void {
 }
 
 /**
- * Removes the permissions of other users for a ledger, its side files, and its folder if that holds nothing else. Adds no
- * permission, and skips files of other owners. Returns the changed paths. Must run before SQLite opens the files, because closing
- * a file releases its locks.
+ * Removes the permissions of other users for a ledger, its side files, and its folder if that holds
+ * nothing else. Adds no permission, and skips files of other owners. Returns the changed paths.
+ * Must run before SQLite opens the files, because closing a file releases its locks.
  */
 export function tightenPermissions(path: string): string[] {
   const files = ['', ...BESIDE].map((suffix) => `${path}${suffix}`).filter(isOpenToOthers);
-  const folders = [dirname(path)].filter((folder) => isOpenFolder(folder) && holdsOnly(folder, basename(path)));
+  const folders = [dirname(path)].filter(
+    (folder) => isOpenFolder(folder) && holdsOnly(folder, basename(path)),
+  );
   if (files.length + folders.length === 0 || !withDescriptor(path, isLedger)) return [];
   return [...files, ...folders].filter((file) => withDescriptor(file, takeFromOthers));
 }
@@ -91,7 +104,10 @@ function isOpenToOthers(path: string): boolean {
   return found?.isFile() === true && (found.mode & OF_OTHERS) !== 0;
 }
 
-/** Reads the application id in the header. A ledger whose first transaction is only in its log was created private. */
+/**
+ * Reads the application id in the header. A ledger whose first transaction is only in its log was
+ * created private.
+ */
 function isLedger(descriptor: number): boolean {
   const header = Buffer.alloc(HEADER_BYTES);
   readSync(descriptor, header);
@@ -103,7 +119,9 @@ function takeFromOthers(descriptor: number): boolean {
   return true;
 }
 
-/** Also returns false if the file cannot be opened or changed. `dawatch doctor` reports such files. */
+/**
+ * Also returns false if the file cannot be opened or changed. `dawatch doctor` reports such files.
+ */
 function withDescriptor(path: string, work: (descriptor: number) => boolean): boolean {
   let descriptor: number | undefined;
   try {

@@ -8,8 +8,9 @@ import { createPrivateFile } from './permissions.ts';
 import { continueCopy } from './restore.ts';
 
 /**
- * The server that continues a ledger. `generation` grows whenever another installation continues a copy of the ledger.
- * `installation` is the id in the lock file beside the ledger, which no replica contains. `since` is in epoch milliseconds.
+ * The server that continues a ledger. `generation` grows whenever another installation continues a
+ * copy of the ledger. `installation` is the id in the lock file beside the ledger, which no replica
+ * contains. `since` is in epoch milliseconds.
  */
 export type Primary = { generation: number; installation: string; since: number };
 
@@ -21,9 +22,10 @@ const WRITE = `
   ON CONFLICT DO UPDATE SET value = excluded.value`;
 
 /**
- * Makes this installation the primary of an open ledger, and publishes that in the file `….primary`, which is replicated beside
- * the ledger. `isCopy`: another installation was the primary, so this ledger was restored from its replica or backup. What that
- * one did since is unknown: its event numbers are skipped, and its polls count in the request budget until now.
+ * Makes this installation the primary of an open ledger, and publishes that in the file
+ * `….primary`, which is replicated beside the ledger. `isCopy`: another installation was the
+ * primary, so this ledger was restored from its replica or backup. What that one did since is
+ * unknown: its event numbers are skipped, and its polls count in the request budget until now.
  */
 export function claimPrimary(
   database: LedgerDatabase,
@@ -35,7 +37,8 @@ export function claimPrimary(
   const isCopy = known !== undefined && known.installation !== installation;
   const next = known === undefined ? 1 : known.generation + (isCopy ? 1 : 0);
   // A restored backup of this installation may be of an earlier generation than its claim.
-  const generation = published?.installation === installation ? Math.max(next, published.generation) : next;
+  const generation =
+    published?.installation === installation ? Math.max(next, published.generation) : next;
   const isUnchanged = !isCopy && generation === known?.generation;
   const primary = isUnchanged ? known : { generation, installation, since: now };
   if (!isUnchanged)
@@ -54,7 +57,8 @@ function publishedIn(file: string): Primary | undefined {
     return guarded(file, () => primaryIn(file));
   } catch (error) {
     if (!(error instanceof LedgerError) || error.problem !== 'corrupt') throw error;
-    for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${file}${suffix}`, { force: true });
+    for (const suffix of ['', '-wal', '-shm', '-journal'])
+      rmSync(`${file}${suffix}`, { force: true });
     return undefined;
   }
 }
@@ -72,37 +76,47 @@ function publish(file: string, { generation, installation, since }: Primary): vo
 }
 
 /**
- * Whether a ledger may be served. `primary`: the server that continues the replica; undefined if there is no replica yet.
- * not_restored: there is a replica, but no ledger, so that a server would begin with an empty one.
+ * Whether a ledger may be served. `primary`: the server that continues the replica; undefined if
+ * there is no replica yet. not_restored: there is a replica, but no ledger, so that a server would
+ * begin with an empty one.
  */
 export type PrimaryCheck =
   | { kind: 'allowed'; primary: Primary | undefined }
   | { kind: 'superseded' | 'not_restored'; primary: Primary };
 
 /**
- * Compares a ledger with its replica. `copy` is the file `….primary` as restored from the replica; a missing one means that there
- * is no replica yet. Throws LedgerError if a file cannot be read, or a server has the ledger.
+ * Compares a ledger with its replica. `copy` is the file `….primary` as restored from the replica;
+ * a missing one means that there is no replica yet. Throws LedgerError if a file cannot be read, or
+ * a server has the ledger.
  */
 export function checkPrimary(file: string, copy: string): PrimaryCheck {
   const path = guarded(file, () => realPath(file));
   const primary = guarded(copy, () => primaryIn(copy));
   const own = guarded(file, () => primaryIn(path));
   // A ledger that was never served here is a restored copy, which this installation will continue.
-  const isServedHere = own !== undefined && guarded(file, () => installationOf(path)) === own.installation;
+  const isServedHere =
+    own !== undefined && guarded(file, () => installationOf(path)) === own.installation;
   if (!primary) return { kind: 'allowed', primary };
-  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return { kind: 'not_restored', primary };
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0)
+    return { kind: 'not_restored', primary };
   if (!isServedHere) return { kind: 'allowed', primary };
-  const isSuperseded = primary.installation !== own.installation && primary.generation >= own.generation;
+  const isSuperseded =
+    primary.installation !== own.installation && primary.generation >= own.generation;
   return { kind: isSuperseded ? 'superseded' : 'allowed', primary };
 }
 
-/** Returns undefined for a missing file, and for one that a server did not finish or that an earlier version wrote. */
+/**
+ * Returns undefined for a missing file, and for one that a server did not finish or that an earlier
+ * version wrote.
+ */
 function primaryIn(file: string): Primary | undefined {
   if (!existsSync(file)) return undefined;
-  // A read-only connection cannot roll back the journal of a killed process. A complete ledger has a log instead.
+  // A read-only connection cannot roll back the journal of a killed process. A complete ledger has
+  // a log instead.
   const db = new Database(file, { readonly: !existsSync(`${file}-journal`), fileMustExist: true });
   try {
-    const isEmpty = db.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'meta'").pluck().get() === 0;
+    const isEmpty =
+      db.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'meta'").pluck().get() === 0;
     return isEmpty ? undefined : (db.prepare(READ).get() as Primary | undefined);
   } finally {
     db.close();

@@ -1,16 +1,23 @@
-/** Time for slow rows. A page may use it up several times: it gathers rows, walks an index, and reads what it found. */
+/**
+ * Time for slow rows. A page may use it up several times: it gathers rows, walks an index, and
+ * reads what it found.
+ */
 const MAX_SLOW_MS = 5;
 /** A row in memory takes 5 to 20 microseconds. */
 const SLOW_ROW_MS = 0.1;
 /** Fewer slow rows have another cause: the process had no core, or collected garbage. */
 const MIN_SLOW_ROWS = 10;
 const MIN_SLOW_SHARE = 1 / 50;
-/** Slow rows count in groups of this many, so that many rows in memory before them do not defer the end. */
+/**
+ * Slow rows count in groups of this many, so that many rows in memory before them do not defer the
+ * end.
+ */
 const GROUP_ROWS = 500;
 
 /**
- * Ends a part of a page whose rows the system reads from the disk: each takes a hundred times as long as a row in memory, and the event loop
- * waits. Rows in memory end nothing. Rows that were read stay in memory, so the following pages are longer.
+ * Ends a part of a page whose rows the system reads from the disk: each takes a hundred times as
+ * long as a row in memory, and the event loop waits. Rows in memory end nothing. Rows that were
+ * read stay in memory, so the following pages are longer.
  */
 export class ReadLimit {
   #rowAt = performance.now();
@@ -29,6 +36,9 @@ export class ReadLimit {
       this.#slowRows += 1;
       this.#slowMs += tookMs;
     }
-    return this.#slowMs > MAX_SLOW_MS && this.#slowRows >= Math.max(MIN_SLOW_ROWS, this.#rows * MIN_SLOW_SHARE);
+    return (
+      this.#slowMs > MAX_SLOW_MS &&
+      this.#slowRows >= Math.max(MIN_SLOW_ROWS, this.#rows * MIN_SLOW_SHARE)
+    );
   }
 }

@@ -1,4 +1,13 @@
-import { accessSync, constants, existsSync, linkSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  linkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import Database from 'better-sqlite3';
 import { verifyLedger } from './check.ts';
 import { guarded, LedgerError, toLedgerError } from './errors.ts';
@@ -17,9 +26,9 @@ const SKIPPED_EVENTS = 1_000_000;
 export type RestoreStep = 'copying' | 'checking' | 'replacing';
 
 /**
- * Replaces the ledger by a backup and keeps the replaced file beside it. The backup is copied and checked first, and the
- * replacement is atomic: a process that is killed leaves either ledger. Throws LedgerError if the ledger is in use or the backup
- * cannot be used.
+ * Replaces the ledger by a backup and keeps the replaced file beside it. The backup is copied and
+ * checked first, and the replacement is atomic: a process that is killed leaves either ledger.
+ * Throws LedgerError if the ledger is in use or the backup cannot be used.
  */
 export function restoreLedger(options: {
   file: string;
@@ -60,7 +69,8 @@ function refuseUnusable(backup: string, path: string): void {
   } catch (error) {
     throw new LedgerError('read_only', `${backup} cannot be read: check its permissions`, error);
   }
-  if (realpathSync(backup) === path) throw new LedgerError('read_only', `${backup} is the ledger itself`);
+  if (realpathSync(backup) === path)
+    throw new LedgerError('read_only', `${backup} is the ledger itself`);
   if ((statSync(`${backup}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0)
     throw new LedgerError(
       'read_only',
@@ -70,10 +80,14 @@ function refuseUnusable(backup: string, path: string): void {
 }
 
 /**
- * Moves the content of the replaced ledger's log into its file, and returns its newest event. A damaged file stays unchanged; its
- * newest event is unknown, but less than the current time in milliseconds.
+ * Moves the content of the replaced ledger's log into its file, and returns its newest event. A
+ * damaged file stays unchanged; its newest event is unknown, but less than the current time in
+ * milliseconds.
  */
-function closeReplaced(path: string, { file, now }: { file: string; now: number }): { newestEvent: number } {
+function closeReplaced(
+  path: string,
+  { file, now }: { file: string; now: number },
+): { newestEvent: number } {
   const unreadable = { newestEvent: now };
   if (!existsSync(path)) return unreadable;
   // SQLite would delete the log of a file that it cannot read, which a repair may need.
@@ -81,7 +95,10 @@ function closeReplaced(path: string, { file, now }: { file: string; now: number 
   const db = guarded(file, () => new Database(path, { timeout: 0 }));
   try {
     if (!isDawatchDatabase(db))
-      throw new LedgerError('foreign', `${file} is a database of another program; it was left unchanged`);
+      throw new LedgerError(
+        'foreign',
+        `${file} is a database of another program; it was left unchanged`,
+      );
     rewriteLog(db);
     const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];
     if (checkpoint?.busy)
@@ -113,11 +130,14 @@ function prepare(copy: string, options: { newestEvent: number; now: number }): v
 }
 
 /**
- * Prepares a copy for clients of the original: event numbers are not assigned twice, clients that resume the feed learn that
- * events may be missing, and the request budget counts the polls sent until now. `newestEvent`: the newest event of the
- * original, if it is known.
+ * Prepares a copy for clients of the original: event numbers are not assigned twice, clients that
+ * resume the feed learn that events may be missing, and the request budget counts the polls sent
+ * until now. `newestEvent`: the newest event of the original, if it is known.
  */
-export function continueCopy(db: Database.Database, { newestEvent = 0, now }: { newestEvent?: number; now: number }) {
+export function continueCopy(
+  db: Database.Database,
+  { newestEvent = 0, now }: { newestEvent?: number; now: number },
+) {
   const own = Number(db.prepare(NEWEST_EVENT).pluck().get() ?? 0);
   const newest = Math.max(newestEvent, own + SKIPPED_EVENTS);
   db.prepare("DELETE FROM sqlite_sequence WHERE name = 'outbox'").run();
@@ -127,11 +147,13 @@ export function continueCopy(db: Database.Database, { newestEvent = 0, now }: { 
 }
 
 /**
- * Gives the old file a second name before the new one replaces it, so that a ledger exists at every moment. Returns where the
- * replaced ledger is; null if there was none.
+ * Gives the old file a second name before the new one replaces it, so that a ledger exists at every
+ * moment. Returns where the replaced ledger is; null if there was none.
  */
 function replace(path: string, copy: string, now: number): string | null {
-  const kept = existsSync(path) ? `${path}.replaced-${new Date(now).toISOString().replaceAll(/[-:]/g, '')}` : null;
+  const kept = existsSync(path)
+    ? `${path}.replaced-${new Date(now).toISOString().replaceAll(/[-:]/g, '')}`
+    : null;
   if (kept !== null) {
     keep(path, kept);
     // Only an unreadable ledger still has a log with content.

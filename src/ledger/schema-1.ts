@@ -1,6 +1,7 @@
 /**
- * The values of the metadata of a row that searches find, as in SEARCHABLE: name and value as text, at the top level, within the
- * limits in UTF-8, the first 32. Every value of a schema is literal, because a released schema does not change with the code.
+ * The values of the metadata of a row that searches find, as in SEARCHABLE: name and value as text,
+ * at the top level, within the limits in UTF-8, the first 32. Every value of a schema is literal,
+ * because a released schema does not change with the code.
  */
 const searchable = (row: string) => `
   SELECT key, CASE type WHEN 'text' THEN value ELSE ${row}.metadata -> fullkey END, ${row}.id

@@ -4,9 +4,14 @@ import type { LedgerDatabase } from './ledger-database.ts';
 import { cutLog } from './log-file.ts';
 import { probe, withoutWaiting } from './open.ts';
 
-/** A log keeps this size, see file/sync/checkpoints.ts. A larger log is, or was, in use by a reader. */
+/**
+ * A log keeps this size, see file/sync/checkpoints.ts. A larger log is, or was, in use by a reader.
+ */
 const MAX_WAL_BYTES = 64 * 1024 * 1024;
-/** Takes the system three milliseconds. SQLite, with `journal_size_limit`, would truncate gigabytes at once, inside a commit. */
+/**
+ * Takes the system three milliseconds. SQLite, with `journal_size_limit`, would truncate gigabytes
+ * at once, inside a commit.
+ */
 const CUT_BYTES = 16 * 1024 * 1024;
 /** This many free pages, or a tenth of the file if that is more, are kept for future writes. */
 const MIN_FREE_PAGES = 256;
@@ -24,8 +29,9 @@ export class Space {
   }
 
   /**
-   * Shortens a large log by a step without waiting for readers, after another thread has copied most of it. Returns `copied` if the log is
-   * not large any more, `copying` until then, and `held` if another connection prevents it.
+   * Shortens a large log by a step without waiting for readers, after another thread has copied
+   * most of it. Returns `copied` if the log is not large any more, `copying` until then, and `held`
+   * if another connection prevents it.
    */
   checkpoint(now: number): LogCopy {
     if (!this.#isLogLarge()) return 'copied';
@@ -55,7 +61,10 @@ export class Space {
     return cutLog(this.#db.connection, { toBytes: MAX_WAL_BYTES, stepBytes: CUT_BYTES });
   }
 
-  /** Copies the rest of the log, and begins it again with a commit. Returns whether no reader prevented it. */
+  /**
+   * Copies the rest of the log, and begins it again with a commit. Returns whether no reader
+   * prevented it.
+   */
   #restartLog(now: number): boolean {
     const { connection } = this.#db;
     if (!this.#db.checkpoint('RESTART')) return false;
@@ -63,12 +72,16 @@ export class Space {
     return true;
   }
 
-  /** Returns up to `pages` free pages to the file system if there are many. Returns whether more can be returned. */
+  /**
+   * Returns up to `pages` free pages to the file system if there are many. Returns whether more can
+   * be returned.
+   */
   shrink(pages: number): boolean {
     const { connection, file } = this.#db;
     return guarded(file, () => {
       if (this.#pragma('auto_vacuum') !== INCREMENTAL) return false;
-      const spare = () => this.#pragma('freelist_count') - Math.max(MIN_FREE_PAGES, this.#pragma('page_count') / 10);
+      const spare = () =>
+        this.#pragma('freelist_count') - Math.max(MIN_FREE_PAGES, this.#pragma('page_count') / 10);
       if (spare() <= 0) return false;
       connection.pragma(`incremental_vacuum(${pages})`);
       return spare() > 0;

@@ -1,4 +1,12 @@
-import { existsSync, linkSync, lstatSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import {
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { LedgerError, sqliteCodeOf } from './errors.ts';
 import { syncWithFolder } from './files.ts';
@@ -11,9 +19,10 @@ const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
 export type Staging = ReturnType<typeof openStaging>;
 
 /**
- * Creates a folder beside `target` that only this user may enter, so that no other user can redirect writes by a link. Removes
- * what a killed process left for the same target. Throws LedgerError `locked` while another process writes the same target;
- * other errors are those of the file system.
+ * Creates a folder beside `target` that only this user may enter, so that no other user can
+ * redirect writes by a link. Removes what a killed process left for the same target. Throws
+ * LedgerError `locked` while another process writes the same target; other errors are those of the
+ * file system.
  */
 export function openStaging(target: string) {
   const prefix = `${target}.partial-`;
@@ -36,13 +45,17 @@ export function openStaging(target: string) {
   };
 }
 
-/** Moves a complete file to `target` and writes both to the disk. Throws LedgerError if `target` exists. */
+/**
+ * Moves a complete file to `target` and writes both to the disk. Throws LedgerError if `target`
+ * exists.
+ */
 export function publish(file: string, target: string): void {
   syncWithFolder(file);
   try {
     linkSync(file, target);
   } catch (error) {
-    if (!NO_LINKS.includes(sqliteCodeOf(error))) throw sqliteCodeOf(error) === 'EEXIST' ? taken(target) : error;
+    if (!NO_LINKS.includes(sqliteCodeOf(error)))
+      throw sqliteCodeOf(error) === 'EEXIST' ? taken(target) : error;
     refuseTaken(target);
     renameSync(file, target);
   }
@@ -67,10 +80,17 @@ function ownFolders(prefix: string): string[] {
 
 function isPrivate(folder: string): boolean {
   const found = lstatSync(folder, { throwIfNoEntry: false });
-  return found?.isDirectory() === true && found.uid === process.geteuid?.() && (found.mode & OPEN_TO_OTHERS) === 0;
+  return (
+    found?.isDirectory() === true &&
+    found.uid === process.geteuid?.() &&
+    (found.mode & OPEN_TO_OTHERS) === 0
+  );
 }
 
-/** Removes a staging folder unless a process is writing there, which holds the lock. Without a lock file it is new or empty. */
+/**
+ * Removes a staging folder unless a process is writing there, which holds the lock. Without a lock
+ * file it is new or empty.
+ */
 function removeLeftover(folder: string, target: string): void {
   const file = join(folder, 'file');
   if (!existsSync(`${file}.lock`)) return;
@@ -78,7 +98,11 @@ function removeLeftover(folder: string, target: string): void {
     lockFile(file).close();
   } catch (error) {
     if (!sqliteCodeOf(error).startsWith('SQLITE_BUSY')) throw error;
-    throw new LedgerError('locked', `another process writes ${target}: wait for it, or choose another name`, error);
+    throw new LedgerError(
+      'locked',
+      `another process writes ${target}: wait for it, or choose another name`,
+      error,
+    );
   }
   rmSync(folder, { recursive: true, force: true });
 }

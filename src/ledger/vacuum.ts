@@ -3,8 +3,9 @@ import { guarded } from './errors.ts';
 import { existingLedgerPath, openDatabase } from './open.ts';
 
 /**
- * Rewrites a ledger without its free pages, so that later ones can be returned to the file system. Returns its size before and
- * after, in bytes. Throws LedgerError, and leaves the ledger unchanged, if it is missing or in use or the disk is full.
+ * Rewrites a ledger without its free pages, so that later ones can be returned to the file system.
+ * Returns its size before and after, in bytes. Throws LedgerError, and leaves the ledger unchanged,
+ * if it is missing or in use or the disk is full.
  */
 export function vacuumLedger(file: string, now: number): { before: number; after: number } {
   guarded(file, () => existingLedgerPath(file));

@@ -1,6 +1,9 @@
 import { BlockList, isIP, SocketAddress } from 'node:net';
 
-/** Returns the canonical spelling of an IP address, IPv4 for IPv4-mapped IPv6; null if it is invalid. */
+/**
+ * Returns the canonical spelling of an IP address, IPv4 for IPv4-mapped IPv6; null if it is
+ * invalid.
+ */
 export function canonicalAddress(text: string): string | null {
   const family = isIP(text);
   if (family !== 6) return family === 4 ? text : null;
@@ -22,7 +25,10 @@ export function isLoopback(host: string): boolean {
   return family === 0 ? host === 'localhost' : loopback.check(host, family === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** Returns the network that one client usually owns: the /64 of a canonical IPv6 address, any other address unchanged. */
+/**
+ * Returns the network that one client usually owns: the /64 of a canonical IPv6 address, any other
+ * address unchanged.
+ */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address;
   const [head = '', tail] = address.split('::');
@@ -43,12 +49,16 @@ const NAMED: Record<string, readonly string[]> = {
 export function trustedProxyError(entry: string): string | undefined {
   if (Object.hasOwn(NAMED, entry)) return undefined;
   const range = rangeOf(entry);
-  if (!range) return 'must be an IP address, a range like 10.0.0.0/8 or fd00::/8, loopback, or private';
+  if (!range)
+    return 'must be an IP address, a range like 10.0.0.0/8 or fd00::/8, loopback, or private';
   // If every address were trusted, a client could choose its own address.
   return range.bits === 0 ? 'must not contain every address: list the proxies' : undefined;
 }
 
-/** Returns a function that tests whether an address is in `server.trusted_proxies`. Throws TypeError for an invalid entry. */
+/**
+ * Returns a function that tests whether an address is in `server.trusted_proxies`. Throws TypeError
+ * for an invalid entry.
+ */
 export function proxyMatcher(entries: readonly string[]): (address: string) => boolean {
   const proxies = new BlockList();
   for (const entry of entries.flatMap((name) => NAMED[name] ?? [name])) {
@@ -67,7 +77,9 @@ function rangeOf(entry: string): Range | undefined {
   if (bits === undefined) return { address, bits: all };
   // The prefix length of an IPv4-mapped range is relative to IPv6.
   const isMapped = all === 32 && text.includes(':');
-  return !isMapped && /^\d{1,3}$/.test(bits) && Number(bits) <= all ? { address, bits: Number(bits) } : undefined;
+  return !isMapped && /^\d{1,3}$/.test(bits) && Number(bits) <= all
+    ? { address, bits: Number(bits) }
+    : undefined;
 }
 
 function familyOf(address: string): 'ipv4' | 'ipv6' {

@@ -1,6 +1,8 @@
 import { errors } from 'undici';
 
-/** A connection refused by the guard. The message contains the kind of the address, not the address. */
+/**
+ * A connection refused by the guard. The message contains the kind of the address, not the address.
+ */
 export class RefusedAddressError extends Error {
   override readonly name = 'RefusedAddressError';
   readonly reason: string;
@@ -26,7 +28,11 @@ export type ConnectionCause =
 
 const NOT_HTTP = 'the response is not HTTP';
 const CAUSES: readonly [codes: RegExp, cause: ConnectionCause, sentence: string][] = [
-  [/^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'closed', 'the connection was closed before a response'],
+  [
+    /^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET)$/,
+    'closed',
+    'the connection was closed before a response',
+  ],
   [/^ECONNREFUSED$/, 'refused', 'the connection was refused'],
   [/^(?:ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'timeout', 'the connection timed out'],
   [/^(?:EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL)$/, 'unreachable', 'the host is unreachable'],
@@ -41,7 +47,10 @@ const CAUSES: readonly [codes: RegExp, cause: ConnectionCause, sentence: string]
   [/^UND_ERR_RES_/, 'not_http', NOT_HTTP],
 ];
 
-/** Classifies an error by its code. `sentence` contains neither the URL nor an address, unlike the error's message. */
+/**
+ * Classifies an error by its code. `sentence` contains neither the URL nor an address, unlike the
+ * error's message.
+ */
 export function causeOf(error: unknown): { cause: ConnectionCause; sentence: string } {
   if (error instanceof RefusedAddressError) return { cause: 'guarded', sentence: error.message };
   // undici 8 sets no code for it.
@@ -49,10 +58,13 @@ export function causeOf(error: unknown): { cause: ConnectionCause; sentence: str
   const code = codeOf(error);
   const [, cause = 'other', known] = CAUSES.find(([codes]) => codes.test(code)) ?? [];
   if (cause === 'tls') return { cause, sentence: `${known} (${code})` };
-  const sentence = known ?? (/^[A-Z_]+$/.test(code) ? `the request failed (${code})` : 'the request failed');
+  const sentence =
+    known ?? (/^[A-Z_]+$/.test(code) ? `the request failed (${code})` : 'the request failed');
   return { cause, sentence };
 }
 
 export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return error instanceof Error && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : '';
 }

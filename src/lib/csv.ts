@@ -1,17 +1,20 @@
 import { escapeText } from './text.ts';
 
 /**
- * The beginning of text that spreadsheets treat as a formula (including DDE). Some spreadsheets also accept full-width
- * characters and ignore spaces, quotes and invisible characters.
+ * The beginning of text that spreadsheets treat as a formula (including DDE). Some spreadsheets
+ * also accept full-width characters and ignore spaces, quotes and invisible characters.
  */
 const FORMULA = /^[\s\p{Cc}\p{Cf}"']*[=+\-@＝＋－＠]/u;
 const NUMBER = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/;
-/** Characters at which a spreadsheet may start a new cell even within quotes, for example where ; is the separator. */
+/**
+ * Characters at which a spreadsheet may start a new cell even within quotes, for example where ; is
+ * the separator.
+ */
 const SEPARATOR = /([;\t\r\n])/;
 
 /**
- * Returns a line of CSV (RFC 4180). Text that a spreadsheet could treat as a formula is prefixed with a quote mark; numbers are
- * not. `isTerminal`: also escapes control characters.
+ * Returns a line of CSV (RFC 4180). Text that a spreadsheet could treat as a formula is prefixed
+ * with a quote mark; numbers are not. `isTerminal`: also escapes control characters.
  */
 export function toCsvLine(
   cells: readonly (string | number | null)[],
@@ -33,7 +36,9 @@ function toCell(value: string | number | null, isTerminal: boolean): string {
 /** Reverts what `toCsvLine` adds to text that a spreadsheet could treat as a formula. */
 export function unescapeFormulas(text: string): string {
   const parts = text.replace(/^'(?=[\t\r\n])/, '').split(SEPARATOR);
-  return parts.map((part) => (part.startsWith("'") && isFormula(part.slice(1)) ? part.slice(1) : part)).join('');
+  return parts
+    .map((part) => (part.startsWith("'") && isFormula(part.slice(1)) ? part.slice(1) : part))
+    .join('');
 }
 
 function isFormula(part: string): boolean {

@@ -1,5 +1,6 @@
 /**
- * `dueAt`: epoch ms. `heapIndex`: index in the heap, maintained by DueQueue, so that an entry can be removed in O(log n).
+ * `dueAt`: epoch ms. `heapIndex`: index in the heap, maintained by DueQueue, so that an entry can
+ * be removed in O(log n).
  */
 export type Due = { dueAt: number; heapIndex: number };
 

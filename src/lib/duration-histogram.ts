@@ -1,12 +1,15 @@
-/** A bucket ends at 1.1 times its start, so that its middle differs from every duration in it by less than 5 %. */
+/**
+ * A bucket ends at 1.1 times its start, so that its middle differs from every duration in it by
+ * less than 5 %.
+ */
 const GROWTH = 1.1;
 const LOG_GROWTH = Math.log(GROWTH);
 /** The last bucket, which begins after 80 years. */
 const LAST = 297;
 
 /**
- * Durations counted in buckets of equal relative width. Histograms can be merged, and percentiles are exact to 5 %. Stores at most
- * 298 counts, regardless of the number of durations.
+ * Durations counted in buckets of equal relative width. Histograms can be merged, and percentiles
+ * are exact to 5 %. Stores at most 298 counts, regardless of the number of durations.
  */
 export class DurationHistogram {
   readonly #counts = new Map<number, number>();
@@ -16,7 +19,8 @@ export class DurationHistogram {
     const histogram = new DurationHistogram();
     for (const part of text.split(' ')) {
       const [, bucket, count] = /^(\d{1,3}):(\d{1,15})$/.exec(part) ?? [];
-      if (count !== undefined && Number(bucket) <= LAST) histogram.#addTo(Number(bucket), Number(count));
+      if (count !== undefined && Number(bucket) <= LAST)
+        histogram.#addTo(Number(bucket), Number(count));
     }
     return histogram;
   }
@@ -34,7 +38,10 @@ export class DurationHistogram {
     return this.#counts.values().reduce((sum, count) => sum + count, 0);
   }
 
-  /** Returns the duration (ms) that the given share of the durations does not exceed; null if there are none. */
+  /**
+   * Returns the duration (ms) that the given share of the durations does not exceed; null if there
+   * are none.
+   */
   percentile(share: number): number | null {
     let left = Math.max(1, Math.ceil(share * this.count));
     for (const [bucket, count] of this.#sorted()) {

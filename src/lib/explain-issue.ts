@@ -15,15 +15,17 @@ const NOUNS: Record<string, string> = {
 };
 
 /**
- * An error map for `safeParse` that describes the expected value, for schemas without a message of their own. Received
- * values are quoted only if they are short or from a list, because they may be secret.
+ * An error map for `safeParse` that describes the expected value, for schemas without a message of
+ * their own. Received values are quoted only if they are short or from a list, because they may be
+ * secret.
  */
 export const explainIssue: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':
       return typeReason(issue.expected, issue.input);
     case 'too_small':
-      if (issue.minimum === 1 && (issue.origin === 'string' || issue.origin === 'array')) return 'must not be empty';
+      if (issue.minimum === 1 && (issue.origin === 'string' || issue.origin === 'array'))
+        return 'must not be empty';
       return `must ${sizeOf(issue.origin, `${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}`)}`;
     case 'too_big':
       return `must ${sizeOf(issue.origin, `${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}`)}`;
@@ -47,16 +49,23 @@ export const explainIssue: z.core.$ZodErrorMap = (issue) => {
   }
 };
 
-/** The suffix of a message that quotes the received value; empty if the value is long, or neither a string nor a number. */
+/**
+ * The suffix of a message that quotes the received value; empty if the value is long, or neither a
+ * string nor a number.
+ */
 export function shownOf(input: unknown): string {
   if (typeof input === 'number') return `, not ${input}`;
-  return typeof input === 'string' && input.length <= MAX_SHOWN_CHARS ? `, not ${JSON.stringify(input)}` : '';
+  return typeof input === 'string' && input.length <= MAX_SHOWN_CHARS
+    ? `, not ${JSON.stringify(input)}`
+    : '';
 }
 
 /** Returns the message for a value of a type that is not allowed; undefined is a missing value. */
 export function typeReason(expected: string, input: unknown): string {
   const noun = NOUNS[expected] ?? 'of another kind';
-  return input === undefined ? `is missing: it must be ${noun}` : `must be ${noun}, not ${nounOf(input)}`;
+  return input === undefined
+    ? `is missing: it must be ${noun}`
+    : `must be ${noun}, not ${nounOf(input)}`;
 }
 
 function nounOf(input: unknown): string {
@@ -84,6 +93,10 @@ function choiceOf(values: readonly unknown[]): string {
 }
 
 function namesOf(names: readonly string[]): string {
-  const shown = names.slice(0, MAX_NAMES).map((name) => JSON.stringify(name.slice(0, MAX_SHOWN_CHARS)));
-  return names.length > MAX_NAMES ? `${shown.join(', ')} and ${names.length - MAX_NAMES} more` : shown.join(', ');
+  const shown = names
+    .slice(0, MAX_NAMES)
+    .map((name) => JSON.stringify(name.slice(0, MAX_SHOWN_CHARS)));
+  return names.length > MAX_NAMES
+    ? `${shown.join(', ')} and ${names.length - MAX_NAMES} more`
+    : shown.join(', ');
 }

@@ -26,12 +26,18 @@ export class FairQueue<Item> {
     this.#size += 1;
   }
 
-  /** Returns the next item. `isWanted`: clients whose next item is another one are skipped, and keep their turns. */
+  /**
+   * Returns the next item. `isWanted`: clients whose next item is another one are skipped, and keep
+   * their turns.
+   */
   peek(isWanted?: (item: Item) => boolean): Item | undefined {
     return this.#next(isWanted)?.item;
   }
 
-  /** Removes and returns the item that `peek` returns. Its client has its next turn after all others. */
+  /**
+   * Removes and returns the item that `peek` returns. Its client has its next turn after all
+   * others.
+   */
   shift(isWanted?: (item: Item) => boolean): Item | undefined {
     const next = this.#next(isWanted);
     if (!next) return undefined;
@@ -51,7 +57,9 @@ export class FairQueue<Item> {
     return undefined;
   }
 
-  /** Gives the turn of the next item's client to the others. The item stays the client's next one. */
+  /**
+   * Gives the turn of the next item's client to the others. The item stays the client's next one.
+   */
   pass(): void {
     for (const [client, queue] of this.#queues) {
       this.#queues.delete(client);
@@ -69,8 +77,9 @@ export class FairQueue<Item> {
 }
 
 /**
- * Returns whether a client that has `own` of the `all` used units may take `more`. Below `limit` every client may; above it, only
- * clients below an equal share, so that one client cannot block the others. `clients` counts this client too.
+ * Returns whether a client that has `own` of the `all` used units may take `more`. Below `limit`
+ * every client may; above it, only clients below an equal share, so that one client cannot block
+ * the others. `clients` counts this client too.
  */
 export function isWithinFairShare(
   more: number,

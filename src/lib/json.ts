@@ -1,4 +1,7 @@
-/** Levels of arrays and objects that a JSON document may have; `[]` has one, real documents have three or four. */
+/**
+ * Levels of arrays and objects that a JSON document may have; `[]` has one, real documents have
+ * three or four.
+ */
 export const MAX_NESTING = 64;
 export const DEEP_METADATA_REASON = `metadata may be nested at most ${MAX_NESTING} levels deep`;
 
@@ -6,8 +9,9 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * Returns whether a JSON text has more than `most` levels; undefined behavior for other texts. JSON.parse accepts any
- * depth, but JSON.stringify, revivers and recursive functions overflow the stack at a few thousand levels.
+ * Returns whether a JSON text has more than `most` levels; undefined behavior for other texts.
+ * JSON.parse accepts any depth, but JSON.stringify, revivers and recursive functions overflow the
+ * stack at a few thousand levels.
  */
 export function isTextTooDeep(text: string, most = MAX_NESTING): boolean {
   let depth = 0;
@@ -27,7 +31,10 @@ export function isTextTooDeep(text: string, most = MAX_NESTING): boolean {
   return false;
 }
 
-/** Like isTextTooDeep for a parsed value, without recursion. An object that contains itself is too deep. */
+/**
+ * Like isTextTooDeep for a parsed value, without recursion. An object that contains itself is too
+ * deep.
+ */
 export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value].filter(isContainer);
   for (let depth = 1; level.length > 0; depth += 1) {
@@ -37,28 +44,40 @@ export function isTooDeep(value: unknown): boolean {
   return false;
 }
 
-/** Returns whether JSON can express all numbers of a value with at most MAX_NESTING levels. JSON.parse reads 1e999 as Infinity. */
+/**
+ * Returns whether JSON can express all numbers of a value with at most MAX_NESTING levels.
+ * JSON.parse reads 1e999 as Infinity.
+ */
 export function hasFiniteNumbers(value: unknown): boolean {
   if (typeof value === 'number') return Number.isFinite(value);
   return !isContainer(value) || Object.values(value as object).every(hasFiniteNumbers);
 }
 
-/** Returns whether an object in a value with at most MAX_NESTING levels has the name __proto__, which the server refuses. */
+/**
+ * Returns whether an object in a value with at most MAX_NESTING levels has the name __proto__,
+ * which the server refuses.
+ */
 export function hasPrototypeName(value: unknown): boolean {
   if (!isContainer(value)) return false;
-  return Object.hasOwn(value as object, '__proto__') || Object.values(value as object).some(hasPrototypeName);
+  return (
+    Object.hasOwn(value as object, '__proto__') ||
+    Object.values(value as object).some(hasPrototypeName)
+  );
 }
 
 function isContainer(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }
 
-/** Integers of fewer digits are exact. Digits within a string, such as those of fees, need no reviver. */
+/**
+ * Integers of fewer digits are exact. Digits within a string, such as those of fees, need no
+ * reviver.
+ */
 const LONG_INTEGER = /(?:^|[:,[\s])-?\d{16}/;
 
 /**
- * Parses JSON. An integer that is too large for a JavaScript number becomes the string of its digits. Returns undefined if
- * the text is not JSON or has more than MAX_NESTING levels.
+ * Parses JSON. An integer that is too large for a JavaScript number becomes the string of its
+ * digits. Returns undefined if the text is not JSON or has more than MAX_NESTING levels.
  */
 export function parseJson(text: string): unknown {
   if (isTextTooDeep(text)) return undefined;
@@ -79,11 +98,15 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns whether two values of JSON are equal; the order of keys has no meaning. Both have at most MAX_NESTING levels. */
+/**
+ * Returns whether two values of JSON are equal; the order of keys has no meaning. Both have at most
+ * MAX_NESTING levels.
+ */
 export function isSameJson(a: unknown, b: unknown): boolean {
   if (!isContainer(a) || !isContainer(b)) return a === b;
   const [one, other] = [a, b] as [Record<string, unknown>, Record<string, unknown>];
   const keys = Object.keys(one);
-  if (Array.isArray(a) !== Array.isArray(b) || keys.length !== Object.keys(other).length) return false;
+  if (Array.isArray(a) !== Array.isArray(b) || keys.length !== Object.keys(other).length)
+    return false;
   return keys.every((key) => Object.hasOwn(other, key) && isSameJson(one[key], other[key]));
 }

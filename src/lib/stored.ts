@@ -1,20 +1,26 @@
 import { isObject, parseJson } from './json.ts';
 
 /**
- * A row of the ledger has a value that dawatch never writes: another program changed the file, or the disk damaged it. `dawatch
- * doctor --full` finds such rows.
+ * A row of the ledger has a value that dawatch never writes: another program changed the file, or
+ * the disk damaged it. `dawatch doctor --full` finds such rows.
  */
 export class DamagedRowError extends Error {
   override readonly name = 'DamagedRowError';
 
   /** `row`: the table, and the id of the row. */
   constructor(row: string, column: string) {
-    super(`${row} is damaged: its ${column} cannot be read. Run \`dawatch doctor --full\`, and restore a backup`);
+    super(
+      `${row} is damaged: its ${column} cannot be read. Run \`dawatch doctor --full\`, and restore a backup`,
+    );
   }
 }
 
 /** Returns a stored object; null if there is none. Throws DamagedRowError. */
-export function storedObject(text: string | null, row: string, column: string): Record<string, unknown> | null {
+export function storedObject(
+  text: string | null,
+  row: string,
+  column: string,
+): Record<string, unknown> | null {
   if (text === null) return null;
   const value = parseStored(text, row, column);
   if (!isObject(value)) throw new DamagedRowError(row, column);
@@ -31,7 +37,12 @@ export function parseStored(text: string, row: string, column: string): unknown 
 }
 
 /** Returns the value if it is one of these. Throws DamagedRowError. */
-export function storedOneOf<T extends string>(values: readonly T[], value: string, row: string, column: string): T {
+export function storedOneOf<T extends string>(
+  values: readonly T[],
+  value: string,
+  row: string,
+  column: string,
+): T {
   if (!values.includes(value as T)) throw new DamagedRowError(row, column);
   return value as T;
 }
@@ -42,7 +53,9 @@ export function storedTime(ms: number, row: string, column: string): number {
   return ms;
 }
 
-/** Returns the unchanged `data` of a stored envelope; null if it has none. Throws DamagedRowError. */
+/**
+ * Returns the unchanged `data` of a stored envelope; null if it has none. Throws DamagedRowError.
+ */
 export function storedData(envelope: string | null, row: string): Record<string, unknown> | null {
   if (envelope === null) return null;
   const body = parseJson(envelope);

@@ -7,13 +7,19 @@ export type ClockSources = {
   wall(): number;
   /** Milliseconds since an arbitrary moment. Never goes back; stops while the machine sleeps. */
   monotonic(): number;
-  /** Runs once after monotonic milliseconds. Returns a function that cancels it. `background`: does not keep the process alive. */
+  /**
+   * Runs once after monotonic milliseconds. Returns a function that cancels it. `background`: does
+   * not keep the process alive.
+   */
   timer(delayMs: number, run: () => void, background: boolean): () => void;
 };
 
 /** The maximum of setTimeout. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** Smallest step of the wall clock that counts, because two clocks are never read at exactly the same moment. */
+/**
+ * Smallest step of the wall clock that counts, because two clocks are never read at exactly the
+ * same moment.
+ */
 const STEP_MS = 1_000;
 /** Interval of comparisons with the wall clock while a longer timer waits. */
 const CHECK_MS = 1_000;
@@ -23,17 +29,20 @@ const SLOW_RATE = 63 / 64;
 type Timer = { dueAt: number; run: () => void; cancel: () => void };
 
 /**
- * Epoch milliseconds that never go back within a process: the wall clock at its start, continued by the monotonic clock, and
- * compared with the wall clock whenever it is read.
+ * Epoch milliseconds that never go back within a process: the wall clock at its start, continued by
+ * the monotonic clock, and compared with the wall clock whenever it is read.
  *
- *     forward   The wall clock is more than a second ahead: the machine slept, a virtual machine was paused, or the clock was
- *               set. The clock follows at once, and `skippedMs` grows by the step. Timers that are due by then fire within a
- *               second; the others wait for the rest of their time. An elapsed time that includes the step includes the sleep.
- *     back      The wall clock is more than a second behind. The clock runs slower by 1/64 until the wall clock has caught up:
- *               it is right again after 64 times the step, and durations are right to 2 % until then, never negative.
- *               Timers take as long as ever. A clock that was set back by hours is right at once after a restart.
+ *     forward   The wall clock is more than a second ahead: the machine slept, a virtual machine
+ *               was paused, or the clock was set. The clock follows at once, and `skippedMs` grows
+ *               by the step. Timers that are due by then fire within a second; the others wait for
+ *               the rest of their time. An elapsed time that includes the step includes the sleep.
+ *     back      The wall clock is more than a second behind. The clock runs slower by 1/64 until
+ *               the wall clock has caught up: it is right again after 64 times the step, and
+ *               durations are right to 2 % until then, never negative. Timers take as long as ever.
+ *               A clock that was set back by hours is right at once after a restart.
  *
- * Steps of up to a second are ignored. The request budget and time limits depend on `skippedMs`; see PollLoop.now.
+ * Steps of up to a second are ignored. The request budget and time limits depend on `skippedMs`;
+ * see PollLoop.now.
  */
 export class SystemClock implements Clock {
   readonly #sources: ClockSources;
@@ -56,7 +65,10 @@ export class SystemClock implements Clock {
     return Math.floor(this.#read());
   }
 
-  /** Total of all forward steps, in whole milliseconds, as the ledger stores it. It is updated by `now`, so read it afterwards. */
+  /**
+   * Total of all forward steps, in whole milliseconds, as the ledger stores it. It is updated by
+   * `now`, so read it afterwards.
+   */
   skippedMs(): number {
     return Math.round(this.#skippedMs);
   }

@@ -1,5 +1,8 @@
 const MAX_REMEMBERED = 256;
-/** Formatted seconds. The times of a response share few of them, and formatting one takes 1 µs (row intake-batches: 6 %). */
+/**
+ * Formatted seconds. The times of a response share few of them, and formatting one takes 1 µs (row
+ * intake-batches: 6 %).
+ */
 const formatted = new Map<number, string>();
 
 /** Formats epoch milliseconds as ISO 8601 in UTC. Throws RangeError. */

@@ -6,7 +6,10 @@ import type { DisabledReason } from './webhook.ts';
 export const AlertRule = {
   /** Submissions are open for longer than `stuck_after_s`, per upstream. */
   stuck: 'stuck',
-  /** Too many submissions failed with Error within a window, and are failing or failed now. Per upstream. */
+  /**
+   * Too many submissions failed with Error within a window, and are failing or failed now. Per
+   * upstream.
+   */
   failures: 'failures',
   /** An upstream does not respond. */
   upstreamDown: 'upstream_down',
@@ -27,7 +30,10 @@ export type AlertRule = (typeof AlertRule)[keyof typeof AlertRule];
 
 export const ALERT_RULES = Object.values(AlertRule);
 
-/** A condition that holds now. Rule and subject identify it; there is at most one open alert for each pair. */
+/**
+ * A condition that holds now. Rule and subject identify it; there is at most one open alert for
+ * each pair.
+ */
 export type AlertCondition = {
   rule: AlertRule;
   /** An upstream, a destination, the ledger, or "all". */
@@ -41,13 +47,17 @@ export type AlertCondition = {
 };
 
 /** Returns one sentence for operators about the end of an alert. */
-export function resolvedSummary({ rule, subject }: Pick<AlertCondition, 'rule' | 'subject'>): string {
+export function resolvedSummary({
+  rule,
+  subject,
+}: Pick<AlertCondition, 'rule' | 'subject'>): string {
   return RESOLVED[rule](subject);
 }
 
 const RESOLVED: Record<AlertRule, (subject: string) => string> = {
   [AlertRule.upstreamDown]: (subject) => `The upstream ${subject} is responding again`,
-  [AlertRule.credentialsRefused]: (subject) => `The upstream ${subject} no longer rejects the API key`,
+  [AlertRule.credentialsRefused]: (subject) =>
+    `The upstream ${subject} no longer rejects the API key`,
   [AlertRule.stuck]: (subject) => `No submission of the upstream ${subject} is stuck any longer`,
   [AlertRule.failures]: (subject) =>
     `Fewer submissions of the upstream ${subject} are failing: below half the threshold`,
@@ -57,7 +67,8 @@ const RESOLVED: Record<AlertRule, (subject: string) => string> = {
   [AlertRule.webhookDisabled]: (subject) =>
     `The ${subject.replace(':', ' ')} was enabled again, deleted, or disabled by an operator`,
   [AlertRule.walSize]: () => "The ledger's write-ahead log is below half the threshold",
-  [AlertRule.errorBudget]: (subject) => `The error budget of the upstream ${subject} is no longer spent too fast`,
+  [AlertRule.errorBudget]: (subject) =>
+    `The error budget of the upstream ${subject} is no longer spent too fast`,
 };
 
 /** A condition with its start in epoch milliseconds, as an event reports it. */
@@ -76,7 +87,10 @@ export type AlertRecord = Pick<AlertCondition, 'rule' | 'subject' | 'summary' | 
   /** Identifies this occurrence: a condition that holds again later gets another id. */
   id: number;
   since: number;
-  /** When its beginning or a reminder was last sent; null: neither was sent, because the alert was muted. */
+  /**
+   * When its beginning or a reminder was last sent; null: neither was sent, because the alert was
+   * muted.
+   */
   sentAt: number | null;
   acknowledgedAt: number | null;
   /** Name of the credential. */
@@ -85,7 +99,10 @@ export type AlertRecord = Pick<AlertCondition, 'rule' | 'subject' | 'summary' | 
   resolvedAt: number | null;
 };
 
-/** A time in which alerts are recorded and not sent. Without a rule it covers all alerts: a maintenance window. */
+/**
+ * A time in which alerts are recorded and not sent. Without a rule it covers all alerts: a
+ * maintenance window.
+ */
 export type NewMute = {
   /** null: all rules. */
   rule: AlertRule | null;
@@ -100,7 +117,10 @@ export type NewMute = {
 export type Mute = NewMute & { id: number; createdAt: number; createdBy: string };
 
 /** Whether a mute that is active now covers an alert. */
-export function covers(mute: Pick<Mute, 'rule' | 'subject'>, alert: Pick<AlertCondition, 'rule' | 'subject'>): boolean {
+export function covers(
+  mute: Pick<Mute, 'rule' | 'subject'>,
+  alert: Pick<AlertCondition, 'rule' | 'subject'>,
+): boolean {
   if (mute.rule !== null && mute.rule !== alert.rule) return false;
   return mute.subject === null || mute.subject === alert.subject;
 }

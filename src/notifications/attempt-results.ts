@@ -13,7 +13,10 @@ import type { Webhooks } from './webhooks-store.ts';
 /** How soon a delivery is sent to the new address of its webhook. */
 const MOVED_RETRY_MS = 5_000;
 
-/** Records the results of attempts: the attempt, the next state of the delivery, and the health of its webhook. */
+/**
+ * Records the results of attempts: the attempt, the next state of the delivery, and the health of
+ * its webhook.
+ */
 export class AttemptResults {
   readonly #db: LedgerDatabase;
   readonly #webhooks: Webhooks;
@@ -30,7 +33,10 @@ export class AttemptResults {
     this.#dead = deps.dead;
   }
 
-  /** Must be called inside a transaction. A webhook that has only failed for `disableAfterMs` is disabled. */
+  /**
+   * Must be called inside a transaction. A webhook that has only failed for `disableAfterMs` is
+   * disabled.
+   */
   record(result: DeliveryResult, disableAfterMs: number): void {
     const { deliveryId, destination, attempts, revision, attempt, next } = result;
     const row = this.#db.row<Pick<Delivery, 'state' | 'attempts'>>`
@@ -70,7 +76,8 @@ export class AttemptResults {
   }
 
   #retry(id: number, nextAt: number): void {
-    this.#db.run`UPDATE deliveries SET attempts = attempts + 1, next_at = ${nextAt} WHERE id = ${id}`;
+    this.#db
+      .run`UPDATE deliveries SET attempts = attempts + 1, next_at = ${nextAt} WHERE id = ${id}`;
   }
 
   #end(id: number, state: DeliveryState, deadReason: DeadReason | null, endedAt: number): void {

@@ -8,18 +8,25 @@ import { toEventJson } from './event-body.ts';
 const SEND_LIMIT_MS = 150_000;
 
 /** Begins the span of an attempt; undefined if no traced submission is concerned. Never throws. */
-export type TraceDelivery = (destination: string, deliveries: readonly DueDelivery[]) => Span | undefined;
+export type TraceDelivery = (
+  destination: string,
+  deliveries: readonly DueDelivery[],
+) => Span | undefined;
 
-/** Resolves when all events that have been read are on the disk; undefined if they are. Rejects if the disk failed. */
+/**
+ * Resolves when all events that have been read are on the disk; undefined if they are. Rejects if
+ * the disk failed.
+ */
 export type Durability = { whenDurable(): Promise<void> | undefined };
 
 /** The result of those deliveries of an attempt that were sent as one message. */
 export type SentPart = { deliveries: readonly DueDelivery[]; result: SendResult };
 
 /**
- * Makes one attempt and returns its results, with the time at which it started (`at`). If the channel cannot serialize the
- * message, each event is sent on its own, so that one event does not block the others. Ends soon after `stop` aborts.
- * An event is sent only when it is on the disk. Rejects if the disk failed.
+ * Makes one attempt and returns its results, with the time at which it started (`at`). If the
+ * channel cannot serialize the message, each event is sent on its own, so that one event does not
+ * block the others. Ends soon after `stop` aborts. An event is sent only when it is on the disk.
+ * Rejects if the disk failed.
  */
 export async function send(
   channel: Channel,
@@ -43,7 +50,8 @@ export async function send(
   const limit = new AbortController();
   const abort = () => limit.abort();
   const cancelLimit = clock.after(SEND_LIMIT_MS, abort);
-  // AbortSignal.any would keep its listeners until `stop` is collected, which lives as long as the process.
+  // AbortSignal.any would keep its listeners until `stop` is collected, which lives as long as the
+  // process.
   stop.addEventListener('abort', abort);
   if (stop.aborted) abort();
   const sendAll = async (all: readonly DueDelivery[]): Promise<SentPart[]> => {
@@ -54,7 +62,10 @@ export async function send(
         callbackUrl,
         traceparent: span?.traceparent,
       }));
-      const result = await Promise.race([channel.send(batch, limit.signal), resultOnAbort(limit.signal)]);
+      const result = await Promise.race([
+        channel.send(batch, limit.signal),
+        resultOnAbort(limit.signal),
+      ]);
       return [{ deliveries: all, result }];
     } catch (error) {
       onFailed(error);
@@ -91,7 +102,9 @@ const UNDELIVERABLE: SendResult = {
 /** Resolves when the signal aborts, for a channel that ignores it. */
 function resultOnAbort(signal: AbortSignal): Promise<SendResult> {
   const late = failed('the attempt timed out');
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(late), { once: true }));
+  return new Promise((resolve) =>
+    signal.addEventListener('abort', () => resolve(late), { once: true }),
+  );
 }
 
 /** Resolves with the promise, or when the signal aborts. */
@@ -100,10 +113,15 @@ async function untilAborted(promise: Promise<void>, signal: AbortSignal): Promis
   const aborted = Promise.withResolvers<void>();
   const abort = () => aborted.resolve();
   signal.addEventListener('abort', abort);
-  await Promise.race([promise, aborted.promise]).finally(() => signal.removeEventListener('abort', abort));
+  await Promise.race([promise, aborted.promise]).finally(() =>
+    signal.removeEventListener('abort', abort),
+  );
 }
 
-/** Groups deliveries into messages: events of one type, at most `maxBatch` per message, in their order. */
+/**
+ * Groups deliveries into messages: events of one type, at most `maxBatch` per message, in their
+ * order.
+ */
 export function toMessages(due: readonly DueDelivery[], maxBatch: number): DueDelivery[][] {
   const open = new Map<string, DueDelivery[]>();
   const messages: DueDelivery[][] = [];

@@ -3,7 +3,10 @@ import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 /** Epoch milliseconds; null: never since this is recorded. */
 export type ChannelResult = { lastSuccessAt: number | null; lastFailureAt: number | null };
 
-/** The times of the last success and the last failure of each channel. They outlive its deliveries. Throws LedgerError. */
+/**
+ * The times of the last success and the last failure of each channel. They outlive its deliveries.
+ * Throws LedgerError.
+ */
 export class ChannelResults {
   readonly #db: LedgerDatabase;
 

@@ -13,7 +13,9 @@ import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
 import type { Subscription } from './subscription.ts';
 import { CALLBACKS_ID } from './webhook.ts';
 
-/** A channel of the settings, or the queue. `routes`: the subscriptions whose events it receives. */
+/**
+ * A channel of the settings, or the queue. `routes`: the subscriptions whose events it receives.
+ */
 export type ChannelDescription = {
   name: string;
   type: string;
@@ -34,7 +36,9 @@ const channelSchema = z
           metadata: z.record(z.string(), z.unknown()).nullable(),
         }),
       )
-      .describe('Subscriptions: the channel receives the events that match at least one of them; empty: no events'),
+      .describe(
+        'Subscriptions: the channel receives the events that match at least one of them; empty: no events',
+      ),
     last_success_at: timeSchema.nullable().describe('When an attempt last succeeded; null: never'),
     last_failure_at: timeSchema.nullable().describe('When an attempt last failed; null: never'),
     deliveries: z.object({
@@ -140,15 +144,24 @@ export function registerChannels(
     },
   );
 
-  app.post('/v1/channels/:name/test', { schema: OPERATIONS.testChannel }, async (request, reply) => {
-    const { name } = request.params;
-    const now = clock.now();
-    const entry = { action: 'channels.test', subject: name } as const;
-    const test = () => ledger.testChannel(name, now);
-    const deliveryId = ledger.audit.change(actorOf(request), now, test, (id) => (id === undefined ? undefined : entry));
-    if (deliveryId !== undefined) return reply.code(202).send(accepted(deliveryId));
-    return sendProblem(reply, { status: 404, detail: `there is no channel ${name} in the settings` });
-  });
+  app.post(
+    '/v1/channels/:name/test',
+    { schema: OPERATIONS.testChannel },
+    async (request, reply) => {
+      const { name } = request.params;
+      const now = clock.now();
+      const entry = { action: 'channels.test', subject: name } as const;
+      const test = () => ledger.testChannel(name, now);
+      const deliveryId = ledger.audit.change(actorOf(request), now, test, (id) =>
+        id === undefined ? undefined : entry,
+      );
+      if (deliveryId !== undefined) return reply.code(202).send(accepted(deliveryId));
+      return sendProblem(reply, {
+        status: 404,
+        detail: `there is no channel ${name} in the settings`,
+      });
+    },
+  );
 
   app.post(
     '/v1/callbacks/test',

@@ -1,11 +1,15 @@
 import { type AlertCondition, AlertRule } from './alert.ts';
 
-/** Returns the path of the dashboard page about an alert, relative to the base address of the server. */
+/**
+ * Returns the path of the dashboard page about an alert, relative to the base address of the
+ * server.
+ */
 export function alertPath({ rule, subject }: Pick<AlertCondition, 'rule' | 'subject'>): string {
   if (rule === AlertRule.failures) return '#/submissions?status=failing';
   if (rule === AlertRule.backlog) return '#/deliveries?state=waiting';
   if (rule === AlertRule.deadLetters) return '#/deliveries?state=dead';
-  if (rule === AlertRule.webhookDisabled) return `#/webhooks/${encoded(subject.replace(/^webhook:/, ''))}`;
+  if (rule === AlertRule.webhookDisabled)
+    return `#/webhooks/${encoded(subject.replace(/^webhook:/, ''))}`;
   if (rule === AlertRule.errorBudget) return '#/reports';
   return OVERVIEW_PATH;
 }
@@ -16,12 +20,18 @@ export function submissionPath(submissionId: string): string {
 
 export const OVERVIEW_PATH = '#/';
 
-/** Joins a path of the dashboard to `server.public_url`. The result contains no character that ends a link in a message. */
+/**
+ * Joins a path of the dashboard to `server.public_url`. The result contains no character that ends
+ * a link in a message.
+ */
 export function linkTo(publicUrl: string, path: string): string {
   return `${publicUrl.replace(/\/+$/, '').replace(UNSAFE, percentEncoded)}/${path}`;
 }
 
-/** Characters that end a link in the markup of a chat service, although encodeURIComponent or the URL parser keeps them. */
+/**
+ * Characters that end a link in the markup of a chat service, although encodeURIComponent or the
+ * URL parser keeps them.
+ */
 const UNSAFE = /[!'()*|<>"[\]\s]/g;
 
 function encoded(text: string): string {

@@ -1,6 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { coloured } from '../cli/colors.ts';
-import { type ConnectOptions, requestAsAdmin, requestAsOperator, withAdmin } from '../cli/connect.ts';
+import {
+  type ConnectOptions,
+  requestAsAdmin,
+  requestAsOperator,
+  withAdmin,
+} from '../cli/connect.ts';
 import { collectTypes } from '../cli/event-filter.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
 import { toJson } from '../cli/json.ts';
@@ -36,7 +41,16 @@ type ReplayOptions = ConnectOptions & {
 
 const parseNumber = numberFrom('dawatch deliveries list');
 
-const COLUMNS = ['id', 'created', 'event', 'submission', 'destination', 'attempts', 'last response', 'state'];
+const COLUMNS = [
+  'id',
+  'created',
+  'event',
+  'submission',
+  'destination',
+  'attempts',
+  'last response',
+  'state',
+];
 const DESTINATIONS = 'webhook:<id>, channel:<name>, or callback:https://example.com';
 
 export function addDeliveries(program: Command): void {
@@ -65,7 +79,11 @@ function addList(deliveries: Command): void {
       'only these event types: submission.failed, submission.*; separated by commas, or repeated',
       collectTypes,
     )
-    .option('--since <time>', 'only events since this time: 2h (ago), or a time in ISO 8601', parseSince)
+    .option(
+      '--since <time>',
+      'only events since this time: 2h (ago), or a time in ISO 8601',
+      parseSince,
+    )
     .option('--until <time>', 'only events before this time', parseSince)
     .option('--limit <count>', 'maximum number of deliveries, 1 to 1000', parseCount, 20)
     .option('--json', 'print JSON, as returned by the HTTP interface')
@@ -77,17 +95,42 @@ Examples:
   dawatch deliveries list --type submission.failed --since 24h`,
     )
     .action(async (options: ListOptions) => {
-      const { webhook: webhook_id, submission: submission_id, event: event_id, type: event_type } = options;
+      const {
+        webhook: webhook_id,
+        submission: submission_id,
+        event: event_id,
+        type: event_type,
+      } = options;
       const { destination, state, since, until, limit } = options;
-      const query = { webhook_id, submission_id, event_id, event_type, destination, state, since, until };
-      const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
+      const query = {
+        webhook_id,
+        submission_id,
+        event_id,
+        event_type,
+        destination,
+        state,
+        since,
+        until,
+      };
+      const given = Object.fromEntries(
+        Object.entries(query).filter(([, value]) => value !== undefined),
+      );
       const page = await requestAsOperator(options, (client) => readPages(client, given, limit));
-      process.stdout.write(options.json ? `${toJson(page)}\n` : table([COLUMNS, ...page.deliveries.map(cells)]));
+      process.stdout.write(
+        options.json ? `${toJson(page)}\n` : table([COLUMNS, ...page.deliveries.map(cells)]),
+      );
     });
 }
 
-/** Reads pages until there are `limit` deliveries, because a page may be short. The server checks the limit. */
-async function readPages(client: DawatchClient, query: DeliveryQuery, limit: number): Promise<DeliveryPage> {
+/**
+ * Reads pages until there are `limit` deliveries, because a page may be short. The server checks
+ * the limit.
+ */
+async function readPages(
+  client: DawatchClient,
+  query: DeliveryQuery,
+  limit: number,
+): Promise<DeliveryPage> {
   const page = await client.deliveries.list({ ...query, limit });
   while (page.next_cursor !== null && page.deliveries.length < limit) {
     const rest = limit - page.deliveries.length;
@@ -111,10 +154,16 @@ function addShow(deliveries: Command): void {
 
 function addReplay(deliveries: Command): void {
   withAdmin(deliveries.command('replay'))
-    .description('Send deliveries again, whatever their state, or all dead letters of one destination.')
+    .description(
+      'Send deliveries again, whatever their state, or all dead letters of one destination.',
+    )
     .argument('[ids...]', 'numbers of deliveries, from `dawatch deliveries list`', collectNumbers)
     .option('--destination <destination>', `all dead letters of this destination: ${DESTINATIONS}`)
-    .option('--since <time>', 'with --destination: events since this time; 2h (ago), or a time in ISO 8601', parseSince)
+    .option(
+      '--since <time>',
+      'with --destination: events since this time; 2h (ago), or a time in ISO 8601',
+      parseSince,
+    )
     .option('--until <time>', 'with --destination: only events before this time', parseSince)
     .option('--type <types>', 'with --destination: only these event types', collectTypes)
     .option('--submission <id>', 'with --destination: only events about this submission')
@@ -125,7 +174,14 @@ function addReplay(deliveries: Command): void {
     )
     .action(async (given: number[] | undefined, options: ReplayOptions) => {
       const ids = given ?? [];
-      const { destination, since, until, type: event_types, submission: submission_id, dryRun: dry_run } = options;
+      const {
+        destination,
+        since,
+        until,
+        type: event_types,
+        submission: submission_id,
+        dryRun: dry_run,
+      } = options;
       const only = Object.entries({ until, event_types, submission_id, dry_run }).filter(
         ([, value]) => value !== undefined,
       );
@@ -134,23 +190,44 @@ function addReplay(deliveries: Command): void {
         (destination === undefined) !== (since === undefined) ||
         (destination === undefined && only.length > 0)
       )
-        throw new CommandError('give either numbers, or both --destination and --since', ExitCode.usage);
+        throw new CommandError(
+          'give either numbers, or both --destination and --since',
+          ExitCode.usage,
+        );
       for (const id of ids) {
         const delivery = await requestAsAdmin(options, (client) => client.deliveries.replay(id));
         process.stdout.write(`replayed ${delivery.id}  ${escapeText(delivery.destination)}\n`);
       }
       if (destination === undefined || since === undefined) return;
       const dead = { destination, since, ...Object.fromEntries(only) };
-      const { replayed } = await requestAsAdmin(options, (client) => client.deliveries.replayDead(dead));
+      const { replayed } = await requestAsAdmin(options, (client) =>
+        client.deliveries.replayDead(dead),
+      );
       process.stdout.write(`${dry_run ? 'would replay' : 'replayed'} ${replayed}\n`);
     });
 }
 
 function cells(delivery: Delivery): string[] {
-  const { id, created_at, event_type, submission_id, destination, attempts_made, last_http_status, last_error } =
-    delivery;
+  const {
+    id,
+    created_at,
+    event_type,
+    submission_id,
+    destination,
+    attempts_made,
+    last_http_status,
+    last_error,
+  } = delivery;
   const last = last_http_status === null ? (last_error ?? '-') : `HTTP ${last_http_status}`;
-  const shown = [id, created_at, event_type, submission_id ?? '-', destination, attempts_made, last];
+  const shown = [
+    id,
+    created_at,
+    event_type,
+    submission_id ?? '-',
+    destination,
+    attempts_made,
+    last,
+  ];
   return [...shown.map((value) => escapeText(String(value))), coloured(deliveryState(delivery))];
 }
 

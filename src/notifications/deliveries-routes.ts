@@ -53,12 +53,18 @@ const querySchema = z
       .describe('Only deliveries to this webhook; short for destination=webhook:<id>'),
     destination: destinationSchema
       .optional()
-      .describe('Only deliveries to this destination: webhook:<id>, channel:<name> or callback:<origin>'),
+      .describe(
+        'Only deliveries to this destination: webhook:<id>, channel:<name> or callback:<origin>',
+      ),
     state: severalOf(DELIVERY_STATES)
       .optional()
-      .describe(`Only deliveries in these states, separated by commas or repeated: ${DELIVERY_STATES.join(', ')}`)
+      .describe(
+        `Only deliveries in these states, separated by commas or repeated: ${DELIVERY_STATES.join(', ')}`,
+      )
       .meta({ ...SEVERAL, examples: ['dead'] }),
-    submission_id: submissionIdSchema.optional().describe('Only deliveries of events about this submission'),
+    submission_id: submissionIdSchema
+      .optional()
+      .describe('Only deliveries of events about this submission'),
     event_id: eventIdSchema.optional(),
     event_type: typesSchema
       .optional()
@@ -98,7 +104,8 @@ const OPERATIONS = operations('notifications', {
   },
   replayDelivery: {
     summary: 'Replay a delivery',
-    description: 'Sends a delivery of any state again, with a new series of attempts and the same event id.',
+    description:
+      'Sends a delivery of any state again, with a new series of attempts and the same event id.',
     params,
     response: { 202: deliverySchema, ...replayProblems },
   },
@@ -141,10 +148,14 @@ export function registerDeliveries(
     },
   );
 
-  app.get('/v1/deliveries/:id', { config: READ, schema: OPERATIONS.getDelivery }, async ({ params: { id } }, reply) => {
-    const found = deliveries.get(Number(id));
-    return found ? reply.send(toDeliveryDetails(found)) : unknown(reply, id);
-  });
+  app.get(
+    '/v1/deliveries/:id',
+    { config: READ, schema: OPERATIONS.getDelivery },
+    async ({ params: { id } }, reply) => {
+      const found = deliveries.get(Number(id));
+      return found ? reply.send(toDeliveryDetails(found)) : unknown(reply, id);
+    },
+  );
 
   app.post(
     '/v1/deliveries/:id/replay',
@@ -154,7 +165,9 @@ export function registerDeliveries(
       const now = clock.now();
       const entry = { action: 'deliveries.replay', subject: id } as const;
       const replay = () => deliveries.replay(Number(id), now);
-      const result = audit.change(actorOf(request), now, replay, (made) => (made === 'waiting' ? entry : undefined));
+      const result = audit.change(actorOf(request), now, replay, (made) =>
+        made === 'waiting' ? entry : undefined,
+      );
       switch (result) {
         case 'unknown':
           return unknown(reply, id);
@@ -172,41 +185,65 @@ export function registerDeliveries(
     },
   );
 
-  app.post('/v1/deliveries/replay', { config: WRITE, schema: OPERATIONS.replayDeadLetters }, async (request, reply) => {
-    const { destination, dry_run: isDryRun, event_types: types, submission_id: submissionId, ...times } = request.body;
-    const since = Date.parse(times.since);
-    const now = clock.now();
-    const parsed = parseDestination(destination);
-    if (parsed.kind === 'webhook' && !webhooks.get(parsed.webhookId, now))
-      return sendProblem(reply, { status: 404, detail: `there is no webhook ${parsed.webhookId}` });
-    const only = {
-      until: times.until === undefined ? undefined : Date.parse(times.until),
-      eventTypes: types && typesCovered(types),
-      submissionId,
-    };
-    const conditions = [
-      `since ${times.since}`,
-      ...(times.until === undefined ? [] : [`until ${times.until}`]),
-      ...(types ? [`types ${types.join(' ')}`] : []),
-      ...(submissionId === undefined ? [] : [`submission ${submissionId}`]),
-    ].join(', ');
-    const replay = () => deliveries.replayDead(destination, since, now, only);
-    const entryOf = (count: number | undefined) =>
-      count === undefined
-        ? undefined
-        : ({ action: 'deliveries.replay', subject: destination, detail: `${count} ${conditions}` } as const);
-    const replayed = isDryRun
-      ? deliveries.countDead(destination, since, only)
-      : audit.change(actorOf(request), now, replay, entryOf);
-    if (replayed === undefined) return conflict(reply, `${destination} is disabled or not configured`);
-    return reply.code(isDryRun ? 200 : 202).send({ replayed });
-  });
+  app.post(
+    '/v1/deliveries/replay',
+    { config: WRITE, schema: OPERATIONS.replayDeadLetters },
+    async (request, reply) => {
+      const {
+        destination,
+        dry_run: isDryRun,
+        event_types: types,
+        submission_id: submissionId,
+        ...times
+      } = request.body;
+      const since = Date.parse(times.since);
+      const now = clock.now();
+      const parsed = parseDestination(destination);
+      if (parsed.kind === 'webhook' && !webhooks.get(parsed.webhookId, now))
+        return sendProblem(reply, {
+          status: 404,
+          detail: `there is no webhook ${parsed.webhookId}`,
+        });
+      const only = {
+        until: times.until === undefined ? undefined : Date.parse(times.until),
+        eventTypes: types && typesCovered(types),
+        submissionId,
+      };
+      const conditions = [
+        `since ${times.since}`,
+        ...(times.until === undefined ? [] : [`until ${times.until}`]),
+        ...(types ? [`types ${types.join(' ')}`] : []),
+        ...(submissionId === undefined ? [] : [`submission ${submissionId}`]),
+      ].join(', ');
+      const replay = () => deliveries.replayDead(destination, since, now, only);
+      const entryOf = (count: number | undefined) =>
+        count === undefined
+          ? undefined
+          : ({
+              action: 'deliveries.replay',
+              subject: destination,
+              detail: `${count} ${conditions}`,
+            } as const);
+      const replayed = isDryRun
+        ? deliveries.countDead(destination, since, only)
+        : audit.change(actorOf(request), now, replay, entryOf);
+      if (replayed === undefined)
+        return conflict(reply, `${destination} is disabled or not configured`);
+      return reply.code(isDryRun ? 200 : 202).send({ replayed });
+    },
+  );
 }
 
 type Times = { since?: number | undefined; until?: number | undefined };
 
-/** Returns the position of the cursor; undefined if there is none, or if it belongs to a list with another order. */
-function positionOf({ cursor, ...times }: Times & { cursor?: string | undefined }): Position | undefined {
+/**
+ * Returns the position of the cursor; undefined if there is none, or if it belongs to a list with
+ * another order.
+ */
+function positionOf({
+  cursor,
+  ...times
+}: Times & { cursor?: string | undefined }): Position | undefined {
   if (cursor === undefined) return undefined;
   if (deliveryOrderOf(times) === 'time') return fromTimeCursor('created', cursor);
   const position = fromCursor(cursor);
@@ -216,7 +253,9 @@ function positionOf({ cursor, ...times }: Times & { cursor?: string | undefined 
 function cursorOf(times: Times, next: Position | null): string | null {
   if (next === null) return null;
   const [first, row] = next.map(Number);
-  return deliveryOrderOf(times) === 'time' ? toTimeCursor('created', [first ?? 0, row ?? 0]) : toCursor(first ?? 0);
+  return deliveryOrderOf(times) === 'time'
+    ? toTimeCursor('created', [first ?? 0, row ?? 0])
+    : toCursor(first ?? 0);
 }
 
 function unknown(reply: FastifyReply, id: string): FastifyReply {

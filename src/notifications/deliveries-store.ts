@@ -23,13 +23,24 @@ import {
 } from './delivery-filter.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
 import { CALLBACKS, type EventRoutes } from './event-routes.ts';
-import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, testedCallback, toEventRecord } from './event-rows.ts';
+import {
+  EVENT_COLUMNS,
+  EVENT_JOINS,
+  type EventRow,
+  testedCallback,
+  toEventRecord,
+} from './event-rows.ts';
 import type { Outbox } from './outbox.ts';
 import { CALLBACKS_ID } from './webhook.ts';
 import { type MissedEvent, WebhookPauses } from './webhook-pauses.ts';
 import type { Webhooks } from './webhooks-store.ts';
 
-type DueRow = EventRow & { id: number; attempts: number; revision: number | null; callbackUrl: string | null };
+type DueRow = EventRow & {
+  id: number;
+  attempts: number;
+  revision: number | null;
+  callbackUrl: string | null;
+};
 
 function toDueDelivery(row: DueRow): DueDelivery | DamagedDelivery {
   const { id, attempts, revision } = row;
@@ -53,14 +64,20 @@ const SELECT_DELIVERY = `
   FROM deliveries d JOIN outbox o ON o.seq = d.event LEFT JOIN submissions s ON s.id = o.submission
   LEFT JOIN attempts a ON a.id = (SELECT max(id) FROM attempts WHERE delivery = d.id)`;
 
-/** Replays the events that a webhook, or one origin of the callbacks, missed while it was disabled. Throws LedgerError. */
+/**
+ * Replays the events that a webhook, or one origin of the callbacks, missed while it was disabled.
+ * Throws LedgerError.
+ */
 export class MissedEvents {
   readonly #db: LedgerDatabase;
   readonly #routes: EventRoutes;
   readonly #outbox: Outbox;
   readonly #pauses: WebhookPauses;
 
-  constructor(database: LedgerDatabase, { routes, outbox }: { routes: EventRoutes; outbox: Outbox }) {
+  constructor(
+    database: LedgerDatabase,
+    { routes, outbox }: { routes: EventRoutes; outbox: Outbox },
+  ) {
     this.#db = database;
     this.#routes = routes;
     this.#outbox = outbox;
@@ -68,8 +85,8 @@ export class MissedEvents {
   }
 
   /**
-   * Adds deliveries of the missed events since `since`; `only` those that match. Returns their number. Must be called inside a
-   * transaction.
+   * Adds deliveries of the missed events since `since`; `only` those that match. Returns their
+   * number. Must be called inside a transaction.
    */
   replay(destination: string, since: number, now: number, only: ReplayConditions = {}): number {
     // The events of the pause that do not match are still missed.
@@ -95,7 +112,10 @@ export class MissedEvents {
     return count;
   }
 
-  /** Calls `visit` with each missed event that has no delivery, and its destination. `remove`: see WebhookPauses. */
+  /**
+   * Calls `visit` with each missed event that has no delivery, and its destination. `remove`: see
+   * WebhookPauses.
+   */
   #visit(
     destination: string,
     { since, only, remove }: { since: number; only: ReplayConditions; remove: boolean },
@@ -111,7 +131,11 @@ export class MissedEvents {
     const visitMatching = (event: MissedEvent) => {
       if (!route?.matches(event) || event.at >= until) return;
       if (eventTypes && !eventTypes.includes(event.type)) return;
-      if (submissionId !== undefined && ![only.submissionId, submissionId].includes(event.submissionId ?? '')) return;
+      if (
+        submissionId !== undefined &&
+        ![only.submissionId, submissionId].includes(event.submissionId ?? '')
+      )
+        return;
       const target = isCallback ? this.#routes.callbackOf(event) : destination;
       if (target === undefined || (parsed.kind === 'callback' && target !== destination)) return;
       const isKnown = this.#db
@@ -122,7 +146,10 @@ export class MissedEvents {
   }
 }
 
-/** A batch ends early once it holds this much text of upstream responses, which may be a megabyte each. */
+/**
+ * A batch ends early once it holds this much text of upstream responses, which may be a megabyte
+ * each.
+ */
 const MAX_BATCH_CHARS = 256 * 1024;
 
 type DeliveriesDeps = {
@@ -154,12 +181,18 @@ export class Deliveries {
     this.#results = new AttemptResults(database, { webhooks, channels: this.channelResults, dead });
   }
 
-  /** Calls `listener` with the destinations of new deliveries once they are on the disk. Returns a function that removes it. */
+  /**
+   * Calls `listener` with the destinations of new deliveries once they are on the disk. Returns a
+   * function that removes it.
+   */
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
     return this.#outbox.onWaiting(listener);
   }
 
-  /** Calls `listener` after every commit that made dead letters, also several times with the same destination. */
+  /**
+   * Calls `listener` after every commit that made dead letters, also several times with the same
+   * destination.
+   */
   onDead(listener: (dead: DeadLetters) => void): void {
     this.#dead.onCommitted((notes) => {
       for (const dead of notes) listener(dead);
@@ -178,7 +211,10 @@ export class Deliveries {
     );
   }
 
-  /** Returns the earliest due deliveries of a destination that are not in `except`; at least one if there is any. */
+  /**
+   * Returns the earliest due deliveries of a destination that are not in `except`; at least one if
+   * there is any.
+   */
   due(
     destination: string,
     { now, limit, except }: { now: number; limit: number; except: ReadonlySet<number> },
@@ -200,7 +236,10 @@ export class Deliveries {
     });
   }
 
-  /** Returns the earliest next attempt of a delivery that is not in `except`; null if no other waits. */
+  /**
+   * Returns the earliest next attempt of a delivery that is not in `except`; null if no other
+   * waits.
+   */
   nextDueAt(destination: string, except: ReadonlySet<number>): number | null {
     const rows = this.#db.rows<{ id: number; next_at: number }>`
       SELECT id, next_at FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination})
@@ -208,7 +247,10 @@ export class Deliveries {
     return rows.find(({ id }) => !except.has(id))?.next_at ?? null;
   }
 
-  /** Records the results of attempts. A webhook that has only failed for `disableAfterMs` is disabled. */
+  /**
+   * Records the results of attempts. A webhook that has only failed for `disableAfterMs` is
+   * disabled.
+   */
   recordResults(results: readonly DeliveryResult[], disableAfterMs: number): void {
     this.#db.transaction(() => {
       for (const result of results) this.#results.record(result, disableAfterMs);
@@ -217,11 +259,16 @@ export class Deliveries {
 
   /** Returns the numbers of waiting deliveries and of dead letters of each channel that has any. */
   countsByChannel(): Map<string, { waiting: number; dead: number }> {
-    const rows = this.#db.rows<{ destination: string; waiting: number; dead: number }>(CHANNEL_COUNTS);
+    const rows = this.#db.rows<{ destination: string; waiting: number; dead: number }>(
+      CHANNEL_COUNTS,
+    );
     return new Map(rows.map(({ destination, ...counts }) => [destination, counts]));
   }
 
-  /** Turns the deliveries that were created before that time for an unknown destination into dead letters. */
+  /**
+   * Turns the deliveries that were created before that time for an unknown destination into dead
+   * letters.
+   */
   expireUnconfigured(destination: string, createdBefore: number, now: number): void {
     this.#db.transaction(() => {
       const { changes } = this.#db.run`
@@ -231,7 +278,10 @@ export class Deliveries {
     });
   }
 
-  /** Makes deliveries due that wait longer than any delivery does: a clock that was ahead wrote their times. */
+  /**
+   * Makes deliveries due that wait longer than any delivery does: a clock that was ahead wrote
+   * their times.
+   */
   correctTimes(now: number, { first, retry }: { first: number; retry: number }): void {
     this.#db.transaction(
       () =>
@@ -241,7 +291,11 @@ export class Deliveries {
     );
   }
 
-  get(id: number): { delivery: Delivery; event: EventRecord | DamagedEvent; attempts: DeliveryAttempt[] } | undefined {
+  get(
+    id: number,
+  ):
+    | { delivery: Delivery; event: EventRecord | DamagedEvent; attempts: DeliveryAttempt[] }
+    | undefined {
     const delivery = this.#db.row<Delivery>(BY_ID, id);
     const event = this.#db.row<EventRow>(EVENT_OF, id);
     if (!delivery || !event) return undefined;
@@ -251,19 +305,32 @@ export class Deliveries {
     return { delivery: toDelivery(delivery), event: toEventRecord(event), attempts: attempts };
   }
 
-  /** Returns a page in the order of `deliveryOrderOf(query)`. `after`: `next` of the previous page; null at the end. */
+  /**
+   * Returns a page in the order of `deliveryOrderOf(query)`. `after`: `next` of the previous page;
+   * null at the end.
+   */
   list(query: DeliveryFilter & { limit: number; after?: Position | null | undefined }): {
     deliveries: Delivery[];
     next: Position | null;
   } {
     return this.#db.snapshot(() => {
-      const found = findBounded(this.#db, deliverySearchOf(query, query.after ?? undefined), query.limit);
+      const found = findBounded(
+        this.#db,
+        deliverySearchOf(query, query.after ?? undefined),
+        query.limit,
+      );
       const deliveries = [...readFound(found, (id) => this.#db.row<Delivery>(BY_ID, id))];
-      return { deliveries: deliveries.map(toDelivery), next: positionAfter(found, deliveries.length) };
+      return {
+        deliveries: deliveries.map(toDelivery),
+        next: positionAfter(found, deliveries.length),
+      };
     });
   }
 
-  /** Sends a delivery again, whatever its state, and starts counting attempts over. Earlier attempts are kept. */
+  /**
+   * Sends a delivery again, whatever its state, and starts counting attempts over. Earlier attempts
+   * are kept.
+   */
   replay(id: number, now: number): 'waiting' | 'unknown' | 'disabled' | 'discarded' {
     return this.#db.transaction(() => {
       const row = this.#db.row<Pick<Delivery, 'state' | 'destination'>>`
@@ -278,14 +345,23 @@ export class Deliveries {
   }
 
   /**
-   * Sends the dead letters of a destination again that were created at `since` or later, and the events that it missed since then
-   * while it was disabled; `only` those that match. Returns their number; undefined if the destination is unknown or disabled.
+   * Sends the dead letters of a destination again that were created at `since` or later, and the
+   * events that it missed since then while it was disabled; `only` those that match. Returns their
+   * number; undefined if the destination is unknown or disabled.
    */
-  replayDead(destination: string, since: number, now: number, only: ReplayConditions = {}): number | undefined {
+  replayDead(
+    destination: string,
+    since: number,
+    now: number,
+    only: ReplayConditions = {},
+  ): number | undefined {
     return this.#db.transaction(() => {
       if (!this.#routes.isEnabled(destination)) return undefined;
       const { where, parameters } = deadLetters(destination, since, only);
-      const replayed = this.#db.values<string>(`${REPLAY} ${where} RETURNING destination`, { ...parameters, now });
+      const replayed = this.#db.values<string>(`${REPLAY} ${where} RETURNING destination`, {
+        ...parameters,
+        now,
+      });
       for (const each of replayed) this.#outbox.notifyWaiting(each);
       return replayed.length + this.#missed.replay(destination, since, now, only);
     });
@@ -296,12 +372,16 @@ export class Deliveries {
     return this.#db.snapshot(() => {
       if (!this.#routes.isEnabled(destination)) return undefined;
       const { where, parameters } = deadLetters(destination, since, only);
-      const dead = this.#db.value<number>(`SELECT count(*) FROM deliveries AS d ${where}`, parameters) ?? 0;
+      const dead =
+        this.#db.value<number>(`SELECT count(*) FROM deliveries AS d ${where}`, parameters) ?? 0;
       return dead + this.#missed.count(destination, since, only);
     });
   }
 
-  /** Deletes up to `limit` deliveries that ended before that time, with their attempts. Returns their number. */
+  /**
+   * Deletes up to `limit` deliveries that ended before that time, with their attempts. Returns
+   * their number.
+   */
   prune(endedBefore: number, limit: number): number {
     const ids = this.#db.values<number>`
       SELECT id FROM deliveries WHERE state <> 'waiting' AND ended_at < ${endedBefore} LIMIT ${limit} + 0`;
@@ -332,7 +412,12 @@ const REPLAY = `
 
 /** Returns the condition for the dead letters. The terms before `match` let SQLite use an index. */
 function deadLetters(destination: string, since: number, only: ReplayConditions) {
-  const { match, parameters } = deliveryCondition({ ...only, destination, since, states: ['dead'] });
+  const { match, parameters } = deliveryCondition({
+    ...only,
+    destination,
+    since,
+    states: ['dead'],
+  });
   const where = `WHERE ${matches(destination)} AND state = 'dead' AND created_at >= @since AND (${match})`;
   return { where, parameters };
 }

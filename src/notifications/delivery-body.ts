@@ -4,7 +4,13 @@ import { DamagedRowError } from '../lib/stored.ts';
 import { iso } from '../lib/timestamps.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
 import { DEAD_REASONS, DELIVERY_STATES, type Delivery, type DeliveryAttempt } from './delivery.ts';
-import { type DamagedEvent, type EventBody, type EventRecord, eventSchema, toEventJson } from './event-body.ts';
+import {
+  type DamagedEvent,
+  type EventBody,
+  type EventRecord,
+  eventSchema,
+  toEventJson,
+} from './event-body.ts';
 import { eventTypeSchema, MAX_TYPES } from './subscription.ts';
 
 export const deliveryIdSchema = rowId('a delivery', '4711');
@@ -12,7 +18,10 @@ export const deliveryIdSchema = rowId('a delivery', '4711');
 export const destinationSchema = z
   .string()
   .max(300)
-  .refine(isDestination, 'must be webhook:<id>, channel:<name>, or callback:<origin> like callback:https://example.com')
+  .refine(
+    isDestination,
+    'must be webhook:<id>, channel:<name>, or callback:<origin> like callback:https://example.com',
+  )
   .describe('The destination: webhook:<id>, channel:<name> or callback:<origin>')
   .meta({ examples: ['callback:https://example.com'] });
 
@@ -47,12 +56,16 @@ export const replaySchema = z
   )
   .meta({
     id: 'ReplayRequest',
-    examples: [{ destination: 'webhook:wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11', since: '2026-01-02T03:04:05Z' }],
+    examples: [
+      { destination: 'webhook:wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11', since: '2026-01-02T03:04:05Z' },
+    ],
   });
 
 export const replayedSchema = z
   .object({
-    replayed: z.int().describe('Number of deliveries that were scheduled again; with `dry_run`, that would be'),
+    replayed: z
+      .int()
+      .describe('Number of deliveries that were scheduled again; with `dry_run`, that would be'),
   })
   .describe('The dead letters and missed events are scheduled again, or counted')
   .meta({ id: 'ReplayedDeliveries', examples: [{ replayed: 12 }] });
@@ -109,7 +122,10 @@ export const deliverySchema = z
       .int()
       .nullable()
       .describe('Of the newest attempt, also if that was before a replay; null without a response'),
-    last_error: z.string().nullable().describe('Of the newest attempt; null if it succeeded, or if there was none'),
+    last_error: z
+      .string()
+      .nullable()
+      .describe('Of the newest attempt; null if it succeeded, or if there was none'),
     next_at: timeSchema.nullable().describe('Time of the next attempt'),
     created_at: timeSchema,
     ended_at: timeSchema.nullable(),
@@ -134,10 +150,16 @@ export const deliveryDetailsSchema = deliverySchema
     attempts: z.array(attemptSchema).describe('All attempts, oldest first'),
   })
   .describe('A delivery with its event and attempts')
-  .meta({ id: 'DeliveryDetails', examples: [{ ...EXAMPLE, event: EVENT_EXAMPLE, attempts: [ATTEMPT_EXAMPLE] }] });
+  .meta({
+    id: 'DeliveryDetails',
+    examples: [{ ...EXAMPLE, event: EVENT_EXAMPLE, attempts: [ATTEMPT_EXAMPLE] }],
+  });
 
 export const deliveryListSchema = z
-  .object({ deliveries: z.array(deliverySchema).describe('Newest first'), next_cursor: nextCursorSchema })
+  .object({
+    deliveries: z.array(deliverySchema).describe('Newest first'),
+    next_cursor: nextCursorSchema,
+  })
   .describe('A page of deliveries')
   .meta({ id: 'DeliveryPage', examples: [{ deliveries: [EXAMPLE], next_cursor: null }] });
 
@@ -183,5 +205,7 @@ export function toDeliveryDetails(found: {
 
 function isDestination(text: string): boolean {
   const origin = /^callback:(https?:.*)/s.exec(text)?.[1];
-  return origin === undefined ? /^(?:webhook|channel):[\w-]{1,64}$/.test(text) : URL.parse(origin)?.origin === origin;
+  return origin === undefined
+    ? /^(?:webhook|channel):[\w-]{1,64}$/.test(text)
+    : URL.parse(origin)?.origin === origin;
 }

@@ -3,7 +3,10 @@ import { canonicalId } from '../submissions/submission.ts';
 import { type DeliveryState, webhookDestination } from './delivery.ts';
 import { CALLBACKS_ID } from './webhook.ts';
 
-/** Conditions that all apply. Times are epoch milliseconds; `since` includes its time, `until` excludes it. */
+/**
+ * Conditions that all apply. Times are epoch milliseconds; `since` includes its time, `until`
+ * excludes it.
+ */
 export type DeliveryFilter = {
   destination?: string | undefined;
   /** At least one. */
@@ -20,7 +23,10 @@ export type DeliveryFilter = {
 /** Conditions of a replay in addition to its destination and start. */
 export type ReplayConditions = Pick<DeliveryFilter, 'submissionId' | 'eventTypes' | 'until'>;
 
-/** newest: the last created delivery first. time: the latest event first. The orders differ for events that were replayed late. */
+/**
+ * newest: the last created delivery first. time: the latest event first. The orders differ for
+ * events that were replayed late.
+ */
 export type DeliveryOrder = 'newest' | 'time';
 
 /** Returns the order of a list. It depends only on which conditions there are. */
@@ -56,8 +62,19 @@ export function deliverySearchOf(filter: DeliveryFilter, after: Position | undef
 }
 
 /** Returns a SQL condition for the row `d` of deliveries, and its parameters. */
-export function deliveryCondition(filter: DeliveryFilter): { match: string; parameters: Record<string, unknown> } {
-  const { destination = null, states, submissionId, eventId = null, eventTypes, since = FIRST, until = LAST } = filter;
+export function deliveryCondition(filter: DeliveryFilter): {
+  match: string;
+  parameters: Record<string, unknown>;
+} {
+  const {
+    destination = null,
+    states,
+    submissionId,
+    eventId = null,
+    eventTypes,
+    since = FIRST,
+    until = LAST,
+  } = filter;
   const parameters = {
     ...{ destination, eventId, since, until },
     submissionId: submissionId ?? null,
@@ -95,7 +112,11 @@ const matchOf = (destination: string | null) => `
 
 const ORDERS: Record<DeliveryOrder, Search['order']> = {
   newest: { keys: ['d.id'], direction: 'DESC', behind: 'd.id < @p0' },
-  time: { keys: ['d.created_at', 'd.id'], direction: 'DESC', behind: '(d.created_at, d.id) < (@p0, @p1)' },
+  time: {
+    keys: ['d.created_at', 'd.id'],
+    direction: 'DESC',
+    behind: '(d.created_at, d.id) < (@p0, @p1)',
+  },
 };
 
 const ALL: Source = {
@@ -107,16 +128,26 @@ const ALL: Source = {
 const CREATED_SINCE = 'deliveries d INDEXED BY deliveries_created WHERE d.created_at >= +@since';
 const CREATED: Source = {
   ranges: [{ from: `${CREATED_SINCE} AND d.created_at < +@until`, id: 'd.id' }],
-  walk: [{ from: `${CREATED_SINCE} AND (d.created_at, d.id) < (+@p0, +@p1)`, keys: ORDERS.time.keys }],
+  walk: [
+    { from: `${CREATED_SINCE} AND (d.created_at, d.id) < (+@p0, +@p1)`, keys: ORDERS.time.keys },
+  ],
 };
 
 const byEvent = (events: string): Source => ({
-  ranges: [{ from: `deliveries d INDEXED BY deliveries_by_event WHERE d.event IN (${events})`, id: 'd.id' }],
+  ranges: [
+    {
+      from: `deliveries d INDEXED BY deliveries_by_event WHERE d.event IN (${events})`,
+      id: 'd.id',
+    },
+  ],
 });
 const OF_SUBMISSION = byEvent(EVENTS_OF_SUBMISSION);
 const OF_EVENT = byEvent('SELECT seq FROM outbox WHERE id = @eventId');
 
-/** The partial indexes that contain the deliveries of a state. Delivered and discarded ones have none. */
+/**
+ * The partial indexes that contain the deliveries of a state. Delivered and discarded ones have
+ * none.
+ */
 const INDEXED_STATES: Partial<Record<DeliveryState, string>> = {
   waiting: 'deliveries_waiting',
   dead: 'deliveries_dead',

@@ -5,7 +5,10 @@ import { escapeText } from '../lib/text.ts';
 /** Shows the complete stored response. */
 const MAX_RESPONSE_CHARS = 5_000;
 
-/** Returns the fields of a delivery and one line per attempt, followed by the response of the receiver. */
+/**
+ * Returns the fields of a delivery and one line per attempt, followed by the response of the
+ * receiver.
+ */
 export function deliveryText(delivery: DeliveryDetails): string {
   const facts: [string, string | null][] = [
     ['delivery', String(delivery.id)],
@@ -19,9 +22,12 @@ export function deliveryText(delivery: DeliveryDetails): string {
   const head = factTable(facts);
   const attempts = delivery.attempts.map(({ at, duration_ms, http_status, error, response }) => {
     const status = http_status === null ? 'no response' : `HTTP ${http_status}`;
-    const line = [`  ${at}`, status, `${Math.round(duration_ms)} ms`, ...(error === null ? [] : [error])].map((text) =>
-      escapeText(text),
-    );
+    const line = [
+      `  ${at}`,
+      status,
+      `${Math.round(duration_ms)} ms`,
+      ...(error === null ? [] : [error]),
+    ].map((text) => escapeText(text));
     const body = response ? `    ${escapeText(response, MAX_RESPONSE_CHARS)}\n` : '';
     return `${line.join('  ')}\n${body}`;
   });

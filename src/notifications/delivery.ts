@@ -1,12 +1,16 @@
 import type { DamagedEvent, EventRecord } from './event-body.ts';
 
-/** waiting: for its next attempt. dead: a dead letter, which can be replayed. discarded: its webhook was deleted. */
+/**
+ * waiting: for its next attempt. dead: a dead letter, which can be replayed. discarded: its webhook
+ * was deleted.
+ */
 export const DELIVERY_STATES = ['waiting', 'delivered', 'dead', 'discarded'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /**
- * Why a delivery is dead. not_configured: its channel has been missing in the settings for the whole retry schedule.
- * undeliverable: its event is damaged, or cannot be converted to the format of the channel.
+ * Why a delivery is dead. not_configured: its channel has been missing in the settings for the
+ * whole retry schedule. undeliverable: its event is damaged, or cannot be converted to the format
+ * of the channel.
  */
 export const DEAD_REASONS = [
   'attempts_used_up',
@@ -16,7 +20,10 @@ export const DEAD_REASONS = [
   'undeliverable',
 ] as const;
 export type DeadReason = (typeof DEAD_REASONS)[number];
-/** Deliveries to one destination that became dead letters. `callback:` without an origin stands for all callbacks. */
+/**
+ * Deliveries to one destination that became dead letters. `callback:` without an origin stands for
+ * all callbacks.
+ */
 export type DeadLetters = { destination: string; reason: DeadReason; count: number };
 
 /** One event for one destination. Times are epoch milliseconds. */
@@ -25,7 +32,10 @@ export type Delivery = {
   eventId: string;
   eventType: string;
   submissionId: string | null;
-  /** `webhook:<id>`, `channel:<name>` or `callback:<origin>`. The deliveries of a destination share its pace. */
+  /**
+   * `webhook:<id>`, `channel:<name>` or `callback:<origin>`. The deliveries of a destination share
+   * its pace.
+   */
   destination: string;
   state: DeliveryState;
   deadReason: DeadReason | null;
@@ -74,7 +84,11 @@ export type DeliveryResult = {
   revision: number | null;
   attempt: DeliveryAttempt;
   /** retry: at that time. gone: the receiver responded 410, which disables its webhook. */
-  next: { kind: 'delivered' } | { kind: 'retry'; at: number } | { kind: 'dead'; reason: DeadReason } | { kind: 'gone' };
+  next:
+    | { kind: 'delivered' }
+    | { kind: 'retry'; at: number }
+    | { kind: 'dead'; reason: DeadReason }
+    | { kind: 'gone' };
 };
 
 export const webhookDestination = (webhookId: string) => `webhook:${webhookId}`;

@@ -1,8 +1,8 @@
 import type { Due } from '../lib/due-queue.ts';
 
 /**
- * proven: the latest attempt was delivered. unproven: it failed, or there was none. Callbacks have priorities of their own, because
- * clients supply their URLs.
+ * proven: the latest attempt was delivered. unproven: it failed, or there was none. Callbacks have
+ * priorities of their own, because clients supply their URLs.
  */
 export const PRIORITIES = ['proven', 'unproven', 'proven_callback', 'callback'] as const;
 export type DestinationPriority = (typeof PRIORITIES)[number];
@@ -13,13 +13,17 @@ const MAX_PAUSE_MS = 60_000;
 /**
  * Concurrency and pauses of one destination. The deliveries themselves are in the ledger.
  *
- * The concurrency limit starts at 1, doubles with each delivered attempt up to the configured limit, and returns to 1 on a
- * failure. A refusal of one delivery (such as 400) does not change it. After 429, 502, 503 or 504 the destination is paused
- * for its Retry-After, or else for 1, 2, 4 … 60 s.
+ * The concurrency limit starts at 1, doubles with each delivered attempt up to the configured
+ * limit, and returns to 1 on a failure. A refusal of one delivery (such as 400) does not change it.
+ * After 429, 502, 503 or 504 the destination is paused for its Retry-After, or else for 1, 2, 4 …
+ * 60 s.
  */
 export class DestinationQueue implements Due {
   readonly destination: string;
-  /** Time of the next attempt in epoch milliseconds. The dispatcher's schedule sorts by it and maintains `heapIndex`. */
+  /**
+   * Time of the next attempt in epoch milliseconds. The dispatcher's schedule sorts by it and
+   * maintains `heapIndex`.
+   */
   dueAt = 0;
   heapIndex = 0;
   /** Ids of deliveries in an attempt, or with a result that is not committed yet. */
@@ -37,7 +41,8 @@ export class DestinationQueue implements Due {
   }
 
   get priority(): DestinationPriority {
-    if (this.destination.startsWith('callback:')) return this.#isProven ? 'proven_callback' : 'callback';
+    if (this.destination.startsWith('callback:'))
+      return this.#isProven ? 'proven_callback' : 'callback';
     return this.#isProven ? 'proven' : 'unproven';
   }
 
@@ -49,7 +54,9 @@ export class DestinationQueue implements Due {
     return this.#pausedUntil;
   }
 
-  /** How many more attempts may start. Negative after a failure while other attempts are in flight. */
+  /**
+   * How many more attempts may start. Negative after a failure while other attempts are in flight.
+   */
   get available(): number {
     return this.#limit - this.#attempts;
   }
@@ -72,7 +79,9 @@ export class DestinationQueue implements Due {
     this.#limit = 1;
     this.#isProven = false;
     if (!slowDown) return;
-    const pauseMs = slowDown.retryAfterMs ?? Math.min(FIRST_PAUSE_MS * 2 ** this.#consecutivePauses, MAX_PAUSE_MS);
+    const pauseMs =
+      slowDown.retryAfterMs ??
+      Math.min(FIRST_PAUSE_MS * 2 ** this.#consecutivePauses, MAX_PAUSE_MS);
     this.#consecutivePauses += 1;
     this.#pausedUntil = Math.max(this.#pausedUntil, now + pauseMs);
   }

@@ -11,16 +11,25 @@ import { type AttemptResult, ResultWriter } from './result-writer.ts';
 /** An attempt older than this no longer occupies a slot: most receivers respond sooner. */
 const SLOT_MS = 1_000;
 const SLOTS_PER_PRIORITY = 256;
-/** Callback attempts in flight, of any age: a client may register thousands of callback URLs that never respond. */
+/**
+ * Callback attempts in flight, of any age: a client may register thousands of callback URLs that
+ * never respond.
+ */
 const MAX_CALLBACKS = 2_048;
 
 /**
- * Limits the attempts in flight. Each attempt occupies a slot of its priority for one second at most, so receivers that do not
- * respond delay others by no more than that. Longer attempts are limited per destination, and for callbacks in total.
+ * Limits the attempts in flight. Each attempt occupies a slot of its priority for one second at
+ * most, so receivers that do not respond delay others by no more than that. Longer attempts are
+ * limited per destination, and for callbacks in total.
  */
 export class AttemptSlots {
   readonly #clock: Clock;
-  readonly #used: Record<DestinationPriority, number> = { proven: 0, unproven: 0, proven_callback: 0, callback: 0 };
+  readonly #used: Record<DestinationPriority, number> = {
+    proven: 0,
+    unproven: 0,
+    proven_callback: 0,
+    callback: 0,
+  };
   #callbacks = 0;
 
   constructor(clock: Clock) {
@@ -32,7 +41,10 @@ export class AttemptSlots {
     return isCallback(priority) ? Math.min(slots, MAX_CALLBACKS - this.#callbacks) : slots;
   }
 
-  /** Call the returned function when the attempt ends. `onFree` is called if the slot becomes free before that. */
+  /**
+   * Call the returned function when the attempt ends. `onFree` is called if the slot becomes free
+   * before that.
+   */
   acquire(priority: DestinationPriority, onFree: () => void): () => void {
     this.#used[priority] += 1;
     if (isCallback(priority)) this.#callbacks += 1;
@@ -60,7 +72,13 @@ function isCallback(priority: DestinationPriority): boolean {
 export type DeliveryStore = Durability &
   Pick<
     Deliveries,
-    'destinations' | 'due' | 'nextDueAt' | 'recordResults' | 'expireUnconfigured' | 'correctTimes' | 'onWaiting'
+    | 'destinations'
+    | 'due'
+    | 'nextDueAt'
+    | 'recordResults'
+    | 'expireUnconfigured'
+    | 'correctTimes'
+    | 'onWaiting'
   >;
 
 type DispatcherDeps = {
@@ -81,12 +99,21 @@ type DispatcherDeps = {
 };
 
 const RETRY_MS = 1_000;
-/** After this many destinations that could not be served in one pass, the ledger is taken as unreadable. */
+/**
+ * After this many destinations that could not be served in one pass, the ledger is taken as
+ * unreadable.
+ */
 const MAX_FAULTS = 3;
-/** Deliveries to a channel that is not configured wait as long as all attempts take: it may be missing by mistake. */
+/**
+ * Deliveries to a channel that is not configured wait as long as all attempts take: it may be
+ * missing by mistake.
+ */
 const UNCONFIGURED_MS = 4 * 86_400_000;
 const UNCONFIGURED_CHECK_MS = 3_600_000;
-/** Bounds for stored times after the system clock was ahead: the longest gathering and the longest retry delay. */
+/**
+ * Bounds for stored times after the system clock was ahead: the longest gathering and the longest
+ * retry delay.
+ */
 const MAX_WAIT_MS = { first: 3_600_000, retry: 30 * 3_600_000 };
 /** Above this, the state of idle destinations is dropped, also that of proven ones. */
 const MAX_DESTINATIONS = 10_000;
@@ -94,16 +121,20 @@ const MAX_DESTINATIONS = 10_000;
 /**
  * Sends due deliveries: ledger → channel → ledger.
  *
- * A delivery stays `waiting` in the ledger until its result is committed, so after a crash it is sent again with the same event
- * id. Each destination has a queue, which is in one of three states: ready (deliveries may be due), scheduled (until its
- * `dueAt`), or idle (nothing is due, or its concurrency is exhausted until an attempt ends). Ready queues are served round
- * robin, in the order of PRIORITIES.
+ * A delivery stays `waiting` in the ledger until its result is committed, so after a crash it is
+ * sent again with the same event id. Each destination has a queue, which is in one of three states:
+ * ready (deliveries may be due), scheduled (until its `dueAt`), or idle (nothing is due, or its
+ * concurrency is exhausted until an attempt ends). Ready queues are served round robin, in the
+ * order of PRIORITIES.
  */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
   readonly #queues = new Map<string, DestinationQueue>();
   readonly #scheduled = new DueQueue<DestinationQueue>();
-  readonly #ready = PRIORITIES.map((priority) => ({ priority, queues: new Set<DestinationQueue>() }));
+  readonly #ready = PRIORITIES.map((priority) => ({
+    priority,
+    queues: new Set<DestinationQueue>(),
+  }));
   readonly #slots: AttemptSlots;
   readonly #writer: ResultWriter;
   #cancelPass: (() => void) | undefined;
@@ -117,7 +148,10 @@ export class Dispatcher {
   constructor(deps: DispatcherDeps) {
     this.#deps = deps;
     this.#slots = new AttemptSlots(deps.clock);
-    this.#writer = new ResultWriter({ ...deps, onCommitted: (committed) => this.#onCommitted(committed) });
+    this.#writer = new ResultWriter({
+      ...deps,
+      onCommitted: (committed) => this.#onCommitted(committed),
+    });
   }
 
   /** Resumes everything that waits in the ledger. */
@@ -128,7 +162,8 @@ export class Dispatcher {
     this.#unsubscribe = store.onWaiting((destinations) => {
       for (const destination of destinations) this.#makeReady(this.#queueOf(destination));
     });
-    for (const { destination, dueAt } of store.destinations()) this.#schedule(this.#queueOf(destination), dueAt);
+    for (const { destination, dueAt } of store.destinations())
+      this.#schedule(this.#queueOf(destination), dueAt);
     this.#setTimer();
   }
 
@@ -142,7 +177,10 @@ export class Dispatcher {
     await Promise.all(this.#attempts);
   }
 
-  /** Stops sending, waits up to `limitMs` for attempts in flight and commits their results; aborted ones are sent again. */
+  /**
+   * Stops sending, waits up to `limitMs` for attempts in flight and commits their results; aborted
+   * ones are sent again.
+   */
   stop(limitMs: number): Promise<void> {
     this.#stopping ??= this.#stop(limitMs);
     return this.#stopping;
@@ -199,12 +237,18 @@ export class Dispatcher {
     const { earliest } = this.#scheduled;
     if (!earliest || !this.#isRunning) return;
     const { clock } = this.#deps;
-    this.#cancelTimer = clock.after(Math.max(1, earliest.dueAt - clock.now()), () => this.#onTimer());
+    this.#cancelTimer = clock.after(Math.max(1, earliest.dueAt - clock.now()), () =>
+      this.#onTimer(),
+    );
   }
 
   #onTimer(): void {
     const now = this.#deps.clock.now();
-    for (let { earliest } = this.#scheduled; earliest && earliest.dueAt <= now; { earliest } = this.#scheduled)
+    for (
+      let { earliest } = this.#scheduled;
+      earliest && earliest.dueAt <= now;
+      { earliest } = this.#scheduled
+    )
       this.#makeReady(earliest);
     this.#setTimer();
   }
@@ -230,7 +274,10 @@ export class Dispatcher {
     this.#setTimer();
   }
 
-  /** Removes and yields ready queues for which a slot is available, including those that become ready meanwhile. */
+  /**
+   * Removes and yields ready queues for which a slot is available, including those that become
+   * ready meanwhile.
+   */
   *#takeReady(): Generator<DestinationQueue> {
     for (const { priority, queues } of this.#ready)
       for (const queue of queues) {
@@ -240,7 +287,9 @@ export class Dispatcher {
       }
   }
 
-  /** Starts as many attempts as the queue and the slots allow, then leaves the turn to other queues. */
+  /**
+   * Starts as many attempts as the queue and the slots allow, then leaves the turn to other queues.
+   */
   #serve(queue: DestinationQueue): void {
     const available = Math.min(queue.available, this.#slots.available(queue.priority));
     if (available <= 0) return;
@@ -254,7 +303,10 @@ export class Dispatcher {
     const channel = channelOf(destination);
     if (!channel) {
       store.expireUnconfigured(destination, now - UNCONFIGURED_MS, now);
-      this.#rest(queue, store.nextDueAt(destination, inFlight) === null ? null : now + UNCONFIGURED_CHECK_MS);
+      this.#rest(
+        queue,
+        store.nextDueAt(destination, inFlight) === null ? null : now + UNCONFIGURED_CHECK_MS,
+      );
       return;
     }
     const { maxBatch } = channel;
@@ -263,7 +315,9 @@ export class Dispatcher {
       this.#rest(queue, store.nextDueAt(destination, inFlight));
       return;
     }
-    const readable = due.filter((delivery): delivery is DueDelivery => !('damage' in delivery.event));
+    const readable = due.filter(
+      (delivery): delivery is DueDelivery => !('damage' in delivery.event),
+    );
     for (const deliveries of toMessages(readable, maxBatch).slice(0, available))
       this.#attempts.add(this.#attempt(queue, channel, deliveries));
     for (const delivery of due)
@@ -271,14 +325,21 @@ export class Dispatcher {
     this.#addReady(queue);
   }
 
-  /** Nothing is due: schedules the queue, or drops its state if nothing waits and nothing was learned. */
+  /**
+   * Nothing is due: schedules the queue, or drops its state if nothing waits and nothing was
+   * learned.
+   */
   #rest(queue: DestinationQueue, dueAt: number | null): void {
     if (dueAt !== null) this.#schedule(queue, dueAt);
     else if (queue.inFlight.size === 0 && (!queue.isProven || this.#queues.size > MAX_DESTINATIONS))
       this.#queues.delete(queue.destination);
   }
 
-  #attempt(queue: DestinationQueue, channel: Channel, deliveries: readonly DueDelivery[]): Promise<void> {
+  #attempt(
+    queue: DestinationQueue,
+    channel: Channel,
+    deliveries: readonly DueDelivery[],
+  ): Promise<void> {
     const release = this.#slots.acquire(queue.priority, () => this.#wake());
     queue.started(deliveries.map(({ id }) => id));
     const attempt = send(channel, deliveries, {
@@ -296,13 +357,18 @@ export class Dispatcher {
     return attempt;
   }
 
-  #onSent(queue: DestinationQueue, { channel, sent, at }: { channel: Channel; sent: SentPart[]; at: number }): void {
+  #onSent(
+    queue: DestinationQueue,
+    { channel, sent, at }: { channel: Channel; sent: SentPart[]; at: number },
+  ): void {
     const now = this.#deps.clock.now();
     // An attempt that dawatch aborted is not recorded: it is made again after the next start.
     const isAborted = this.#abort.signal.aborted;
     const parts = isAborted ? sent.filter(({ result }) => result.kind === 'delivered') : sent;
     const results = parts.map(({ result }) => result);
-    const failure = results.find((result) => result.kind === 'failed' && !result.undeliverable && !result.refused);
+    const failure = results.find(
+      (result) => result.kind === 'failed' && !result.undeliverable && !result.refused,
+    );
     if (results.some(({ kind }) => kind === 'delivered')) {
       queue.succeeded();
       this.#makeReady(queue);
@@ -323,7 +389,10 @@ export class Dispatcher {
     this.#record(queue, { channel, deliveries: [delivery], result, at: now, now, random: 0 });
   }
 
-  #record(queue: DestinationQueue, attempt: Omit<Parameters<typeof resultsOf>[0], 'destination'>): void {
+  #record(
+    queue: DestinationQueue,
+    attempt: Omit<Parameters<typeof resultsOf>[0], 'destination'>,
+  ): void {
     this.#writer.add({ queue, ...resultsOf({ destination: queue.destination, ...attempt }) });
   }
 

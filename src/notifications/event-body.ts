@@ -2,7 +2,12 @@ import { z } from 'zod';
 import { timeSchema } from '../http/query.ts';
 import { storedData } from '../lib/stored.ts';
 import { iso } from '../lib/timestamps.ts';
-import { AlertEventType, SubmissionEventType, TestEventType, UpstreamEventType } from '../submissions/event-types.ts';
+import {
+  AlertEventType,
+  SubmissionEventType,
+  TestEventType,
+  UpstreamEventType,
+} from '../submissions/event-types.ts';
 import type { Status } from '../submissions/submission.ts';
 import {
   type ShownSubmission,
@@ -13,7 +18,10 @@ import {
 } from '../submissions/submission-body.ts';
 import { ALERT_RULES, type Alert } from './alert.ts';
 
-/** A stored event, with its subject as it was at the time of the event. Times are epoch milliseconds. */
+/**
+ * A stored event, with its subject as it was at the time of the event. Times are epoch
+ * milliseconds.
+ */
 export type EventRecord = {
   /** Counts over all events in the order of their commits. */
   seq: number;
@@ -42,7 +50,12 @@ type SubmissionEventRecord = {
   type: SubmissionEventType;
   submission: ShownSubmission & { deadlineAt: number };
   /** The submission before the event. */
-  previous: { status: Status; upstreamState: string | null; error: string | null; envelope: string | null };
+  previous: {
+    status: Status;
+    upstreamState: string | null;
+    error: string | null;
+    envelope: string | null;
+  };
 };
 
 /** Size limit of an event as JSON. Data of the upstream is left out of a larger event. */
@@ -79,10 +92,14 @@ const submissionEventSchema = z
     data: z.object({
       sequence,
       submission: eventSubmissionSchema,
-      previous_status: statusSchema.describe('The status before the event; equal if it did not change'),
+      previous_status: statusSchema.describe(
+        'The status before the event; equal if it did not change',
+      ),
       previous_upstream_state: z.string().nullable(),
       previous_error: z.string().nullable(),
-      previous_data: upstreamDataSchema.describe("The upstream's `data` before the event; equal if it did not change"),
+      previous_data: upstreamDataSchema.describe(
+        "The upstream's `data` before the event; equal if it did not change",
+      ),
       cut: z
         .boolean()
         .describe(
@@ -109,7 +126,10 @@ const alertEventSchema = z
         summary: z.string().describe('One sentence for operators'),
         count: z.int().nullable().describe('Number of affected submissions or deliveries'),
         since: timeSchema.describe('Since when the condition has held'),
-        id: z.int().optional().describe('For `/v1/alerts/{id}`; absent in events of versions without it'),
+        id: z
+          .int()
+          .optional()
+          .describe('For `/v1/alerts/{id}`; absent in events of versions without it'),
         link: z
           .string()
           .optional()
@@ -143,7 +163,13 @@ const channelTestEventSchema = z
 
 /** The body of a webhook request, the data of the live feed, and the data of a job. */
 export const eventSchema = z
-  .union([submissionEventSchema, upstreamEventSchema, alertEventSchema, testEventSchema, channelTestEventSchema])
+  .union([
+    submissionEventSchema,
+    upstreamEventSchema,
+    alertEventSchema,
+    testEventSchema,
+    channelTestEventSchema,
+  ])
   .describe('An event')
   .meta({ id: 'Event' });
 export type EventBody = z.output<typeof eventSchema>;
@@ -155,8 +181,14 @@ export function toEventBody(event: EventRecord): EventBody {
   if ('upstream' in event)
     return { id, type: event.type, timestamp, data: { sequence: seq, upstream: event.upstream } };
   if ('webhookId' in event)
-    return { id, type: event.type, timestamp, data: { sequence: seq, webhook_id: event.webhookId } };
-  if ('channel' in event) return { id, type: event.type, timestamp, data: { sequence: seq, channel: event.channel } };
+    return {
+      id,
+      type: event.type,
+      timestamp,
+      data: { sequence: seq, webhook_id: event.webhookId },
+    };
+  if ('channel' in event)
+    return { id, type: event.type, timestamp, data: { sequence: seq, channel: event.channel } };
   if ('alert' in event) {
     const alert = { ...event.alert, since: iso(event.alert.since) };
     return { id, type: event.type, timestamp, data: { sequence: seq, alert } };
@@ -205,5 +237,7 @@ function truncateBody(body: EventBody): EventBody {
 }
 
 function truncate(text: string | null): string | null {
-  return text === null || text.length <= MAX_ERROR_CHARS ? text : `${text.slice(0, MAX_ERROR_CHARS).toWellFormed()}…`;
+  return text === null || text.length <= MAX_ERROR_CHARS
+    ? text
+    : `${text.slice(0, MAX_ERROR_CHARS).toWellFormed()}…`;
 }

@@ -11,15 +11,19 @@ const PAGE = 100;
 const PAGE_CHARS = 64 * 1024;
 /** Readers served without interruption by a round. The event loop continues between two slices. */
 const READERS_PER_SLICE = 100;
-/** Pause between two rounds. A round costs one write for each reader, however many events it sends (row feed). */
+/**
+ * Pause between two rounds. A round costs one write for each reader, however many events it sends
+ * (row feed).
+ */
 const REST_MS = 10;
 
 type EventFeedDeps = { events: FeedLog; clock: Clock; log: Log };
 
 /**
- * The live feed of all readers. New events are read from the log and serialized once for all live readers, and are sent in rounds
- * of slices (docs/decisions/0013). Each slice sends what is newest at that time, so the positions of readers differ;
- * the page holds all events after the least position.
+ * The live feed of all readers. New events are read from the log and serialized once for all live
+ * readers, and are sent in rounds of slices (docs/decisions/0013). Each slice sends what is newest
+ * at that time, so the positions of readers differ; the page holds all events after the least
+ * position.
  */
 export class EventFeed {
   readonly #deps: EventFeedDeps;
@@ -46,7 +50,10 @@ export class EventFeed {
     return this.#readers.size;
   }
 
-  /** Returns the body of a response: all events after `position` that pass the filter, until the client disconnects. */
+  /**
+   * Returns the body of a response: all events after `position` that pass the filter, until the
+   * client disconnects.
+   */
   open(reading: Pick<FeedReaderOptions, 'position' | 'filter' | 'response' | 'mayRead'>): Readable {
     const reader = new FeedReader({
       ...reading,
@@ -105,11 +112,15 @@ export class EventFeed {
     this.#round = [];
   }
 
-  /** Sends the newest events to the next slice of readers, and schedules the following slice or round. */
+  /**
+   * Sends the newest events to the next slice of readers, and schedules the following slice or
+   * round.
+   */
   #sendSlice(): void {
     const { events } = this.#deps;
     const page = this.#page;
-    if (page.size < PAGE && page.chars < PAGE_CHARS) page.add(events.after(page.position, PAGE - page.size));
+    if (page.size < PAGE && page.chars < PAGE_CHARS)
+      page.add(events.after(page.position, PAGE - page.size));
     if (this.#round.length === 0) {
       if (page.size === 0) return;
       this.#round = [...this.#live];
@@ -128,11 +139,16 @@ export class EventFeed {
   #heartbeat(): void {
     for (const reader of this.#readers) if (!reader.heartbeat()) this.#onDropped(reader);
     this.#cancelHeartbeat =
-      this.#readers.size === 0 ? undefined : this.#deps.clock.after(HEARTBEAT_MS, () => this.#heartbeat());
+      this.#readers.size === 0
+        ? undefined
+        : this.#deps.clock.after(HEARTBEAT_MS, () => this.#heartbeat());
   }
 
   #onDropped(reader: FeedReader): void {
     this.#removeLive(reader);
-    this.#deps.log.warn({ seq: reader.position, waiting_bytes: reader.waitingBytes }, 'feed.slow_client_closed');
+    this.#deps.log.warn(
+      { seq: reader.position, waiting_bytes: reader.waitingBytes },
+      'feed.slow_client_closed',
+    );
   }
 }

@@ -12,9 +12,12 @@ export const typesSchema = z
   .union([z.string(), z.array(z.string())])
   .transform((value) => [value].flat().flatMap((text) => text.split(',')))
   .superRefine((types, context) => {
-    for (const type of types) addIssues(context, eventTypeSchema.safeParse(type, { error: explainIssue }));
+    for (const type of types)
+      addIssues(context, eventTypeSchema.safeParse(type, { error: explainIssue }));
   })
-  .describe('Only events of these types: exact ones, or wildcards like submission.*; comma-separated or repeated')
+  .describe(
+    'Only events of these types: exact ones, or wildcards like submission.*; comma-separated or repeated',
+  )
   .meta(SEVERAL);
 
 /** The `metadata` parameter: the metadata filter of a webhook as JSON. */
@@ -27,10 +30,16 @@ export const metadataQuerySchema = z
   })
   .describe('Only events about submissions with this metadata, as JSON: {"team":"billing"}');
 
-/** The filter without conditions, which most readers use. FeedPage recognizes it and shares the bytes between them. */
+/**
+ * The filter without conditions, which most readers use. FeedPage recognizes it and shares the
+ * bytes between them.
+ */
 export const matchAll: EventFilter = () => true;
 
-/** Returns a filter for the given types, submission and metadata; undefined conditions match every event. */
+/**
+ * Returns a filter for the given types, submission and metadata; undefined conditions match every
+ * event.
+ */
 export function filterOf(query: {
   types: readonly string[] | undefined;
   submissionId: string | undefined;
@@ -57,7 +66,9 @@ function addIssues(context: z.core.$RefinementCtx, { error }: z.ZodSafeParseResu
 function parseFilter(text: string): unknown {
   try {
     const filter: unknown = JSON.parse(text);
-    return filter !== null && typeof filter === 'object' && Object.hasOwn(filter, '__proto__') ? undefined : filter;
+    return filter !== null && typeof filter === 'object' && Object.hasOwn(filter, '__proto__')
+      ? undefined
+      : filter;
   } catch {
     return undefined;
   }

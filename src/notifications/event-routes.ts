@@ -1,11 +1,19 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { storedObject } from '../lib/stored.ts';
-import { callbackDestination, channelDestination, parseDestination, webhookDestination } from './delivery.ts';
+import {
+  callbackDestination,
+  channelDestination,
+  parseDestination,
+  webhookDestination,
+} from './delivery.ts';
 import { createMatcher, type Subscription } from './subscription.ts';
 import { CALLBACKS_ID } from './webhook.ts';
 import { readSubscription } from './webhook-rows.ts';
 
-/** The events of one channel of the settings: each event that matches one of the subscriptions, once. */
+/**
+ * The events of one channel of the settings: each event that matches one of the subscriptions,
+ * once.
+ */
 export type ChannelRoute = {
   name: string;
   subscriptions: readonly Subscription[];
@@ -28,7 +36,10 @@ export type CallbackAddress = { submissionId: string | null; callbackUrl: string
 /** The destination of the webhook of all callbacks. */
 export const CALLBACKS = webhookDestination(CALLBACKS_ID);
 
-/** Which destinations get an event: the webhooks of the ledger and the channels of the settings. Throws LedgerError. */
+/**
+ * Which destinations get an event: the webhooks of the ledger and the channels of the settings.
+ * Throws LedgerError.
+ */
 export class EventRoutes {
   readonly #db: LedgerDatabase;
   #channels: EventRoute[] = [];
@@ -61,7 +72,10 @@ export class EventRoutes {
     this.#webhooks = undefined;
   }
 
-  /** Returns the routes that an event matches, except those of disabled webhooks. `metadata`: the text of its submission. */
+  /**
+   * Returns the routes that an event matches, except those of disabled webhooks. `metadata`: the
+   * text of its submission.
+   */
   matching({ type, metadata = null }: { type: string; metadata?: string | null }): EventRoute[] {
     const subject = { type, metadata: storedObject(metadata, 'a submission', 'metadata') };
     const routes = [...this.#currentWebhooks().filter(({ enabled }) => enabled), ...this.#channels];
@@ -74,11 +88,17 @@ export class EventRoutes {
     return this.#currentWebhooks().find((route) => route.destination === destination);
   }
 
-  /** Returns whether deliveries to the destination are sent: false for a disabled webhook and an unknown destination. */
+  /**
+   * Returns whether deliveries to the destination are sent: false for a disabled webhook and an
+   * unknown destination.
+   */
   isEnabled(destination: string): boolean {
     const parsed = parseDestination(destination);
-    if (parsed.kind === 'channel') return this.#channels.some((route) => route.destination === destination);
-    return this.ofWebhook(parsed.kind === 'callback' ? CALLBACKS_ID : parsed.webhookId)?.enabled ?? false;
+    if (parsed.kind === 'channel')
+      return this.#channels.some((route) => route.destination === destination);
+    return (
+      this.ofWebhook(parsed.kind === 'callback' ? CALLBACKS_ID : parsed.webhookId)?.enabled ?? false
+    );
   }
 
   /** Returns the destination of an event's callback; undefined if it has none. */
@@ -92,9 +112,12 @@ export class EventRoutes {
   }
 
   #readWebhooks(): EventRoute[] {
-    const rows = this.#db.rows<{ id: string; types: string; metadata: string | null; enabled: number }>(
-      'SELECT webhook_id AS id, types, metadata, enabled FROM webhooks ORDER BY id',
-    );
+    const rows = this.#db.rows<{
+      id: string;
+      types: string;
+      metadata: string | null;
+      enabled: number;
+    }>('SELECT webhook_id AS id, types, metadata, enabled FROM webhooks ORDER BY id');
     return rows.map((row) => ({
       destination: webhookDestination(row.id),
       enabled: row.enabled === 1,

@@ -1,5 +1,10 @@
 import { DamagedRowError, storedObject, storedTime } from '../lib/stored.ts';
-import { AlertEventType, SubmissionEventType, TestEventType, UpstreamEventType } from '../submissions/event-types.ts';
+import {
+  AlertEventType,
+  SubmissionEventType,
+  TestEventType,
+  UpstreamEventType,
+} from '../submissions/event-types.ts';
 import { optionsBefore } from '../submissions/option-changes.ts';
 import { Status } from '../submissions/submission.ts';
 import type { SubmissionRow } from '../submissions/submission-rows.ts';
@@ -10,7 +15,10 @@ type Head = { seq: number; event_id: string; at: number; detail: string | null }
 
 type Times = 'trackedAt' | 'finalizedAt' | 'deadlineAt';
 type Reported = 'status' | 'upstreamState' | 'error' | 'envelope';
-type SubmissionEventRow = Head & { type: SubmissionEventType; previousStatus: Status | null } & Pick<
+type SubmissionEventRow = Head & {
+  type: SubmissionEventType;
+  previousStatus: Status | null;
+} & Pick<
     SubmissionRow,
     'submissionId' | 'upstream' | 'metadata' | 'callbackUrl' | Times | Reported
   > &
@@ -22,8 +30,9 @@ export type EventRow =
   | (Head & { type: AlertEventType | TestEventType; submissionId: null; envelope: null });
 
 /**
- * The version of the first change of an option after the row `h` of the history. Without its limit, an event would read all later
- * changes, each with two sets of metadata. The condition on `changes` comes first, because few rows have any.
+ * The version of the first change of an option after the row `h` of the history. Without its limit,
+ * an event would read all later changes, each with two sets of metadata. The condition on `changes`
+ * comes first, because few rows have any.
  */
 const firstChangeOf = (option: keyof ReturnType<typeof optionsBefore>) => `
   (SELECT version FROM history
@@ -32,9 +41,10 @@ const firstChangeOf = (option: keyof ReturnType<typeof optionsBefore>) => `
    ORDER BY version LIMIT 1)`;
 
 /**
- * Columns and joins of an event `o` with its subject as of the event: rows of the history never change, and `laterChanges`
- * has the first later change of each option that events show, one JSON text per line. Without the comparison of versions, it would
- * take half of the time also if there is none. A callback is sent to the current URL.
+ * Columns and joins of an event `o` with its subject as of the event: rows of the history never
+ * change, and `laterChanges` has the first later change of each option that events show, one JSON
+ * text per line. Without the comparison of versions, it would take half of the time also if there
+ * is none. A callback is sent to the current URL.
  */
 export const EVENT_COLUMNS = `
   o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail,
@@ -74,13 +84,15 @@ function contentOf(row: EventRow): Content {
   const name = `the event ${row.event_id}`;
   storedTime(row.at, name, 'at');
   if (isSubmissionEvent(row)) return ofSubmission(row);
-  if (isOneOf(UpstreamEventType, row.type)) return { type: row.type, upstream: 'upstream' in row ? row.upstream : '' };
+  if (isOneOf(UpstreamEventType, row.type))
+    return { type: row.type, upstream: 'upstream' in row ? row.upstream : '' };
   const detail = storedObject(row.detail, name, 'detail');
   if (row.type === TestEventType.webhook && typeof detail?.webhookId === 'string')
     return { type: row.type, webhookId: detail.webhookId };
   if (row.type === TestEventType.channel && typeof detail?.channel === 'string')
     return { type: row.type, channel: detail.channel };
-  if (isOneOf(AlertEventType, row.type) && isAlert(detail)) return { type: row.type, alert: detail };
+  if (isOneOf(AlertEventType, row.type) && isAlert(detail))
+    return { type: row.type, alert: detail };
   throw new DamagedRowError(name, 'detail');
 }
 
@@ -96,10 +108,15 @@ function isAlert(detail: Record<string, unknown> | null): detail is Alert {
   return typeof detail?.summary === 'string' && ALERT_RULES.includes(detail.rule as never);
 }
 
-/** Returns the address of a test of a callback, whose event belongs to no submission; null for any other event. */
+/**
+ * Returns the address of a test of a callback, whose event belongs to no submission; null for any
+ * other event.
+ */
 export function testedCallback(row: EventRow): string | null {
   const detail =
-    row.type === TestEventType.webhook ? storedObject(row.detail, `the event ${row.event_id}`, 'detail') : null;
+    row.type === TestEventType.webhook
+      ? storedObject(row.detail, `the event ${row.event_id}`, 'detail')
+      : null;
   return typeof detail?.callbackUrl === 'string' ? detail.callbackUrl : null;
 }
 

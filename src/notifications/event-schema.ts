@@ -3,9 +3,15 @@ import { simplify } from '../http/components.ts';
 import { eventSchema } from './event-body.ts';
 import { SIGNATURES } from './webhook.ts';
 
-/** Returns the JSON Schema of events. It allows additional fields, because a newer server may send more. */
+/**
+ * Returns the JSON Schema of events. It allows additional fields, because a newer server may send
+ * more.
+ */
 export function eventJsonSchema() {
-  const { $schema, ...schema } = z.toJSONSchema(z.union(eventSchema.options), { io: 'input', override: simplify });
+  const { $schema, ...schema } = z.toJSONSchema(z.union(eventSchema.options), {
+    io: 'input',
+    override: simplify,
+  });
   return {
     $schema,
     title: 'Events of dawatch',
@@ -61,4 +67,8 @@ const EVENT_WEBHOOKS = {
 };
 
 /** How the documentation of the HTTP interface describes events. */
-export const EVENT_DOCUMENTATION = { schema: eventSchema, webhooks: EVENT_WEBHOOKS, jsonSchema: eventJsonSchema };
+export const EVENT_DOCUMENTATION = {
+  schema: eventSchema,
+  webhooks: EVENT_WEBHOOKS,
+  jsonSchema: eventJsonSchema,
+};

@@ -48,7 +48,9 @@ const OPERATIONS = operations('events', {
       'last-event-id': seqSchema.optional().describe('The `id` of the last received event'),
     }),
     querystring: z.strictObject({
-      after: seqSchema.optional().describe('The same for a first request; 0 starts at the first event'),
+      after: seqSchema
+        .optional()
+        .describe('The same for a first request; 0 starts at the first event'),
       type: typesSchema.optional(),
       submission_id: submissionIdSchema.optional().describe('Only events about this submission'),
       metadata: metadataQuerySchema.optional(),
@@ -98,7 +100,8 @@ export function registerEvents(
         // Closing the server then does not wait for another request on this connection.
         connection: 'close',
       });
-      // Without chunks a write is one piece instead of three for each reader (row feed). The connection's end ends the body.
+      // Without chunks a write is one piece instead of three for each reader (row feed). The
+      // connection's end ends the body.
       reply.raw.removeHeader('transfer-encoding');
       const mayRead = () => mayContinue(request, authenticator);
       reply.send(feed.open({ position, filter, response: reply.raw, mayRead }) as never);

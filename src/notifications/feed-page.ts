@@ -5,8 +5,14 @@ import { type EventFilter, matchAll } from './event-filter.ts';
 /** Type of the event that reports missing events. It is not in the log. */
 const GAP_TYPE = 'feed.gap';
 
-/** Returns a frame reporting that events after `after`, up to and including `through`, may be missing. */
-export function gapFrame({ after, through }: { after: number; through: number }, position: number): string {
+/**
+ * Returns a frame reporting that events after `after`, up to and including `through`, may be
+ * missing.
+ */
+export function gapFrame(
+  { after, through }: { after: number; through: number },
+  position: number,
+): string {
   const event = { id: `gap_${after}_${through}`, type: GAP_TYPE, data: { after, through } };
   return `id: ${position}\nevent: ${GAP_TYPE}\ndata: ${JSON.stringify(event)}\n\n`;
 }
@@ -14,7 +20,8 @@ export function gapFrame({ after, through }: { after: number; through: number },
 type PageEvent = EventRecord | DamagedEvent;
 
 /**
- * Consecutive events after a position, each serialized once for all readers (row feed: 200 events/s to 1000 readers).
+ * Consecutive events after a position, each serialized once for all readers (row feed: 200 events/s
+ * to 1000 readers).
  */
 export class FeedPage {
   #events: readonly PageEvent[] = [];
@@ -54,10 +61,15 @@ export class FeedPage {
     this.#events = this.#events.filter(({ seq }) => seq > through);
   }
 
-  /** Returns the frames of events after `position` that pass the filter; undefined if there are none. */
+  /**
+   * Returns the frames of events after `position` that pass the filter; undefined if there are
+   * none.
+   */
   bytesFor(position: number, filter: EventFilter): Buffer | undefined {
     if (filter === matchAll && this.#unfiltered?.after === position) return this.#unfiltered.bytes;
-    const matching = this.#events.filter((event) => event.seq > position && ('damage' in event || filter(event)));
+    const matching = this.#events.filter(
+      (event) => event.seq > position && ('damage' in event || filter(event)),
+    );
     if (matching.length === 0) return undefined;
     const bytes = Buffer.concat(matching.map((event) => this.#frameOf(event)));
     if (filter === matchAll) this.#unfiltered = { after: position, bytes };
@@ -72,7 +84,9 @@ export class FeedPage {
 }
 
 function dataCharsOf(event: PageEvent): number {
-  return 'submission' in event ? (event.submission.envelope?.length ?? 0) + (event.previous.envelope?.length ?? 0) : 0;
+  return 'submission' in event
+    ? (event.submission.envelope?.length ?? 0) + (event.previous.envelope?.length ?? 0)
+    : 0;
 }
 
 /** Serializes an event. A damaged one becomes a gap of one event, after which readers continue. */

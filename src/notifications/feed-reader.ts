@@ -30,9 +30,10 @@ export type FeedReaderOptions = {
 /**
  * One reader of the live feed; the stream is the body of its response.
  *
- * A reader starts in catch-up: it reads pages from the log as fast as its client accepts them. When a page is empty it becomes
- * live, and `send` delivers new events. Both happen in one synchronous step, so no event is skipped or repeated. A live reader
- * with too many waiting bytes returns to catch-up, which limits memory to about one page per reader.
+ * A reader starts in catch-up: it reads pages from the log as fast as its client accepts them. When
+ * a page is empty it becomes live, and `send` delivers new events. Both happen in one synchronous
+ * step, so no event is skipped or repeated. A live reader with too many waiting bytes returns to
+ * catch-up, which limits memory to about one page per reader.
  */
 export class FeedReader extends Readable {
   readonly #options: FeedReaderOptions;
@@ -59,7 +60,10 @@ export class FeedReader extends Readable {
     return this.readableLength + this.#options.response.writableLength;
   }
 
-  /** Sends new events to a live reader. Returns false if the client reads too slowly; the reader then catches up by itself. */
+  /**
+   * Sends new events to a live reader. Returns false if the client reads too slowly; the reader
+   * then catches up by itself.
+   */
   send(page: FeedPage): boolean {
     if (this.#isEnded || page.position <= this.#position) return true;
     const bytes = page.bytesFor(this.#position, this.#options.filter);
@@ -70,8 +74,9 @@ export class FeedReader extends Readable {
   }
 
   /**
-   * Sends a heartbeat, and ends the stream if the credential is no longer valid. Returns false if the client was disconnected,
-   * because it has read nothing since the last heartbeat although data is waiting.
+   * Sends a heartbeat, and ends the stream if the credential is no longer valid. Returns false if
+   * the client was disconnected, because it has read nothing since the last heartbeat although data
+   * is waiting.
    */
   heartbeat(): boolean {
     if (this.#isEnded) return true;

@@ -13,8 +13,8 @@ const DEFAULT_MAX_CHARS = 300;
 const LINE_BREAK = ' ↵ ';
 
 /**
- * Formats external text as one well-formed line of at most `maxChars`. Line breaks are replaced by ↵; other control characters
- * and bidirectional controls are escaped.
+ * Formats external text as one well-formed line of at most `maxChars`. Line breaks are replaced by
+ * ↵; other control characters and bidirectional controls are escaped.
  */
 export function toSingleLine(text: string, maxChars = DEFAULT_MAX_CHARS): string {
   const lines = text.slice(0, 2 * maxChars).split(/\r\n|[\n\v\f\r\u0085\u2028\u2029]/);

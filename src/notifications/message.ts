@@ -1,6 +1,11 @@
 import { iso } from '../lib/timestamps.ts';
 import { dataOf, upstreamTime } from '../submissions/envelope.ts';
-import { AlertEventType, SubmissionEventType, TestEventType, UpstreamEventType } from '../submissions/event-types.ts';
+import {
+  AlertEventType,
+  SubmissionEventType,
+  TestEventType,
+  UpstreamEventType,
+} from '../submissions/event-types.ts';
 import { AlertRule } from './alert.ts';
 import { alertPath, linkTo, OVERVIEW_PATH, submissionPath } from './dashboard-links.ts';
 import { durationText } from './duration-text.ts';
@@ -23,7 +28,10 @@ function submissionLines({ type, submission, previous }: SubmissionEvent): Line[
     ['Upstream', toSingleLine(submission.upstream)],
     ['Upstream state', submission.upstreamState && toSingleLine(submission.upstreamState)],
     ['Error', error && toSingleLine(error, MAX_ERROR_CHARS)],
-    ['Previous error', error === null && previous.error ? toSingleLine(previous.error, MAX_ERROR_CHARS) : null],
+    [
+      'Previous error',
+      error === null && previous.error ? toSingleLine(previous.error, MAX_ERROR_CHARS) : null,
+    ],
     ['Block', changed('block_number', data, before)],
     ['Block hash', changed('block_hash', data, before)],
     ['Transaction', changed('tx_hash', data, before)],
@@ -42,10 +50,14 @@ function changed(name: string, data: Data, before: Data): string | null {
 /** parseJson returns numbers that exceed JavaScript's precision as strings. */
 function field(name: string, data: Data): string | null {
   const value = data?.[name];
-  return typeof value === 'string' || typeof value === 'number' ? toSingleLine(String(value)) : null;
+  return typeof value === 'string' || typeof value === 'number'
+    ? toSingleLine(String(value))
+    : null;
 }
 
-/** From the creation at the upstream, or else from the start of tracking, to the observed finality. */
+/**
+ * From the creation at the upstream, or else from the start of tracking, to the observed finality.
+ */
 function timeToFinality(submission: SubmissionEvent['submission'], data: Data): string | null {
   const { finalizedAt, trackedAt } = submission;
   if (finalizedAt === null) return null;
@@ -58,8 +70,9 @@ const SEVERITIES = ['good', 'info', 'warning', 'critical'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
 /**
- * A notification for people. Texts are single-line, printable and short; the channel escapes its own markup. `link`: the address
- * of the dashboard page about it, without characters that have a meaning in markup; null if the server has no public address.
+ * A notification for people. Texts are single-line, printable and short; the channel escapes its
+ * own markup. `link`: the address of the dashboard page about it, without characters that have a
+ * meaning in markup; null if the server has no public address.
  */
 export type Message = {
   title: string;
@@ -76,15 +89,31 @@ export const LINK_TEXT = 'Open in dawatch';
 const LISTED = 10;
 const MAX_TITLE_CHARS = 200;
 
-/** Formats one or several events, which usually have the same type. `publicUrl`: the setting `server.public_url`. */
-export function toMessage(batch: readonly [EventRecord, ...EventRecord[]], publicUrl?: string): Message {
+/**
+ * Formats one or several events, which usually have the same type. `publicUrl`: the setting
+ * `server.public_url`.
+ */
+export function toMessage(
+  batch: readonly [EventRecord, ...EventRecord[]],
+  publicUrl?: string,
+): Message {
   const [first] = batch;
-  const severity = SEVERITIES.findLast((each) => batch.some((event) => severityOf(event) === each)) ?? 'info';
-  const title = toSingleLine(batch.length === 1 ? titleOf(first) : titleOfMany(batch), MAX_TITLE_CHARS);
+  const severity =
+    SEVERITIES.findLast((each) => batch.some((event) => severityOf(event) === each)) ?? 'info';
+  const title = toSingleLine(
+    batch.length === 1 ? titleOf(first) : titleOfMany(batch),
+    MAX_TITLE_CHARS,
+  );
   const lines = batch.length === 1 ? linesOf(first) : linesOfMany(batch);
   const body = lines.map(({ label, value }) => (label === null ? value : `${label}: ${value}`));
   const link = publicUrl === undefined ? null : linkTo(publicUrl, pathOf(batch));
-  return { title, severity, lines, text: [title, '', ...body, ...(link === null ? [] : ['', link])].join('\n'), link };
+  return {
+    title,
+    severity,
+    lines,
+    text: [title, '', ...body, ...(link === null ? [] : ['', link])].join('\n'),
+    link,
+  };
 }
 
 /** Returns the dashboard page about all events of a batch. */
@@ -100,21 +129,47 @@ function pathOf(batch: readonly [EventRecord, ...EventRecord[]]): string {
   return batch.every((event) => 'submission' in event) ? '#/submissions' : OVERVIEW_PATH;
 }
 
-const SUBMISSION_TEXTS: Record<SubmissionEventType, { one: string; many: string; severity: Severity }> = {
+const SUBMISSION_TEXTS: Record<
+  SubmissionEventType,
+  { one: string; many: string; severity: Severity }
+> = {
   [SubmissionEventType.finalized]: { one: 'is finalized', many: 'are finalized', severity: 'good' },
   [SubmissionEventType.recovered]: { one: 'recovered', many: 'recovered', severity: 'good' },
-  [SubmissionEventType.cancelled]: { one: 'was cancelled', many: 'were cancelled', severity: 'info' },
-  [SubmissionEventType.retracked]: { one: 'is tracked again', many: 'are tracked again', severity: 'info' },
+  [SubmissionEventType.cancelled]: {
+    one: 'was cancelled',
+    many: 'were cancelled',
+    severity: 'info',
+  },
+  [SubmissionEventType.retracked]: {
+    one: 'is tracked again',
+    many: 'are tracked again',
+    severity: 'info',
+  },
   [SubmissionEventType.failing]: { one: 'is failing', many: 'are failing', severity: 'warning' },
   [SubmissionEventType.stuck]: { one: 'is stuck', many: 'are stuck', severity: 'warning' },
-  [SubmissionEventType.unknown]: { one: 'was never found', many: 'were never found', severity: 'warning' },
+  [SubmissionEventType.unknown]: {
+    one: 'was never found',
+    many: 'were never found',
+    severity: 'warning',
+  },
   [SubmissionEventType.expired]: { one: 'expired', many: 'expired', severity: 'warning' },
-  [SubmissionEventType.corrected]: { one: 'was corrected', many: 'were corrected', severity: 'warning' },
+  [SubmissionEventType.corrected]: {
+    one: 'was corrected',
+    many: 'were corrected',
+    severity: 'warning',
+  },
   [SubmissionEventType.failed]: { one: 'failed', many: 'failed', severity: 'critical' },
-  [SubmissionEventType.rejected]: { one: 'was rejected', many: 'were rejected', severity: 'critical' },
+  [SubmissionEventType.rejected]: {
+    one: 'was rejected',
+    many: 'were rejected',
+    severity: 'critical',
+  },
 };
 
-const URGENT_RULES: ReadonlySet<AlertRule> = new Set([AlertRule.upstreamDown, AlertRule.credentialsRefused]);
+const URGENT_RULES: ReadonlySet<AlertRule> = new Set([
+  AlertRule.upstreamDown,
+  AlertRule.credentialsRefused,
+]);
 
 function severityOf(event: EventRecord): Severity {
   if ('submission' in event) return SUBMISSION_TEXTS[event.type].severity;
@@ -152,7 +207,9 @@ function titleOfMany(batch: readonly EventRecord[]): string {
   const [first] = batch;
   if (types.size > 1 || first === undefined) return `${batch.length} events`;
   if ('submission' in first) {
-    const ids = new Set(batch.map((event) => ('submission' in event ? event.submission.submissionId : '')));
+    const ids = new Set(
+      batch.map((event) => ('submission' in event ? event.submission.submissionId : '')),
+    );
     if (ids.size > 1) return `${ids.size} submissions ${SUBMISSION_TEXTS[first.type].many}`;
     return `${titleOf(first)} (${batch.length} times)`;
   }
@@ -193,21 +250,30 @@ function otherLines(event: Exclude<EventRecord, SubmissionEvent>): Line[] {
       ? { label: 'Duration', value: `${duration}, since ${iso(since)}` }
       : {
           label: 'Since',
-          value: event.type === AlertEventType.reminder ? `${iso(since)}, for ${duration}` : iso(since),
+          value:
+            event.type === AlertEventType.reminder ? `${iso(since)}, for ${duration}` : iso(since),
         },
   ];
 }
 
-/** Lists the first events, the number of the others, the upstreams, the types and the time range. */
+/**
+ * Lists the first events, the number of the others, the upstreams, the types and the time range.
+ */
 function linesOfMany(batch: readonly EventRecord[]): Line[] {
-  const listed = batch.slice(0, LISTED).map((event) => ({ label: null, value: toSingleLine(summaryOf(event)) }));
+  const listed = batch
+    .slice(0, LISTED)
+    .map((event) => ({ label: null, value: toSingleLine(summaryOf(event)) }));
   const more = batch.length - listed.length;
-  const upstreams = new Set(batch.flatMap((event) => ('submission' in event ? [event.submission.upstream] : [])));
+  const upstreams = new Set(
+    batch.flatMap((event) => ('submission' in event ? [event.submission.upstream] : [])),
+  );
   const times = batch.map(({ at }) => at);
   return [
     ...listed,
     ...(more > 0 ? [{ label: null, value: `and ${more} more` }] : []),
-    ...(upstreams.size > 0 ? [{ label: 'Upstream', value: toSingleLine([...upstreams].join(', ')) }] : []),
+    ...(upstreams.size > 0
+      ? [{ label: 'Upstream', value: toSingleLine([...upstreams].join(', ')) }]
+      : []),
     { label: 'Event', value: [...new Set(batch.map(({ type }) => type))].join(', ') },
     { label: 'Time', value: `${iso(Math.min(...times))} to ${iso(Math.max(...times))}` },
   ];

@@ -11,12 +11,17 @@ import type { Alert } from './alert.ts';
 import { callbackDestination, channelDestination, webhookDestination } from './delivery.ts';
 import { CALLBACKS, type CallbackAddress, type EventRoutes } from './event-routes.ts';
 
-type AddedEvent = { seq: number; type: string; at: number; metadata?: string | null } & Partial<CallbackAddress>;
+type AddedEvent = {
+  seq: number;
+  type: string;
+  at: number;
+  metadata?: string | null;
+} & Partial<CallbackAddress>;
 
 /**
- * Writes events, each with its deliveries, in the transaction of the change that they report. Every method that writes must be
- * called inside that transaction. Once it is on the disk, the dispatcher is notified of the deliveries, and the live feed of the
- * events. Throws LedgerError.
+ * Writes events, each with its deliveries, in the transaction of the change that they report. Every
+ * method that writes must be called inside that transaction. Once it is on the disk, the dispatcher
+ * is notified of the deliveries, and the live feed of the events. Throws LedgerError.
  */
 export class Outbox {
   readonly #db: LedgerDatabase;
@@ -50,22 +55,30 @@ export class Outbox {
   }
 
   /**
-   * Adds a test event for one destination only, and returns the id of its delivery. A callback is tested with the webhook of the
-   * callbacks and an address.
+   * Adds a test event for one destination only, and returns the id of its delivery. A callback is
+   * tested with the webhook of the callbacks and an address.
    */
-  addTestEvent(test: { webhookId: string; callbackUrl?: string } | { channel: string }, at: number): number {
+  addTestEvent(
+    test: { webhookId: string; callbackUrl?: string } | { channel: string },
+    at: number,
+  ): number {
     const [type, destination] =
       'channel' in test
         ? [TestEventType.channel, channelDestination(test.channel)]
         : [
             TestEventType.webhook,
-            test.callbackUrl === undefined ? webhookDestination(test.webhookId) : callbackDestination(test.callbackUrl),
+            test.callbackUrl === undefined
+              ? webhookDestination(test.webhookId)
+              : callbackDestination(test.callbackUrl),
           ];
     const seq = this.#add({ type, at, detail: JSON.stringify(test) });
     return this.#addDelivery({ seq, at }, destination, at);
   }
 
-  /** `submission`, `version`: the row of the history that the event reports. Returns the sequence number. */
+  /**
+   * `submission`, `version`: the row of the history that the event reports. Returns the sequence
+   * number.
+   */
   #add(event: {
     type: string;
     at: number;
@@ -101,7 +114,11 @@ export class Outbox {
   }
 
   /** `nextAt`: the time of the first attempt. Returns the id of the delivery. */
-  #addDelivery({ seq, at }: { seq: number; at: number }, destination: string, nextAt: number): number {
+  #addDelivery(
+    { seq, at }: { seq: number; at: number },
+    destination: string,
+    nextAt: number,
+  ): number {
     const { lastInsertRowid } = this.#db.run`
       INSERT INTO deliveries (event, destination, state, next_at, created_at)
       VALUES (${seq}, ${destination}, 'waiting', ${nextAt}, ${at})`;
@@ -110,7 +127,11 @@ export class Outbox {
   }
 
   /** Directs the waiting and dead callbacks of a submission to its new URL; null discards them. */
-  moveCallbacks({ id, callbackUrl }: Pick<SubmissionRow, 'id' | 'callbackUrl'>, to: string | null, at: number): void {
+  moveCallbacks(
+    { id, callbackUrl }: Pick<SubmissionRow, 'id' | 'callbackUrl'>,
+    to: string | null,
+    at: number,
+  ): void {
     if (callbackUrl === null) return;
     const events = this.#db.values<number>`SELECT seq FROM outbox WHERE submission = ${id}`;
     const from = callbackDestination(callbackUrl);
@@ -138,7 +159,10 @@ export class Outbox {
     this.#waiting.add(destination);
   }
 
-  /** Calls `listener` with the destinations of new deliveries once they are on the disk. Returns a function that removes it. */
+  /**
+   * Calls `listener` with the destinations of new deliveries once they are on the disk. Returns a
+   * function that removes it.
+   */
   onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void {
     return this.#waiting.onDurable((destinations) => listener(new Set(destinations)));
   }

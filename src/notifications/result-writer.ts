@@ -7,12 +7,19 @@ import type { DestinationQueue } from './destination-queue.ts';
 import type { AttemptReport } from './result.ts';
 
 const RETRY_MS = 1_000;
-/** Results that arrive within this time share one commit (rows `webhooks` and `webhook-latency` of `npm run bench`). */
+/**
+ * Results that arrive within this time share one commit (rows `webhooks` and `webhook-latency` of
+ * `npm run bench`).
+ */
 const GATHER_MS = 10;
 /** With this many uncommitted results nothing more is sent: the disk may be full. */
 const MAX_UNCOMMITTED = 1_000;
 
-export type AttemptResult = { queue: DestinationQueue; results: DeliveryResult[]; report: AttemptReport };
+export type AttemptResult = {
+  queue: DestinationQueue;
+  results: DeliveryResult[];
+  report: AttemptReport;
+};
 
 type ResultWriterDeps = {
   store: Pick<Deliveries, 'recordResults'>;
@@ -22,7 +29,9 @@ type ResultWriterDeps = {
   onFailed: (error: unknown) => void;
 };
 
-/** Commits the results of attempts in batches, and retries every second until the ledger takes them. */
+/**
+ * Commits the results of attempts in batches, and retries every second until the ledger takes them.
+ */
 export class ResultWriter {
   readonly #deps: ResultWriterDeps;
   #uncommitted: AttemptResult[] = [];

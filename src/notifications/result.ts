@@ -2,10 +2,16 @@ import type { Channel, SendResult } from './channels/channel.ts';
 import type { DamagedDelivery, DeliveryResult, DueDelivery } from './delivery.ts';
 import { jittered } from './retry-schedule.ts';
 
-/** One committed attempt, for logs and metrics. The fields in the singular describe the first delivery of the message. */
+/**
+ * One committed attempt, for logs and metrics. The fields in the singular describe the first
+ * delivery of the message.
+ */
 export type AttemptReport = ReturnType<typeof resultsOf>['report'];
 
-/** Returns the result of an attempt for each of its deliveries, and its report. `random` in [0, 1) jitters the retry. */
+/**
+ * Returns the result of an attempt for each of its deliveries, and its report. `random` in [0, 1)
+ * jitters the retry.
+ */
 export function resultsOf(attempt: {
   destination: string;
   channel: Pick<Channel, 'retryDelayMs'>;
@@ -20,7 +26,13 @@ export function resultsOf(attempt: {
   const { destination, channel, deliveries, result, at, now, random } = attempt;
   const durationMs = now - at;
   const error = result.kind === 'failed' ? result.error : null;
-  const stored = { at, durationMs, httpStatus: result.httpStatus, error, response: result.response };
+  const stored = {
+    at,
+    durationMs,
+    httpStatus: result.httpStatus,
+    error,
+    response: result.response,
+  };
   const results = deliveries.map(
     ({ id, attempts, revision }): DeliveryResult => ({
       deliveryId: id,
@@ -54,7 +66,12 @@ export function resultsOf(attempt: {
 /** The next state of a delivery after `attempts` attempts. */
 function nextOf(
   result: SendResult,
-  context: { channel: Pick<Channel, 'retryDelayMs'>; attempts: number; now: number; random: number },
+  context: {
+    channel: Pick<Channel, 'retryDelayMs'>;
+    attempts: number;
+    now: number;
+    random: number;
+  },
 ): DeliveryResult['next'] {
   const { channel, attempts, now, random } = context;
   if (result.kind === 'delivered') return { kind: 'delivered' };

@@ -19,12 +19,18 @@ const DELAYS_MS = [
   24 * HOUR,
 ] as const;
 
-/** Returns the delay after the `attempts`-th attempt in milliseconds, before jitter; null after the last attempt. */
+/**
+ * Returns the delay after the `attempts`-th attempt in milliseconds, before jitter; null after the
+ * last attempt.
+ */
 export function retryDelayMs(attempts: number): number | null {
   return DELAYS_MS[attempts - 1] ?? null;
 }
 
-/** Applies ±20 %, so that deliveries that failed together are not retried together. `random` in [0, 1). */
+/**
+ * Applies ±20 %, so that deliveries that failed together are not retried together. `random` in [0,
+ * 1).
+ */
 export function jittered(delayMs: number, random: number): number {
   return Math.round(delayMs * (0.8 + 0.4 * random));
 }

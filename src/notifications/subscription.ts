@@ -5,7 +5,10 @@ import { EVENT_TYPES } from '../submissions/event-types.ts';
 /** Selects events by type and, if there is a filter, by metadata. */
 export type Subscription = {
   types: readonly string[];
-  /** All of these must be in the submission's metadata with equal values. Events without metadata do not match. */
+  /**
+   * All of these must be in the submission's metadata with equal values. Events without metadata do
+   * not match.
+   */
   metadata: Record<string, unknown> | null;
 };
 
@@ -38,10 +41,13 @@ export const metadataFilterSchema = z
   .refine((filter) => Object.keys(filter).length > 0, 'a filter requires at least one name')
   .refine(
     (filter) =>
-      Object.keys(filter).length <= MAX_FILTER_KEYS && Buffer.byteLength(JSON.stringify(filter)) <= MAX_FILTER_BYTES,
+      Object.keys(filter).length <= MAX_FILTER_KEYS &&
+      Buffer.byteLength(JSON.stringify(filter)) <= MAX_FILTER_BYTES,
     `a filter has at most ${MAX_FILTER_KEYS} names and ${MAX_FILTER_BYTES} bytes of JSON`,
   )
-  .describe('Only events of submissions whose metadata contains all of these names with exactly these values');
+  .describe(
+    'Only events of submissions whose metadata contains all of these names with exactly these values',
+  );
 
 /** Returns the event types that the types and wildcards cover. */
 export function typesCovered(types: readonly string[]): (typeof EVENT_TYPES)[number][] {
@@ -56,10 +62,14 @@ export function createMatcher({ types, metadata }: Subscription) {
     wanted.has(event.type as never) &&
     filter.every(
       ([name, value]) =>
-        isObject(event.metadata) && Object.hasOwn(event.metadata, name) && event.metadata[name] === value,
+        isObject(event.metadata) &&
+        Object.hasOwn(event.metadata, name) &&
+        event.metadata[name] === value,
     );
 }
 
 function covers(type: string, name: string): boolean {
-  return type === '*' || type === name || (type.endsWith('.*') && name.startsWith(type.slice(0, -1)));
+  return (
+    type === '*' || type === name || (type.endsWith('.*') && name.startsWith(type.slice(0, -1)))
+  );
 }

@@ -1,5 +1,12 @@
-/** Escapes a text and truncates it to `maxChars` UTF-16 units, never inside a character or its escape sequence. */
-export function truncate(text: string, maxChars: number, escaped: (char: string) => string = (char) => char): string {
+/**
+ * Escapes a text and truncates it to `maxChars` UTF-16 units, never inside a character or its
+ * escape sequence.
+ */
+export function truncate(
+  text: string,
+  maxChars: number,
+  escaped: (char: string) => string = (char) => char,
+): string {
   let whole = '';
   let shortened = '';
   for (const char of text) {

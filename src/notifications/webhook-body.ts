@@ -14,7 +14,9 @@ const MAX_KEEP_OLD_S = 7 * DAY_S;
 export const webhookIdSchema = z
   .string()
   .regex(/^(?:wh_[0-9a-f]{32}|callbacks)$/, 'must be the id of a webhook: wh_…')
-  .describe(`Id of a webhook; \`${CALLBACKS_ID}\` is the one that sends to the callback_url of submissions`)
+  .describe(
+    `Id of a webhook; \`${CALLBACKS_ID}\` is the one that sends to the callback_url of submissions`,
+  )
   .meta({ examples: [CALLBACKS_ID] });
 
 const url = z
@@ -29,9 +31,14 @@ const types = z
 const description = z
   .string()
   .max(MAX_DESCRIPTION_CHARS)
-  .refine((text) => /^[^\p{C}\p{Zl}\p{Zp}]*$/u.test(text), 'must be a single line of printable characters')
+  .refine(
+    (text) => /^[^\p{C}\p{Zl}\p{Zp}]*$/u.test(text),
+    'must be a single line of printable characters',
+  )
   .describe('A free text for operators');
-const enabled = z.boolean().describe('Nothing is sent to a disabled webhook; missed events can be replayed');
+const enabled = z
+  .boolean()
+  .describe('Nothing is sent to a disabled webhook; missed events can be replayed');
 const secret = z
   .string()
   .max(MAX_SECRET_CHARS)
@@ -45,7 +52,9 @@ const signatureSchema = z
   .meta({ id: 'WebhookSignature' });
 const disabledReasonSchema = z
   .enum(DISABLED_REASONS)
-  .describe('operator: by an operator; gone: by a 410 of the receiver; failing: after days without a success')
+  .describe(
+    'operator: by an operator; gone: by a 410 of the receiver; failing: after days without a success',
+  )
   .meta({ id: 'WebhookDisabledReason' });
 
 export const newWebhookSchema = z
@@ -61,8 +70,17 @@ export const newWebhookSchema = z
   .meta({
     id: 'NewWebhook',
     examples: [
-      { url: 'https://hooks.example.com/dawatch', types: ['submission.*'], metadata: { team: 'billing' } },
-      { url: 'https://ops.example.com/', types: ['upstream.*', 'alert.*'], description: 'on call', signature: 'v1a' },
+      {
+        url: 'https://hooks.example.com/dawatch',
+        types: ['submission.*'],
+        metadata: { team: 'billing' },
+      },
+      {
+        url: 'https://ops.example.com/',
+        types: ['upstream.*', 'alert.*'],
+        description: 'on call',
+        signature: 'v1a',
+      },
     ],
   });
 
@@ -70,7 +88,9 @@ export const webhookPatchSchema = z
   .strictObject({ url, types, metadata: metadataFilterSchema.nullable(), description, enabled })
   .partial()
   .refine((patch) => Object.keys(patch).length > 0, 'must have at least one field')
-  .describe('Absent fields are unchanged. `metadata: null` removes the filter. The kind of signature cannot be changed')
+  .describe(
+    'Absent fields are unchanged. `metadata: null` removes the filter. The kind of signature cannot be changed',
+  )
   .meta({
     id: 'WebhookPatch',
     examples: [{ enabled: true }, { types: ['submission.finalized', 'submission.failed'] }],
@@ -117,7 +137,9 @@ export const webhookSchema = z
     metadata: z.record(z.string(), z.unknown()).nullable(),
     description: z.string(),
     signature: signatureSchema,
-    public_keys: z.array(z.string()).describe('For v1a: the public keys of receivers, whpk_ and base64, newest first'),
+    public_keys: z
+      .array(z.string())
+      .describe('For v1a: the public keys of receivers, whpk_ and base64, newest first'),
     enabled: z.boolean(),
     disabled_reason: disabledReasonSchema.nullable(),
     failing_since: timeSchema.nullable().describe('Time since which every attempt has failed'),
@@ -138,7 +160,10 @@ export const webhookWithSecretSchema = webhookSchema
   .meta({ id: 'WebhookWithSecret', examples: [SECRET_EXAMPLE] });
 
 export const webhookListSchema = z
-  .object({ webhooks: z.array(webhookSchema).describe('Newest first'), next_cursor: nextCursorSchema })
+  .object({
+    webhooks: z.array(webhookSchema).describe('Newest first'),
+    next_cursor: nextCursorSchema,
+  })
   .describe('A page of webhooks')
   .meta({ id: 'WebhookPage', examples: [{ webhooks: [EXAMPLE], next_cursor: null }] });
 

@@ -14,8 +14,9 @@ export type MissedEvent = {
 const PAGE_EVENTS = 1_000;
 
 /**
- * The times in which webhooks were disabled. Events of such a time have no deliveries: one row records between which events it
- * was, however many there are. Methods that write must be called inside a transaction.
+ * The times in which webhooks were disabled. Events of such a time have no deliveries: one row
+ * records between which events it was, however many there are. Methods that write must be called
+ * inside a transaction.
  */
 export class WebhookPauses {
   readonly #db: LedgerDatabase;
@@ -42,10 +43,15 @@ export class WebhookPauses {
   }
 
   /**
-   * Calls `visit` with each missed event that is still in the ledger, from the first one that is not older than `since`.
-   * `remove`: these events do not count as missed any more.
+   * Calls `visit` with each missed event that is still in the ledger, from the first one that is
+   * not older than `since`. `remove`: these events do not count as missed any more.
    */
-  replay(webhookId: string, since: number, visit: (event: MissedEvent) => void, { remove }: { remove: boolean }): void {
+  replay(
+    webhookId: string,
+    since: number,
+    visit: (event: MissedEvent) => void,
+    { remove }: { remove: boolean },
+  ): void {
     const pauses = this.#db.rows<{ id: number; after: number; through: number }>`
       SELECT p.id, p.after, p.through FROM webhook_pauses p JOIN webhooks w ON w.id = p.webhook
       WHERE w.webhook_id = ${webhookId} AND p.through IS NOT NULL ORDER BY p.id`;

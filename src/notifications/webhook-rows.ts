@@ -1,4 +1,10 @@
-import { DamagedRowError, parseStored, storedObject, storedOneOf, storedTime } from '../lib/stored.ts';
+import {
+  DamagedRowError,
+  parseStored,
+  storedObject,
+  storedOneOf,
+  storedTime,
+} from '../lib/stored.ts';
 import type { Subscription } from './subscription.ts';
 import { DISABLED_REASONS, SIGNATURES, type Webhook } from './webhook.ts';
 
@@ -26,14 +32,18 @@ export function toWebhook({ position: _, ...row }: WebhookRow, publicKeys: strin
     signature: storedOneOf(SIGNATURES, signature, name, 'signature'),
     publicKeys,
     enabled: row.enabled === 1,
-    disabledReason: disabledReason && storedOneOf(DISABLED_REASONS, disabledReason, name, 'disabled_reason'),
+    disabledReason:
+      disabledReason && storedOneOf(DISABLED_REASONS, disabledReason, name, 'disabled_reason'),
     createdAt: storedTime(createdAt, name, 'created_at'),
     updatedAt: storedTime(updatedAt, name, 'updated_at'),
   };
 }
 
 /** Returns the events that a webhook subscribes to. Throws DamagedRowError. */
-export function readSubscription({ id, ...row }: Pick<WebhookRow, 'id' | 'types' | 'metadata'>): Subscription {
+export function readSubscription({
+  id,
+  ...row
+}: Pick<WebhookRow, 'id' | 'types' | 'metadata'>): Subscription {
   const name = `the webhook ${id}`;
   const types = parseStored(row.types, name, 'types');
   if (!Array.isArray(types)) throw new DamagedRowError(name, 'types');

@@ -1,6 +1,9 @@
 import type { Subscription } from './subscription.ts';
 
-/** The schemes of Standard Webhooks. v1: HMAC-SHA256 with a shared secret. v1a: ed25519, verified with a public key. */
+/**
+ * The schemes of Standard Webhooks. v1: HMAC-SHA256 with a shared secret. v1a: ed25519, verified
+ * with a public key.
+ */
 export const SIGNATURES = ['v1', 'v1a'] as const;
 export type Signature = (typeof SIGNATURES)[number];
 
@@ -8,7 +11,10 @@ export type Signature = (typeof SIGNATURES)[number];
 export const DISABLED_REASONS = ['operator', 'gone', 'failing'] as const;
 export type DisabledReason = (typeof DISABLED_REASONS)[number];
 
-/** The webhook that signs the events for `callback_url`s: it always exists and has no URL of its own. */
+/**
+ * The webhook that signs the events for `callback_url`s: it always exists and has no URL of its
+ * own.
+ */
 export const CALLBACKS_ID = 'callbacks';
 
 /** A webhook endpoint. Times are epoch milliseconds. */
@@ -28,5 +34,6 @@ export type Webhook = Subscription & {
   updatedAt: number;
 };
 
-export type NewWebhook = Subscription & Pick<Webhook, 'url' | 'description' | 'signature' | 'enabled'>;
+export type NewWebhook = Subscription &
+  Pick<Webhook, 'url' | 'description' | 'signature' | 'enabled'>;
 export type WebhookPatch = Partial<Omit<NewWebhook, 'signature'>>;

@@ -5,7 +5,12 @@ import { collectMetadata, collectTypes } from '../cli/event-filter.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
 import { toJson } from '../cli/json.ts';
 import { readSecret } from '../cli/text-input.ts';
-import type { MetadataFilter, NewWebhook, WebhookPatch, WebhookWithSecret } from '../client/index.ts';
+import type {
+  MetadataFilter,
+  NewWebhook,
+  WebhookPatch,
+  WebhookWithSecret,
+} from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { SIGNATURES } from './webhook.ts';
 import { webhookText } from './webhook-text.ts';
@@ -46,15 +51,26 @@ export function addCreate(webhooks: Command): void {
       ): Promise<void> => {
         const { signature, disabled = false } = options;
         const secret = await readSecret(options.secretFile);
-        const webhook: NewWebhook = { url, signature, enabled: !disabled, ...filtersOf(options), ...secret };
-        printSecret(options, await requestAsAdmin(options, (client) => client.webhooks.create(webhook)));
+        const webhook: NewWebhook = {
+          url,
+          signature,
+          enabled: !disabled,
+          ...filtersOf(options),
+          ...secret,
+        };
+        printSecret(
+          options,
+          await requestAsAdmin(options, (client) => client.webhooks.create(webhook)),
+        );
       },
     );
 }
 
 export function addUpdate(webhooks: Command): void {
   withFilters(withAdmin(webhooks.command('update')))
-    .description('Change, disable or enable a webhook. Options that are not given leave their values unchanged.')
+    .description(
+      'Change, disable or enable a webhook. Options that are not given leave their values unchanged.',
+    )
     .argument('<id>', ID)
     .option('--url <url>', 'new receiver address')
     .option('--no-metadata', 'remove the metadata filter')
@@ -62,23 +78,34 @@ export function addUpdate(webhooks: Command): void {
     .option('--disable', 'disable it; pending deliveries become dead letters')
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText('after', FILTERS)
-    .action(async (id: string, options: Options & { url?: string; enable?: boolean; disable?: boolean }) => {
-      const { url, enable = false, disable = false } = options;
-      if (enable && disable) throw new CommandError('--enable and --disable contradict each other', ExitCode.usage);
-      const patch: WebhookPatch = {
-        ...(url !== undefined && { url }),
-        ...filtersOf(options),
-        ...((enable || disable) && { enabled: enable }),
-      };
-      if (Object.keys(patch).length === 0) throw new CommandError('no change was given (see --help)', ExitCode.usage);
-      const webhook = await requestAsAdmin(options, (client) => client.webhooks.update(id, patch));
-      process.stdout.write(options.json ? `${toJson(webhook)}\n` : webhookText(webhook));
-    });
+    .action(
+      async (
+        id: string,
+        options: Options & { url?: string; enable?: boolean; disable?: boolean },
+      ) => {
+        const { url, enable = false, disable = false } = options;
+        if (enable && disable)
+          throw new CommandError('--enable and --disable contradict each other', ExitCode.usage);
+        const patch: WebhookPatch = {
+          ...(url !== undefined && { url }),
+          ...filtersOf(options),
+          ...((enable || disable) && { enabled: enable }),
+        };
+        if (Object.keys(patch).length === 0)
+          throw new CommandError('no change was given (see --help)', ExitCode.usage);
+        const webhook = await requestAsAdmin(options, (client) =>
+          client.webhooks.update(id, patch),
+        );
+        process.stdout.write(options.json ? `${toJson(webhook)}\n` : webhookText(webhook));
+      },
+    );
 }
 
 export function addRotate(webhooks: Command): void {
   withAdmin(webhooks.command('rotate'))
-    .description('Replace the secret of a webhook and print the new one. The old secret also signs for a while.')
+    .description(
+      'Replace the secret of a webhook and print the new one. The old secret also signs for a while.',
+    )
     .argument('<id>', ID)
     .addOption(
       durationOption('--keep-old', 'how long the old secret signs as well', {
@@ -90,13 +117,21 @@ export function addRotate(webhooks: Command): void {
     .option('--secret-file <file>', SECRET_FILE)
     .option('--json', 'print JSON, as returned by the HTTP interface, including the secret')
     .addHelpText('after', '\nExample:\n  SECRET=$(dawatch webhooks rotate callbacks --keep-old 1h)')
-    .action(async (id: string, options: ConnectOptions & { keepOld: number; secretFile?: string; json?: boolean }) => {
-      const rotation = {
-        keep_old_s: Math.ceil(options.keepOld / 1_000),
-        ...(await readSecret(options.secretFile)),
-      };
-      printSecret(options, await requestAsAdmin(options, (client) => client.webhooks.rotate(id, rotation)));
-    });
+    .action(
+      async (
+        id: string,
+        options: ConnectOptions & { keepOld: number; secretFile?: string; json?: boolean },
+      ) => {
+        const rotation = {
+          keep_old_s: Math.ceil(options.keepOld / 1_000),
+          ...(await readSecret(options.secretFile)),
+        };
+        printSecret(
+          options,
+          await requestAsAdmin(options, (client) => client.webhooks.rotate(id, rotation)),
+        );
+      },
+    );
 }
 
 function withFilters(command: Command): Command {
@@ -126,7 +161,13 @@ function filtersOf({ type, metadata, description }: Options) {
 function printSecret(options: { json?: boolean }, webhook: WebhookWithSecret): void {
   const { id, url, secret, public_keys } = webhook;
   const keep =
-    secret === null ? 'receivers verify with this public key' : 'save the secret now, it cannot be shown again';
-  process.stderr.write(`webhook ${escapeText(id)}, ${escapeText(url ?? 'callbacks', 2_100)}: ${keep}\n`);
-  process.stdout.write(options.json ? `${toJson(webhook)}\n` : `${escapeText(secret ?? public_keys[0] ?? '')}\n`);
+    secret === null
+      ? 'receivers verify with this public key'
+      : 'save the secret now, it cannot be shown again';
+  process.stderr.write(
+    `webhook ${escapeText(id)}, ${escapeText(url ?? 'callbacks', 2_100)}: ${keep}\n`,
+  );
+  process.stdout.write(
+    options.json ? `${toJson(webhook)}\n` : `${escapeText(secret ?? public_keys[0] ?? '')}\n`,
+  );
 }

@@ -1,7 +1,12 @@
 import type { Command } from 'commander';
 import { firstAttempt, printTested } from '../cli/await-delivery.ts';
 import { coloured } from '../cli/colors.ts';
-import { type ConnectOptions, requestAsAdmin, requestAsOperator, withAdmin } from '../cli/connect.ts';
+import {
+  type ConnectOptions,
+  requestAsAdmin,
+  requestAsOperator,
+  withAdmin,
+} from '../cli/connect.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
 import { toJson } from '../cli/json.ts';
 import { parseCount } from '../cli/numbers.ts';
@@ -19,7 +24,9 @@ const ID = 'id of the webhook, from `dawatch webhooks list`';
 export function addWebhooks(program: Command): void {
   const webhooks = program
     .command('webhooks')
-    .description('Manage webhooks, which receive events signed according to Standard Webhooks 1.0.');
+    .description(
+      'Manage webhooks, which receive events signed according to Standard Webhooks 1.0.',
+    );
   addCreate(webhooks);
   addList(webhooks);
   addShow(webhooks);
@@ -72,12 +79,17 @@ function addTest(webhooks: Command): void {
     .action(async (id: string, { url, ...options }: Options & { url?: string }) => {
       if ((url !== undefined) !== (id === CALLBACKS_ID))
         throw new CommandError(
-          url === undefined ? `give the address to test with --url` : `only ${CALLBACKS_ID} is tested with --url`,
+          url === undefined
+            ? `give the address to test with --url`
+            : `only ${CALLBACKS_ID} is tested with --url`,
           ExitCode.usage,
         );
       const tested = await requestAsAdmin(options, async (client) => {
         const { webhooks } = client;
-        return firstAttempt(client, await (url === undefined ? webhooks.test(id) : webhooks.testCallback(url)));
+        return firstAttempt(
+          client,
+          await (url === undefined ? webhooks.test(id) : webhooks.testCallback(url)),
+        );
       });
       printTested(tested, options);
     });
@@ -89,11 +101,20 @@ function addReplay(webhooks: Command): void {
       'Send all dead letters of a webhook again, including events missed while it was disabled. For other destinations: `dawatch deliveries replay`.',
     )
     .argument('<id>', ID)
-    .requiredOption('--since <time>', 'events since this time: 2h (ago), or 2026-01-02T03:04:05Z', parseSince)
-    .addHelpText('after', '\nExample:\n  dawatch webhooks replay wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11 --since 24h')
+    .requiredOption(
+      '--since <time>',
+      'events since this time: 2h (ago), or 2026-01-02T03:04:05Z',
+      parseSince,
+    )
+    .addHelpText(
+      'after',
+      '\nExample:\n  dawatch webhooks replay wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11 --since 24h',
+    )
     .action(async (id: string, options: ConnectOptions & { since: string }) => {
       const dead = { destination: `webhook:${id}`, since: options.since };
-      const { replayed } = await requestAsAdmin(options, (client) => client.deliveries.replayDead(dead));
+      const { replayed } = await requestAsAdmin(options, (client) =>
+        client.deliveries.replayDead(dead),
+      );
       process.stdout.write(`replayed ${replayed}\n`);
     });
 }

@@ -32,7 +32,8 @@ const params = z.strictObject({ id: webhookIdSchema });
 const OPERATIONS = operations('notifications', {
   createWebhook: {
     summary: 'Create a webhook',
-    description: 'Events are signed as in Standard Webhooks 1.0. The secret is returned only in this response.',
+    description:
+      'Events are signed as in Standard Webhooks 1.0. The secret is returned only in this response.',
     body: newWebhookSchema,
     response: { 201: webhookWithSecretSchema, ...problemResponses(507) },
   },
@@ -58,7 +59,10 @@ const OPERATIONS = operations('notifications', {
     summary: 'Delete a webhook',
     description: 'Its waiting deliveries and dead letters are discarded.',
     params,
-    response: { 204: z.null().describe('The webhook is deleted'), ...problemResponses(404, 409, 507) },
+    response: {
+      204: z.null().describe('The webhook is deleted'),
+      ...problemResponses(404, 409, 507),
+    },
   },
   rotateWebhookSecret: {
     summary: 'Rotate the secret of a webhook',
@@ -70,7 +74,8 @@ const OPERATIONS = operations('notifications', {
   },
   testWebhook: {
     summary: 'Send a test event to one webhook',
-    description: 'Ignores the types and metadata filter of the webhook. `/v1/deliveries/{id}` returns the result.',
+    description:
+      'Ignores the types and metadata filter of the webhook. `/v1/deliveries/{id}` returns the result.',
     params,
     response: { 202: deliverySchema, ...problemResponses(404, 409, 507) },
   },
@@ -99,18 +104,29 @@ export function registerWebhooks(
     return toWebhookBody({ ...webhook, url: shownUrl });
   };
 
-  app.post('/v1/webhooks', { config: WRITE, schema: OPERATIONS.createWebhook }, async (request, reply) => {
-    const { secret, ...webhook } = request.body;
-    const refused = invalidField(refusalOf, { url: webhook.url, secret, signature: webhook.signature });
-    if (refused) return sendInvalidField(reply, ...refused);
-    const created = createSecret(webhook.signature, secret);
-    const create = () => webhooks.create(webhook, created, now());
-    const made = audit.change(actorOf(request), now(), create, ({ id }) => ({
-      action: 'webhooks.create',
-      subject: id,
-    }));
-    return reply.code(201).header('location', `/v1/webhooks/${made.id}`).send(toWebhookWithSecret(made, created));
-  });
+  app.post(
+    '/v1/webhooks',
+    { config: WRITE, schema: OPERATIONS.createWebhook },
+    async (request, reply) => {
+      const { secret, ...webhook } = request.body;
+      const refused = invalidField(refusalOf, {
+        url: webhook.url,
+        secret,
+        signature: webhook.signature,
+      });
+      if (refused) return sendInvalidField(reply, ...refused);
+      const created = createSecret(webhook.signature, secret);
+      const create = () => webhooks.create(webhook, created, now());
+      const made = audit.change(actorOf(request), now(), create, ({ id }) => ({
+        action: 'webhooks.create',
+        subject: id,
+      }));
+      return reply
+        .code(201)
+        .header('location', `/v1/webhooks/${made.id}`)
+        .send(toWebhookWithSecret(made, created));
+    },
+  );
 
   app.get(
     '/v1/webhooks',
@@ -124,38 +140,53 @@ export function registerWebhooks(
     },
   );
 
-  app.get('/v1/webhooks/:id', { config: READ, schema: OPERATIONS.getWebhook }, async (request, reply) => {
-    const { id } = request.params;
-    const webhook = webhooks.get(id, now());
-    return webhook ? reply.send(shown(webhook, request)) : unknown(reply, id);
-  });
+  app.get(
+    '/v1/webhooks/:id',
+    { config: READ, schema: OPERATIONS.getWebhook },
+    async (request, reply) => {
+      const { id } = request.params;
+      const webhook = webhooks.get(id, now());
+      return webhook ? reply.send(shown(webhook, request)) : unknown(reply, id);
+    },
+  );
 
-  app.patch('/v1/webhooks/:id', { config: WRITE, schema: OPERATIONS.updateWebhook }, async (request, reply) => {
-    const { body } = request;
-    const { id } = request.params;
-    if (id === CALLBACKS_ID && body.url !== undefined)
-      return sendInvalidField(reply, 'url', 'callbacks have no address of their own');
-    const refused = invalidField(refusalOf, { url: body.url });
-    if (refused) return sendInvalidField(reply, ...refused);
-    const patch = withoutUndefined(body);
-    const entry = {
-      action: 'webhooks.update',
-      subject: id,
-      detail: Object.keys(patch).toSorted().join(', ') || null,
-    } as const;
-    const update = () => webhooks.update(id, patch, now());
-    const webhook = audit.change(actorOf(request), now(), update, (updated) => updated && entry);
-    return webhook ? reply.send(shown(webhook, request)) : unknown(reply, id);
-  });
+  app.patch(
+    '/v1/webhooks/:id',
+    { config: WRITE, schema: OPERATIONS.updateWebhook },
+    async (request, reply) => {
+      const { body } = request;
+      const { id } = request.params;
+      if (id === CALLBACKS_ID && body.url !== undefined)
+        return sendInvalidField(reply, 'url', 'callbacks have no address of their own');
+      const refused = invalidField(refusalOf, { url: body.url });
+      if (refused) return sendInvalidField(reply, ...refused);
+      const patch = withoutUndefined(body);
+      const entry = {
+        action: 'webhooks.update',
+        subject: id,
+        detail: Object.keys(patch).toSorted().join(', ') || null,
+      } as const;
+      const update = () => webhooks.update(id, patch, now());
+      const webhook = audit.change(actorOf(request), now(), update, (updated) => updated && entry);
+      return webhook ? reply.send(shown(webhook, request)) : unknown(reply, id);
+    },
+  );
 
-  app.delete('/v1/webhooks/:id', { config: WRITE, schema: OPERATIONS.deleteWebhook }, async (request, reply) => {
-    const { id } = request.params;
-    if (id === CALLBACKS_ID) return conflict(reply, `${CALLBACKS_ID} can't be deleted, only disabled`);
-    const entry = { action: 'webhooks.delete', subject: id } as const;
-    const remove = () => webhooks.delete(id, now());
-    const isDeleted = audit.change(actorOf(request), now(), remove, (deleted) => (deleted ? entry : undefined));
-    return isDeleted ? reply.code(204).send(null) : unknown(reply, id);
-  });
+  app.delete(
+    '/v1/webhooks/:id',
+    { config: WRITE, schema: OPERATIONS.deleteWebhook },
+    async (request, reply) => {
+      const { id } = request.params;
+      if (id === CALLBACKS_ID)
+        return conflict(reply, `${CALLBACKS_ID} can't be deleted, only disabled`);
+      const entry = { action: 'webhooks.delete', subject: id } as const;
+      const remove = () => webhooks.delete(id, now());
+      const isDeleted = audit.change(actorOf(request), now(), remove, (deleted) =>
+        deleted ? entry : undefined,
+      );
+      return isDeleted ? reply.code(204).send(null) : unknown(reply, id);
+    },
+  );
 
   app.post(
     '/v1/webhooks/:id/rotate',
@@ -168,34 +199,50 @@ export function registerWebhooks(
       const refused = invalidField(refusalOf, { secret, signature: webhook.signature });
       if (refused) return sendInvalidField(reply, ...refused);
       const created = createSecret(webhook.signature, secret);
-      const rotate = () => webhooks.rotate(id, created, { oldUntil: now() + keep_old_s * 1_000, now: now() });
-      const entry = { action: 'webhooks.rotate', subject: id, detail: `keep_old_s ${keep_old_s}` } as const;
+      const rotate = () =>
+        webhooks.rotate(id, created, { oldUntil: now() + keep_old_s * 1_000, now: now() });
+      const entry = {
+        action: 'webhooks.rotate',
+        subject: id,
+        detail: `keep_old_s ${keep_old_s}`,
+      } as const;
       const rotated = audit.change(actorOf(request), now(), rotate, (changed) => changed && entry);
       return rotated ? reply.send(toWebhookWithSecret(rotated, created)) : unknown(reply, id);
     },
   );
 
-  app.post('/v1/webhooks/:id/test', { config: WRITE, schema: OPERATIONS.testWebhook }, async (request, reply) => {
-    const { id } = request.params;
-    const webhook = webhooks.get(id, now());
-    if (!webhook) return unknown(reply, id);
-    if (webhook.url === null)
-      return conflict(reply, `${id} has no address of its own: test one with POST /v1/callbacks/test`);
-    if (!webhook.enabled) return conflict(reply, `${id} is disabled`);
-    const entry = { action: 'webhooks.test', subject: id } as const;
-    const test = () => ledger.test(id, now());
-    const deliveryId = audit.change(actorOf(request), now(), test, (delivery) =>
-      delivery === undefined ? undefined : entry,
-    );
-    const made = deliveryId === undefined ? undefined : ledger.deliveries.get(deliveryId);
-    return made ? reply.code(202).send(toDeliveryBody(made.delivery)) : unknown(reply, id);
-  });
+  app.post(
+    '/v1/webhooks/:id/test',
+    { config: WRITE, schema: OPERATIONS.testWebhook },
+    async (request, reply) => {
+      const { id } = request.params;
+      const webhook = webhooks.get(id, now());
+      if (!webhook) return unknown(reply, id);
+      if (webhook.url === null)
+        return conflict(
+          reply,
+          `${id} has no address of its own: test one with POST /v1/callbacks/test`,
+        );
+      if (!webhook.enabled) return conflict(reply, `${id} is disabled`);
+      const entry = { action: 'webhooks.test', subject: id } as const;
+      const test = () => ledger.test(id, now());
+      const deliveryId = audit.change(actorOf(request), now(), test, (delivery) =>
+        delivery === undefined ? undefined : entry,
+      );
+      const made = deliveryId === undefined ? undefined : ledger.deliveries.get(deliveryId);
+      return made ? reply.code(202).send(toDeliveryBody(made.delivery)) : unknown(reply, id);
+    },
+  );
 }
 
 /** Returns the first invalid field with the reason; undefined if both are valid. */
 function invalidField(
   refusalOf: (url: string) => string | undefined,
-  given: { url?: string | undefined; secret?: string | undefined; signature?: Webhook['signature'] },
+  given: {
+    url?: string | undefined;
+    secret?: string | undefined;
+    signature?: Webhook['signature'];
+  },
 ): [field: string, reason: string] | undefined {
   const { url, secret, signature = 'v1' } = given;
   const urlRefusal = url === undefined ? undefined : refusalOf(url);

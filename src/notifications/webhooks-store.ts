@@ -3,7 +3,13 @@ import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database
 import { takePage } from '../ledger/page.ts';
 import { type DeadLetters, webhookDestination } from './delivery.ts';
 import type { EventRoutes } from './event-routes.ts';
-import { CALLBACKS_ID, type DisabledReason, type NewWebhook, type Webhook, type WebhookPatch } from './webhook.ts';
+import {
+  CALLBACKS_ID,
+  type DisabledReason,
+  type NewWebhook,
+  type Webhook,
+  type WebhookPatch,
+} from './webhook.ts';
 import { WebhookPauses } from './webhook-pauses.ts';
 import { SELECT_WEBHOOK, toWebhook, type WebhookRow } from './webhook-rows.ts';
 
@@ -13,7 +19,9 @@ export type WebhookSecret = { secret: string; publicKey: string | null };
 /** The most secrets that sign at once during rotations. Each adds a signature to every request. */
 const MAX_SECRETS = 5;
 
-/** The signing secrets of webhooks. Every method that writes must be called inside a transaction. */
+/**
+ * The signing secrets of webhooks. Every method that writes must be called inside a transaction.
+ */
 export class WebhookSecrets {
   readonly #db: LedgerDatabase;
 
@@ -35,8 +43,15 @@ export class WebhookSecrets {
       SELECT id, ${secret}, ${publicKey} FROM webhooks WHERE webhook_id = ${webhookId}`;
   }
 
-  /** Adds a secret. Of the older ones, the newest four stay valid until `oldUntil`, or until they expire before that. */
-  rotate(webhookId: string, secret: WebhookSecret, { oldUntil, now }: { oldUntil: number; now: number }): void {
+  /**
+   * Adds a secret. Of the older ones, the newest four stay valid until `oldUntil`, or until they
+   * expire before that.
+   */
+  rotate(
+    webhookId: string,
+    secret: WebhookSecret,
+    { oldUntil, now }: { oldUntil: number; now: number },
+  ): void {
     const webhook = this.#db.value<number>`SELECT id FROM webhooks WHERE webhook_id = ${webhookId}`;
     this.#db.run`
       UPDATE webhook_secrets SET expires_at = min(coalesce(expires_at, ${oldUntil}), ${oldUntil})
@@ -49,7 +64,10 @@ export class WebhookSecrets {
   }
 }
 
-/** Failures further apart than this belong to different outages. Exceeds the longest interval between two attempts. */
+/**
+ * Failures further apart than this belong to different outages. Exceeds the longest interval
+ * between two attempts.
+ */
 const MAX_GAP_MS = 30 * 3_600_000;
 
 /** Webhook endpoints with their subscriptions. Throws LedgerError. */
@@ -73,7 +91,9 @@ export class Webhooks {
   }
 
   create(webhook: NewWebhook, secret: WebhookSecret, now: number): Webhook {
-    return this.#change(() => this.#insert(`wh_${randomUUID().replaceAll('-', '')}`, webhook, secret, now));
+    return this.#change(() =>
+      this.#insert(`wh_${randomUUID().replaceAll('-', '')}`, webhook, secret, now),
+    );
   }
 
   /** Creates the endpoint of the callbacks if there is none. */
@@ -101,19 +121,28 @@ export class Webhooks {
     nextBefore: number | null;
   } {
     const { limit, before = Number.MAX_SAFE_INTEGER, now } = query;
-    const { page, hasMore } = takePage(this.#db.iterate<WebhookRow>(LIST, before, limit + 1), limit);
+    const { page, hasMore } = takePage(
+      this.#db.iterate<WebhookRow>(LIST, before, limit + 1),
+      limit,
+    );
     const webhooks = page.map((row) => this.#toWebhook(row, now));
     return { webhooks, nextBefore: hasMore ? (page.at(-1)?.position ?? null) : null };
   }
 
-  /** Returns the address and the valid secrets, newest first; undefined if there is no such webhook or it is disabled. */
+  /**
+   * Returns the address and the valid secrets, newest first; undefined if there is no such webhook
+   * or it is disabled.
+   */
   endpoint(id: string, now: number): { url: string | null; secrets: string[] } | undefined {
     const row = this.#find(id);
     if (row?.enabled !== 1) return undefined;
     return { url: row.url, secrets: this.#secrets.valid(id, now).map(({ secret }) => secret) };
   }
 
-  /** Returns undefined if there is no such webhook. Disabling turns waiting deliveries into dead letters. */
+  /**
+   * Returns undefined if there is no such webhook. Disabling turns waiting deliveries into dead
+   * letters.
+   */
   update(id: string, patch: WebhookPatch, now: number): Webhook | undefined {
     return this.#change(() => {
       const before = this.get(id, now);
@@ -123,14 +152,23 @@ export class Webhooks {
       // An operator who disables the webhook has acknowledged an earlier reason.
       const reason = enabled ? null : patch.enabled === false ? 'operator' : before.disabledReason;
       // Failures before a change of the address, or before the webhook was enabled, do not count.
-      const failingSince = patch.url !== undefined || (enabled && !before.enabled) ? null : before.failingSince;
+      const failingSince =
+        patch.url !== undefined || (enabled && !before.enabled) ? null : before.failingSince;
       this.#db.run(
         `UPDATE webhooks
          SET revision = revision + (url IS NOT @url OR enabled <> @enabled), url = @url, types = @types,
              metadata = @metadata, description = @description, enabled = @enabled, disabled_reason = @reason,
              failing_since = @failingSince, updated_at = @now
          WHERE webhook_id = @id`,
-        { id, url, description, reason, failingSince, now, ...toColumns({ types, metadata, enabled }) },
+        {
+          id,
+          url,
+          description,
+          reason,
+          failingSince,
+          now,
+          ...toColumns({ types, metadata, enabled }),
+        },
       );
       if (!enabled && before.enabled) this.#pause(id, now);
       if (enabled && !before.enabled) this.#pauses.end(id);
@@ -138,8 +176,15 @@ export class Webhooks {
     });
   }
 
-  /** Adds a secret; the older ones stay valid until `oldUntil`. Returns undefined if there is no such webhook. */
-  rotate(id: string, secret: WebhookSecret, times: { oldUntil: number; now: number }): Webhook | undefined {
+  /**
+   * Adds a secret; the older ones stay valid until `oldUntil`. Returns undefined if there is no
+   * such webhook.
+   */
+  rotate(
+    id: string,
+    secret: WebhookSecret,
+    times: { oldUntil: number; now: number },
+  ): Webhook | undefined {
     return this.#change(() => {
       if (!this.#find(id)) return undefined;
       this.#secrets.rotate(id, secret, times);
@@ -147,7 +192,9 @@ export class Webhooks {
     });
   }
 
-  /** Discards waiting deliveries and dead letters, too. Returns false if there is no such webhook. */
+  /**
+   * Discards waiting deliveries and dead letters, too. Returns false if there is no such webhook.
+   */
   delete(id: string, now: number): boolean {
     return this.#change(() => {
       this.#db.run`
@@ -164,16 +211,23 @@ export class Webhooks {
       UPDATE webhooks SET failing_since = NULL, failed_at = NULL WHERE webhook_id = ${id} AND failing_since IS NOT NULL`;
   }
 
-  /** Disables the webhook if it has only failed for `disableAfterMs`. Must be called inside a transaction. */
+  /**
+   * Disables the webhook if it has only failed for `disableAfterMs`. Must be called inside a
+   * transaction.
+   */
   failed(id: string, at: number, disableAfterMs: number): void {
     const failingSince = this.#db.value<number>`
       UPDATE webhooks
       SET failing_since = iif(failed_at >= ${at - MAX_GAP_MS}, coalesce(failing_since, ${at}), ${at}), failed_at = ${at}
       WHERE webhook_id = ${id} AND enabled = 1 RETURNING failing_since`;
-    if (failingSince !== undefined && at - failingSince >= disableAfterMs) this.disable(id, 'failing', at);
+    if (failingSince !== undefined && at - failingSince >= disableAfterMs)
+      this.disable(id, 'failing', at);
   }
 
-  /** Returns the number of changes of the address and of `enabled`; undefined if there is no such webhook. */
+  /**
+   * Returns the number of changes of the address and of `enabled`; undefined if there is no such
+   * webhook.
+   */
   revisionOf(id: string): number | undefined {
     return this.#db.value<number>`SELECT revision FROM webhooks WHERE webhook_id = ${id}`;
   }
@@ -194,7 +248,15 @@ export class Webhooks {
       `INSERT INTO webhooks (webhook_id, url, types, metadata, description, signature, enabled, disabled_reason,
                              created_at, updated_at)
        VALUES (@id, @url, @types, @metadata, @description, @signature, @enabled, @reason, @now, @now)`,
-      { id, url, description, signature, reason: enabled ? null : 'operator', now, ...toColumns(webhook) },
+      {
+        id,
+        url,
+        description,
+        signature,
+        reason: enabled ? null : 'operator',
+        now,
+        ...toColumns(webhook),
+      },
     );
     this.#secrets.add(id, secret);
     if (!enabled) this.#pauses.begin(id);
@@ -220,7 +282,11 @@ export class Webhooks {
       parameters,
     );
     if (changes > 0)
-      this.#dead.add({ destination: parameters.destination, reason: 'endpoint_disabled', count: changes });
+      this.#dead.add({
+        destination: parameters.destination,
+        reason: 'endpoint_disabled',
+        count: changes,
+      });
   }
 
   /** A transaction that changes webhooks. They are read again even if it fails. */
@@ -245,7 +311,11 @@ const FIND = `${SELECT_WEBHOOK} WHERE webhook_id = ?`;
 /** In ORDER BY, `id` alone is the name of a webhook. */
 const LIST = `${SELECT_WEBHOOK} WHERE webhooks.id < ? ORDER BY webhooks.id DESC LIMIT ?`;
 
-function toColumns({ types, metadata, enabled }: Pick<NewWebhook, 'types' | 'metadata' | 'enabled'>) {
+function toColumns({
+  types,
+  metadata,
+  enabled,
+}: Pick<NewWebhook, 'types' | 'metadata' | 'enabled'>) {
   return {
     types: JSON.stringify(types),
     metadata: metadata === null ? null : JSON.stringify(metadata),

@@ -16,7 +16,9 @@ export function addBackup(program: Command): void {
         if (step.kind === 'checking') progress.advance(100, '%, checking the copy');
         else progress.advance(Math.floor((100 * step.done) / Math.max(1, step.total)), '%');
       }).finally(() => progress.stop());
-      const text = options.json ? JSON.stringify({ file, bytes }) : `${ledger} → ${file}, ${bytes} bytes, checked`;
+      const text = options.json
+        ? JSON.stringify({ file, bytes })
+        : `${ledger} → ${file}, ${bytes} bytes, checked`;
       process.stdout.write(`${text}\n`);
     });
 }

@@ -5,8 +5,13 @@ import { checkPrimary } from '../ledger/primary.ts';
 
 export function addCheckPrimary(program: Command): void {
   withSettings(program.command('check-primary'))
-    .description('Check that no other server continues the replica of the ledger. Run it before Litestream starts.')
-    .argument('<file>', 'the ledger’s file `….primary`, restored from its replica; a missing file means no replica')
+    .description(
+      'Check that no other server continues the replica of the ledger. Run it before Litestream starts.',
+    )
+    .argument(
+      '<file>',
+      'the ledger’s file `….primary`, restored from its replica; a missing file means no replica',
+    )
     .addHelpText(
       'after',
       `

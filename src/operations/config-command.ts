@@ -9,7 +9,10 @@ export function addConfig(program: Command): void {
   program
     .command('config')
     .description('Show every setting with its value and source. Secrets are masked.')
-    .option('--config <file>', 'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)')
+    .option(
+      '--config <file>',
+      'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)',
+    )
     .option('--json', 'print a JSON array')
     .addHelpText('after', '\nExample:\n  DAWATCH_PORT=9000 dawatch config | grep port')
     .action((options: { config?: string; json?: boolean }) => {
@@ -38,7 +41,9 @@ function toTable(rows: readonly Setting[]): string {
     rows.map((row) => {
       const variable = variableOf(row.path);
       const about = variable ? `${row.description} [${variable}]` : row.description;
-      return [row.path, textOf(row.value), row.source, about].map((text) => escapeText(text, text.length));
+      return [row.path, textOf(row.value), row.source, about].map((text) =>
+        escapeText(text, text.length),
+      );
     }),
   );
 }

@@ -61,7 +61,9 @@ const readinessSchema = z
         reason: redisReason
           .nullable()
           .optional()
-          .describe('Why it is disconnected; refused: it refuses the password or a write. Operators only'),
+          .describe(
+            'Why it is disconnected; refused: it refuses the password or a write. Operators only',
+          ),
         workers: z
           .array(workerSchema)
           .optional()
@@ -75,7 +77,10 @@ const readinessSchema = z
       .describe('Present if Redis is configured'),
   })
   .describe('Whether submissions can be accepted, and the state of each component')
-  .meta({ id: 'Readiness', examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'closed' } } }] });
+  .meta({
+    id: 'Readiness',
+    examples: [{ status: 'ok', ledger: 'ok', upstreams: { default: { state: 'closed' } } }],
+  });
 
 const OPERATIONS = operations('operations', {
   getLiveness: {
@@ -118,7 +123,8 @@ function readinessOf(
   { ledgerWritable, upstreams, redis }: Readiness,
   { isDetailed }: { isDetailed: boolean },
 ): z.output<typeof readinessSchema> {
-  const allUp = upstreams.every(({ state }) => state === 'closed') && redis?.state !== 'disconnected';
+  const allUp =
+    upstreams.every(({ state }) => state === 'closed') && redis?.state !== 'disconnected';
   return {
     status: ledgerWritable ? (allUp ? 'ok' : 'degraded') : 'unavailable',
     ledger: ledgerWritable ? 'ok' : 'not_writable',

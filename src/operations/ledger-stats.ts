@@ -16,7 +16,10 @@ export type LedgerCounts = {
   deliveries: DeliveryCounts;
 };
 
-/** Statistics of the whole ledger, each read in a short time even from a large ledger. Throws LedgerError. */
+/**
+ * Statistics of the whole ledger, each read in a short time even from a large ledger. Throws
+ * LedgerError.
+ */
 export class LedgerStats {
   readonly #db: LedgerDatabase;
   readonly #counts: StatusCounts;
@@ -27,7 +30,9 @@ export class LedgerStats {
     this.#counts = counts;
     const countIn = (state: string) => `(SELECT count(*) FROM deliveries WHERE state = '${state}')`;
     const sql = `SELECT ${countIn('waiting')} AS waiting, ${countIn('dead')} AS dead`;
-    this.#countDeliveries = costLimitedCache(() => database.row(sql) as { waiting: number; dead: number });
+    this.#countDeliveries = costLimitedCache(
+      () => database.row(sql) as { waiting: number; dead: number },
+    );
   }
 
   /** Calls `listener` after every commit with the duration of the transaction in milliseconds. */
@@ -37,7 +42,9 @@ export class LedgerStats {
     });
   }
 
-  /** Calls `listener` after a commit, once for each submission that ended, with its final status. */
+  /**
+   * Calls `listener` after a commit, once for each submission that ended, with its final status.
+   */
   onEnded(listener: (status: Status) => void): void {
     this.#counts.onEnded(listener);
   }
@@ -52,9 +59,16 @@ export class LedgerStats {
     return sizeOf(`${this.#db.connection.name}-wal`);
   }
 
-  /** Returns the current counts, in constant time regardless of the number of submissions, and the oldest open submissions. */
+  /**
+   * Returns the current counts, in constant time regardless of the number of submissions, and the
+   * oldest open submissions.
+   */
   counts(oldest: number): LedgerCounts {
-    return { submissions: this.#counts.get(), oldestOpen: this.oldestOpen(oldest), deliveries: this.deliveries() };
+    return {
+      submissions: this.#counts.get(),
+      oldestOpen: this.oldestOpen(oldest),
+      deliveries: this.deliveries(),
+    };
   }
 
   submissionsByStatus(): Record<Status, number> {
@@ -70,18 +84,29 @@ export class LedgerStats {
       `${['tracking', 'pending', 'failing'].map(oldestOf).join(' UNION ALL ')} ORDER BY trackedAt LIMIT @limit`,
       { limit },
     );
-    return rows.map((row) => (isTime(row.trackedAt) ? row : { ...row, trackedAt: nearestTime(row.trackedAt) }));
+    return rows.map((row) =>
+      isTime(row.trackedAt) ? row : { ...row, trackedAt: nearestTime(row.trackedAt) },
+    );
   }
 
   deliveries(): DeliveryCounts {
     const at = this.#db.value<number | null>(
       "SELECT min(coalesce(replayed_at, created_at)) FROM deliveries WHERE state = 'waiting'",
     );
-    return { ...this.#countDeliveries(), oldestWaitingAt: typeof at === 'number' ? nearestTime(at) : null };
+    return {
+      ...this.#countDeliveries(),
+      oldestWaitingAt: typeof at === 'number' ? nearestTime(at) : null,
+    };
   }
 
-  /** Yields the submissions that were finalized at `since` or later, newest first, at most `limit`; `polls` as of now. */
-  *finalizedSince(since: number, limit: number): Generator<{ at: number; trackedAt: number; polls: number }, void> {
+  /**
+   * Yields the submissions that were finalized at `since` or later, newest first, at most `limit`;
+   * `polls` as of now.
+   */
+  *finalizedSince(
+    since: number,
+    limit: number,
+  ): Generator<{ at: number; trackedAt: number; polls: number }, void> {
     // Events are numbered in the order of their times, so reading ends at the first older event.
     const events = this.#db.iterate<{ at: number; type: string; trackedAt: number; polls: number }>`
       SELECT o.at, o.type, s.tracked_at AS trackedAt, s.polls
@@ -103,8 +128,14 @@ function sizeOf(file: string): number {
 /** The most of the time that computing the value may take. */
 const MAX_SHARE = 0.01;
 
-/** Caches the result of `compute` for 100 times as long as it took, so that computing it uses at most 1 % of the time. */
-export function costLimitedCache<T>(compute: () => T, stopwatchMs: () => number = () => performance.now()): () => T {
+/**
+ * Caches the result of `compute` for 100 times as long as it took, so that computing it uses at
+ * most 1 % of the time.
+ */
+export function costLimitedCache<T>(
+  compute: () => T,
+  stopwatchMs: () => number = () => performance.now(),
+): () => T {
   let cached: { value: T; until: number } | undefined;
   return () => {
     const startedAt = stopwatchMs();

@@ -11,7 +11,9 @@ import type { Reload } from './config/reload.ts';
 
 const usersBearerSchema = z
   .enum(['dawatch', 'upstream'])
-  .describe("The token that user lookups require: one of dawatch, or the upstream's own, which is forwarded")
+  .describe(
+    "The token that user lookups require: one of dawatch, or the upstream's own, which is forwarded",
+  )
   .meta({ id: 'UsersBearer' });
 
 const EXAMPLE = {
@@ -36,9 +38,16 @@ const whoamiSchema = z
   .meta({ id: 'Whoami', examples: [EXAMPLE] });
 
 const reloadSchema = z
-  .object({ changes: z.array(z.string()).describe('Names of the settings that changed, sorted; empty: none') })
+  .object({
+    changes: z
+      .array(z.string())
+      .describe('Names of the settings that changed, sorted; empty: none'),
+  })
   .describe('The settings in the files are in force')
-  .meta({ id: 'ReloadedSettings', examples: [{ changes: ['auth.api_key', 'upstreams.default.budget.requests'] }] });
+  .meta({
+    id: 'ReloadedSettings',
+    examples: [{ changes: ['auth.api_key', 'upstreams.default.budget.requests'] }],
+  });
 
 const OPERATIONS = operations('operations', {
   getWhoami: {
@@ -57,7 +66,11 @@ const OPERATIONS = operations('operations', {
 
 export function registerWhoami(
   app: TypedServer,
-  { authenticator, users, ledger }: { authenticator: Authenticator; users: Users; ledger: { people: PeopleStore } },
+  {
+    authenticator,
+    users,
+    ledger,
+  }: { authenticator: Authenticator; users: Users; ledger: { people: PeopleStore } },
 ): void {
   const config = { scopes: SCOPES };
   const options = { config, onRequest: requireScope(authenticator), schema: OPERATIONS.getWhoami };

@@ -17,7 +17,9 @@ const OLDEST_OPEN = 10;
 const seconds = z.number().describe('Seconds');
 const count = z.int();
 const statusCountsSchema = z
-  .object(Object.fromEntries(STATUSES.map((status) => [status, count])) as Record<Status, typeof count>)
+  .object(
+    Object.fromEntries(STATUSES.map((status) => [status, count])) as Record<Status, typeof count>,
+  )
   .describe('Number of submissions by status')
   .meta({ id: 'StatusCounts' });
 const spread = z
@@ -29,11 +31,15 @@ const minuteSchema = z
   .object({
     at: timeSchema.describe('Start of the minute'),
     finalized: count.describe('Submissions found final'),
-    time_to_finality_p50_s: seconds.nullable().describe('From tracking until found final; null if none was'),
+    time_to_finality_p50_s: seconds
+      .nullable()
+      .describe('From tracking until found final; null if none was'),
     time_to_finality_p99_s: seconds.nullable(),
     detection_lag_p50_s: seconds.nullable().describe('See last_hour; null if not known'),
     detection_lag_p99_s: seconds.nullable(),
-    polls: count.nullable().describe('Responses of the upstreams; null if this server was not running'),
+    polls: count
+      .nullable()
+      .describe('Responses of the upstreams; null if this server was not running'),
   })
   .describe('One of the last 60 minutes')
   .meta({ id: 'OverviewMinute' });
@@ -42,7 +48,9 @@ const overviewSchema = z
   .object({
     at: timeSchema.describe('Current time of the server'),
     submissions: statusCountsSchema,
-    per_minute: z.array(minuteSchema).describe('The last 60 minutes, oldest first; the newest is incomplete'),
+    per_minute: z
+      .array(minuteSchema)
+      .describe('The last 60 minutes, oldest first; the newest is incomplete'),
     last_hour: z
       .object({
         finalized: count,
@@ -53,8 +61,14 @@ const overviewSchema = z
             'Upper bound of the time from finality to its detection: since a poll found the submission, or another one of ' +
               'its block, open. Known for submissions found final since the server started',
           ),
-        polls_per_submission: z.number().nullable().describe('Mean number of requests per submission found final'),
-        fixed_5s_polls_per_submission: z.number().nullable().describe('The same with a poll every 5 s'),
+        polls_per_submission: z
+          .number()
+          .nullable()
+          .describe('Mean number of requests per submission found final'),
+        fixed_5s_polls_per_submission: z
+          .number()
+          .nullable()
+          .describe('The same with a poll every 5 s'),
       })
       .describe('Totals of the same 60 minutes'),
     upstreams: z.array(
@@ -171,35 +185,40 @@ export function registerOverview(
   },
 ): void {
   const { ledger, watcher, hour, clock, health, readers } = deps;
-  app.get('/v1/overview', { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.getOverview }, async () => {
-    const now = clock.now();
-    const { submissions, oldestOpen, deliveries } = ledger.stats.counts(OLDEST_OPEN);
-    return {
-      at: iso(now),
-      submissions,
-      per_minute: hour.minutes(now),
-      last_hour: hour.hour(now),
-      upstreams: watcher.pacing().map(({ upstream, state, tracked, inFlight, budget }) => ({
-        name: upstream,
-        state,
-        tracked,
-        in_flight: inFlight,
-        budget: { limit: budget.requests, window_ms: budget.perMs, used: budget.used },
-      })),
-      oldest_open: oldestOpen.map(({ submissionId, upstream, status, trackedAt }) => ({
-        submission_id: submissionId,
-        upstream,
-        status,
-        tracked_at: iso(trackedAt),
-        age_s: Math.max(0, now - trackedAt) / 1_000,
-      })),
-      deliveries: {
-        waiting: deliveries.waiting,
-        dead: deliveries.dead,
-        oldest_waiting_at: deliveries.oldestWaitingAt === null ? null : iso(deliveries.oldestWaitingAt),
-      },
-      readers: readers(),
-      workers: health().redis?.workers.length ?? null,
-    };
-  });
+  app.get(
+    '/v1/overview',
+    { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.getOverview },
+    async () => {
+      const now = clock.now();
+      const { submissions, oldestOpen, deliveries } = ledger.stats.counts(OLDEST_OPEN);
+      return {
+        at: iso(now),
+        submissions,
+        per_minute: hour.minutes(now),
+        last_hour: hour.hour(now),
+        upstreams: watcher.pacing().map(({ upstream, state, tracked, inFlight, budget }) => ({
+          name: upstream,
+          state,
+          tracked,
+          in_flight: inFlight,
+          budget: { limit: budget.requests, window_ms: budget.perMs, used: budget.used },
+        })),
+        oldest_open: oldestOpen.map(({ submissionId, upstream, status, trackedAt }) => ({
+          submission_id: submissionId,
+          upstream,
+          status,
+          tracked_at: iso(trackedAt),
+          age_s: Math.max(0, now - trackedAt) / 1_000,
+        })),
+        deliveries: {
+          waiting: deliveries.waiting,
+          dead: deliveries.dead,
+          oldest_waiting_at:
+            deliveries.oldestWaitingAt === null ? null : iso(deliveries.oldestWaitingAt),
+        },
+        readers: readers(),
+        workers: health().redis?.workers.length ?? null,
+      };
+    },
+  );
 }

@@ -4,7 +4,9 @@ import { toJson } from '../cli/json.ts';
 
 export function addReload(program: Command): void {
   withAdmin(program.command('reload'))
-    .description('Let the server apply changed settings without a restart: keys, budgets, channels, routes, log level.')
+    .description(
+      'Let the server apply changed settings without a restart: keys, budgets, channels, routes, log level.',
+    )
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText(
       'after',

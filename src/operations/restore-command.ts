@@ -6,7 +6,9 @@ import { restoreLedger } from '../ledger/restore.ts';
 
 export function addRestore(program: Command): void {
   withSettings(program.command('restore'))
-    .description('Replace the ledger by a backup after verifying the backup. The server must be stopped.')
+    .description(
+      'Replace the ledger by a backup after verifying the backup. The server must be stopped.',
+    )
     .argument('<file>', 'a backup made by `dawatch backup`; it is not changed')
     .option('--json', 'print JSON')
     .addHelpText(
@@ -20,6 +22,8 @@ export function addRestore(program: Command): void {
       const { bytes, submissions, replacedFile } = restored;
       const before = replacedFile === null ? '' : `\nprevious ledger: ${replacedFile}`;
       const text = `${file} → ${ledger}, ${bytes} bytes, ${plural(submissions, 'submission')}; verified${before}`;
-      process.stdout.write(`${options.json ? toJson({ file, bytes, submissions, kept: replacedFile }) : text}\n`);
+      process.stdout.write(
+        `${options.json ? toJson({ file, bytes, submissions, kept: replacedFile }) : text}\n`,
+      );
     });
 }

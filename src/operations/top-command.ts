@@ -47,7 +47,10 @@ export function openScreen({ output, input }: { output: NodeJS.WritableStream; i
     /** Restores the terminal. Idempotent. */
     close,
     draw(lines: readonly string[]): void {
-      if (isOpen) output.write(`${HOME}${lines.map((line) => `${line}${CLEAR_LINE_END}`).join('\r\n')}${CLEAR_BELOW}`);
+      if (isOpen)
+        output.write(
+          `${HOME}${lines.map((line) => `${line}${CLEAR_LINE_END}`).join('\r\n')}${CLEAR_BELOW}`,
+        );
     },
   };
 }
@@ -60,8 +63,16 @@ const DEFAULT_ROWS = 24;
 
 export function addTop(program: Command): void {
   withServer(program.command('top'))
-    .description('Show live statistics: statuses, finalizations, lag, upstreams, deliveries. Press q to quit.')
-    .addOption(durationOption('--interval', 'refresh interval', { least: '250ms', most: '1h', fallback: '1s' }))
+    .description(
+      'Show live statistics: statuses, finalizations, lag, upstreams, deliveries. Press q to quit.',
+    )
+    .addOption(
+      durationOption('--interval', 'refresh interval', {
+        least: '250ms',
+        most: '1h',
+        fallback: '1s',
+      }),
+    )
     .option('--once', 'print one snapshot and exit; the default without a terminal')
     .option('--json', 'print one JSON object and exit, as returned by the HTTP interface')
     .addHelpText('after', '\nExample:\n  dawatch top --interval 5s')
@@ -105,7 +116,10 @@ async function live(first: View, client: DawatchClient, intervalMs: number): Pro
 /** Returns the next view. A transient error keeps the last overview; other errors are thrown. */
 async function refresh(view: View, client: DawatchClient, signal: AbortSignal): Promise<View> {
   try {
-    const [overview, { alerts }] = await Promise.all([client.overview(signal), client.alerts.list({}, signal)]);
+    const [overview, { alerts }] = await Promise.all([
+      client.overview(signal),
+      client.alerts.list({}, signal),
+    ]);
     return { ...view, overview, alerts, error: undefined };
   } catch (error) {
     if (signal.aborted) return view;

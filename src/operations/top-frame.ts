@@ -35,10 +35,17 @@ export function frame(
   paint: Paint,
 ): string[] {
   const head: Line[] = [
-    [['dawatch', 'bold'], [`${GAP}${escapeText(address)}`], [`${GAP}${escapeText(overview?.at ?? '')}`, 'gray']],
+    [
+      ['dawatch', 'bold'],
+      [`${GAP}${escapeText(address)}`],
+      [`${GAP}${escapeText(overview?.at ?? '')}`, 'gray'],
+    ],
     error === undefined ? [] : [[`disconnected: ${escapeText(error)}; retrying`, 'red']],
   ];
-  const lines = [...head, ...(overview ? [...alertLines(alerts, overview.at), [], ...body(overview, columns)] : [])];
+  const lines = [
+    ...head,
+    ...(overview ? [...alertLines(alerts, overview.at), [], ...body(overview, columns)] : []),
+  ];
   return lines.slice(0, rows).map((line) => toText(line, columns, paint));
 }
 
@@ -59,20 +66,31 @@ function body(overview: Overview, columns: number): Line[] {
     [],
     ...rowsOf('upstreams', upstreams.map(toUpstream)),
     labelled('deliveries', ...toDeliveries(overview)),
-    labelled('feed', [`${counted(readers, 'reader')}${workers === null ? '' : `${GAP}${counted(workers, 'worker')}`}`]),
+    labelled('feed', [
+      `${counted(readers, 'reader')}${workers === null ? '' : `${GAP}${counted(workers, 'worker')}`}`,
+    ]),
     [],
     ...rowsOf('oldest open', oldest_open.map(toOpen)),
   ];
 }
 
-/** Returns the numbers of alerts, and the texts of the newest alerts that are neither acknowledged nor muted. */
+/**
+ * Returns the numbers of alerts, and the texts of the newest alerts that are neither acknowledged
+ * nor muted.
+ */
 function alertLines(alerts: readonly Alert[], at: string): Line[] {
-  const unhandled = alerts.filter(({ acknowledged, muted_until }) => !acknowledged && muted_until === null);
+  const unhandled = alerts.filter(
+    ({ acknowledged, muted_until }) => !acknowledged && muted_until === null,
+  );
   const acknowledged = alerts.filter((alert) => alert.acknowledged).length;
   const muted = alerts.length - unhandled.length - acknowledged;
   const counts: Span[] = [
-    unhandled.length === 0 ? ['none firing', 'green'] : [`${whole(unhandled.length)} firing`, 'red'],
-    ...(acknowledged === 0 ? [] : [[`${GAP}${whole(acknowledged)} acknowledged`, 'yellow'] as const]),
+    unhandled.length === 0
+      ? ['none firing', 'green']
+      : [`${whole(unhandled.length)} firing`, 'red'],
+    ...(acknowledged === 0
+      ? []
+      : [[`${GAP}${whole(acknowledged)} acknowledged`, 'yellow'] as const]),
     ...(muted === 0 ? [] : [[`${GAP}${whole(muted)} muted`, 'gray'] as const]),
   ];
   const newest = unhandled.slice(0, MAX_ALERTS).map(({ since, summary }): Line => {
@@ -86,7 +104,13 @@ function toCount([status, count]: [string, number]): Span {
   return [`${escapeText(status)} ${whole(count)}`, count > 0 ? colourOf(status) : 'gray'];
 }
 
-function toUpstream({ name, state, tracked, in_flight, budget }: Overview['upstreams'][number]): Line {
+function toUpstream({
+  name,
+  state,
+  tracked,
+  in_flight,
+  budget,
+}: Overview['upstreams'][number]): Line {
   const { used, limit, window_ms } = budget;
   return [
     [escapeText(name)],
@@ -102,9 +126,12 @@ function toUpstream({ name, state, tracked, in_flight, budget }: Overview['upstr
 
 function toDeliveries({ at, deliveries }: Overview): Span[] {
   const { waiting, dead, oldest_waiting_at } = deliveries;
-  const oldestS = oldest_waiting_at === null ? null : (Date.parse(at) - Date.parse(oldest_waiting_at)) / 1_000;
+  const oldestS =
+    oldest_waiting_at === null ? null : (Date.parse(at) - Date.parse(oldest_waiting_at)) / 1_000;
   return [
-    [`${whole(waiting)} waiting${oldestS === null ? '' : `, the oldest for ${seconds(oldestS)}`}${GAP}`],
+    [
+      `${whole(waiting)} waiting${oldestS === null ? '' : `, the oldest for ${seconds(oldestS)}`}${GAP}`,
+    ],
     dead === 0 ? ['no dead letters'] : [counted(dead, 'dead letter'), 'red'],
   ];
 }
@@ -118,21 +145,28 @@ function toOpen({ submission_id, upstream, status, age_s }: Overview['oldest_ope
   ];
 }
 
-function requestsText({ polls_per_submission, fixed_5s_polls_per_submission }: Overview['last_hour']): string {
+function requestsText({
+  polls_per_submission,
+  fixed_5s_polls_per_submission,
+}: Overview['last_hour']): string {
   if (polls_per_submission === null) return 'not known';
   const fixed = fixed_5s_polls_per_submission;
   return `${polls_per_submission.toFixed(1)} per submission${fixed === null ? '' : `; polling every 5 s: ${fixed.toFixed(1)}`}`;
 }
 
 function spread(of: { p50: number; p90: number; p99: number } | null): string {
-  return of === null ? 'not known' : `p50 ${seconds(of.p50)}, p90 ${seconds(of.p90)}, p99 ${seconds(of.p99)}`;
+  return of === null
+    ? 'not known'
+    : `p50 ${seconds(of.p50)}, p90 ${seconds(of.p90)}, p99 ${seconds(of.p99)}`;
 }
 
 /** Returns bars for the newest values that fit, scaled to the highest. */
 function sparkline(values: readonly number[], width: number): string {
   const shown = width > 0 ? values.slice(-width) : [];
   const highest = Math.max(1, ...shown);
-  return shown.map((value) => BARS[Math.ceil((value / highest) * (BARS.length - 1))] ?? ' ').join('');
+  return shown
+    .map((value) => BARS[Math.ceil((value / highest) * (BARS.length - 1))] ?? ' ')
+    .join('');
 }
 
 function labelled(label: string, ...spans: Span[]): Line {
@@ -160,7 +194,9 @@ function rowsOf(label: string, rows: readonly Line[]): Line[] {
   return rows.map((row, index) =>
     labelled(
       index === 0 ? label : '',
-      ...row.map(([text, colour], column): Span => [`${text.padEnd(widthOf(column))}${GAP}`, colour]),
+      ...row.map(
+        ([text, colour], column): Span => [`${text.padEnd(widthOf(column))}${GAP}`, colour],
+      ),
     ),
   );
 }

@@ -15,7 +15,9 @@ export function addVacuum(program: Command): void {
       const ledger = ledgerOf(options);
       if (process.stderr.isTTY) process.stderr.write('verifying, then rewriting …\n');
       const { before, after } = vacuumLedger(ledger, Date.now());
-      const text = options.json ? JSON.stringify({ before, after }) : `${ledger}: ${before} → ${after} bytes`;
+      const text = options.json
+        ? JSON.stringify({ before, after })
+        : `${ledger}: ${before} → ${after} bytes`;
       process.stdout.write(`${text}\n`);
     });
 }

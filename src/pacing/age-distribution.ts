@@ -1,7 +1,10 @@
 import { checkingSchedule } from './checking-schedule.ts';
 import { Histogram } from './histogram.ts';
 
-/** Number of cells of the age grid: age 0, up to 0.1 s, then geometrically growing cells up to about 10 days. */
+/**
+ * Number of cells of the age grid: age 0, up to 0.1 s, then geometrically growing cells up to about
+ * 10 days.
+ */
 export const AGE_CELLS = 240;
 const FIRST_MS = 100;
 const RATIO = 1.0697;
@@ -12,23 +15,33 @@ const USUAL_SHARE = 0.7;
 const MEMORY = 200;
 /** Schedules are recomputed when the number of observations has grown by this share. */
 const LEARNED_PER_SCHEDULE = 0.1;
-/** This share of each weight is spread over the cells within `reach`, because gaps between observations are chance. */
+/**
+ * This share of each weight is spread over the cells within `reach`, because gaps between
+ * observations are chance.
+ */
 const SPREAD = { share: 0.3, reach: 6 };
 
-const EDGES_MS = Float64Array.from({ length: AGE_CELLS + 1 }, (_, i) => (i < 2 ? 0 : FIRST_MS * RATIO ** (i - 2)));
+const EDGES_MS = Float64Array.from({ length: AGE_CELLS + 1 }, (_, i) =>
+  i < 2 ? 0 : FIRST_MS * RATIO ** (i - 2),
+);
 const WIDTHS_S = Float64Array.from(
   { length: AGE_CELLS },
   (_, i) => ((EDGES_MS[i + 1] as number) - (EDGES_MS[i] as number)) / 1_000,
 );
 
 /**
- * The distribution of the age at which a submission becomes final: a histogram on a geometric grid, learned from interval-censored
- * observations. The age is the time since tracking or, after a failure, since the upstream queued the submission again. Used alone until a slot time is known, and by upstreams without one.
+ * The distribution of the age at which a submission becomes final: a histogram on a geometric grid,
+ * learned from interval-censored observations. The age is the time since tracking or, after a
+ * failure, since the upstream queued the submission again. Used alone until a slot time is known,
+ * and by upstreams without one.
  */
 export class AgeDistribution {
   #histogram: Histogram;
   readonly #price: number;
-  /** Schedules by the number of dependents. `cdf`: probability of being final by the end of each cell. */
+  /**
+   * Schedules by the number of dependents. `cdf`: probability of being final by the end of each
+   * cell.
+   */
   readonly #schedules = new Map<number, { next: Int32Array; cdf: Float64Array }>();
   #observed: number;
   #scheduledAt = 0;
@@ -57,8 +70,8 @@ export class AgeDistribution {
   }
 
   /**
-   * Returns the age (ms) of the next poll of a submission that was open at `ageMs`. `dependents`: number of submissions
-   * that are found final with it, by which its lag is multiplied.
+   * Returns the age (ms) of the next poll of a submission that was open at `ageMs`. `dependents`:
+   * number of submissions that are found final with it, by which its lag is multiplied.
    */
   nextAgeMs(ageMs: number, dependents: number): number {
     if (this.#observed - this.#scheduledAt > LEARNED_PER_SCHEDULE * this.#observed) {
@@ -69,32 +82,43 @@ export class AgeDistribution {
     let schedule = this.#schedules.get(dependents);
     if (!schedule) {
       const cdf = this.#histogram.smoothed(SPREAD.share, SPREAD.reach, 1).cdf();
-      schedule = { cdf, next: checkingSchedule({ cdf, widths: WIDTHS_S, from: 0, price, endLag: 0 }) };
+      schedule = {
+        cdf,
+        next: checkingSchedule({ cdf, widths: WIDTHS_S, from: 0, price, endLag: 0 }),
+      };
       this.#schedules.set(dependents, schedule);
     }
     const cell = cellOf(ageMs);
     const next = schedule.next[cell] as number;
-    // The scheduled age is at least 1 % later, because polls within one cell would otherwise repeat without delay.
-    const scheduledMs = Math.max(EDGES_MS[next < 0 ? AGE_CELLS : next] as number, ageMs * 1.01 + 50);
+    // The scheduled age is at least 1 % later, because polls within one cell would otherwise repeat
+    // without delay.
+    const scheduledMs = Math.max(
+      EDGES_MS[next < 0 ? AGE_CELLS : next] as number,
+      ageMs * 1.01 + 50,
+    );
     return Math.min(scheduledMs, ageMs + intervalMs(schedule.cdf, cell, price));
   }
 
   get medianMs(): number {
-    return EDGES_MS[this.#histogram.cdf().findIndex((probability) => probability >= 0.5) + 1] as number;
+    return EDGES_MS[
+      this.#histogram.cdf().findIndex((probability) => probability >= 0.5) + 1
+    ] as number;
   }
 
   /** Returns the probability of being final by each age. */
   curve(): { afterMs: number; probability: number }[] {
     const cdf = [...this.#histogram.cdf()];
     const end = cdf.findIndex((probability) => probability > 0.995) + 1 || AGE_CELLS;
-    const points = cdf.slice(0, end).map((probability, i) => ({ afterMs: EDGES_MS[i + 1] as number, probability }));
+    const points = cdf
+      .slice(0, end)
+      .map((probability, i) => ({ afterMs: EDGES_MS[i + 1] as number, probability }));
     return [{ afterMs: 0, probability: 0 }, ...points];
   }
 }
 
 /**
- * Returns the optimum interval of polls within a cell, in which the hazard is constant: sqrt(2 / (hazard x price)). Infinity
- * if the cell is shorter, because the schedule covers that.
+ * Returns the optimum interval of polls within a cell, in which the hazard is constant: sqrt(2 /
+ * (hazard x price)). Infinity if the cell is shorter, because the schedule covers that.
  */
 function intervalMs(cdf: Float64Array, cell: number, price: number): number {
   const widthS = WIDTHS_S[cell] as number;
@@ -111,8 +135,9 @@ function cellOf(ageMs: number): number {
 }
 
 /**
- * Returns the prior: this share near half a minute, as on public chains, the rest over all orders of magnitude. The first
- * observation shows the order of magnitude, so nothing is expected near half a minute any longer.
+ * Returns the prior: this share near half a minute, as on public chains, the rest over all orders
+ * of magnitude. The first observation shows the order of magnitude, so nothing is expected near
+ * half a minute any longer.
  */
 function prior(usualShare: number): Float64Array {
   const weights = EDGES_MS.slice(1).map((edgeMs) => {

@@ -9,26 +9,43 @@ import type { Cohort } from './waiting-line.ts';
 
 /** Number of blocks whose groups are stored. */
 const MAX_BLOCKS = 512;
-/** The upstream updates all rows of a block within seconds. A later finality is of another block with the same number. */
+/**
+ * The upstream updates all rows of a block within seconds. A later finality is of another block
+ * with the same number.
+ */
 const MAX_GROUP_MS = 60_000;
 
-/** `foundAt`: when the first member was found final, epoch ms. `members`: number of members found final so far. */
-type Group = FinalityEvent & { after: number; by: number; readonly foundAt: number; members: number };
+/**
+ * `foundAt`: when the first member was found final, epoch ms. `members`: number of members found
+ * final so far.
+ */
+type Group = FinalityEvent & {
+  after: number;
+  by: number;
+  readonly foundAt: number;
+  members: number;
+};
 
-/** Groups submissions that became final together: with the same block or, without block numbers, at about the same time. */
+/**
+ * Groups submissions that became final together: with the same block or, without block numbers, at
+ * about the same time.
+ */
 class FinalityGroups {
   readonly #blocks = new Map<number, Group>();
   #newest: Group | null = null;
 
   /**
-   * Returns the group of a submission that became final in the given interval; null if it begins a group. Without a block
-   * number, the newest group matches for `togetherMs` after its first member was found.
+   * Returns the group of a submission that became final in the given interval; null if it begins a
+   * group. Without a block number, the newest group matches for `togetherMs` after its first member
+   * was found.
    */
   find(block: number | null, { after, by }: FinalityEvent, togetherMs: number): Group | null {
-    if (block === null) return this.#newest && by - this.#newest.foundAt <= togetherMs ? this.#newest : null;
+    if (block === null)
+      return this.#newest && by - this.#newest.foundAt <= togetherMs ? this.#newest : null;
     const group = this.#blocks.get(block);
     if (!group || after <= group.foundAt + MAX_GROUP_MS) return group ?? null;
-    // The submission was open long after this block was final, so the chain has restarted its block numbers.
+    // The submission was open long after this block was final, so the chain has restarted its block
+    // numbers.
     this.#blocks.clear();
     return null;
   }
@@ -63,7 +80,10 @@ type LearnedState = {
   senders: number | null;
 };
 
-/** Returns the state as JSON, with 5 significant digits, which exceeds the precision of the evidence. Times stay exact. */
+/**
+ * Returns the state as JSON, with 5 significant digits, which exceeds the precision of the
+ * evidence. Times stay exact.
+ */
 function writeState({ ages, slots, ...exact }: LearnedState): string {
   const roundedSlots = slots && {
     event: slots.event.map(rounded),
@@ -79,7 +99,10 @@ function rounded(value: number): number {
   return value === 0 ? 0 : Number(value.toPrecision(5));
 }
 
-/** Returns undefined for invalid text and for the state of another version: the policy then learns from the beginning. */
+/**
+ * Returns undefined for invalid text and for the state of another version: the policy then learns
+ * from the beginning.
+ */
 function readState(text: string): LearnedState | undefined {
   try {
     const state: LearnedState = JSON.parse(text);
@@ -128,7 +151,11 @@ function isTime(value: number): boolean {
 }
 
 function isWeights(values: number[], length: number): boolean {
-  return Array.isArray(values) && values.length === length && values.every((weight) => isBetween(weight, 0, 1e9));
+  return (
+    Array.isArray(values) &&
+    values.length === length &&
+    values.every((weight) => isBetween(weight, 0, 1e9))
+  );
 }
 
 function isDistribution(values: number[], length: number): boolean {
@@ -136,15 +163,20 @@ function isDistribution(values: number[], length: number): boolean {
 }
 
 /**
- * Longest time that a submission stays in the waiting line while no slots are known. Its order has no meaning after that.
+ * Longest time that a submission stays in the waiting line while no slots are known. Its order has
+ * no meaning after that.
  */
 const MAX_QUEUED_MS = 6 * 3_600_000;
-/** Final submissions stored to learn the slots from when a slot time is found; weight of each, and number of passes. */
+/**
+ * Final submissions stored to learn the slots from when a slot time is found; weight of each, and
+ * number of passes.
+ */
 const RECENT = { finals: 100, weight: 0.5, rounds: 2 };
 /** A final submission of lower weight is not learned from. */
 const LEAST_WEIGHT = 0.02;
 /**
- * Without block numbers, finalities within this share of a slot (or, while no slots are known, this time) are one group.
+ * Without block numbers, finalities within this share of a slot (or, while no slots are known, this
+ * time) are one group.
  */
 const TOGETHER = { slots: 1 / 3, ms: 2_000 };
 /** A submission that its first poll finds final within this time counts as final at tracking. */
@@ -154,16 +186,16 @@ const LONGEST_LAG_MS = 60_000;
 const UNSENT_SHARE = 0.25;
 
 /**
- * A final submission. `isExact`: it became final in the slot of `foundAt`, else in that slot or an earlier one after
- * `openAt`.
+ * A final submission. `isExact`: it became final in the slot of `foundAt`, else in that slot or an
+ * earlier one after `openAt`.
  */
 type Final = { order: number; queuedAt: number; openAt: number; foundAt: number; isExact: boolean };
 
 /**
- * The model of the time at which an upstream's submissions become final. On a chain, submissions become final in groups,
- * with the periodic slots in which the chain makes blocks; `slots` describes that once a slot time is known. `ages` is the
- * distribution of age without slots, and `queue` the line of submissions at the upstream's senders. Times are epoch
- * milliseconds.
+ * The model of the time at which an upstream's submissions become final. On a chain, submissions
+ * become final in groups, with the periodic slots in which the chain makes blocks; `slots`
+ * describes that once a slot time is known. `ages` is the distribution of age without slots, and
+ * `queue` the line of submissions at the upstream's senders. Times are epoch milliseconds.
  */
 export class FinalityModel {
   readonly #price: number;
@@ -172,7 +204,10 @@ export class FinalityModel {
   #clock = new SlotClock();
   /** Order of the newest submission that was found final. */
   #newestFinal = 0;
-  /** When the newest block was found to have several submissions. Submissions up to the order `#swept` were polled after that. */
+  /**
+   * When the newest block was found to have several submissions. Submissions up to the order
+   * `#swept` were polled after that.
+   */
   #sharedAt = NEVER;
   #swept = 0;
   ages: AgeDistribution;
@@ -189,7 +224,13 @@ export class FinalityModel {
     const { state, events } = this.#clock;
     const clock = state && { ...state, events: events.map(({ after, by }) => ({ after, by })) };
     const slots = this.slots?.state ?? null;
-    return writeState({ version: VERSION, ages: this.ages.state, clock, slots, senders: this.queue.senders });
+    return writeState({
+      version: VERSION,
+      ages: this.ages.state,
+      clock,
+      slots,
+      senders: this.queue.senders,
+    });
   }
 
   restore(text: string): void {
@@ -209,17 +250,23 @@ export class FinalityModel {
   }
 
   /**
-   * Adds a submission to the queue. A submission that is sent at once and has waited for more slots than are followed is left to
-   * the distribution of age: after a restart there may be a million of them.
+   * Adds a submission to the queue. A submission that is sent at once and has waited for more slots
+   * than are followed is left to the distribution of age: after a restart there may be a million of
+   * them.
    */
   append(item: Candidate): void {
     const { slots, queue } = this;
     const isFollowed =
-      slots === null || queue.senders !== null || slots.startOf(item.trackedAt).slot >= slots.oldestSlot;
+      slots === null ||
+      queue.senders !== null ||
+      slots.startOf(item.trackedAt).slot >= slots.oldestSlot;
     if (isFollowed) queue.line.append(item);
   }
 
-  /** Learns from a poll sent at `sentAt` that found the submission open. `hasFailed`: the upstream will send it again. */
+  /**
+   * Learns from a poll sent at `sentAt` that found the submission open. `hasFailed`: the upstream
+   * will send it again.
+   */
   observeOpen(item: Candidate, sentAt: number, hasFailed: boolean, now: number): void {
     const cohort = this.queue.line.cohortOf(item);
     if (cohort) {
@@ -231,13 +278,15 @@ export class FinalityModel {
     // A submission that waits to be sent again is behind the others already.
     if (hasFailed && (cohort || !this.slots)) this.queue.requeue(item, sentAt);
     // A submission that never becomes final must not stay ahead of all later ones.
-    else if (!this.slots && now - this.queue.queuedAt(item) > MAX_QUEUED_MS) this.queue.remove(item, now);
+    else if (!this.slots && now - this.queue.queuedAt(item) > MAX_QUEUED_MS)
+      this.queue.remove(item, now);
   }
 
   /**
-   * Learns from a submission that was found final at `at`. Returns `lagMs`: the estimated time since it became final;
-   * `isNews`: this shows that the event of the slot has happened; `isOther`: the slot time or the number of senders has
-   * changed, so waiting submissions must be assigned to cohorts again.
+   * Learns from a submission that was found final at `at`. Returns `lagMs`: the estimated time
+   * since it became final; `isNews`: this shows that the event of the slot has happened; `isOther`:
+   * the slot time or the number of senders has changed, so waiting submissions must be assigned to
+   * cohorts again.
    */
   observeFinal(
     item: Candidate,
@@ -249,9 +298,15 @@ export class FinalityModel {
     const cohort = queue.line.cohortOf(item);
     const queuedAt = queue.queuedAt(item);
     const event = { after: Math.max(item.openAt, queuedAt), by: at };
-    const known = this.#groups.find(block, event, slots ? slots.periodMs * TOGETHER.slots : TOGETHER.ms);
+    const known = this.#groups.find(
+      block,
+      event,
+      slots ? slots.periodMs * TOGETHER.slots : TOGETHER.ms,
+    );
     if (known) this.#groups.addMember(known, event);
-    const group = known ?? this.#groups.begin(block, { after: Math.max(event.after, cohort?.openAt ?? NEVER), by: at });
+    const group =
+      known ??
+      this.#groups.begin(block, { after: Math.max(event.after, cohort?.openAt ?? NEVER), by: at });
     if (block !== null && group.members === 2) [this.#sharedAt, this.#swept] = [at, 0];
     const lagMs = known && slots ? at - known.foundAt : this.#lagMs(item, cohort, event.after, at);
     const isNews =
@@ -259,10 +314,17 @@ export class FinalityModel {
       cohort !== null &&
       slots.observeFinal({ start: cohort, openAt: item.openAt }, group.foundAt, at);
 
-    const final = { order: item.order, queuedAt, openAt: item.openAt, foundAt: group.foundAt, isExact: known !== null };
+    const final = {
+      order: item.order,
+      queuedAt,
+      openAt: item.openAt,
+      foundAt: group.foundAt,
+      isExact: known !== null,
+    };
     this.#recent.push(final);
     this.#recent.splice(0, this.#recent.length - RECENT.finals);
-    // The members of a group are not independent: the weights of thousands sum to little more than that of a few.
+    // The members of a group are not independent: the weights of thousands sum to little more than
+    // that of a few.
     const weight = 2 / (1 + group.members);
     let isOther = false;
     if (weight > LEAST_WEIGHT) {
@@ -282,8 +344,9 @@ export class FinalityModel {
   }
 
   /**
-   * While no slot time is known: the submission that has waited longest is polled on behalf of those behind it. A
-   * submission that is open although a later one is final is excluded: its lateness is no evidence about the others.
+   * While no slot time is known: the submission that has waited longest is polled on behalf of
+   * those behind it. A submission that is open although a later one is final is excluded: its
+   * lateness is no evidence about the others.
    */
   get head(): Candidate | undefined {
     const { line } = this.queue;
@@ -291,39 +354,48 @@ export class FinalityModel {
   }
 
   /**
-   * While no slot time is known: the first submission that was not polled since a later one was found in a block of
-   * several. It is probably final.
+   * While no slot time is known: the first submission that was not polled since a later one was
+   * found in a block of several. It is probably final.
    */
   get missed(): Candidate | undefined {
     if (this.slots) return undefined;
     const { line } = this.queue;
     let item = line.firstAfter(this.#swept);
-    for (; item && item.openAt >= this.#sharedAt; item = line.firstAfter(this.#swept)) this.#swept = item.order;
+    for (; item && item.openAt >= this.#sharedAt; item = line.firstAfter(this.#swept))
+      this.#swept = item.order;
     return item && item.order < this.#newestFinal ? item : undefined;
   }
 
   /**
-   * Returns the expected number of submissions that are found final with a member of this cohort in a slot: in the current
-   * slot also those of other cohorts, in proportion to the probability that they have the same event. Serial senders send
-   * the next submissions when these are final, so that a search in the wrong slot delays those, too: they count in part.
+   * Returns the expected number of submissions that are found final with a member of this cohort in
+   * a slot: in the current slot also those of other cohorts, in proportion to the probability that
+   * they have the same event. Serial senders send the next submissions when these are final, so
+   * that a search in the wrong slot delays those, too: they count in part.
    */
   dependents(cohort: Cohort, slot: number, now: number): number {
     const { slots, queue } = this;
     const { cohorts, size } = queue.line;
-    const unsent = queue.senders === null ? 0 : size - cohorts.reduce((sum, other) => sum + other.size, 0);
+    const unsent =
+      queue.senders === null ? 0 : size - cohorts.reduce((sum, other) => sum + other.size, 0);
     const waiting = UNSENT_SHARE * unsent;
     if (slot !== slots?.slotAt(now)) return cohort.size + waiting;
     const within = (of: Cohort) => slots.prospect({ start: of, openAt: of.openAt }, slot).within;
     const own = within(cohort);
-    return cohorts.reduce((sum, other) => sum + (other.size && other.size * Math.min(own, within(other))), waiting);
+    return cohorts.reduce(
+      (sum, other) => sum + (other.size && other.size * Math.min(own, within(other))),
+      waiting,
+    );
   }
 
   #lagMs(item: Candidate, cohort: Cohort | null, after: number, at: number): number {
-    if (this.slots && cohort) return this.slots.expected({ start: cohort, openAt: item.openAt }, at).lagMs;
+    if (this.slots && cohort)
+      return this.slots.expected({ start: cohort, openAt: item.openAt }, at).lagMs;
     return Math.min(at - after, LONGEST_LAG_MS) / 2;
   }
 
-  /** Replaces the slot model, because slot numbers and phases of another clock are not comparable. */
+  /**
+   * Replaces the slot model, because slot numbers and phases of another clock are not comparable.
+   */
   #beginSlots(): void {
     this.slots = this.#clock.state && new SlotModel(this.#clock);
     // Earlier finals may be of a chain with another slot time.
@@ -340,6 +412,12 @@ export class FinalityModel {
     const slot = slots.slotAt(foundAt);
     const beganAt = this.queue.count.beganAt(order, queuedAt);
     if (beganAt !== null) slots.learnWait(beganAt, openAt, slot, isExact, weight);
-    return this.queue.count.learn(order, queuedAt, slot, (time) => slots.startOf(time).slot, weight);
+    return this.queue.count.learn(
+      order,
+      queuedAt,
+      slot,
+      (time) => slots.startOf(time).slot,
+      weight,
+    );
   }
 }

@@ -1,4 +1,7 @@
-/** A histogram whose old evidence fades exponentially, so that it follows a distribution that changes. */
+/**
+ * A histogram whose old evidence fades exponentially, so that it follows a distribution that
+ * changes.
+ */
 export class Histogram {
   readonly weights: Float64Array;
 
@@ -12,10 +15,14 @@ export class Histogram {
     return sum;
   }
 
-  /** Multiplies the weight of all evidence by `keep`. No cell falls below `least`, so that no value ever becomes impossible. */
+  /**
+   * Multiplies the weight of all evidence by `keep`. No cell falls below `least`, so that no value
+   * ever becomes impossible.
+   */
   fade(keep: number, least = 0): void {
     const { weights } = this;
-    for (let cell = 0; cell < weights.length; cell++) weights[cell] = Math.max(least, (weights[cell] as number) * keep);
+    for (let cell = 0; cell < weights.length; cell++)
+      weights[cell] = Math.max(least, (weights[cell] as number) * keep);
   }
 
   add(cell: number, weight: number): void {
@@ -23,10 +30,15 @@ export class Histogram {
   }
 
   /**
-   * Adds evidence of one value in the cells from `first` to `last`, spread in proportion to `belief` (the self-consistency of
-   * Turnbull, J. R. Stat. Soc. B 38, 1976).
+   * Adds evidence of one value in the cells from `first` to `last`, spread in proportion to
+   * `belief` (the self-consistency of Turnbull, J. R. Stat. Soc. B 38, 1976).
    */
-  addBetween(first: number, last: number, weight: number, belief: ArrayLike<number> = this.weights): void {
+  addBetween(
+    first: number,
+    last: number,
+    weight: number,
+    belief: ArrayLike<number> = this.weights,
+  ): void {
     let sum = 0;
     for (let cell = first; cell <= last; cell++) sum += belief[cell] as number;
     if (!(sum > 0)) return;
@@ -35,13 +47,19 @@ export class Histogram {
       weights[cell] = (weights[cell] as number) + (weight * (belief[cell] as number)) / sum;
   }
 
-  /** Returns a histogram in which, from cell `start` on, this share of each weight is spread evenly over the cells at most `reach` away. */
+  /**
+   * Returns a histogram in which, from cell `start` on, this share of each weight is spread evenly
+   * over the cells at most `reach` away.
+   */
   smoothed(share: number, reach: number, start = 0): Histogram {
     const smooth = new Histogram(this.weights);
     for (let cell = start; cell < this.weights.length; cell++) {
       const spread = share * (this.weights[cell] as number);
       smooth.add(cell, -spread);
-      const [first, last] = [Math.max(start, cell - reach), Math.min(this.weights.length - 1, cell + reach)];
+      const [first, last] = [
+        Math.max(start, cell - reach),
+        Math.min(this.weights.length - 1, cell + reach),
+      ];
       for (let near = first; near <= last; near++) smooth.add(near, spread / (last - first + 1));
     }
     return smooth;

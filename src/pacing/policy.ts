@@ -30,8 +30,9 @@ const COMPLETE = 0.998;
 const MEASURED = 100;
 
 /**
- * Returns the optimum poll times of a single submission with this distribution, and the expected cost of that schedule and
- * of polling every 5 s. `lagPrice`: requests that a second of lag is worth.
+ * Returns the optimum poll times of a single submission with this distribution, and the expected
+ * cost of that schedule and of polling every 5 s. `lagPrice`: requests that a second of lag is
+ * worth.
  */
 function describeCurve(
   curve: Curve,
@@ -52,7 +53,9 @@ function describeCurve(
   };
 }
 
-/** Returns the expected requests and the expected lag of a submission that is polled at these times. */
+/**
+ * Returns the expected requests and the expected lag of a submission that is polled at these times.
+ */
 function costOf(curve: Curve, pollsMs: readonly number[]): PollingCost {
   let requests = 0;
   let lagMs = 0;
@@ -89,7 +92,10 @@ function slotCurve(slots: SlotModel, now: number): Curve {
   return curve;
 }
 
-/** Returns the slot time, the median time of the next event, and the share of slots without an event. */
+/**
+ * Returns the slot time, the median time of the next event, and the share of slots without an
+ * event.
+ */
 function describeSlots(slots: SlotModel, now: number): PacingDescription['slot'] {
   const median = Math.max(
     0,
@@ -121,18 +127,29 @@ class MeasuredCost {
   final(lagMs: number): void {
     const rate = Math.max(1 / MEASURED, 1 / ++this.#finals);
     const { requests, lagS } = this.#mean ?? { requests: 0, lagS: 0 };
-    this.#mean = { requests: requests + rate * (this.#polls - requests), lagS: lagS + rate * (lagMs / 1_000 - lagS) };
+    this.#mean = {
+      requests: requests + rate * (this.#polls - requests),
+      lagS: lagS + rate * (lagMs / 1_000 - lagS),
+    };
     this.#polls = 0;
   }
 }
 
 export type LearnedPacingSettings = { lagPrice: number };
 
-/** While no slot time is known, the head of the waiting line is polled on behalf of at most this number of submissions. */
+/**
+ * While no slot time is known, the head of the waiting line is polled on behalf of at most this
+ * number of submissions.
+ */
 const MAX_DEPENDENTS = 8;
-/** Up to this number of final submissions, the head is polled on behalf of the whole line: each finality teaches much. */
+/**
+ * Up to this number of final submissions, the head is polled on behalf of the whole line: each
+ * finality teaches much.
+ */
 const LEARNING = 100;
-/** Maximum number of submissions rescheduled in one call: no budget allows more polls within a slot. */
+/**
+ * Maximum number of submissions rescheduled in one call: no budget allows more polls within a slot.
+ */
 const MAX_RESCHEDULED = 10_000;
 /** Time for which the response to a poll is awaited before others are polled for the same event. */
 const RESPONSE_MS = 300;
@@ -141,8 +158,8 @@ const NET = { maxIntervalMs: 60_000 };
 const UNKNOWN_GAIN = 0.05;
 
 /**
- * Returns a policy that polls by the learned distribution of finality time. `lagPrice`: requests that a second of lag is
- * worth.
+ * Returns a policy that polls by the learned distribution of finality time. `lagPrice`: requests
+ * that a second of lag is worth.
  */
 export function learnedPacing(settings: LearnedPacingSettings): PolicyFactory {
   return (deps) => new LearnedPacing(settings, deps);
@@ -151,16 +168,16 @@ export function learnedPacing(settings: LearnedPacingSettings): PolicyFactory {
 /**
  * Schedules polls by the distribution of finality time (finality-model.ts). Terms:
  *
- * - Slot: the fixed period in which a chain makes at most one block. Event: the moment in a slot at which a group of
- *   submissions becomes final; a slot may have none.
- * - Cohort: the submissions that began to wait for finality in the same slot and are likely to become final with the same
- *   event.
- * - Scout: the member of a cohort that is polled first, to find the event on behalf of all that become final with it. After
- *   a poll that finds the scout open, the next member is the scout. The others are polled when the event has probably
- *   happened.
+ * - Slot: the fixed period in which a chain makes at most one block. Event: the moment in a slot at
+ *   which a group of submissions becomes final; a slot may have none.
+ * - Cohort: the submissions that began to wait for finality in the same slot and are likely to
+ *   become final with the same event.
+ * - Scout: the member of a cohort that is polled first, to find the event on behalf of all that
+ *   become final with it. After a poll that finds the scout open, the next member is the scout. The
+ *   others are polled when the event has probably happened.
  *
- * Without a known slot time, polls follow the distribution of age, and the head of the waiting line acts as the scout of
- * all.
+ * Without a known slot time, polls follow the distribution of age, and the head of the waiting line
+ * acts as the scout of all.
  */
 class LearnedPacing implements PacingPolicy {
   readonly #price: number;
@@ -168,12 +185,18 @@ class LearnedPacing implements PacingPolicy {
   readonly #random: () => number;
   readonly #model: FinalityModel;
   readonly #cost = new MeasuredCost();
-  /** The submission of the current call. The scheduler has it in no queue, so it must not be rescheduled. */
+  /**
+   * The submission of the current call. The scheduler has it in no queue, so it must not be
+   * rescheduled.
+   */
   #current: Candidate | null = null;
   /** The poll in flight whose response is awaited before others are polled for the same event. */
   #probe: { item: Candidate; sentAt: number } | null = null;
 
-  constructor({ lagPrice }: LearnedPacingSettings, { reschedule, random }: Parameters<PolicyFactory>[0]) {
+  constructor(
+    { lagPrice }: LearnedPacingSettings,
+    { reschedule, random }: Parameters<PolicyFactory>[0],
+  ) {
     this.#price = lagPrice;
     this.#model = new FinalityModel(lagPrice);
     this.#reschedule = reschedule;
@@ -228,14 +251,18 @@ class LearnedPacing implements PacingPolicy {
     this.#current = item;
     this.#advance(now);
     const dueAt = this.#dueAt(item, now);
-    if (dueAt > now || !this.#isProbe(item, now) || now >= this.#safetyLimitAt(item, now)) return dueAt;
+    if (dueAt > now || !this.#isProbe(item, now) || now >= this.#safetyLimitAt(item, now))
+      return dueAt;
     const responseAt = (this.#probe?.sentAt ?? NEVER) + RESPONSE_MS;
     if (now < responseAt) return Math.min(responseAt, this.#safetyLimitAt(item, now));
     this.#probe = { item, sentAt: now };
     return dueAt;
   }
 
-  /** Whether a poll is evidence about the event of the slot: unless the submission is final since an earlier one. */
+  /**
+   * Whether a poll is evidence about the event of the slot: unless the submission is final since an
+   * earlier one.
+   */
   #isProbe(item: Candidate, now: number): boolean {
     const { slots } = this.#model;
     const cohort = this.#cohortOf(item);
@@ -246,7 +273,9 @@ class LearnedPacing implements PacingPolicy {
   gain(item: Candidate, now: number): number {
     const { slots } = this.#model;
     const cohort = this.#cohortOf(item);
-    return slots && cohort ? slots.expected({ start: cohort, openAt: item.openAt }, now).found : UNKNOWN_GAIN;
+    return slots && cohort
+      ? slots.expected({ start: cohort, openAt: item.openAt }, now).found
+      : UNKNOWN_GAIN;
   }
 
   reasonOf(item: Candidate, now: number): PolicyReason {
@@ -281,7 +310,8 @@ class LearnedPacing implements PacingPolicy {
   #advance(now: number): void {
     if (!this.#model.advance(now)) return;
     this.#beginWaiting(now);
-    for (const { scout } of this.#model.queue.line.cohorts) if (scout) this.#pollEarlier(scout, now);
+    for (const { scout } of this.#model.queue.line.cohorts)
+      if (scout) this.#pollEarlier(scout, now);
   }
 
   #open(item: Candidate, { kind, at, durationMs }: PollResult, now: number): void {
@@ -310,7 +340,8 @@ class LearnedPacing implements PacingPolicy {
   }
 
   #rescheduleHead(now: number): void {
-    for (const item of [this.#model.missed, this.#model.head]) if (item) this.#pollEarlier(item, now);
+    for (const item of [this.#model.missed, this.#model.head])
+      if (item) this.#pollEarlier(item, now);
   }
 
   /** Assigns the submissions that have begun to wait for finality to cohorts. */
@@ -362,7 +393,9 @@ class LearnedPacing implements PacingPolicy {
     return Math.max(item.trackedAt, item.openAt) + ceilingMs(NET, now - item.trackedAt);
   }
 
-  /** Returns the next poll time by the slot model; null if the model does not cover the submission. */
+  /**
+   * Returns the next poll time by the slot model; null if the model does not cover the submission.
+   */
   #slotAt(item: Candidate, now: number): number | null {
     const { slots } = this.#model;
     if (!slots || item.order === 0) return null;
@@ -370,8 +403,10 @@ class LearnedPacing implements PacingPolicy {
     // The submission waits for a sender, so it cannot become final yet.
     if (!cohort) return Number.POSITIVE_INFINITY;
     const isScout = cohort.scout === item;
-    const priceOf = (slot: number) => this.#price * (isScout ? rounded(this.#model.dependents(cohort, slot, now)) : 1);
-    // A scout searches for its cohort: if a member was open in this slot, the event was not in an earlier one.
+    const priceOf = (slot: number) =>
+      this.#price * (isScout ? rounded(this.#model.dependents(cohort, slot, now)) : 1);
+    // A scout searches for its cohort: if a member was open in this slot, the event was not in an
+    // earlier one.
     const searchedAt = isScout ? Math.min(cohort.openAt, slots.beginOf(now)) : NEVER;
     return slots.nextPollAt(
       { start: cohort, openAt: Math.max(item.openAt, searchedAt) },
@@ -397,5 +432,7 @@ class LearnedPacing implements PacingPolicy {
 
 /** Returns the number rounded down to a power of two, so that few schedules are computed. */
 function rounded(dependents: number): number {
-  return dependents < 4 ? Math.max(1, Math.round(dependents)) : 2 ** Math.floor(Math.log2(dependents));
+  return dependents < 4
+    ? Math.max(1, Math.round(dependents))
+    : 2 ** Math.floor(Math.log2(dependents));
 }

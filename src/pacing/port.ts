@@ -1,18 +1,28 @@
 /**
- * An open submission as a policy sees it. The scheduler writes `dueAt`. The policy writes `order` and `openAt`, which are
- * stored here to avoid a second object for each of up to a million submissions.
+ * An open submission as a policy sees it. The scheduler writes `dueAt`. The policy writes `order`
+ * and `openAt`, which are stored here to avoid a second object for each of up to a million
+ * submissions.
  */
 export type Candidate = {
   readonly trackedAt: number;
-  /** The next poll time or, while a poll is in flight, the time at which its lease expires; epoch ms. */
+  /**
+   * The next poll time or, while a poll is in flight, the time at which its lease expires; epoch
+   * ms.
+   */
   readonly dueAt: number;
   /** Position in the order of tracking, from 1; 0 outside the waiting line. */
   order: number;
-  /** Send time of the newest poll that found the submission open (not final), epoch ms; NEVER before the first. */
+  /**
+   * Send time of the newest poll that found the submission open (not final), epoch ms; NEVER before
+   * the first.
+   */
   openAt: number;
 };
 
-/** The result of one poll. `at`: when the response arrived, epoch milliseconds. Kinds of the last line say nothing about finality. */
+/**
+ * The result of one poll. `at`: when the response arrived, epoch milliseconds. Kinds of the last
+ * line say nothing about finality.
+ */
 export type PollResult = { at: number; durationMs: number } & (
   | { kind: 'finalized'; blockNumber: number | null }
   | { kind: 'pending' | 'error' | 'not_found' }
@@ -22,17 +32,30 @@ export type PollResult = { at: number; durationMs: number } & (
 export const NEVER = Number.NEGATIVE_INFINITY;
 
 /**
- * Decides when each submission of one upstream is polled. The scheduler passes every observation to the policy and handles
- * the request budget, outages and expired leases itself. Performs no I/O and reads no clock. Times are epoch milliseconds.
+ * Decides when each submission of one upstream is polled. The scheduler passes every observation to
+ * the policy and handles the request budget, outages and expired leases itself. Performs no I/O and
+ * reads no clock. Times are epoch milliseconds.
  */
 export type PacingPolicy = {
-  /** Adds a submission that is new, or that was last polled at `polledAt` before a restart. Returns its next poll time. */
+  /**
+   * Adds a submission that is new, or that was last polled at `polledAt` before a restart. Returns
+   * its next poll time.
+   */
   register(item: Candidate, known: { polledAt: number | null }, now: number): number;
-  /** Learns from the result of a poll. Returns the next poll time, which the scheduler ignores for a final submission. */
+  /**
+   * Learns from the result of a poll. Returns the next poll time, which the scheduler ignores for a
+   * final submission.
+   */
   learn(item: Candidate, result: PollResult, now: number): number;
-  /** Returns the poll time of a due submission by the current state: now, or later if it changed since. */
+  /**
+   * Returns the poll time of a due submission by the current state: now, or later if it changed
+   * since.
+   */
   confirm(item: Candidate, now: number): number;
-  /** Returns the probability that a poll now finds the submission final. Under a tight budget the highest is sent first. */
+  /**
+   * Returns the probability that a poll now finds the submission final. Under a tight budget the
+   * highest is sent first.
+   */
   gain(item: Candidate, now: number): number;
   /** Removes a submission that is no longer polled. */
   unregister(item: Candidate, now: number): void;
@@ -47,20 +70,29 @@ export type PacingPolicy = {
 };
 
 /**
- * `slot`: the submission is likely to become final in the slot of the poll. `scout`: it is polled first, on behalf of all
- * submissions that are likely to become final with it. `age`: no slots are known, so its age decides. `net`: the safety
- * net, the longest time that a submission may be left unpolled.
+ * `slot`: the submission is likely to become final in the slot of the poll. `scout`: it is polled
+ * first, on behalf of all submissions that are likely to become final with it. `age`: no slots are
+ * known, so its age decides. `net`: the safety net, the longest time that a submission may be left
+ * unpolled.
  */
 export type PolicyReason = 'slot' | 'scout' | 'age' | 'net';
 
 /** Requests per submission, and mean seconds between finality and the poll that finds it. */
 export type PollingCost = { requests: number; lagS: number };
 
-/** What the policy has learned, in a form for operators. Durations are milliseconds and begin at tracking. */
+/**
+ * What the policy has learned, in a form for operators. Durations are milliseconds and begin at
+ * tracking.
+ */
 export type PacingDescription = {
-  /** `slots`: submissions become final with the slots of a chain. `age`: nothing periodic is known. */
+  /**
+   * `slots`: submissions become final with the slots of a chain. `age`: nothing periodic is known.
+   */
   mode: 'slots' | 'age';
-  /** null: no slots are known. `nextEventAt`: median of the next moment at which a group becomes final, epoch ms. */
+  /**
+   * null: no slots are known. `nextEventAt`: median of the next moment at which a group becomes
+   * final, epoch ms.
+   */
   slot: { periodMs: number; nextEventAt: number; emptyShare: number } | null;
   /** Estimated number of serial senders of the upstream; null: all submissions are sent at once. */
   senders: number | null;
@@ -68,7 +100,10 @@ export type PacingDescription = {
   observed: number;
   /** Requests that one second of lag is worth. */
   lagPrice: number;
-  /** Probability that a submission tracked now is final after each time; not decreasing, 50 to 400 points. */
+  /**
+   * Probability that a submission tracked now is final after each time; not decreasing, 50 to 400
+   * points.
+   */
   curve: { afterMs: number; probability: number }[];
   /** The poll times of that submission if no other submission were polled. */
   pollsMs: number[];
@@ -80,15 +115,17 @@ export type PacingDescription = {
   everyFiveSeconds: PollingCost;
 };
 
-/** `reschedule`: sets the poll time of a submission other than the one passed to the current call. */
+/**
+ * `reschedule`: sets the poll time of a submission other than the one passed to the current call.
+ */
 export type PolicyFactory = (deps: {
   reschedule: (item: Candidate, dueAt: number) => void;
   random: () => number;
 }) => PacingPolicy;
 
 /**
- * Returns the longest time that a submission may be left unpolled: the time for which it has been open, but at least the
- * given interval and at most five times that interval. With 60 s:
+ * Returns the longest time that a submission may be left unpolled: the time for which it has been
+ * open, but at least the given interval and at most five times that interval. With 60 s:
  *
  *     age       0 to 60 s   2 min   5 min and more
  *     ceiling   60 s        2 min   5 min

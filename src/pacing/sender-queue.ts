@@ -11,21 +11,25 @@ const MEMORY = 4_096;
 const KEEP = 0.97;
 /** Minimum difference of the log-likelihoods (nats) for a change of the estimate. */
 const MARGIN = 8;
-/** Serial senders are dropped when they explain less than this much (nats) more than sending at once. */
+/**
+ * Serial senders are dropped when they explain less than this much (nats) more than sending at
+ * once.
+ */
 const RETAINED = 1;
 /** Likelihood of a submission that is final before, by this number of senders, it was sent. */
 const IMPOSSIBLE = 0.01;
 
 /**
- * `score`: decayed log-likelihood of the final submissions. `slots`: their distribution of the number of slots from sending
- * to finality.
+ * `score`: decayed log-likelihood of the final submissions. `slots`: their distribution of the
+ * number of slots from sending to finality.
  */
 type Candidacy = { count: number; slots: Histogram; score: number };
 
 /**
- * Maximum-likelihood estimate of the number of serial senders of the upstream; Infinity if all submissions are sent at
- * once. A serial sender waits for the finality of one submission before it sends the next. In a queue with c servers,
- * submission number n begins when n - c submissions have departed (become final or left the queue).
+ * Maximum-likelihood estimate of the number of serial senders of the upstream; Infinity if all
+ * submissions are sent at once. A serial sender waits for the finality of one submission before it
+ * sends the next. In a queue with c servers, submission number n begins when n - c submissions have
+ * departed (become final or left the queue).
  */
 export class SenderCount {
   /** Times of the newest departures, epoch ms; a ring. */
@@ -56,7 +60,10 @@ export class SenderCount {
     while (this.#departed < order - this.#best) this.depart(at);
   }
 
-  /** Returns when submission number `order` was sent, given the number of senders; null if it still waits. */
+  /**
+   * Returns when submission number `order` was sent, given the number of senders; null if it still
+   * waits.
+   */
   beganAt(order: number, trackedAt: number, senders = this.#best): number | null {
     const departure = order - senders - 1;
     if (departure < 0 || departure < this.#departed - MEMORY) return trackedAt;
@@ -64,8 +71,17 @@ export class SenderCount {
     return Math.max(trackedAt, this.#departures[departure % MEMORY] as number);
   }
 
-  /** Learns from a submission that became final in this slot. Returns whether the estimate has changed. */
-  learn(order: number, trackedAt: number, slot: number, slotOf: (time: number) => number, weight: number): boolean {
+  /**
+   * Learns from a submission that became final in this slot. Returns whether the estimate has
+   * changed.
+   */
+  learn(
+    order: number,
+    trackedAt: number,
+    slot: number,
+    slotOf: (time: number) => number,
+    weight: number,
+  ): boolean {
     const keep = KEEP ** weight;
     for (const candidate of this.#candidates) {
       const began = this.beganAt(order, trackedAt, candidate.count);
@@ -76,11 +92,14 @@ export class SenderCount {
       slots.fade(keep, 0.02);
       if (k >= 1) slots.add(k, weight);
     }
-    const scoreOf = (count: number) => this.#candidates.find((known) => known.count === count)?.score ?? -Infinity;
+    const scoreOf = (count: number) =>
+      this.#candidates.find((known) => known.count === count)?.score ?? -Infinity;
     const best = this.#candidates.reduce((a, b) => (b.score >= a.score ? b : a));
-    const isRetained = this.#best === Infinity || scoreOf(this.#best) > scoreOf(Infinity) + RETAINED;
+    const isRetained =
+      this.#best === Infinity || scoreOf(this.#best) > scoreOf(Infinity) + RETAINED;
     if (isRetained && best.score < scoreOf(this.#best) + MARGIN) return false;
-    // Serial senders are assumed only if they explain the evidence clearly better than sending at once.
+    // Serial senders are assumed only if they explain the evidence clearly better than sending at
+    // once.
     const chosen = best.score > scoreOf(Infinity) + MARGIN ? best.count : Infinity;
     const isOther = chosen !== this.#best;
     this.#best = chosen;
@@ -91,8 +110,9 @@ export class SenderCount {
 /** A serial sender waits this long for finality, then sends the next submission. */
 const TIMEOUT_MS = 120_000;
 /**
- * A submission probably fails every time if it has failed for this time, several times while others that were queued later became
- * final. In a stall of the chain, all fail. The longer time applies if there are no others.
+ * A submission probably fails every time if it has failed for this time, several times while others
+ * that were queued later became final. In a stall of the chain, all fail. The longer time applies
+ * if there are no others.
  */
 const FAILING = { forMs: 600_000, alone: 3, atMostMs: 1_800_000 };
 
@@ -101,15 +121,18 @@ type Requeued = {
   at: number;
   /** When it was queued again for the first time. */
   since: number;
-  /** How often it failed while others succeeded: another one, queued after `comparedAt`, became final. */
+  /**
+   * How often it failed while others succeeded: another one, queued after `comparedAt`, became
+   * final.
+   */
   alone: number;
   /** When `alone` was last increased; at first, when it was tracked. */
   comparedAt: number;
 };
 
 /**
- * The submissions of an upstream as a queue with several servers in order of arrival: they wait for one of the upstream's
- * senders first, then for finality. Times are epoch milliseconds.
+ * The submissions of an upstream as a queue with several servers in order of arrival: they wait for
+ * one of the upstream's senders first, then for finality. Times are epoch milliseconds.
  */
 export class SenderQueue {
   readonly line = new WaitingLine();
@@ -150,12 +173,18 @@ export class SenderQueue {
   }
 
   /**
-   * Moves a submission that has failed to the end, because the upstream sends it again behind the others. One that probably fails
-   * every time is removed: the distribution of age then decides when to poll it.
+   * Moves a submission that has failed to the end, because the upstream sends it again behind the
+   * others. One that probably fails every time is removed: the distribution of age then decides
+   * when to poll it.
    */
   requeue(item: Candidate, at: number): void {
     const { trackedAt } = item;
-    const failed = this.#requeued.get(item) ?? { at: trackedAt, since: at, alone: 0, comparedAt: trackedAt };
+    const failed = this.#requeued.get(item) ?? {
+      at: trackedAt,
+      since: at,
+      alone: 0,
+      comparedAt: trackedAt,
+    };
     this.#requeued.set(item, failed);
     this.remove(item, at);
     if (this.#finalQueuedAt > failed.comparedAt) {
@@ -163,7 +192,11 @@ export class SenderQueue {
       failed.comparedAt = at;
     }
     const failingMs = at - failed.since;
-    if (failingMs > FAILING.atMostMs || (failingMs > FAILING.forMs && failed.alone >= FAILING.alone)) return;
+    if (
+      failingMs > FAILING.atMostMs ||
+      (failingMs > FAILING.forMs && failed.alone >= FAILING.alone)
+    )
+      return;
     failed.at = at;
     this.line.append(item);
   }
@@ -177,7 +210,10 @@ export class SenderQueue {
     }
   }
 
-  /** Removes the cohorts of slots before `oldestSlot`, and requeues or removes submissions whose sender has timed out. */
+  /**
+   * Removes the cohorts of slots before `oldestSlot`, and requeues or removes submissions whose
+   * sender has timed out.
+   */
   expire(oldestSlot: number, now: number): void {
     const { cohorts } = this.line;
     for (let cohort = cohorts[0]; cohort; cohort = this.line.cohorts[0]) {

@@ -6,39 +6,55 @@ const NEWEST = 12;
 const PHASE_EVENTS = 24;
 /** Slot times are configured, so only multiples of this are periods; least and largest multiple. */
 const UNIT = { ms: 100, least: 2, most: 900 };
-/** Range of the periods, as shares of the median age of final submissions. Few submissions wait for less than a quarter of a slot. */
+/**
+ * Range of the periods, as shares of the median age of final submissions. Few submissions wait for
+ * less than a quarter of a slot.
+ */
 const RANGE = { shortest: 1 / 24, longest: 4 };
 /**
- * Prior of a period. `cost`: negative logarithm of its probability (nats), by which the evidence must exceed it; `events`:
- * least number of events. The slot times of public chains are the most likely, then whole seconds.
+ * Prior of a period. `cost`: negative logarithm of its probability (nats), by which the evidence
+ * must exceed it; `events`: least number of events. The slot times of public chains are the most
+ * likely, then whole seconds.
  */
 const USUAL_SLOTS_MS = [20_000, 12_000, 6_000];
-const PRIOR = { usual: { cost: 5, events: 6 }, second: { cost: 14, events: 12 }, other: { cost: 25, events: 12 } };
+const PRIOR = {
+  usual: { cost: 5, events: 6 },
+  second: { cost: 14, events: 12 },
+  other: { cost: 25, events: 12 },
+};
 /** Mean resultant length of events that have a period. */
 const LEAST_LENGTH = 0.6;
 /**
- * Effective numbers of the newest events that can show that there is another period, and none. A submission that its first
- * poll finds final has an interval longer than a slot, which is no evidence of either.
+ * Effective numbers of the newest events that can show that there is another period, and none. A
+ * submission that its first poll finds final has an interval longer than a slot, which is no
+ * evidence of either.
  */
 const LEAST_COUNT = { other: 3, lost: 8 };
-/** A slot begins this share of a slot before the mean time of finality, so that no group is split between two slots. */
+/**
+ * A slot begins this share of a slot before the mean time of finality, so that no group is split
+ * between two slots.
+ */
 const LEAD = 0.3;
 
-/** The finality of a group, in the interval from `after` (exclusive) to `by` (inclusive), epoch ms. */
+/**
+ * The finality of a group, in the interval from `after` (exclusive) to `by` (inclusive), epoch ms.
+ */
 export type FinalityEvent = { readonly after: number; readonly by: number };
 
 export type SlotClockState = { periodMs: number; originMs: number };
 
 /**
- * The fit of events to a period. `length`: mean resultant length, 0 to 1; `count`: effective number of events; `evidence`:
- * log-likelihood ratio (nats) of events with this period to events without one; `at`: a time of the mean phase, epoch ms.
+ * The fit of events to a period. `length`: mean resultant length, 0 to 1; `count`: effective number
+ * of events; `evidence`: log-likelihood ratio (nats) of events with this period to events without
+ * one; `at`: a time of the mean phase, epoch ms.
  */
 type Fit = { periodMs: number; length: number; count: number; evidence: number; at: number };
 
 /**
- * Estimates the slot time and phase of a chain: the period with which groups of submissions become final, from a
- * periodogram of the finality events (mean resultant length and von Mises likelihood: Mardia and Jupp, "Directional
- * Statistics", 2000). The state is null until a significant period is found. Times are epoch milliseconds.
+ * Estimates the slot time and phase of a chain: the period with which groups of submissions become
+ * final, from a periodogram of the finality events (mean resultant length and von Mises likelihood:
+ * Mardia and Jupp, "Directional Statistics", 2000). The state is null until a significant period is
+ * found. Times are epoch milliseconds.
  */
 export class SlotClock {
   readonly #events: FinalityEvent[];
@@ -59,7 +75,10 @@ export class SlotClock {
     return this.#state;
   }
 
-  /** Returns the slot number at a time, with a fraction for the phase. Slots are numbered from the epoch. */
+  /**
+   * Returns the slot number at a time, with a fraction for the phase. Slots are numbered from the
+   * epoch.
+   */
   position(time: number): number {
     const state = this.#state;
     return state ? (time - state.originMs) / state.periodMs : 0;
@@ -71,8 +90,9 @@ export class SlotClock {
   }
 
   /**
-   * Learns from an event. `ageMs`: median age of final submissions. `isSerial`: serial senders submit them. Returns whether
-   * the clock has changed, so that earlier slot numbers and phases are invalid.
+   * Learns from an event. `ageMs`: median age of final submissions. `isSerial`: serial senders
+   * submit them. Returns whether the clock has changed, so that earlier slot numbers and phases are
+   * invalid.
    */
   learn(event: FinalityEvent, ageMs: number, isSerial = false): boolean {
     this.#events.push(event);
@@ -83,7 +103,8 @@ export class SlotClock {
       this.#truncate(0);
       return this.#adopt(null);
     }
-    if ((periodMs || this.#events.length === CLOCK_EVENTS) && this.#sinceSearch < SEARCH_EVERY) return false;
+    if ((periodMs || this.#events.length === CLOCK_EVENTS) && this.#sinceSearch < SEARCH_EVERY)
+      return false;
     this.#sinceSearch = 0;
     const found = search(this.#events, ageMs, isSerial);
     if (!periodMs) return this.#adopt(found);
@@ -106,7 +127,8 @@ export class SlotClock {
 
   /** Adopts a more likely period, or the phase if it has moved too far. Returns whether it did. */
   #follow(periodMs: number, found: Fit | null): boolean {
-    // Events of a short time, such as those of submissions that were final when they were tracked, fit every longer period.
+    // Events of a short time, such as those of submissions that were final when they were tracked,
+    // fit every longer period.
     if (spanOf(this.#events) < 3 * periodMs) return false;
     // A fraction of the period fits the same events.
     if (found && periodMs % found.periodMs !== 0) return this.#adopt(found);
@@ -138,11 +160,13 @@ function search(events: readonly FinalityEvent[], ageMs: number, isSerial: boole
     const periodMs = multiple * UNIT.ms;
     const prior = priorOf(periodMs);
     if (periodMs > RANGE.longest * ageMs || events.length < prior.events) continue;
-    if (prior !== PRIOR.usual && (periodMs < RANGE.shortest * ageMs || periodMs > spanMs / 3)) continue;
+    if (prior !== PRIOR.usual && (periodMs < RANGE.shortest * ageMs || periodMs > spanMs / 3))
+      continue;
     const fit = fitOf(events, periodMs);
     if (fit.length > LEAST_LENGTH && fit.evidence > prior.cost) fits.push(fit);
   }
-  // A serial sender sends in every second slot at most, so twice the slot time fits the events of a busy hour as well.
+  // A serial sender sends in every second slot at most, so twice the slot time fits the events of a
+  // busy hour as well.
   const usual = isSerial ? fits.filter(({ periodMs }) => priorOf(periodMs) === PRIOR.usual) : [];
   const scoreOf = ({ periodMs, evidence }: Fit) => evidence - priorOf(periodMs).cost;
   return (usual.length > 0 ? usual : fits).reduce<Fit | null>(
@@ -165,9 +189,11 @@ function fitOf(events: readonly FinalityEvent[], periodMs: number): Fit {
   }
   const at = reference + (Math.atan2(y, x) / (2 * Math.PI)) * periodMs;
   const length = Math.min(0.999, Math.hypot(x, y) / sum);
-  // The effective sample size; events whose intervals are all nearly as wide as the period are hardly evidence.
+  // The effective sample size; events whose intervals are all nearly as wide as the period are
+  // hardly evidence.
   const count = Math.min(sum ** 2 / squares, 4 * sum);
-  // Approximates the von Mises likelihood at its maximum: n r² for small r, and n log(1 / spread) for r near 1.
+  // Approximates the von Mises likelihood at its maximum: n r² for small r, and n log(1 / spread)
+  // for r near 1.
   const evidence = count * 0.5 * (length ** 2 - Math.log(1 - length ** 2));
   return { periodMs, length, count, evidence, at };
 }

@@ -17,20 +17,22 @@ export type Prospect = {
 };
 
 /**
- * Before any poll in a slot: probability of the event in each cell, distribution of the delay, probability of no event.
+ * Before any poll in a slot: probability of the event in each cell, distribution of the delay,
+ * probability of no event.
  */
 export type SlotPrior = { event: Float64Array; delayCdf: Float64Array; empty: number };
 
 /**
- * A poll in cell `at` of a slot. `since`: cell of the previous poll, which found it open; -1 if there was none in this
- * slot.
+ * A poll in cell `at` of a slot. `since`: cell of the previous poll, which found it open; -1 if
+ * there was none in this slot.
  */
 export type SlotObservation = { prospect: Prospect; since: number; at: number; isFinal: boolean };
 
 /**
- * The event of one slot: the moment at which the chain finalizes a group of submissions. Each of them shows as final some
- * delay after it. The posterior distribution of the event's cell is updated by Bayes' rule with each poll of a submission
- * that may become final with the event, so each poll is evidence about all members of the group.
+ * The event of one slot: the moment at which the chain finalizes a group of submissions. Each of
+ * them shows as final some delay after it. The posterior distribution of the event's cell is
+ * updated by Bayes' rule with each poll of a submission that may become final with the event, so
+ * each poll is evidence about all members of the group.
  */
 export class SlotEvent {
   readonly slot: number;
@@ -57,7 +59,9 @@ export class SlotEvent {
 
   /** Whether the event has probably happened by the end of cell `at`. */
   hasHappenedBy(at: number): boolean {
-    return this.#finals > 0 && this.posterior.subarray(0, at + 1).reduce((sum, p) => sum + p, 0) > 0.5;
+    return (
+      this.#finals > 0 && this.posterior.subarray(0, at + 1).reduce((sum, p) => sum + p, 0) > 0.5
+    );
   }
 
   /** Updates the posterior. Returns whether it has changed enough to invalidate plans. */
@@ -66,8 +70,10 @@ export class SlotEvent {
     const updated = new Float64Array(CELLS + 1);
     let sum = 0;
     for (let cell = 0; cell <= CELLS; cell++) {
-      const open = (1 - this.#finalBy(at, cell, prospect)) / (1 - this.#finalBy(since, cell, prospect));
-      sum += updated[cell] = (this.posterior[cell] as number) * Math.max(1e-6, isFinal ? 1 - open : open);
+      const open =
+        (1 - this.#finalBy(at, cell, prospect)) / (1 - this.#finalBy(since, cell, prospect));
+      sum += updated[cell] =
+        (this.posterior[cell] as number) * Math.max(1e-6, isFinal ? 1 - open : open);
     }
     for (let cell = 0; cell <= CELLS; cell++) {
       const p = (updated[cell] as number) / sum;
@@ -83,29 +89,43 @@ export class SlotEvent {
     return true;
   }
 
-  /** Returns the probability of being final by the end of each cell, for a submission that was open in cell `since`. */
+  /**
+   * Returns the probability of being final by the end of each cell, for a submission that was open
+   * in cell `since`.
+   */
   cdf({ before, within }: Prospect, since: number): Float64Array {
     this.#mean ??= this.#meanCdf();
     const known = since < 0 ? 0 : before + within * (this.#mean[since] as number);
-    return this.#mean.map((p) => Math.min(1, Math.max(0, (before + within * p - known) / Math.max(1e-6, 1 - known))));
+    return this.#mean.map((p) =>
+      Math.min(1, Math.max(0, (before + within * p - known) / Math.max(1e-6, 1 - known))),
+    );
   }
 
-  /** Returns the probability of being final by the end of each cell, for a submission that becomes final with the event. */
+  /**
+   * Returns the probability of being final by the end of each cell, for a submission that becomes
+   * final with the event.
+   */
   #meanCdf(): Float64Array {
     const mean = new Float64Array(CELLS);
     for (let event = 0; event < CELLS; event++) {
       const p = this.posterior[event] as number;
       if (p < 1e-5) continue;
       for (let at = event; at < CELLS; at++)
-        mean[at] = (mean[at] as number) + p * (this.#delayCdf[Math.min(DELAYS - 1, at - event)] as number);
+        mean[at] =
+          (mean[at] as number) + p * (this.#delayCdf[Math.min(DELAYS - 1, at - event)] as number);
     }
     return mean;
   }
 
-  /** Returns the probability of being final by the end of cell `at`, given that the event is in cell `event`. */
+  /**
+   * Returns the probability of being final by the end of cell `at`, given that the event is in cell
+   * `event`.
+   */
   #finalBy(at: number, event: number, { before, within }: Prospect): number {
     if (at < 0) return 0;
     const hasPart = event < CELLS && at >= event;
-    return before + (hasPart ? within * (this.#delayCdf[Math.min(DELAYS - 1, at - event)] as number) : 0);
+    return (
+      before + (hasPart ? within * (this.#delayCdf[Math.min(DELAYS - 1, at - event)] as number) : 0)
+    );
   }
 }

@@ -1,7 +1,14 @@
 import { nextCheck } from './checking-schedule.ts';
 import { Histogram } from './histogram.ts';
 import type { SlotClock } from './slot-clock.ts';
-import { CELLS, DELAYS, type Prospect, SlotEvent, type SlotObservation, type SlotPrior } from './slot-event.ts';
+import {
+  CELLS,
+  DELAYS,
+  type Prospect,
+  SlotEvent,
+  type SlotObservation,
+  type SlotPrior,
+} from './slot-event.ts';
 import { SLOTS, SlotsToWait, type Wait } from './slots-to-wait.ts';
 
 /** Number of slots stored, and the weight of each relative to the slot after it. */
@@ -17,9 +24,10 @@ const EMPTY = { rate: 0.01, initial: 0.04 };
 export type EventDistributionState = { event: number[]; delay: number[]; empty: number };
 
 /**
- * Two histograms over the cells of a slot: the time of the slot's event (see slot-event.ts), and the delay of a single
- * submission after it. The event is not observed itself, so both are estimated by expectation and maximization with
- * smoothing over the stored slots (Silverman et al., J. R. Stat. Soc. B 52, 1990).
+ * Two histograms over the cells of a slot: the time of the slot's event (see slot-event.ts), and
+ * the delay of a single submission after it. The event is not observed itself, so both are
+ * estimated by expectation and maximization with smoothing over the stored slots (Silverman et al.,
+ * J. R. Stat. Soc. B 52, 1990).
  */
 export class EventDistribution {
   #event: Float64Array;
@@ -77,16 +85,21 @@ export class EventDistribution {
       const weight = FADE ** (this.#records.length - 1 - index);
       const slot = new SlotEvent(0, prior);
       for (const observation of observations) slot.observe(observation);
-      for (let cell = 0; cell < CELLS; cell++) event.add(cell, weight * (slot.posterior[cell] as number));
+      for (let cell = 0; cell < CELLS; cell++)
+        event.add(cell, weight * (slot.posterior[cell] as number));
       this.#expectDelays(slot, delay, weight);
     }
-    // The event is defined as the finality of the first member of a group. A delay that all members share belongs to the event.
+    // The event is defined as the finality of the first member of a group. A delay that all members
+    // share belongs to the event.
     const lead = delay.cdf().findIndex((p) => p >= 0.05);
     this.#event = smoothed(event, -lead);
     this.#delay = smoothed(delay, lead);
   }
 
-  /** Adds the delays of single submissions after the event, each spread over the interval in which it was observed. */
+  /**
+   * Adds the delays of single submissions after the event, each spread over the interval in which
+   * it was observed.
+   */
   #expectDelays({ posterior, observations }: SlotEvent, delay: Histogram, weight: number): void {
     for (const { since, at, isFinal, prospect } of observations) {
       if (!isFinal || prospect.before > 0.2) continue;
@@ -104,7 +117,9 @@ export class EventDistribution {
 function smoothed(histogram: Histogram, shift: number): Float64Array {
   const { weights } = histogram.smoothed(0.75, 1);
   const last = weights.length - 1;
-  return normalized(weights.map((_, cell) => weights[Math.max(0, Math.min(last, cell + shift))] as number));
+  return normalized(
+    weights.map((_, cell) => weights[Math.max(0, Math.min(last, cell + shift))] as number),
+  );
 }
 
 function normalized(weights: ArrayLike<number>): Float64Array {
@@ -114,14 +129,25 @@ function normalized(weights: ArrayLike<number>): Float64Array {
 
 /** Centered on the mean time of the events, which SlotClock places at 0.3 slots. */
 const INITIAL_EVENT = normalized(
-  Array.from({ length: CELLS }, (_, cell) => 0.5 + 3 * Math.exp(-0.5 * (((cell + 0.5) / CELLS - 0.28) / 0.12) ** 2)),
+  Array.from(
+    { length: CELLS },
+    (_, cell) => 0.5 + 3 * Math.exp(-0.5 * (((cell + 0.5) / CELLS - 0.28) / 0.12) ** 2),
+  ),
 );
-const INITIAL_DELAY = normalized(Array.from({ length: DELAYS }, (_, cell) => Math.exp(-cell / 10) + 0.01));
+const INITIAL_DELAY = normalized(
+  Array.from({ length: DELAYS }, (_, cell) => Math.exp(-cell / 10) + 0.01),
+);
 
-/** The start of a submission's wait for finality: its first slot, and its zone (both see slots-to-wait.ts). */
+/**
+ * The start of a submission's wait for finality: its first slot, and its zone (both see
+ * slots-to-wait.ts).
+ */
 export type Start = { slot: number; zone: number };
 
-/** A waiting submission. `openAt`: newest time at which a poll found it open, epoch ms; -Infinity if never polled. */
+/**
+ * A waiting submission. `openAt`: newest time at which a poll found it open, epoch ms; -Infinity if
+ * never polled.
+ */
 export type Waiting = { start: Start; openAt: number };
 
 export type SlotModelState = EventDistributionState & { counts: number[] };
@@ -130,13 +156,17 @@ export type SlotModelState = EventDistributionState & { counts: number[] };
 const CHANGE_RATE = 1 / 5_000;
 /** A slot in which the probability of becoming final is lower is skipped. */
 const MIN_PROBABILITY = 0.002;
-/** Assumed further lag, in slots, of a submission that became final in a slot and was not found in it. */
+/**
+ * Assumed further lag, in slots, of a submission that became final in a slot and was not found in
+ * it.
+ */
 const END_LAG = 0.9;
 
 /**
- * The distribution of finality time on a chain with slots, as a product of three parts: the number of slots that a
- * submission waits (slots-to-wait.ts), the event of the slot (slot-event.ts), and the delay of the submission after the
- * event (event-distribution.ts). `advance` learns from each slot when it is over. Times are epoch milliseconds.
+ * The distribution of finality time on a chain with slots, as a product of three parts: the number
+ * of slots that a submission waits (slots-to-wait.ts), the event of the slot (slot-event.ts), and
+ * the delay of the submission after the event (event-distribution.ts). `advance` learns from each
+ * slot when it is over. Times are epoch milliseconds.
  */
 export class SlotModel {
   readonly #clock: SlotClock;
@@ -152,8 +182,9 @@ export class SlotModel {
   readonly #plans = new Map<string, number>();
   readonly #prospects = new Map<string, Prospect>();
   /**
-   * Shiryaev-Roberts statistic (Shiryaev, Theory Probab. Appl. 8, 1963) of the hypothesis that submissions become final in
-   * earlier slots than before: polls then find all of them final, at the first attempt, which teaches nothing else.
+   * Shiryaev-Roberts statistic (Shiryaev, Theory Probab. Appl. 8, 1963) of the hypothesis that
+   * submissions become final in earlier slots than before: polls then find all of them final, at
+   * the first attempt, which teaches nothing else.
    */
   #earlier = 0;
 
@@ -207,7 +238,10 @@ export class SlotModel {
     return { slot: this.#waits.slotOf(position), zone: this.#waits.zoneOf(position) };
   }
 
-  /** Advances to the current slot. Returns whether it is a new one; then the previous slot has been learned from. */
+  /**
+   * Advances to the current slot. Returns whether it is a new one; then the previous slot has been
+   * learned from.
+   */
   advance(now: number): boolean {
     const slot = this.slotAt(now);
     if (this.#current.slot === slot) return false;
@@ -215,7 +249,8 @@ export class SlotModel {
       this.#events.learn(this.#current.observations, this.#current.none);
       this.#none.set(this.#current.slot, this.#current.none);
     }
-    for (const old of this.#none.keys()) if (old < slot - SLOTS || old > slot) this.#none.delete(old);
+    for (const old of this.#none.keys())
+      if (old < slot - SLOTS || old > slot) this.#none.delete(old);
     this.#waits.setChangeProbability(1 - 1 / (1 + CHANGE_RATE * this.#earlier));
     this.#current = this.#events.slot(slot);
     this.#unobserved = this.#events.slot(Number.NEGATIVE_INFINITY);
@@ -232,12 +267,18 @@ export class SlotModel {
     if (cell < 0) return;
     this.#reviseLast(waiting, null);
     this.#earlier = 0;
-    this.#observe({ prospect: this.prospect(waiting, slot), since, at: Math.max(since, cell), isFinal: false });
+    this.#observe({
+      prospect: this.prospect(waiting, slot),
+      since,
+      at: Math.max(since, cell),
+      isFinal: false,
+    });
   }
 
   /**
-   * Learns from a submission that was found final at `at`, whose group was first found at `foundAt`. Returns whether this
-   * is the first evidence that the event of the slot has probably happened.
+   * Learns from a submission that was found final at `at`, whose group was first found at
+   * `foundAt`. Returns whether this is the first evidence that the event of the slot has probably
+   * happened.
    */
   observeFinal(waiting: Waiting, foundAt: number, at: number): boolean {
     const { slot } = this.#current;
@@ -248,17 +289,23 @@ export class SlotModel {
     const prospect = this.prospect(waiting, slot);
     if (this.#current.observations.length === 0)
       this.#earlier = (1 + this.#earlier) / Math.max(0.05, this.expected(waiting, at).found);
-    if (foundAt === at) this.#reviseLast(waiting, this.#current.cdf({ ...prospect, before: 0 }, -1)[cell] as number);
+    if (foundAt === at)
+      this.#reviseLast(waiting, this.#current.cdf({ ...prospect, before: 0 }, -1)[cell] as number);
     this.#observe({ prospect, since, at: cell, isFinal: true });
     return !hadHappened && this.#current.hasHappenedBy(cell);
   }
 
-  /** Learns the number of slots from `beganAt` to finality. `isExact`: it became final in `slot`, not in an earlier one. */
+  /**
+   * Learns the number of slots from `beganAt` to finality. `isExact`: it became final in `slot`,
+   * not in an earlier one.
+   */
   learnWait(beganAt: number, openAt: number, slot: number, isExact: boolean, weight: number): void {
     const start = this.startOf(beganAt);
     const { waiting, unseen } = this.#wait({ start, openAt }, slot);
     const hazards = this.#waits.hazards(start.zone);
-    const events = waiting.map((p, k) => p * (hazards[k] as number) + (isExact ? 0 : (unseen[k] as number)));
+    const events = waiting.map(
+      (p, k) => p * (hazards[k] as number) + (isExact ? 0 : (unseen[k] as number)),
+    );
     this.#waits.learn(this.#clock.position(beganAt), events, weight);
     this.#discardResults();
   }
@@ -288,19 +335,28 @@ export class SlotModel {
     };
   }
 
-  /** Returns the probability of being final by the end of each cell of a slot, given the polls so far. */
+  /**
+   * Returns the probability of being final by the end of each cell of a slot, given the polls so
+   * far.
+   */
   cdf(waiting: Waiting, slot: number): Float64Array {
     const event = slot === this.#current.slot ? this.#current : this.#unobserved;
     return event.cdf(this.prospect(waiting, slot), this.#since(waiting, slot));
   }
 
-  /** Returns that probability for a submission that becomes final with the event of a slot without observations. */
+  /**
+   * Returns that probability for a submission that becomes final with the event of a slot without
+   * observations.
+   */
   eventCdf(): Float64Array {
     this.#eventCdf ??= this.#unobserved.cdf({ before: 0, within: 1 }, -1);
     return this.#eventCdf;
   }
 
-  /** Returns the probability that a poll at `now` finds the submission final, and the expected lag if so (ms). */
+  /**
+   * Returns the probability that a poll at `now` finds the submission final, and the expected lag
+   * if so (ms).
+   */
   expected(waiting: Waiting, now: number): { found: number; lagMs: number } {
     const { slot } = this.#current;
     const cdf = this.cdf(waiting, slot).subarray(0, this.#cellOf(now, slot) + 1);
@@ -309,10 +365,14 @@ export class SlotModel {
   }
 
   /**
-   * Returns the next poll time; null if no slot is worth a poll. Prices are requests per second of lag: `search` until the
-   * event of the slot has happened, `own` afterwards.
+   * Returns the next poll time; null if no slot is worth a poll. Prices are requests per second of
+   * lag: `search` until the event of the slot has happened, `own` afterwards.
    */
-  nextPollAt(waiting: Waiting, prices: { own: number; search: (slot: number) => number }, now: number): number | null {
+  nextPollAt(
+    waiting: Waiting,
+    prices: { own: number; search: (slot: number) => number },
+    now: number,
+  ): number | null {
     const present = this.slotAt(now);
     for (let slot = present; slot <= Math.max(present, waiting.start.slot + SLOTS); slot++) {
       const from = slot === present ? Math.min(CELLS - 1, this.#cellOf(now, slot) + 1) : 0;
@@ -323,7 +383,10 @@ export class SlotModel {
     return null;
   }
 
-  /** Returns the cell of a slot, `from` or later, in which to poll; -1 if none. Cached for submissions of equal state. */
+  /**
+   * Returns the cell of a slot, `from` or later, in which to poll; -1 if none. Cached for
+   * submissions of equal state.
+   */
   #plan(waiting: Waiting, slot: number, from: number, price: number): number {
     const { start, openAt } = waiting;
     const open = Math.max(-1, Math.floor((this.#clock.position(openAt) - start.slot) * CELLS));
@@ -335,15 +398,22 @@ export class SlotModel {
     if (before + within >= MIN_PROBABILITY) {
       const periodS = this.periodMs / 1_000;
       const widths = new Float64Array(CELLS).fill(periodS / CELLS);
-      cell = nextCheck({ cdf: this.cdf(waiting, slot), widths, from, price, endLag: END_LAG * periodS });
+      cell = nextCheck({
+        cdf: this.cdf(waiting, slot),
+        widths,
+        from,
+        price,
+        endLag: END_LAG * periodS,
+      });
     }
     this.#plans.set(key, cell);
     return cell;
   }
 
   /**
-   * Updates the probability that the previous slot had no event, with a submission that was not polled in it. `found`: null
-   * if the submission is open, else the probability that it became final in the current slot.
+   * Updates the probability that the previous slot had no event, with a submission that was not
+   * polled in it. `found`: null if the submission is open, else the probability that it became
+   * final in the current slot.
    */
   #reviseLast(waiting: Waiting, found: number | null): void {
     const last = this.#current.slot - 1;
@@ -378,11 +448,15 @@ export class SlotModel {
   }
 
   /**
-   * Returns the last cell of a slot that is over at `time`, to the nearest end of a cell; -1 if none. A timer that fires a
-   * moment late is thereby at the end of the cell for which it was set, and not within the next one.
+   * Returns the last cell of a slot that is over at `time`, to the nearest end of a cell; -1 if
+   * none. A timer that fires a moment late is thereby at the end of the cell for which it was set,
+   * and not within the next one.
    */
   #cellOf(time: number, slot: number): number {
-    return Math.max(-1, Math.min(CELLS - 1, Math.round((this.#clock.position(time) - slot) * CELLS) - 1));
+    return Math.max(
+      -1,
+      Math.min(CELLS - 1, Math.round((this.#clock.position(time) - slot) * CELLS) - 1),
+    );
   }
 
   #observationOf({ after, by }: { after: number; by: number }): SlotObservation {

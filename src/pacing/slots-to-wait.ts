@@ -1,10 +1,16 @@
 import { Histogram } from './histogram.ts';
 
-/** Number of slots for which the model covers a submission. Later polls follow the distribution of age. */
+/**
+ * Number of slots for which the model covers a submission. Later polls follow the distribution of
+ * age.
+ */
 export const SLOTS = 24;
 /** Number of phases: equal parts of a slot in which submissions begin to wait for finality. */
 const PHASES = 40;
-/** Slots are counted from the one in which a submission begins to wait, which can be one more than from its first slot. */
+/**
+ * Slots are counted from the one in which a submission begins to wait, which can be one more than
+ * from its first slot.
+ */
 const COLUMNS = SLOTS + 2;
 export const WAIT_COUNTS = PHASES * COLUMNS;
 /** The weight of an observation decays to 1/e after this number of final submissions. */
@@ -13,16 +19,21 @@ const MEMORY = 300;
 const EDGE = 3;
 /** Weight of the evidence of other phases for a phase in the edge, by distance. */
 const NEARNESS = [1, 0.3, 0.05];
-/** Differences of entropy (nats) up to which two cuts are equally good, and up to which the present cut is retained. */
+/**
+ * Differences of entropy (nats) up to which two cuts are equally good, and up to which the present
+ * cut is retained.
+ */
 const AS_GOOD = 0.0005;
 const HARDLY_BETTER = 0.01;
 /**
- * The cut that is likely before anything is known, and the cost of the least likely one (nats). Finality, which SlotClock
- * places at 0.3 slots, follows some seconds and whole slots after a block.
+ * The cut that is likely before anything is known, and the cost of the least likely one (nats).
+ * Finality, which SlotClock places at 0.3 slots, follows some seconds and whole slots after a
+ * block.
  */
 const LIKELY_CUT = { phase: 4, cost: 0.3 };
 /**
- * The chain has changed if this share (moving average with `rate`) of final submissions had a probability below `unlikely`.
+ * The chain has changed if this share (moving average with `rate`) of final submissions had a
+ * probability below `unlikely`.
  */
 const SURPRISE = { rate: 0.15, unlikely: 0.1, share: 0.45 };
 /** Minimum weight of an observation for a new search of the cut. */
@@ -30,26 +41,31 @@ const CUT_WEIGHT = 0.5;
 const LEAST_TOTAL = 1e-9;
 
 /**
- * Probabilities by event number k: that the submission waits for event k, or became final with it unseen. See `forward`.
+ * Probabilities by event number k: that the submission waits for event k, or became final with it
+ * unseen. See `forward`.
  */
 export type Wait = { waiting: Float64Array; unseen: Float64Array };
 
-/** Past slots: probability that a slot had no event, and that an event comes after a phase of its slot. */
+/**
+ * Past slots: probability that a slot had no event, and that an event comes after a phase of its
+ * slot.
+ */
 export type PastSlots = { none(slot: number): number; after(phase: number): number };
 
 /**
- * The distribution of the number k of events (see slot-event.ts) from the start of a submission's wait to its finality,
- * with terms:
+ * The distribution of the number k of events (see slot-event.ts) from the start of a submission's
+ * wait to its finality, with terms:
  *
- * - Phase: the part of a slot in which the submission began to wait. Cut: the phase from which on the wait counts from the
- *   next slot; on a chain, the time by which a submission must be sent to be part of the slot's block. It is learned as the
- *   phase that minimizes the entropy of k.
- * - Edge: the phases near the cut, where the first slot is uncertain. Zone: a phase in the edge (from 1), which has a
- *   distribution of its own; zone 0 is all other phases together.
- * - Hazard: the probability of becoming final with event k, given that the submission did not become final before.
+ * - Phase: the part of a slot in which the submission began to wait. Cut: the phase from which on
+ *   the wait counts from the next slot; on a chain, the time by which a submission must be sent to
+ *   be part of the slot's block. It is learned as the phase that minimizes the entropy of k.
+ * - Edge: the phases near the cut, where the first slot is uncertain. Zone: a phase in the edge
+ *   (from 1), which has a distribution of its own; zone 0 is all other phases together.
+ * - Hazard: the probability of becoming final with event k, given that the submission did not
+ *   become final before.
  *
- * Slots without an event do not count for k, but are not observed directly. So the wait is a hidden Markov model (Rabiner,
- * Proc. IEEE 77, 1989). Positions are slot numbers with a fraction.
+ * Slots without an event do not count for k, but are not observed directly. So the wait is a hidden
+ * Markov model (Rabiner, Proc. IEEE 77, 1989). Positions are slot numbers with a fraction.
  */
 export class SlotsToWait {
   readonly #counts: Histogram;
@@ -81,9 +97,10 @@ export class SlotsToWait {
   }
 
   /**
-   * Runs the forward algorithm over the slots from `start` to `until` (exclusive), for a submission that was open at
-   * `openPosition`. Returns for each k the probability that it waits for event k (`waiting`), and that it became final with
-   * event k after its last poll (`unseen`). Not normalized.
+   * Runs the forward algorithm over the slots from `start` to `until` (exclusive), for a submission
+   * that was open at `openPosition`. Returns for each k the probability that it waits for event k
+   * (`waiting`), and that it became final with event k after its last poll (`unseen`). Not
+   * normalized.
    */
   forward(
     { slot: start, zone }: { slot: number; zone: number },
@@ -98,7 +115,8 @@ export class SlotsToWait {
     const openSlot = Math.floor(openPosition);
     for (let slot = start; slot < until; slot++) {
       const event = 1 - past.none(slot);
-      const isUnseen = slot < openSlot ? 0 : slot > openSlot ? 1 : past.after(openPosition - openSlot);
+      const isUnseen =
+        slot < openSlot ? 0 : slot > openSlot ? 1 : past.after(openPosition - openSlot);
       for (let k = Math.min(SLOTS, slot - start); k >= 0; k--) {
         const passed = event * (waiting[k] as number);
         const final = passed * (hazards[k] as number);
@@ -133,8 +151,8 @@ export class SlotsToWait {
   }
 
   /**
-   * Learns from a submission that began to wait at `position` and became final with event k with probability `events[k]`
-   * (not normalized).
+   * Learns from a submission that began to wait at `position` and became final with event k with
+   * probability `events[k]` (not normalized).
    */
   learn(position: number, events: Float64Array, weight: number): void {
     const sum = events.reduce((a, b) => a + b, 0);
@@ -156,20 +174,30 @@ export class SlotsToWait {
   }
 
   /**
-   * Returns the probability of becoming final with event k, for k from 0 to SLOTS; the last element includes all later
-   * events.
+   * Returns the probability of becoming final with event k, for k from 0 to SLOTS; the last element
+   * includes all later events.
    */
   #slots(zone: number): Float64Array {
-    if (zone === 0) return this.#pool(COMMON, (phase) => (this.#isInEdge(phase) ? 0 : 1), this.#cut);
+    if (zone === 0)
+      return this.#pool(COMMON, (phase) => (this.#isInEdge(phase) ? 0 : 1), this.#cut);
     const own = zone - 1;
     const distance = (phase: number) => Math.round((own - phase) / PHASES) * PHASES + phase - own;
     const skipped = own >= this.#cut ? 1 : 0;
-    // Near the cut it is the slot that adjacent phases have in common, and not the number of events.
+    // Near the cut it is the slot that adjacent phases have in common, and not the number of
+    // events.
     const weightOf = (phase: number) => NEARNESS[Math.abs(distance(phase))] ?? 0;
-    return this.#pool(IN_EDGE, weightOf, this.#cut, (phase) => skipped - Math.floor((own + distance(phase)) / PHASES));
+    return this.#pool(
+      IN_EDGE,
+      weightOf,
+      this.#cut,
+      (phase) => skipped - Math.floor((own + distance(phase)) / PHASES),
+    );
   }
 
-  /** Returns the distribution of k over all phases, weighted by `weightOf`. `skippedOf`: slots of a phase before event 0. */
+  /**
+   * Returns the distribution of k over all phases, weighted by `weightOf`. `skippedOf`: slots of a
+   * phase before event 0.
+   */
   #pool(
     prior: Prior,
     weightOf: (phase: number) => number,
@@ -198,17 +226,23 @@ export class SlotsToWait {
     return (phase - this.#edge.first + PHASES) % PHASES < this.#edge.end - this.#edge.first;
   }
 
-  /** Sets the cut to the phase with the least entropy of k, in the middle of equally good phases, which are its edge. */
+  /**
+   * Sets the cut to the phase with the least entropy of k, in the middle of equally good phases,
+   * which are its edge.
+   */
   #findCut(): void {
     this.#zones.clear();
-    const entropies = Array.from({ length: PHASES }, (_, cut) => entropyOf(this.#pool(COMMON, () => 1, cut)));
+    const entropies = Array.from({ length: PHASES }, (_, cut) =>
+      entropyOf(this.#pool(COMMON, () => 1, cut)),
+    );
     const costs = entropies.map((entropy, cut) => entropy + priorCostOf(cut));
     const best = costs.indexOf(Math.min(...costs));
     const isKept = (costs[this.#cut] as number) < (costs[best] as number) + HARDLY_BETTER;
     let first = isKept ? this.#cut : best;
     let last = first;
     const least = entropies[first] as number;
-    const isAsGood = (cut: number) => (entropies[(cut + PHASES) % PHASES] as number) < least + AS_GOOD;
+    const isAsGood = (cut: number) =>
+      (entropies[(cut + PHASES) % PHASES] as number) < least + AS_GOOD;
     while (last - first < PHASES - 1 && isAsGood(last + 1)) last++;
     while (last - first < PHASES - 1 && isAsGood(first - 1)) first--;
     // While nothing is known, every cut is equally good, and only the prior decides.
@@ -221,9 +255,15 @@ export class SlotsToWait {
 
 type Prior = { slots: Float64Array; weight: number };
 
-/** Returns a geometric prior in which every k has a positive probability. `early`: probability of k = 0. */
+/**
+ * Returns a geometric prior in which every k has a positive probability. `early`: probability of k
+ * = 0.
+ */
 function geometric(early: number): Float64Array {
-  const slots = Float64Array.from({ length: SLOTS + 1 }, (_, k) => (0.97 - early) * 0.45 * 0.55 ** (k - 1));
+  const slots = Float64Array.from(
+    { length: SLOTS + 1 },
+    (_, k) => (0.97 - early) * 0.45 * 0.55 ** (k - 1),
+  );
   [slots[0], slots[SLOTS]] = [early, 0.03];
   return slots;
 }

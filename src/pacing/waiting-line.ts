@@ -1,12 +1,15 @@
 import type { Candidate } from './port.ts';
 
-/** Minimum number of leading elements that are freed at once, so that a long line is not copied for each. */
+/**
+ * Minimum number of leading elements that are freed at once, so that a long line is not copied for
+ * each.
+ */
 const TRIM_SIZE = 1_024;
 
 /**
- * Submissions that began to wait for finality in the same slot (the period in which a chain makes one block) and the same
- * zone (see slots-to-wait.ts), and so are likely to become final together. They are consecutive in the line, from order
- * `first` on.
+ * Submissions that began to wait for finality in the same slot (the period in which a chain makes
+ * one block) and the same zone (see slots-to-wait.ts), and so are likely to become final together.
+ * They are consecutive in the line, from order `first` on.
  */
 export type Cohort = {
   readonly slot: number;
@@ -16,14 +19,18 @@ export type Cohort = {
   size: number;
   /** Newest time at which a poll found a member open, epoch ms. */
   openAt: number;
-  /** The member that is polled first, on behalf of all, and the size of the cohort when it was chosen. */
+  /**
+   * The member that is polled first, on behalf of all, and the size of the cohort when it was
+   * chosen.
+   */
   scout: Candidate | null;
   scoutedFor: number;
 };
 
 /**
- * Submissions in the order of tracking, numbered from 1 (`order`). Those at the front have begun to wait for finality and
- * belong to cohorts. Those behind them wait until the upstream sends them to the chain.
+ * Submissions in the order of tracking, numbered from 1 (`order`). Those at the front have begun to
+ * wait for finality and belong to cohorts. Those behind them wait until the upstream sends them to
+ * the chain.
  */
 export class WaitingLine {
   #items: (Candidate | undefined)[] = [];
@@ -32,7 +39,10 @@ export class WaitingLine {
   /** Submissions of lower order have begun to wait for finality. */
   #begun = 1;
   #cohorts: Cohort[] = [];
-  /** The result of the newest `firstAfter`. Removed positions stay empty, so the next search continues from here. */
+  /**
+   * The result of the newest `firstAfter`. Removed positions stay empty, so the next search
+   * continues from here.
+   */
   #found = { after: 0, order: 1 };
   size = 0;
 
@@ -81,13 +91,21 @@ export class WaitingLine {
   }
 
   /**
-   * Moves the next submission into the last cohort if that is of this slot and zone or of a later slot, else into a new
-   * one.
+   * Moves the next submission into the last cohort if that is of this slot and zone or of a later
+   * slot, else into a new one.
    */
   begin(item: Candidate, { slot, zone }: { slot: number; zone: number }): Cohort {
     let cohort = this.#cohorts.at(-1);
     if (!cohort || cohort.slot < slot || (cohort.slot === slot && cohort.zone !== zone)) {
-      cohort = { slot, zone, first: item.order, size: 0, openAt: -Infinity, scout: null, scoutedFor: 0 };
+      cohort = {
+        slot,
+        zone,
+        first: item.order,
+        size: 0,
+        openAt: -Infinity,
+        scout: null,
+        scoutedFor: 0,
+      };
       this.#cohorts.push(cohort);
     }
     cohort.size++;

@@ -6,14 +6,15 @@ const MAX_COMPARED = 256;
 const RATING_MS = 1_000;
 
 /**
- * `gain`: probability that the poll finds the submission final. `isOverdue`: the longest time that the submission may be
- * left unpolled has passed.
+ * `gain`: probability that the poll finds the submission final. `isOverdue`: the longest time that
+ * the submission may be left unpolled has passed.
  */
 export type Rating = { gain: number; isOverdue: boolean };
 
 /**
- * The due polls. If the request budget does not allow all of them, they are sent by descending gain, except that every
- * second request goes to the overdue submission that has been due longest. So no overdue submission starves.
+ * The due polls. If the request budget does not allow all of them, they are sent by descending
+ * gain, except that every second request goes to the overdue submission that has been due longest.
+ * So no overdue submission starves.
  */
 export class Backlog {
   /** In the order of the due times. null: not rated yet. */
@@ -47,7 +48,10 @@ export class Backlog {
     return this.#entries.delete(entry);
   }
 
-  /** Removes an entry that is polled now, and counts it for the alternation. Returns whether it was in the backlog. */
+  /**
+   * Removes an entry that is polled now, and counts it for the alternation. Returns whether it was
+   * in the backlog.
+   */
   take(entry: Entry): boolean {
     const rating = this.#entries.get(entry);
     if (rating) this.#lastWasOverdue = rating.isOverdue;

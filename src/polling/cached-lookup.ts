@@ -21,8 +21,9 @@ type CachedLookupDeps = {
 };
 
 /**
- * Looks submissions up with as few requests to the upstream as possible. A finalized submission comes from the ledger, a
- * recently observed one from memory; concurrent lookups of the same submission share one on-demand poll.
+ * Looks submissions up with as few requests to the upstream as possible. A finalized submission
+ * comes from the ledger, a recently observed one from memory; concurrent lookups of the same
+ * submission share one on-demand poll.
  */
 export class CachedLookup {
   readonly #deps: CachedLookupDeps;
@@ -45,7 +46,10 @@ export class CachedLookup {
     }
   }
 
-  /** `upstream`: only for a submission that is not tracked. `client`: shares the request budget with other clients. */
+  /**
+   * `upstream`: only for a submission that is not tracked. `client`: shares the request budget with
+   * other clients.
+   */
   async lookUp(id: string, upstream: string, client: string): Promise<LookupResult> {
     const { get, pollOnDemand } = this.#deps;
     const submission = get(id);
@@ -73,10 +77,15 @@ function fromObservation(observation: Observation): LookupResult {
     case 'rejected':
       return { kind: observation.kind, error: observation.error };
     case 'unauthorized':
-      // The response is not quoted: it concerns the credentials of this server, not those of the caller.
+      // The response is not quoted: it concerns the credentials of this server, not those of the
+      // caller.
       return failed('upstream', 'the upstream refuses the credentials of this server', null);
     case 'throttled':
-      return failed('upstream', 'the upstream allows no more requests at the moment', observation.retryAfterMs);
+      return failed(
+        'upstream',
+        'the upstream allows no more requests at the moment',
+        observation.retryAfterMs,
+      );
     case 'unavailable':
       return observation.reason === 'timeout'
         ? failed('timeout', 'the upstream did not respond in time', observation.retryAfterMs)
@@ -92,13 +101,19 @@ function fromObservation(observation: Observation): LookupResult {
 
 const FAILURES: Record<OnDemandFailure, [FailureReason, string]> = {
   budget_exhausted: ['busy', 'the request budget of the upstream is exhausted at the moment'],
-  ledger_unavailable: ['busy', 'the ledger cannot be written at the moment, and nothing is polled until then'],
+  ledger_unavailable: [
+    'busy',
+    'the ledger cannot be written at the moment, and nothing is polled until then',
+  ],
   not_polling: ['busy', 'this server is starting or stopping'],
   upstream_down: ['upstream', 'the upstream is down'],
   no_response: ['timeout', 'the upstream did not respond in time'],
 };
 
-function fromFailure({ reason, retryAfterMs }: Extract<OnDemandResult, { kind: 'failed' }>): LookupResult {
+function fromFailure({
+  reason,
+  retryAfterMs,
+}: Extract<OnDemandResult, { kind: 'failed' }>): LookupResult {
   return failed(...FAILURES[reason], reason === 'no_response' ? null : retryAfterMs);
 }
 

@@ -9,8 +9,9 @@ export type BreakerSettings = {
 };
 
 /**
- * The circuit breaker of an upstream. Closed: all polls are sent. Open: one probe at a time is sent, at growing intervals
- * (for refused credentials always the longest one). The first good response closes the circuit breaker.
+ * The circuit breaker of an upstream. Closed: all polls are sent. Open: one probe at a time is
+ * sent, at growing intervals (for refused credentials always the longest one). The first good
+ * response closes the circuit breaker.
  */
 export class CircuitBreaker {
   readonly #settings: BreakerSettings;
@@ -86,7 +87,9 @@ export class CircuitBreaker {
       case 'unauthorized': {
         this.#failures++;
         // Another failure while open changes the state, but not the start of the outage.
-        const opens = this.isOpen ? this.#state !== health : this.#failures >= this.#settings.failures;
+        const opens = this.isOpen
+          ? this.#state !== health
+          : this.#failures >= this.#settings.failures;
         if (!opens) return null;
         this.#open(health, this.isOpen ? this.#openedAt : now);
         this.#scheduleProbe(now);

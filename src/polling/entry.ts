@@ -5,8 +5,8 @@ import { type Candidate, NEVER } from '../pacing/index.ts';
 export type Paced = { submissionId: string; trackedAt: number; seen: boolean };
 
 /**
- * A scheduled submission. It waits until `dueAt`, or is in flight with a lease that expires at `dueAt`. Properties of few
- * entries are stored elsewhere, because there can be a million entries.
+ * A scheduled submission. It waits until `dueAt`, or is in flight with a lease that expires at
+ * `dueAt`. Properties of few entries are stored elsewhere, because there can be a million entries.
  */
 export class Entry implements Paced, Due, Candidate {
   readonly submissionId: string;
@@ -25,7 +25,9 @@ export class Entry implements Paced, Due, Candidate {
     this.restart(trackedAt);
   }
 
-  /** Resets the entry for a submission that is tracked again. An entry in flight keeps its lease. */
+  /**
+   * Resets the entry for a submission that is tracked again. An entry in flight keeps its lease.
+   */
   restart(trackedAt: number): void {
     this.#times[this.#at + TRACKED] = trackedAt;
     this.openAt = NEVER;
@@ -60,9 +62,9 @@ const COLUMNS = 3;
 const ENTRIES_PER_BLOCK = 256;
 
 /**
- * The times of the newest block of entries. A time takes 8 bytes here instead of 24 as a property, which saves a tenth of
- * the row "memory of the process with 1,000,000 tracked" in docs/performance.md. A block is freed with the last of its
- * entries.
+ * The times of the newest block of entries. A time takes 8 bytes here instead of 24 as a property,
+ * which saves a tenth of the row "memory of the process with 1,000,000 tracked" in
+ * docs/performance.md. A block is freed with the last of its entries.
  */
 let times = new Float64Array(0);
 let taken = 0;

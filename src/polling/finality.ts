@@ -9,8 +9,9 @@ export type Finality = {
   at: number;
   trackedAt: number;
   /**
-   * The latest time at which the submission was certainly not final: tracking began then, or a poll found it or its block open. For an
-   * import whose first poll finds it final, the time of the import, because dawatch could not have found it earlier.
+   * The latest time at which the submission was certainly not final: tracking began then, or a poll
+   * found it or its block open. For an import whose first poll finds it final, the time of the
+   * import, because dawatch could not have found it earlier.
    */
   after: number;
   /** Number of requests for it. */
@@ -20,7 +21,10 @@ export type Finality = {
 /** A block became final between `after` and `by`. */
 type Bounds = { after: number; by: number };
 
-/** Blocks that are remembered; the submissions of one block are found final within minutes of each other. */
+/**
+ * Blocks that are remembered; the submissions of one block are found final within minutes of each
+ * other.
+ */
 const BLOCKS = 64;
 
 /** Returns the finalities among recorded observations. `openUntil`: see FinalityBounds. */
@@ -29,7 +33,8 @@ export function finalitiesOf(
   openUntil: ReadonlyMap<Observation, number>,
 ): Finality[] {
   return recorded.flatMap(({ observation, result, previousStatus, submission }) => {
-    if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !result.change) return [];
+    if (observation.kind !== 'finalized' || previousStatus === Status.finalized || !result.change)
+      return [];
     const { upstream, trackedAt, polls } = submission;
     const after = Math.max(trackedAt, openUntil.get(observation) ?? trackedAt);
     return [{ upstream, at: observation.at, trackedAt, after, polls }];
@@ -48,8 +53,9 @@ export class FinalityBounds {
   }
 
   /**
-   * Returns, for each observation that found a submission final, the latest time at which the submission was certainly not final;
-   * -Infinity if it is not known. Must be called before `scheduler.observe`, which removes final submissions.
+   * Returns, for each observation that found a submission final, the latest time at which the
+   * submission was certainly not final; -Infinity if it is not known. Must be called before
+   * `scheduler.observe`, which removes final submissions.
    */
   openUntil(
     observations: readonly Observation[],
@@ -58,7 +64,8 @@ export class FinalityBounds {
     const found = observations.flatMap((observation) => {
       const importedAt = this.#importedAt.get(observation.submissionId) ?? Number.NEGATIVE_INFINITY;
       this.#importedAt.delete(observation.submissionId);
-      if (observation.kind !== 'finalized' || scheduler.awaitsRecheck(observation.submissionId)) return [];
+      if (observation.kind !== 'finalized' || scheduler.awaitsRecheck(observation.submissionId))
+        return [];
       const openAt = scheduler.openAt(observation.submissionId);
       const { blockNumber, at } = observation;
       if (blockNumber !== null) this.#learn(blockNumber, { after: openAt, by: at });

@@ -2,7 +2,10 @@ import type { Observation } from '../submissions/classify.ts';
 import type { RecordedObservation, UpstreamChange } from '../submissions/ports.ts';
 import type { Finality } from './finality.ts';
 
-/** Receives what the watcher does, for logs, statistics and live views. Everything but `polled` is reported after its commit. */
+/**
+ * Receives what the watcher does, for logs, statistics and live views. Everything but `polled` is
+ * reported after its commit.
+ */
 export type WatcherListener = {
   /** Called for every result of a poll, before its commit. */
   polled?: (upstream: string, observation: Observation) => void;
@@ -18,8 +21,9 @@ export type WatcherListener = {
 };
 
 /**
- * Returns a listener that calls all of these in order and never throws. Listeners are called after the commit, so an error
- * of a listener must not look like a failed commit: the observation would be recorded twice.
+ * Returns a listener that calls all of these in order and never throws. Listeners are called after
+ * the commit, so an error of a listener must not look like a failed commit: the observation would
+ * be recorded twice.
  */
 export function combineListeners(listeners: readonly WatcherListener[]): Required<WatcherListener> {
   const attempt = (call: () => void, onError: (error: unknown) => void): void => {

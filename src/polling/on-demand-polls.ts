@@ -4,9 +4,10 @@ import type { Observation } from '../submissions/classify.ts';
 import type { Scheduler } from './scheduler.ts';
 
 /**
- * `budget_exhausted`: the request budget did not become available in time. `ledger_unavailable`: the ledger could not be written in time, and nothing is
- * polled until it can. `upstream_down`: the circuit breaker is open.
- * `no_response`: the poll was sent, but no result arrived. `not_polling`: this server is stopping, or does not poll yet.
+ * `budget_exhausted`: the request budget did not become available in time. `ledger_unavailable`:
+ * the ledger could not be written in time, and nothing is polled until it can. `upstream_down`: the
+ * circuit breaker is open. `no_response`: the poll was sent, but no result arrived. `not_polling`:
+ * this server is stopping, or does not poll yet.
  */
 export type OnDemandFailure =
   | 'budget_exhausted'
@@ -20,7 +21,10 @@ export type OnDemandRefusal = { kind: 'failed'; reason: OnDemandFailure; retryAf
 
 export type OnDemandResult = { kind: 'observed'; observation: Observation } | OnDemandRefusal;
 
-/** `reserved`: one request other than a poll may be sent now; the budget has been charged for it. `cancelled`: by its signal. */
+/**
+ * `reserved`: one request other than a poll may be sent now; the budget has been charged for it.
+ * `cancelled`: by its signal.
+ */
 export type ReservationResult = { kind: 'reserved' } | { kind: 'cancelled' } | OnDemandRefusal;
 
 type OnDemandPoll = {
@@ -32,7 +36,10 @@ type OnDemandPoll = {
 
 /** An on-demand poll is refused if the request budget is exhausted for longer than this. */
 const MAX_ON_DEMAND_WAIT_MS = 10_000;
-/** Time limit of a queued poll: one second longer, so that a poll does not expire exactly when the budget becomes available. */
+/**
+ * Time limit of a queued poll: one second longer, so that a poll does not expire exactly when the
+ * budget becomes available.
+ */
 export const ON_DEMAND_WAIT_MS = MAX_ON_DEMAND_WAIT_MS + 1_000;
 /** Number of waiting polls above which a client with its fair share of them is refused. */
 const MAX_WAITING = 10_000;
@@ -40,9 +47,10 @@ const MAX_WAITING = 10_000;
 const RESERVATION = '\0';
 
 /**
- * The on-demand polls of one upstream, at most one per submission. A poll waits until the request budget is available, then
- * is in flight until it completes. Clients take turns, so that a client that requests many ids does not delay the others.
- * Requests other than polls wait in the same queue, as reservations.
+ * The on-demand polls of one upstream, at most one per submission. A poll waits until the request
+ * budget is available, then is in flight until it completes. Clients take turns, so that a client
+ * that requests many ids does not delay the others. Requests other than polls wait in the same
+ * queue, as reservations.
  */
 export class OnDemandPolls {
   readonly #scheduler: Scheduler;
@@ -63,8 +71,8 @@ export class OnDemandPolls {
   }
 
   /**
-   * Queues a poll of one submission, or joins the one that is open. The poll fails if it still waits after ON_DEMAND_WAIT_MS, or
-   * if no result arrives within its lease after that.
+   * Queues a poll of one submission, or joins the one that is open. The poll fails if it still
+   * waits after ON_DEMAND_WAIT_MS, or if no result arrives within its lease after that.
    */
   poll(submissionId: string, client: string, now: number): Promise<OnDemandResult> {
     const known = this.#open.get(submissionId);
@@ -77,20 +85,30 @@ export class OnDemandPolls {
     return this.#begin(submissionId, client, this.#scheduler.leaseMs) as Promise<OnDemandResult>;
   }
 
-  /** Queues a request other than a poll. The reservation is cancelled if the signal aborts before its turn. */
-  reserve(client: string, signal: AbortSignal | undefined, now: number): Promise<ReservationResult> {
+  /**
+   * Queues a request other than a poll. The reservation is cancelled if the signal aborts before
+   * its turn.
+   */
+  reserve(
+    client: string,
+    signal: AbortSignal | undefined,
+    now: number,
+  ): Promise<ReservationResult> {
     const refusal = this.#refusalOf(client, { mayProbe: false }, now);
     if (refusal) return Promise.resolve(refusal);
     if (signal?.aborted) return Promise.resolve({ kind: 'cancelled' });
     this.#reservations += 1;
     const key = `${RESERVATION}${this.#reservations}`;
-    signal?.addEventListener('abort', () => this.#open.get(key)?.complete({ kind: 'cancelled' }), { once: true });
+    signal?.addEventListener('abort', () => this.#open.get(key)?.complete({ kind: 'cancelled' }), {
+      once: true,
+    });
     return this.#begin(key, client, 0) as Promise<ReservationResult>;
   }
 
   /**
-   * Returns the next submission to poll now, and charges the budget. Returns undefined if none can be polled now, or if it was the
-   * turn of a reservation, which is granted if the budget allows it.
+   * Returns the next submission to poll now, and charges the budget. Returns undefined if none can
+   * be polled now, or if it was the turn of a reservation, which is granted if the budget allows
+   * it.
    */
   take(now: number): string | undefined {
     for (let key = this.#waiting.peek(); key !== undefined; key = this.#waiting.peek()) {
@@ -116,15 +134,25 @@ export class OnDemandPolls {
     this.#open.get(key)?.complete({ kind: 'reserved' });
   }
 
-  /** Returns the reason why a request of this client must not wait for the request budget; undefined if it may wait. `mayProbe`: whether it is a poll. */
-  #refusalOf(client: string, { mayProbe }: { mayProbe: boolean }, now: number): OnDemandRefusal | undefined {
+  /**
+   * Returns the reason why a request of this client must not wait for the request budget; undefined
+   * if it may wait. `mayProbe`: whether it is a poll.
+   */
+  #refusalOf(
+    client: string,
+    { mayProbe }: { mayProbe: boolean },
+    now: number,
+  ): OnDemandRefusal | undefined {
     const failed = (reason: OnDemandFailure, retryAfterMs: number) =>
       ({ kind: 'failed', reason, retryAfterMs }) as const;
     const pollAt = this.#scheduler.nextPollAt();
     const waitMs = pollAt === Number.POSITIVE_INFINITY ? 0 : Math.max(0, pollAt - now);
-    // During an outage no caller waits: a poll either becomes the probe that is due, or fails immediately.
-    if (this.#scheduler.limits.breaker.isOpen && (waitMs > 0 || !mayProbe)) return failed('upstream_down', waitMs);
-    if (waitMs > MAX_ON_DEMAND_WAIT_MS || !this.#mayQueue(client)) return failed('budget_exhausted', waitMs);
+    // During an outage no caller waits: a poll either becomes the probe that is due, or fails
+    // immediately.
+    if (this.#scheduler.limits.breaker.isOpen && (waitMs > 0 || !mayProbe))
+      return failed('upstream_down', waitMs);
+    if (waitMs > MAX_ON_DEMAND_WAIT_MS || !this.#mayQueue(client))
+      return failed('budget_exhausted', waitMs);
     return undefined;
   }
 
@@ -138,9 +166,11 @@ export class OnDemandPolls {
   /** `responseMs`: time limit of the result, from the end of the wait. */
   #begin(key: string, client: string, responseMs: number): OnDemandPoll['result'] {
     const { promise, resolve } = Promise.withResolvers<OnDemandResult | ReservationResult>();
-    const fail = (reason: OnDemandFailure) => complete({ kind: 'failed', reason, retryAfterMs: ON_DEMAND_WAIT_MS });
+    const fail = (reason: OnDemandFailure) =>
+      complete({ kind: 'failed', reason, retryAfterMs: ON_DEMAND_WAIT_MS });
     let cancelTimer = this.#clock.after(ON_DEMAND_WAIT_MS, () => {
-      if (poll.clients.size > 0) fail(this.#isLedgerAvailable() ? 'budget_exhausted' : 'ledger_unavailable');
+      if (poll.clients.size > 0)
+        fail(this.#isLedgerAvailable() ? 'budget_exhausted' : 'ledger_unavailable');
       else cancelTimer = this.#clock.after(responseMs, () => fail('no_response'));
     });
     const complete = (result: OnDemandResult | ReservationResult) => {

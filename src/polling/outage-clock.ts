@@ -1,16 +1,20 @@
 import type { PauseRecord } from '../submissions/ports.ts';
 
 /**
- * The total time in which an upstream could not be polled: outages (the circuit breaker was open), pauses (the upstream
- * sent Retry-After), and steps of the clock (the machine slept). Every time limit moves by this total. Overlapping outages
- * and pauses count once: the start of an outage ends the pause, whose rest counts again after the outage.
+ * The total time in which an upstream could not be polled: outages (the circuit breaker was open),
+ * pauses (the upstream sent Retry-After), and steps of the clock (the machine slept). Every time
+ * limit moves by this total. Overlapping outages and pauses count once: the start of an outage ends
+ * the pause, whose rest counts again after the outage.
  */
 export class OutageClock {
   #pastMs = 0;
   #outSince: number | null = null;
   #pause: { since: number; until: number } | null = null;
 
-  /** Continues from the record of an earlier process. A time in the future was written by a clock that was ahead. */
+  /**
+   * Continues from the record of an earlier process. A time in the future was written by a clock
+   * that was ahead.
+   */
   restore(record: PauseRecord & { outSince: number | null }, now: number): void {
     const { outageMs, outSince, pausedSince, pausedUntil } = record;
     this.#pastMs = outageMs;

@@ -6,7 +6,9 @@ import type { WatcherListener } from './listeners.ts';
 import { OutageClock } from './outage-clock.ts';
 import type { Scheduler } from './scheduler.ts';
 
-/** A pause is written immediately if it ends at least this much later than the one in the ledger. */
+/**
+ * A pause is written immediately if it ends at least this much later than the one in the ledger.
+ */
 const UNWRITTEN_PAUSE_MS = 10_000;
 
 const EVENT_OF = {
@@ -23,8 +25,9 @@ type OutageJournalDeps = {
 };
 
 /**
- * Keeps the outages and pauses of one upstream in the ledger, so that time limits exclude them after a restart too. A
- * change that the ledger rejects stays in the journal and is written by a later `write`.
+ * Keeps the outages and pauses of one upstream in the ledger, so that time limits exclude them
+ * after a restart too. A change that the ledger rejects stays in the journal and is written by a
+ * later `write`.
  */
 export class OutageJournal {
   readonly #deps: OutageJournalDeps;
@@ -43,7 +46,8 @@ export class OutageJournal {
     const { scheduler } = this.#deps;
     const { breaker } = scheduler.limits;
     this.#clock.restore(record, now);
-    if (record.outSince !== null) breaker.restore(record.state, Math.min(record.outSince, now), now);
+    if (record.outSince !== null)
+      breaker.restore(record.state, Math.min(record.outSince, now), now);
     // A process whose clock was ahead may have recorded a pause that ends too late.
     if (record.pausedUntil !== null)
       scheduler.limits.pause.restore(Math.min(record.pausedUntil, now + MAX_RETRY_AFTER_MS));
@@ -72,8 +76,8 @@ export class OutageJournal {
   }
 
   /**
-   * Writes all changes of the circuit breaker, and a long pause. Short pauses, of which there can be one per second, wait
-   * for `writePause`. Throws what the ledger throws.
+   * Writes all changes of the circuit breaker, and a long pause. Short pauses, of which there can
+   * be one per second, wait for `writePause`. Throws what the ledger throws.
    */
   write(now: number): void {
     const { scheduler, ledger, listener } = this.#deps;
@@ -84,7 +88,8 @@ export class OutageJournal {
     }
     const pausedUntil = scheduler.limits.pause.until;
     if (this.#clock.pauses(pausedUntil, now)) this.#isPauseUnwritten = true;
-    if (pausedUntil - Math.max(now, this.#writtenPauseUntil) >= UNWRITTEN_PAUSE_MS) this.writePause();
+    if (pausedUntil - Math.max(now, this.#writtenPauseUntil) >= UNWRITTEN_PAUSE_MS)
+      this.writePause();
   }
 
   /** Writes the pauses that the ledger does not have yet. Throws what the ledger throws. */

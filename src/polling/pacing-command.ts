@@ -15,18 +15,22 @@ const TICKS = 4;
 type Curve = Pick<UpstreamPacing, 'curve' | 'polls_ms'>;
 
 /**
- * Returns terminal lines that plot the cumulative probability of finality, with the scheduled polls on the time axis. Empty
- * without a curve.
+ * Returns terminal lines that plot the cumulative probability of finality, with the scheduled polls
+ * on the time axis. Empty without a curve.
  */
 export function curvePicture({ curve, polls_ms: polls }: Curve): string[] {
   const last = curve.at(-1);
   if (!last || !(last.after_ms > 0)) return [];
   const endMs =
-    Math.min(last.after_ms, 1.1 * (quantileMs(curve, SHOWN_PROBABILITY * last.probability) ?? last.after_ms)) ||
-    last.after_ms;
+    Math.min(
+      last.after_ms,
+      1.1 * (quantileMs(curve, SHOWN_PROBABILITY * last.probability) ?? last.after_ms),
+    ) || last.after_ms;
   const columns = Array.from(
     { length: WIDTH },
-    (_, column) => interpolated(curve, 'after_ms', ((column + 0.5) / WIDTH) * endMs, 'probability') ?? last.probability,
+    (_, column) =>
+      interpolated(curve, 'after_ms', ((column + 0.5) / WIDTH) * endMs, 'probability') ??
+      last.probability,
   );
   const rows = Array.from({ length: HEIGHT }, (_, index) => {
     const row = HEIGHT - 1 - index;
@@ -35,19 +39,31 @@ export function curvePicture({ curve, polls_ms: polls }: Curve): string[] {
     return `${label.padStart(5)} │${cells.join('').trimEnd()}`;
   });
   const axis = Array<string>(WIDTH).fill('─');
-  for (const ms of polls) if (ms <= endMs) axis[Math.min(WIDTH - 1, Math.floor((ms / endMs) * WIDTH))] = '▲';
+  for (const ms of polls)
+    if (ms <= endMs) axis[Math.min(WIDTH - 1, Math.floor((ms / endMs) * WIDTH))] = '▲';
   return [...rows, `${'0 %'.padStart(5)} └${axis.join('')}`, `${' '.repeat(7)}${scale(endMs)}`];
 }
 
-/** Returns the interpolated time at which the probability is reached, or null if the curve ends before it. */
+/**
+ * Returns the interpolated time at which the probability is reached, or null if the curve ends
+ * before it.
+ */
 export function quantileMs(curve: UpstreamPacing['curve'], probability: number): number | null {
   return interpolated(curve, 'probability', probability, 'after_ms');
 }
 
 type Point = UpstreamPacing['curve'][number];
 
-/** Returns the value of `to` where `of` reaches `value`, or null if the curve ends before it. The curve begins at zero. */
-function interpolated(curve: readonly Point[], of: keyof Point, value: number, to: keyof Point): number | null {
+/**
+ * Returns the value of `to` where `of` reaches `value`, or null if the curve ends before it. The
+ * curve begins at zero.
+ */
+function interpolated(
+  curve: readonly Point[],
+  of: keyof Point,
+  value: number,
+  to: keyof Point,
+): number | null {
   const index = curve.findIndex((point) => point[of] >= value);
   const after = curve[index];
   if (!after) return null;
@@ -63,7 +79,9 @@ export function roughly(ms: number): string {
   if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
   if (ms < 119_500) return `${Math.round(ms / 1_000)} s`;
   if (ms < 119.5 * 60_000) return `${Math.round(ms / 60_000)} min`;
-  return ms < 47.5 * 3_600_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} d`;
+  return ms < 47.5 * 3_600_000
+    ? `${Math.round(ms / 3_600_000)} h`
+    : `${Math.round(ms / 86_400_000)} d`;
 }
 
 function eighths(height: number): string {
@@ -107,7 +125,10 @@ export function addPacing(program: Command): void {
     .addHelpText('after', "\nExample:\n  dawatch pacing --json | jq '.upstreams[].cost'")
     .action(async (options: ConnectOptions & { json?: boolean }) => {
       const pacing = await connect(options).pacing();
-      const text = () => pacing.upstreams.map((upstream) => paragraph(upstream, Date.parse(pacing.at))).join('\n\n\n');
+      const text = () =>
+        pacing.upstreams
+          .map((upstream) => paragraph(upstream, Date.parse(pacing.at)))
+          .join('\n\n\n');
       process.stdout.write(`${options.json ? toJson(pacing) : text()}\n`);
     });
 }
@@ -120,7 +141,9 @@ function paragraph(pacing: UpstreamPacing, now: number): string {
     ['slots', slotText(pacing, now)],
     [
       'senders',
-      pacing.senders === null ? 'the upstream sends in parallel' : `${pacing.senders}, each sending serially`,
+      pacing.senders === null
+        ? 'the upstream sends in parallel'
+        : `${pacing.senders}, each sending serially`,
     ],
     ['finality', finalityText(pacing)],
     ['polls', pollsText(pacing)],
@@ -157,7 +180,9 @@ function slotText({ slot }: UpstreamPacing, now: number): string {
 
 function finalityText({ curve, observed }: UpstreamPacing): string {
   const learned =
-    observed === 0 ? 'initial assumption, nothing learned yet' : `learned from ${plural(observed, 'submission')}`;
+    observed === 0
+      ? 'initial assumption, nothing learned yet'
+      : `learned from ${plural(observed, 'submission')}`;
   const quantiles = QUANTILES.flatMap((share) => {
     const ms = quantileMs(curve, share);
     return ms === null ? [] : [`${percent(share)} within ${roughly(ms)}`];
@@ -172,7 +197,8 @@ function pollsText({ polls_ms: polls }: UpstreamPacing): string {
 }
 
 function costLines({ cost, lag_price }: UpstreamPacing): string[] {
-  const row = (name: string, cells: string[]) => `${name.padEnd(34)}${cells.map((cell) => cell.padStart(10)).join('')}`;
+  const row = (name: string, cells: string[]) =>
+    `${name.padEnd(34)}${cells.map((cell) => cell.padStart(10)).join('')}`;
   const rows: [string, PollingCost | null][] = [
     ['now, measured', cost.current],
     ['lower bound without neighbors', cost.lower_bound],
@@ -198,7 +224,8 @@ function costLines({ cost, lag_price }: UpstreamPacing): string[] {
 function nextText({ next }: UpstreamPacing, now: number): string {
   if (!next) return 'nothing to poll';
   const inMs = next.at === null ? null : Date.parse(next.at) - now;
-  const when = inMs === null ? 'after the next response' : inMs <= 0 ? 'now' : `in ${seconds(inMs)}`;
+  const when =
+    inMs === null ? 'after the next response' : inMs <= 0 ? 'now' : `in ${seconds(inMs)}`;
   const held = next.held_by === null ? '' : `; ${HELD_BY[next.held_by] ?? next.held_by}`;
   return `${next.submission_id} ${when}: ${next.reason}, ${REASONS[next.reason] ?? '?'}${held}`;
 }

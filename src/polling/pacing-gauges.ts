@@ -16,7 +16,10 @@ const PACING: Record<string, readonly [help: string, of: Reading]> = {
     '1: submissions become final with the slots of a chain; 0: no period is known, so each is polled by its age',
     ({ mode }) => Number(mode === 'slots'),
   ],
-  slot_period_seconds: ['Length of a slot; no sample if not known', ({ slot }) => slot && seconds(slot.period_ms)],
+  slot_period_seconds: [
+    'Length of a slot; no sample if not known',
+    ({ slot }) => slot && seconds(slot.period_ms),
+  ],
   slot_empty_ratio: [
     'Share of slots in which nothing becomes final, 0 to 1; no sample if not known',
     ({ slot }) => slot?.empty_share,
@@ -33,7 +36,10 @@ const PACING: Record<string, readonly [help: string, of: Reading]> = {
     'Recently finalized submissions the distribution of finality time was learned from; 0 for the initial assumption',
     ({ observed }) => observed,
   ],
-  lag_price_requests: ['Requests that one second of lag is worth, as configured', ({ lag_price }) => lag_price],
+  lag_price_requests: [
+    'Requests that one second of lag is worth, as configured',
+    ({ lag_price }) => lag_price,
+  ],
   requests_per_submission: [
     'Requests per submission, over the newest finalized ones; no sample before the first',
     ({ cost }) => cost.current?.requests,
@@ -51,10 +57,19 @@ const PACING: Record<string, readonly [help: string, of: Reading]> = {
     'Requests per submission with a poll every 5 s and the learned distribution',
     ({ cost }) => cost.every_five_seconds?.requests,
   ],
-  every_five_seconds_lag_seconds: ['Mean lag with a poll every 5 s', ({ cost }) => cost.every_five_seconds?.lag_s],
+  every_five_seconds_lag_seconds: [
+    'Mean lag with a poll every 5 s',
+    ({ cost }) => cost.every_five_seconds?.lag_s,
+  ],
   budget_requests: ['Requests per window of the request budget', ({ budget }) => budget.requests],
-  budget_window_seconds: ['Length of the window of the request budget', ({ budget }) => seconds(budget.per_ms)],
-  budget_used_requests: ['Requests used in the current window of the request budget', ({ budget }) => budget.used],
+  budget_window_seconds: [
+    'Length of the window of the request budget',
+    ({ budget }) => seconds(budget.per_ms),
+  ],
+  budget_used_requests: [
+    'Requests used in the current window of the request budget',
+    ({ budget }) => budget.used,
+  ],
   concurrent_requests_limit: ['Limit of requests in flight', ({ budget }) => budget.concurrency],
   in_flight_requests: ['Requests in flight', ({ budget }) => budget.in_flight],
   next_request_timestamp_seconds: [
@@ -68,10 +83,17 @@ const PACING: Record<string, readonly [help: string, of: Reading]> = {
 };
 
 /** Creates the gauges and returns the function that sets them. */
-export function createPacingGauges(registry: Registry): (upstreams: readonly UpstreamPacing[]) => void {
+export function createPacingGauges(
+  registry: Registry,
+): (upstreams: readonly UpstreamPacing[]) => void {
   const gauges = Object.entries(PACING).map(([name, [help, of]]) => ({
     of,
-    gauge: new Gauge({ name: `dawatch_pacing_${name}`, help, labelNames: ['upstream'], registers: [registry] }),
+    gauge: new Gauge({
+      name: `dawatch_pacing_${name}`,
+      help,
+      labelNames: ['upstream'],
+      registers: [registry],
+    }),
   }));
   return (upstreams) => {
     const bodies = upstreams.map(toPacingBody);

@@ -35,7 +35,9 @@ const reasonSchema = z
   .meta({ id: 'PollReason' });
 const heldBySchema = z
   .enum(['budget', 'pause'])
-  .describe('Cause of a delay. budget: the request budget is exhausted; pause: requested by the upstream')
+  .describe(
+    'Cause of a delay. budget: the request budget is exhausted; pause: requested by the upstream',
+  )
   .meta({ id: 'PollDelay' });
 
 const upstreamSchema = z
@@ -50,7 +52,9 @@ const upstreamSchema = z
         period_ms: z.number().describe('Length of a slot'),
         next_event_at: timeSchema
           .nullable()
-          .describe('Median of the predicted time at which the next group becomes final; null if not known'),
+          .describe(
+            'Median of the predicted time at which the next group becomes final; null if not known',
+          ),
         empty_share: z.number().describe('Share of slots in which nothing becomes final, 0 to 1'),
       })
       .nullable()
@@ -58,25 +62,41 @@ const upstreamSchema = z
     senders: z
       .int()
       .nullable()
-      .describe('Estimated number of serial senders of the upstream; null if it sends everything at once'),
-    observed: z.int().describe('Recently finalized submissions this was learned from; 0 for the initial assumption'),
+      .describe(
+        'Estimated number of serial senders of the upstream; null if it sends everything at once',
+      ),
+    observed: z
+      .int()
+      .describe(
+        'Recently finalized submissions this was learned from; 0 for the initial assumption',
+      ),
     curve: z
       .array(
         z.object({
           after_ms: z.number().describe('Time since tracking'),
-          probability: z.number().describe('Probability that the submission is final by then, 0 to 1'),
+          probability: z
+            .number()
+            .describe('Probability that the submission is final by then, 0 to 1'),
         }),
       )
-      .describe('Learned distribution of finality time for a submission tracked now; empty if there is none yet'),
+      .describe(
+        'Learned distribution of finality time for a submission tracked now; empty if there is none yet',
+      ),
     polls_ms: z
       .array(z.number())
-      .describe('Poll times of that submission in ms since tracking, without evidence from other submissions'),
+      .describe(
+        'Poll times of that submission in ms since tracking, without evidence from other submissions',
+      ),
     cost: z
       .object({
-        current: cost.nullable().describe('Measured over the newest finalized submissions; null if there is none yet'),
+        current: cost
+          .nullable()
+          .describe('Measured over the newest finalized submissions; null if there is none yet'),
         lower_bound: cost
           .nullable()
-          .describe('Lowest possible cost with this distribution for a single submission; null if not known'),
+          .describe(
+            'Lowest possible cost with this distribution for a single submission; null if not known',
+          ),
         every_five_seconds: cost
           .nullable()
           .describe('Cost of a poll every 5 s with this distribution; null if not known'),
@@ -105,7 +125,10 @@ const upstreamSchema = z
 export type PacingBody = z.output<typeof upstreamSchema>;
 
 const pacingSchema = z
-  .object({ at: timeSchema.describe('Current time of the server'), upstreams: z.array(upstreamSchema) })
+  .object({
+    at: timeSchema.describe('Current time of the server'),
+    upstreams: z.array(upstreamSchema),
+  })
   .describe('The pacing of all upstreams')
   .meta({
     id: 'Pacing',
@@ -119,7 +142,11 @@ const pacingSchema = z
             tracked: 150,
             lag_price: 1,
             mode: 'slots',
-            slot: { period_ms: 20_000, next_event_at: '2026-01-02T03:04:12.400Z', empty_share: 0.03 },
+            slot: {
+              period_ms: 20_000,
+              next_event_at: '2026-01-02T03:04:12.400Z',
+              empty_share: 0.03,
+            },
             senders: null,
             observed: 200,
             curve: [
@@ -149,17 +176,25 @@ const pacingSchema = z
 
 const OPERATIONS = operations('operations', {
   getPacing: {
-    summary: 'Get the learned distribution of finality time, the poll schedule and its cost for each upstream',
+    summary:
+      'Get the learned distribution of finality time, the poll schedule and its cost for each upstream',
     querystring: z.strictObject({}),
     response: { 200: pacingSchema },
   },
 });
 
-export function registerPacing(app: TypedServer, { watcher, clock }: { watcher: Watcher; clock: Clock }): void {
-  app.get('/v1/pacing', { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.getPacing }, async () => ({
-    at: iso(clock.now()),
-    upstreams: watcher.pacing().map(toPacingBody),
-  }));
+export function registerPacing(
+  app: TypedServer,
+  { watcher, clock }: { watcher: Watcher; clock: Clock },
+): void {
+  app.get(
+    '/v1/pacing',
+    { config: { scopes: ['submissions:read'] }, schema: OPERATIONS.getPacing },
+    async () => ({
+      at: iso(clock.now()),
+      upstreams: watcher.pacing().map(toPacingBody),
+    }),
+  );
 }
 
 export function toPacingBody({ description, budget, next, ...health }: UpstreamPacing): PacingBody {
@@ -178,7 +213,9 @@ export function toPacingBody({ description, budget, next, ...health }: UpstreamP
     senders,
     observed,
     curve: curve
-      .filter(({ afterMs, probability }) => Number.isFinite(afterMs) && Number.isFinite(probability))
+      .filter(
+        ({ afterMs, probability }) => Number.isFinite(afterMs) && Number.isFinite(probability),
+      )
       .map(({ afterMs, probability }) => ({
         after_ms: Math.round(afterMs),
         probability: rounded(share(probability), 4),

@@ -5,7 +5,12 @@ import type { Observation } from '../submissions/classify.ts';
 import type { PollEngine, RecordedObservation, WatcherLedger } from '../submissions/ports.ts';
 import type { Paced } from './entry.ts';
 import type { WatcherListener } from './listeners.ts';
-import { OnDemandPolls, type OnDemandRefusal, type OnDemandResult, type ReservationResult } from './on-demand-polls.ts';
+import {
+  OnDemandPolls,
+  type OnDemandRefusal,
+  type OnDemandResult,
+  type ReservationResult,
+} from './on-demand-polls.ts';
 import { OutageJournal } from './outage-journal.ts';
 import { ResultCommitter, WRITE_RETRY_MS } from './result-committer.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -26,15 +31,19 @@ type PollLoopDeps = {
 const RESUME_PAGE_SIZE = 5_000;
 /** A new submission that has been tracked for longer than this was tracked by another system. */
 const IMPORTED_MS = 60_000;
-/** Client name of the polls that test whether the upstream's store works. No credential has this name, so they take turns with no caller. */
+/**
+ * Client name of the polls that test whether the upstream's store works. No credential has this
+ * name, so they take turns with no caller.
+ */
 const PROOF_CLIENT = 'store-evidence';
 const NOT_POLLING: OnDemandRefusal = { kind: 'failed', reason: 'not_polling', retryAfterMs: 1_000 };
 
 /**
  * The loop of one upstream: scheduler → engine → ledger → scheduler.
  *
- * A loop is started and stopped once: idle, waiting for an unavailable ledger, registering its open submissions, polling, stopping, stopped. While
- * it polls, the next round is started by a timer, a result, or a change. A new process rebuilds its memory from the ledger.
+ * A loop is started and stopped once: idle, waiting for an unavailable ledger, registering its open
+ * submissions, polling, stopping, stopped. While it polls, the next round is started by a timer, a
+ * result, or a change. A new process rebuilds its memory from the ledger.
  */
 export class PollLoop {
   readonly #deps: PollLoopDeps;
@@ -82,14 +91,18 @@ export class PollLoop {
     return this.#deps.scheduler;
   }
 
-  /** Total duration (ms) of the upstream's outages and of the pauses it requested. Every time limit is extended by it. */
+  /**
+   * Total duration (ms) of the upstream's outages and of the pauses it requested. Every time limit
+   * is extended by it.
+   */
   outageMs(): number {
     return this.#journal.outageMs(this.now());
   }
 
   /**
-   * Returns the time, and handles a step of the clock: time limits are extended by the step, and the request budget is treated
-   * as exhausted. It is unknown how much real time passed, so requests sent before the step may still count at the upstream.
+   * Returns the time, and handles a step of the clock: time limits are extended by the step, and
+   * the request budget is treated as exhausted. It is unknown how much real time passed, so
+   * requests sent before the step may still count at the upstream.
    */
   now(): number {
     const { clock, scheduler } = this.#deps;
@@ -101,7 +114,8 @@ export class PollLoop {
     this.#skippedMs = skippedMs;
     scheduler.limits.resumeBudget(now, now);
     try {
-      // Committed now: a submission tracked later starts from a total that already includes this step.
+      // Committed now: a submission tracked later starts from a total that already includes this
+      // step.
       this.#journal.writePause();
     } catch (error) {
       this.#committer.writeFailed(error);
@@ -110,8 +124,9 @@ export class PollLoop {
   }
 
   /**
-   * Continues with everything that the ledger has open. While the ledger is unavailable, for example because the disk is full, the loop
-   * tries again every second. Throws what else the ledger throws.
+   * Continues with everything that the ledger has open. While the ledger is unavailable, for
+   * example because the disk is full, the loop tries again every second. Throws what else the
+   * ledger throws.
    */
   start(): void {
     const { scheduler, ledger, clock, upstream } = this.#deps;
@@ -143,8 +158,9 @@ export class PollLoop {
   }
 
   /**
-   * Registers submissions page by page, so that the process serves callers in between; a million submissions take seconds.
-   * Polling begins when all are registered: whether "not found" is believed depends on what the upstream has shown before.
+   * Registers submissions page by page, so that the process serves callers in between; a million
+   * submissions take seconds. Polling begins when all are registered: whether "not found" is
+   * believed depends on what the upstream has shown before.
    */
   #resume({ watched, next }: ReturnType<WatcherLedger['listWatched']>): void {
     const { scheduler, clock } = this.#deps;
@@ -173,9 +189,10 @@ export class PollLoop {
   }
 
   /**
-   * Registers a submission. Before `start`, and while `#resume` registers older submissions, `#resume` also registers new ones, because
-   * the ledger lists them last. A submission that is tracked again is remembered, because the ledger may already have listed it.
-   * The caller wakes the loop.
+   * Registers a submission. Before `start`, and while `#resume` registers older submissions,
+   * `#resume` also registers new ones, because the ledger lists them last. A submission that is
+   * tracked again is remembered, because the ledger may already have listed it. The caller wakes
+   * the loop.
    */
   add(item: Paced, now: number, { isRetracked }: { isRetracked: boolean }): void {
     if (item.trackedAt < now - IMPORTED_MS) this.#committer.imported(item.submissionId, now);
@@ -185,9 +202,9 @@ export class PollLoop {
   }
 
   /**
-   * Polls one submission on demand, tracked or not, within the request budget. Callers that request the same submission
-   * share one poll. Clients take turns for the budget. The result of a tracked submission is committed before the promise
-   * resolves, if the ledger is writable.
+   * Polls one submission on demand, tracked or not, within the request budget. Callers that request
+   * the same submission share one poll. Clients take turns for the budget. The result of a tracked
+   * submission is committed before the promise resolves, if the ledger is writable.
    */
   pollOnDemand(submissionId: string, client: string): Promise<OnDemandResult> {
     if (!this.#running) return Promise.resolve(NOT_POLLING);
@@ -197,8 +214,9 @@ export class PollLoop {
   }
 
   /**
-   * Waits until the request budget has room for one request other than a poll, and charges it. Fails at once while the circuit
-   * breaker is open. `release` must be called when a reserved request has completed.
+   * Waits until the request budget has room for one request other than a poll, and charges it.
+   * Fails at once while the circuit breaker is open. `release` must be called when a reserved
+   * request has completed.
    */
   reserve(client: string, signal?: AbortSignal): Promise<ReservationResult> {
     if (!this.#running) return Promise.resolve(NOT_POLLING);
@@ -214,7 +232,10 @@ export class PollLoop {
     this.wake();
   }
 
-  /** Sends the polls that are due, and sets the timer for the next ones. Called whenever something has changed. */
+  /**
+   * Sends the polls that are due, and sets the timer for the next ones. Called whenever something
+   * has changed.
+   */
   wake(): void {
     if (!this.#running) return;
     if (this.#isReady()) this.#send(this.#take(this.#deps.clock.now()));
@@ -234,7 +255,10 @@ export class PollLoop {
     return now >= this.#committer.blockedUntil && this.#committer.extendPolling(now, isDue);
   }
 
-  /** Returns the submissions to poll now. The budget is charged for them, and for granted reservations. */
+  /**
+   * Returns the submissions to poll now. The budget is charged for them, and for granted
+   * reservations.
+   */
   #take(now: number): string[] {
     const { scheduler } = this.#deps;
     const batch: string[] = [];
@@ -273,7 +297,10 @@ export class PollLoop {
     this.wake();
   }
 
-  /** Sends no more polls, waits up to `limitMs` for results in flight and commits them. Later results are dropped. */
+  /**
+   * Sends no more polls, waits up to `limitMs` for results in flight and commits them. Later
+   * results are dropped.
+   */
   async stop(limitMs: number): Promise<void> {
     this.#cancelResume?.();
     if (!this.#running) return;

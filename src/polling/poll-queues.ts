@@ -3,8 +3,9 @@ import { Backlog, type Rating } from './backlog.ts';
 import type { Entry } from './entry.ts';
 
 /**
- * The queues of one upstream. Each entry is in exactly one: waiting (not due), backlog (due) or leased (in flight). An
- * entry in flight returns to the waiting queue, or leaves, when its poll completes or its lease expires.
+ * The queues of one upstream. Each entry is in exactly one: waiting (not due), backlog (due) or
+ * leased (in flight). An entry in flight returns to the waiting queue, or leaves, when its poll
+ * completes or its lease expires.
  */
 export class PollQueues {
   readonly #waiting = new DueQueue<Entry>();
@@ -42,8 +43,8 @@ export class PollQueues {
   }
 
   /**
-   * Returns the due entry to poll now; undefined if none is due. It stays in its queue. `available`: number of polls that
-   * the request budget allows.
+   * Returns the due entry to poll now; undefined if none is due. It stays in its queue.
+   * `available`: number of polls that the request budget allows.
    */
   due(available: number, now: number): Entry | undefined {
     for (

@@ -5,13 +5,15 @@ import { LostSubmissions } from './lost-submissions.ts';
 const MAX_CANDIDATES = 100;
 
 /**
- * The submissions to probe an upstream with during an outage. Every second probe polls one that the upstream has returned lately, because
- * an error for an unknown id may concern that id only. The upstream may have lost those, so the other probes alternate between the newest
- * submissions that it has never returned and the submission that has been due longest. Each group is polled in turn, so that one
- * submission that the upstream returns is enough to end the outage.
+ * The submissions to probe an upstream with during an outage. Every second probe polls one that the
+ * upstream has returned lately, because an error for an unknown id may concern that id only. The
+ * upstream may have lost those, so the other probes alternate between the newest submissions that
+ * it has never returned and the submission that has been due longest. Each group is polled in turn,
+ * so that one submission that the upstream returns is enough to end the outage.
  */
 export class ProbeCandidates {
-  // Arrays, because V8 keeps the old tables of a set that changes with each submission (row `million`).
+  // Arrays, because V8 keeps the old tables of a set that changes with each submission (row
+  // `million`).
   /** The next one is the first. */
   readonly #returned: Entry[] = [];
   /** The next one is the last. */
@@ -41,11 +43,13 @@ export class ProbeCandidates {
   }
 
   /**
-   * Returns what the earlier responses say about an observation: whether the upstream has returned the submission before, and whether
-   * it has returned any. Lost submissions do not count. `goodResponses`: of the upstream so far.
+   * Returns what the earlier responses say about an observation: whether the upstream has returned
+   * the submission before, and whether it has returned any. Lost submissions do not count.
+   * `goodResponses`: of the upstream so far.
    */
   known(entry: Entry | undefined, observation: Observation, goodResponses: number) {
-    const isMissing = entry?.seen === true && observation.kind === 'not_found' && observation.ambiguous;
+    const isMissing =
+      entry?.seen === true && observation.kind === 'not_found' && observation.ambiguous;
     const isLost = isMissing && this.#lost.add(entry, goodResponses);
     return { seenBefore: entry?.seen === true && !isLost, seenAny: this.#seen > this.#lost.size };
   }

@@ -6,13 +6,16 @@ export type BudgetSettings = {
 };
 
 /**
- * The request budget of an upstream: an exact sliding window. A request counts from its sending until `perMs` after its
- * completion, because the upstream has counted it at some moment in between. So the upstream never counts more than
- * `requests`, wherever its window begins.
+ * The request budget of an upstream: an exact sliding window. A request counts from its sending
+ * until `perMs` after its completion, because the upstream has counted it at some moment in
+ * between. So the upstream never counts more than `requests`, wherever its window begins.
  */
 export class RequestBudget {
   #settings: BudgetSettings;
-  /** The times until which completed requests count, as a ring, the oldest at #oldest. It has room for every request that may count. */
+  /**
+   * The times until which completed requests count, as a ring, the oldest at #oldest. It has room
+   * for every request that may count.
+   */
   #countsUntil: Float64Array;
   #oldest = 0;
   #completed = 0;
@@ -28,14 +31,19 @@ export class RequestBudget {
   }
 
   /**
-   * Changes the limits. Completed requests count as long as before, so that the previous limits hold across the change, too. A
-   * longer window begins exhausted, because the number of requests before the previous window is unknown.
+   * Changes the limits. Completed requests count as long as before, so that the previous limits
+   * hold across the change, too. A longer window begins exhausted, because the number of requests
+   * before the previous window is unknown.
    */
   change(settings: BudgetSettings, now: number): void {
     const isLonger = settings.perMs > this.#settings.perMs;
-    const counted = Array.from({ length: isLonger ? 0 : this.#completed }, (_, place) => this.#countedUntil(place));
+    const counted = Array.from({ length: isLonger ? 0 : this.#completed }, (_, place) =>
+      this.#countedUntil(place),
+    );
     this.#settings = settings;
-    this.#countsUntil = new Float64Array(Math.max(settings.requests, this.#inFlight + counted.length));
+    this.#countsUntil = new Float64Array(
+      Math.max(settings.requests, this.#inFlight + counted.length),
+    );
     this.#countsUntil.set(counted);
     this.#oldest = 0;
     this.#completed = counted.length;
@@ -57,7 +65,10 @@ export class RequestBudget {
     return this.#inFlight + this.#completed;
   }
 
-  /** When an exhausted budget becomes available; Infinity if a request in flight must complete first. */
+  /**
+   * When an exhausted budget becomes available; Infinity if a request in flight must complete
+   * first.
+   */
   availableAt(): number {
     const { requests, concurrency } = this.#settings;
     if (this.#inFlight >= concurrency) return Number.POSITIVE_INFINITY;
@@ -85,7 +96,10 @@ export class RequestBudget {
     while (this.used(now) < this.#settings.requests) this.#count(now);
   }
 
-  /** The clock rounds down to whole milliseconds, so a completion that reads `now` may be one millisecond later. */
+  /**
+   * The clock rounds down to whole milliseconds, so a completion that reads `now` may be one
+   * millisecond later.
+   */
   #count(now: number): void {
     const ring = this.#countsUntil;
     ring[(this.#oldest + this.#completed) % ring.length] = now + 1 + this.#settings.perMs;

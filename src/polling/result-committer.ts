@@ -9,13 +9,25 @@ import type { OutageJournal } from './outage-journal.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { TimeLimits } from './time-limits.ts';
 
-/** How long nothing is polled after the ledger rejected a write: results that cannot be committed are wasted requests. */
+/**
+ * How long nothing is polled after the ledger rejected a write: results that cannot be committed
+ * are wasted requests.
+ */
 export const WRITE_RETRY_MS = 1_000;
-/** How far ahead the ledger records that the process is polling, so that it is written once a minute instead of once per poll. */
+/**
+ * How far ahead the ledger records that the process is polling, so that it is written once a minute
+ * instead of once per poll.
+ */
 const POLL_AHEAD_MS = 60_000;
-/** A wait for the disk that is longer is no time without a response of the upstream. A sync takes milliseconds, and one is waited for each minute. */
+/**
+ * A wait for the disk that is longer is no time without a response of the upstream. A sync takes
+ * milliseconds, and one is waited for each minute.
+ */
 const HANGING_MS = 10_000;
-/** When a submission is polled again whose result is rejected although the ledger is writable: a defect of dawatch. */
+/**
+ * When a submission is polled again whose result is rejected although the ledger is writable: a
+ * defect of dawatch.
+ */
 const POISON_RETRY_MS = 60_000;
 
 type ResultCommitterDeps = {
@@ -31,14 +43,19 @@ type ResultCommitterDeps = {
   /** Called when polls may be sent again. */
   onReady: () => void;
   /** Called last, with all observations of a commit and those that were recorded. */
-  onCommitted: (observations: readonly Observation[], recorded: readonly RecordedObservation[]) => void;
+  onCommitted: (
+    observations: readonly Observation[],
+    recorded: readonly RecordedObservation[],
+  ) => void;
 };
 
 /**
- * Commits the results of polls. Observations that arrive in one turn of the event loop share one transaction. After the
- * commit the scheduler chooses the next poll times, and the listeners are called.
+ * Commits the results of polls. Observations that arrive in one turn of the event loop share one
+ * transaction. After the commit the scheduler chooses the next poll times, and the listeners are
+ * called.
  *
- * If the ledger rejects a write, the observations are dropped and their submissions are polled again.
+ * If the ledger rejects a write, the observations are dropped and their submissions are polled
+ * again.
  */
 export class ResultCommitter {
   readonly #deps: ResultCommitterDeps;
@@ -49,7 +66,10 @@ export class ResultCommitter {
   isLedgerFailing = false;
   #blockedUntil = 0;
   #pollingUntil = Number.NEGATIVE_INFINITY;
-  /** Whether the newest record of polling is not on the disk yet: after a power failure, the next process would not know of the polls. */
+  /**
+   * Whether the newest record of polling is not on the disk yet: after a power failure, the next
+   * process would not know of the polls.
+   */
   #isWaiting = false;
   #isClosed = false;
 
@@ -63,10 +83,11 @@ export class ResultCommitter {
   }
 
   /**
-   * Returns whether polls may be sent now; false also if none `isDue`. The ledger records until when this process may be polling,
-   * so that the next process knows which part of the budget may already be spent. The record is written ahead, with the
-   * scheduler's snapshot, and polls wait until it is on the disk. It is written again after a failed write: while results cannot be committed, nothing is
-   * polled.
+   * Returns whether polls may be sent now; false also if none `isDue`. The ledger records until
+   * when this process may be polling, so that the next process knows which part of the budget may
+   * already be spent. The record is written ahead, with the scheduler's snapshot, and polls wait
+   * until it is on the disk. It is written again after a failed write: while results cannot be
+   * committed, nothing is polled.
    */
   extendPolling(now: number, isDue: () => boolean): boolean {
     if (now < this.#pollingUntil && !this.isLedgerFailing) return true;
@@ -153,7 +174,10 @@ export class ResultCommitter {
     }
   }
 
-  /** Stops polling for a while if the ledger cannot be written, and reschedules the submissions of dropped observations. */
+  /**
+   * Stops polling for a while if the ledger cannot be written, and reschedules the submissions of
+   * dropped observations.
+   */
   writeFailed(error: unknown, dropped: readonly Observation[] = []): void {
     const { scheduler, listener } = this.#deps;
     const now = this.#deps.now();
@@ -173,7 +197,8 @@ export class ResultCommitter {
       const context = { ...limits.context(this.#deps.now(), this.#blockedUntil), recheck };
       recorded = ledger.record(observations, context, openUntil);
     } catch (error) {
-      // One transaction each, so that an observation that cannot be recorded does not affect the others.
+      // One transaction each, so that an observation that cannot be recorded does not affect the
+      // others.
       if (observations.length > 1 && !(error instanceof LedgerUnavailableError))
         return observations.flatMap((one) => this.#record([one]));
       this.writeFailed(error, observations);
@@ -190,10 +215,15 @@ export class ResultCommitter {
     const now = this.#deps.now();
     const newest = new Map(recorded.map(({ submission }) => [submission.submissionId, submission]));
     for (const observation of observations) {
-      const state = scheduler.observe(observation, newest.get(observation.submissionId)?.watched ?? false, now);
+      const state = scheduler.observe(
+        observation,
+        newest.get(observation.submissionId)?.watched ?? false,
+        now,
+      );
       if (state !== null) this.#breakerChanged(state, now);
     }
-    // An on-demand poll may find that a finalized submission has changed: it is rechecked, as after any finality.
+    // An on-demand poll may find that a finalized submission has changed: it is rechecked, as after
+    // any finality.
     for (const submission of newest.values())
       if (submission.watched && submission.finalizedAt !== null)
         scheduler.resume({ ...submission, seen: true, finalizedAt: now }, now);

@@ -36,7 +36,8 @@ class Pause {
   observe(observation: Observation | PauseRequest, now: number): void {
     if (observation.kind === 'throttled') {
       if (observation.retryAfterMs !== null) this.#extend(now + observation.retryAfterMs);
-      // Responses to requests that were sent before the pause do not extend it, unless they contain a time.
+      // Responses to requests that were sent before the pause do not extend it, unless they contain
+      // a time.
       if (now < this.#until) return;
       this.#extend(now + Math.min(MAX_PAUSE_MS, 1_000 * 2 ** this.#throttledInARow));
       this.#throttledInARow = Math.min(this.#throttledInARow + 1, 10);
@@ -60,8 +61,8 @@ export type UpstreamLimitSettings = {
 };
 
 /**
- * The limits of one upstream: its request budget, the pauses that it requests, and the circuit breaker. All three hold for
- * any number of workers. Times are epoch milliseconds.
+ * The limits of one upstream: its request budget, the pauses that it requests, and the circuit
+ * breaker. All three hold for any number of workers. Times are epoch milliseconds.
  */
 export class UpstreamLimits {
   readonly #settings: UpstreamLimitSettings;
@@ -75,20 +76,28 @@ export class UpstreamLimits {
     this.breaker = new CircuitBreaker(settings.breaker, random);
   }
 
-  /** Exhausts the budget if an earlier process, which polled until `polledUntil`, may have used it. */
+  /**
+   * Exhausts the budget if an earlier process, which polled until `polledUntil`, may have used it.
+   */
   resumeBudget(polledUntil: number, now: number): void {
     const { perMs } = this.budget.settings;
     if (now - polledUntil < perMs + this.#settings.leaseMs) this.budget.exhaust(now);
   }
 
-  /** Number of requests that may be sent now; at most one, the probe, while the circuit breaker is open. */
+  /**
+   * Number of requests that may be sent now; at most one, the probe, while the circuit breaker is
+   * open.
+   */
   available(now: number): number {
     if (now < this.pause.until) return 0;
     if (!this.breaker.isOpen) return this.budget.available(now);
     return now < this.breaker.probeAt ? 0 : Math.min(1, this.budget.available(now));
   }
 
-  /** When a request that is due at `dueAt` may be sent; Infinity if a request in flight must complete first. */
+  /**
+   * When a request that is due at `dueAt` may be sent; Infinity if a request in flight must
+   * complete first.
+   */
   sendableAt(dueAt: number): number {
     const readyAt = this.breaker.isOpen ? this.breaker.probeAt : dueAt;
     return Math.max(readyAt, this.pause.until, this.budget.availableAt());
@@ -100,13 +109,19 @@ export class UpstreamLimits {
     if (this.breaker.isOpen) this.breaker.probing(now);
   }
 
-  /** Ends a request other than a poll, for which the budget was charged. `pause`: the time of the next request as requested by its response. */
+  /**
+   * Ends a request other than a poll, for which the budget was charged. `pause`: the time of the
+   * next request as requested by its response.
+   */
   complete(pause: PauseRequest | undefined, now: number): void {
     this.budget.complete(now);
     if (pause) this.pause.observe(pause, now);
   }
 
-  /** Learns from a response. Returns the new state of the circuit breaker if it changed, otherwise null. */
+  /**
+   * Learns from a response. Returns the new state of the circuit breaker if it changed, otherwise
+   * null.
+   */
   observe(
     observation: Observation,
     known: { seenBefore: boolean; seenAny: boolean },
@@ -118,7 +133,8 @@ export class UpstreamLimits {
 }
 
 /**
- * The next poll. `at`: epoch ms; null: after a poll in flight has completed. `heldBy`: what delays it beyond its due time.
+ * The next poll. `at`: epoch ms; null: after a poll in flight has completed. `heldBy`: what delays
+ * it beyond its due time.
  */
 export type NextPoll = {
   submissionId: string;
@@ -142,8 +158,9 @@ export type SchedulerSettings = UpstreamLimitSettings & {
 type Deps = { settings: SchedulerSettings; policy: PolicyFactory; random: () => number };
 
 /**
- * Schedules the polls of one upstream: decides which submissions to poll now, and how many. The policy decides when each
- * is due, the limits of the upstream how many may be sent. Performs no I/O and reads no clock. Times are epoch milliseconds.
+ * Schedules the polls of one upstream: decides which submissions to poll now, and how many. The
+ * policy decides when each is due, the limits of the upstream how many may be sent. Performs no I/O
+ * and reads no clock. Times are epoch milliseconds.
  */
 export class Scheduler {
   readonly limits: UpstreamLimits;
@@ -153,9 +170,15 @@ export class Scheduler {
   readonly #entries = new Map<string, Entry>();
   readonly #queues = new PollQueues((entry, now) => this.#rate(entry, now));
   readonly #probeCandidates = new ProbeCandidates();
-  /** Polls in flight whose entries are deleted on completion: the submission was removed, or is polled only once. */
+  /**
+   * Polls in flight whose entries are deleted on completion: the submission was removed, or is
+   * polled only once.
+   */
   readonly #toDelete = new Set<Entry>();
-  /** Entries that the policy does not schedule: those to delete, and finalized ones that wait for their recheck. */
+  /**
+   * Entries that the policy does not schedule: those to delete, and finalized ones that wait for
+   * their recheck.
+   */
   readonly #unregistered = new Set<Entry>();
 
   constructor(deps: Deps) {
@@ -176,12 +199,17 @@ export class Scheduler {
     return this.#queues.inFlight;
   }
 
-  /** Returns the learned state of the policy, to be stored across restarts; null if there is none. */
+  /**
+   * Returns the learned state of the policy, to be stored across restarts; null if there is none.
+   */
   snapshot(): string | null {
     return this.#policy.snapshot();
   }
 
-  /** Continues with the learned state of an earlier process. Must be called before submissions are added. */
+  /**
+   * Continues with the learned state of an earlier process. Must be called before submissions are
+   * added.
+   */
   restore(learned: string): void {
     this.#policy.restore(learned);
   }
@@ -195,17 +223,26 @@ export class Scheduler {
     };
   }
 
-  /** Returns the send time of the newest poll that found a scheduled submission open; -Infinity if there is none. */
+  /**
+   * Returns the send time of the newest poll that found a scheduled submission open; -Infinity if
+   * there is none.
+   */
   openAt(submissionId: string): number {
     return this.#entries.get(submissionId)?.openAt ?? NEVER;
   }
 
-  /** Returns whether the upstream has returned a scheduled submission before, and when it is polled next (see Candidate). */
+  /**
+   * Returns whether the upstream has returned a scheduled submission before, and when it is polled
+   * next (see Candidate).
+   */
   find(submissionId: string): Pick<Entry, 'seen' | 'dueAt'> | undefined {
     return this.#entries.get(submissionId);
   }
 
-  /** Whether the submission is finalized and waits for its recheck. An earlier poll would replace the recheck. */
+  /**
+   * Whether the submission is finalized and waits for its recheck. An earlier poll would replace
+   * the recheck.
+   */
   awaitsRecheck(submissionId: string): boolean {
     const entry = this.#entries.get(submissionId);
     return entry !== undefined && this.#unregistered.has(entry) && !this.#toDelete.has(entry);
@@ -241,7 +278,10 @@ export class Scheduler {
     if (entry) this.#queues.pollBy(entry, at);
   }
 
-  /** Stops polling a submission. A poll in flight counts for the concurrency until it completes or its lease expires. */
+  /**
+   * Stops polling a submission. A poll in flight counts for the concurrency until it completes or
+   * its lease expires.
+   */
   remove(submissionId: string, now: number): void {
     const entry = this.#entries.get(submissionId);
     if (!entry) return;
@@ -255,8 +295,9 @@ export class Scheduler {
   }
 
   /**
-   * Requests a poll of any submission, scheduled or not. Returns `sent` if the caller must send it now (the budget is
-   * charged), `in_flight` if a poll of it is in flight already, `wait` if none is available before `nextPollAt`.
+   * Requests a poll of any submission, scheduled or not. Returns `sent` if the caller must send it
+   * now (the budget is charged), `in_flight` if a poll of it is in flight already, `wait` if none
+   * is available before `nextPollAt`.
    */
   pollNow(submissionId: string, now: number): 'sent' | 'in_flight' | 'wait' {
     this.#expireLeases(now);
@@ -272,14 +313,18 @@ export class Scheduler {
     return 'sent';
   }
 
-  /** The earliest time at which `pollNow` can return `sent`; Infinity if a poll in flight must complete first. */
+  /**
+   * The earliest time at which `pollNow` can return `sent`; Infinity if a poll in flight must
+   * complete first.
+   */
   nextPollAt(): number {
     return this.limits.sendableAt(Number.NEGATIVE_INFINITY);
   }
 
   /**
-   * Returns at most `most` ids to poll now; those with the highest gain if more are due than the budget allows. The budget
-   * is charged, and each poll is in flight until its result is observed or its lease expires.
+   * Returns at most `most` ids to poll now; those with the highest gain if more are due than the
+   * budget allows. The budget is charged, and each poll is in flight until its result is observed
+   * or its lease expires.
    */
   next(now: number, most = Number.POSITIVE_INFINITY): string[] {
     this.#expireLeases(now);
@@ -301,21 +346,30 @@ export class Scheduler {
   wakeAt(): number {
     const { earliest, earliestLease } = this.#queues;
     const leaseEnds = earliestLease?.dueAt ?? Number.POSITIVE_INFINITY;
-    return earliest === undefined ? leaseEnds : Math.min(leaseEnds, this.limits.sendableAt(earliest.dueAt));
+    return earliest === undefined
+      ? leaseEnds
+      : Math.min(leaseEnds, this.limits.sendableAt(earliest.dueAt));
   }
 
   /**
-   * Learns from an observation and schedules the next poll of the submission; deletes the submission unless `watched`.
-   * Returns the new state of the circuit breaker if it changed, otherwise null.
+   * Learns from an observation and schedules the next poll of the submission; deletes the
+   * submission unless `watched`. Returns the new state of the circuit breaker if it changed,
+   * otherwise null.
    */
   observe(observation: Observation, watched: boolean, now: number): BreakerState | null {
     const entry = this.#entries.get(observation.submissionId);
-    const known = this.#probeCandidates.known(entry, observation, this.limits.breaker.goodResponses);
+    const known = this.#probeCandidates.known(
+      entry,
+      observation,
+      this.limits.breaker.goodResponses,
+    );
     const changed = this.limits.observe(observation, known, now);
     if (!entry) return changed;
     this.#endPoll(entry, now);
     const recheckAt = now + this.#settings.recheckMs;
-    const dueAt = this.#unregistered.has(entry) ? recheckAt : this.#policy.learn(entry, observation, now);
+    const dueAt = this.#unregistered.has(entry)
+      ? recheckAt
+      : this.#policy.learn(entry, observation, now);
     if (observation.kind === 'finalized' || !watched) this.#unregister(entry, now);
     if (!watched || this.#toDelete.has(entry)) {
       this.#deleteEntry(entry);
@@ -355,10 +409,16 @@ export class Scheduler {
 
   /** Returns the submission for the next probe of an open circuit breaker, due or not. */
   #nextProbe(): Entry | undefined {
-    return this.#probeCandidates.pick((entry) => !this.#queues.isInFlight(entry), this.#queues.earliest);
+    return this.#probeCandidates.pick(
+      (entry) => !this.#queues.isInFlight(entry),
+      this.#queues.earliest,
+    );
   }
 
-  /** Returns the due entry to poll now; it stays in its queue. `available`: number of polls that the budget allows. */
+  /**
+   * Returns the due entry to poll now; it stays in its queue. `available`: number of polls that the
+   * budget allows.
+   */
   #nextDue(available: number, now: number): Entry | undefined {
     for (;;) {
       const entry = this.#queues.due(available, now);
@@ -372,7 +432,10 @@ export class Scheduler {
 
   #rate(entry: Entry, now: number): Rating {
     if (this.#unregistered.has(entry)) return { gain: 0, isOverdue: true };
-    return { gain: this.#policy.gain(entry, now), isOverdue: this.#policy.reasonOf(entry, now) === 'net' };
+    return {
+      gain: this.#policy.gain(entry, now),
+      isOverdue: this.#policy.reasonOf(entry, now) === 'net',
+    };
   }
 
   #nextPoll(now: number): NextPoll | null {
@@ -390,9 +453,16 @@ export class Scheduler {
     };
   }
 
-  /** Makes submissions due whose poll has no result within its lease. They have no priority over other due submissions. */
+  /**
+   * Makes submissions due whose poll has no result within its lease. They have no priority over
+   * other due submissions.
+   */
   #expireLeases(now: number): void {
-    for (let entry = this.#queues.earliestLease; entry && entry.dueAt <= now; entry = this.#queues.earliestLease) {
+    for (
+      let entry = this.#queues.earliestLease;
+      entry && entry.dueAt <= now;
+      entry = this.#queues.earliestLease
+    ) {
       this.#endPoll(entry, now);
       if (this.#toDelete.has(entry)) this.#deleteEntry(entry);
       else this.#queues.schedule(entry, now);

@@ -55,14 +55,23 @@ const OPERATIONS = operations('submissions', {
         track: z
           .enum(['true', 'false'])
           .optional()
-          .describe('true: also track it, if it is not tracked yet. Needs the scope submissions:write')
+          .describe(
+            'true: also track it, if it is not tracked yet. Needs the scope submissions:write',
+          )
           .meta({ type: 'boolean', enum: undefined }),
-        upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
+        upstream: z
+          .string()
+          .max(32)
+          .optional()
+          .describe('Name of a configured upstream; "default" if absent'),
       })
-      .refine(({ submission_id, track }) => track !== 'true' || REACHABLE_ID_PATTERN.test(submission_id), {
-        path: ['submission_id'],
-        error: UNREACHABLE_ID_REASON,
-      }),
+      .refine(
+        ({ submission_id, track }) => track !== 'true' || REACHABLE_ID_PATTERN.test(submission_id),
+        {
+          path: ['submission_id'],
+          error: UNREACHABLE_ID_REASON,
+        },
+      ),
     response: { 200: envelopeSchema, ...problemResponses(404, 409, 502, 504, 507) },
   },
 });
@@ -74,7 +83,10 @@ export function registerSubmissionInfo(
 ): void {
   app.get(
     '/v1/get_submission_info',
-    { config: { hasErrorMember: true, scopes: ['submissions:read'] }, schema: OPERATIONS.getSubmissionInfo },
+    {
+      config: { hasErrorMember: true, scopes: ['submissions:read'] },
+      schema: OPERATIONS.getSubmissionInfo,
+    },
     async (request, reply) => {
       const { query, caller } = request;
       const { submission_id, upstream = 'default' } = query;
@@ -85,9 +97,15 @@ export function registerSubmissionInfo(
         });
       if (query.track === 'true') {
         if (!caller?.scopes.has('submissions:write'))
-          return sendProblem(reply, { status: 403, detail: 'track=true needs the scope submissions:write' });
+          return sendProblem(reply, {
+            status: 403,
+            detail: 'track=true needs the scope submissions:write',
+          });
         if (isOfSession(request) && !hasMark(request))
-          return sendUnauthenticated(reply, 'with a session, track=true needs X-Requested-With: dawatch');
+          return sendUnauthenticated(
+            reply,
+            'with a session, track=true needs X-Requested-With: dawatch',
+          );
         const tracked = deps.tracker.track(
           { submission_id, ...(query.upstream !== undefined && { upstream }) },
           credentialNumber(caller),

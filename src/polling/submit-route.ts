@@ -22,7 +22,10 @@ import {
 } from './upstream-submit.ts';
 import type { Watcher } from './watcher.ts';
 
-/** Headers that describe the data. Credentials are not forwarded, because those of callers are for dawatch. */
+/**
+ * Headers that describe the data. Credentials are not forwarded, because those of callers are for
+ * dawatch.
+ */
 const FORWARDED = ['content-type', 'accept', 'idempotency-key'] as const;
 
 function forwardedHeaders(headers: IncomingHttpHeaders): Record<string, string> {
@@ -34,11 +37,16 @@ function forwardedHeaders(headers: IncomingHttpHeaders): Record<string, string> 
   return forwarded;
 }
 
-/** Returns the query of a URL with its question mark, without dawatch's own parameter `upstream`; empty if nothing is left. */
+/**
+ * Returns the query of a URL with its question mark, without dawatch's own parameter `upstream`;
+ * empty if nothing is left.
+ */
 function forwardedQuery(url: string): string {
   const at = url.indexOf('?');
   const parameters = at < 0 ? [] : url.slice(at + 1).split('&');
-  const query = parameters.filter((parameter) => parameter !== '' && !/^upstream(?:=|$)/.test(parameter)).join('&');
+  const query = parameters
+    .filter((parameter) => parameter !== '' && !/^upstream(?:=|$)/.test(parameter))
+    .join('&');
   return query === '' ? '' : `?${query}`;
 }
 
@@ -63,7 +71,11 @@ const describeSubmit = (summary: string, contentType: string, example: unknown) 
   description: DESCRIPTION,
   consumes: [contentType],
   querystring: z.looseObject({
-    upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
+    upstream: z
+      .string()
+      .max(32)
+      .optional()
+      .describe('Name of a configured upstream; "default" if absent'),
   }),
   body: z
     .unknown()
@@ -79,7 +91,9 @@ const describeSubmit = (summary: string, contentType: string, example: unknown) 
 });
 
 const OPERATIONS = operations('submissions', {
-  submitData: describeSubmit('Submit data to the upstream, and track it', 'application/json', { data: 'some data' }),
+  submitData: describeSubmit('Submit data to the upstream, and track it', 'application/json', {
+    data: 'some data',
+  }),
   submitRawData: describeSubmit(
     'Submit raw data to the upstream, and track it',
     'application/octet-stream',
@@ -98,7 +112,9 @@ export async function registerSubmit(app: TypedServer, deps: SubmitDeps): Promis
   const bodyLimit = Math.max(...[...submitters.values()].map(({ maxBytes }) => maxBytes));
   await app.register(async (scope: TypedServer) => {
     scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    scope.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) =>
+      done(null, body),
+    );
     for (const path of SUBMIT_PATHS)
       scope.post(
         path,
@@ -106,7 +122,8 @@ export async function registerSubmit(app: TypedServer, deps: SubmitDeps): Promis
           bodyLimit,
           config: { hasErrorMember: true, submitsData: true, scopes: ['submissions:write'] },
           onRequest: (request, reply, done) => admission.beforeBody(request, reply, done),
-          preParsing: (request, reply, body, done) => admission.whileBody(request, reply, body, done),
+          preParsing: (request, reply, body, done) =>
+            admission.whileBody(request, reply, body, done),
           schema: SCHEMAS[path],
         },
         (request, reply) => {
@@ -144,10 +161,19 @@ async function submit(deps: SubmitDeps, call: Submit): Promise<FastifyReply> {
   const { request, reply } = call;
   const { upstream = 'default' } = request.query as { upstream?: string };
   const target = submitters.get(upstream);
-  if (!target) return refused(reply, 400, `query upstream: no data can be submitted to ${JSON.stringify(upstream)}`);
+  if (!target)
+    return refused(
+      reply,
+      400,
+      `query upstream: no data can be submitted to ${JSON.stringify(upstream)}`,
+    );
   const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
   if (body.length > target.maxBytes)
-    return refused(reply, 413, `the body must have at most ${target.maxBytes} bytes for the upstream ${upstream}`);
+    return refused(
+      reply,
+      413,
+      `the body must have at most ${target.maxBytes} bytes for the upstream ${upstream}`,
+    );
   if (!watcher.health().ledgerWritable)
     return refused(reply, 503, 'the ledger is unavailable: nothing was submitted', LEDGER_RETRY_MS);
   return forward(deps, { ...call, upstream, target, body });
@@ -161,12 +187,26 @@ async function forward(
   // A disconnected client would not receive the id.
   const reserved = await watcher.reserve(upstream, clientOf(request.caller), goneSignal(reply));
   if (reserved.kind === 'failed')
-    return refused(reply, 503, `${NOT_RESERVED[reserved.reason]}: nothing was submitted`, reserved.retryAfterMs);
-  if (reserved.kind === 'cancelled') return refused(reply, 408, 'the client disconnected: nothing was submitted');
-  let result: SubmitResult & { pause?: PauseRequest | undefined } = { kind: 'not_sent', detail: '' };
+    return refused(
+      reply,
+      503,
+      `${NOT_RESERVED[reserved.reason]}: nothing was submitted`,
+      reserved.retryAfterMs,
+    );
+  if (reserved.kind === 'cancelled')
+    return refused(reply, 408, 'the client disconnected: nothing was submitted');
+  let result: SubmitResult & { pause?: PauseRequest | undefined } = {
+    kind: 'not_sent',
+    detail: '',
+  };
   try {
     request.isDataSent = true;
-    const forwarded = { path, query: forwardedQuery(request.url), headers: forwardedHeaders(request.headers), body };
+    const forwarded = {
+      path,
+      query: forwardedQuery(request.url),
+      headers: forwardedHeaders(request.headers),
+      body,
+    };
     result = await target.submitter.submit(forwarded);
   } finally {
     watcher.release(upstream, result.pause);
@@ -175,10 +215,17 @@ async function forward(
 
   // From here on, a disconnect of the client no longer prevents the submit.
   const { submissionId, response } = result;
-  const failure = track(tracker, { submissionId, upstream, traceparent }, credentialNumber(request.caller));
+  const failure = track(
+    tracker,
+    { submissionId, upstream, traceparent },
+    credentialNumber(request.caller),
+  );
   if (failure) {
     const { status, reason, error } = failure;
-    logOf(request).error({ submission_id: submissionId, upstream, reason, err: error }, 'submit.not_tracked');
+    logOf(request).error(
+      { submission_id: submissionId, upstream, reason, err: error },
+      'submit.not_tracked',
+    );
     const detail = `the upstream has accepted the data as ${submissionId}, but it is not tracked: ${reason}. Track this id; do not submit the data again`;
     return sendProblem(reply, { status, detail, submitted: 'yes', submissionId });
   }
@@ -210,7 +257,11 @@ function track(
     return { status: 500, reason: notTrackedReason(tracked) };
   } catch (error) {
     const isFull = error instanceof LedgerError && error.problem === 'full';
-    return { status: isFull ? 507 : 500, reason: isFull ? 'the disk is full' : 'the ledger is unavailable', error };
+    return {
+      status: isFull ? 507 : 500,
+      reason: isFull ? 'the disk is full' : 'the ledger is unavailable',
+      error,
+    };
   }
 }
 
@@ -226,7 +277,12 @@ function notTrackedReason(result: Exclude<TrackRequestResult, { kind: 'tracked' 
 }
 
 /** The upstream has accepted nothing. */
-function refused(reply: FastifyReply, status: 400 | 408 | 413 | 502 | 503, detail: string, retryAfterMs?: number) {
+function refused(
+  reply: FastifyReply,
+  status: 400 | 408 | 413 | 502 | 503,
+  detail: string,
+  retryAfterMs?: number,
+) {
   setRetryAfter(reply, retryAfterMs ?? null);
   return sendProblem(reply, { status, detail, submitted: 'no' });
 }
@@ -241,7 +297,11 @@ function sendNotAccepted(
     case 'refused':
       return sendUnchanged(reply, result.response);
     case 'unauthorized':
-      return refused(reply, 502, 'the upstream refuses the credentials of this server: nothing was submitted');
+      return refused(
+        reply,
+        502,
+        'the upstream refuses the credentials of this server: nothing was submitted',
+      );
     case 'not_sent':
       return refused(reply, 502, 'the upstream cannot be reached: nothing was submitted');
     case 'unclear': {
@@ -250,18 +310,28 @@ function sendNotAccepted(
         ? 'the upstream did not respond in time'
         : `no usable response (${result.detail}${result.quote})`;
       const detail = `${what}: it is unclear whether the upstream has accepted the data, and it was not submitted again`;
-      return sendProblem(reply, { status: result.isTimeout ? 504 : 502, detail, submitted: 'unclear' });
+      return sendProblem(reply, {
+        status: result.isTimeout ? 504 : 502,
+        detail,
+        submitted: 'unclear',
+      });
     }
     default:
       return result satisfies never;
   }
 }
 
-function sendUnchanged(reply: FastifyReply, { httpStatus, headers, body }: SubmitResponse): FastifyReply {
+function sendUnchanged(
+  reply: FastifyReply,
+  { httpStatus, headers, body }: SubmitResponse,
+): FastifyReply {
   return reply.code(httpStatus).type('text/plain; charset=utf-8').headers(headers).send(body);
 }
 
-/** Explains a 404 of the two paths, which exist only if an upstream enables them; empty for every other path. */
+/**
+ * Explains a 404 of the two paths, which exist only if an upstream enables them; empty for every
+ * other path.
+ */
 export function submitHint(path: string): string {
   const isSubmit = SUBMIT_PATHS.some((name) => name === path);
   return isSubmit ? ': upstreams.<name>.submit.enabled is false for each upstream' : '';

@@ -1,28 +1,41 @@
 import type { Observation } from '../submissions/classify.ts';
 import type { RecordedObservation } from '../submissions/ports.ts';
 import { Status } from '../submissions/submission.ts';
-import { FULL_TRUST, type NotFoundTrust, type TransitionContext } from '../submissions/transition.ts';
+import {
+  FULL_TRUST,
+  type NotFoundTrust,
+  type TransitionContext,
+} from '../submissions/transition.ts';
 import { isSeen } from '../submissions/upstream-health.ts';
 import type { OutageJournal } from './outage-journal.ts';
 import type { Scheduler } from './scheduler.ts';
 
-/** How long a definite response proves that the store works: longer than the default interval between two polls. */
+/**
+ * How long a definite response proves that the store works: longer than the default interval
+ * between two polls.
+ */
 const PROOF_LASTS_MS = 6 * 60_000;
 /** Age of a definite response from which an ambiguous one triggers a proof poll. */
 const PROOF_RENEWED_MS = 60_000;
-/** Trouble that a definite response ends within this time counts as one failed request, which is normal. */
+/**
+ * Trouble that a definite response ends within this time counts as one failed request, which is
+ * normal.
+ */
 const BLIP_MS = 60_000;
 /** The share of time that counts where nothing can prove that the store works. */
 const UNPROVABLE_SHARE = 1 / 4;
 
 /**
- * Evidence of whether the store of one upstream works. An upstream sends 500 "Record not found" both for an id that it does
- * not have and, while its database fails, for every id. Only a working store sends a definite response: a submission in any
- * state, or a 404.
+ * Evidence of whether the store of one upstream works. An upstream sends 500 "Record not found"
+ * both for an id that it does not have and, while its database fails, for every id. Only a working
+ * store sends a definite response: a submission in any state, or a 404.
  *
- *     proven      a definite response within the last six minutes, no trouble after it: "not found" counts in full
- *     disproven   trouble or silence, although the upstream has returned a submission before: nothing counts
- *     unprovable  the upstream has never returned a submission: a quarter of the time counts, starting at the last trouble
+ *     proven      a definite response within the last six minutes, no trouble after it: "not found"
+ *                 counts in full
+ *     disproven   trouble or silence, although the upstream has returned a submission before:
+ *                 nothing counts
+ *     unprovable  the upstream has never returned a submission: a quarter of the time counts,
+ *                 starting at the last trouble
  */
 export class StoreEvidence {
   /** The newest definite response; -Infinity after trouble. */
@@ -90,9 +103,9 @@ export class StoreEvidence {
 const PROOF_INTERVAL_MS = 60_000;
 
 /**
- * What the time limits of one upstream's submissions depend on besides its outages: since when the upstream could be
- * polled without a break, and when "not found" is trusted. Both are reset in each process, because a process that has
- * just started has polled nothing.
+ * What the time limits of one upstream's submissions depend on besides its outages: since when the
+ * upstream could be polled without a break, and when "not found" is trusted. Both are reset in each
+ * process, because a process that has just started has polled nothing.
  */
 export class TimeLimits {
   readonly #scheduler: Scheduler;
@@ -116,13 +129,22 @@ export class TimeLimits {
     this.#pollableSince = now;
   }
 
-  /** Adds observations before any of them is recorded: together they decide whether "not found" is trusted. */
+  /**
+   * Adds observations before any of them is recorded: together they decide whether "not found" is
+   * trusted.
+   */
   observe(observations: readonly Observation[]): void {
     for (const observation of observations)
-      this.#evidence.observe(observation, this.#scheduler.find(observation.submissionId)?.seen ?? false);
+      this.#evidence.observe(
+        observation,
+        this.#scheduler.find(observation.submissionId)?.seen ?? false,
+      );
   }
 
-  /** `blockedUntil`: when the ledger becomes writable after a failed write; nothing is polled before. */
+  /**
+   * `blockedUntil`: when the ledger becomes writable after a failed write; nothing is polled
+   * before.
+   */
   context(now: number, blockedUntil: number): Omit<TransitionContext, 'recheck'> {
     const { breaker, pause } = this.#scheduler.limits;
     return {
@@ -135,8 +157,9 @@ export class TimeLimits {
   }
 
   /**
-   * Returns the id of a submission to poll now because the upstream has returned it before: whether the upstream still
-   * does shows if the recorded "not found" can be trusted. Undefined if that is known already or cannot be tested.
+   * Returns the id of a submission to poll now because the upstream has returned it before: whether
+   * the upstream still does shows if the recorded "not found" can be trusted. Undefined if that is
+   * known already or cannot be tested.
    */
   neededProof(recorded: readonly RecordedObservation[], now: number): string | undefined {
     if (!recorded.some(isUncertain) || !this.#evidence.needsProof(now)) return undefined;
@@ -149,5 +172,9 @@ export class TimeLimits {
 }
 
 function isUncertain({ observation, submission }: RecordedObservation): boolean {
-  return observation.kind === 'not_found' && observation.ambiguous && submission.status === Status.tracking;
+  return (
+    observation.kind === 'not_found' &&
+    observation.ambiguous &&
+    submission.status === Status.tracking
+  );
 }

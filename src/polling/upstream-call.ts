@@ -10,16 +10,25 @@ type CallOptions = {
   /** A larger response is aborted. */
   maxBytes: number;
   now: () => number;
-  /** Called once: with the response, an error or the timeout, whichever comes first. A response has its bytes and headers. */
+  /**
+   * Called once: with the response, an error or the timeout, whichever comes first. A response has
+   * its bytes and headers.
+   */
   onEnd: (response: UpstreamResponse, bytes?: Buffer, headers?: ResponseHeaders) => void;
 };
 
 export type ResponseHeaders = Record<string, string | string[] | undefined>;
 
 /**
- * One request in flight. It collects the body itself: a stream would cost 17 % of the CPU of a poll (row polls-local).
+ * One request in flight. It collects the body itself: a stream would cost 17 % of the CPU of a poll
+ * (row polls-local).
  */
-export function upstreamCall({ timeoutMs, maxBytes, now, onEnd }: CallOptions): Dispatcher.DispatchHandler {
+export function upstreamCall({
+  timeoutMs,
+  maxBytes,
+  now,
+  onEnd,
+}: CallOptions): Dispatcher.DispatchHandler {
   const chunks: Buffer[] = [];
   let controller: Dispatcher.DispatchController | undefined;
   let httpStatus = 0;
@@ -28,7 +37,10 @@ export function upstreamCall({ timeoutMs, maxBytes, now, onEnd }: CallOptions): 
   let isOver = false;
   let timer = startTimer();
 
-  /** If this process was blocked, a received response may be unread: the call gets the same time once more. */
+  /**
+   * If this process was blocked, a received response may be unread: the call gets the same time
+   * once more.
+   */
   function startTimer(): NodeJS.Timeout {
     const startedAt = performance.now();
     return setTimeout(() => {
@@ -86,5 +98,7 @@ function describe(error: unknown): string {
   if (error instanceof errors.ClientDestroyedError) return 'the client was closed';
   if (!(error instanceof Error)) return 'unknown failure';
   const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name;
-  return error.message && !error.message.includes(code) ? `${code}: ${error.message}` : error.message || code;
+  return error.message && !error.message.includes(code)
+    ? `${code}: ${error.message}`
+    : error.message || code;
 }

@@ -30,12 +30,18 @@ type UpstreamRequest = {
 /** Far above any real response about one submission or user. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/** Sends requests to one upstream within limits. Credentials are sent in headers only; redirects are not followed. */
+/**
+ * Sends requests to one upstream within limits. Credentials are sent in headers only; redirects are
+ * not followed.
+ */
 export class UpstreamClient {
   readonly #options: UpstreamClientOptions;
   readonly #pool: Pool;
   readonly #prefix: string;
-  /** By request headers, which are mostly the same object: making one takes half as long as a poll (row polls-local). */
+  /**
+   * By request headers, which are mostly the same object: making one takes half as long as a poll
+   * (row polls-local).
+   */
   readonly #redactors = new WeakMap<UpstreamRequest['headers'], (text: string) => string>();
 
   /** Of `getSubmissionInfo`. */
@@ -46,7 +52,8 @@ export class UpstreamClient {
     this.useApiKey(options.apiKey);
     const url = new URL(options.url);
     this.#prefix = url.pathname.replace(/\/+$/, '');
-    // The timeout of upstreamCall covers the whole call; undici's own timeouts would obscure the reason.
+    // The timeout of upstreamCall covers the whole call; undici's own timeouts would obscure the
+    // reason.
     const timeouts = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: options.timeoutMs } };
     this.#pool = new Pool(url.origin, {
       connections: options.connections ?? null,
@@ -57,7 +64,10 @@ export class UpstreamClient {
 
   /** Sends this key from the next `getSubmissionInfo` on. */
   useApiKey(apiKey: string | undefined): void {
-    this.#headers = { accept: 'application/json', ...(apiKey !== undefined && { 'x-api-key': apiKey }) };
+    this.#headers = {
+      accept: 'application/json',
+      ...(apiKey !== undefined && { 'x-api-key': apiKey }),
+    };
   }
 
   /** GET /v1/get_submission_info. Never rejects. */
@@ -67,9 +77,19 @@ export class UpstreamClient {
   }
 
   /** Never rejects: a failure is returned as a response. */
-  get({ path, headers, body, maxBytes = MAX_BODY_BYTES }: UpstreamRequest): Promise<UpstreamResponse> {
+  get({
+    path,
+    headers,
+    body,
+    maxBytes = MAX_BODY_BYTES,
+  }: UpstreamRequest): Promise<UpstreamResponse> {
     const { timeoutMs, now } = this.#options;
-    const request = { method: 'GET', path: `${this.#prefix}${path}`, headers, body: body ?? null } as const;
+    const request = {
+      method: 'GET',
+      path: `${this.#prefix}${path}`,
+      headers,
+      body: body ?? null,
+    } as const;
     return new Promise((resolve) => {
       const onEnd = (response: UpstreamResponse) => resolve(this.#redact(headers, response));
       this.#pool.dispatch(request, upstreamCall({ timeoutMs, maxBytes, now, onEnd }));
@@ -89,7 +109,10 @@ export class UpstreamClient {
         receivedHeaders: ResponseHeaders = {},
       ) => {
         const { text, ...content } = contentOf(bytes, receivedHeaders, this.#redactorFor(headers));
-        const response = received.kind === 'response' ? { ...received, body: text } : this.#redact(headers, received);
+        const response =
+          received.kind === 'response'
+            ? { ...received, body: text }
+            : this.#redact(headers, received);
         resolve({ response, content, wasSent });
       };
       const call = upstreamCall({ timeoutMs, maxBytes: MAX_BODY_BYTES, now, onEnd });
@@ -103,7 +126,10 @@ export class UpstreamClient {
     });
   }
 
-  /** Removes the credentials of the request from its response, which is stored, shown and sent to others. */
+  /**
+   * Removes the credentials of the request from its response, which is stored, shown and sent to
+   * others.
+   */
   #redact(headers: UpstreamRequest['headers'], response: UpstreamResponse): UpstreamResponse {
     const redact = this.#redactorFor(headers);
     return response.kind === 'failure'
@@ -125,6 +151,9 @@ export class UpstreamClient {
   }
 }
 
-function credentialsIn({ 'x-api-key': key = '', authorization = '' }: Record<string, string>): string[] {
+function credentialsIn({
+  'x-api-key': key = '',
+  authorization = '',
+}: Record<string, string>): string[] {
   return [key, authorization.replace(/^Bearer +/i, '').trimEnd()];
 }

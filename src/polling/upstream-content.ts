@@ -14,8 +14,8 @@ const DECODERS: Record<string, (bytes: Buffer, options: { maxOutputLength: numbe
 const MAX_DECODED_BYTES = 4 * 1024 * 1024;
 
 /**
- * Returns the content of a response as received, and its text. If the text contains a credential, which `redact` masks, the
- * content is the masked text instead.
+ * Returns the content of a response as received, and its text. If the text contains a credential,
+ * which `redact` masks, the content is the masked text instead.
  */
 export function contentOf(
   bytes: Buffer,
@@ -40,7 +40,10 @@ export function contentOf(
 /** Returns the bytes themselves if they are not encoded, or not as the header states. */
 function decoded(bytes: Buffer, encoding = ''): Buffer {
   try {
-    return DECODERS[encoding.trim().toLowerCase()]?.(bytes, { maxOutputLength: MAX_DECODED_BYTES }) ?? bytes;
+    return (
+      DECODERS[encoding.trim().toLowerCase()]?.(bytes, { maxOutputLength: MAX_DECODED_BYTES }) ??
+      bytes
+    );
   } catch {
     return bytes;
   }

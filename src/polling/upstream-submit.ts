@@ -10,15 +10,21 @@ export const SUBMIT_PATHS = ['/v1/submit_data', '/v1/submit_raw_data'] as const;
 export type SubmitPath = (typeof SUBMIT_PATHS)[number];
 
 /** Data of a client, forwarded unchanged. `query`: with its question mark, or empty. */
-export type SubmitRequest = { path: SubmitPath; query: string; headers: Record<string, string>; body: Buffer };
+export type SubmitRequest = {
+  path: SubmitPath;
+  query: string;
+  headers: Record<string, string>;
+  body: Buffer;
+};
 
 type HttpResponse = Extract<UpstreamResponse, { kind: 'response' }>;
 /** The upstream's own response, to be returned to the client. */
 export type SubmitResponse = Content & { httpStatus: number };
 
 /**
- * Whether the upstream has accepted the data. `detail` is for logs and clients and contains no credentials. `quote` is the beginning
- * of the response. It may repeat the data, so it is only for the client.
+ * Whether the upstream has accepted the data. `detail` is for logs and clients and contains no
+ * credentials. `quote` is the beginning of the response. It may repeat the data, so it is only for
+ * the client.
  */
 export type SubmitResult =
   | { kind: 'accepted'; submissionId: string; response: SubmitResponse }
@@ -41,7 +47,10 @@ export class UpstreamSubmitter {
   readonly #client: Pick<UpstreamClient, 'post' | 'close'>;
   #apiKey: string | undefined;
 
-  constructor({ client, apiKey }: { client: Pick<UpstreamClient, 'post' | 'close'>; apiKey: string | undefined }) {
+  constructor({
+    client,
+    apiKey,
+  }: { client: Pick<UpstreamClient, 'post' | 'close'>; apiKey: string | undefined }) {
     this.#client = client;
     this.#apiKey = apiKey;
   }
@@ -51,8 +60,12 @@ export class UpstreamSubmitter {
     this.#apiKey = apiKey;
   }
 
-  /** `pause`: the time of the next request as requested by the response; undefined: not specified. */
-  async submit(request: SubmitRequest): Promise<SubmitResult & { pause?: PauseRequest | undefined }> {
+  /**
+   * `pause`: the time of the next request as requested by the response; undefined: not specified.
+   */
+  async submit(
+    request: SubmitRequest,
+  ): Promise<SubmitResult & { pause?: PauseRequest | undefined }> {
     const { path, query, headers, body } = request;
     const key = this.#apiKey === undefined ? {} : { 'x-api-key': this.#apiKey };
     const { response, content, wasSent } = await this.#client.post({
@@ -60,9 +73,15 @@ export class UpstreamSubmitter {
       headers: { accept: 'application/json', ...headers, ...key },
       body,
     });
-    if (response.kind === 'response') return { ...classifySubmit(response, content), pause: pauseIn(response) };
+    if (response.kind === 'response')
+      return { ...classifySubmit(response, content), pause: pauseIn(response) };
     if (!wasSent) return { kind: 'not_sent', detail: response.detail };
-    return { kind: 'unclear', isTimeout: response.reason === 'timeout', detail: response.detail, quote: '' };
+    return {
+      kind: 'unclear',
+      isTimeout: response.reason === 'timeout',
+      detail: response.detail,
+      quote: '',
+    };
   }
 
   /** Closes immediately; calls in flight return failures. */
@@ -75,7 +94,9 @@ function pauseIn(response: HttpResponse): PauseRequest | undefined {
   const { httpStatus } = response;
   const waitMs = retryAfterMs(response);
   if (httpStatus === TOO_MANY_REQUESTS) return { kind: 'throttled', retryAfterMs: waitMs };
-  return httpStatus >= 500 && waitMs !== null ? { kind: 'unavailable', retryAfterMs: waitMs } : undefined;
+  return httpStatus >= 500 && waitMs !== null
+    ? { kind: 'unavailable', retryAfterMs: waitMs }
+    : undefined;
 }
 
 function classifySubmit({ httpStatus, body }: HttpResponse, content: Content): SubmitResult {
@@ -87,17 +108,22 @@ function classifySubmit({ httpStatus, body }: HttpResponse, content: Content): S
     quote: body.trim() === '' ? '' : `: ${body.slice(0, MAX_QUOTED_CHARS)}`,
   });
   if (httpStatus === 401 || httpStatus === 403) return { kind: 'unauthorized' };
-  if (httpStatus >= 400 && httpStatus < 500 && httpStatus !== REQUEST_TIMEOUT) return { kind: 'refused', response };
+  if (httpStatus >= 400 && httpStatus < 500 && httpStatus !== REQUEST_TIMEOUT)
+    return { kind: 'refused', response };
   if (httpStatus < 200 || httpStatus >= 300) return unclear('');
   const submissionId = submissionIdIn(parseJson(body));
   if (submissionId === undefined) return unclear(' without a submission id');
   return { kind: 'accepted', submissionId, response };
 }
 
-/** Returns the id in `{"submission_id"}`, bare or wrapped in `data`, as the user endpoints wrap their records. */
+/**
+ * Returns the id in `{"submission_id"}`, bare or wrapped in `data`, as the user endpoints wrap
+ * their records.
+ */
 function submissionIdIn(body: unknown): string | undefined {
   if (!isObject(body)) return undefined;
   const { submission_id: id = isObject(body.data) ? body.data.submission_id : undefined } = body;
-  const isUsable = typeof id === 'string' && SUBMISSION_ID_PATTERN.test(id) && REACHABLE_ID_PATTERN.test(id);
+  const isUsable =
+    typeof id === 'string' && SUBMISSION_ID_PATTERN.test(id) && REACHABLE_ID_PATTERN.test(id);
   return isUsable ? id : undefined;
 }

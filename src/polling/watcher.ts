@@ -4,7 +4,13 @@ import type { Clock } from '../lib/clock.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
 import type { PolicyFactory } from '../pacing/index.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
-import type { PollEngine, TrackRefusal, TrackResult, UpdateResult, WatcherLedger } from '../submissions/ports.ts';
+import type {
+  PollEngine,
+  TrackRefusal,
+  TrackResult,
+  UpdateResult,
+  WatcherLedger,
+} from '../submissions/ports.ts';
 import { isFinal, type Submission, type TrackRequest } from '../submissions/submission.ts';
 import { extendedDeadline } from '../submissions/transition.ts';
 import type { BreakerState } from '../submissions/upstream-health.ts';
@@ -23,7 +29,12 @@ export type WatcherSettings = {
   recheck: boolean;
 };
 
-export type UpstreamHealth = { upstream: string; state: BreakerState; tracked: number; inFlight: number };
+export type UpstreamHealth = {
+  upstream: string;
+  state: BreakerState;
+  tracked: number;
+  inFlight: number;
+};
 export type UpstreamPacing = UpstreamHealth & Outlook;
 
 /** If a poll is overdue for longer than this, its loop counts as not running. */
@@ -72,8 +83,8 @@ export class Watcher {
   }
 
   /**
-   * Sends no more polls, waits up to `limitMs` for results in flight and commits them. `waitUntilFinal` resolves
-   * immediately.
+   * Sends no more polls, waits up to `limitMs` for results in flight and commits them.
+   * `waitUntilFinal` resolves immediately.
    */
   stop(limitMs: number): Promise<void> {
     this.#stopping ??= this.#stop(limitMs);
@@ -85,7 +96,10 @@ export class Watcher {
     await Promise.all([...this.#loops.values()].map((loop) => loop.stop(limitMs)));
   }
 
-  /** Applies new settings of an upstream: its budget, and a probe at once if it refused the previous key. */
+  /**
+   * Applies new settings of an upstream: its budget, and a probe at once if it refused the previous
+   * key.
+   */
   reconfigure(upstream: string, budget: BudgetSettings): void {
     const loop = this.#loops.get(upstream);
     if (!loop) return;
@@ -99,19 +113,28 @@ export class Watcher {
     return this.#loops.has(name);
   }
 
-  /** Commits the requests, all or none, then starts to poll. Throws if the ledger cannot be written. See WatcherLedger. */
+  /**
+   * Commits the requests, all or none, then starts to poll. Throws if the ledger cannot be written.
+   * See WatcherLedger.
+   */
   track(requests: readonly TrackRequest[]): TrackResult {
     return this.trackGroups([requests])[0] as TrackResult;
   }
 
-  /** Returns why `track` would refuse these requests; undefined if it would accept them. Stores nothing. */
+  /**
+   * Returns why `track` would refuse these requests; undefined if it would accept them. Stores
+   * nothing.
+   */
   refusalOf(requests: readonly TrackRequest[]): TrackRefusal | undefined {
     return this.#ledger.refusalOf(requests, this.#clock.now());
   }
 
-  /** Like `track` for several groups in one commit; each group is accepted or refused independently. */
+  /**
+   * Like `track` for several groups in one commit; each group is accepted or refused independently.
+   */
   trackGroups(groups: readonly (readonly TrackRequest[])[]): TrackResult[] {
-    // A step of the clock counts for the submissions that are tracked already, and not for the new ones.
+    // A step of the clock counts for the submissions that are tracked already, and not for the new
+    // ones.
     for (const loop of this.#loops.values()) loop.now();
     const now = this.#clock.now();
     const results = this.#writing(() => this.#ledger.trackGroups(groups, now));
@@ -127,7 +150,9 @@ export class Watcher {
         const { submissionId, upstream, trackedAt } = submission;
         const loop = this.#loops.get(upstream);
         if ((effect !== 'accepted' && effect !== 'retracked') || !loop) continue;
-        loop.add({ submissionId, trackedAt, seen: false }, now, { isRetracked: effect === 'retracked' });
+        loop.add({ submissionId, trackedAt, seen: false }, now, {
+          isRetracked: effect === 'retracked',
+        });
         changed.add(loop);
       }
     }
@@ -135,8 +160,9 @@ export class Watcher {
   }
 
   /**
-   * Cancels submissions in one commit and stops polling them; final submissions are unchanged. Undefined in the result: the
-   * id was never tracked. With an actor, each cancellation is audited. Throws if the ledger cannot be written.
+   * Cancels submissions in one commit and stops polling them; final submissions are unchanged.
+   * Undefined in the result: the id was never tracked. With an actor, each cancellation is audited.
+   * Throws if the ledger cannot be written.
    */
   cancel(submissionIds: readonly string[], actor?: Actor): (Submission | undefined)[] {
     const now = this.#clock.now();
@@ -152,13 +178,16 @@ export class Watcher {
   }
 
   /**
-   * Changes options of a submission; undefined: the id was never tracked. With an actor, a change is audited. Throws if the
-   * ledger cannot be written.
+   * Changes options of a submission; undefined: the id was never tracked. With an actor, a change
+   * is audited. Throws if the ledger cannot be written.
    */
   update(submissionId: string, patch: OptionsPatch, actor?: Actor): UpdateResult | undefined {
-    // Each loop accounts for a step of the clock first, so that the step does not count for the new deadline.
+    // Each loop accounts for a step of the clock first, so that the step does not count for the new
+    // deadline.
     for (const loop of this.#loops.values()) loop.now();
-    const result = this.#writing(() => this.#ledger.update(submissionId, patch, this.#clock.now(), actor));
+    const result = this.#writing(() =>
+      this.#ledger.update(submissionId, patch, this.#clock.now(), actor),
+    );
     if (result?.kind === 'updated' && result.changed.includes('deadline')) {
       // The spelling of a UUID may differ from `submissionId`.
       const { submissionId: canonicalId, upstream, deadlineAt } = result.submission;
@@ -179,8 +208,9 @@ export class Watcher {
   }
 
   /**
-   * Waits until one request other than a poll may be sent to an upstream within its request budget; see PollLoop.reserve. After
-   * `reserved`, `release` must be called when that request has completed. `signal`: ends the wait.
+   * Waits until one request other than a poll may be sent to an upstream within its request budget;
+   * see PollLoop.reserve. After `reserved`, `release` must be called when that request has
+   * completed. `signal`: ends the wait.
    */
   reserve(upstream: string, client = '', signal?: AbortSignal): Promise<ReservationResult> {
     const loop = this.#loops.get(upstream);
@@ -195,12 +225,18 @@ export class Watcher {
   }
 
   /**
-   * Resolves when the submission is final, the time is over, the watcher stops, or `signal` aborts. `current` reads the
-   * submission now, so that a submission that becomes final meanwhile is not missed.
+   * Resolves when the submission is final, the time is over, the watcher stops, or `signal` aborts.
+   * `current` reads the submission now, so that a submission that becomes final meanwhile is not
+   * missed.
    */
-  waitUntilFinal(current: () => Submission | undefined, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+  waitUntilFinal(
+    current: () => Submission | undefined,
+    timeoutMs: number,
+    signal?: AbortSignal,
+  ): Promise<void> {
     const submission = current();
-    if (!submission || isFinal(submission.status) || this.#stopping || signal?.aborted) return Promise.resolve();
+    if (!submission || isFinal(submission.status) || this.#stopping || signal?.aborted)
+      return Promise.resolve();
     const { submissionId } = submission;
     return new Promise((resolve) => {
       const done = () => {
@@ -224,7 +260,9 @@ export class Watcher {
   /** The deadline of a submission; while it is open, moved by the outages of its upstream. */
   deadlineAt(submission: Submission): number {
     const loop = this.#loops.get(submission.upstream);
-    return loop && !isFinal(submission.status) ? extendedDeadline(submission, loop.outageMs()) : submission.deadlineAt;
+    return loop && !isFinal(submission.status)
+      ? extendedDeadline(submission, loop.outageMs())
+      : submission.deadlineAt;
   }
 
   /** Returns when a submission is polled next, at the earliest; null: it is not polled. */
@@ -236,15 +274,21 @@ export class Watcher {
     const loops = [...this.#loops];
     return {
       ledgerWritable:
-        !this.#ledger.isDiskHanging && this.#isWritable() && loops.every(([, loop]) => !loop.isLedgerFailing),
+        !this.#ledger.isDiskHanging &&
+        this.#isWritable() &&
+        loops.every(([, loop]) => !loop.isLedgerFailing),
       upstreams: loops.map(([upstream, { scheduler }]) => healthOf(upstream, scheduler)),
     };
   }
 
-  /** Returns the upstreams that are not polled: before the start, after the stop, and if a poll is a minute overdue. */
+  /**
+   * Returns the upstreams that are not polled: before the start, after the stop, and if a poll is a
+   * minute overdue.
+   */
   notPolling(): string[] {
     const overdue = this.#clock.now() - OVERDUE_MS;
-    const isPolled = (loop: PollLoop) => loop.isRunning && (loop.isLedgerFailing || loop.scheduler.wakeAt() > overdue);
+    const isPolled = (loop: PollLoop) =>
+      loop.isRunning && (loop.isLedgerFailing || loop.scheduler.wakeAt() > overdue);
     return [...this.#loops].filter(([, loop]) => !isPolled(loop)).map(([upstream]) => upstream);
   }
 

@@ -3,7 +3,12 @@ import { escapeText } from '../lib/text.ts';
 import { type Finding, ok, problem, reported, warning } from '../operations/doctor/finding.ts';
 import { settingName } from '../operations/doctor/settings.ts';
 import { type RedisSettings, withoutBrackets } from './redis.ts';
-import { inspectRedis, NEEDED_REDIS_VERSION, type RedisInfo, SAFE_EVICTION_POLICY } from './redis-info.ts';
+import {
+  inspectRedis,
+  NEEDED_REDIS_VERSION,
+  type RedisInfo,
+  SAFE_EVICTION_POLICY,
+} from './redis-info.ts';
 import { problemOfTls } from './redis-tls.ts';
 
 const SETTING = settingName('redis.url');
@@ -13,7 +18,8 @@ export async function checkRedis(
   limitMs: number,
 ): Promise<Finding[]> {
   const unusable = problemOfTls(redis);
-  if (unusable !== undefined) return [problem('redis', unusable, 'correct the file, or the setting that names it')];
+  if (unusable !== undefined)
+    return [problem('redis', unusable, 'correct the file, or the setting that names it')];
   const { url, secret } = redis;
   const look = await inspectRedis(redis, limitMs);
   if (look.kind === 'seen' && look.info.isCluster)
@@ -31,7 +37,10 @@ export async function checkRedis(
           'it refuses the credentials',
           `verify the user and the password in ${SETTING}, and the permissions of the user (docs/queues.md)`,
         ]
-      : ['it is unreachable', `verify that it runs, and verify ${SETTING}; until then the server polls by itself`];
+      : [
+          'it is unreachable',
+          `verify that it runs, and verify ${SETTING}; until then the server polls by itself`,
+        ];
   return [problem('redis', `${message}: ${escapeText(look.detail, 200)}`, action)];
 }
 
@@ -50,14 +59,20 @@ function checkSecret(url: string, secret: string | undefined): Finding[] {
 }
 
 function judge({ version, isTooOld, evictionPolicy, isAppendOnly, role }: RedisInfo): Finding[] {
-  const losesJobs = 'the append-only file is disabled: a restart loses enqueued submissions that were not yet accepted';
+  const losesJobs =
+    'the append-only file is disabled: a restart loses enqueued submissions that were not yet accepted';
   const evicts = `it evicts pending jobs when its memory is full (${evictionPolicy})`;
   const isSafe = evictionPolicy === SAFE_EVICTION_POLICY;
   return reported(
     isTooOld
-      ? warning('redis', `version ${version} is too old`, `upgrade to ${NEEDED_REDIS_VERSION} or newer`)
+      ? warning(
+          'redis',
+          `version ${version} is too old`,
+          `upgrade to ${NEEDED_REDIS_VERSION} or newer`,
+        )
       : ok('redis', version === null ? 'it responds' : `it responds, version ${version}`),
-    role === 'slave' && problem('redis.role', 'it is a read-only replica', `set ${SETTING} to the primary`),
+    role === 'slave' &&
+      problem('redis.role', 'it is a read-only replica', `set ${SETTING} to the primary`),
     isAppendOnly === true && ok('redis.persistence', 'the append-only file is enabled'),
     isAppendOnly === false && warning('redis.persistence', losesJobs, 'set appendonly to yes'),
     isSafe && ok('redis.eviction', 'it evicts nothing when its memory is full'),

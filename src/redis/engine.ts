@@ -26,8 +26,8 @@ const CLOCK_MARGIN_MS = 1_000;
 export type InFlightJob = ReturnType<typeof createInFlightJob>;
 
 /**
- * A job that was sent to the workers. Open until `end` is called or its lease expires; later results are ignored, because its
- * ids may be in another job by then.
+ * A job that was sent to the workers. Open until `end` is called or its lease expires; later
+ * results are ignored, because its ids may be in another job by then.
  */
 function createInFlightJob(deps: {
   upstream: string;
@@ -56,8 +56,9 @@ function createInFlightJob(deps: {
       resolve();
     },
     /**
-     * Classifies and reports the responses, each id once. Reports none if an id is not in this job, or if a request took longer
-     * than the job has existed: then the result does not come from a worker that processed this job. `at` is this server's time.
+     * Classifies and reports the responses, each id once. Reports none if an id is not in this job,
+     * or if a request took longer than the job has existed: then the result does not come from a
+     * worker that processed this job. `at` is this server's time.
      */
     accept(polled: readonly Polled[]): 'accepted' | 'foreign_id' | 'implausible_time' {
       const at = clock.now();
@@ -72,7 +73,10 @@ function createInFlightJob(deps: {
           report({ submissionId, at, durationMs, ...classify(submissionId, response) });
       return 'accepted';
     },
-    /** Removes and returns the ids without a response if requests of `neededMs` would end before the lease; else none. */
+    /**
+     * Removes and returns the ids without a response if requests of `neededMs` would end before the
+     * lease; else none.
+     */
     reclaim(neededMs: number): string[] {
       if (clock.now() + neededMs >= endsAt) return [];
       const open = [...remaining];
@@ -96,8 +100,9 @@ const BLOCK_MS = 10_000;
 const READ_COUNT = 100;
 
 /**
- * Reads the event stream of BullMQ's polls queue. Idle until `readFrom`, then reads until `close`. The position advances with each
- * entry, so neither an unreadable entry nor a failed read skips the following entries, as it would with BullMQ's QueueEvents.
+ * Reads the event stream of BullMQ's polls queue. Idle until `readFrom`, then reads until `close`.
+ * The position advances with each entry, so neither an unreadable entry nor a failed read skips the
+ * following entries, as it would with BullMQ's QueueEvents.
  */
 export class ResultStream {
   readonly #deps: { redis: RedisSettings; clock: Clock; listener: ResultListener };
@@ -114,8 +119,8 @@ export class ResultStream {
   }
 
   /**
-   * Reads events from `redisMs` on (clock of Redis). Must be called again after Redis was emptied or replaced: its events may
-   * be older than the last one read.
+   * Reads events from `redisMs` on (clock of Redis). Must be called again after Redis was emptied
+   * or replaced: its events may be older than the last one read.
    */
   readFrom(redisMs: number): void {
     this.close();
@@ -188,7 +193,9 @@ function entriesOf(
 
 /** Converts the alternating names and values of an entry. */
 function fieldsOf(listed: readonly string[]): Record<string, string> {
-  const pairs = listed.flatMap((name, index) => (index % 2 === 0 ? [[name, listed[index + 1] ?? '']] : []));
+  const pairs = listed.flatMap((name, index) =>
+    index % 2 === 0 ? [[name, listed[index + 1] ?? '']] : [],
+  );
   return Object.fromEntries(pairs);
 }
 
@@ -202,8 +209,9 @@ function parsed(text: string | undefined): unknown {
 }
 
 /**
- * Why a result is rejected. `malformed`: it does not match the format; `signature`: missing, or of another secret or job;
- * `foreign_id`: it contains an id that is not in the job; `implausible_time`: a request took longer than the job has existed.
+ * Why a result is rejected. `malformed`: it does not match the format; `signature`: missing, or of
+ * another secret or job; `foreign_id`: it contains an id that is not in the job;
+ * `implausible_time`: a request took longer than the job has existed.
  */
 export const REJECTIONS = ['malformed', 'signature', 'foreign_id', 'implausible_time'] as const;
 export type Rejection = (typeof REJECTIONS)[number];
@@ -229,19 +237,26 @@ type EngineDeps = {
 
 /** A job expires this much before the scheduler's lease. */
 const LEASE_MARGIN_MS = 100;
-/** After a job without any result, this process polls by itself for this long: workers are registered but do not respond. */
+/**
+ * After a job without any result, this process polls by itself for this long: workers are
+ * registered but do not respond.
+ */
 const FALLBACK_MS = 30_000;
 const CLOSE_WITHIN_MS = 1_000;
 /** Maximum length of the event stream, which Redis keeps in memory. */
 const MAX_EVENTS = 2_000;
 /** Finished jobs are kept for inspection only. */
-const RETENTION = { removeOnComplete: { age: 600, count: 100 }, removeOnFail: { age: 86_400, count: 1_000 } };
+const RETENTION = {
+  removeOnComplete: { age: 600, count: 100 },
+  removeOnFail: { age: 86_400, count: 1_000 },
+};
 
 /**
- * Distributes polls to workers through BullMQ. A batch is split into jobs; results arrive as queue events, some while a job is
- * running. Without Redis or without workers this process polls by itself. It also polls the submissions of a returned job, which
- * were certainly not polled. After any other failure that is unknown, so their share of the request budget stays occupied until
- * the lease expires.
+ * Distributes polls to workers through BullMQ. A batch is split into jobs; results arrive as queue
+ * events, some while a job is running. Without Redis or without workers this process polls by
+ * itself. It also polls the submissions of a returned job, which were certainly not polled. After
+ * any other failure that is unknown, so their share of the request budget stays occupied until the
+ * lease expires.
  */
 export class BullmqEngine implements PollEngine {
   readonly queue: Queue<PollJob>;
@@ -336,13 +351,17 @@ export class BullmqEngine implements PollEngine {
     for (const job of this.#jobs.values()) job.end();
     this.#jobs.clear();
     if (this.#deps.link.usable && waiting.length > 0)
-      await withTimeout(CLOSE_WITHIN_MS, Promise.allSettled(waiting.map((jobId) => this.queue.remove(jobId))));
+      await withTimeout(
+        CLOSE_WITHIN_MS,
+        Promise.allSettled(waiting.map((jobId) => this.queue.remove(jobId))),
+      );
     this.#results.close();
     await withTimeout(2 * CLOSE_WITHIN_MS, this.queue.close());
   }
 
   #usable() {
-    if (this.#isClosed || !this.#results.isReading || this.#deps.clock.now() < this.#fallbackUntil) return undefined;
+    if (this.#isClosed || !this.#results.isReading || this.#deps.clock.now() < this.#fallbackUntil)
+      return undefined;
     const usable = this.#deps.link.usable;
     return usable && usable.workers.length > 0 ? usable : undefined;
   }
@@ -381,7 +400,12 @@ export class BullmqEngine implements PollEngine {
     }
     const { local, onEvent, timeoutMsOf } = this.#deps;
     const submissionIds = job.reclaim(timeoutMsOf(job.upstream) + START_MARGIN_MS);
-    onEvent({ kind: 'returned', reason: result, upstream: job.upstream, submissions: submissionIds.length });
+    onEvent({
+      kind: 'returned',
+      reason: result,
+      upstream: job.upstream,
+      submissions: submissionIds.length,
+    });
     void local.poll({ upstream: job.upstream, submissionIds }, job.report).finally(() => job.end());
   }
 
@@ -397,7 +421,10 @@ export class BullmqEngine implements PollEngine {
   }
 }
 
-/** Splits a batch into one job per worker, of limited size: the cost of a job hardly depends on its number of ids. */
+/**
+ * Splits a batch into one job per worker, of limited size: the cost of a job hardly depends on its
+ * number of ids.
+ */
 function inChunks(ids: readonly string[], workers: number): string[][] {
   const size = Math.min(MAX_IDS_PER_JOB, Math.ceil(ids.length / workers));
   const chunks: string[][] = [];

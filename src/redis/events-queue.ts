@@ -1,6 +1,11 @@
 import { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { type Channel, failed, type Outgoing, type SendResult } from '../notifications/channels/channel.ts';
+import {
+  type Channel,
+  failed,
+  type Outgoing,
+  type SendResult,
+} from '../notifications/channels/channel.ts';
 import type { EventBody } from '../notifications/event-body.ts';
 import { disconnect, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
 import { readRedisInfo } from './redis-info.ts';
@@ -13,7 +18,9 @@ export type QueueOptions = {
   queue?: string;
 };
 
-/** Above this number of waiting jobs the queue has no consumers, and Redis keeps the jobs in memory. */
+/**
+ * Above this number of waiting jobs the queue has no consumers, and Redis keeps the jobs in memory.
+ */
 const MAX_WAITING = 100_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const REPLICATED_WITHIN_MS = 2_000;
@@ -25,11 +32,21 @@ const RETENTION = {
   removeOnFail: { age: 7 * DAY_S, count: 10_000 },
 };
 
-/** Adds events to a BullMQ queue: the job name is the event type, the data is its body, the job id is the event id. */
-export function createQueueChannel({ redis: settings, queue: name = EVENTS_QUEUE }: QueueOptions): Channel {
+/**
+ * Adds events to a BullMQ queue: the job name is the event type, the data is its body, the job id
+ * is the event id.
+ */
+export function createQueueChannel({
+  redis: settings,
+  queue: name = EVENTS_QUEUE,
+}: QueueOptions): Channel {
   const redis = openRedis(settings);
   // With the version check, a queue whose Redis disconnects during the check never works again.
-  const queue = new Queue<EventBody>(name, { connection: redis, prefix: settings.prefix, skipVersionCheck: true });
+  const queue = new Queue<EventBody>(name, {
+    connection: redis,
+    prefix: settings.prefix,
+    skipVersionCheck: true,
+  });
   queue.on('error', () => undefined);
 
   let closing: Promise<void> | undefined;
@@ -52,9 +69,12 @@ export function createQueueChannel({ redis: settings, queue: name = EVENTS_QUEUE
       })),
     );
     if (!(await isReplicated(redis)))
-      return failed(`no replica of Redis has confirmed the events within ${REPLICATED_WITHIN_MS / 1_000} s`, {
-        retryAfterMs: null,
-      });
+      return failed(
+        `no replica of Redis has confirmed the events within ${REPLICATED_WITHIN_MS / 1_000} s`,
+        {
+          retryAfterMs: null,
+        },
+      );
     return { kind: 'delivered', httpStatus: null, response: null };
   }
 
@@ -77,21 +97,27 @@ export function createQueueChannel({ redis: settings, queue: name = EVENTS_QUEUE
 }
 
 /**
- * Returns whether the jobs survive a failover: one of the connected replicas has confirmed them, or no replica is connected. If not,
- * the events are sent again, under the same job ids.
+ * Returns whether the jobs survive a failover: one of the connected replicas has confirmed them, or
+ * no replica is connected. If not, the events are sent again, under the same job ids.
  */
 async function isReplicated(redis: Redis): Promise<boolean> {
   const { replicas } = readRedisInfo(await redis.info('replication'));
   return replicas === 0 || (await redis.wait(1, REPLICATED_WITHIN_MS)) > 0;
 }
 
-/** 1, 2, 4 … 60 s, then every 60 s without end: an unavailable queue is not a refusal by a receiver. */
+/**
+ * 1, 2, 4 … 60 s, then every 60 s without end: an unavailable queue is not a refusal by a receiver.
+ */
 function queueRetryDelayMs(attempts: number): number {
   return Math.min(2 ** (attempts - 1), 60) * 1_000;
 }
 
-/** Rethrows serialization errors: they would otherwise be retried without end, as an unavailable Redis is. */
+/**
+ * Rethrows serialization errors: they would otherwise be retried without end, as an unavailable
+ * Redis is.
+ */
 function resultOfError(error: unknown): SendResult {
-  if (error instanceof RangeError || error instanceof TypeError || error instanceof SyntaxError) throw error;
+  if (error instanceof RangeError || error instanceof TypeError || error instanceof SyntaxError)
+    throw error;
   return failed('Redis is not reachable', { retryAfterMs: null });
 }

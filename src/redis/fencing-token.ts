@@ -8,9 +8,10 @@ import type { MessageSigner, Verified } from './signer.ts';
 export type RedisState = ReturnType<typeof stateOf>;
 
 /**
- * Reads and writes the fencing token in Redis. Every start of the server sets a new one, and workers poll only jobs with the
- * current one. The token contains the run id of the Redis process it was written to: after a failover a Redis may contain an
- * older state with jobs that were already polled, and workers refuse these because the run id differs.
+ * Reads and writes the fencing token in Redis. Every start of the server sets a new one, and
+ * workers poll only jobs with the current one. The token contains the run id of the Redis process
+ * it was written to: after a failover a Redis may contain an older state with jobs that were
+ * already polled, and workers refuse these because the run id differs.
  */
 export class FencingTokenStore {
   readonly #redis: Redis;
@@ -23,12 +24,18 @@ export class FencingTokenStore {
     this.#probeKey = `${prefix}:dawatch-workers:probe`;
   }
 
-  /** Uses one connection, so that all values belong to the same Redis. Throws a RedisClusterError, or the errors of Redis. */
+  /**
+   * Uses one connection, so that all values belong to the same Redis. Throws a RedisClusterError,
+   * or the errors of Redis.
+   */
   async read(): Promise<RedisState> {
     return stateOf(await this.#pipeline().exec());
   }
 
-  /** Like `read`, and verifies that Redis accepts writes: a full Redis or a replica accepts reads only. */
+  /**
+   * Like `read`, and verifies that Redis accepts writes: a full Redis or a replica accepts reads
+   * only.
+   */
   async probe(): Promise<RedisState> {
     return stateOf(await this.#pipeline().set(this.#probeKey, '1', 'PX', 10_000).exec());
   }
@@ -73,7 +80,8 @@ export class RedisClusterError extends Error {
 
 function stateOf(replies: [error: Error | null, result: unknown][] | null) {
   if (!replies) throw new Error('Redis aborted the pipeline');
-  // Checked before the errors, because a node of a cluster refuses keys of other nodes with an error.
+  // Checked before the errors, because a node of a cluster refuses keys of other nodes with an
+  // error.
   if (isCluster(String(replies[0]?.[1]))) throw new RedisClusterError();
   for (const [error] of replies) if (error) throw error;
   const [info, token, time] = replies.map(([, result]) => result);

@@ -9,7 +9,10 @@ import { acceptedText } from '../submissions/track-in-parts.ts';
 import { type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
 import { openLoopConnection, type RedisSettings } from './redis.ts';
 
-/** The queue for submissions of other services: the data of a job is the body of POST /v1/submissions. */
+/**
+ * The queue for submissions of other services: the data of a job is the body of POST
+ * /v1/submissions.
+ */
 export const SUBMISSIONS_QUEUE = 'dawatch-submissions';
 
 type Accepted = Record<TrackEffect, number>;
@@ -33,7 +36,10 @@ type IntakeDeps = {
 const CONCURRENCY = 8;
 const RETRY_MS = 1_000;
 const MAX_DELAY_MS = 60_000;
-/** A job of a crashed server is resumed after the lock expires; this is checked every STALLED_CHECK_MS. */
+/**
+ * A job of a crashed server is resumed after the lock expires; this is checked every
+ * STALLED_CHECK_MS.
+ */
 const LOCK_MS = 10_000;
 const STALLED_CHECK_MS = 5_000;
 /** Jobs take no time; closing takes longer only if Redis does not respond. */
@@ -44,12 +50,15 @@ const RETENTION = {
   removeOnComplete: { age: 3 * DAY_S, count: 10_000 },
   removeOnFail: { age: 14 * DAY_S, count: 10_000 },
 };
-/** BullMQ never resets this counter: with a limit, a job would fail after as many crashes of servers. */
+/**
+ * BullMQ never resets this counter: with a limit, a job would fail after as many crashes of
+ * servers.
+ */
 const UNLIMITED = 1_000_000_000;
 
 /**
- * Tracks the submissions that other services enqueue. A job is completed once its submissions are on the disk, and retried until
- * the ledger can be written.
+ * Tracks the submissions that other services enqueue. A job is completed once its submissions are
+ * on the disk, and retried until the ledger can be written.
  */
 export class Intake {
   readonly #deps: IntakeDeps;
@@ -60,17 +69,21 @@ export class Intake {
   constructor(deps: IntakeDeps) {
     this.#deps = deps;
     this.#connection = openLoopConnection(deps.redis);
-    this.#worker = new Worker<unknown, Accepted>(SUBMISSIONS_QUEUE, (job, token) => this.#process(job, token), {
-      connection: this.#connection.redis,
-      prefix: deps.redis.prefix,
-      concurrency: CONCURRENCY,
-      lockDuration: LOCK_MS,
-      stalledInterval: STALLED_CHECK_MS,
-      maxStalledCount: UNLIMITED,
-      runRetryDelay: RETRY_MS,
-      skipVersionCheck: true,
-      ...RETENTION,
-    });
+    this.#worker = new Worker<unknown, Accepted>(
+      SUBMISSIONS_QUEUE,
+      (job, token) => this.#process(job, token),
+      {
+        connection: this.#connection.redis,
+        prefix: deps.redis.prefix,
+        concurrency: CONCURRENCY,
+        lockDuration: LOCK_MS,
+        stalledInterval: STALLED_CHECK_MS,
+        maxStalledCount: UNLIMITED,
+        runRetryDelay: RETRY_MS,
+        skipVersionCheck: true,
+        ...RETENTION,
+      },
+    );
     this.#worker.on('error', () => undefined);
   }
 
@@ -122,7 +135,10 @@ export class Intake {
 }
 
 const MAX_ISSUES = 5;
-/** Redis keeps the reason of a failed job for two weeks, and an issue may quote all names of the data. */
+/**
+ * Redis keeps the reason of a failed job for two weeks, and an issue may quote all names of the
+ * data.
+ */
 const MAX_REASON_CHARS = 1_000;
 
 function explain(error: ZodError): string {

@@ -4,7 +4,10 @@ import { POLLS_QUEUE } from './poll-job.ts';
 /** The ACL user of a process. */
 export type RedisUser = 'server' | 'worker';
 
-/** Commands by the number of their arguments; the verification passes keys for all of them. Most commands run in the scripts of BullMQ. */
+/**
+ * Commands by the number of their arguments; the verification passes keys for all of them. Most
+ * commands run in the scripts of BullMQ.
+ */
 const WORKER = {
   1: 'del exists get hgetall incr llen pttl scard smembers zcard zpopmin',
   2: 'bzpopmin hdel hexists hget hmget lpush pexpire rpoplpush rpush sadd set srandmember srem zrem zscore',
@@ -12,7 +15,10 @@ const WORKER = {
   4: 'xadd',
 };
 
-/** In addition, for the queues of producers and consumers, the results of polls, and the board at /queues. */
+/**
+ * In addition, for the queues of producers and consumers, the results of polls, and the board at
+ * /queues.
+ */
 const SERVER = {
   1: 'hlen lpop persist rpop type',
   2: 'lindex lpos rename sismember',
@@ -33,11 +39,16 @@ export function neededCommands(user: RedisUser): string[] {
 }
 
 /**
- * Verifies that the user may run every command that its process needs. Without this check, a missing permission would
- * appear only when a script needs it. Queues the commands in a transaction and discards it, so nothing changes. Throws a
- * RedisPermissionError, or the errors of the connection.
+ * Verifies that the user may run every command that its process needs. Without this check, a
+ * missing permission would appear only when a script needs it. Queues the commands in a transaction
+ * and discards it, so nothing changes. Throws a RedisPermissionError, or the errors of the
+ * connection.
  */
-export async function verifyPermissions(redis: Redis, prefix: string, user: RedisUser): Promise<void> {
+export async function verifyPermissions(
+  redis: Redis,
+  prefix: string,
+  user: RedisUser,
+): Promise<void> {
   // Without a transaction, the commands would be executed.
   let denied = await findDenied(redis, [['multi'], ['exec'], ['discard']]);
   if (denied.length === 0) {
@@ -45,13 +56,16 @@ export async function verifyPermissions(redis: Redis, prefix: string, user: Redi
     const keys = KEYS[user].map((name): Sample => ['get', `${prefix}:${name}`]);
     denied = await findDenied(redis, [['multi'], ...samples, ...keys, ['discard']]);
   }
-  if (denied.length > 0) throw new RedisPermissionError(`NOPERM the ACL user lacks permissions: ${denied.join(' ')}`);
+  if (denied.length > 0)
+    throw new RedisPermissionError(`NOPERM the ACL user lacks permissions: ${denied.join(' ')}`);
 }
 
 /** Returns the missing permissions, as in ACL SETUSER, sorted. */
 async function findDenied(redis: Redis, samples: readonly Sample[]): Promise<string[]> {
   // Sent without a pause: a command of another caller must not become part of the transaction.
-  const replies = await Promise.allSettled(samples.map(([command, ...args]) => redis.call(command, ...args)));
+  const replies = await Promise.allSettled(
+    samples.map(([command, ...args]) => redis.call(command, ...args)),
+  );
   const denied = replies.flatMap((reply, index) => {
     const sample = samples[index];
     if (reply.status === 'fulfilled' || !sample) return [];
@@ -66,7 +80,11 @@ async function findDenied(redis: Redis, samples: readonly Sample[]): Promise<str
 /** One key of each pattern, apart from the queue of polls. */
 const KEYS = {
   server: ['dawatch-workers:names', 'dawatch-submissions:meta', 'dawatch-events:meta'],
-  worker: ['dawatch-workers:names', 'dawatch-workers:names:worker', 'dawatch-workers:fencing-token'],
+  worker: [
+    'dawatch-workers:names',
+    'dawatch-workers:names:worker',
+    'dawatch-workers:fencing-token',
+  ],
 } as const satisfies Record<RedisUser, readonly string[]>;
 
 /** Returns one call of each command. */
@@ -75,8 +93,16 @@ function samplesOf(user: RedisUser, key: string): Sample[] {
     ['eval', 'return 1', '1', key],
     ['evalsha', '0', '1', key],
   ];
-  const common: Sample[] = [...withKey(WORKER, key), ...scripts, ['info'], ['time'], ['client', 'setname', user]];
-  return user === 'worker' ? common : [...common, ...withKey(SERVER, key), ['scan', '0'], ['wait', '1', '1']];
+  const common: Sample[] = [
+    ...withKey(WORKER, key),
+    ...scripts,
+    ['info'],
+    ['time'],
+    ['client', 'setname', user],
+  ];
+  return user === 'worker'
+    ? common
+    : [...common, ...withKey(SERVER, key), ['scan', '0'], ['wait', '1', '1']];
 }
 
 function withKey(lists: Record<number, string>, key: string): Sample[] {

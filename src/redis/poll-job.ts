@@ -2,14 +2,17 @@ import { z } from 'zod';
 import type { UpstreamResponse } from '../submissions/classify.ts';
 
 /**
- * Version of the format of jobs and results. It is part of the queue name, so that a server and workers with incompatible
- * formats share no queue and lose no jobs.
+ * Version of the format of jobs and results. It is part of the queue name, so that a server and
+ * workers with incompatible formats share no queue and lose no jobs.
  */
 export const POLLS_FORMAT = 3;
 export const POLLS_QUEUE = `dawatch-polls-${POLLS_FORMAT}`;
 export const MAX_IDS_PER_JOB = 50;
 
-/** A worker starts no request later than the request timeout plus this margin before the job expires. */
+/**
+ * A worker starts no request later than the request timeout plus this margin before the job
+ * expires.
+ */
 export const START_MARGIN_MS = 250;
 
 /** Base64url of an HMAC. */
@@ -29,9 +32,18 @@ export const pollJobSchema = z.object({
 });
 export type PollJob = z.output<typeof pollJobSchema>;
 
-/** The signed content of a job. It includes the job id, so that a copy with another id is invalid. */
+/**
+ * The signed content of a job. It includes the job id, so that a copy with another id is invalid.
+ */
 export function signedJob(jobId: string, job: PollJob): unknown {
-  return [jobId, job.upstream, job.submission_ids, job.fencing_token, job.expires_at, job.timeout_ms];
+  return [
+    jobId,
+    job.upstream,
+    job.submission_ids,
+    job.fencing_token,
+    job.expires_at,
+    job.timeout_ms,
+  ];
 }
 
 /** More than Node accepts as the headers of a response. */
@@ -56,7 +68,10 @@ const responseSchema = z.discriminatedUnion('kind', [
   }),
 ]) satisfies z.ZodType<UpstreamResponse>;
 
-/** Why no request of a job was sent, by this worker or before. `emptied`: Redis has no fencing token. */
+/**
+ * Why no request of a job was sent, by this worker or before. `emptied`: Redis has no fencing
+ * token.
+ */
 const notPolledSchema = z.enum(['drained', 'upstream', 'timeout', 'late', 'redis', 'emptied']);
 export type NotPolled = z.output<typeof notPolledSchema>;
 
@@ -79,7 +94,10 @@ export type PollResult = z.output<typeof pollResultSchema>;
 /** Maximum length of a result as JSON: a body of the maximum size with all characters escaped. */
 export const MAX_RESULT_CHARS = 16 * 1024 * 1024;
 
-/** The signed content of a result. It includes the job id and fencing token, so that it is invalid for another job. */
+/**
+ * The signed content of a result. It includes the job id and fencing token, so that it is invalid
+ * for another job.
+ */
 export function signedResult(
   job: { jobId: string; fencingToken: string },
   { polled, not_polled }: PollResult,

@@ -3,7 +3,12 @@ import type { Clock } from '../lib/clock.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { SendPoll } from '../polling/local-engine.ts';
 import type { UpstreamResponse } from '../submissions/classify.ts';
-import { FencingTokenStore, isIssuedBy, type RedisState, verifyFencingToken } from './fencing-token.ts';
+import {
+  FencingTokenStore,
+  isIssuedBy,
+  type RedisState,
+  verifyFencingToken,
+} from './fencing-token.ts';
 import { verifyPermissions } from './permissions.ts';
 import {
   MAX_DETAIL_CHARS,
@@ -17,11 +22,20 @@ import {
   signedJob,
   signedResult,
 } from './poll-job.ts';
-import { disconnect, openLoopConnection, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
+import {
+  disconnect,
+  openLoopConnection,
+  openRedis,
+  type RedisSettings,
+  waitUntilReady,
+} from './redis.ts';
 import type { MessageSigner, SignatureProblem } from './signer.ts';
 import { ANNOUNCE_MS, WorkerRegistry } from './worker-registry.ts';
 
-/** Responses are sent at most this late, so that a slow request does not delay the others of its job. */
+/**
+ * Responses are sent at most this late, so that a slow request does not delay the others of its
+ * job.
+ */
 const FLUSH_MS = 50;
 /** Maximum size of a batch, which Redis keeps in memory. A single response may be longer. */
 const MAX_BATCH_CHARS = 256 * 1024;
@@ -45,12 +59,16 @@ class ResultSender {
     this.#schedule();
   }
 
-  /** Returns the unsent responses: at most one batch unless sending fails. No responses may be added afterwards. */
+  /**
+   * Returns the unsent responses: at most one batch unless sending fails. No responses may be added
+   * afterwards.
+   */
   async end(): Promise<Polled[]> {
     this.#isEnding = true;
     this.#cancelFlush?.();
     await this.#sending;
-    while (this.#chars > MAX_BATCH_CHARS && this.#pending.length > 1) if (!(await this.#flush())) break;
+    while (this.#chars > MAX_BATCH_CHARS && this.#pending.length > 1)
+      if (!(await this.#flush())) break;
     return this.#pending;
   }
 
@@ -121,9 +139,11 @@ type PollWorkerDeps = {
 };
 
 const REFUSED_SIGNATURE = {
-  unsigned: 'the job is unsigned: another client of Redis added it, or the server has no redis.secret',
+  unsigned:
+    'the job is unsigned: another client of Redis added it, or the server has no redis.secret',
   no_secret: 'the job is signed, and this worker has no redis.secret',
-  other_secret: 'the job is not signed with redis.secret: another client of Redis added it, or the secrets differ',
+  other_secret:
+    'the job is not signed with redis.secret: another client of Redis added it, or the secrets differ',
 } as const satisfies Record<SignatureProblem, string>;
 
 const LOCK_MS = 30_000;
@@ -133,8 +153,8 @@ const SEND_WITHIN_MS = 1_000;
 const READY_WITHIN_MS = 2_000;
 
 /**
- * A stateless worker: takes jobs, polls each of their ids once and returns the responses. It polls only jobs that have the
- * current fencing token and have not expired, and never starts a job twice.
+ * A stateless worker: takes jobs, polls each of their ids once and returns the responses. It polls
+ * only jobs that have the current fencing token and have not expired, and never starts a job twice.
  */
 export class PollWorker {
   readonly #deps: PollWorkerDeps;
@@ -175,7 +195,8 @@ export class PollWorker {
       // Started when the secret of the server is verified.
       autorun: false,
       lockDuration: LOCK_MS,
-      // A stalled job may have been polled: it fails, and the server polls its ids again after the lease.
+      // A stalled job may have been polled: it fails, and the server polls its ids again after the
+      // lease.
       maxStalledCount: 0,
       runRetryDelay: RETRY_MS,
       skipVersionCheck: true,
@@ -187,7 +208,10 @@ export class PollWorker {
     });
   }
 
-  /** Takes no more jobs and waits up to `limitMs` for requests in flight; later responses are dropped. Idempotent. */
+  /**
+   * Takes no more jobs and waits up to `limitMs` for requests in flight; later responses are
+   * dropped. Idempotent.
+   */
   close(limitMs: number): Promise<void> {
     this.#closing ??= this.#close(limitMs);
     return this.#closing;
@@ -218,7 +242,10 @@ export class PollWorker {
         this.#verifySecret((await this.#tokens.read()).fencingToken);
         // Announced after `unregister`, the worker would get jobs that it does not take.
         if (this.#isDraining) return;
-        await this.#registry.announce({ name, version, in_flight: this.#inFlight, concurrency }, this.#signer);
+        await this.#registry.announce(
+          { name, version, in_flight: this.#inFlight, concurrency },
+          this.#signer,
+        );
         if (!this.#isUp) this.#deps.onEvent({ kind: 'connected' });
         this.#isUp = true;
       } catch (error) {
@@ -228,7 +255,10 @@ export class PollWorker {
     });
   }
 
-  /** Takes jobs while the worker knows the server's secret. Without a fencing token the state does not change. */
+  /**
+   * Takes jobs while the worker knows the server's secret. Without a fencing token the state does
+   * not change.
+   */
   #verifySecret(token: string | undefined): void {
     if (this.#isDraining || (token === undefined && this.#secretProblem !== undefined)) return;
     const { signer, onEvent } = this.#deps;
@@ -270,10 +300,14 @@ export class PollWorker {
     if (verified.kind === 'invalid') throw this.#refusal(REFUSED_SIGNATURE[verified.problem]);
     const sign = (result: PollResult): PollResult => ({
       ...result,
-      signature: verified.signer.sign('result', signedResult({ jobId, fencingToken: poll.fencing_token }, result)),
+      signature: verified.signer.sign(
+        'result',
+        signedResult({ jobId, fencingToken: poll.fencing_token }, result),
+      ),
     });
     // The first worker may have polled, and the request budget covers one request per id.
-    if (job.attemptsStarted > 1 || this.#started.has(jobId)) throw this.#refusal('the job was already started');
+    if (job.attemptsStarted > 1 || this.#started.has(jobId))
+      throw this.#refusal('the job was already started');
     const reason = await this.#reasonNotToPoll(poll, jobId);
     if (reason !== undefined) {
       this.#deps.onEvent({ kind: 'returned', reason, upstream: poll.upstream });
@@ -301,10 +335,13 @@ export class PollWorker {
     } catch {
       return 'redis';
     }
-    // A job of another Redis process may have been polled; a job of this one was not, or it would be started.
-    if (!isIssuedBy(fencing_token, state.runId)) throw this.#refusal('the job was created by another server');
+    // A job of another Redis process may have been polled; a job of this one was not, or it would
+    // be started.
+    if (!isIssuedBy(fencing_token, state.runId))
+      throw this.#refusal('the job was created by another server');
     if (state.fencingToken === undefined) return 'emptied';
-    if (state.fencingToken !== fencing_token) throw this.#refusal('the job was created by another server');
+    if (state.fencingToken !== fencing_token)
+      throw this.#refusal('the job was created by another server');
     // Redis read its clock after `readAt`, so its clock cannot show a later time than this now.
     const latestNow = state.redisMs + performance.now() - readAt;
     if (latestNow > expires_at - timeoutMs - START_MARGIN_MS) return 'late';
@@ -319,7 +356,10 @@ export class PollWorker {
   }
 
   /** Polls all ids; returns the responses that `send` did not send while the job ran. */
-  async #pollAll({ upstream, submission_ids }: PollJob, send: (batch: Polled[]) => Promise<void>): Promise<Polled[]> {
+  async #pollAll(
+    { upstream, submission_ids }: PollJob,
+    send: (batch: Polled[]) => Promise<void>,
+  ): Promise<Polled[]> {
     const { sendPoll, clock } = this.#deps;
     const results = new ResultSender({ send, clock });
     await Promise.all(
@@ -346,5 +386,7 @@ function messageOf(error: unknown): string {
 
 /** The server's classifier uses only the beginning of the detail. */
 function withoutLongDetail(response: UpstreamResponse): UpstreamResponse {
-  return response.kind === 'failure' ? { ...response, detail: response.detail.slice(0, MAX_DETAIL_CHARS) } : response;
+  return response.kind === 'failure'
+    ? { ...response, detail: response.detail.slice(0, MAX_DETAIL_CHARS) }
+    : response;
 }

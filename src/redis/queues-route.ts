@@ -31,8 +31,8 @@ const BOARD_CSP = [
 ].join('; ');
 
 /**
- * Registers bull-board at /queues for admins. Browsers cannot send a bearer with a page, so only this route also accepts the
- * token as the password of HTTP Basic, with any user name.
+ * Registers bull-board at /queues for admins. Browsers cannot send a bearer with a page, so only
+ * this route also accepts the token as the password of HTTP Basic, with any user name.
  */
 export async function registerQueues(
   app: FastifyInstance,
@@ -54,14 +54,24 @@ export async function registerQueues(
     // Browsers attach the password of Basic to requests of any page.
     const site = request.headers['sec-fetch-site'];
     if (request.method !== 'GET' && site !== undefined && site !== 'same-origin')
-      return sendProblem(reply, { status: 403, detail: 'requests from pages of other sites are refused' });
+      return sendProblem(reply, {
+        status: 403,
+        detail: 'requests from pages of other sites are refused',
+      });
     // A query to a Redis that was never connected would wait for it.
     if (health().redis?.state !== 'up' && request.url.startsWith(`${PREFIX}/api/`))
-      return sendProblem(reply, { status: 503, detail: 'Redis is disconnected: see redis.disconnected in the log' });
+      return sendProblem(reply, {
+        status: 503,
+        detail: 'Redis is disconnected: see redis.disconnected in the log',
+      });
     if (request.method === 'GET' || request.method === 'HEAD') return undefined;
     const { queueName } = request.params as { queueName?: string };
     const detail = `${request.method} ${request.routeOptions.url}`;
-    ledger.audit.append(actorOf(request), clock.now(), { action: 'queues.change', subject: queueName ?? null, detail });
+    ledger.audit.append(actorOf(request), clock.now(), {
+      action: 'queues.change',
+      subject: queueName ?? null,
+      detail,
+    });
     // The change of Redis must not be older than its entry.
     await ledger.whenDurable();
     return undefined;

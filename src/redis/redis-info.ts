@@ -1,5 +1,11 @@
 import { verifyPermissions } from './permissions.ts';
-import { disconnect, isCredentialRefusal, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
+import {
+  disconnect,
+  isCredentialRefusal,
+  openRedis,
+  type RedisSettings,
+  waitUntilReady,
+} from './redis.ts';
 
 /** Recommended by BullMQ. */
 export const NEEDED_REDIS_VERSION = '6.2.0';
@@ -8,7 +14,10 @@ export const SAFE_EVICTION_POLICY = 'noeviction';
 
 export type RedisInfo = ReturnType<typeof readRedisInfo>;
 
-/** Returns whether a reply of INFO comes from a node of a cluster. Dragonfly emulates one in a single process. */
+/**
+ * Returns whether a reply of INFO comes from a node of a cluster. Dragonfly emulates one in a
+ * single process.
+ */
 export function isCluster(info: string): boolean {
   return /^redis_mode:cluster\b/m.test(info) && !/^dragonfly_version:/m.test(info);
 }
@@ -39,11 +48,19 @@ export function isOlder(version: string, than: string): boolean {
 
 export type RedisInspection =
   | { kind: 'seen'; info: RedisInfo }
-  /** `refused`: the credentials or permissions. `detail`: the message of Redis or of the network. */
+  /**
+   * `refused`: the credentials or permissions. `detail`: the message of Redis or of the network.
+   */
   | { kind: 'disconnected'; reason: 'unreachable' | 'refused'; detail: string };
 
-/** Connects to a Redis as the user of a server, reads its INFO and verifies the permissions. Never rejects. */
-export async function inspectRedis(settings: RedisSettings, limitMs: number): Promise<RedisInspection> {
+/**
+ * Connects to a Redis as the user of a server, reads its INFO and verifies the permissions. Never
+ * rejects.
+ */
+export async function inspectRedis(
+  settings: RedisSettings,
+  limitMs: number,
+): Promise<RedisInspection> {
   const redis = openRedis(settings);
   try {
     await waitUntilReady(redis, limitMs);
@@ -54,7 +71,11 @@ export async function inspectRedis(settings: RedisSettings, limitMs: number): Pr
     const message = error instanceof Error ? error.message : String(error);
     const isLate = error instanceof Error && error.name === 'AbortError';
     const detail = isLate ? `no response within ${limitMs / 1_000} s` : message;
-    return { kind: 'disconnected', reason: isCredentialRefusal(message) ? 'refused' : 'unreachable', detail };
+    return {
+      kind: 'disconnected',
+      reason: isCredentialRefusal(message) ? 'refused' : 'unreachable',
+      detail,
+    };
   } finally {
     disconnect(redis);
   }

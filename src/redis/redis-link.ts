@@ -10,8 +10,8 @@ import type { MessageSigner } from './signer.ts';
 import { type RefusedWorker, type WorkerInfo, WorkerRegistry } from './worker-registry.ts';
 
 /**
- * `unreachable`: no connection. `no_response`: no response in time. `refused`: Redis refuses the credentials, a command or
- * a write. `cluster`: it is a cluster, which is not supported.
+ * `unreachable`: no connection. `no_response`: no response in time. `refused`: Redis refuses the
+ * credentials, a command or a write. `cluster`: it is a cluster, which is not supported.
  */
 export type DisconnectReason = 'unreachable' | 'no_response' | 'refused' | 'cluster';
 
@@ -22,7 +22,10 @@ export type LinkEvent =
   /** Redis may evict keys when it is full, and with them pending jobs. */
   | { kind: 'eviction_policy'; policy: string }
   | { kind: 'too_old'; version: string; needed: string }
-  /** The fencing token was changed by a second server, or by a Redis that restarted with an older state. */
+  /**
+   * The fencing token was changed by a second server, or by a Redis that restarted with an older
+   * state.
+   */
   | { kind: 'fencing_token_lost' }
   | { kind: 'worker_joined' | 'worker_left'; worker: WorkerInfo }
   /** An announced worker gets no jobs. */
@@ -31,7 +34,10 @@ export type LinkEvent =
 export type NewFencingToken = {
   /** The last known time of Redis (its clock): results may have arrived since. */
   sinceMs: number;
-  /** Whether the previous token was issued to the same Redis process, which therefore knows all active jobs. */
+  /**
+   * Whether the previous token was issued to the same Redis process, which therefore knows all
+   * active jobs.
+   */
   isSameRedis: boolean;
 };
 
@@ -51,7 +57,8 @@ type RedisLinkDeps = {
 /**
  * The server's connection to Redis: its state, the live workers and the fencing token.
  *
- * Probes Redis once a second. `disconnected` until a probe succeeds, `up` until a probe fails or the connection closes.
+ * Probes Redis once a second. `disconnected` until a probe succeeds, `up` until a probe fails or
+ * the connection closes.
  */
 export class RedisLink {
   readonly redis: Redis;
@@ -102,15 +109,26 @@ export class RedisLink {
     };
   }
 
-  /** Undefined while Redis is not usable. `redisNow`: the clock of Redis in epoch milliseconds, or slightly less. */
+  /**
+   * Undefined while Redis is not usable. `redisNow`: the clock of Redis in epoch milliseconds, or
+   * slightly less.
+   */
   get usable() {
     const sinceMs = this.#deps.clock.now() - this.#probedAt;
-    const isKnown = this.#state === 'up' && this.redis.status === 'ready' && sinceMs < PROBE_VALID_MS;
+    const isKnown =
+      this.#state === 'up' && this.redis.status === 'ready' && sinceMs < PROBE_VALID_MS;
     if (!isKnown || this.#unannounced || this.#fencingToken === undefined) return undefined;
-    return { fencingToken: this.#fencingToken, workers: this.#workers, redisNow: this.#redisMs + sinceMs };
+    return {
+      fencingToken: this.#fencingToken,
+      workers: this.#workers,
+      redisNow: this.#redisMs + sinceMs,
+    };
   }
 
-  /** Calls `listener` after every new fencing token, before it is used, and again if a listener throws. */
+  /**
+   * Calls `listener` after every new fencing token, before it is used, and again if a listener
+   * throws.
+   */
   onFencingToken(listener: (token: NewFencingToken) => void): void {
     this.#tokenListeners.push(listener);
   }
@@ -190,18 +208,23 @@ export class RedisLink {
     const { version, isTooOld, evictionPolicy } = readRedisInfo(await this.redis.info());
     if (evictionPolicy !== null && evictionPolicy !== SAFE_EVICTION_POLICY)
       this.#deps.onEvent({ kind: 'eviction_policy', policy: evictionPolicy });
-    if (version !== null && isTooOld) this.#deps.onEvent({ kind: 'too_old', version, needed: NEEDED_REDIS_VERSION });
+    if (version !== null && isTooOld)
+      this.#deps.onEvent({ kind: 'too_old', version, needed: NEEDED_REDIS_VERSION });
   }
 
   #reportWorkers(workers: readonly WorkerInfo[], refused: readonly RefusedWorker[]): void {
     for (const worker of refused) {
-      const isKnown = this.#refused.some(({ name, reason }) => name === worker.name && reason === worker.reason);
+      const isKnown = this.#refused.some(
+        ({ name, reason }) => name === worker.name && reason === worker.reason,
+      );
       if (!isKnown) this.#deps.onEvent({ kind: 'worker_refused', worker });
     }
     const known = new Set(this.#workers.map(({ name }) => name));
     const seen = new Set(workers.map(({ name }) => name));
-    for (const worker of workers) if (!known.has(worker.name)) this.#deps.onEvent({ kind: 'worker_joined', worker });
-    for (const worker of this.#workers) if (!seen.has(worker.name)) this.#deps.onEvent({ kind: 'worker_left', worker });
+    for (const worker of workers)
+      if (!known.has(worker.name)) this.#deps.onEvent({ kind: 'worker_joined', worker });
+    for (const worker of this.#workers)
+      if (!seen.has(worker.name)) this.#deps.onEvent({ kind: 'worker_left', worker });
   }
 
   #setDisconnected(found: DisconnectReason): void {

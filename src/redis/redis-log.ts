@@ -8,17 +8,20 @@ import type { SignatureProblem } from './signer.ts';
 import type { RefusedWorker } from './worker-registry.ts';
 
 const ADVICE = {
-  eviction_policy: 'Redis may evict pending jobs when its memory is full: set maxmemory-policy to noeviction',
+  eviction_policy:
+    'Redis may evict pending jobs when its memory is full: set maxmemory-policy to noeviction',
   too_old: 'upgrade Redis',
   fencing_token_lost: 'if several servers use this Redis, set a different redis.prefix for each',
-  rejected: 'run all workers with the version and the redis.secret of this server; find other writers to Redis',
+  rejected:
+    'run all workers with the version and the redis.secret of this server; find other writers to Redis',
 } as const;
 
 /** Instructions for each problem of Redis. */
 const DISCONNECTED = {
   unreachable: 'verify that Redis runs and that redis.url is right',
   no_response: 'verify that Redis runs and that redis.url is right',
-  refused: 'verify the user, its password and its permissions (docs/queues.md), and that Redis accepts writes',
+  refused:
+    'verify the user, its password and its permissions (docs/queues.md), and that Redis accepts writes',
   cluster: 'use a single Redis, or a primary with replicas and Sentinels',
 } as const satisfies Record<DisconnectReason, string>;
 
@@ -34,7 +37,8 @@ const REFUSED_WORKER = {
   },
   no_secret: {
     reason: 'its announcement is signed, and this server has no redis.secret',
-    advice: 'set the same redis.secret on this server, or none on the worker; until then this server polls instead',
+    advice:
+      'set the same redis.secret on this server, or none on the worker; until then this server polls instead',
   },
   other_secret: {
     reason: 'its announcement is signed with another redis.secret',
@@ -69,7 +73,10 @@ export function logRedis(log: Log): (event: LinkEvent) => void {
         return log.error({ reason: event.reason, message, advice }, 'redis.disconnected');
       }
       case 'eviction_policy':
-        return log.warn({ policy: event.policy, advice: ADVICE.eviction_policy }, 'redis.eviction_policy');
+        return log.warn(
+          { policy: event.policy, advice: ADVICE.eviction_policy },
+          'redis.eviction_policy',
+        );
       case 'too_old':
         return log.warn(
           { version: event.version, required_version: event.needed, advice: ADVICE.too_old },
@@ -80,10 +87,16 @@ export function logRedis(log: Log): (event: LinkEvent) => void {
       case 'worker_joined':
       case 'worker_left': {
         const { name, version } = event.worker;
-        return log.info({ worker: name, version }, event.kind === 'worker_joined' ? 'worker.joined' : 'worker.left');
+        return log.info(
+          { worker: name, version },
+          event.kind === 'worker_joined' ? 'worker.joined' : 'worker.left',
+        );
       }
       case 'worker_refused':
-        return log.error({ worker: event.worker.name, ...REFUSED_WORKER[event.worker.reason] }, 'worker.refused');
+        return log.error(
+          { worker: event.worker.name, ...REFUSED_WORKER[event.worker.reason] },
+          'worker.refused',
+        );
       default:
         return event satisfies never;
     }
@@ -96,11 +109,19 @@ export function logPolls(log: Log): (event: EngineEvent) => void {
     const { upstream } = event;
     switch (event.kind) {
       case 'returned':
-        return log.warn({ upstream, reason: event.reason, submissions: event.submissions }, 'polls.returned');
+        return log.warn(
+          { upstream, reason: event.reason, submissions: event.submissions },
+          'polls.returned',
+        );
       case 'job_failed':
         return log.warn({ upstream, reason: escapeText(event.reason) }, 'polls.job_failed');
       case 'rejected': {
-        const fields = { upstream, job_id: event.jobId, reason: REJECTED[event.reason], advice: ADVICE.rejected };
+        const fields = {
+          upstream,
+          job_id: event.jobId,
+          reason: REJECTED[event.reason],
+          advice: ADVICE.rejected,
+        };
         return log.error(fields, 'polls.rejected');
       }
       default:
@@ -110,9 +131,12 @@ export function logPolls(log: Log): (event: EngineEvent) => void {
 }
 
 /** Returns the listeners that log refused and postponed jobs of the intake queue. */
-export function logIntake(log: Log): Pick<ConstructorParameters<typeof Intake>[0], 'onRefused' | 'onPostponed'> {
+export function logIntake(
+  log: Log,
+): Pick<ConstructorParameters<typeof Intake>[0], 'onRefused' | 'onPostponed'> {
   return {
-    onRefused: ({ jobId, reason }) => log.warn({ job_id: jobId, reason: escapeText(reason) }, 'intake.refused'),
+    onRefused: ({ jobId, reason }) =>
+      log.warn({ job_id: jobId, reason: escapeText(reason) }, 'intake.refused'),
     onPostponed: ({ jobId, delayMs, error }) =>
       log.error({ job_id: jobId, retry_after_ms: delayMs, err: error }, 'intake.postponed'),
   };
@@ -122,7 +146,8 @@ export function logIntake(log: Log): Pick<ConstructorParameters<typeof Intake>[0
 const RETURNED = {
   drained: 'the worker is stopping',
   upstream: 'this worker has no upstream of that name: add it to its upstreams',
-  timeout: 'timeout_s of this upstream is longer on the worker than on the server: set the same value',
+  timeout:
+    'timeout_s of this upstream is longer on the worker than on the server: set the same value',
   late: 'the job arrived too late to be polled in time: start more workers, or check Redis',
   redis: 'Redis did not respond',
   emptied: 'the data in Redis was deleted',
@@ -140,13 +165,19 @@ export function logWorker(log: Log): (event: PollWorkerEvent) => void {
           'redis.disconnected',
         );
       case 'returned':
-        return log.warn({ upstream: event.upstream, reason: RETURNED[event.reason] }, 'polls.returned');
+        return log.warn(
+          { upstream: event.upstream, reason: RETURNED[event.reason] },
+          'polls.returned',
+        );
       case 'refused':
         return log.warn({ reason: event.reason }, 'polls.refused');
       case 'secret_mismatch': {
         const advice =
           'set the same redis.secret on this worker and on the server; until then this worker takes no jobs';
-        return log.error({ reason: SECRET_MISMATCH[event.problem], advice }, 'worker.secret_mismatch');
+        return log.error(
+          { reason: SECRET_MISMATCH[event.problem], advice },
+          'worker.secret_mismatch',
+        );
       }
       case 'secret_matched':
         return log.info('worker.secret_matched');

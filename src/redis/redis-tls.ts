@@ -16,18 +16,24 @@ class RedisTlsError extends Error {
   override readonly name = 'RedisTlsError';
 }
 
-/** The TLS options of a connection; replaced in place, so that every new connection uses the current files. */
+/**
+ * The TLS options of a connection; replaced in place, so that every new connection uses the current
+ * files.
+ */
 export type RedisTls = { secureContext?: SecureContext };
 
 /** Reads and verifies the files. Throws a RedisTlsError. */
 function readTls({ tls_ca_file, tls_cert_file, tls_key_file }: RedisTlsFiles): RedisTls {
-  const ca = tls_ca_file === undefined ? undefined : readCertificates('redis.tls_ca_file', tls_ca_file);
+  const ca =
+    tls_ca_file === undefined ? undefined : readCertificates('redis.tls_ca_file', tls_ca_file);
   if (tls_cert_file === undefined || tls_key_file === undefined)
     return ca === undefined ? {} : { secureContext: createSecureContext({ ca }) };
   const cert = readCertificates('redis.tls_cert_file', tls_cert_file);
   const key = readPem('redis.tls_key_file', tls_key_file);
   if (!new X509Certificate(cert).checkPrivateKey(parseKey(key)))
-    throw new RedisTlsError('redis.tls_key_file is not the key of the certificate in redis.tls_cert_file');
+    throw new RedisTlsError(
+      'redis.tls_key_file is not the key of the certificate in redis.tls_cert_file',
+    );
   return { secureContext: createSecureContext({ ...(ca !== undefined && { ca }), cert, key }) };
 }
 
@@ -35,8 +41,9 @@ function readTls({ tls_ca_file, tls_cert_file, tls_key_file }: RedisTlsFiles): R
 const inUse = new Map<string, RedisTls>();
 
 /**
- * Returns the TLS options of new connections. Keeps those of the previous call if a file is unusable now, because files may be
- * replaced one after the other. Throws a RedisTlsError if the files have never been usable.
+ * Returns the TLS options of new connections. Keeps those of the previous call if a file is
+ * unusable now, because files may be replaced one after the other. Throws a RedisTlsError if the
+ * files have never been usable.
  */
 export function tlsOf(files: RedisTlsFiles): RedisTls {
   const paths = JSON.stringify([files.tls_ca_file, files.tls_cert_file, files.tls_key_file]);
@@ -50,7 +57,10 @@ export function tlsOf(files: RedisTlsFiles): RedisTls {
   return read;
 }
 
-/** Reads the files again, because certificates are replaced before they expire. Keeps the previous ones if a file is unusable. */
+/**
+ * Reads the files again, because certificates are replaced before they expire. Keeps the previous
+ * ones if a file is unusable.
+ */
 export function refreshTls(tls: RedisTls, files: RedisTlsFiles): void {
   try {
     Object.assign(tls, readTls(files));
@@ -92,8 +102,11 @@ function parseKey(pem: string): KeyObject {
   try {
     return createPrivateKey(pem);
   } catch (error) {
-    const isEncrypted = error instanceof Error && 'code' in error && ENCRYPTED.has(String(error.code));
-    const reason = isEncrypted ? 'an encrypted key, which is not supported' : 'not a private key in PEM format';
+    const isEncrypted =
+      error instanceof Error && 'code' in error && ENCRYPTED.has(String(error.code));
+    const reason = isEncrypted
+      ? 'an encrypted key, which is not supported'
+      : 'not a private key in PEM format';
     throw new RedisTlsError(`redis.tls_key_file names a file that is ${reason}`);
   }
 }
@@ -109,6 +122,8 @@ function readPem(setting: string, file: string): string {
     return readFileSync(file, 'utf8');
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    throw new RedisTlsError(`${setting} names a file ${REASONS[code] ?? `that cannot be read (${code})`}`);
+    throw new RedisTlsError(
+      `${setting} names a file ${REASONS[code] ?? `that cannot be read (${code})`}`,
+    );
   }
 }

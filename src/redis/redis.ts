@@ -22,18 +22,23 @@ const CONNECT_TIMEOUT_MS = 3_000;
 const KEEP_ALIVE_MS = 10_000;
 const COMMAND_TIMEOUT_MS = 5_000;
 /**
- * A connection without a received byte for this long after a command is closed: a host that lost power sends nothing, and a new
- * connection may reach its successor. Longer than the 10 s for which BullMQ lets a read block.
+ * A connection without a received byte for this long after a command is closed: a host that lost
+ * power sends nothing, and a new connection may reach its successor. Longer than the 10 s for which
+ * BullMQ lets a read block.
  */
 const SILENCE_MS = { commands: 8_000, loops: 25_000 };
 const MAX_RECONNECT_DELAY_MS = 5_000;
 const SENTINEL_PORT = 26_379;
 
-/** Returns the options that all connections share. Throws a RedisTlsError if its files have never been usable. */
+/**
+ * Returns the options that all connections share. Throws a RedisTlsError if its files have never
+ * been usable.
+ */
 function optionsOf(address: RedisAddress) {
   const isTls = address.url.startsWith('rediss:');
   const tls = isTls ? tlsOf(address) : undefined;
-  // Retries indefinitely, 100 ms to 5 s apart, with jitter so that clients do not reconnect at the same time.
+  // Retries indefinitely, 100 ms to 5 s apart, with jitter so that clients do not reconnect at the
+  // same time.
   const retryStrategy = (times: number) => {
     if (tls) refreshTls(tls, address);
     return Math.min(times * 100, MAX_RECONNECT_DELAY_MS) * (0.75 + Math.random() / 4);
@@ -41,7 +46,8 @@ function optionsOf(address: RedisAddress) {
   return {
     connectTimeout: CONNECT_TIMEOUT_MS,
     retryStrategy,
-    // After a failover the former primary refuses writes, and the host name resolves to the new one.
+    // After a failover the former primary refuses writes, and the host name resolves to the new
+    // one.
     reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
     keepAlive: KEEP_ALIVE_MS,
     // Setting the client info is optional and would need a permission.
@@ -57,7 +63,10 @@ function optionsOf(address: RedisAddress) {
   } satisfies RedisOptions;
 }
 
-function sentinelOptionsOf({ url, sentinel_user, sentinel_password }: RedisAddress, sentinels: readonly string[]) {
+function sentinelOptionsOf(
+  { url, sentinel_user, sentinel_password }: RedisAddress,
+  sentinels: readonly string[],
+) {
   return {
     sentinels: sentinels.map((sentinel) => {
       const { hostname, port } = new URL(`redis://${sentinel}`);
@@ -67,7 +76,8 @@ function sentinelOptionsOf({ url, sentinel_user, sentinel_password }: RedisAddre
     ...(sentinel_user !== undefined && { sentinelUsername: sentinel_user }),
     ...(sentinel_password !== undefined && { sentinelPassword: sentinel_password }),
     sentinelCommandTimeout: CONNECT_TIMEOUT_MS,
-    // Messages of the detector can end a reconnecting connection permanently. A silent or read-only primary is detected without it.
+    // Messages of the detector can end a reconnecting connection permanently. A silent or read-only
+    // primary is detected without it.
     failoverDetector: false,
   } satisfies RedisOptions;
 }
@@ -78,7 +88,8 @@ export function withoutBrackets(hostname: string): string {
 }
 
 /**
- * Opens a connection for commands: they fail at once if disconnected, and after 5 s without a response. Throws a RedisTlsError.
+ * Opens a connection for commands: they fail at once if disconnected, and after 5 s without a
+ * response. Throws a RedisTlsError.
  */
 export function openRedis(address: RedisAddress): Redis {
   const redis = new Redis(address.url, {
@@ -96,7 +107,10 @@ export function openRedis(address: RedisAddress): Redis {
 
 export type LoopConnection = ReturnType<typeof openLoopConnection>;
 
-/** Opens a connection for BullMQ's endless loops (Worker): commands wait until Redis is reachable. Throws a RedisTlsError. */
+/**
+ * Opens a connection for BullMQ's endless loops (Worker): commands wait until Redis is reachable.
+ * Throws a RedisTlsError.
+ */
 export function openLoopConnection(address: RedisAddress) {
   const opened: Redis[] = [];
   const register = (redis: Redis): Redis => {
@@ -106,7 +120,11 @@ export function openLoopConnection(address: RedisAddress) {
     opened.push(redis);
     return redis;
   };
-  const options = { ...optionsOf(address), maxRetriesPerRequest: null, socketTimeout: SILENCE_MS.loops };
+  const options = {
+    ...optionsOf(address),
+    maxRetriesPerRequest: null,
+    socketTimeout: SILENCE_MS.loops,
+  };
   const redis = register(new Redis(address.url, options));
   return {
     redis,
@@ -126,10 +144,13 @@ export function disconnect(redis: Redis): void {
 
 /** Throws if the connection is not ready in time. */
 export async function waitUntilReady(redis: Redis, limitMs: number): Promise<void> {
-  if (redis.status !== 'ready') await once(redis, 'ready', { signal: AbortSignal.timeout(limitMs) });
+  if (redis.status !== 'ready')
+    await once(redis, 'ready', { signal: AbortSignal.timeout(limitMs) });
 }
 
-/** Whether an error message of Redis, or of all Sentinels, refuses the credentials or permissions. */
+/**
+ * Whether an error message of Redis, or of all Sentinels, refuses the credentials or permissions.
+ */
 export function isCredentialRefusal(message: string): boolean {
   return /(?:^|Last error: )(?:WRONGPASS|NOAUTH|NOPERM)\b/.test(message);
 }

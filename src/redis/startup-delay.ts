@@ -8,10 +8,10 @@ const CHECK_MS = 100;
 const START_MS = 500;
 
 /**
- * Resolves once no worker can be polling for the previous process of this server: those polls are not in the request budget of
- * this process. With Redis this is the case after a new fencing token, when no older job is active. A Redis that was
- * emptied, restarted or replaced may not know the active jobs; then the longest request has to end. Without Redis all leases
- * have to expire.
+ * Resolves once no worker can be polling for the previous process of this server: those polls are
+ * not in the request budget of this process. With Redis this is the case after a new fencing token,
+ * when no older job is active. A Redis that was emptied, restarted or replaced may not know the
+ * active jobs; then the longest request has to end. Without Redis all leases have to expire.
  */
 export function untilPreviousPollsEnded(deps: {
   queue: Queue;
@@ -37,9 +37,14 @@ export function untilPreviousPollsEnded(deps: {
     signal.addEventListener('abort', end, { once: true });
     link.onFencingToken(async ({ isSameRedis }) => {
       const until = clock.now() + timeoutMs + START_MS;
-      while (!isOver && clock.now() < until && (!isSameRedis || (await hasPreviousJobs(queue, link))))
+      while (
+        !isOver &&
+        clock.now() < until &&
+        (!isSameRedis || (await hasPreviousJobs(queue, link)))
+      )
         await new Promise<void>((next) => clock.after(CHECK_MS, next));
-      // If Redis is disconnected again, the next fencing token starts a new wait, or the leases expire.
+      // If Redis is disconnected again, the next fencing token starts a new wait, or the leases
+      // expire.
       if (!isOver && link.usable) end();
     });
   });
@@ -52,7 +57,11 @@ async function hasPreviousJobs(queue: Queue, link: RedisLink): Promise<boolean> 
     return active.some((job) => {
       const parsed = pollJobSchema.safeParse(job?.data);
       const now = link.usable?.redisNow ?? Number.NEGATIVE_INFINITY;
-      return parsed.success && parsed.data.fencing_token !== link.usable?.fencingToken && parsed.data.expires_at > now;
+      return (
+        parsed.success &&
+        parsed.data.fencing_token !== link.usable?.fencingToken &&
+        parsed.data.expires_at > now
+      );
     });
   } catch {
     return true;

@@ -22,7 +22,9 @@ const announcementSchema = z.object({
   signature: signatureSchema,
 });
 
-/** A worker that gets no jobs: its version is incompatible, or its secret differs from the server's. */
+/**
+ * A worker that gets no jobs: its version is incompatible, or its secret differs from the server's.
+ */
 export type RefusedWorker = { name: string; reason: 'other_format' | SignatureProblem };
 
 export type WorkerList = { workers: WorkerInfo[]; refused: RefusedWorker[] };
@@ -47,7 +49,11 @@ export class WorkerRegistry {
 
   async announce(worker: WorkerInfo, signer: MessageSigner): Promise<void> {
     const key = this.#keyOf(worker.name);
-    const announcement = { format: POLLS_FORMAT, worker, signature: signer.sign('worker', signedWorker(worker)) };
+    const announcement = {
+      format: POLLS_FORMAT,
+      worker,
+      signature: signer.sign('worker', signedWorker(worker)),
+    };
     await this.#redis
       .multi()
       .sadd(this.#names, worker.name)
@@ -65,11 +71,15 @@ export class WorkerRegistry {
     if (names.length === 0) return { workers: [], refused: [] };
     const pipeline = this.#redis.pipeline();
     for (const name of names) pipeline.getrange(this.#keyOf(name), 0, MAX_ANNOUNCEMENT_CHARS);
-    const texts = (await pipeline.exec())?.map(([, text]) => (typeof text === 'string' ? text : ''));
+    const texts = (await pipeline.exec())?.map(([, text]) =>
+      typeof text === 'string' ? text : '',
+    );
     if (!texts) throw new Error('Redis aborted the pipeline');
     const expired = names.filter((_name, index) => texts[index] === '');
     if (expired.length > 0) await this.#redis.srem(this.#names, expired);
-    const found = names.flatMap((name, index) => (texts[index] ? [readAnnouncement(name, texts[index], signer)] : []));
+    const found = names.flatMap((name, index) =>
+      texts[index] ? [readAnnouncement(name, texts[index], signer)] : [],
+    );
     return {
       workers: found.flatMap((one) => ('worker' in one ? [one.worker] : [])).sort(byName),
       refused: found.flatMap((one) => ('refused' in one ? [one.refused] : [])).sort(byName),
@@ -82,7 +92,10 @@ export class WorkerRegistry {
 }
 
 /** Returns the names of all live workers; undefined if Redis is not usable. */
-export async function listWorkers(settings: RedisSettings, signer: MessageSigner): Promise<string[] | undefined> {
+export async function listWorkers(
+  settings: RedisSettings,
+  signer: MessageSigner,
+): Promise<string[] | undefined> {
   const redis = openRedis(settings);
   try {
     await waitUntilReady(redis, LIST_WITHIN_MS);
@@ -100,7 +113,9 @@ function readAnnouncement(
   text: string,
   signer: MessageSigner,
 ): { worker: WorkerInfo } | { refused: RefusedWorker } {
-  const refused = (reason: RefusedWorker['reason']) => ({ refused: { name: escapeText(name), reason } });
+  const refused = (reason: RefusedWorker['reason']) => ({
+    refused: { name: escapeText(name), reason },
+  });
   const parsed = announcementSchema.safeParse(parseJson(text));
   if (!parsed.success || parsed.data.worker.name !== name) return refused('other_format');
   const { worker, signature } = parsed.data;

@@ -23,7 +23,11 @@ export function addReport(program: Command): void {
     .description(
       'Show sums over the submissions that ended: statuses, time to finality, detection lag, requests, fees; and the service level objectives.',
     )
-    .option('--from <day>', 'first day (UTC), such as 2026-01-01; default: 29 days before the last', parseDay)
+    .option(
+      '--from <day>',
+      'first day (UTC), such as 2026-01-01; default: 29 days before the last',
+      parseDay,
+    )
     .option('--to <day>', 'last day (UTC), included; default: today', parseDay)
     .addOption(
       new Option('--interval <interval>', 'length of the periods; hours are kept for 8 days')
@@ -47,7 +51,8 @@ export function addReport(program: Command): void {
         '\nExamples:\n  dawatch report --interval total --by metadata\n  dawatch report --from 2026-01-01 --to 2026-01-31 --csv > january.csv',
     )
     .action(async (options: Options) => {
-      if (options.json && options.csv) throw new CommandError('give either --json or --csv', ExitCode.usage);
+      if (options.json && options.csv)
+        throw new CommandError('give either --json or --csv', ExitCode.usage);
       const { from, to, interval, by: group_by, upstream } = options;
       const given = Object.entries({ from, to, interval, group_by, upstream }).filter(
         ([, value]) => value !== undefined,
@@ -63,7 +68,10 @@ export function addReport(program: Command): void {
 function textOf(report: Report, { json, csv }: Options): string {
   if (json) return `${toJson(report)}\n`;
   if (csv) return toReportCsv(report, { isTerminal: process.stdout.isTTY === true });
-  const empty = report.rows.length === 0 ? `no submission ended from ${report.from} to ${report.to} (UTC)\n` : '';
+  const empty =
+    report.rows.length === 0
+      ? `no submission ended from ${report.from} to ${report.to} (UTC)\n`
+      : '';
   return `${empty || tableOf(report)}${objectiveLines(report)}`;
 }
 
@@ -109,15 +117,29 @@ function tableOf({ rows, total, interval, group_by, metadata_key }: Report): str
 
 function objectiveLines({ objectives }: Report): string {
   return objectives
-    .map(({ upstream, target_percent, within_s, good, bad, attained_percent, error_budget_left, burn_rates }) => {
-      const counted = attained_percent === null ? 'none counted yet' : `${attained_percent} % of ${good + bad}`;
-      const rates = Object.entries(burn_rates).map(([window, rate]) => `${window} ${rate ?? '-'}`);
-      return (
-        `\nobjective of ${escapeText(upstream)}: ${target_percent} % known as final within ${within_s} s\n` +
-        `  last 30 days  ${counted}, ${Math.round(100 * error_budget_left)} % of the error budget left\n` +
-        `  burn rates    ${rates.join(', ')} (1 spends the budget in 30 days)\n`
-      );
-    })
+    .map(
+      ({
+        upstream,
+        target_percent,
+        within_s,
+        good,
+        bad,
+        attained_percent,
+        error_budget_left,
+        burn_rates,
+      }) => {
+        const counted =
+          attained_percent === null ? 'none counted yet' : `${attained_percent} % of ${good + bad}`;
+        const rates = Object.entries(burn_rates).map(
+          ([window, rate]) => `${window} ${rate ?? '-'}`,
+        );
+        return (
+          `\nobjective of ${escapeText(upstream)}: ${target_percent} % known as final within ${within_s} s\n` +
+          `  last 30 days  ${counted}, ${Math.round(100 * error_budget_left)} % of the error budget left\n` +
+          `  burn rates    ${rates.join(', ')} (1 spends the budget in 30 days)\n`
+        );
+      },
+    )
     .join('');
 }
 

@@ -7,11 +7,20 @@ export const REPORT_UNITS = { hour: 3_600_000, day: 86_400_000 } as const;
 export type ReportUnit = keyof typeof REPORT_UNITS;
 
 /** How long rows are kept. */
-const KEPT_MS: Record<ReportUnit, number> = { hour: 8 * REPORT_UNITS.day, day: 400 * REPORT_UNITS.day };
+const KEPT_MS: Record<ReportUnit, number> = {
+  hour: 8 * REPORT_UNITS.day,
+  day: 400 * REPORT_UNITS.day,
+};
 /** Values of one dimension, upstream and day that have a row of their own. The others share one. */
 const MAX_GROUPS_PER_DAY = 100;
 
-export type ReportKey = { unit: ReportUnit; dimension: string; start: number; upstream: string; group: ReportGroup };
+export type ReportKey = {
+  unit: ReportUnit;
+  dimension: string;
+  start: number;
+  upstream: string;
+  group: ReportGroup;
+};
 export type ReportRow = { key: ReportKey; sums: RollUp };
 
 type StoredRow = RollUp['ended'] & {
@@ -29,7 +38,10 @@ type StoredRow = RollUp['ended'] & {
   unbilled: number;
 };
 
-/** Stores the sums of reports. Methods that write must be called inside a transaction. Throws LedgerError. */
+/**
+ * Stores the sums of reports. Methods that write must be called inside a transaction. Throws
+ * LedgerError.
+ */
 export class ReportRows {
   readonly #db: LedgerDatabase;
 
@@ -70,7 +82,12 @@ export class ReportRows {
   prune(now: number, limit: number): boolean {
     for (const unit of Object.keys(KEPT_MS) as ReportUnit[])
       for (const dimension of this.#dimensions(unit)) {
-        const { changes } = this.#db.run(DELETE_OLD, { unit, dimension, before: now - KEPT_MS[unit], limit });
+        const { changes } = this.#db.run(DELETE_OLD, {
+          unit,
+          dimension,
+          before: now - KEPT_MS[unit],
+          limit,
+        });
         if (changes > 0) return true;
       }
     return false;
@@ -118,15 +135,27 @@ function toGroup(text: string): ReportGroup {
   return text === '*' ? { kind: 'other' } : { kind: 'value', value: text.slice(1) };
 }
 
-function toStored(key: ReportKey, { ended, timeToFinality, lag, fees, dataBilled, ...sums }: RollUp): StoredRow {
+function toStored(
+  key: ReportKey,
+  { ended, timeToFinality, lag, fees, dataBilled, ...sums }: RollUp,
+): StoredRow {
   const { group, ...rest } = key;
   const texts = { timeToFinality: String(timeToFinality), lag: String(lag), fees: String(fees) };
-  return { ...rest, value: fromGroup(group), ...ended, ...sums, ...texts, dataBilled: String(dataBilled) };
+  return {
+    ...rest,
+    value: fromGroup(group),
+    ...ended,
+    ...sums,
+    ...texts,
+    dataBilled: String(dataBilled),
+  };
 }
 
 function toSums(row: StoredRow): RollUp {
   return {
-    ended: Object.fromEntries(FINAL_STATUSES.map((status) => [status, row[status]])) as RollUp['ended'],
+    ended: Object.fromEntries(
+      FINAL_STATUSES.map((status) => [status, row[status]]),
+    ) as RollUp['ended'],
     corrected: row.corrected,
     requests: row.requests,
     timeToFinality: DurationHistogram.parse(row.timeToFinality),

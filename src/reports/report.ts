@@ -11,7 +11,10 @@ export type ReportQuery = {
   upstream: string | undefined;
 };
 
-/** `counts`: null where they are not known: without an objective, and for groups other than upstreams. */
+/**
+ * `counts`: null where they are not known: without an objective, and for groups other than
+ * upstreams.
+ */
 export type ReportSums = { sums: RollUp; counts: ObjectiveCounts | null };
 /** The sums of one period and group. */
 export type ReportLine = ReportSums & { start: number; group: ReportGroup };
@@ -26,7 +29,10 @@ export class ReportTable {
     this.#query = query;
   }
 
-  /** Adds the sums of a row that begins at `start`. `group`: the credential or metadata value of the row. */
+  /**
+   * Adds the sums of a row that begins at `start`. `group`: the credential or metadata value of the
+   * row.
+   */
   add(
     { start, upstream, group }: { start: number; upstream: string; group: ReportGroup },
     sums: Readonly<RollUp>,
@@ -36,22 +42,31 @@ export class ReportTable {
   }
 
   /** Adds the numbers of submissions of an upstream that met its objective and that did not. */
-  addCounts({ start, upstream }: { start: number; upstream: string }, counts: ObjectiveCounts): void {
+  addCounts(
+    { start, upstream }: { start: number; upstream: string },
+    counts: ObjectiveCounts,
+  ): void {
     const line = this.#lineOf(start, upstream, { kind: 'none' });
     for (const one of [line, this.total])
-      one.counts = { good: (one.counts?.good ?? 0) + counts.good, bad: (one.counts?.bad ?? 0) + counts.bad };
+      one.counts = {
+        good: (one.counts?.good ?? 0) + counts.good,
+        bad: (one.counts?.bad ?? 0) + counts.bad,
+      };
   }
 
   /** Yields the lines by start and group. */
   *lines(): Generator<ReportLine, void> {
     for (const start of [...this.#lines.keys()].sort((a, b) => a - b))
-      yield* [...(this.#lines.get(start)?.values() ?? [])].sort((a, b) => compareGroups(a.group, b.group));
+      yield* [...(this.#lines.get(start)?.values() ?? [])].sort((a, b) =>
+        compareGroups(a.group, b.group),
+      );
   }
 
   #lineOf(rowStart: number, upstream: string, rowGroup: ReportGroup): ReportLine {
     const { interval, groupBy, from } = this.#query;
     const start = interval === 'total' ? from : rowStart;
-    const byUpstream: ReportGroup = groupBy === 'upstream' ? { kind: 'value', value: upstream } : { kind: 'none' };
+    const byUpstream: ReportGroup =
+      groupBy === 'upstream' ? { kind: 'value', value: upstream } : { kind: 'none' };
     const group = groupBy === 'upstream' || groupBy === 'none' ? byUpstream : rowGroup;
     const name = group.kind === 'value' ? `=${group.value}` : group.kind;
     const period = this.#lines.get(start) ?? new Map<string, ReportLine>();

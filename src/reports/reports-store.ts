@@ -2,7 +2,13 @@ import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { storedObject } from '../lib/stored.ts';
 import { dataOf } from '../submissions/envelope.ts';
 import { FINAL_STATUSES, Status } from '../submissions/submission.ts';
-import { metadataDimension, REPORT_UNITS, type ReportKey, ReportRows, type ReportUnit } from './report-rows-store.ts';
+import {
+  metadataDimension,
+  REPORT_UNITS,
+  type ReportKey,
+  ReportRows,
+  type ReportUnit,
+} from './report-rows-store.ts';
 import {
   addRollUp,
   billingOf,
@@ -35,8 +41,9 @@ type FinalChange = {
 type Earlier = { status: FinalStatus; polls: number | null; envelope: string | null };
 
 /**
- * Reports: sums over submissions by the hour and the day in which they ended, derived from the history in the order in which it was
- * written. How far they were derived is stored with them, so that each change is counted exactly once. Throws LedgerError.
+ * Reports: sums over submissions by the hour and the day in which they ended, derived from the
+ * history in the order in which it was written. How far they were derived is stored with them, so
+ * that each change is counted exactly once. Throws LedgerError.
  */
 export class Reports {
   readonly rows: ReportRows;
@@ -48,18 +55,29 @@ export class Reports {
   }
 
   /**
-   * Counts the next `limit` rows of history. `metadataKey`: the key by whose values submissions are grouped; null: they are not.
-   * Returns whether there may be more.
+   * Counts the next `limit` rows of history. `metadataKey`: the key by whose values submissions are
+   * grouped; null: they are not. Returns whether there may be more.
    */
-  count({ metadataKey, now, limit }: { metadataKey: string | null; now: number; limit: number }): boolean {
+  count({
+    metadataKey,
+    now,
+    limit,
+  }: {
+    metadataKey: string | null;
+    now: number;
+    limit: number;
+  }): boolean {
     // Reading is cheaper than a transaction, and usually nothing is new.
     if (this.countedUntil() === undefined) return false;
     return this.#db.unsyncedTransaction(() => {
       const after = this.countedThrough();
-      const { through, count } = this.#db.row<{ through: number | null; count: number }>(NEXT_HISTORY, {
-        after,
-        limit,
-      }) as { through: number | null; count: number };
+      const { through, count } = this.#db.row<{ through: number | null; count: number }>(
+        NEXT_HISTORY,
+        {
+          after,
+          limit,
+        },
+      ) as { through: number | null; count: number };
       if (through === null) return false;
       const sums = new Map<string, { key: ReportKey; sums: RollUp }>();
       for (const change of this.#db.rows<FinalChange>(FINAL_CHANGES, { after, through })) {
@@ -84,7 +102,8 @@ export class Reports {
 
   /** Returns the time of the first change that was not counted; undefined if all were. */
   countedUntil(): number | undefined {
-    return this.#db.value<number>`SELECT at FROM history WHERE seq > ${this.countedThrough()} ORDER BY seq LIMIT 1`;
+    return this.#db
+      .value<number>`SELECT at FROM history WHERE seq > ${this.countedThrough()} ORDER BY seq LIMIT 1`;
   }
 
   /** Deletes up to `limit` rows that are no longer kept. Returns whether there may be more. */
@@ -101,7 +120,8 @@ export class Reports {
     if (previousStatus === status) sums.corrected = 1;
     else sums.ended[status] = 1;
     if (status === Status.finalized && previousStatus !== status) {
-      // A finalized submission is never tracked again, so this is when tracking began the last time.
+      // A finalized submission is never tracked again, so this is when tracking began the last
+      // time.
       sums.timeToFinality.add(at - change.trackedAt);
       if (lagMs !== null) sums.lag.add(lagMs);
     }
@@ -113,10 +133,12 @@ export class Reports {
 /** Adds what the upstream billed; for a correction, the difference. */
 function addBilling(sums: RollUp, envelope: string | null, earlier: Earlier | undefined): void {
   const billing = billingOf(dataOf(envelope));
-  const before = earlier?.status === Status.finalized ? billingOf(dataOf(earlier.envelope)) : undefined;
+  const before =
+    earlier?.status === Status.finalized ? billingOf(dataOf(earlier.envelope)) : undefined;
   sums.fees = (billing.fees ?? 0n) - (before?.fees ?? 0n);
   sums.dataBilled = (billing.dataBilled ?? 0n) - (before?.dataBilled ?? 0n);
-  const isUnbilled = ({ fees, dataBilled }: typeof billing) => fees === undefined || dataBilled === undefined;
+  const isUnbilled = ({ fees, dataBilled }: typeof billing) =>
+    fees === undefined || dataBilled === undefined;
   sums.unbilled = Number(isUnbilled(billing)) - Number(before !== undefined && isUnbilled(before));
 }
 
@@ -126,13 +148,15 @@ function* keysOf(
   now: number,
 ): Generator<ReportKey, void> {
   // A time in the future was written by a clock that was ahead.
-  const startOf = (unit: ReportUnit) => Math.floor(Math.min(at, now) / REPORT_UNITS[unit]) * REPORT_UNITS[unit];
+  const startOf = (unit: ReportUnit) =>
+    Math.floor(Math.min(at, now) / REPORT_UNITS[unit]) * REPORT_UNITS[unit];
   const valued = (value: string): ReportGroup => ({ kind: 'value', value });
   const own = { dimension: 'upstream', upstream, group: valued('') };
   yield { unit: 'hour', start: startOf('hour'), ...own };
   const day = { unit: 'day', start: startOf('day') } as const;
   yield { ...day, ...own };
-  const credentialGroup = credential === null ? ({ kind: 'none' } as const) : valued(String(credential));
+  const credentialGroup =
+    credential === null ? ({ kind: 'none' } as const) : valued(String(credential));
   yield { ...day, dimension: 'credential', upstream, group: credentialGroup };
   if (metadataKey !== null)
     yield {

@@ -17,7 +17,9 @@ export type RollUp = {
   lag: DurationHistogram;
   fees: bigint;
   dataBilled: bigint;
-  /** Finalized submissions whose fees or billed data are not integers. They count as 0 in the sums. */
+  /**
+   * Finalized submissions whose fees or billed data are not integers. They count as 0 in the sums.
+   */
   unbilled: number;
 };
 
@@ -49,11 +51,16 @@ export function addRollUp(sum: RollUp, other: Readonly<RollUp>): void {
 /** An integer as upstreams return it, which may be too long for a JavaScript number. */
 const INTEGER = /^-?\d{1,60}$/;
 
-/** Returns the billed amounts of the upstream's `data`. An amount that is missing or not an integer is undefined. */
+/**
+ * Returns the billed amounts of the upstream's `data`. An amount that is missing or not an integer
+ * is undefined.
+ */
 export function billingOf(data: Readonly<Record<string, unknown>> | null | undefined) {
   const amount = (value: unknown) => {
     const isNumber = typeof value === 'number' && Number.isSafeInteger(value);
-    return isNumber || (typeof value === 'string' && INTEGER.test(value)) ? BigInt(value) : undefined;
+    return isNumber || (typeof value === 'string' && INTEGER.test(value))
+      ? BigInt(value)
+      : undefined;
   };
   return { fees: amount(data?.fees), dataBilled: amount(data?.data_billed) };
 }
@@ -70,10 +77,18 @@ export type ReportGroup =
 /** Longer values have no row of their own, so that a row has a bounded size. */
 const MAX_VALUE_CHARS = 64;
 
-/** Returns the group of a submission by its value of a metadata key: a text, a number or a boolean. */
-export function groupOf(metadata: Readonly<Record<string, unknown>> | null | undefined, key: string): ReportGroup {
+/**
+ * Returns the group of a submission by its value of a metadata key: a text, a number or a boolean.
+ */
+export function groupOf(
+  metadata: Readonly<Record<string, unknown>> | null | undefined,
+  key: string,
+): ReportGroup {
   const value = metadata && Object.hasOwn(metadata, key) ? metadata[key] : undefined;
-  if (typeof value === 'number' || typeof value === 'boolean') return { kind: 'value', value: String(value) };
+  if (typeof value === 'number' || typeof value === 'boolean')
+    return { kind: 'value', value: String(value) };
   if (typeof value !== 'string') return { kind: 'none' };
-  return value.length <= MAX_VALUE_CHARS ? { kind: 'value', value: value.toWellFormed() } : { kind: 'other' };
+  return value.length <= MAX_VALUE_CHARS
+    ? { kind: 'value', value: value.toWellFormed() }
+    : { kind: 'other' };
 }

@@ -36,12 +36,20 @@ const percentiles = z
   .meta({ id: 'ReportPercentiles' });
 
 const endedSchema = z
-  .object(Object.fromEntries(FINAL_STATUSES.map((status) => [status, count])) as Record<FinalStatus, typeof count>)
+  .object(
+    Object.fromEntries(FINAL_STATUSES.map((status) => [status, count])) as Record<
+      FinalStatus,
+      typeof count
+    >,
+  )
   .describe('Submissions that ended, by final status')
   .meta({ id: 'EndedSubmissions' });
 
 const countsSchema = z
-  .object({ good: count.describe('Known as final in time'), bad: count.describe('Not known as final in time') })
+  .object({
+    good: count.describe('Known as final in time'),
+    bad: count.describe('Not known as final in time'),
+  })
   .describe('Submissions by whether they were known as final in time')
   .meta({ id: 'ObjectiveCounts' });
 
@@ -53,7 +61,9 @@ const sums = {
   requests: count.describe(
     'Polls of these submissions until they ended; rechecks count with the correction that they find',
   ),
-  time_to_finality_s: percentiles.nullable().describe('From tracking until found final; null if none was'),
+  time_to_finality_s: percentiles
+    .nullable()
+    .describe('From tracking until found final; null if none was'),
   detection_lag_s: percentiles
     .nullable()
     .describe(
@@ -61,7 +71,9 @@ const sums = {
     ),
   fees: amount,
   data_billed: amount,
-  without_billing: count.describe('Finalized submissions whose `data` has no integers there; they count as 0'),
+  without_billing: count.describe(
+    'Finalized submissions whose `data` has no integers there; they count as 0',
+  ),
   objective: countsSchema
     .nullable()
     .describe(
@@ -102,12 +114,13 @@ const objectiveSchema = z
       .describe('Unspent share of the error budget of 30 days; negative if more than all is spent'),
     burn_rates: z
       .object(
-        Object.fromEntries(BURN_WINDOW_NAMES.map((name) => [name, z.number().nullable()])) as Record<
-          BurnWindow,
-          z.ZodNullable<z.ZodNumber>
-        >,
+        Object.fromEntries(
+          BURN_WINDOW_NAMES.map((name) => [name, z.number().nullable()]),
+        ) as Record<BurnWindow, z.ZodNullable<z.ZodNumber>>,
       )
-      .describe('Speed at which the budget is spent, in the last 5 minutes to 3 days; 1 spends it exactly in 30 days'),
+      .describe(
+        'Speed at which the budget is spent, in the last 5 minutes to 3 days; 1 spends it exactly in 30 days',
+      ),
   })
   .describe('A service level objective and its error budget')
   .meta({ id: 'Objective' });
@@ -134,7 +147,9 @@ export const reportSchema = z
     counted_until: timeSchema.describe(
       'The report contains the changes before this time; usually at most a minute ago',
     ),
-    rows: z.array(rowSchema).describe('By start and group. Periods and groups without submissions have no row'),
+    rows: z
+      .array(rowSchema)
+      .describe('By start and group. Periods and groups without submissions have no row'),
     total: totalSchema,
     objectives: z
       .array(objectiveSchema)
@@ -152,7 +167,13 @@ export const reportSchema = z
         metadata_key: null,
         counted_until: '2026-01-02T23:59:31.123Z',
         rows: [
-          { start: '2026-01-02T00:00:00.000Z', group: 'default', credential_id: null, other: false, ...SUMS_EXAMPLE },
+          {
+            start: '2026-01-02T00:00:00.000Z',
+            group: 'default',
+            credential_id: null,
+            other: false,
+            ...SUMS_EXAMPLE,
+          },
         ],
         total: SUMS_EXAMPLE,
         objectives: [
@@ -181,7 +202,10 @@ export function toReportFrame(
     countedUntil: number;
     objectives: readonly ObjectiveStatus[];
   },
-): { before: Omit<ReportBody, 'rows' | 'total' | 'objectives'>; after: Pick<ReportBody, 'total' | 'objectives'> } {
+): {
+  before: Omit<ReportBody, 'rows' | 'total' | 'objectives'>;
+  after: Pick<ReportBody, 'total' | 'objectives'>;
+} {
   const { query, metadataKey, countedUntil, objectives } = context;
   return {
     before: {
@@ -233,7 +257,9 @@ function toSums({ sums: { ended, timeToFinality, lag, ...others }, counts }: Rep
 
 function toPercentiles(histogram: DurationHistogram) {
   const at = (share: number) => rounded((histogram.percentile(share) ?? 0) / 1_000);
-  return histogram.count === 0 ? null : { count: histogram.count, p50: at(0.5), p90: at(0.9), p99: at(0.99) };
+  return histogram.count === 0
+    ? null
+    : { count: histogram.count, p50: at(0.5), p90: at(0.9), p99: at(0.99) };
 }
 
 function toObjectiveBody({ upstream, objective, budget, windows }: ObjectiveStatus) {

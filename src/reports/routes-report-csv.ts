@@ -13,7 +13,9 @@ const COLUMNS: readonly (readonly [name: string, of: (row: Row) => Cell])[] = [
   ['group', ({ group }) => group],
   ['credential_id', (row) => row.credential_id],
   ['other', ({ other }) => String(other)],
-  ...FINAL_STATUSES.map((status) => [status, ({ submissions }: Row): Cell => submissions[status]] as const),
+  ...FINAL_STATUSES.map(
+    (status) => [status, ({ submissions }: Row): Cell => submissions[status]] as const,
+  ),
   ['corrected', ({ corrected }) => corrected],
   ['requests', ({ requests }) => requests],
   ...(['time_to_finality', 'detection_lag'] as const).flatMap((name) =>

@@ -16,7 +16,10 @@ export const groupingSchema = z
   .enum(['none', 'upstream', 'credential', 'metadata'])
   .describe('What the rows of a report have in common')
   .meta({ id: 'ReportGrouping' });
-const formatSchema = z.enum(['json', 'csv']).describe('Format of a report').meta({ id: 'ReportFormat' });
+const formatSchema = z
+  .enum(['json', 'csv'])
+  .describe('Format of a report')
+  .meta({ id: 'ReportFormat' });
 
 const day = z.iso.date('must be a day like 2026-01-31');
 
@@ -55,14 +58,21 @@ export function toReportQuery(
   now: number,
 ): { query: ReportQuery } | { invalid: string; reason: string } {
   const { interval, group_by: groupBy, upstream } = parameters;
-  const until = (parameters.to === undefined ? Math.floor(now / DAY_MS) * DAY_MS : Date.parse(parameters.to)) + DAY_MS;
+  const until =
+    (parameters.to === undefined ? Math.floor(now / DAY_MS) * DAY_MS : Date.parse(parameters.to)) +
+    DAY_MS;
   const isGrouped = groupBy === 'credential' || groupBy === 'metadata';
   const maxDays = isGrouped && interval === 'day' ? MAX_DAYS_OF_GROUPS : MAX_DAYS[interval];
   const defaultDays = Math.min(DEFAULT_DAYS, maxDays);
-  const from = parameters.from === undefined ? until - defaultDays * DAY_MS : Date.parse(parameters.from);
+  const from =
+    parameters.from === undefined ? until - defaultDays * DAY_MS : Date.parse(parameters.from);
   if (from >= until) return { invalid: 'to', reason: 'must not be before from' };
-  if (interval === 'hour' && isGrouped) return { invalid: 'interval', reason: `hours cannot be grouped by ${groupBy}` };
+  if (interval === 'hour' && isGrouped)
+    return { invalid: 'interval', reason: `hours cannot be grouped by ${groupBy}` };
   if (until - from > maxDays * DAY_MS)
-    return { invalid: 'from', reason: `must be at most ${maxDays} days before to, with this interval and group_by` };
+    return {
+      invalid: 'from',
+      reason: `must be at most ${maxDays} days before to, with this interval and group_by`,
+    };
   return { query: { from, until, interval, groupBy, upstream } };
 }

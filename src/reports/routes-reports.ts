@@ -19,7 +19,9 @@ const csvSchema = z
   .string()
   .describe('The rows without the total, with a header line (RFC 4180)')
   .meta({
-    examples: ['start,group,credential_id,other,finalized,…\r\n2026-01-02T00:00:00.000Z,default,,false,7201,…\r\n'],
+    examples: [
+      'start,group,credential_id,other,finalized,…\r\n2026-01-02T00:00:00.000Z,default,,false,7201,…\r\n',
+    ],
   });
 
 const OPERATIONS = operations('operations', {
@@ -32,7 +34,10 @@ const OPERATIONS = operations('operations', {
     response: {
       200: {
         description: 'The report',
-        content: { 'application/json': { schema: reportSchema }, 'text/csv': { schema: csvSchema } },
+        content: {
+          'application/json': { schema: reportSchema },
+          'text/csv': { schema: csvSchema },
+        },
       },
     },
   },
@@ -78,7 +83,10 @@ export function registerReports(
     });
     const rowOf = rowWriter(query, query.groupBy === 'credential' ? credentials.list() : []);
     if (wantsCsv(request, request.query.format)) {
-      reply.header('content-disposition', `attachment; filename="dawatch-${before.from}-${before.to}.csv"`);
+      reply.header(
+        'content-disposition',
+        `attachment; filename="dawatch-${before.from}-${before.to}.csv"`,
+      );
       const lines = textOf(CSV_HEADER, table.lines(), (line) => toCsvRow(rowOf(line)));
       return reply.type('text/csv; charset=utf-8').send(Readable.from(lines) as never);
     }
@@ -98,5 +106,7 @@ async function inTurns<Result>(work: Generator<void, Result>): Promise<Result> {
 
 function wantsCsv({ headers }: FastifyRequest, format: 'json' | 'csv' | undefined): boolean {
   const { accept = '' } = headers;
-  return format === undefined ? /\btext\/csv\b/i.test(accept) && !/\bjson\b/i.test(accept) : format === 'csv';
+  return format === undefined
+    ? /\btext\/csv\b/i.test(accept) && !/\bjson\b/i.test(accept)
+    : format === 'csv';
 }

@@ -1,13 +1,23 @@
 import { Agenda } from './chain/agenda.ts';
 import { createChain, type FinalBlock, type Placement } from './chain/chain.ts';
 import { digest, uuidOf } from './chain/digest.ts';
-import { type Contents, chainDataOf, contentsOf, ROW_STATE, type Row, type RowState } from './chain/row.ts';
+import {
+  type Contents,
+  chainDataOf,
+  contentsOf,
+  ROW_STATE,
+  type Row,
+  type RowState,
+} from './chain/row.ts';
 import { createSenders } from './chain/senders.ts';
 import { planSubmission, type SubmissionPlan } from './chain/submission-plan.ts';
 import { createClock, nextMultiple } from './clock.ts';
 import type { SandboxOptions } from './options.ts';
 
-/** The simulated submissions: a pure function of the seed, the submits with their times, and the current time. */
+/**
+ * The simulated submissions: a pure function of the seed, the submits with their times, and the
+ * current time.
+ */
 export type Model = ReturnType<typeof createModel>;
 
 type Submission = {
@@ -39,13 +49,16 @@ type Step =
   | { kind: 'timeout'; transaction: Transaction };
 
 /**
- * Steps and their successors. A sender is occupied from accepting a submission until `fail`, `finalize` or `timeout`.
+ * Steps and their successors. A sender is occupied from accepting a submission until `fail`,
+ * `finalize` or `timeout`.
  *
  *     appear    the row exists, Pending unless an attempt was faster; senders do not wait for it
  *     queue     Pending, waits for a sender         → send
  *     send      a transaction or a failed attempt   → final on the chain and timeout, or fail
- *     final     its block is final                  → finalize, unless that is later than the timeout
- *     timeout   none if finalized; otherwise as fail, although the transaction may still become final
+ *     final     its block is final                  → finalize, unless that is later than the
+ *               timeout
+ *     timeout   none if finalized; otherwise as fail, although the transaction may still become
+ *               final
  *     fail      Error; unless dead, at the next fallback run → queue
  *     finalize  Finalized; the first time, if planned → regress
  *     regress   Error, continuing as after fail; or Finalized in another block
@@ -63,7 +76,11 @@ export function createModel(options: SandboxOptions) {
 
   function advance(nowMs: number): void {
     reachedMs = Math.max(reachedMs, nowMs);
-    for (let nextMs = nextChange(); nextMs !== undefined && nextMs <= reachedMs; nextMs = nextChange()) {
+    for (
+      let nextMs = nextChange();
+      nextMs !== undefined && nextMs <= reachedMs;
+      nextMs = nextChange()
+    ) {
       const final = chain.takeFinal(nextMs);
       if (final !== undefined) waitForRows(final);
       const due = agenda.takeDue(nextMs);
@@ -162,7 +179,10 @@ export function createModel(options: SandboxOptions) {
     finalizedCount += 1;
     if (submission.fate.regression === 'none') return;
     const rivalFinalMs = submission.rival?.finalMs ?? atMs;
-    agenda.add(Math.max(atMs + clock.regressAfterMs, rivalFinalMs), { kind: 'regress', submission });
+    agenda.add(Math.max(atMs + clock.regressAfterMs, rivalFinalMs), {
+      kind: 'regress',
+      submission,
+    });
   }
 
   function regress(submission: Submission, atMs: number): void {
@@ -187,7 +207,10 @@ export function createModel(options: SandboxOptions) {
       attempts,
     };
     if (state !== ROW_STATE.finalized || placement === undefined) return row;
-    return { ...row, ...chainDataOf({ seed: options.seed, submissionId: id, attempts }, placement, contents) };
+    return {
+      ...row,
+      ...chainDataOf({ seed: options.seed, submissionId: id, attempts }, placement, contents),
+    };
   }
 
   return {
@@ -195,7 +218,8 @@ export function createModel(options: SandboxOptions) {
     submit(data: string, nowMs: number): string {
       advance(nowMs);
       const ordinal = submissions.size;
-      // The id includes the time, so that a restarted sandbox does not reuse ids that its clients have seen finalized.
+      // The id includes the time, so that a restarted sandbox does not reuse ids that its clients
+      // have seen finalized.
       const id = uuidOf(digest('submission', options.seed, ordinal, reachedMs));
       const submission: Submission = {
         id,
@@ -223,7 +247,10 @@ export function createModel(options: SandboxOptions) {
       const submission = submissions.get(submissionId);
       return submission?.state === undefined ? undefined : rowOf(submission, submission.state);
     },
-    /** Returns when the row first became Finalized (epoch ms), or undefined. Later changes do not affect it. */
+    /**
+     * Returns when the row first became Finalized (epoch ms), or undefined. Later changes do not
+     * affect it.
+     */
     finalizedAt(submissionId: string, nowMs: number): number | undefined {
       advance(nowMs);
       return submissions.get(submissionId)?.finalizedMs;
@@ -233,7 +260,10 @@ export function createModel(options: SandboxOptions) {
       advance(nowMs);
       return finalizedCount;
     },
-    /** Returns the time of the next change after nowMs, or undefined if there is none without further calls. */
+    /**
+     * Returns the time of the next change after nowMs, or undefined if there is none without
+     * further calls.
+     */
     nextChangeAt(nowMs: number): number | undefined {
       advance(nowMs);
       return nextChange();

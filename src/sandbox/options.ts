@@ -5,49 +5,85 @@ const share = z.number().min(0).max(1);
 const amount = z.number().min(0);
 
 /**
- * Options of a sandbox. Durations are on the upstream's clock and divided by `speed`. Fields are flat and primitive, because
- * each becomes a flag of the command line.
+ * Options of a sandbox. Durations are on the upstream's clock and divided by `speed`. Fields are
+ * flat and primitive, because each becomes a flag of the command line.
  */
 export const sandboxOptionFields = z.object({
-  seed: z.int().default(1).describe('Seed of all random decisions; the same seed and submits reproduce the same run.'),
-  speed: z.number().positive().default(1).describe('Clock factor: 10 = ten times faster; divides every duration here.'),
+  seed: z
+    .int()
+    .default(1)
+    .describe('Seed of all random decisions; the same seed and submits reproduce the same run.'),
+  speed: z
+    .number()
+    .positive()
+    .default(1)
+    .describe('Clock factor: 10 = ten times faster; divides every duration here.'),
 
   world: z
     .enum(WORLD_NAMES)
     .default('usual')
-    .describe('How the chain and the senders behave: calm, usual, rough, or ideal (a chain that ticks exactly).'),
+    .describe(
+      'How the chain and the senders behave: calm, usual, rough, or ideal (a chain that ticks exactly).',
+    ),
   ...worldOptionFields,
 
-  senders: z.int().min(0).default(0).describe('Strictly serial senders (count); 0 = everything is sent in parallel.'),
+  senders: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe('Strictly serial senders (count); 0 = everything is sent in parallel.'),
   senderChoice: z
     .enum(['in_turn', 'random'])
     .default('in_turn')
     .describe('Selection of the serial sender of a submission: in turn or random.'),
-  timeoutS: z.number().positive().default(120).describe('Seconds after which a sending attempt times out.'),
+  timeoutS: z
+    .number()
+    .positive()
+    .default(120)
+    .describe('Seconds after which a sending attempt times out.'),
 
-  rowDelayMs: amount.default(300).describe('Mean milliseconds until the row of a fresh id exists (exponential).'),
+  rowDelayMs: amount
+    .default(300)
+    .describe('Mean milliseconds until the row of a fresh id exists (exponential).'),
   lostRate: share.default(0).describe('Share (0 to 1) of submissions whose row never appears.'),
   errorRate: share.default(0).describe('Chance (0 to 1) that one sending attempt fails.'),
-  timeoutRate: share.default(0).describe('Share (0 to 1) of failing attempts that end by the timeout.'),
+  timeoutRate: share
+    .default(0)
+    .describe('Share (0 to 1) of failing attempts that end by the timeout.'),
   deadRate: share.default(0).describe('Share (0 to 1) of submissions that remain in Error.'),
   stragglerRate: share.default(0).describe('Share (0 to 1) of submissions that are sent late.'),
   stragglerMeanS: amount.default(60).describe('Mean seconds a straggler is late (exponential).'),
   leftBehindRate: share
     .default(0)
     .describe('Share (0 to 1) of rows delayed by an upstream restart and resumed after 15 min.'),
-  regressRate: share.default(0).describe('Share (0 to 1) of submissions that change once more after Finalized.'),
+  regressRate: share
+    .default(0)
+    .describe('Share (0 to 1) of submissions that change once more after Finalized.'),
   regressAfterS: amount.default(30).describe('Seconds between Finalized and that change.'),
 
   latencyMs: amount.default(0).describe('Minimum latency of an HTTP response in milliseconds.'),
-  latencyJitterMs: amount.default(0).describe('Maximum random latency added, in milliseconds (uniform).'),
-  rateLimit: z.int().min(0).default(0).describe('Lookups allowed per window and API key (count); 0 = no limit.'),
-  rateLimitPerS: z.number().positive().default(60).describe('Seconds of the sliding rate-limit window.'),
+  latencyJitterMs: amount
+    .default(0)
+    .describe('Maximum random latency added, in milliseconds (uniform).'),
+  rateLimit: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe('Lookups allowed per window and API key (count); 0 = no limit.'),
+  rateLimitPerS: z
+    .number()
+    .positive()
+    .default(60)
+    .describe('Seconds of the sliding rate-limit window.'),
   retryAfterForm: z
     .enum(['seconds', 'date', 'none'])
     .default('seconds')
     .describe('Form of Retry-After in a 429 response: whole seconds, an HTTP date, or none.'),
 
-  wrapped: z.boolean().default(false).describe('true = one user is returned inside {"state","message","data"}.'),
+  wrapped: z
+    .boolean()
+    .default(false)
+    .describe('true = one user is returned inside {"state","message","data"}.'),
   listingForm: z
     .enum(['array', 'results', 'resultsOk', 'data', 'dataOk', 'dataErr'])
     .default('array')
@@ -55,18 +91,36 @@ export const sandboxOptionFields = z.object({
   userParams: z
     .enum(['query', 'ignored'])
     .default('query')
-    .describe('query = name and email are required and must match; ignored = returns the user of the bearer token.'),
-  versionedUserPaths: z.boolean().default(true).describe('true = the user paths are also served under /v1.'),
+    .describe(
+      'query = name and email are required and must match; ignored = returns the user of the bearer token.',
+    ),
+  versionedUserPaths: z
+    .boolean()
+    .default(true)
+    .describe('true = the user paths are also served under /v1.'),
   users: z.int().min(1).default(25).describe('Number of users.'),
 
   zone: z.boolean().default(true).describe('true = timestamps end in Z.'),
-  fractionDigits: z.literal([0, 3, 6]).default(3).describe('Fractional digits of the seconds in timestamps.'),
-  unknownStatus: z.literal([404, 500]).default(500).describe('HTTP status for an unknown id or user.'),
-  extraFields: z.boolean().default(false).describe('true = responses include fields that only some versions have.'),
+  fractionDigits: z
+    .literal([0, 3, 6])
+    .default(3)
+    .describe('Fractional digits of the seconds in timestamps.'),
+  unknownStatus: z
+    .literal([404, 500])
+    .default(500)
+    .describe('HTTP status for an unknown id or user.'),
+  extraFields: z
+    .boolean()
+    .default(false)
+    .describe('true = responses include fields that only some versions have.'),
 
   apiKey: z.string().min(1).default('sandbox-key').describe('The accepted x-api-key.'),
   userToken: z.string().min(1).default('sandbox-user-token').describe('Bearer token of a user.'),
-  adminToken: z.string().min(1).default('sandbox-admin-token').describe('Bearer token of an administrator.'),
+  adminToken: z
+    .string()
+    .min(1)
+    .default('sandbox-admin-token')
+    .describe('Bearer token of an administrator.'),
 });
 
 /** The options with the values of the world for absent chain parameters. */
@@ -81,7 +135,13 @@ export type SandboxOptions = z.output<typeof sandboxOptionsSchema>;
 export type SandboxOptionsInput = z.input<typeof sandboxOptionsSchema>;
 
 /** Returns the defaults overridden by the given options. Undefined values are treated as absent. */
-function withDefaults<T extends object>(given: { [K in keyof T]?: T[K] | undefined }, defaults: T): T {
-  const entries = Object.entries(defaults).map(([name, value]) => [name, given[name as keyof T] ?? value]);
+function withDefaults<T extends object>(
+  given: { [K in keyof T]?: T[K] | undefined },
+  defaults: T,
+): T {
+  const entries = Object.entries(defaults).map(([name, value]) => [
+    name,
+    given[name as keyof T] ?? value,
+  ]);
   return Object.fromEntries(entries) as T;
 }

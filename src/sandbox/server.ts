@@ -34,7 +34,10 @@ type SandboxSetting = {
   now?: (() => number) | undefined;
 };
 
-/** Serves the upstream's interface over HTTP. Rejects if the port cannot be opened or an option is invalid. */
+/**
+ * Serves the upstream's interface over HTTP. Rejects if the port cannot be opened or an option is
+ * invalid.
+ */
 export async function startSandbox({
   options: given,
   host = '127.0.0.1',
@@ -79,7 +82,9 @@ function buildApp(context: SandboxContext): FastifyInstance {
   addSubmissionRoutes(app, context);
   addUserRoutes(app, context);
   addOperatorRoutes(app, context);
-  app.setNotFoundHandler(async (_request, reply) => reply.code(404).type('text/plain').send('Not Found'));
+  app.setNotFoundHandler(async (_request, reply) =>
+    reply.code(404).type('text/plain').send('Not Found'),
+  );
   // The upstream's framework reports errors in plain text, Fastify would send JSON.
   app.setErrorHandler<Error & { statusCode?: number }>(async (error, _request, reply) =>
     reply
@@ -90,7 +95,10 @@ function buildApp(context: SandboxContext): FastifyInstance {
   return app;
 }
 
-/** Returns the same address with another host name, which stands for a host that must not receive the key. */
+/**
+ * Returns the same address with another host name, which stands for a host that must not receive
+ * the key.
+ */
 function otherHost(url: string): string {
   const { hostname, port } = new URL(url);
   const otherName = hostname === 'localhost' ? '127.0.0.1' : 'localhost';

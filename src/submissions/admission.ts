@@ -21,23 +21,36 @@ const MAX_BODY_BYTES = 32 * 1024 * 1024;
 const RETRY_AFTER_S = { tracking: 5, held_open: 30 } as const;
 
 /**
- * Admission control for tracking requests and for requests held open. Requests that cannot be served soon are refused with 503
- * and Retry-After, before their bodies are read if possible.
+ * Admission control for tracking requests and for requests held open. Requests that cannot be
+ * served soon are refused with 503 and Retry-After, before their bodies are read if possible.
  */
 export class Admission {
-  readonly #deps: { queue: TrackingQueue; maxHeldOpen: number; onShed: (reason: ShedReason) => void };
+  readonly #deps: {
+    queue: TrackingQueue;
+    maxHeldOpen: number;
+    onShed: (reason: ShedReason) => void;
+  };
   /** Bytes of bodies being received, and of requests that wait. */
   #bodyBytes = 0;
   #heldOpen = 0;
 
-  constructor(deps: { queue: TrackingQueue; maxHeldOpen: number; onShed: (reason: ShedReason) => void }) {
+  constructor(deps: {
+    queue: TrackingQueue;
+    maxHeldOpen: number;
+    onShed: (reason: ShedReason) => void;
+  }) {
     this.#deps = deps;
   }
 
-  /** Hook of tracking requests: refuses a request before its body is read, by its declared length. */
+  /**
+   * Hook of tracking requests: refuses a request before its body is read, by its declared length.
+   */
   beforeBody(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
     // A longer body is refused by its limit.
-    const declared = Math.min(request.routeOptions.bodyLimit, Number(request.headers['content-length'] ?? 0));
+    const declared = Math.min(
+      request.routeOptions.bodyLimit,
+      Number(request.headers['content-length'] ?? 0),
+    );
     if (!this.#mayReceive(REQUEST_BYTES + declared) || this.#deps.queue.isFull()) {
       this.shed('tracking', request, reply);
       return;
@@ -57,7 +70,10 @@ export class Admission {
     done();
   }
 
-  /** Hook of tracking requests: accounts for the body as it is received, whatever length was declared. */
+  /**
+   * Hook of tracking requests: accounts for the body as it is received, whatever length was
+   * declared.
+   */
   whileBody(request: FastifyRequest, reply: FastifyReply, _body: unknown, done: () => void): void {
     request.raw.on('data', ({ length }: Buffer) => {
       if (reply.sent) return;

@@ -7,7 +7,10 @@ import { ApiError, ConnectionError, type DawatchClient, type Submission } from '
 import { escapeText } from '../lib/text.ts';
 import { isFinal, STATUSES, Status } from './submission.ts';
 
-/** Maximum number of concurrent requests. Up to this many ids are waited for with long polls, more with short requests. */
+/**
+ * Maximum number of concurrent requests. Up to this many ids are waited for with long polls, more
+ * with short requests.
+ */
 const CONCURRENCY = 64;
 const LONG_POLL_S = 20;
 const ROUND_PAUSE_MS = 1_000;
@@ -15,17 +18,25 @@ const ROUND_PAUSE_MS = 1_000;
 const MAX_OUTAGE_MS = 60_000;
 
 /**
- * Waits until every submission is final and prints each one when it ends: as a line, with a progress bar on a terminal, or
- * as one JSON object per line. Tolerates outages of the server up to MAX_OUTAGE_MS. Returns the exit code.
+ * Waits until every submission is final and prints each one when it ends: as a line, with a
+ * progress bar on a terminal, or as one JSON object per line. Tolerates outages of the server up to
+ * MAX_OUTAGE_MS. Returns the exit code.
  */
 export async function awaitFinal(
   client: DawatchClient,
   ids: readonly string[],
   options: { timeoutMs: number | undefined; json: boolean },
 ): Promise<number> {
-  const endsAt = options.timeoutMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + options.timeoutMs;
+  const endsAt =
+    options.timeoutMs === undefined
+      ? Number.POSITIVE_INFINITY
+      : performance.now() + options.timeoutMs;
   const leftS = () => Math.max(0, Math.ceil((endsAt - performance.now()) / 1_000));
-  const progress = createProgress(ids.length, 'final', options.json ? process.stderr : process.stdout);
+  const progress = createProgress(
+    ids.length,
+    'final',
+    options.json ? process.stderr : process.stdout,
+  );
   let open = [...ids];
   let endedCount = 0;
   let allFinalized = true;
@@ -48,7 +59,8 @@ export async function awaitFinal(
       open = stillOpen;
       if (open.length === 0) return allFinalized ? ExitCode.ok : ExitCode.notFinalized;
       if (leftS() === 0) return ExitCode.timeout;
-      if (waitS === 0 || tolerant.isUnavailable()) await new Promise((resolve) => setTimeout(resolve, ROUND_PAUSE_MS));
+      if (waitS === 0 || tolerant.isUnavailable())
+        await new Promise((resolve) => setTimeout(resolve, ROUND_PAUSE_MS));
     }
   } finally {
     progress.stop();
@@ -58,7 +70,10 @@ export async function awaitFinal(
 function createOutageTolerance() {
   let respondedAt = performance.now();
   let isUnavailable = false;
-  /** Returns the result of the call, or undefined during a tolerated outage. Rejects if the outage lasts too long. */
+  /**
+   * Returns the result of the call, or undefined during a tolerated outage. Rejects if the outage
+   * lasts too long.
+   */
   const tolerant = async <T>(call: Promise<T>): Promise<T | undefined> => {
     try {
       const result = await call;
@@ -80,7 +95,10 @@ function createOutageTolerance() {
 function describe(submission: Submission): string {
   const block = submission.data?.block_number;
   const where = typeof block === 'number' ? `  block ${block}` : '';
-  const why = submission.status !== Status.finalized && submission.error ? `  ${escapeText(submission.error)}` : '';
+  const why =
+    submission.status !== Status.finalized && submission.error
+      ? `  ${escapeText(submission.error)}`
+      : '';
   return `${coloured(submission.status)}  ${escapeText(submission.submission_id)}${where}  ${requests(submission.polls)}${why}`;
 }
 
@@ -93,7 +111,10 @@ function isFinalText(status: string): boolean {
   return known !== undefined && isFinal(known);
 }
 
-async function inParallel(ids: readonly string[], work: (id: string) => Promise<void>): Promise<void> {
+async function inParallel(
+  ids: readonly string[],
+  work: (id: string) => Promise<void>,
+): Promise<void> {
   const queue = ids.values();
   const worker = async () => {
     for (const id of queue) await work(id);

@@ -8,7 +8,9 @@ export type UpstreamResponse =
       kind: 'response';
       httpStatus: number;
       retryAfter: string | null;
-      /** The upstream's Date header: a date in Retry-After is relative to the clock of the upstream. */
+      /**
+       * The upstream's Date header: a date in Retry-After is relative to the clock of the upstream.
+       */
       date: string | null;
       body: string;
     }
@@ -16,7 +18,13 @@ export type UpstreamResponse =
 
 /** The classification of one response about one submission. */
 export type Classification =
-  | { kind: 'pending' | 'finalized'; state: string; error: string | null; envelope: string; blockNumber: number | null }
+  | {
+      kind: 'pending' | 'finalized';
+      state: string;
+      error: string | null;
+      envelope: string;
+      blockNumber: number | null;
+    }
   | { kind: 'error'; state: string; error: string; envelope: string }
   /** `ambiguous`: the upstream sends the same response when its database fails. */
   | { kind: 'not_found'; error: string; ambiguous: boolean }
@@ -26,7 +34,13 @@ export type Classification =
   | { kind: 'unavailable'; reason: UnavailableReason; error: string; retryAfterMs: number | null };
 
 /** `refused`: a 4xx that concerns only this request. */
-type UnavailableReason = 'timeout' | 'network' | 'too_large' | 'http_status' | 'refused' | 'malformed';
+type UnavailableReason =
+  | 'timeout'
+  | 'network'
+  | 'too_large'
+  | 'http_status'
+  | 'refused'
+  | 'malformed';
 
 /** The classified result of one poll. `at`: when the response arrived, epoch milliseconds. */
 export type Observation = { submissionId: string; at: number; durationMs: number } & Classification;
@@ -36,8 +50,8 @@ const MAX_ERROR_CHARS = 2_000;
 const MAX_ENVELOPE_CHARS = 64 * 1024;
 
 /**
- * Classifies a response. A response that may not come from the service itself is `unavailable`, which changes no
- * submission: a proxy's 404 or 406 page must not end a submission.
+ * Classifies a response. A response that may not come from the service itself is `unavailable`,
+ * which changes no submission: a proxy's 404 or 406 page must not end a submission.
  */
 export function classify(submissionId: string, response: UpstreamResponse): Classification {
   if (response.kind === 'failure') return unavailable(response.reason, response.detail);
@@ -49,7 +63,10 @@ export function classify(submissionId: string, response: UpstreamResponse): Clas
       return classifyEnvelope(submissionId, response.body, body);
     case 401:
     case 403:
-      return { kind: 'unauthorized', error: truncate(error ?? response.body) || `HTTP ${response.httpStatus}` };
+      return {
+        kind: 'unauthorized',
+        error: truncate(error ?? response.body) || `HTTP ${response.httpStatus}`,
+      };
     case 404:
       if (error !== null) return { kind: 'not_found', error, ambiguous: false };
       break;
@@ -57,44 +74,62 @@ export function classify(submissionId: string, response: UpstreamResponse): Clas
       if (error !== null) return { kind: 'rejected', error };
       break;
     case 429:
-      return { kind: 'throttled', error: truncate(error ?? response.body) || 'HTTP 429', retryAfterMs: waitMs };
+      return {
+        kind: 'throttled',
+        error: truncate(error ?? response.body) || 'HTTP 429',
+        retryAfterMs: waitMs,
+      };
     case 500:
       // The interface has no status for "not found": only this text indicates it.
-      if (error?.trim().toLowerCase() === 'record not found') return { kind: 'not_found', error, ambiguous: true };
+      if (error?.trim().toLowerCase() === 'record not found')
+        return { kind: 'not_found', error, ambiguous: true };
       break;
   }
   const reason = REFUSED.has(response.httpStatus) ? 'refused' : 'http_status';
-  return unavailable(reason, `HTTP ${response.httpStatus} ${error ?? response.body}`.trim(), waitMs);
+  return unavailable(
+    reason,
+    `HTTP ${response.httpStatus} ${error ?? response.body}`.trim(),
+    waitMs,
+  );
 }
 
 function classifyEnvelope(submissionId: string, text: string, body: unknown): Classification {
   if (body === undefined && isTextTooDeep(text))
     return unavailable('malformed', `a response nested more than ${MAX_NESTING} levels deep`);
   const envelope = readEnvelope(body);
-  if (!envelope) return unavailable('malformed', `not a submission: ${text.slice(0, 200) || '(empty body)'}`);
+  if (!envelope)
+    return unavailable('malformed', `not a submission: ${text.slice(0, 200) || '(empty body)'}`);
   if (envelope.state === 'ERROR' && envelope.data === undefined)
     return unavailable('malformed', `a failure with HTTP 200: ${errorText(envelope.error) ?? ''}`);
   const other = idsIn(body).find((id) => isAnother(submissionId, id));
-  if (other !== undefined) return unavailable('malformed', `a response about another submission: ${other}`);
+  if (other !== undefined)
+    return unavailable('malformed', `a response about another submission: ${other}`);
 
   const error = errorText(envelope.error);
   const kept = text.length <= MAX_ENVELOPE_CHARS ? text : truncateTexts({ ...envelope, error });
   const state = envelope.state;
-  if (state === 'Error') return { kind: 'error', state, error: error ?? 'no reason given', envelope: kept };
+  if (state === 'Error')
+    return { kind: 'error', state, error: error ?? 'no reason given', envelope: kept };
   // Finalized is accepted only with a block and without an error.
   const isFinal = state === 'Finalized' && error === null && !!envelope.data?.block_hash?.trim();
   const blockNumber = envelope.data?.block_number ?? null;
   return { kind: isFinal ? 'finalized' : 'pending', state, error, envelope: kept, blockNumber };
 }
 
-/** All ids of the submission in a response: some upstream versions repeat it in a raw row beside `data`. */
+/**
+ * All ids of the submission in a response: some upstream versions repeat it in a raw row beside
+ * `data`.
+ */
 function idsIn(body: unknown): unknown[] {
   const { id, data, submission } = isObject(body) ? body : {};
   const row = isObject(submission) ? submission : {};
   return [id, isObject(data) ? data.submission_id : undefined, row.id, row.submission_id];
 }
 
-/** Whether both are UUIDs, in any spelling, and differ. Other ids are not compared: an upstream may have its own row ids. */
+/**
+ * Whether both are UUIDs, in any spelling, and differ. Other ids are not compared: an upstream may
+ * have its own row ids.
+ */
 function isAnother(polled: string, returned: unknown): boolean {
   if (returned === undefined || returned === polled) return false;
   const [one, two] = [uuidDigits(polled), uuidDigits(returned)];
@@ -108,7 +143,9 @@ function uuidDigits(text: unknown): string | undefined {
 }
 
 function truncateTexts(envelope: Envelope): string {
-  return JSON.stringify(envelope, (_key, value) => (typeof value === 'string' ? truncate(value) : value));
+  return JSON.stringify(envelope, (_key, value) =>
+    typeof value === 'string' ? truncate(value) : value,
+  );
 }
 
 /** The `error` of a response as text; null if there is none. */
@@ -117,12 +154,18 @@ function errorText(error: unknown): string | null {
   return truncate(typeof error === 'string' ? error : JSON.stringify(error));
 }
 
-/** Makes the text well-formed: the ledger would return another character for half a surrogate pair. */
+/**
+ * Makes the text well-formed: the ledger would return another character for half a surrogate pair.
+ */
 function truncate(text: string): string {
   const short = text.length > MAX_ERROR_CHARS ? `${text.slice(0, MAX_ERROR_CHARS)}…` : text;
   return short.toWellFormed();
 }
 
-function unavailable(reason: UnavailableReason, error: string, retryAfterMs: number | null = null): Classification {
+function unavailable(
+  reason: UnavailableReason,
+  error: string,
+  retryAfterMs: number | null = null,
+): Classification {
   return { kind: 'unavailable', reason, error: truncate(error), retryAfterMs };
 }

@@ -1,13 +1,22 @@
 import { CommandError, ExitCode } from '../cli/exit.ts';
 import { readText } from '../cli/text-input.ts';
-import { canonicalId, REACHABLE_ID_PATTERN, SUBMISSION_ID_PATTERN, UNREACHABLE_ID_REASON } from './submission.ts';
+import {
+  canonicalId,
+  REACHABLE_ID_PATTERN,
+  SUBMISSION_ID_PATTERN,
+  UNREACHABLE_ID_REASON,
+} from './submission.ts';
 
 /**
- * Returns the ids of the arguments and of the lines of a file or stdin, without duplicates; UUIDs are compared ignoring
- * case. Throws a CommandError if any id is invalid or there is none.
+ * Returns the ids of the arguments and of the lines of a file or stdin, without duplicates; UUIDs
+ * are compared ignoring case. Throws a CommandError if any id is invalid or there is none.
  */
-export async function readIds(args: readonly string[], file: string | undefined): Promise<string[]> {
-  const ids = args.length > 0 && file === undefined ? [...args] : (await readLines(file)).concat(args);
+export async function readIds(
+  args: readonly string[],
+  file: string | undefined,
+): Promise<string[]> {
+  const ids =
+    args.length > 0 && file === undefined ? [...args] : (await readLines(file)).concat(args);
   const invalid = ids.findIndex((id) => !SUBMISSION_ID_PATTERN.test(id));
   if (invalid >= 0)
     throw new CommandError(
@@ -15,8 +24,10 @@ export async function readIds(args: readonly string[], file: string | undefined)
       ExitCode.usage,
     );
   const unreachable = ids.findIndex((id) => !REACHABLE_ID_PATTERN.test(id));
-  if (unreachable >= 0) throw new CommandError(`id ${unreachable + 1}: ${UNREACHABLE_ID_REASON}`, ExitCode.usage);
-  if (ids.length === 0) throw new CommandError('no ids were given: the file or stdin is empty', ExitCode.usage);
+  if (unreachable >= 0)
+    throw new CommandError(`id ${unreachable + 1}: ${UNREACHABLE_ID_REASON}`, ExitCode.usage);
+  if (ids.length === 0)
+    throw new CommandError('no ids were given: the file or stdin is empty', ExitCode.usage);
   return [...new Map(ids.map((id) => [canonicalId(id), id])).values()];
 }
 

@@ -22,7 +22,11 @@ export type FilterOptions = Conditions & { since?: string; until?: string };
 export function withFilter(command: Command): Command {
   return withConditions(
     command
-      .option('--since <time>', 'only submissions tracked since: 2h (ago), or a time in ISO 8601', parseSince)
+      .option(
+        '--since <time>',
+        'only submissions tracked since: 2h (ago), or a time in ISO 8601',
+        parseSince,
+      )
       .option('--until <time>', 'only submissions tracked before this time', parseSince),
   );
 }
@@ -36,9 +40,21 @@ export function withConditions(command: Command): Command {
         .argParser(collectStatuses),
     )
     .option('--upstream <name>', 'only submissions of this upstream')
-    .option('--metadata <name=value>', 'only submissions with this metadata; repeated: with all of them', collectTexts)
-    .option('--ended-since <time>', 'only submissions that became final since this time', parseSince)
-    .option('--ended-until <time>', 'only submissions that became final before this time', parseSince)
+    .option(
+      '--metadata <name=value>',
+      'only submissions with this metadata; repeated: with all of them',
+      collectTexts,
+    )
+    .option(
+      '--ended-since <time>',
+      'only submissions that became final since this time',
+      parseSince,
+    )
+    .option(
+      '--ended-until <time>',
+      'only submissions that became final before this time',
+      parseSince,
+    )
     .option('--prefix <prefix>', 'only ids with this prefix; UUIDs in any case')
     .option(
       '--search <text>',
@@ -48,10 +64,16 @@ export function withConditions(command: Command): Command {
 }
 
 export function toFilter(options: FilterOptions): SubmissionFilter {
-  const { status, upstream, metadata, since, until, endedSince, endedUntil, prefix, search } = options;
+  const { status, upstream, metadata, since, until, endedSince, endedUntil, prefix, search } =
+    options;
   return {
     ...{ status, upstream, metadata, prefix, search },
-    ...{ tracked_since: since, tracked_until: until, ended_since: endedSince, ended_until: endedUntil },
+    ...{
+      tracked_since: since,
+      tracked_until: until,
+      ended_since: endedSince,
+      ended_until: endedUntil,
+    },
   };
 }
 
@@ -73,8 +95,12 @@ function parseSearch(text: string): string {
 
 /** Collects repeated `name=value` options. The server compares values as text. */
 function collectTexts(text: string, before: Record<string, string> = {}): Record<string, string> {
-  const [name, value] = [text.slice(0, Math.max(0, text.indexOf('='))), text.slice(text.indexOf('=') + 1)];
+  const [name, value] = [
+    text.slice(0, Math.max(0, text.indexOf('='))),
+    text.slice(text.indexOf('=') + 1),
+  ];
   if (name === '') throw new InvalidArgumentError('Expected name=value, like order=4711.');
-  if (Object.hasOwn(before, name)) throw new InvalidArgumentError(`${JSON.stringify(name)} is given twice.`);
+  if (Object.hasOwn(before, name))
+    throw new InvalidArgumentError(`${JSON.stringify(name)} is given twice.`);
   return Object.fromEntries([...Object.entries(before), [name, value]]);
 }

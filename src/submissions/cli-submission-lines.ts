@@ -8,11 +8,16 @@ import { readIds } from './cli-ids.ts';
 import { canonicalId, canRetrack, isFinal, STATUSES, Status } from './submission.ts';
 import { findWrongTime, hasSameOptions, type TrackItem, trackItemSchema } from './track-request.ts';
 
-/** The fields of one submission in a file, before validation; or the reason why the text cannot be read. */
+/**
+ * The fields of one submission in a file, before validation; or the reason why the text cannot be
+ * read.
+ */
 type Fields = { fields: Record<string, unknown> } | { problem: string };
 
 type FileFormat = {
-  /** Whether the line has an odd number of quotes, so that a quoted cell continues across line ends. */
+  /**
+   * Whether the line has an odd number of quotes, so that a quoted cell continues across line ends.
+   */
   togglesQuote: (line: string) => boolean;
   fieldsOf: (text: string) => Fields;
 };
@@ -23,11 +28,16 @@ const ID_COLUMN = 'submission_id';
 const EXPORT_COLUMNS = ['status', 'tracked_at', 'deadline_at', 'changed_at'];
 const NUMBER = /^\d+(\.\d+)?$/;
 
-/** Returns the format of a file by its first line with content. `isHeader`: that line contains no submission. */
+/**
+ * Returns the format of a file by its first line with content. `isHeader`: that line contains no
+ * submission.
+ */
 function formatOf(first: string): { format: FileFormat; isHeader: boolean } | { problem: string } {
   if (first.trimStart().startsWith('{')) return { format: NDJSON, isHeader: false };
   if (first.trimStart().startsWith('['))
-    return { problem: 'is a list in JSON; write one object per line instead (jq -c ".[]" converts it)' };
+    return {
+      problem: 'is a list in JSON; write one object per line instead (jq -c ".[]" converts it)',
+    };
   for (const delimiter of DELIMITERS) {
     const columns = cellsOf(first, delimiter)?.map((name) => name.trim());
     if (columns?.includes(ID_COLUMN)) return csvFormat(columns, delimiter);
@@ -44,7 +54,8 @@ const IDS: FileFormat = {
       return {
         problem: `has a comma; CSV needs a header with the column ${ID_COLUMN}, and an id with a comma needs JSON`,
       };
-    if (/^\s*".+"\s*$/.test(text)) return { problem: 'has an id in quotes; write it without quotes (jq -r does)' };
+    if (/^\s*".+"\s*$/.test(text))
+      return { problem: 'has an id in quotes; write it without quotes (jq -r does)' };
     return { fields: { submission_id: text.trim() } };
   },
 };
@@ -66,7 +77,8 @@ function csvFormat(
   delimiter: string,
 ): { format: FileFormat; isHeader: true } | { problem: string } {
   const repeated = columns.find((name, index) => columns.indexOf(name) !== index);
-  if (repeated !== undefined) return { problem: `has the column ${JSON.stringify(repeated)} twice` };
+  if (repeated !== undefined)
+    return { problem: `has the column ${JSON.stringify(repeated)} twice` };
   const isEscaped = EXPORT_COLUMNS.every((name) => columns.includes(name));
   const fieldsOf = (text: string): Fields => {
     const cells = cellsOf(text, delimiter);
@@ -81,12 +93,15 @@ function csvFormat(
       return { problem: 'metadata: is not valid JSON' };
     return { fields: Object.fromEntries(fields) };
   };
-  return { format: { togglesQuote: (line) => line.split('"').length % 2 === 0, fieldsOf }, isHeader: true };
+  return {
+    format: { togglesQuote: (line) => line.split('"').length % 2 === 0, fieldsOf },
+    isHeader: true,
+  };
 }
 
 /**
- * Returns the value of a cell; undefined for metadata that is not JSON. A cell that does not have the type of its column stays
- * text, which the validation refuses.
+ * Returns the value of a cell; undefined for metadata that is not JSON. A cell that does not have
+ * the type of its column stays text, which the validation refuses.
  */
 function cellValue(column: string, cell: string): unknown {
   if (column === 'metadata') return parsed(cell);
@@ -118,7 +133,8 @@ function cellsOf(text: string, delimiter: string): string[] | undefined {
 }
 
 function closingQuote(text: string, from: number): number {
-  for (let at = text.indexOf('"', from); at >= 0; at = text.indexOf('"', at + 2)) if (text[at + 1] !== '"') return at;
+  for (let at = text.indexOf('"', from); at >= 0; at = text.indexOf('"', at + 2))
+    if (text[at + 1] !== '"') return at;
   return -1;
 }
 
@@ -153,8 +169,10 @@ const EXPORTED = {
 } as const;
 
 /**
- * Returns the submissions of the arguments or, without arguments, of a file or stdin: ids, NDJSON, CSV, or an export. An id that is given
- * again with the same options is omitted. `retrack`: submissions of an export that can be tracked again are not skipped. Throws a CommandError that names the lines if anything is invalid, or if nothing was given.
+ * Returns the submissions of the arguments or, without arguments, of a file or stdin: ids, NDJSON,
+ * CSV, or an export. An id that is given again with the same options is omitted. `retrack`:
+ * submissions of an export that can be tracked again are not skipped. Throws a CommandError that
+ * names the lines if anything is invalid, or if nothing was given.
  */
 export async function readSubmissions(
   args: readonly string[],
@@ -168,7 +186,8 @@ export async function readSubmissions(
       throw new CommandError('give ids as arguments, with --file, or on stdin', ExitCode.usage);
     await readFrom(readLines(file ?? '-'), given);
   }
-  for (const [index, submission_id] of ids.entries()) given.add(`id ${index + 1}`, { submission_id });
+  for (const [index, submission_id] of ids.entries())
+    given.add(`id ${index + 1}`, { submission_id });
   return given.end();
 }
 
@@ -189,7 +208,10 @@ async function readFrom(lines: AsyncIterable<string>, given: Collected): Promise
     }
     const isOpen = format.togglesQuote(line) !== (open !== undefined);
     before.push(line);
-    open = isOpen && chars <= MAX_RECORD_CHARS ? { from, lines: before, chars: chars + line.length + 1 } : undefined;
+    open =
+      isOpen && chars <= MAX_RECORD_CHARS
+        ? { from, lines: before, chars: chars + line.length + 1 }
+        : undefined;
     if (open) continue;
     const read = format.fieldsOf(before.join('\n'));
     if ('problem' in read) given.refuse(from, read.problem);
@@ -239,7 +261,8 @@ class Collected {
     const id = canonicalId(item.submission_id);
     const first = this.#byId.get(id);
     if (first) {
-      if (!hasSameOptions(first.item, item)) this.refuse(from, `${id} is also in ${first.from}, with other options`);
+      if (!hasSameOptions(first.item, item))
+        this.refuse(from, `${id} is also in ${first.from}, with other options`);
       return;
     }
     const given = { from, item };
@@ -259,7 +282,10 @@ class Collected {
   }
 }
 
-type ReadItem = { kind: 'item'; item: TrackItem } | { kind: 'final' } | { kind: 'problem'; problem: string };
+type ReadItem =
+  | { kind: 'item'; item: TrackItem }
+  | { kind: 'final' }
+  | { kind: 'problem'; problem: string };
 
 /** Validates the fields of a submission. One with a status is from an export. */
 function toItem(fields: Record<string, unknown>, now: number, retrack: boolean): ReadItem {
@@ -271,12 +297,20 @@ function toItem(fields: Record<string, unknown>, now: number, retrack: boolean):
     if (isFinal(status) && !(retrack && canRetrack(status))) return { kind: 'final' };
     // The submission is tracked again from now on, with new time limits.
     if (isFinal(status))
-      return toItem({ ...fields, status: Status.tracking, tracked_at: null, deadline_at: null }, now, retrack);
+      return toItem(
+        { ...fields, status: Status.tracking, tracked_at: null, deadline_at: null },
+        now,
+        retrack,
+      );
   }
-  const parsed = trackItemSchema.safeParse(isExported ? optionsOf(fields) : fields, { error: explainIssue });
+  const parsed = trackItemSchema.safeParse(isExported ? optionsOf(fields) : fields, {
+    error: explainIssue,
+  });
   if (!parsed.success) return problem(reasonOf(parsed.error.issues[0], fields));
   const wrongTime = findWrongTime(parsed.data, now);
-  return wrongTime ? problem(`${wrongTime.field}: ${wrongTime.reason}`) : { kind: 'item', item: parsed.data };
+  return wrongTime
+    ? problem(`${wrongTime.field}: ${wrongTime.reason}`)
+    : { kind: 'item', item: parsed.data };
 }
 
 /** Returns the options of an exported submission. */
@@ -295,6 +329,7 @@ function reasonOf(
 ): string {
   const path = issue?.path.join('.') ?? '';
   const id = fields.submission_id;
-  const subject = path === 'submission_id' && typeof id === 'string' ? JSON.stringify(id.slice(0, 150)) : path;
+  const subject =
+    path === 'submission_id' && typeof id === 'string' ? JSON.stringify(id.slice(0, 150)) : path;
   return subject === '' ? `${issue?.message}` : `${subject}: ${issue?.message}`;
 }

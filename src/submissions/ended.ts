@@ -23,8 +23,9 @@ export const ENDED = `
 export const HAS_OPEN_DELIVERY = "d.state NOT IN ('delivered', 'discarded')";
 
 /**
- * Whether a submission `s` may be deleted: its history ends at @countedThrough or before it, and it has no open delivery. The newest submission of
- * all stays, because SQLite would assign its row id again.
+ * Whether a submission `s` may be deleted: its history ends at @countedThrough or before it, and it
+ * has no open delivery. The newest submission of all stays, because SQLite would assign its row id
+ * again.
  */
 export const IS_DELETABLE = `
   s.id < (SELECT max(id) FROM submissions)

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { isObject, parseJson } from '../lib/json.ts';
 
 /**
- * The used fields of the upstream's envelope, section 2 of its interface. A field of another type counts as absent, and
- * unknown fields are allowed: the unchanged text is stored beside this view.
+ * The used fields of the upstream's envelope, section 2 of its interface. A field of another type
+ * counts as absent, and unknown fields are allowed: the unchanged text is stored beside this view.
  */
 const field = {
   text: z.string().nullish().catch(undefined),
@@ -63,7 +63,9 @@ function fingerprint(envelope: string | null): string {
   return JSON.stringify(fields);
 }
 
-/** Parses an upstream time to epoch milliseconds; null if it is invalid. Without a zone it is UTC. */
+/**
+ * Parses an upstream time to epoch milliseconds; null if it is invalid. Without a zone it is UTC.
+ */
 export function upstreamTime(text: string | null | undefined): number | null {
   if (!text) return null;
   const ms = Date.parse(/(?:Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`);

@@ -20,7 +20,10 @@ type LineOptions = {
   /** Whether the output is a terminal, so that control characters must be escaped. */
   isTerminal: boolean;
 };
-export type ExportFormat = { head: string; line: (exported: ExportedSubmission, options: LineOptions) => string };
+export type ExportFormat = {
+  head: string;
+  line: (exported: ExportedSubmission, options: LineOptions) => string;
+};
 
 const COLUMNS = [
   'submission_id',
@@ -45,7 +48,10 @@ const COLUMNS = [
   'callback_url',
 ] as const;
 
-/** ndjson: the response of `GET /v1/submissions/{id}` without `next_poll_at`. csv: one line per submission, for spreadsheets. */
+/**
+ * ndjson: the response of `GET /v1/submissions/{id}` without `next_poll_at`. csv: one line per
+ * submission, for spreadsheets.
+ */
 export const EXPORT_FORMATS: Record<'ndjson' | 'csv', ExportFormat> = {
   ndjson: {
     head: '',
@@ -61,7 +67,10 @@ export const EXPORT_FORMATS: Record<'ndjson' | 'csv', ExportFormat> = {
   csv: { head: toCsvLine(COLUMNS), line: toRow },
 };
 
-function toRow({ submission, deadlineAt, changedAt }: ExportedSubmission, { isTerminal }: LineOptions): string {
+function toRow(
+  { submission, deadlineAt, changedAt }: ExportedSubmission,
+  { isTerminal }: LineOptions,
+): string {
   const { callbackUrl } = submission;
   const { data, metadata, ...body } = toSubmissionBody(submission, { deadlineAt, callbackUrl });
   const cells: Record<(typeof COLUMNS)[number], string | number | null> = {
@@ -110,11 +119,17 @@ export function addExport(program: Command): void {
     .option('--tracked-since <time>', 'only submissions tracked at or after this time', parseSince)
     .option('--tracked-until <time>', 'only submissions tracked before this time', parseSince)
     .addOption(
-      new Option('--format <format>', 'ndjson: one submission with its history per line; csv: for spreadsheets')
+      new Option(
+        '--format <format>',
+        'ndjson: one submission with its history per line; csv: for spreadsheets',
+      )
         .choices(Object.keys(EXPORT_FORMATS))
         .default('ndjson'),
     )
-    .option('--output <file>', 'write to this file, which must not exist (default: standard output)')
+    .option(
+      '--output <file>',
+      'write to this file, which must not exist (default: standard output)',
+    )
     .addHelpText(
       'after',
       `
@@ -133,13 +148,22 @@ Examples:
       try {
         const { upstream } = filter;
         if (upstream !== undefined && !source.hasUpstream(upstream))
-          throw new CommandError(`no upstream is named ${JSON.stringify(upstream)}`, ExitCode.usage);
+          throw new CommandError(
+            `no upstream is named ${JSON.stringify(upstream)}`,
+            ExitCode.usage,
+          );
         const query = { since: FIRST, until: LAST, ...changed, filter, now: Date.now() };
         if (
-          !appendBeside(ledger, commandActor(), query.now, { action: 'submissions.export', detail: detailOf(options) })
+          !appendBeside(ledger, commandActor(), query.now, {
+            action: 'submissions.export',
+            detail: detailOf(options),
+          })
         )
-          process.stderr.write('dawatch: not recorded in the audit, because this ledger is not written\n');
-        const target = options.output === undefined ? toStdout(process.stdout) : toFile(options.output);
+          process.stderr.write(
+            'dawatch: not recorded in the audit, because this ledger is not written\n',
+          );
+        const target =
+          options.output === undefined ? toStdout(process.stdout) : toFile(options.output);
         const progress =
           options.output !== undefined && process.stderr.isTTY
             ? createProgress(source.count(), 'exporting', process.stderr)
@@ -147,9 +171,15 @@ Examples:
         const onPosition = (position: number) => progress.advance(position);
         const isTerminal = options.output === undefined && process.stdout.isTTY === true;
         const { head, line } = EXPORT_FORMATS[options.format];
-        const format = { head, line: (exported: ExportedSubmission) => line(exported, { isTerminal }) };
-        const count = await copy(source.read(query), format, target, onPosition).finally(() => progress.stop());
-        if (options.output !== undefined) process.stdout.write(`${plural(count, 'submission')} → ${options.output}\n`);
+        const format = {
+          head,
+          line: (exported: ExportedSubmission) => line(exported, { isTerminal }),
+        };
+        const count = await copy(source.read(query), format, target, onPosition).finally(() =>
+          progress.stop(),
+        );
+        if (options.output !== undefined)
+          process.stdout.write(`${plural(count, 'submission')} → ${options.output}\n`);
       } finally {
         source.close();
       }
@@ -158,12 +188,15 @@ Examples:
 
 const [FIRST, LAST] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
 
-/** Describes the conditions for the audit, without values of the metadata, which may identify a person. */
+/**
+ * Describes the conditions for the audit, without values of the metadata, which may identify a
+ * person.
+ */
 function detailOf(options: Options): string | null {
   const { status, upstream, metadata, prefix, search } = options;
-  const times = (['since', 'until', 'trackedSince', 'trackedUntil', 'endedSince', 'endedUntil'] as const).map(
-    (name) => options[name] && `${wordsOf(name)} ${options[name]}`,
-  );
+  const times = (
+    ['since', 'until', 'trackedSince', 'trackedUntil', 'endedSince', 'endedUntil'] as const
+  ).map((name) => options[name] && `${wordsOf(name)} ${options[name]}`);
   const names = metadata && `metadata ${Object.keys(metadata).join(' ')}`;
   const filters = [
     ...times,

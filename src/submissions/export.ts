@@ -18,7 +18,10 @@ import { extendedDeadline } from './transition.ts';
 import { OUTAGE_MS } from './upstream-store.ts';
 
 export type ExportQuery = {
-  /** Only submissions whose last change was at `since` or later and before `until`; epoch milliseconds. */
+  /**
+   * Only submissions whose last change was at `since` or later and before `until`; epoch
+   * milliseconds.
+   */
   since: number;
   until: number;
   /** Undefined: all submissions. */
@@ -35,8 +38,8 @@ export type ExportedSubmission = {
 };
 
 /**
- * Reads a ledger as of one moment, while a server may be writing. Yields submissions in the order of tracking.
- * Throws LedgerError.
+ * Reads a ledger as of one moment, while a server may be writing. Yields submissions in the order
+ * of tracking. Throws LedgerError.
  */
 export class LedgerExport {
   readonly #db: LedgerDatabase;
@@ -67,7 +70,12 @@ export class LedgerExport {
   }
 
   /** `position`: the number of submissions examined so far. */
-  *read({ since, until, filter = {}, now }: ExportQuery): Generator<ExportedSubmission & { position: number }> {
+  *read({
+    since,
+    until,
+    filter = {},
+    now,
+  }: ExportQuery): Generator<ExportedSubmission & { position: number }> {
     const { match, parameters } = matchOf(filter);
     const hasText = filter.search === undefined ? () => true : textMatcher(filter.search);
     const outages = this.#outages(now);
@@ -83,7 +91,9 @@ export class LedgerExport {
       if (!hasText(row.submissionId, row.metadata)) continue;
       const submission = toSubmission(row);
       const outageMs = outages.get(row.upstream) ?? submission.outageMsBefore;
-      const deadlineAt = isFinal(row.status) ? submission.deadlineAt : extendedDeadline(submission, outageMs);
+      const deadlineAt = isFinal(row.status)
+        ? submission.deadlineAt
+        : extendedDeadline(submission, outageMs);
       const history = this.#db.rows<HistoryRow>(HISTORY, row.id).map(toHistoryEntry);
       yield { position, submission, deadlineAt, changedAt: nearestTime(changedAt), history };
     }

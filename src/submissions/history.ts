@@ -21,8 +21,15 @@ export class History {
     this.#changed = changed;
   }
 
-  /** Adds one row: the submission after a change. `id`: of its row. Must be called inside a transaction. */
-  add(id: number, after: Submission, { previousStatus, at, lagMs = null, changes = null }: HistoryChange): void {
+  /**
+   * Adds one row: the submission after a change. `id`: of its row. Must be called inside a
+   * transaction.
+   */
+  add(
+    id: number,
+    after: Submission,
+    { previousStatus, at, lagMs = null, changes = null }: HistoryChange,
+  ): void {
     const { submissionId, version, status, upstreamState, error, envelope, polls } = after;
     this.#changed.add(submissionId);
     this.#db.run`

@@ -4,7 +4,12 @@ import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
 import { toJson } from '../cli/json.ts';
 import { parseCount } from '../cli/numbers.ts';
 import { table } from '../cli/table.ts';
-import type { DawatchClient, Submission, SubmissionFilter, SubmissionPage } from '../client/index.ts';
+import type {
+  DawatchClient,
+  Submission,
+  SubmissionFilter,
+  SubmissionPage,
+} from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { requests } from './await-final.ts';
 import { type FilterOptions, toFilter, withFilter } from './cli-submission-filter.ts';
@@ -17,7 +22,10 @@ export function addList(program: Command): void {
   withServer(withFilter(program.command('list')))
     .description('List the submissions that meet all conditions, newest first.')
     .option('--limit <count>', 'maximum number of submissions, at least 1', parseLimit, 20)
-    .option('--cursor <cursor>', 'continue after a page with the same conditions: its next_cursor in JSON')
+    .option(
+      '--cursor <cursor>',
+      'continue after a page with the same conditions: its next_cursor in JSON',
+    )
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText(
       'after',
@@ -30,14 +38,21 @@ Examples:
   dawatch list --metadata order=4711 --metadata shop=berlin --json
   dawatch list --search 4711 --since 7d`,
     )
-    .action(async (options: ConnectOptions & FilterOptions & { limit: number; cursor?: string; json?: boolean }) => {
-      const { limit, cursor } = options;
-      const page = await withWaitIndicator(
-        'the list',
-        readPages(connect(options), { filter: toFilter(options), limit, cursor }),
-      );
-      process.stdout.write(options.json ? `${toJson(page)}\n` : submissionTable(page.submissions));
-    });
+    .action(
+      async (
+        options: ConnectOptions &
+          FilterOptions & { limit: number; cursor?: string; json?: boolean },
+      ) => {
+        const { limit, cursor } = options;
+        const page = await withWaitIndicator(
+          'the list',
+          readPages(connect(options), { filter: toFilter(options), limit, cursor }),
+        );
+        process.stdout.write(
+          options.json ? `${toJson(page)}\n` : submissionTable(page.submissions),
+        );
+      },
+    );
 }
 
 export function addCount(program: Command): void {
@@ -68,7 +83,11 @@ export function submissionTable(submissions: readonly Submission[]): string {
 /** Reads pages until there are `limit` submissions, because a page may be short. */
 async function readPages(
   client: DawatchClient,
-  { filter, limit, cursor: start }: { filter: SubmissionFilter; limit: number; cursor: string | undefined },
+  {
+    filter,
+    limit,
+    cursor: start,
+  }: { filter: SubmissionFilter; limit: number; cursor: string | undefined },
 ): Promise<SubmissionPage> {
   const submissions: Submission[] = [];
   for (let cursor = start; ; ) {
@@ -76,7 +95,8 @@ async function readPages(
     const page = await client.list({ ...filter, limit: rest, cursor });
     submissions.push(...page.submissions);
     const { next_cursor, examined_to } = page;
-    if (next_cursor === null || submissions.length >= limit) return { submissions, next_cursor, examined_to };
+    if (next_cursor === null || submissions.length >= limit)
+      return { submissions, next_cursor, examined_to };
     cursor = next_cursor;
   }
 }

@@ -15,10 +15,16 @@ export function addLookup(program: Command): void {
     .description(
       'Show the current state of many submissions, without their histories. Exits with 2 if one is not tracked.',
     )
-    .argument('[ids...]', 'submission ids; without ids, they are read from --file or stdin, one per line')
+    .argument(
+      '[ids...]',
+      'submission ids; without ids, they are read from --file or stdin, one per line',
+    )
     .option('--file <file>', 'read ids from a file, one per line; - reads stdin')
     .option('--json', 'print JSON: the submissions, and the ids that are not tracked')
-    .addHelpText('after', "\nExample:\n  dawatch lookup --file ids.txt --json | jq -r '.not_found[]'")
+    .addHelpText(
+      'after',
+      "\nExample:\n  dawatch lookup --file ids.txt --json | jq -r '.not_found[]'",
+    )
     .action(async (args: string[], options: ConnectOptions & { file?: string; json?: boolean }) => {
       const ids = await readIds(args, options.file);
       const client = connect(options);
@@ -28,11 +34,15 @@ export function addLookup(program: Command): void {
         found.submissions.push(...part.submissions);
         found.not_found.push(...part.not_found);
       }
-      process.stdout.write(options.json ? `${toJson(found)}\n` : submissionTable(found.submissions));
+      process.stdout.write(
+        options.json ? `${toJson(found)}\n` : submissionTable(found.submissions),
+      );
       if (found.not_found.length === 0) return;
       process.exitCode = ExitCode.usage;
       if (options.json) return;
       const lines = found.not_found.map((id) => `  ${escapeText(id)}\n`);
-      process.stderr.write(`dawatch: ${plural(lines.length, 'id')} not tracked:\n${lines.join('')}`);
+      process.stderr.write(
+        `dawatch: ${plural(lines.length, 'id')} not tracked:\n${lines.join('')}`,
+      );
     });
 }

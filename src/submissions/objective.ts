@@ -1,4 +1,7 @@
-/** A service level objective: the share `target` (0 to 1) of the submissions is known to be final `withinMs` after tracking. */
+/**
+ * A service level objective: the share `target` (0 to 1) of the submissions is known to be final
+ * `withinMs` after tracking.
+ */
 export type Objective = { target: number; withinMs: number };
 
 /** Numbers of submissions that were known as final in time, and of those that were not. */
@@ -36,34 +39,46 @@ export function attained({ good, bad }: ObjectiveCounts): number | null {
 }
 
 /**
- * Returns how fast the error budget is spent: 1 spends it exactly within its 30 days, 0 spends nothing. null if no submission was
- * counted.
+ * Returns how fast the error budget is spent: 1 spends it exactly within its 30 days, 0 spends
+ * nothing. null if no submission was counted.
  */
 export function burnRate({ good, bad }: ObjectiveCounts, { target }: Objective): number | null {
-  // Rounded, because 1 - 0.99 is not exactly 0.01, so that a rate of exactly 1 would be computed as less than 1.
+  // Rounded, because 1 - 0.99 is not exactly 0.01, so that a rate of exactly 1 would be computed as
+  // less than 1.
   return good + bad === 0 ? null : Number((bad / (good + bad) / (1 - target)).toPrecision(12));
 }
 
-/** Returns the unspent share of the error budget; negative if more than all of it is spent, 1 if no submission was counted. */
+/**
+ * Returns the unspent share of the error budget; negative if more than all of it is spent, 1 if no
+ * submission was counted.
+ */
 export function budgetLeft(counts: ObjectiveCounts, objective: Objective): number {
   return 1 - (burnRate(counts, objective) ?? 0);
 }
 
 /**
- * Burn rates at which an alert is raised if both windows exceed them. The long window shows that a relevant share of the budget is
- * spent: 2 %, 5 % and 10 % of the budget of 30 days. The short window shows that this continues.
+ * Burn rates at which an alert is raised if both windows exceed them. The long window shows that a
+ * relevant share of the budget is spent: 2 %, 5 % and 10 % of the budget of 30 days. The short
+ * window shows that this continues.
  */
 const BURNS: readonly { long: BurnWindow; short: BurnWindow; rate: number }[] = [
   { long: '1h', short: '5m', rate: 14.4 },
   { long: '6h', short: '30m', rate: 6 },
   { long: '3d', short: '6h', rate: 1 },
 ];
-/** Minimum number of late submissions in the long window. With little traffic, a single one would already be a high rate. */
+/**
+ * Minimum number of late submissions in the long window. With little traffic, a single one would
+ * already be a high rate.
+ */
 const MIN_BAD = 5;
 
-/** Returns the first window in which the budget burns too fast; undefined if there is none. An alert that `isOpen` clears at half the rate. */
+/**
+ * Returns the first window in which the budget burns too fast; undefined if there is none. An alert
+ * that `isOpen` clears at half the rate.
+ */
 export function fastestBurn({ windows, objective }: ObjectiveStatus, isOpen: boolean) {
-  const burns = (window: BurnWindow, rate: number) => (burnRate(windows[window], objective) ?? 0) >= rate;
+  const burns = (window: BurnWindow, rate: number) =>
+    (burnRate(windows[window], objective) ?? 0) >= rate;
   const found = BURNS.find(({ long, short, rate }) => {
     const least = isOpen ? rate / 2 : rate;
     return (isOpen || windows[long].bad >= MIN_BAD) && burns(long, least) && burns(short, least);

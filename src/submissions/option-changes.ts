@@ -14,7 +14,9 @@ import { extendedDeadline } from './transition.ts';
 const pair = <T extends z.ZodType>(value: T) => z.tuple([value, value]).optional();
 
 /** Passed through unchanged, because a copy made by zod would drop a key such as __proto__. */
-const metadataSchema = z.custom<Record<string, unknown> | null>((value) => value === null || isObject(value));
+const metadataSchema = z.custom<Record<string, unknown> | null>(
+  (value) => value === null || isObject(value),
+);
 
 const changesSchema: z.ZodType<OptionChanges> = z.object({
   trackedAt: pair(z.number()),
@@ -35,9 +37,16 @@ export type OptionsPatch = {
 };
 
 /** The options that only an open submission can change. */
-export const TIME_LIMITS = ['deadlineAt', 'unknownGraceMs', 'stuckAfterMs'] as const satisfies (keyof OptionsPatch)[];
+export const TIME_LIMITS = [
+  'deadlineAt',
+  'unknownGraceMs',
+  'stuckAfterMs',
+] as const satisfies (keyof OptionsPatch)[];
 
-/** Returns the submission with the new options. `outageMs`: the reading of the upstream's outage clock. */
+/**
+ * Returns the submission with the new options. `outageMs`: the reading of the upstream's outage
+ * clock.
+ */
 export function withOptions(
   before: Submission,
   patch: OptionsPatch,
@@ -66,7 +75,8 @@ export function changesBetween(before: Submission, after: Submission): OptionCha
   // The new deadline may equal the original one without its extension by outages.
   if (before.deadlineOutageMsBefore !== after.deadlineOutageMsBefore)
     changes.deadlineAt = [before.deadlineAt, after.deadlineAt];
-  if (!isSameJson(before.metadata, after.metadata)) changes.metadata = [before.metadata, after.metadata];
+  if (!isSameJson(before.metadata, after.metadata))
+    changes.metadata = [before.metadata, after.metadata];
   // The URLs may differ only in their paths, which are not stored.
   if (before.callbackUrl !== after.callbackUrl)
     changes.callbackOrigin = [originOf(before.callbackUrl), originOf(after.callbackUrl)];
@@ -93,7 +103,10 @@ export function readChanges(text: string): OptionChanges {
   return parsed.data;
 }
 
-/** Returns the options that events show as they were before these stored changes, the oldest change first. */
+/**
+ * Returns the options that events show as they were before these stored changes, the oldest change
+ * first.
+ */
 export function optionsBefore(stored: readonly string[]) {
   const before: { trackedAt?: number; deadlineAt?: number; metadata?: string | null } = {};
   for (const text of stored.toReversed()) {
@@ -105,8 +118,15 @@ export function optionsBefore(stored: readonly string[]) {
   return before;
 }
 
-/** Returns the options that a request sets and that differ from those of the submission, which stays unchanged. */
-export function unappliedOptions(request: TrackRequest, submission: Submission, now: number): TrackOption[] {
+/**
+ * Returns the options that a request sets and that differ from those of the submission, which stays
+ * unchanged.
+ */
+export function unappliedOptions(
+  request: TrackRequest,
+  submission: Submission,
+  now: number,
+): TrackOption[] {
   const { named = [] } = request;
   const [wanted, actual] = [
     durationsOf({ ...limitsFrom(request, now), trackedAt: request.trackedAt ?? now }),
@@ -123,8 +143,8 @@ export function unappliedOptions(request: TrackRequest, submission: Submission, 
 }
 
 /**
- * Returns the time limits of a request that is committed at `now`. A default deadline counts from the commit; so do the other limits,
- * unless the request sets `trackedAt`.
+ * Returns the time limits of a request that is committed at `now`. A default deadline counts from
+ * the commit; so do the other limits, unless the request sets `trackedAt`.
  */
 export function limitsFrom(request: TrackRequest, now: number) {
   const { deadlineAt, graceEndsAt, stuckAt, requestedAt = now, trackedAt, named = [] } = request;
@@ -137,7 +157,10 @@ export function limitsFrom(request: TrackRequest, now: number) {
   };
 }
 
-/** Returns the durations of the time limits that are counted from the beginning of tracking, in milliseconds. */
+/**
+ * Returns the durations of the time limits that are counted from the beginning of tracking, in
+ * milliseconds.
+ */
 export function durationsOf({
   trackedAt,
   graceEndsAt,

@@ -10,9 +10,10 @@ import type { BreakerState } from './upstream-health.ts';
 export type PollBatch = { upstream: string; submissionIds: readonly string[] };
 
 /**
- * Sends polls. A poll is an idempotent read, so a batch may be lost, and an id may be reported twice. `report` is called once
- * per submission, as soon as its result is known. The promise resolves when the batch has ended; it never rejects, because
- * a failed request is an observation too.
+ * Sends polls. A poll is an idempotent read, so a batch may be lost, and an id may be reported
+ * twice. `report` is called once per submission, as soon as its result is known. The promise
+ * resolves when the batch has ended; it never rejects, because a failed request is an observation
+ * too.
  */
 export type PollEngine = {
   poll(batch: PollBatch, report: (observation: Observation) => void): Promise<void>;
@@ -27,7 +28,10 @@ export type RecordedObservation = {
   submission: Submission;
 };
 
-/** The effect of a tracking request on a submission; the names are those of the counts in its response. */
+/**
+ * The effect of a tracking request on a submission; the names are those of the counts in its
+ * response.
+ */
 export type TrackEffect = 'accepted' | 'already_tracked' | 'already_final' | 'retracked';
 export type TrackedSubmission = {
   submission: Submission;
@@ -38,12 +42,18 @@ export type TrackedSubmission = {
 
 export type TrackResult = { kind: 'tracked'; submissions: TrackedSubmission[] } | TrackRefusal;
 
-/** `stored`: number of submissions of the request that earlier commits have stored, see track-in-parts.ts. Default: none. */
+/**
+ * `stored`: number of submissions of the request that earlier commits have stored, see
+ * track-in-parts.ts. Default: none.
+ */
 export type TrackRefusal = {
   stored?: number;
 } /** The request at `index` names another upstream than the one at which the submission is tracked. */ & (
   | { kind: 'conflict'; index: number; submission: Submission }
-  /** The request at `index` would track a submission whose deadline is not after the beginning of tracking. */
+  /**
+   * The request at `index` would track a submission whose deadline is not after the beginning of
+   * tracking.
+   */
   | { kind: 'late'; index: number }
 );
 
@@ -92,29 +102,44 @@ export type UpstreamChange = {
   record: Pick<UpstreamRecord, 'state' | 'outSince' | 'outageMs'>;
 };
 
-/** The ledger as the watcher needs it. Every method is one transaction, committed when it returns. */
+/**
+ * The ledger as the watcher needs it. Every method is one transaction, committed when it returns.
+ */
 export type WatcherLedger = {
   /** Resolves when all commits so far survive a power failure; undefined if they do already. */
   whenDurable(): Promise<void> | undefined;
   /** Whether the disk has not completed a sync for so long that it seems to hang. */
   readonly isDiskHanging: boolean;
   /**
-   * Tracks groups of submissions, each accepted or refused independently as a whole. Submissions that are tracked already
-   * are unchanged, unless they have ended and the request tracks them again.
+   * Tracks groups of submissions, each accepted or refused independently as a whole. Submissions
+   * that are tracked already are unchanged, unless they have ended and the request tracks them
+   * again.
    */
   trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[];
-  /** Returns why the requests of a group would be refused; undefined if they would be accepted. Stores nothing. */
+  /**
+   * Returns why the requests of a group would be refused; undefined if they would be accepted.
+   * Stores nothing.
+   */
   refusalOf(requests: readonly TrackRequest[], now: number): TrackRefusal | undefined;
   /**
-   * Undefined in the result: the id was never tracked. Final submissions are unchanged. With an actor, each cancellation is
-   * audited.
+   * Undefined in the result: the id was never tracked. Final submissions are unchanged. With an
+   * actor, each cancellation is audited.
    */
   cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[];
-  /** Undefined: the id was never tracked. Nothing changes unless the result is `updated`. With an actor, a change is audited. */
-  update(submissionId: string, patch: OptionsPatch, now: number, actor?: Actor): UpdateResult | undefined;
   /**
-   * Ignores submissions that are not tracked. An observation that is older than the recorded one changes nothing. `openUntil`: for
-   * observations that found a submission final, the latest time at which it was certainly not final.
+   * Undefined: the id was never tracked. Nothing changes unless the result is `updated`. With an
+   * actor, a change is audited.
+   */
+  update(
+    submissionId: string,
+    patch: OptionsPatch,
+    now: number,
+    actor?: Actor,
+  ): UpdateResult | undefined;
+  /**
+   * Ignores submissions that are not tracked. An observation that is older than the recorded one
+   * changes nothing. `openUntil`: for observations that found a submission final, the latest time
+   * at which it was certainly not final.
    */
   record(
     observations: readonly Observation[],
@@ -122,33 +147,51 @@ export type WatcherLedger = {
     openUntil?: ReadonlyMap<Observation, number>,
   ): RecordedObservation[];
   /**
-   * Lists the submissions to poll in the order of tracking, at most `limit` after the position `after` (0: from the
-   * beginning). `next`: the position for the next page; null: this is the last one.
+   * Lists the submissions to poll in the order of tracking, at most `limit` after the position
+   * `after` (0: from the beginning). `next`: the position for the next page; null: this is the last
+   * one.
    */
-  listWatched(upstream: string, page: { after: number; limit: number }): { watched: Watched[]; next: number | null };
+  listWatched(
+    upstream: string,
+    page: { after: number; limit: number },
+  ): { watched: Watched[]; next: number | null };
   upstream(name: string): UpstreamRecord;
   recordUpstream(change: UpstreamChange): void;
   recordPause(upstream: string, pause: PauseRecord): void;
   /** Returns a submission that the upstream has returned before, if one is known. */
   findShownId(upstream: string): string | undefined;
-  /** `until`: until when this process may be polling. `snapshot`: what the scheduler has learned; null leaves it unchanged. */
+  /**
+   * `until`: until when this process may be polling. `snapshot`: what the scheduler has learned;
+   * null leaves it unchanged.
+   */
   recordPolling(upstream: string, until: number, snapshot: string | null): void;
   /** Writes an unused value. Throws if the ledger cannot be written. */
   probe(now: number): void;
 };
 
 /** Returns the number of submissions by effect. */
-export function countEffects(submissions: readonly Pick<TrackedSubmission, 'effect'>[]): Record<TrackEffect, number> {
-  const counts: Record<TrackEffect, number> = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0 };
+export function countEffects(
+  submissions: readonly Pick<TrackedSubmission, 'effect'>[],
+): Record<TrackEffect, number> {
+  const counts: Record<TrackEffect, number> = {
+    accepted: 0,
+    already_tracked: 0,
+    already_final: 0,
+    retracked: 0,
+  };
   for (const { effect } of submissions) counts[effect] += 1;
   return counts;
 }
 
 /** The watcher as the routes of submissions need it. */
 export type SubmissionWatcher = {
-  /** Commits the requests, all or none, then starts to poll. Throws if the ledger cannot be written. */
+  /**
+   * Commits the requests, all or none, then starts to poll. Throws if the ledger cannot be written.
+   */
   track(requests: readonly TrackRequest[]): TrackResult;
-  /** Like `track` for several groups in one commit; each group is accepted or refused independently. */
+  /**
+   * Like `track` for several groups in one commit; each group is accepted or refused independently.
+   */
   trackGroups(groups: readonly (readonly TrackRequest[])[]): TrackResult[];
   /** Returns why `track` would refuse these requests; undefined if it would accept them. */
   refusalOf(requests: readonly TrackRequest[]): TrackRefusal | undefined;
@@ -159,7 +202,13 @@ export type SubmissionWatcher = {
   deadlineAt(submission: Submission): number;
   /** When the submission is polled next, at the earliest, epoch ms; null: it is not polled. */
   nextPollAt(submission: Submission): number | null;
-  /** Resolves when the submission is final, the time is over, the server stops, or `signal` aborts. */
-  waitUntilFinal(current: () => Submission | undefined, timeoutMs: number, signal?: AbortSignal): Promise<void>;
+  /**
+   * Resolves when the submission is final, the time is over, the server stops, or `signal` aborts.
+   */
+  waitUntilFinal(
+    current: () => Submission | undefined,
+    timeoutMs: number,
+    signal?: AbortSignal,
+  ): Promise<void>;
   hasUpstream(name: string): boolean;
 };

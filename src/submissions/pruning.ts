@@ -1,6 +1,12 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { RECORD_MISSING_EVENTS } from '../ledger/missing-events.ts';
-import { ENDED, type EndPosition, HAS_OPEN_DELIVERY, IS_DELETABLE, searchParameters } from './ended.ts';
+import {
+  ENDED,
+  type EndPosition,
+  HAS_OPEN_DELIVERY,
+  IS_DELETABLE,
+  searchParameters,
+} from './ended.ts';
 import type { StatusCounts } from './status-counts.ts';
 import type { Status } from './submission.ts';
 
@@ -10,8 +16,9 @@ export type Pruned<Position> = { deleted: number; next: Position | null };
 type EventsQuery = { after: number; before: number; now: number; limit: number };
 
 /**
- * Deletes old submissions and events, oldest first. A submission is deleted with its history, its events and their deliveries.
- * Open or watched submissions stay, and so do those with a waiting or dead delivery. Throws LedgerError.
+ * Deletes old submissions and events, oldest first. A submission is deleted with its history, its
+ * events and their deliveries. Open or watched submissions stay, and so do those with a waiting or
+ * dead delivery. Throws LedgerError.
  */
 export class Pruning {
   readonly #db: LedgerDatabase;
@@ -23,8 +30,8 @@ export class Pruning {
   }
 
   /**
-   * Examines up to `limit` submissions that ended between two positions, and deletes those that may be deleted: only such whose
-   * history ends at the sequence number `countedThrough` or before it.
+   * Examines up to `limit` submissions that ended between two positions, and deletes those that may
+   * be deleted: only such whose history ends at the sequence number `countedThrough` or before it.
    */
   submissions({
     after,
@@ -46,7 +53,9 @@ export class Pruning {
     if (deletable.length > 0)
       this.#db.unsyncedTransaction(() => {
         this.#deleteEvents(
-          deletable.flatMap(({ id }) => this.#db.values<number>`SELECT seq FROM outbox WHERE submission = ${id}`),
+          deletable.flatMap(
+            ({ id }) => this.#db.values<number>`SELECT seq FROM outbox WHERE submission = ${id}`,
+          ),
         );
         for (const { id, status } of deletable) {
           this.#db.run`DELETE FROM history WHERE submission = ${id}`;
@@ -54,10 +63,16 @@ export class Pruning {
           this.#counts.moved(status, null);
         }
       });
-    return { deleted: deletable.length, next: rows.length === limit ? (rows.at(-1) ?? null) : null };
+    return {
+      deleted: deletable.length,
+      next: rows.length === limit ? (rows.at(-1) ?? null) : null,
+    };
   }
 
-  /** Returns the submission that ended `count` positions before the given one; undefined if there are fewer. */
+  /**
+   * Returns the submission that ended `count` positions before the given one; undefined if there
+   * are fewer.
+   */
   endedBefore({ endedAt, id }: EndPosition, count: number): EndPosition | undefined {
     return this.#db.row<EndPosition>`
       SELECT ended_at AS endedAt, id FROM submissions
@@ -66,20 +81,27 @@ export class Pruning {
   }
 
   /**
-   * Examines up to `limit` events after the sequence number `after` that are older than `before`. Deletes them, except events of
-   * open submissions and events with a waiting or dead delivery.
+   * Examines up to `limit` events after the sequence number `after` that are older than `before`.
+   * Deletes them, except events of open submissions and events with a waiting or dead delivery.
    */
   events(query: EventsQuery): Pruned<number> {
     const old = this.#oldEvents(query);
     const deletable = old.filter(({ isDeletable }) => isDeletable === 1);
-    if (deletable.length > 0) this.#db.unsyncedTransaction(() => this.#deleteEvents(deletable.map(({ seq }) => seq)));
-    return { deleted: deletable.length, next: old.length === query.limit ? (old.at(-1)?.seq ?? null) : null };
+    if (deletable.length > 0)
+      this.#db.unsyncedTransaction(() => this.#deleteEvents(deletable.map(({ seq }) => seq)));
+    return {
+      deleted: deletable.length,
+      next: old.length === query.limit ? (old.at(-1)?.seq ?? null) : null,
+    };
   }
 
   /** Reads up to the first event that is not old: usually only that one. */
   #oldEvents(query: EventsQuery): { seq: number; isDeletable: number }[] {
     const old = [];
-    for (const event of this.#db.iterate<{ seq: number; isOld: number; isDeletable: number }>(NEXT_EVENTS, query)) {
+    for (const event of this.#db.iterate<{ seq: number; isOld: number; isDeletable: number }>(
+      NEXT_EVENTS,
+      query,
+    )) {
       if (event.isOld === 0) break;
       old.push(event);
     }
@@ -97,7 +119,10 @@ export class Pruning {
 
 const NEXT_ENDED = `SELECT s.ended_at AS endedAt, s.id, s.status, ${IS_DELETABLE} AS isDeletable ${ENDED} LIMIT @limit + 0`;
 
-/** A time in the future counts as old: a clock that was ahead wrote it, and it must not end the search. */
+/**
+ * A time in the future counts as old: a clock that was ahead wrote it, and it must not end the
+ * search.
+ */
 const NEXT_EVENTS = `
   SELECT o.seq, o.at < @before OR o.at > @now AS isOld,
          o.at < @before AND (o.submission IS NULL OR s.ended_at IS NOT NULL) AND NOT EXISTS (

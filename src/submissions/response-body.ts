@@ -3,8 +3,18 @@ import { nextCursorSchema, timeSchema } from '../http/query.ts';
 import { nearestTime, storedData } from '../lib/stored.ts';
 import { iso } from '../lib/timestamps.ts';
 import { durationsOf } from './option-changes.ts';
-import { type HistoryEntry, type OptionChanges, type Submission, TRACK_OPTIONS } from './submission.ts';
-import { statusSchema, submissionFields, toSubmissionFields, upstreamDataSchema } from './submission-body.ts';
+import {
+  type HistoryEntry,
+  type OptionChanges,
+  type Submission,
+  TRACK_OPTIONS,
+} from './submission.ts';
+import {
+  statusSchema,
+  submissionFields,
+  toSubmissionFields,
+  upstreamDataSchema,
+} from './submission-body.ts';
 
 export const SUBMISSION_EXAMPLE = {
   submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
@@ -51,7 +61,9 @@ export const submissionSchema = z
     polls: z.int().describe('Requests sent for this submission'),
     last_polled_at: timeSchema
       .nullable()
-      .describe('Time of the newest response to a poll, since it is tracked; null: it has not been polled yet'),
+      .describe(
+        'Time of the newest response to a poll, since it is tracked; null: it has not been polled yet',
+      ),
     next_poll_at: timeSchema
       .nullable()
       .describe(
@@ -64,7 +76,9 @@ export const submissionSchema = z
         'Since when the upstream has responded that it has no such submission; null: it found it, or has not responded',
       ),
     unknown_grace_s: z.number().describe('Seconds for which "not found" means "not yet"'),
-    stuck_after_s: z.number().describe('Seconds after which the open submission is reported as stuck'),
+    stuck_after_s: z
+      .number()
+      .describe('Seconds after which the open submission is reported as stuck'),
     callback_url: z
       .string()
       .nullable()
@@ -77,7 +91,9 @@ export const submissionSchema = z
 export type SubmissionBody = z.output<typeof submissionSchema>;
 
 const changed = <T extends z.ZodType>(value: T) => z.object({ from: value, to: value });
-const changedTimeSchema = changed(timeSchema).describe('A time before and after a change').meta({ id: 'ChangedTime' });
+const changedTimeSchema = changed(timeSchema)
+  .describe('A time before and after a change')
+  .meta({ id: 'ChangedTime' });
 const changedSecondsSchema = changed(z.number())
   .describe('Seconds before and after a change')
   .meta({ id: 'ChangedSeconds' });
@@ -91,7 +107,9 @@ const changesSchema = z
     callback_url: changed(z.string().nullable()),
   })
   .partial()
-  .describe('Options that a client changed: values before and after. Of `callback_url` only scheme, host and port')
+  .describe(
+    'Options that a client changed: values before and after. Of `callback_url` only scheme, host and port',
+  )
   .meta({ id: 'OptionChanges' });
 
 const historyEntrySchema = z
@@ -111,14 +129,19 @@ const historyEntrySchema = z
 export const submissionWithHistorySchema = submissionSchema
   .extend({ history: z.array(historyEntrySchema).describe('One entry per change, oldest first') })
   .describe('A tracked submission with its history')
-  .meta({ id: 'SubmissionWithHistory', examples: [{ ...SUBMISSION_EXAMPLE, history: HISTORY_EXAMPLE }] });
+  .meta({
+    id: 'SubmissionWithHistory',
+    examples: [{ ...SUBMISSION_EXAMPLE, history: HISTORY_EXAMPLE }],
+  });
 
 const trackedSubmissionSchema = submissionSchema
   .extend({
     not_applied: z
       .array(z.enum(TRACK_OPTIONS).meta({ id: 'TrackOption' }))
       .optional()
-      .describe('Only if the submission is unchanged: the options of the request that differ from its own'),
+      .describe(
+        'Only if the submission is unchanged: the options of the request that differ from its own',
+      ),
   })
   .describe('A submission of a tracking request')
   .meta({ id: 'TrackedSubmission', examples: [SUBMISSION_EXAMPLE] });
@@ -133,12 +156,22 @@ export const trackedSchema = z
         'Number of submissions that had ended, which `already_tracked` does not include; `retrack` tracks them again',
       ),
     retracked: z.int().describe('Number of ended submissions that are tracked again'),
-    submissions: z.array(trackedSubmissionSchema).describe('In the order of the request, without duplicates'),
+    submissions: z
+      .array(trackedSubmissionSchema)
+      .describe('In the order of the request, without duplicates'),
   })
   .describe('The submissions are stored on disk')
   .meta({
     id: 'TrackedSubmissions',
-    examples: [{ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0, submissions: [SUBMISSION_EXAMPLE] }],
+    examples: [
+      {
+        accepted: 1,
+        already_tracked: 0,
+        already_final: 0,
+        retracked: 0,
+        submissions: [SUBMISSION_EXAMPLE],
+      },
+    ],
   });
 
 export const submissionListSchema = z
@@ -156,11 +189,18 @@ export const submissionListSchema = z
   .meta({
     id: 'SubmissionPage',
     examples: [
-      { submissions: [SUBMISSION_EXAMPLE], next_cursor: 'czEuNDcxMQ', examined_to: SUBMISSION_EXAMPLE.tracked_at },
+      {
+        submissions: [SUBMISSION_EXAMPLE],
+        next_cursor: 'czEuNDcxMQ',
+        examined_to: SUBMISSION_EXAMPLE.tracked_at,
+      },
     ],
   });
 
-/** `callbackUrl`: the part that the reader may see. Without `next_poll_at`, because only the running server has the schedule. */
+/**
+ * `callbackUrl`: the part that the reader may see. Without `next_poll_at`, because only the running
+ * server has the schedule.
+ */
 export function toSubmissionBody(
   submission: Submission,
   { deadlineAt, callbackUrl }: { deadlineAt: number; callbackUrl: string | null },
@@ -204,7 +244,10 @@ function toChangesBody(changes: OptionChanges): z.output<typeof changesSchema> {
   };
 }
 
-function fromTo<T, Shown>([from, to]: readonly [T, T], show: (value: T) => Shown): { from: Shown; to: Shown } {
+function fromTo<T, Shown>(
+  [from, to]: readonly [T, T],
+  show: (value: T) => Shown,
+): { from: Shown; to: Shown } {
   return { from: show(from), to: show(to) };
 }
 

@@ -36,13 +36,17 @@ import { submissionIdSchema } from './track-request.ts';
 const MAX_CURSOR_CHARS = 180;
 const MAX_METADATA = 10;
 
-/** The parameter `metadata`: an object as JSON, or the parameters `metadata.<name>`, which parseQuery collects. */
+/**
+ * The parameter `metadata`: an object as JSON, or the parameters `metadata.<name>`, which
+ * parseQuery collects.
+ */
 const metadataSchema = z
   .unknown()
   .transform((given, context): Record<string, string> => {
     const fields = typeof given === 'string' ? parsedObject(given) : given;
     const reason = metadataRefusal(fields);
-    if (reason === undefined) return Object.fromEntries(Object.entries(fields as object).map(toTexts));
+    if (reason === undefined)
+      return Object.fromEntries(Object.entries(fields as object).map(toTexts));
     context.addIssue({ code: 'custom', message: reason });
     return z.NEVER;
   })
@@ -54,14 +58,22 @@ const metadataSchema = z
 const parameters = {
   status: severalOf(STATUSES)
     .optional()
-    .describe(`Only submissions in these statuses, separated by commas or repeated: ${STATUSES.join(', ')}`)
+    .describe(
+      `Only submissions in these statuses, separated by commas or repeated: ${STATUSES.join(', ')}`,
+    )
     .meta({ ...SEVERAL, examples: ['failed,expired'] }),
   upstream: z.string().max(32).optional().describe('Only submissions of this upstream'),
   metadata: metadataSchema.optional(),
-  tracked_since: timeParameter.optional().describe('Only submissions tracked at this time or later'),
+  tracked_since: timeParameter
+    .optional()
+    .describe('Only submissions tracked at this time or later'),
   tracked_until: timeParameter.optional().describe('Only submissions tracked before this time'),
-  ended_since: timeParameter.optional().describe('Only submissions that became final at this time or later'),
-  ended_until: timeParameter.optional().describe('Only submissions that became final before this time'),
+  ended_since: timeParameter
+    .optional()
+    .describe('Only submissions that became final at this time or later'),
+  ended_until: timeParameter
+    .optional()
+    .describe('Only submissions that became final before this time'),
   prefix: submissionIdSchema.optional().describe('Only ids with this prefix; UUIDs in any case'),
   search: z
     .string()
@@ -102,17 +114,25 @@ function submissionFilterOf(query: Query): SubmissionFilter {
   };
 }
 
-/** Encodes a position of a list ordered by id. It stays valid when the submission is deleted between two pages. */
+/**
+ * Encodes a position of a list ordered by id. It stays valid when the submission is deleted between
+ * two pages.
+ */
 export function toIdCursor(submissionId: string): string {
   return Buffer.from(`i1.${submissionId}`).toString('base64url');
 }
 
 export function fromIdCursor(cursor: string): string | undefined {
   const id = /^i1\.(.*)$/s.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[1];
-  return id !== undefined && SUBMISSION_ID_PATTERN.test(id) && toIdCursor(id) === cursor ? id : undefined;
+  return id !== undefined && SUBMISSION_ID_PATTERN.test(id) && toIdCursor(id) === cursor
+    ? id
+    : undefined;
 }
 
-/** Returns the position of the cursor; undefined if there is none, or if it belongs to a list with another order. */
+/**
+ * Returns the position of the cursor; undefined if there is none, or if it belongs to a list with
+ * another order.
+ */
 function positionOf({ cursor, ...query }: Query): Position | undefined {
   if (cursor === undefined) return undefined;
   const order = orderOf(submissionFilterOf(query));
@@ -127,7 +147,9 @@ function cursorOf(filter: SubmissionFilter, next: Position | null): string | nul
   const order = orderOf(filter);
   const [first, row] = next;
   if (order === 'id') return toIdCursor(String(first));
-  return order === 'newest' ? toCursor(Number(first)) : toTimeCursor(order, [Number(first), Number(row)]);
+  return order === 'newest'
+    ? toCursor(Number(first))
+    : toTimeCursor(order, [Number(first), Number(row)]);
 }
 
 function parsedObject(text: string): unknown {
@@ -143,11 +165,13 @@ function metadataRefusal(fields: unknown): string | undefined {
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
     return 'must be written as metadata.order=4711, or be an object as JSON like {"order":4711}';
   const entries = Object.entries(fields);
-  if (entries.length === 0 || entries.length > MAX_METADATA) return `must have 1 to ${MAX_METADATA} names`;
+  if (entries.length === 0 || entries.length > MAX_METADATA)
+    return `must have 1 to ${MAX_METADATA} names`;
   for (const [name, value] of entries) {
     const shown = JSON.stringify(name.slice(0, 40));
     if (Array.isArray(value)) return `${shown} must be given once, as one value`;
-    if (typeof value === 'object' && value !== null) return `${shown} must be a string, a number, true, false or null`;
+    if (typeof value === 'object' && value !== null)
+      return `${shown} must be a string, a number, true, false or null`;
     const reason = unsearchable(name, toText(value));
     if (reason !== undefined) return reason;
   }
@@ -168,7 +192,11 @@ const LOOKUP_BODY_BYTES = 256 * 1024;
 
 const countSchema = z
   .object({
-    count: z.int().describe('Number of submissions. If `next_cursor` is not null, only of those that were examined'),
+    count: z
+      .int()
+      .describe(
+        'Number of submissions. If `next_cursor` is not null, only of those that were examined',
+      ),
     next_cursor: nextCursorSchema.describe(
       'Send it as `cursor` to count the rest, and add the numbers; null: nothing is left',
     ),
@@ -178,17 +206,28 @@ const countSchema = z
 
 const lookupSchema = z
   .strictObject({
-    submission_ids: z.array(submissionIdSchema).min(1).max(MAX_LOOKUP_IDS).describe(`Up to ${MAX_LOOKUP_IDS} ids`),
+    submission_ids: z
+      .array(submissionIdSchema)
+      .min(1)
+      .max(MAX_LOOKUP_IDS)
+      .describe(`Up to ${MAX_LOOKUP_IDS} ids`),
   })
-  .meta({ id: 'LookupRequest', examples: [{ submission_ids: [SUBMISSION_EXAMPLE.submission_id, 'never-tracked'] }] });
+  .meta({
+    id: 'LookupRequest',
+    examples: [{ submission_ids: [SUBMISSION_EXAMPLE.submission_id, 'never-tracked'] }],
+  });
 
 export const foundSchema = z
   .object({
-    submissions: z.array(submissionSchema).describe('In the order of the request, without duplicates'),
+    submissions: z
+      .array(submissionSchema)
+      .describe('In the order of the request, without duplicates'),
     not_found: z.array(z.string()).describe('Ids that were never tracked here'),
     remaining: z
       .array(z.string())
-      .describe('Ids that were not looked up, because the response would exceed some MiB. Send them again'),
+      .describe(
+        'Ids that were not looked up, because the response would exceed some MiB. Send them again',
+      ),
   })
   .describe('The submissions of these ids')
   .meta({
@@ -217,13 +256,17 @@ const OPERATIONS = operations('submissions', {
   },
   lookupSubmissions: {
     summary: 'Look up many submissions by id',
-    description: 'Returns the submissions without their histories, and the ids that are not tracked.',
+    description:
+      'Returns the submissions without their histories, and the ids that are not tracked.',
     body: lookupSchema,
     response: { 200: foundSchema },
   },
 });
 
-/** Lists, counts and looks up submissions. `shown`: returns the body of a submission for the caller of a request. */
+/**
+ * Lists, counts and looks up submissions. `shown`: returns the body of a submission for the caller
+ * of a request.
+ */
 export function registerSubmissionSearch(
   app: TypedServer,
   deps: {
@@ -232,12 +275,17 @@ export function registerSubmissionSearch(
   },
 ): void {
   const { search, submissions } = deps.ledger;
-  const shownTo = (request: FastifyRequest) => (submission: Submission) => deps.shown(submission, request);
-  const isUnknown = (upstream: string | undefined) => upstream !== undefined && !search.hasUpstream(upstream);
+  const shownTo = (request: FastifyRequest) => (submission: Submission) =>
+    deps.shown(submission, request);
+  const isUnknown = (upstream: string | undefined) =>
+    upstream !== undefined && !search.hasUpstream(upstream);
 
   app.get(
     '/v1/submissions',
-    { config: { isExpensive: true, scopes: ['submissions:read'] }, schema: OPERATIONS.listSubmissions },
+    {
+      config: { isExpensive: true, scopes: ['submissions:read'] },
+      schema: OPERATIONS.listSubmissions,
+    },
     async (request, reply) => {
       const { query } = request;
       if (isUnknown(query.upstream)) return unknownUpstream(reply, query.upstream);
@@ -254,7 +302,10 @@ export function registerSubmissionSearch(
   // A path of its own, because every path below /v1/submissions is an id.
   app.get(
     '/v1/submission_count',
-    { config: { isExpensive: true, scopes: ['submissions:read'] }, schema: OPERATIONS.countSubmissions },
+    {
+      config: { isExpensive: true, scopes: ['submissions:read'] },
+      schema: OPERATIONS.countSubmissions,
+    },
     async ({ query }, reply) => {
       if (isUnknown(query.upstream)) return unknownUpstream(reply, query.upstream);
       const filter = submissionFilterOf(query);

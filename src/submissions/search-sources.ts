@@ -2,7 +2,10 @@ import type { Position, Search, Source } from '../ledger/bounded-search.ts';
 import { type Status, uuidPrefix } from './submission.ts';
 import { UUID_GLOB } from './submission-rows.ts';
 
-/** Conditions that all apply. Times are epoch milliseconds; `since` includes its time, `until` excludes it. */
+/**
+ * Conditions that all apply. Times are epoch milliseconds; `since` includes its time, `until`
+ * excludes it.
+ */
 export type SubmissionFilter = {
   /** At least one. */
   statuses?: readonly Status[] | undefined;
@@ -15,11 +18,16 @@ export type SubmissionFilter = {
   endedUntil?: number | undefined;
   /** Only ids with this prefix; of UUIDs in any case. */
   prefix?: string | undefined;
-  /** Only those whose id, or a value of whose metadata, contains this text in upper or lower case. */
+  /**
+   * Only those whose id, or a value of whose metadata, contains this text in upper or lower case.
+   */
   search?: string | undefined;
 };
 
-/** newest: the last accepted first. tracked, ended: the latest of that time first. id: by id, the smallest first. */
+/**
+ * newest: the last accepted first. tracked, ended: the latest of that time first. id: by id, the
+ * smallest first.
+ */
 export type SubmissionOrder = 'newest' | 'tracked' | 'ended' | 'id';
 
 /** Returns the order of a list. It depends only on which conditions there are. */
@@ -29,7 +37,10 @@ export function orderOf(filter: SubmissionFilter): SubmissionOrder {
   return hasTracked(filter) ? 'tracked' : 'newest';
 }
 
-/** All conditions but `search`, which has no index. `after`: the position after which the search continues. `countOf`: returns the number of submissions in the statuses. */
+/**
+ * All conditions but `search`, which has no index. `after`: the position after which the search
+ * continues. `countOf`: returns the number of submissions in the statuses.
+ */
 export function searchOf(
   filter: SubmissionFilter,
   after: Position | undefined,
@@ -37,7 +48,9 @@ export function searchOf(
 ): Omit<Search, 'maxExamined' | 'inspection'> {
   const { trackedUntil = LAST, endedUntil = LAST } = filter;
   const order = orderOf(filter);
-  const begin = { newest: [LAST], tracked: [trackedUntil, -1], ended: [endedUntil, -1], id: [''] }[order];
+  const begin = { newest: [LAST], tracked: [trackedUntil, -1], ended: [endedUntil, -1], id: [''] }[
+    order
+  ];
   const [p0 = null, p1 = null] = after ?? begin;
   const statuses = filter.statuses && [...new Set(filter.statuses)];
   const own = matchOf(filter);
@@ -65,8 +78,17 @@ export function searchOf(
 }
 
 /** Returns the condition for a submission `s`, without `search`, and its parameters. */
-export function matchOf(filter: SubmissionFilter): { match: string; parameters: Record<string, unknown> } {
-  const { upstream = null, trackedSince = FIRST, trackedUntil = LAST, endedSince = FIRST, endedUntil = LAST } = filter;
+export function matchOf(filter: SubmissionFilter): {
+  match: string;
+  parameters: Record<string, unknown>;
+} {
+  const {
+    upstream = null,
+    trackedSince = FIRST,
+    trackedUntil = LAST,
+    endedSince = FIRST,
+    endedUntil = LAST,
+  } = filter;
   const { statuses, metadata = {}, prefix } = filter;
   const values = Object.values(metadata);
   const inMetadata = values.map((_, index) => matchMetadata(index)).join(' AND ');
@@ -83,7 +105,10 @@ export function matchOf(filter: SubmissionFilter): { match: string; parameters: 
         'text',
         values.map((value) => JSON.stringify(value).slice(1, -1)),
       ),
-      ...Object.assign({ start0: null, end0: null, start1: null, end1: null }, ...prefixRanges(prefix, '')),
+      ...Object.assign(
+        { start0: null, end0: null, start1: null, end1: null },
+        ...prefixRanges(prefix, ''),
+      ),
     },
   };
 }
@@ -111,8 +136,9 @@ const MATCH = `
 const equalMetadata = (index: number) => `m.key = +@name${index} AND m.value = +@value${index}`;
 
 /**
- * Returns the condition for one value of the metadata. The text of the row is searched first, because this takes a tenth of the time
- * of a lookup in the index, which reads pages across the whole file.
+ * Returns the condition for one value of the metadata. The text of the row is searched first,
+ * because this takes a tenth of the time of a lookup in the index, which reads pages across the
+ * whole file.
  */
 const matchMetadata = (index: number) => `
   instr(s.metadata, +@text${index}) > 0 AND EXISTS (
@@ -120,23 +146,37 @@ const matchMetadata = (index: number) => `
 
 const ORDERS: Record<SubmissionOrder, Search['order']> = {
   newest: { keys: ['s.id'], direction: 'DESC', behind: 's.id < @p0' },
-  tracked: { keys: ['s.tracked_at', 's.id'], direction: 'DESC', behind: '(s.tracked_at, s.id) < (@p0, @p1)' },
-  ended: { keys: ['s.ended_at', 's.id'], direction: 'DESC', behind: '(s.ended_at, s.id) < (@p0, @p1)' },
+  tracked: {
+    keys: ['s.tracked_at', 's.id'],
+    direction: 'DESC',
+    behind: '(s.tracked_at, s.id) < (@p0, @p1)',
+  },
+  ended: {
+    keys: ['s.ended_at', 's.id'],
+    direction: 'DESC',
+    behind: '(s.ended_at, s.id) < (@p0, @p1)',
+  },
   id: { keys: ['s.submission_id'], direction: 'ASC', behind: 's.submission_id > @p0' },
 };
 
-/** The parameters of a walk are written as `+@p0`, so that SQLite does not plan it anew for each of their values. */
+/**
+ * The parameters of a walk are written as `+@p0`, so that SQLite does not plan it anew for each of
+ * their values.
+ */
 const ALL: Source = {
   ranges: [],
   size: Number.POSITIVE_INFINITY,
   walk: [{ from: 'submissions s NOT INDEXED WHERE s.id < +@p0', keys: ['s.id'] }],
 };
 
-const TRACKED_SINCE = 'submissions s INDEXED BY submissions_tracked WHERE s.tracked_at >= +@trackedSince';
+const TRACKED_SINCE =
+  'submissions s INDEXED BY submissions_tracked WHERE s.tracked_at >= +@trackedSince';
 const TRACKED: Source = {
   ranges: [{ from: `${TRACKED_SINCE} AND s.tracked_at < +@trackedUntil`, id: 's.id' }],
   // The first position is the end of the range.
-  walk: [{ from: `${TRACKED_SINCE} AND (s.tracked_at, s.id) < (+@p0, +@p1)`, keys: ORDERS.tracked.keys }],
+  walk: [
+    { from: `${TRACKED_SINCE} AND (s.tracked_at, s.id) < (+@p0, +@p1)`, keys: ORDERS.tracked.keys },
+  ],
 };
 
 const ENDED_SINCE = [
@@ -144,8 +184,14 @@ const ENDED_SINCE = [
   'submissions s INDEXED BY submissions_ended_watched WHERE s.ended_at IS NOT NULL AND s.watched = 1',
 ].map((from) => `${from} AND s.ended_at >= +@endedSince`);
 const ENDED: Source = {
-  ranges: ENDED_SINCE.map((from) => ({ from: `${from} AND s.ended_at < +@endedUntil`, id: 's.id' })),
-  walk: ENDED_SINCE.map((from) => ({ from: `${from} AND (s.ended_at, s.id) < (+@p0, +@p1)`, keys: ORDERS.ended.keys })),
+  ranges: ENDED_SINCE.map((from) => ({
+    from: `${from} AND s.ended_at < +@endedUntil`,
+    id: 's.id',
+  })),
+  walk: ENDED_SINCE.map((from) => ({
+    from: `${from} AND (s.ended_at, s.id) < (+@p0, +@p1)`,
+    keys: ORDERS.ended.keys,
+  })),
 };
 
 function withoutWalk({ ranges }: Source): Source {
@@ -159,18 +205,24 @@ function metadataSources({ metadata = {} }: SubmissionFilter, order: SubmissionO
     return {
       ranges: [{ from: `submission_metadata m WHERE ${equal}`, id: 'm.submission' }],
       ...(order === 'newest' && {
-        walk: [{ from: `${joined} WHERE ${equal} AND m.submission < +@p0`, keys: ['m.submission'] }],
+        walk: [
+          { from: `${joined} WHERE ${equal} AND m.submission < +@p0`, keys: ['m.submission'] },
+        ],
       }),
     };
   });
 }
 
 function statusSource(statuses: readonly Status[], order: SubmissionOrder, size: number): Source {
-  const from = statuses.map((_, i) => `submissions s INDEXED BY submissions_by_status WHERE s.status = +@status${i}`);
+  const from = statuses.map(
+    (_, i) => `submissions s INDEXED BY submissions_by_status WHERE s.status = +@status${i}`,
+  );
   return {
     ranges: from.map((range) => ({ from: range, id: 's.id' })),
     size,
-    ...(order === 'newest' && { walk: from.map((range) => ({ from: `${range} AND s.id < +@p0`, keys: ['s.id'] })) }),
+    ...(order === 'newest' && {
+      walk: from.map((range) => ({ from: `${range} AND s.id < +@p0`, keys: ['s.id'] })),
+    }),
   };
 }
 
@@ -178,7 +230,8 @@ function prefixSource(ranges: number): Source {
   const from = (start: string) =>
     Array.from(
       { length: ranges },
-      (_, i) => `submissions s WHERE s.submission_id >= +@${start}${i} AND s.submission_id < +@end${i}`,
+      (_, i) =>
+        `submissions s WHERE s.submission_id >= +@${start}${i} AND s.submission_id < +@end${i}`,
     );
   return {
     ranges: from('start').map((range) => ({ from: range, id: 's.id' })),
@@ -187,8 +240,9 @@ function prefixSource(ranges: number): Source {
 }
 
 /**
- * Returns the parameters of the ranges of ids with this prefix: the exact one, and that of canonical UUIDs if the prefix has upper
- * case. `from`: where a range continues after the id `after`. "!" is the least character of an id and "~" the greatest.
+ * Returns the parameters of the ranges of ids with this prefix: the exact one, and that of
+ * canonical UUIDs if the prefix has upper case. `from`: where a range continues after the id
+ * `after`. "!" is the least character of an id and "~" the greatest.
  */
 function prefixRanges(prefix: string | undefined, after: string): Record<string, string>[] {
   if (prefix === undefined) return [];

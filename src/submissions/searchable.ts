@@ -1,7 +1,12 @@
-/** The part of the metadata that searches find: values at the top level, the first `names` of a submission, sizes in UTF-8. */
+/**
+ * The part of the metadata that searches find: values at the top level, the first `names` of a
+ * submission, sizes in UTF-8.
+ */
 export const SEARCHABLE = { names: 32, nameBytes: 128, valueBytes: 256 };
 
-/** Returns the reason why searches cannot find this value of the metadata; undefined if they can. */
+/**
+ * Returns the reason why searches cannot find this value of the metadata; undefined if they can.
+ */
 export function unsearchable(name: string, value: string): string | undefined {
   const shown = JSON.stringify(name.slice(0, 40));
   if (name === '' || Buffer.byteLength(name) > SEARCHABLE.nameBytes)

@@ -24,10 +24,17 @@ export type SubmissionEvents = {
   /** Must be called after the change was added to the history. */
   addSubmissionEvent(type: SubmissionEventType, row: SubmissionRow, at: number): void;
   /** Directs the waiting and dead callbacks of a submission to its new URL; null discards them. */
-  moveCallbacks(row: Pick<SubmissionRow, 'id' | 'callbackUrl'>, to: string | null, at: number): void;
+  moveCallbacks(
+    row: Pick<SubmissionRow, 'id' | 'callbackUrl'>,
+    to: string | null,
+    at: number,
+  ): void;
 };
 
-/** The requests of clients for known submissions: retrack, update, cancel. Every method must be called inside a transaction. */
+/**
+ * The requests of clients for known submissions: retrack, update, cancel. Every method must be
+ * called inside a transaction.
+ */
 export class SubmissionChanges {
   readonly #db: LedgerDatabase;
   readonly #outbox: SubmissionEvents;
@@ -38,7 +45,11 @@ export class SubmissionChanges {
 
   constructor(
     database: LedgerDatabase,
-    { outbox, counts, history }: { outbox: SubmissionEvents; counts: StatusCounts; history: History },
+    {
+      outbox,
+      counts,
+      history,
+    }: { outbox: SubmissionEvents; counts: StatusCounts; history: History },
   ) {
     this.#db = database;
     this.#outbox = outbox;
@@ -49,8 +60,9 @@ export class SubmissionChanges {
   }
 
   /**
-   * Tracks an ended submission again if the request demands it; changes nothing otherwise. `row`: as read in this transaction.
-   * `outageMs`: the reading of the upstream's outage clock, in milliseconds.
+   * Tracks an ended submission again if the request demands it; changes nothing otherwise. `row`:
+   * as read in this transaction. `outageMs`: the reading of the upstream's outage clock, in
+   * milliseconds.
    */
   retrack(
     row: SubmissionRow,
@@ -58,7 +70,11 @@ export class SubmissionChanges {
     { now, outageMs }: { now: number; outageMs: number },
   ): TrackedSubmission {
     const before = toSubmission(row);
-    const { change, ...result } = transition(before, { kind: 'retrack', at: now }, contextWithoutLimits(now));
+    const { change, ...result } = transition(
+      before,
+      { kind: 'retrack', at: now },
+      contextWithoutLimits(now),
+    );
     if (!request.retrack || !change) {
       const effect = isFinal(before.status) ? 'already_final' : 'already_tracked';
       return { submission: before, effect, notApplied: unappliedOptions(request, before, now) };
@@ -82,7 +98,8 @@ export class SubmissionChanges {
       ...(named.includes('callback_url') && { callbackUrl: request.callbackUrl }),
     };
     const submission = this.#write({ row, before }, after, { at: now, event });
-    if (traceparent === undefined) this.#db.run`DELETE FROM submission_traces WHERE submission = ${row.id}`;
+    if (traceparent === undefined)
+      this.#db.run`DELETE FROM submission_traces WHERE submission = ${row.id}`;
     else
       this.#db.run`
         INSERT OR REPLACE INTO submission_traces (submission, traceparent) VALUES (${row.id}, ${traceparent})`;
@@ -105,8 +122,14 @@ export class SubmissionChanges {
     return { kind: 'updated', submission, changed: changedOptions(changes) };
   }
 
-  /** Returns the submission after the cancellation, and whether that changed it; undefined if it was never tracked. */
-  cancel(submissionId: string, now: number): { submission: Submission; isChanged: boolean } | undefined {
+  /**
+   * Returns the submission after the cancellation, and whether that changed it; undefined if it was
+   * never tracked.
+   */
+  cancel(
+    submissionId: string,
+    now: number,
+  ): { submission: Submission; isChanged: boolean } | undefined {
     const row = this.#queries.findRow(submissionId);
     if (!row) return undefined;
     const before = toSubmission(row);
@@ -128,8 +151,9 @@ export class SubmissionChanges {
   }
 
   /**
-   * Writes the state and the options that a request changed, and returns `after` with its new version. The history names the
-   * changed options. `row` and `before` are the submission as read in this transaction.
+   * Writes the state and the options that a request changed, and returns `after` with its new
+   * version. The history names the changed options. `row` and `before` are the submission as read
+   * in this transaction.
    */
   #write(
     { row, before }: { row: SubmissionRow; before: Submission },
@@ -155,7 +179,8 @@ export class SubmissionChanges {
     const changes = changesBetween(before, after);
     this.#history.add(row.id, written, { previousStatus: before.status, at, changes });
     if (callbackUrl !== row.callbackUrl) this.#outbox.moveCallbacks(row, callbackUrl, at);
-    if (event) this.#outbox.addSubmissionEvent(event, { ...row, version, metadata, callbackUrl }, at);
+    if (event)
+      this.#outbox.addSubmissionEvent(event, { ...row, version, metadata, callbackUrl }, at);
     return written;
   }
 }

@@ -10,7 +10,10 @@ import {
   toSubmission,
 } from './submission-rows.ts';
 
-/** A lookup ends early once it holds this much text: a stored response of an upstream may be a megabyte. */
+/**
+ * A lookup ends early once it holds this much text: a stored response of an upstream may be a
+ * megabyte.
+ */
 const MAX_LOOKUP_CHARS = 4 * 1024 * 1024;
 
 export type SubmissionState = Pick<SubmissionRow, 'upstream' | 'status'>;
@@ -24,8 +27,8 @@ export class SubmissionQueries {
   }
 
   /**
-   * Returns the row of an id in the given spelling, else in its canonical form: a ledger that was created before schema 8 may
-   * hold one UUID in several spellings, each with its own history.
+   * Returns the row of an id in the given spelling, else in its canonical form: a ledger that was
+   * created before schema 8 may hold one UUID in several spellings, each with its own history.
    */
   findRow(submissionId: string): SubmissionRow | undefined {
     const row = this.#db.row<SubmissionRow>(FIND, submissionId);
@@ -34,9 +37,15 @@ export class SubmissionQueries {
     return canonical === submissionId ? undefined : this.#db.row<SubmissionRow>(FIND, canonical);
   }
 
-  /** Returns the states of the known ones of these ids, without what else is stored of them: an envelope may be a megabyte. */
+  /**
+   * Returns the states of the known ones of these ids, without what else is stored of them: an
+   * envelope may be a megabyte.
+   */
   statesOf(submissionIds: readonly string[]): Map<string, SubmissionState> {
-    const rows = this.#db.rows<SubmissionState & { submissionId: string }>(STATES, JSON.stringify(submissionIds));
+    const rows = this.#db.rows<SubmissionState & { submissionId: string }>(
+      STATES,
+      JSON.stringify(submissionIds),
+    );
     return new Map(rows.map(({ submissionId, ...state }) => [submissionId, state]));
   }
 
@@ -52,8 +61,13 @@ export class SubmissionQueries {
       WHERE submission = (SELECT id FROM submissions WHERE submission_id = ${submissionId})`;
   }
 
-  /** Returns a submission with its history, oldest change first, as of one moment; undefined for an unknown id. */
-  getWithHistory(submissionId: string): { submission: Submission; history: HistoryEntry[] } | undefined {
+  /**
+   * Returns a submission with its history, oldest change first, as of one moment; undefined for an
+   * unknown id.
+   */
+  getWithHistory(
+    submissionId: string,
+  ): { submission: Submission; history: HistoryEntry[] } | undefined {
     return this.#db.snapshot(() => {
       const row = this.findRow(submissionId);
       if (!row) return undefined;
@@ -63,17 +77,23 @@ export class SubmissionQueries {
   }
 
   /**
-   * Returns the submissions of these ids, and the ids that are not tracked, both in the order of the request. Reading ends early
-   * if it takes long, or once the result is long: `remaining` are the ids that were not read.
+   * Returns the submissions of these ids, and the ids that are not tracked, both in the order of
+   * the request. Reading ends early if it takes long, or once the result is long: `remaining` are
+   * the ids that were not read.
    */
-  lookup(submissionIds: readonly string[]): { submissions: Submission[]; notFound: string[]; remaining: string[] } {
+  lookup(submissionIds: readonly string[]): {
+    submissions: Submission[];
+    notFound: string[];
+    remaining: string[];
+  } {
     return this.#db.snapshot(() => {
       const submissions: Submission[] = [];
       const notFound: string[] = [];
       const reads = new ReadLimit();
       let chars = 0;
       for (const [index, id] of submissionIds.entries()) {
-        if (index > 0 && reads.isReached()) return { submissions, notFound, remaining: submissionIds.slice(index) };
+        if (index > 0 && reads.isReached())
+          return { submissions, notFound, remaining: submissionIds.slice(index) };
         const row = this.findRow(id);
         chars += (row?.envelope?.length ?? 0) + (row?.metadata?.length ?? 0);
         if (chars > MAX_LOOKUP_CHARS && submissions.length > 0)
@@ -85,9 +105,15 @@ export class SubmissionQueries {
     });
   }
 
-  /** Returns one page of the submissions that the scheduler of an upstream is rebuilt from, and where the next begins. */
+  /**
+   * Returns one page of the submissions that the scheduler of an upstream is rebuilt from, and
+   * where the next begins.
+   */
   listWatched(upstream: string, { after, limit }: { after: number; limit: number }) {
-    type WatchedRow = Pick<Submission, 'submissionId' | 'trackedAt' | 'status' | 'polledAt' | 'finalizedAt'>;
+    type WatchedRow = Pick<
+      Submission,
+      'submissionId' | 'trackedAt' | 'status' | 'polledAt' | 'finalizedAt'
+    >;
     const rows = this.#db.rows<WatchedRow & { id: number }>`
       SELECT id, submission_id AS submissionId, tracked_at AS trackedAt, status, polled_at AS polledAt,
              finalized_at AS finalizedAt
@@ -98,7 +124,10 @@ export class SubmissionQueries {
     return { watched, next: rows.length === limit ? (rows.at(-1)?.id ?? null) : null };
   }
 
-  /** Returns a submission that the upstream has finalized. Searches the newest 1,000 of all upstreams, to bound the time. */
+  /**
+   * Returns a submission that the upstream has finalized. Searches the newest 1,000 of all
+   * upstreams, to bound the time.
+   */
   findShownId(upstream: string): string | undefined {
     return this.#db.value<string>`
       SELECT submission_id
@@ -119,5 +148,8 @@ const STATES = `
   SELECT s.submission_id AS submissionId, s.upstream, s.status
   FROM json_each(?) ids CROSS JOIN submissions s ON s.submission_id = ids.value`;
 
-/** With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id, which takes longer than the search. */
+/**
+ * With `?` instead of `+?`, SQLite would prepare the statement anew for every bound id, which takes
+ * longer than the search.
+ */
 const FIND = `${SELECT_SUBMISSION} WHERE s.submission_id = +?`;

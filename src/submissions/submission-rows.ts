@@ -40,7 +40,10 @@ export function toSubmission({ id: _id, endedAt: _endedAt, ...row }: SubmissionR
   };
 }
 
-/** The history of a submission, by its row, oldest change first. `+?`: see FIND in submission-queries.ts. */
+/**
+ * The history of a submission, by its row, oldest change first. `+?`: see FIND in
+ * submission-queries.ts.
+ */
 export const HISTORY = `
   SELECT seq, version, at, status, previous_status AS previousStatus, upstream_state AS upstreamState, error,
          response AS envelope, changes

@@ -1,4 +1,10 @@
-import { findBounded, type Position, positionAfter, readFound, type Search } from '../ledger/bounded-search.ts';
+import {
+  findBounded,
+  type Position,
+  positionAfter,
+  readFound,
+  type Search,
+} from '../ledger/bounded-search.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
 import { orderOf, type SubmissionFilter, searchOf } from './search-sources.ts';
@@ -7,16 +13,23 @@ import { STATUSES, type Status, type Submission } from './submission.ts';
 import { SELECT_SUBMISSION, type SubmissionRow, toSubmission } from './submission-rows.ts';
 import { textMatcher } from './text-search.ts';
 
-/** Some 20 ms of the event loop if SQLite has to read the rows from the memory of the system (row search). */
+/**
+ * Some 20 ms of the event loop if SQLite has to read the rows from the memory of the system (row
+ * search).
+ */
 const MAX_EXAMINED = 4_000;
 /** The same for a search for a text, which reads each row twice. */
 const MAX_INSPECTED = 2_500;
-/** The ids and metadata that a page searches for a text. Large metadata would take longer than the rows. */
+/**
+ * The ids and metadata that a page searches for a text. Large metadata would take longer than the
+ * rows.
+ */
 const MAX_INSPECTED_BYTES = 512 * 1_024;
 
 /**
- * Lists and counts submissions. A page takes a bounded time, however many submissions there are: it may end before `limit`
- * submissions although more follow (docs/decisions/0021). Throws LedgerError.
+ * Lists and counts submissions. A page takes a bounded time, however many submissions there are: it
+ * may end before `limit` submissions although more follow (docs/decisions/0021). Throws
+ * LedgerError.
  */
 export class SubmissionSearch {
   readonly #db: LedgerDatabase;
@@ -28,8 +41,9 @@ export class SubmissionSearch {
   }
 
   /**
-   * Returns a page in the order of `orderOf(query)`. `after`: `next` of the previous page; null at the end. `examinedTo`: the time
-   * in that order up to which the page examined; null at the end, and in the order of ids.
+   * Returns a page in the order of `orderOf(query)`. `after`: `next` of the previous page; null at
+   * the end. `examinedTo`: the time in that order up to which the page examined; null at the end,
+   * and in the order of ids.
    */
   list(query: SubmissionFilter & { limit: number; after?: Position | null | undefined }): {
     submissions: Submission[];
@@ -41,14 +55,19 @@ export class SubmissionSearch {
       const rows = readFound(found, (id) => this.#db.row<SubmissionRow>(BY_ROW, id));
       const { page } = takePage(rows, query.limit);
       const next = positionAfter(found, page.length);
-      return { submissions: page.map(toSubmission), next, examinedTo: next && this.#timeOf(query, next) };
+      return {
+        submissions: page.map(toSubmission),
+        next,
+        examinedTo: next && this.#timeOf(query, next),
+      };
     });
   }
 
   /** Returns the number of submissions behind `after` and up to `next`; null: up to the end. */
   count(filter: SubmissionFilter, after?: Position): { count: number; next: Position | null } {
     const { statuses = STATUSES, ...others } = filter;
-    const isByStatus = after === undefined && Object.values(others).every((condition) => condition === undefined);
+    const isByStatus =
+      after === undefined && Object.values(others).every((condition) => condition === undefined);
     if (isByStatus) return { count: this.#countOf(statuses), next: null };
     return this.#db.snapshot(() => {
       const { found, next } = this.#find(filter, after, Number.POSITIVE_INFINITY);
@@ -64,7 +83,8 @@ export class SubmissionSearch {
   #find(filter: SubmissionFilter, after: Position | null | undefined, limit: number) {
     const countOf = (statuses: readonly Status[]) => this.#countOf(statuses);
     const search = searchOf(filter, after ?? undefined, countOf);
-    if (filter.search === undefined) return findBounded(this.#db, { ...search, maxExamined: MAX_EXAMINED }, limit);
+    if (filter.search === undefined)
+      return findBounded(this.#db, { ...search, maxExamined: MAX_EXAMINED }, limit);
     const inspection = this.#inspectionFor(filter.search);
     return findBounded(this.#db, { ...search, inspection, maxExamined: MAX_INSPECTED }, limit);
   }
@@ -73,7 +93,10 @@ export class SubmissionSearch {
     const isMatch = textMatcher(text);
     const inspect = (id: number) => {
       const { submissionId, metadata } = this.#db.row<TextRow>(TEXT_BY_ROW, id) ?? NO_TEXT;
-      return { isMatch: isMatch(submissionId, metadata), bytes: submissionId.length + (metadata?.length ?? 0) };
+      return {
+        isMatch: isMatch(submissionId, metadata),
+        bytes: submissionId.length + (metadata?.length ?? 0),
+      };
     };
     return { inspect, maxBytes: MAX_INSPECTED_BYTES };
   }
@@ -81,7 +104,9 @@ export class SubmissionSearch {
   #timeOf(filter: SubmissionFilter, [first = 0]: Position): number | null {
     switch (orderOf(filter)) {
       case 'newest':
-        return this.#db.value<number>`SELECT tracked_at FROM submissions WHERE id = ${first}` ?? null;
+        return (
+          this.#db.value<number>`SELECT tracked_at FROM submissions WHERE id = ${first}` ?? null
+        );
       case 'id':
         return null;
       default:

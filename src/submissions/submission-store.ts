@@ -15,19 +15,27 @@ import { isSeen } from './upstream-health.ts';
 import { UpstreamStore } from './upstream-store.ts';
 
 /** The metadata of a new submission. `id`: its row; `text`: the stored JSON. */
-export type AddedMetadata = { id: number; metadata: Readonly<Record<string, unknown>>; text: string };
+export type AddedMetadata = {
+  id: number;
+  metadata: Readonly<Record<string, unknown>>;
+  text: string;
+};
 
 /** Entries per statement. */
 const PER_STATEMENT = 64;
 const COLUMNS = 3;
-/** Maximum number of names that are collected before they are written, to limit memory. Clients usually have few names. */
+/**
+ * Maximum number of names that are collected before they are written, to limit memory. Clients
+ * usually have few names.
+ */
 const MAX_NAMES = 2_000;
 
 type Values = Map<string, { value: string; submission: number }[]>;
 
 /**
- * The index of the metadata by value, in the table submission_metadata: the values within SEARCHABLE as text. Triggers maintain it
- * when metadata are changed or deleted. Methods must be called inside a transaction.
+ * The index of the metadata by value, in the table submission_metadata: the values within
+ * SEARCHABLE as text. Triggers maintain it when metadata are changed or deleted. Methods must be
+ * called inside a transaction.
  */
 export class MetadataIndex {
   readonly #db: LedgerDatabase;
@@ -37,16 +45,19 @@ export class MetadataIndex {
   }
 
   /**
-   * Adds the entries of new submissions in the order of the index, so that many of them change each of its pages once. A trigger
-   * that parses the metadata of each row takes several times as long.
+   * Adds the entries of new submissions in the order of the index, so that many of them change each
+   * of its pages once. A trigger that parses the metadata of each row takes several times as long.
    */
   add(added: readonly AddedMetadata[]): void {
     /** By name, in the order of the submissions. */
     const values: Values = new Map();
     for (const { id, metadata, text } of added) {
-      // SQLite and JavaScript decode escaped characters differently, and the triggers must find the entries that they delete.
+      // SQLite and JavaScript decode escaped characters differently, and the triggers must find the
+      // entries that they delete.
       if (text.includes('\\')) this.#db.run(ADD_ESCAPED, { id, text });
-      else for (const [key, value] of searchable(metadata)) addTo(values, key, { value, submission: id });
+      else
+        for (const [key, value] of searchable(metadata))
+          addTo(values, key, { value, submission: id });
       if (values.size < MAX_NAMES) continue;
       this.#addSorted(values);
       values.clear();
@@ -65,7 +76,8 @@ export class MetadataIndex {
         some = [];
       }
     }
-    for (let at = 0; at < some.length; at += COLUMNS) this.#db.run(ADD_ONE, some.slice(at, at + COLUMNS));
+    for (let at = 0; at < some.length; at += COLUMNS)
+      this.#db.run(ADD_ONE, some.slice(at, at + COLUMNS));
   }
 }
 
@@ -119,14 +131,14 @@ type StoreDeps = {
 };
 
 /**
- * `outages`: the outage clock of each upstream, in ms. `begun`: submissions that the transaction has begun to track. `added`: the
- * metadata of the new ones.
+ * `outages`: the outage clock of each upstream, in ms. `begun`: submissions that the transaction
+ * has begun to track. `added`: the metadata of the new ones.
  */
 type TrackTransaction = { outages: Map<string, number>; added: AddedMetadata[] };
 
 /**
- * Writes what is tracked and what is observed: the submission, its history and its events. Every method must be called inside a
- * transaction.
+ * Writes what is tracked and what is observed: the submission, its history and its events. Every
+ * method must be called inside a transaction.
  */
 export class SubmissionStore {
   readonly #db: LedgerDatabase;
@@ -173,9 +185,11 @@ export class SubmissionStore {
     for (const [index, request] of requests.entries()) {
       const { submissionId, upstream, retrack, trackedAt = now } = request;
       const row = known[index];
-      if (row && row.upstream !== upstream) return { kind: 'conflict', index, submission: this.#known(submissionId) };
+      if (row && row.upstream !== upstream)
+        return { kind: 'conflict', index, submission: this.#known(submissionId) };
       const begins = !row || (retrack && canRetrack(row.status));
-      if (begins && limitsFrom(request, now).deadlineAt <= trackedAt) return { kind: 'late', index };
+      if (begins && limitsFrom(request, now).deadlineAt <= trackedAt)
+        return { kind: 'late', index };
     }
     return undefined;
   }
@@ -184,7 +198,11 @@ export class SubmissionStore {
     return toSubmission(this.#queries.findRow(submissionId) as SubmissionRow);
   }
 
-  #trackGroup(requests: readonly TrackRequest[], now: number, transaction: TrackTransaction): TrackResult {
+  #trackGroup(
+    requests: readonly TrackRequest[],
+    now: number,
+    transaction: TrackTransaction,
+  ): TrackResult {
     const { outages, added } = transaction;
     const known = requests.map((request) => this.#queries.findRow(request.submissionId));
     const refusal = this.#refusalOf(requests, known, now);
@@ -195,25 +213,37 @@ export class SubmissionStore {
       outages.set(upstream, outageMs);
       const inserted = known[index] ? undefined : this.#insert(request, { now, outageMs, added });
       if (inserted) return { submission: inserted, effect: 'accepted', notApplied: [] };
-      // The id may occur twice in one batch: then the first request has inserted it, or tracked it again.
+      // The id may occur twice in one batch: then the first request has inserted it, or tracked it
+      // again.
       const read = request.retrack ? undefined : known[index];
       const row = read ?? this.#queries.findRow(submissionId);
       if (row?.upstream !== upstream)
-        throw new Error(`${submissionId} cannot be tracked at both upstreams ${row?.upstream} and ${upstream}`);
+        throw new Error(
+          `${submissionId} cannot be tracked at both upstreams ${row?.upstream} and ${upstream}`,
+        );
       return this.#changes.retrack(row, request, { now, outageMs });
     });
     return { kind: 'tracked', submissions };
   }
 
   /**
-   * Inserts a newly tracked submission and its first row of history. Returns undefined if the id is tracked already.
-   * `outageMs`: the reading of the upstream's outage clock, in milliseconds. `added`: gets its metadata, for their index.
+   * Inserts a newly tracked submission and its first row of history. Returns undefined if the id is
+   * tracked already. `outageMs`: the reading of the upstream's outage clock, in milliseconds.
+   * `added`: gets its metadata, for their index.
    */
   #insert(
     request: TrackRequest,
     { now, outageMs, added }: { now: number; outageMs: number; added: AddedMetadata[] },
   ): Submission | undefined {
-    const { submissionId, upstream, metadata, callbackUrl, trackedAt = now, credential = null, traceparent } = request;
+    const {
+      submissionId,
+      upstream,
+      metadata,
+      callbackUrl,
+      trackedAt = now,
+      credential = null,
+      traceparent,
+    } = request;
     const { deadlineAt, graceEndsAt, stuckAt } = limitsFrom(request, now);
     const text = metadata && JSON.stringify(metadata);
     const { changes, lastInsertRowid } = this.#db.run`
@@ -226,7 +256,8 @@ export class SubmissionStore {
     const id = Number(lastInsertRowid);
     if (metadata && text !== null) added.push({ id, metadata, text });
     if (traceparent !== undefined)
-      this.#db.run`INSERT OR REPLACE INTO submission_traces (submission, traceparent) VALUES (${id}, ${traceparent})`;
+      this.#db
+        .run`INSERT OR REPLACE INTO submission_traces (submission, traceparent) VALUES (${id}, ${traceparent})`;
     const submission: Submission = {
       submissionId,
       upstream,
@@ -258,8 +289,9 @@ export class SubmissionStore {
   }
 
   /**
-   * Records one observation. Returns undefined if the submission is not tracked. `openUntil`: the latest time at which a
-   * submission that was found final was certainly not final; undefined: not known.
+   * Records one observation. Returns undefined if the submission is not tracked. `openUntil`: the
+   * latest time at which a submission that was found final was certainly not final; undefined: not
+   * known.
    */
   record(
     observation: Observation,
@@ -269,21 +301,29 @@ export class SubmissionStore {
     const { at } = observation;
     const row = this.#queries.findRow(observation.submissionId);
     if (!row) return undefined;
-    // A time of the newest poll that lies in the future was written by a clock that was ahead, and is ignored.
+    // A time of the newest poll that lies in the future was written by a clock that was ahead, and
+    // is ignored.
     const isOvertaken = row.polledAt !== null && at < row.polledAt && row.polledAt <= context.now;
     // The poll was sent before the submission was tracked again. Its response is still valid.
     const beganAt = row.version > 1 && !isSeen(observation) ? this.#trackedAgainAt(row) : null;
-    const isOutdated = beganAt !== null && at - observation.durationMs < beganAt && beganAt <= context.now;
+    const isOutdated =
+      beganAt !== null && at - observation.durationMs < beganAt && beganAt <= context.now;
     const isStale = isOvertaken || isOutdated;
     const before = toSubmission(row);
     const result = isStale ? unchanged(before) : transition(before, observation, context);
     const polledAt = isStale ? row.polledAt : at;
-    const lagMs = openUntil === undefined ? null : Math.max(0, Math.round(at - Math.max(row.trackedAt, openUntil)));
+    const lagMs =
+      openUntil === undefined
+        ? null
+        : Math.max(0, Math.round(at - Math.max(row.trackedAt, openUntil)));
     const submission = this.#write({ row, before }, result, { at, polledAt, lagMs });
     return { observation, result, previousStatus: row.status, submission };
   }
 
-  /** Returns when an ended submission was last tracked again; null: never. `tracked_at` may be earlier. */
+  /**
+   * Returns when an ended submission was last tracked again; null: never. `tracked_at` may be
+   * earlier.
+   */
   #trackedAgainAt({ id }: SubmissionRow): number | null {
     const at = this.#db.value<number | null>`
       SELECT max(at) FROM history WHERE submission = ${id} AND status = 'tracking' AND previous_status <> 'tracking'`;
@@ -291,9 +331,9 @@ export class SubmissionStore {
   }
 
   /**
-   * Writes the result of an observation and returns the new state. `row` and `before` are the submission as read in this
-   * transaction. `polledAt`: time of the newest response; `lagMs`: upper bound of the time since it became final, if this
-   * observation finalizes it.
+   * Writes the result of an observation and returns the new state. `row` and `before` are the
+   * submission as read in this transaction. `polledAt`: time of the newest response; `lagMs`: upper
+   * bound of the time since it became final, if this observation finalizes it.
    */
   #write(
     { row, before }: { row: SubmissionRow; before: Submission },
@@ -324,18 +364,32 @@ export class SubmissionStore {
     const isNewlyFinal = status === Status.finalized && previousStatus !== status;
     this.#update(row, { before, after }, row.endedAt ?? (change && isFinal(status) ? at : null));
     this.#counts.moved(previousStatus, status);
-    if (change) this.#history.add(row.id, after, { previousStatus, at, lagMs: isNewlyFinal ? lagMs : null });
+    if (change)
+      this.#history.add(row.id, after, { previousStatus, at, lagMs: isNewlyFinal ? lagMs : null });
     if (change?.event) this.#outbox.addSubmissionEvent(change.event, { ...row, version }, at);
     if (result.becameStuck) this.#outbox.addSubmissionEvent(Event.stuck, { ...row, version }, at);
     return after;
   }
 
   /**
-   * SQLite rewrites the index entries of every column that an UPDATE names, so the frequent updates name few of them. That saves
-   * 8 of the 50 µs of a poll (row polls-local).
+   * SQLite rewrites the index entries of every column that an UPDATE names, so the frequent updates
+   * name few of them. That saves 8 of the 50 µs of a poll (row polls-local).
    */
-  #update(row: SubmissionRow, { before, after }: Record<'before' | 'after', Submission>, endedAt: number | null): void {
-    const { status, version, polls, polledAt, noResponseSince, notFoundMs, notFoundSince, finalizedAt } = after;
+  #update(
+    row: SubmissionRow,
+    { before, after }: Record<'before' | 'after', Submission>,
+    endedAt: number | null,
+  ): void {
+    const {
+      status,
+      version,
+      polls,
+      polledAt,
+      noResponseSince,
+      notFoundMs,
+      notFoundSince,
+      finalizedAt,
+    } = after;
     if (after.watched !== before.watched || after.stuck !== before.stuck || endedAt !== row.endedAt)
       this.#db.run`
         UPDATE submissions
@@ -359,6 +413,11 @@ export class SubmissionStore {
   }
 }
 
-function unchanged({ watched, noResponseSince, notFoundMs, notFoundSince }: Submission): TransitionResult {
+function unchanged({
+  watched,
+  noResponseSince,
+  notFoundMs,
+  notFoundSince,
+}: Submission): TransitionResult {
   return { change: null, watched, becameStuck: false, noResponseSince, notFoundMs, notFoundSince };
 }

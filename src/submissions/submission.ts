@@ -1,4 +1,6 @@
-/** The status of a submission in dawatch. The upstream's own `state` is stored unchanged beside it. */
+/**
+ * The status of a submission in dawatch. The upstream's own `state` is stored unchanged beside it.
+ */
 export const Status = {
   /** Accepted, not found upstream yet. */
   tracking: 'tracking',
@@ -35,20 +37,27 @@ export function isFinal(status: Status): boolean {
   return finals.has(status);
 }
 
-/** Whether a submission in this status can be tracked again. A finalized one cannot, because the chain does not revert it. */
+/**
+ * Whether a submission in this status can be tracked again. A finalized one cannot, because the
+ * chain does not revert it.
+ */
 export function canRetrack(status: Status): boolean {
   return isFinal(status) && status !== Status.finalized;
 }
 
-/** Printable ASCII without spaces. Each upstream decides which ids are valid; UUIDs are only the usual form. */
+/**
+ * Printable ASCII without spaces. Each upstream decides which ids are valid; UUIDs are only the
+ * usual form.
+ */
 export const SUBMISSION_ID_PATTERN = /^[\x21-\x7e]{1,128}$/;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const UUID_LAYOUT = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Returns the form in which an id is compared, stored and shown: a UUID in lower case (RFC 9562), any other id unchanged.
- * Other spellings of a UUID (in braces, as `urn:uuid:`, without hyphens) count as other ids.
+ * Returns the form in which an id is compared, stored and shown: a UUID in lower case (RFC 9562),
+ * any other id unchanged. Other spellings of a UUID (in braces, as `urn:uuid:`, without hyphens)
+ * count as other ids.
  */
 export function canonicalId(id: string): string {
   return UUID.test(id) ? id.toLowerCase() : id;
@@ -59,12 +68,21 @@ export function uuidPrefix(prefix: string): string | undefined {
   return UUID.test(prefix + UUID_LAYOUT.slice(prefix.length)) ? prefix.toLowerCase() : undefined;
 }
 
-/** All ids except `.` and `..`, which HTTP clients remove from a path before they send it, however they are encoded. */
+/**
+ * All ids except `.` and `..`, which HTTP clients remove from a path before they send it, however
+ * they are encoded.
+ */
 export const REACHABLE_ID_PATTERN = /^(?!\.\.?$)/;
 export const UNREACHABLE_ID_REASON = 'the ids . and .. cannot be tracked: no URL leads to them';
 
 /** The options of a tracking request, named as in its body. */
-export const TRACK_OPTIONS = ['deadline', 'unknown_grace_s', 'stuck_after_s', 'metadata', 'callback_url'] as const;
+export const TRACK_OPTIONS = [
+  'deadline',
+  'unknown_grace_s',
+  'stuck_after_s',
+  'metadata',
+  'callback_url',
+] as const;
 export type TrackOption = (typeof TRACK_OPTIONS)[number];
 
 /** A request to track one submission, with all defaults applied. Times are epoch milliseconds. */
@@ -79,37 +97,58 @@ export type TrackRequest = {
   metadata: Record<string, unknown> | null;
   /** Receives the events of this submission, in addition to the webhooks. */
   callbackUrl: string | null;
-  /** When the request was validated, shortly before the commit; absent: at the commit. See limitsFrom. */
+  /**
+   * When the request was validated, shortly before the commit; absent: at the commit. See
+   * limitsFrom.
+   */
   requestedAt?: number;
   /** Whether the submission is tracked again if it has ended with a status other than finalized. */
   retrack?: boolean;
   /** The options that the client set explicitly; the others have defaults. Absent: none. */
   named?: readonly TrackOption[];
-  /** For an import: since when another system has tracked it. Absent: it is tracked from the commit on. */
+  /**
+   * For an import: since when another system has tracked it. Absent: it is tracked from the commit
+   * on.
+   */
   trackedAt?: number;
-  /** The id of the client's credential, or one of CONFIGURED_CREDENTIALS. null or absent: the request did not come over HTTP. */
+  /**
+   * The id of the client's credential, or one of CONFIGURED_CREDENTIALS. null or absent: the
+   * request did not come over HTTP.
+   */
   credential?: number | null;
   /** Trace context of the sampled span of its intake; stored beside the submission. */
   traceparent?: string | undefined;
 };
 
 /** A submission in the ledger. Times are epoch milliseconds. */
-export type Submission = Omit<TrackRequest, 'requestedAt' | 'retrack' | 'named' | 'credential' | 'traceparent'> & {
+export type Submission = Omit<
+  TrackRequest,
+  'requestedAt' | 'retrack' | 'named' | 'credential' | 'traceparent'
+> & {
   status: Status;
   /** When tracking began; if the submission was tracked again, when it last began. */
   trackedAt: number;
   finalizedAt: number | null;
   /** When the newest recorded observation was made. */
   polledAt: number | null;
-  /** Since when, after the deadline, no response about it could be trusted; null: the newest one could. */
+  /**
+   * Since when, after the deadline, no response about it could be trusted; null: the newest one
+   * could.
+   */
   noResponseSince: number | null;
   /** For how long trusted responses have confirmed "not found"; null: there was none. */
   notFoundMs: number | null;
-  /** Since when the upstream has not found it; null if the newest definite response found it, or if there was none. */
+  /**
+   * Since when the upstream has not found it; null if the newest definite response found it, or if
+   * there was none.
+   */
   notFoundSince: number | null;
   /** Number of requests for it. */
   polls: number;
-  /** The upstream's total of outages when tracking began; later outages move the deadline and `stuckAt`. */
+  /**
+   * The upstream's total of outages when tracking began; later outages move the deadline and
+   * `stuckAt`.
+   */
   outageMsBefore: number;
   /** The upstream's total of outages when the deadline was last changed; null: never. */
   deadlineOutageMsBefore: number | null;

@@ -24,13 +24,24 @@ import {
   trackedSchema,
 } from './response-body.ts';
 import { registerSubmissionSearch } from './search-route.ts';
-import { canonicalId, canRetrack, Status, SUBMISSION_ID_PATTERN, type Submission } from './submission.ts';
+import {
+  canonicalId,
+  canRetrack,
+  Status,
+  SUBMISSION_ID_PATTERN,
+  type Submission,
+} from './submission.ts';
 import type { SubmissionQueries } from './submission-queries.ts';
 import type { SubmissionSearch } from './submission-search.ts';
 import { traceIntake } from './trace-intake.ts';
 import type { Tracer } from './tracing.ts';
 import { acceptedText } from './track-in-parts.ts';
-import { submissionIdSchema, type TrackBody, toTrackRequests, trackBodySchema } from './track-request.ts';
+import {
+  submissionIdSchema,
+  type TrackBody,
+  toTrackRequests,
+  trackBodySchema,
+} from './track-request.ts';
 import { trackResultOf } from './track-result.ts';
 import type { Tracker } from './tracker.ts';
 import type { TrackingQueue } from './tracking-queue.ts';
@@ -78,7 +89,9 @@ const OPERATIONS = operations('submissions', {
       'Responds as soon as the submission is final, or after timeout_s with its current state. Ends with 401 within 15 s after the ' +
       'credential has expired or was revoked, or its session has ended.',
     params,
-    querystring: z.strictObject({ timeout_s: wholeNumber({ min: 0, max: MAX_WAIT_S }).default('30') }),
+    querystring: z.strictObject({
+      timeout_s: wholeNumber({ min: 0, max: MAX_WAIT_S }).default('30'),
+    }),
     response: { 200: submissionSchema, ...problemResponses(404) },
   },
   updateSubmission: {
@@ -143,7 +156,8 @@ export function registerSubmissions(
       const ids = (tracked.submissions ?? tracked.submission_ids)?.length ?? 1;
       const credential = credentialNumber(request.caller);
       const isLarge = ids > ITEMS_PER_TURN;
-      // Serves other requests between two long steps: the body has been read, and the commit follows.
+      // Serves other requests between two long steps: the body has been read, and the commit
+      // follows.
       if (isLarge) await setImmediate();
       const track = async (body: TrackBody) => {
         const valid = toTrackRequests(body, { ...tracker.context, now: clock.now(), credential });
@@ -155,8 +169,10 @@ export function registerSubmissions(
       const result = await traceIntake(tracer, request, {
         parent: tracked.traceparent,
         attributes: { 'dawatch.submissions': ids, 'dawatch.submission_id': tracked.submission_id },
-        run: (traceparent) => track(tracer ? { ...tracked, traceparent } : tracked).finally(request.bodyDone),
-        describe: (taken) => (taken?.kind === 'tracked' ? {} : { error: taken?.kind ?? 'refused because of overload' }),
+        run: (traceparent) =>
+          track(tracer ? { ...tracked, traceparent } : tracked).finally(request.bodyDone),
+        describe: (taken) =>
+          taken?.kind === 'tracked' ? {} : { error: taken?.kind ?? 'refused because of overload' },
       });
       if (!result) return admission.shed('tracking', request, reply);
       switch (result.kind) {
@@ -165,7 +181,12 @@ export function registerSubmissions(
         case 'conflict': {
           const { submissionId, upstream } = result.submission;
           const detail = `${submissionId} is already tracked at the upstream ${upstream}; ${acceptedText(result.stored)}`;
-          const errors = [{ pointer: `/${result.field}`, detail: `is already tracked at the upstream ${upstream}` }];
+          const errors = [
+            {
+              pointer: `/${result.field}`,
+              detail: `is already tracked at the upstream ${upstream}`,
+            },
+          ];
           return sendProblem(reply, { status: 409, detail, errors });
         }
         case 'tracked': {
@@ -173,7 +194,10 @@ export function registerSubmissions(
           logTracked(request, counts, result.submissions);
           reply.code(202);
           const shown = ({ submission, notApplied }: TrackedSubmission) => {
-            return { ...body(submission, request), ...(notApplied.length > 0 && { not_applied: notApplied }) };
+            return {
+              ...body(submission, request),
+              ...(notApplied.length > 0 && { not_applied: notApplied }),
+            };
           };
           if (!isLarge) return { ...counts, submissions: result.submissions.map(shown) };
           const response = jsonStream(counts, ['submissions', result.submissions, shown]);
@@ -211,7 +235,11 @@ export function registerSubmissions(
       const access = watchAccess(mayRead, clock);
       const signal = AbortSignal.any([closing.signal, goneSignal(reply), access.ended]);
       try {
-        await watcher.waitUntilFinal(() => ledger.submissions.get(id), Number(request.query.timeout_s) * 1_000, signal);
+        await watcher.waitUntilFinal(
+          () => ledger.submissions.get(id),
+          Number(request.query.timeout_s) * 1_000,
+          signal,
+        );
       } finally {
         access.stop();
       }
@@ -221,43 +249,53 @@ export function registerSubmissions(
     },
   );
 
-  app.patch('/v1/submissions/:id', { config: WRITE, schema: OPERATIONS.updateSubmission }, async (request, reply) => {
-    const { id } = request.params;
-    const result = tracker.update(id, request.body, actorOf(request));
-    switch (result?.kind) {
-      case undefined:
-        return notTracked(reply, id);
-      case 'invalid':
-        return sendInvalidField(reply, result.field, result.reason);
-      case 'late':
-        return sendInvalidField(reply, 'deadline', 'the deadline is not in the future');
-      case 'final': {
-        const { submissionId, status } = result.submission;
-        const retrack = canRetrack(status) ? '; POST /v1/submissions with "retrack": true tracks it again' : '';
-        const detail = `${submissionId} is ${status}: only metadata and callback_url can change${retrack}`;
-        return sendProblem(reply, { status: 409, detail });
+  app.patch(
+    '/v1/submissions/:id',
+    { config: WRITE, schema: OPERATIONS.updateSubmission },
+    async (request, reply) => {
+      const { id } = request.params;
+      const result = tracker.update(id, request.body, actorOf(request));
+      switch (result?.kind) {
+        case undefined:
+          return notTracked(reply, id);
+        case 'invalid':
+          return sendInvalidField(reply, result.field, result.reason);
+        case 'late':
+          return sendInvalidField(reply, 'deadline', 'the deadline is not in the future');
+        case 'final': {
+          const { submissionId, status } = result.submission;
+          const retrack = canRetrack(status)
+            ? '; POST /v1/submissions with "retrack": true tracks it again'
+            : '';
+          const detail = `${submissionId} is ${status}: only metadata and callback_url can change${retrack}`;
+          return sendProblem(reply, { status: 409, detail });
+        }
+        case 'updated': {
+          const { submission, changed } = result;
+          const fields = { submission_id: submission.submissionId, options: changed.join(', ') };
+          if (changed.length > 0) logOf(request).info(fields, 'submission.updated');
+          return reply.send(body(submission, request));
+        }
+        default:
+          return result satisfies never;
       }
-      case 'updated': {
-        const { submission, changed } = result;
-        const fields = { submission_id: submission.submissionId, options: changed.join(', ') };
-        if (changed.length > 0) logOf(request).info(fields, 'submission.updated');
-        return reply.send(body(submission, request));
-      }
-      default:
-        return result satisfies never;
-    }
-  });
+    },
+  );
 
-  app.delete('/v1/submissions/:id', { config: WRITE, schema: OPERATIONS.cancelSubmission }, async (request, reply) => {
-    const { id } = request.params;
-    const [submission] = watcher.cancel([id], actorOf(request));
-    if (submission?.status === Status.cancelled)
-      logOf(request).info(
-        { submission_id: submission.submissionId, status: submission.status },
-        'submission.cancelled',
-      );
-    return submission ? reply.send(body(submission, request)) : notTracked(reply, id);
-  });
+  app.delete(
+    '/v1/submissions/:id',
+    { config: WRITE, schema: OPERATIONS.cancelSubmission },
+    async (request, reply) => {
+      const { id } = request.params;
+      const [submission] = watcher.cancel([id], actorOf(request));
+      if (submission?.status === Status.cancelled)
+        logOf(request).info(
+          { submission_id: submission.submissionId, status: submission.status },
+          'submission.cancelled',
+        );
+      return submission ? reply.send(body(submission, request)) : notTracked(reply, id);
+    },
+  );
 }
 
 function logTracked(
@@ -267,19 +305,29 @@ function logTracked(
 ): void {
   if (!isDebugLogged(request)) return;
   const [only] = tracked;
-  const single = only && tracked.length === 1 ? { submission_id: only.submission.submissionId } : {};
+  const single =
+    only && tracked.length === 1 ? { submission_id: only.submission.submissionId } : {};
   logOf(request).debug({ ...counts, ...single }, 'submissions.tracked');
 }
 
 function notTracked(reply: FastifyReply, submissionId: string): FastifyReply {
-  return sendProblem(reply, { status: 404, detail: `${canonicalId(submissionId)} was never tracked here` });
+  return sendProblem(reply, {
+    status: 404,
+    detail: `${canonicalId(submissionId)} was never tracked here`,
+  });
 }
 
 /** Returns the submission that a request concerns, for the log. */
-export function submissionIdOf({ routeOptions, params, query }: FastifyRequest): string | undefined {
+export function submissionIdOf({
+  routeOptions,
+  params,
+  query,
+}: FastifyRequest): string | undefined {
   const isOfOne = routeOptions.url?.startsWith('/v1/submissions/:id');
   const { id } = (isOfOne ? params : {}) as { id?: unknown };
   const { submission_id: fromQuery } = (query ?? {}) as { submission_id?: unknown };
   const named = id ?? fromQuery;
-  return typeof named === 'string' && SUBMISSION_ID_PATTERN.test(named) ? canonicalId(named) : undefined;
+  return typeof named === 'string' && SUBMISSION_ID_PATTERN.test(named)
+    ? canonicalId(named)
+    : undefined;
 }

@@ -31,16 +31,28 @@ export function addTail(program: Command): void {
       'only events about submissions with this metadata; repeated: with all of them',
       collectMetadata,
     )
-    .option('--after <seq>', 'start after the event with this sequence number; 0: with the first event', parseCount)
+    .option(
+      '--after <seq>',
+      'start after the event with this sequence number; 0: with the first event',
+      parseCount,
+    )
     .option('--json', 'print one event per line, as sent to webhooks')
-    .addHelpText('after', "\nExample:\n  dawatch tail --json --type submission.finalized | jq '.data.submission'")
+    .addHelpText(
+      'after',
+      "\nExample:\n  dawatch tail --json --type submission.finalized | jq '.data.submission'",
+    )
     .action(async (options: Options) => {
       const client = connect(options);
       const stopped = new AbortController();
       void untilStopped().then(() => stopped.abort());
       // Reports an unreachable server or a refused key at once; the feed would retry.
       await client.list({ limit: 1 });
-      for await (const event of client.events({ ...toEventOptions(options), signal: stopped.signal, onRetry, onGap }))
+      for await (const event of client.events({
+        ...toEventOptions(options),
+        signal: stopped.signal,
+        onRetry,
+        onGap,
+      }))
         process.stdout.write(`${options.json ? toJson(withoutSeq(event)) : toLine(event)}\n`);
     });
 }
@@ -55,7 +67,9 @@ function toEventOptions({ type, id, metadata, after }: Options): EventOptions {
 }
 
 const onRetry: NonNullable<EventOptions['onRetry']> = ({ error, delayMs }) => {
-  process.stderr.write(`dawatch: ${escapeText(error.message)}; retrying in ${(delayMs / 1_000).toFixed(1)} s\n`);
+  process.stderr.write(
+    `dawatch: ${escapeText(error.message)}; retrying in ${(delayMs / 1_000).toFixed(1)} s\n`,
+  );
 };
 
 const onGap: NonNullable<EventOptions['onGap']> = ({ after, through }) => {

@@ -24,7 +24,11 @@ export async function traceIntake<Result>(
     name: `${method} ${routeOptions.url}`,
     kind: 'server',
     parent: parent === undefined ? undefined : String(parent),
-    attributes: { 'http.request.method': method, 'http.route': routeOptions.url, ...intake.attributes },
+    attributes: {
+      'http.request.method': method,
+      'http.route': routeOptions.url,
+      ...intake.attributes,
+    },
   });
   let end: ReturnType<typeof intake.describe> = { error: 'the ledger could not be written' };
   try {

@@ -1,7 +1,10 @@
 /** Identifies a span across services, as W3C Trace Context defines it. */
 export type TraceContext = { traceId: string; spanId: string; isSampled: boolean };
 
-/** server: a request was received; consumer: a job; client: a request was sent; internal: no communication. */
+/**
+ * server: a request was received; consumer: a job; client: a request was sent; internal: no
+ * communication.
+ */
 export type SpanKind = 'internal' | 'server' | 'client' | 'consumer';
 export type SpanAttributes = Record<string, string | number | boolean | undefined>;
 
@@ -30,7 +33,10 @@ export type Tracer = { start(span: SpanStart): Span };
 const TRACEPARENT =
   /^(?!ff)(?<version>[0-9a-f]{2})-(?!0{32})(?<traceId>[0-9a-f]{32})-(?!0{16})(?<spanId>[0-9a-f]{16})-(?<flags>[0-9a-f]{2})(?<more>-.*)?$/;
 
-/** Parses a `traceparent`. Returns undefined if it is invalid. Later versions may append fields, which are ignored. */
+/**
+ * Parses a `traceparent`. Returns undefined if it is invalid. Later versions may append fields,
+ * which are ignored.
+ */
 export function parseTraceparent(text: string | undefined): TraceContext | undefined {
   const { version, traceId, spanId, flags, more } = TRACEPARENT.exec(text ?? '')?.groups ?? {};
   if (!traceId || !spanId || (version === '00' && more !== undefined)) return undefined;

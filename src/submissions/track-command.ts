@@ -8,7 +8,13 @@ import { createProgress } from '../cli/progress.ts';
 import { plural } from '../cli/table.ts';
 import { pause } from '../client/backoff.ts';
 import { ApiError } from '../client/errors.ts';
-import type { DawatchClient, Tracked, TrackItem, TrackOptionName, TrackOptions } from '../client/index.ts';
+import type {
+  DawatchClient,
+  Tracked,
+  TrackItem,
+  TrackOptionName,
+  TrackOptions,
+} from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { awaitFinal } from './await-final.ts';
 import { type GivenSubmission, readSubmissions } from './cli-submission-lines.ts';
@@ -23,7 +29,9 @@ const MAX_BUSY_MS = 120_000;
 
 type Count = 'accepted' | 'already_tracked' | 'already_final' | 'retracked';
 /** The sums over all requests. */
-export type Total = Record<Count, number> & { not_applied: { submission_id: string; options: TrackOptionName[] }[] };
+export type Total = Record<Count, number> & {
+  not_applied: { submission_id: string; options: TrackOptionName[] }[];
+};
 
 /** Tracks the submissions in requests of limited size and returns the sums of their counts. */
 export async function trackInBatches(
@@ -32,7 +40,13 @@ export async function trackInBatches(
   options: TrackOptions,
 ): Promise<Total> {
   const batches = batchesOf(given, options);
-  const total: Total = { accepted: 0, already_tracked: 0, already_final: 0, retracked: 0, not_applied: [] };
+  const total: Total = {
+    accepted: 0,
+    already_tracked: 0,
+    already_final: 0,
+    retracked: 0,
+    not_applied: [],
+  };
   const [first] = batches;
   if (first && batches.length === 1) {
     add(await withWaitIndicator('the server', track(client, first, options)), total);
@@ -66,7 +80,10 @@ function add(tracked: Tracked, total: Total): void {
     if (not_applied) total.not_applied.push({ submission_id, options: not_applied });
 }
 
-function batchesOf(given: readonly GivenSubmission[], { metadata }: TrackOptions): GivenSubmission[][] {
+function batchesOf(
+  given: readonly GivenSubmission[],
+  { metadata }: TrackOptions,
+): GivenSubmission[][] {
   const sharedBytes = metadata === undefined ? 0 : bytesOf(metadata);
   const batches: GivenSubmission[][] = [];
   let batch: GivenSubmission[] = [];
@@ -89,7 +106,10 @@ function bytesOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** Tracks a batch. Retries while the server is busy: a busy server accepts no part of the batch and sends Retry-After. */
+/**
+ * Tracks a batch. Retries while the server is busy: a busy server accepts no part of the batch and
+ * sends Retry-After.
+ */
 async function track(
   client: DawatchClient,
   batch: readonly GivenSubmission[],
@@ -101,8 +121,12 @@ async function track(
     try {
       return await client.track(submissions, options);
     } catch (error) {
-      const waitMs = error instanceof ApiError && BUSY.includes(error.status) ? 1_000 * (error.retryAfterS ?? 0) : 0;
-      if (waitMs === 0 || performance.now() + waitMs - startedAt > MAX_BUSY_MS) throw located(error, batch);
+      const waitMs =
+        error instanceof ApiError && BUSY.includes(error.status)
+          ? 1_000 * (error.retryAfterS ?? 0)
+          : 0;
+      if (waitMs === 0 || performance.now() + waitMs - startedAt > MAX_BUSY_MS)
+        throw located(error, batch);
       await pause(waitMs);
     }
   }
@@ -110,13 +134,18 @@ async function track(
 
 const POINTER = /^\/(?:submissions|submission_ids)\/(\d+)(?:\/(\w+))?$/;
 
-/** Returns an error that names the lines of the submissions that the server refuses, or the error itself. */
+/**
+ * Returns an error that names the lines of the submissions that the server refuses, or the error
+ * itself.
+ */
 function located(error: unknown, batch: readonly GivenSubmission[]): unknown {
   if (!(error instanceof ApiError)) return error;
   const problems = error.errors.flatMap(({ pointer, detail }) => {
     const [, index, option] = POINTER.exec(pointer) ?? [];
     const given = index === undefined ? undefined : batch[Number(index)];
-    return given ? [`${given.from}: ${option === undefined ? '' : `${option}: `}${escapeText(detail)}`] : [];
+    return given
+      ? [`${given.from}: ${option === undefined ? '' : `${option}: `}${escapeText(detail)}`]
+      : [];
   });
   return problems.length === 0 ? error : new CommandError(problems.join('\n'), ExitCode.usage);
 }
@@ -136,7 +165,10 @@ export function addTrack(program: Command): void {
   withServer(program.command('track'))
     .description('Track submissions until they are final.')
     .argument('[ids...]', 'submission ids; without ids, submissions are read from --file or stdin')
-    .option('--file <file>', 'read submissions from a file: ids, NDJSON, CSV or an export; - reads stdin')
+    .option(
+      '--file <file>',
+      'read submissions from a file: ids, NDJSON, CSV or an export; - reads stdin',
+    )
     .option('--upstream <name>', 'name of a configured upstream')
     .option(
       '--deadline <duration>',
@@ -144,9 +176,16 @@ export function addTrack(program: Command): void {
       parseDuration,
     )
     .option('--metadata <json>', 'JSON object stored with the submission', parseObject)
-    .option('--retrack', 'track ids again that ended as failed, unknown, rejected, expired or cancelled')
+    .option(
+      '--retrack',
+      'track ids again that ended as failed, unknown, rejected, expired or cancelled',
+    )
     .option('--wait', 'wait until all submissions are final')
-    .option('--timeout <duration>', 'with --wait: maximum time to wait: 90s, 10m (default: no limit)', parseDuration)
+    .option(
+      '--timeout <duration>',
+      'with --wait: maximum time to wait: 90s, 10m (default: no limit)',
+      parseDuration,
+    )
     .option('--json', 'print JSON: one object, or with --wait one line per ended submission')
     .addHelpText(
       'after',
@@ -174,14 +213,19 @@ Examples:
       const client = connect(options);
       const total = await trackInBatches(client, submissions, toTrackOptions(options));
       if (options.json && !options.wait)
-        process.stdout.write(`${toJson({ ...total, ...(skipped > 0 && { skipped_final: skipped }) })}\n`);
+        process.stdout.write(
+          `${toJson({ ...total, ...(skipped > 0 && { skipped_final: skipped }) })}\n`,
+        );
       else process.stderr.write(describe(total, skipped));
       if (!options.wait) {
         if (total.already_final > 0) process.exitCode = ExitCode.notFinalized;
         return;
       }
       const ids = submissions.map(({ item }) => item.submission_id);
-      process.exitCode = await awaitFinal(client, ids, { timeoutMs: options.timeout, json: options.json ?? false });
+      process.exitCode = await awaitFinal(client, ids, {
+        timeoutMs: options.timeout,
+        json: options.json ?? false,
+      });
     });
 }
 

@@ -2,16 +2,23 @@ import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { SubmissionWatcher, TrackedSubmission, TrackResult } from './ports.ts';
 import type { TrackRequest } from './submission.ts';
 
-/** Largest number of ids in one commit. Each takes 20 to 50 microseconds, in which nothing else runs. */
+/**
+ * Largest number of ids in one commit. Each takes 20 to 50 microseconds, in which nothing else
+ * runs.
+ */
 export const MAX_COMMIT_IDS = 1_000;
 
-/** Tracks a request in steps, between which other work can run. Yields the number of ids that a step has committed. */
+/**
+ * Tracks a request in steps, between which other work can run. Yields the number of ids that a step
+ * has committed.
+ */
 export type TrackingSteps = Generator<number, TrackResult>;
 
 /**
- * Tracks a request of any size, of which each commit has at most MAX_COMMIT_IDS. A large one is checked as a whole before, so that a refused
- * one stores nothing, unless another request for the same ids was committed in between; then, and if the
- * ledger cannot be written, `stored` counts the submissions of earlier commits. Repeating the request is safe.
+ * Tracks a request of any size, of which each commit has at most MAX_COMMIT_IDS. A large one is
+ * checked as a whole before, so that a refused one stores nothing, unless another request for the
+ * same ids was committed in between; then, and if the ledger cannot be written, `stored` counts the
+ * submissions of earlier commits. Repeating the request is safe.
  */
 export function* trackInParts(
   watcher: Pick<SubmissionWatcher, 'refusalOf' | 'track'>,
@@ -34,7 +41,10 @@ export function* trackInParts(
   return { kind: 'tracked', submissions };
 }
 
-/** Adds the number of submissions of earlier commits to the error of a ledger that cannot be written. */
+/**
+ * Adds the number of submissions of earlier commits to the error of a ledger that cannot be
+ * written.
+ */
 function counting<T>(stored: number, commit: () => T): T {
   try {
     return commit();

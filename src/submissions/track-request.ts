@@ -27,13 +27,21 @@ const MAX_LIMIT_S = 366 * 86_400;
 const DAY_MS = 86_400_000;
 /** Earliest `tracked_at`: ten years ago. */
 const MAX_TRACKED_DAYS = 3_660;
-/** A `tracked_at` in the future by less than this counts as now, because the clocks of client and server differ. */
+/**
+ * A `tracked_at` in the future by less than this counts as now, because the clocks of client and
+ * server differ.
+ */
 const MAX_AHEAD_MS = 60_000;
 
 export const submissionIdSchema = z
   .string()
-  .regex(SUBMISSION_ID_PATTERN, 'a submission id is 1 to 128 printable ASCII characters without spaces')
-  .describe('The id that the upstream returned. A UUID is compared and shown in lower case, any other id unchanged')
+  .regex(
+    SUBMISSION_ID_PATTERN,
+    'a submission id is 1 to 128 printable ASCII characters without spaces',
+  )
+  .describe(
+    'The id that the upstream returned. A UUID is compared and shown in lower case, any other id unchanged',
+  )
   .meta({ examples: ['6df2c1ce-b11a-4828-b2a6-62bf5b7cb325'] });
 
 const newSubmissionIdSchema = submissionIdSchema.regex(REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON);
@@ -48,7 +56,9 @@ export const optionFields = {
   unknown_grace_s: secondsSchema.describe(
     'Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply',
   ),
-  stuck_after_s: secondsSchema.describe('Seconds after which an open submission is reported as stuck'),
+  stuck_after_s: secondsSchema.describe(
+    'Seconds after which an open submission is reported as stuck',
+  ),
   // z.record() would drop the name __proto__.
   metadata: (z.unknown() as z.ZodType<Record<string, unknown>>)
     .superRefine((given, context) => {
@@ -60,12 +70,18 @@ export const optionFields = {
   callback_url: z
     .string()
     .max(MAX_CALLBACK_URL_CHARS)
-    .describe('Receives the events of the submission, signed with the secret of the webhook `callbacks`'),
+    .describe(
+      'Receives the events of the submission, signed with the secret of the webhook `callbacks`',
+    ),
 };
 
 /** The parameters of tracking one submission. */
 const trackFields = {
-  upstream: z.string().max(32).optional().describe('Name of a configured upstream; "default" if absent'),
+  upstream: z
+    .string()
+    .max(32)
+    .optional()
+    .describe('Name of a configured upstream; "default" if absent'),
   ...z.object(optionFields).partial().shape,
   tracked_at: z.iso
     .datetime({ offset: true })
@@ -90,7 +106,10 @@ export const trackItemSchema = z
   .meta({ id: 'TrackItem' });
 export type TrackItem = z.output<typeof trackItemSchema>;
 
-/** A request to track submissions, over HTTP or a queue. Submissions that are tracked already keep their options. */
+/**
+ * A request to track submissions, over HTTP or a queue. Submissions that are tracked already keep
+ * their options.
+ */
 export const trackBodySchema = z
   .strictObject({
     submission_id: newSubmissionIdSchema.optional(),
@@ -111,13 +130,18 @@ export const trackBodySchema = z
     ...trackFields,
     traceparent: z
       .string()
-      .refine((text) => parseTraceparent(text) !== undefined, 'must be a traceparent as in W3C Trace Context')
+      .refine(
+        (text) => parseTraceparent(text) !== undefined,
+        'must be a traceparent as in W3C Trace Context',
+      )
       .optional()
       .describe(
         'The trace context of the caller, for jobs and for clients that cannot send the header of this name. Used only if tracing is on',
       ),
   })
-  .refine(hasOneForm, { error: 'exactly one of submission_id, submission_ids and submissions is required' })
+  .refine(hasOneForm, {
+    error: 'exactly one of submission_id, submission_ids and submissions is required',
+  })
   .refine(fitsForAll, {
     path: ['metadata'],
     error: `metadata of all ids together takes more than ${MAX_TOTAL_METADATA_BYTES} bytes: send less metadata, or fewer ids per request`,
@@ -127,7 +151,10 @@ export const trackBodySchema = z
     examples: [
       { submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325' },
       {
-        submission_ids: ['6df2c1ce-b11a-4828-b2a6-62bf5b7cb325', '0c9e2d7a-1111-4222-8333-444455556666'],
+        submission_ids: [
+          '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
+          '0c9e2d7a-1111-4222-8333-444455556666',
+        ],
         deadline: '2100-01-01T00:00:00Z',
         metadata: { order: 4711 },
       },
@@ -168,7 +195,10 @@ export type TrackRequests =
   | {
       kind: 'requests';
       requests: TrackRequest[];
-      /** Returns the place of a request's option in the body, as a JSON pointer without its first slash. */
+      /**
+       * Returns the place of a request's option in the body, as a JSON pointer without its first
+       * slash.
+       */
       fieldOf: (index: number, option: keyof TrackItem) => string;
     }
   | Invalid;
@@ -181,7 +211,9 @@ export function toTrackRequests(body: TrackBody, context: TrackContext): TrackRe
   if (submissions) return toItemRequests(submissions, shared, context);
   const options = toRequestOptions(shared, context);
   if ('kind' in options) return options;
-  const given = (submission_ids ?? (submission_id === undefined ? [] : [submission_id])).map(canonicalId);
+  const given = (submission_ids ?? (submission_id === undefined ? [] : [submission_id])).map(
+    canonicalId,
+  );
   const requests = [...new Set(given)].map((submissionId) => ({ submissionId, ...options }));
   const fieldOf = (index: number, option: keyof TrackItem) =>
     option === 'submission_id' && submission_ids
@@ -190,7 +222,11 @@ export function toTrackRequests(body: TrackBody, context: TrackContext): TrackRe
   return { kind: 'requests', requests, fieldOf };
 }
 
-function toItemRequests(items: readonly TrackItem[], shared: Options, context: TrackContext): TrackRequests {
+function toItemRequests(
+  items: readonly TrackItem[],
+  shared: Options,
+  context: TrackContext,
+): TrackRequests {
   const requests: TrackRequest[] = [];
   /** For each request, the position of its item in the body. */
   const positions: number[] = [];
@@ -211,7 +247,11 @@ function toItemRequests(items: readonly TrackItem[], shared: Options, context: T
     positions.push(position);
     requests.push({ submissionId, ...options });
   }
-  return { kind: 'requests', requests, fieldOf: (index, option) => fieldAt(positions[index] ?? 0, option) };
+  return {
+    kind: 'requests',
+    requests,
+    fieldOf: (index, option) => fieldAt(positions[index] ?? 0, option),
+  };
 }
 
 /** Returns whether two items with one id have the same options, so that they may be merged. */
@@ -219,11 +259,15 @@ export function hasSameOptions(one: TrackItem | undefined, other: TrackItem): bo
   return isSameJson({ ...one, submission_id: '' }, { ...other, submission_id: '' });
 }
 
-function toRequestOptions(options: Options, context: TrackContext): Omit<TrackRequest, 'submissionId'> | Invalid {
+function toRequestOptions(
+  options: Options,
+  context: TrackContext,
+): Omit<TrackRequest, 'submissionId'> | Invalid {
   const { now, defaults } = context;
   const invalid = (field: string, reason: string): Invalid => ({ kind: 'invalid', field, reason });
   const { upstream = 'default', callback_url } = options;
-  if (!context.hasUpstream(upstream)) return invalid('upstream', `no upstream is named ${JSON.stringify(upstream)}`);
+  if (!context.hasUpstream(upstream))
+    return invalid('upstream', `no upstream is named ${JSON.stringify(upstream)}`);
   const wrongTime = findWrongTime(options, now);
   if (wrongTime) return invalid(wrongTime.field, wrongTime.reason);
   const refusal = callback_url === undefined ? undefined : context.refusalOf(callback_url);
@@ -234,7 +278,8 @@ function toRequestOptions(options: Options, context: TrackContext): Omit<TrackRe
   const from = trackedAt ?? now;
   return {
     upstream,
-    deadlineAt: options.deadline === undefined ? now + defaults.deadlineMs : Date.parse(options.deadline),
+    deadlineAt:
+      options.deadline === undefined ? now + defaults.deadlineMs : Date.parse(options.deadline),
     graceEndsAt: from + milliseconds(options.unknown_grace_s, defaults.unknownGraceMs),
     stuckAt: from + milliseconds(options.stuck_after_s, defaults.stuckAfterMs),
     metadata: options.metadata ?? null,
@@ -248,7 +293,10 @@ function toRequestOptions(options: Options, context: TrackContext): Omit<TrackRe
   };
 }
 
-/** Returns the first option whose time is not allowed at `now`, and the reason; undefined if all are allowed. */
+/**
+ * Returns the first option whose time is not allowed at `now`, and the reason; undefined if all are
+ * allowed.
+ */
 export function findWrongTime(
   { deadline, tracked_at }: Options,
   now: number,
@@ -268,8 +316,14 @@ function milliseconds(seconds: number | undefined, fallbackMs: number): number {
   return seconds === undefined ? fallbackMs : Math.round(seconds * 1_000);
 }
 
-function hasOneForm({ submission_id, submission_ids, submissions }: Record<string, unknown>): boolean {
-  return [submission_id, submission_ids, submissions].filter((form) => form !== undefined).length === 1;
+function hasOneForm({
+  submission_id,
+  submission_ids,
+  submissions,
+}: Record<string, unknown>): boolean {
+  return (
+    [submission_id, submission_ids, submissions].filter((form) => form !== undefined).length === 1
+  );
 }
 
 type MetadataSource = {
@@ -281,7 +335,10 @@ type MetadataSource = {
 function fitsForAll({ submission_ids, submissions, metadata }: MetadataSource): boolean {
   const sharedBytes = metadata === undefined ? 0 : bytesOf(metadata);
   const bytes = submissions
-    ? submissions.reduce((sum, item) => sum + (item.metadata === undefined ? sharedBytes : bytesOf(item.metadata)), 0)
+    ? submissions.reduce(
+        (sum, item) => sum + (item.metadata === undefined ? sharedBytes : bytesOf(item.metadata)),
+        0,
+      )
     : sharedBytes * (submission_ids?.length ?? 1);
   return bytes <= MAX_TOTAL_METADATA_BYTES;
 }
@@ -292,7 +349,8 @@ function metadataRefusal(given: unknown): string | undefined {
   if (isTooDeep(given)) return DEEP_METADATA_REASON;
   if (hasPrototypeName(given)) return 'metadata must not have the name __proto__';
   if (!hasFiniteNumbers(given)) return 'metadata has a number that is too large';
-  if (bytesOf(given) > MAX_METADATA_BYTES) return `metadata takes at most ${MAX_METADATA_BYTES} bytes of JSON`;
+  if (bytesOf(given) > MAX_METADATA_BYTES)
+    return `metadata takes at most ${MAX_METADATA_BYTES} bytes of JSON`;
   return undefined;
 }
 

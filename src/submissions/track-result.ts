@@ -32,4 +32,7 @@ export function trackResultOf(
 }
 
 /** Undefined: the id was never tracked. */
-export type UpdateRequestResult = UpdateResult | { kind: 'invalid'; field: string; reason: string } | undefined;
+export type UpdateRequestResult =
+  | UpdateResult
+  | { kind: 'invalid'; field: string; reason: string }
+  | undefined;

@@ -5,7 +5,11 @@ import type { Config } from '../operations/config/schema.ts';
 import type { SubmissionWatcher } from './ports.ts';
 import { trackInParts } from './track-in-parts.ts';
 import { type TrackBody, type TrackContext, toTrackRequests } from './track-request.ts';
-import { type TrackRequestResult, trackResultOf, type UpdateRequestResult } from './track-result.ts';
+import {
+  type TrackRequestResult,
+  trackResultOf,
+  type UpdateRequestResult,
+} from './track-result.ts';
 import { toOptionsPatch, type UpdateBody } from './update-request.ts';
 
 export type Tracker = ReturnType<typeof trackerOf>;
@@ -33,12 +37,19 @@ export function trackerOf(deps: {
   return {
     /** What the validation of a request depends on, besides the time and the credential. */
     context,
-    /** `credential`: the number of the credential; null for a request that did not come over HTTP. */
+    /**
+     * `credential`: the number of the credential; null for a request that did not come over HTTP.
+     */
     track(body: TrackBody, credential: number | null = null): TrackRequestResult {
       const parsed = toTrackRequests(body, { ...context, now: clock.now(), credential });
-      return parsed.kind === 'invalid' ? parsed : trackResultOf(parsed, watcher.track(parsed.requests));
+      return parsed.kind === 'invalid'
+        ? parsed
+        : trackResultOf(parsed, watcher.track(parsed.requests));
     },
-    /** Like `track`, for a request of any size that did not come over HTTP. Other work runs between its commits. */
+    /**
+     * Like `track`, for a request of any size that did not come over HTTP. Other work runs between
+     * its commits.
+     */
     async trackInParts(body: TrackBody): Promise<TrackRequestResult> {
       const parsed = toTrackRequests(body, { ...context, now: clock.now(), credential: null });
       if (parsed.kind === 'invalid') return parsed;

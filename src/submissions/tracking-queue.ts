@@ -11,12 +11,15 @@ type BatchItem<Item, Result> = {
   reject: (error: unknown) => void;
 };
 
-/** Processes items in one transaction and returns their results in order; throws if none was processed. */
+/**
+ * Processes items in one transaction and returns their results in order; throws if none was
+ * processed.
+ */
 type BatchFunction<Item, Result> = (items: readonly Item[]) => Result[];
 
 /**
- * The item is a request: one or more submissions. `steps`: a large request takes several turns; see track-in-parts.ts. `waiting`: its
- * ids that are not committed yet.
+ * The item is a request: one or more submissions. `steps`: a large request takes several turns; see
+ * track-in-parts.ts. `waiting`: its ids that are not committed yet.
  */
 type QueuedRequest = BatchItem<readonly TrackRequest[], TrackResult> & {
   steps: TrackingSteps | undefined;
@@ -34,7 +37,10 @@ type QueueDeps = {
   now?: () => number;
 };
 
-/** Cost of a request besides its ids, in ids. Without it, single posts would distort the estimate for batches. */
+/**
+ * Cost of a request besides its ids, in ids. Without it, single posts would distort the estimate
+ * for batches.
+ */
 const REQUEST_IDS = 20;
 /** Assumed pace before the first batch: a slow disk. */
 const INITIAL_PACE = { ids: 1_000, ms: 100 };
@@ -43,15 +49,20 @@ const DECAY = 0.9;
 /** Share of a batch's duration that other work gets after it. */
 const REST = 0.25;
 const MIN_REST_MS = 5;
-/** Limit of committed ids that wait for the disk, whose requests stay in memory. Only a disk that hangs has as many waiting. */
+/**
+ * Limit of committed ids that wait for the disk, whose requests stay in memory. Only a disk that
+ * hangs has as many waiting.
+ */
 const MAX_UNSYNCED_IDS = 50_000;
 
 /**
  * The tracking requests that wait for a commit.
  *
- * Committing ten thousand ids takes a large part of a second, in which nothing else could run. Requests are therefore committed in
- * turns of at most a thousand ids, and other work (polls, deliveries, health checks) runs between two turns. A large request takes
- * several turns, with other requests in between. Small requests share one, because a commit costs more than the few ids in it.
+ * Committing ten thousand ids takes a large part of a second, in which nothing else could run.
+ * Requests are therefore committed in turns of at most a thousand ids, and other work (polls,
+ * deliveries, health checks) runs between two turns. A large request takes several turns, with
+ * other requests in between. Small requests share one, because a commit costs more than the few ids
+ * in it.
  */
 export class TrackingQueue {
   readonly #deps: Required<QueueDeps>;
@@ -74,8 +85,8 @@ export class TrackingQueue {
   }
 
   /**
-   * Queues a valid request. Resolves with the result of its commit, or with undefined if too many ids wait already. Rejects if it
-   * cannot be committed.
+   * Queues a valid request. Resolves with the result of its commit, or with undefined if too many
+   * ids wait already. Rejects if it cannot be committed.
    */
   take(request: readonly TrackRequest[]): Promise<TrackResult | undefined> {
     const ids = request.length;
@@ -102,7 +113,9 @@ export class TrackingQueue {
 
   /** Returns the estimated wait of everything queued and of `more` ids. */
   #waitMs(more: number): number {
-    return ((this.#queuedIds + REQUEST_IDS * this.#queue.length + more) * this.#pace.ms) / this.#pace.ids;
+    return (
+      ((this.#queuedIds + REQUEST_IDS * this.#queue.length + more) * this.#pace.ms) / this.#pace.ids
+    );
   }
 
   /** Takes the next turn, lets other work run, and continues. */
@@ -120,7 +133,10 @@ export class TrackingQueue {
     }, 0);
   }
 
-  /** Commits the next small requests together. Large ones keep their turns. Returns the cost, in ids. */
+  /**
+   * Commits the next small requests together. Large ones keep their turns. Returns the cost, in
+   * ids.
+   */
   #commitBatch(): number {
     const batch: QueuedRequest[] = [];
     let ids = 0;
@@ -138,7 +154,10 @@ export class TrackingQueue {
     return REQUEST_IDS * batch.length + ids;
   }
 
-  /** Takes the next step of a large request, whose next turn is after all others. Returns its cost, in ids. */
+  /**
+   * Takes the next step of a large request, whose next turn is after all others. Returns its cost,
+   * in ids.
+   */
   #takeStep(request: QueuedRequest, steps: TrackingSteps): number {
     this.#queue.shift();
     let committed = 0;
@@ -176,7 +195,10 @@ export class TrackingQueue {
     this.#isBusy = false;
     if (this.#queue.length > 0) {
       // Includes the time of other work, which queued requests wait for, too.
-      this.#pace = { ids: this.#pace.ids * DECAY + ids, ms: this.#pace.ms * DECAY + this.#deps.now() - from };
+      this.#pace = {
+        ids: this.#pace.ids * DECAY + ids,
+        ms: this.#pace.ms * DECAY + this.#deps.now() - from,
+      };
     }
     this.#processNext();
   }
@@ -184,13 +206,17 @@ export class TrackingQueue {
 
 /** Calls `run` after other work had `restMs` in the event loop. */
 function afterOthers(run: () => void, restMs: number): void {
-  // Three iterations: requests that arrived meanwhile are read in the next one and served at its end.
+  // Three iterations: requests that arrived meanwhile are read in the next one and served at its
+  // end.
   if (restMs === 0) setImmediate(() => setImmediate(() => setImmediate(run)));
   else setTimeout(run, restMs);
 }
 
 /** Settles every item. */
-function runBatch<Item, Result>(group: readonly BatchItem<Item, Result>[], batch: BatchFunction<Item, Result>): void {
+function runBatch<Item, Result>(
+  group: readonly BatchItem<Item, Result>[],
+  batch: BatchFunction<Item, Result>,
+): void {
   let results: Result[];
   try {
     results = batch(group.map(({ item }) => item));

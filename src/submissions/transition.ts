@@ -20,14 +20,20 @@ export type TransitionResult = {
   watched: boolean;
   /** It has just exceeded `stuckAt`. This changes neither status nor history. */
   becameStuck: boolean;
-  /** Since when, after the deadline, no response about it could be trusted; null: the newest one could. */
+  /**
+   * Since when, after the deadline, no response about it could be trusted; null: the newest one
+   * could.
+   */
   noResponseSince: number | null;
   /** For how long trusted responses have confirmed "not found". */
   notFoundMs: number | null;
   /** Since when the upstream has not found it; see Submission. */
   notFoundSince: number | null;
 };
-/** The period in which "not found" is trusted, and the share of that time that counts towards the grace period. */
+/**
+ * The period in which "not found" is trusted, and the share of that time that counts towards the
+ * grace period.
+ */
 export type NotFoundTrust = { since: number; until: number; share: number };
 
 export const FULL_TRUST: NotFoundTrust = {
@@ -44,7 +50,10 @@ export type TransitionContext = {
   outageMs: number;
   /** False while the circuit breaker is open: no time limit passes. */
   upstreamUp: boolean;
-  /** End of the last outage, pause or start of this process: since then the upstream could be polled without a break. */
+  /**
+   * End of the last outage, pause or start of this process: since then the upstream could be polled
+   * without a break.
+   */
   pollableSince: number;
   /** When "not found" is trusted. */
   notFoundTrust: NotFoundTrust;
@@ -64,9 +73,21 @@ export function contextWithoutLimits(now: number): TransitionContext {
   };
 }
 
-/** All allowed transitions, except those of a retrack: only that leaves a final status, and none leaves finalized. */
+/**
+ * All allowed transitions, except those of a retrack: only that leaves a final status, and none
+ * leaves finalized.
+ */
 const NEXT: Record<Status, readonly Status[]> = {
-  tracking: ['pending', 'failing', 'finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'],
+  tracking: [
+    'pending',
+    'failing',
+    'finalized',
+    'failed',
+    'unknown',
+    'rejected',
+    'expired',
+    'cancelled',
+  ],
   pending: ['pending', 'failing', 'finalized', 'failed', 'expired', 'cancelled'],
   failing: ['failing', 'pending', 'finalized', 'failed', 'expired', 'cancelled'],
   finalized: ['finalized'],
@@ -88,15 +109,30 @@ class IllegalTransitionError extends Error {
   }
 }
 
-/** After the deadline, an id without a trusted response ends when it has been polled for this long while the upstream is up. */
+/**
+ * After the deadline, an id without a trusted response ends when it has been polled for this long
+ * while the upstream is up.
+ */
 const LAST_RESPONSE_MS = 5 * 60_000;
-/** Minimum time between two responses "not found" that end a submission, however short its grace period is. */
+/**
+ * Minimum time between two responses "not found" that end a submission, however short its grace
+ * period is.
+ */
 const CONFIRMED_MS = 2 * 60_000;
-/** Upper limit of a counted interval between two polls: longer intervals have other causes, such as an exhausted budget. */
+/**
+ * Upper limit of a counted interval between two polls: longer intervals have other causes, such as
+ * an exhausted budget.
+ */
 const LONGEST_INTERVAL_MS = 5 * 60_000;
 
-/** The cause of a transition: an observation, or a client that cancels the submission or tracks it again. */
-export type TransitionInput = Observation | { kind: 'cancel'; at: number } | { kind: 'retrack'; at: number };
+/**
+ * The cause of a transition: an observation, or a client that cancels the submission or tracks it
+ * again.
+ */
+export type TransitionInput =
+  | Observation
+  | { kind: 'cancel'; at: number }
+  | { kind: 'retrack'; at: number };
 
 /** Computes all statuses: a pure function of the submission, the input and the context. */
 export function transition(
@@ -123,11 +159,37 @@ export function transition(
 }
 
 /** Tracks an ended submission again. An open or finalized submission is unchanged. */
-function retrack({ status, watched, noResponseSince, notFoundMs, notFoundSince }: Submission): TransitionResult {
+function retrack({
+  status,
+  watched,
+  noResponseSince,
+  notFoundMs,
+  notFoundSince,
+}: Submission): TransitionResult {
   if (!canRetrack(status))
-    return { change: null, watched, becameStuck: false, noResponseSince, notFoundMs, notFoundSince };
-  const change = { status: Status.tracking, upstreamState: null, error: null, envelope: null, event: Event.retracked };
-  return { change, watched: true, becameStuck: false, noResponseSince: null, notFoundMs: null, notFoundSince: null };
+    return {
+      change: null,
+      watched,
+      becameStuck: false,
+      noResponseSince,
+      notFoundMs,
+      notFoundSince,
+    };
+  const change = {
+    status: Status.tracking,
+    upstreamState: null,
+    error: null,
+    envelope: null,
+    event: Event.retracked,
+  };
+  return {
+    change,
+    watched: true,
+    becameStuck: false,
+    noResponseSince: null,
+    notFoundMs: null,
+    notFoundSince: null,
+  };
 }
 
 type ObservedInput = Exclude<TransitionInput, { kind: 'retrack' }>;
@@ -172,8 +234,9 @@ function proceed(submission: Submission, input: ObservedInput, context: Transiti
 }
 
 /**
- * The transition of a final submission. The status never changes, but the upstream may change the data of a finalized
- * submission, which is reported as a correction. It is polled until the upstream reports Finalized again or the deadline passes.
+ * The transition of a final submission. The status never changes, but the upstream may change the
+ * data of a finalized submission, which is reported as a correction. It is polled until the
+ * upstream reports Finalized again or the deadline passes.
  */
 function correct(
   submission: Submission,
@@ -190,15 +253,17 @@ function correct(
   // The upstream has deleted it: there is nothing to compare, and no reason to poll again.
   if (input.kind === 'rejected' || (input.kind === 'not_found' && !input.ambiguous))
     return { ...quiet, watched: false };
-  if (input.kind !== 'finalized' && input.kind !== 'error' && input.kind !== 'pending') return quiet;
+  if (input.kind !== 'finalized' && input.kind !== 'error' && input.kind !== 'pending')
+    return quiet;
   const change = seen(input, Status.finalized, Event.corrected);
   const isUnsettled = input.kind !== 'finalized' && context.recheck && !overdue;
   return { ...quiet, change: isNews(submission, change) ? change : null, watched: isUnsettled };
 }
 
 /**
- * The transition of a submission that has never been found. It ends when "not found" has been confirmed for the whole grace
- * period. At the deadline two responses suffice; if they cannot be trusted, it ends like an id without a response.
+ * The transition of a submission that has never been found. It ends when "not found" has been
+ * confirmed for the whole grace period. At the deadline two responses suffice; if they cannot be
+ * trusted, it ends like an id without a response.
  */
 function notFound(submission: Submission, input: NotFound, context: TransitionContext): Next {
   const notFoundMs = confirmedMs(submission, input, context);
@@ -211,10 +276,15 @@ function notFound(submission: Submission, input: NotFound, context: TransitionCo
 }
 
 /**
- * Returns for how long "not found" has been confirmed: the sum of the intervals between such responses. Only time in which
- * the id could be polled and the response is trusted counts, so that an id never ends because of time without responses.
+ * Returns for how long "not found" has been confirmed: the sum of the intervals between such
+ * responses. Only time in which the id could be polled and the response is trusted counts, so that
+ * an id never ends because of time without responses.
  */
-function confirmedMs(submission: Submission, { at }: NotFound, context: TransitionContext): number | null {
+function confirmedMs(
+  submission: Submission,
+  { at }: NotFound,
+  context: TransitionContext,
+): number | null {
   const { notFoundMs, polledAt } = submission;
   if (!context.upstreamUp) return notFoundMs;
   const { since, until, share } = context.notFoundTrust;
@@ -224,8 +294,15 @@ function confirmedMs(submission: Submission, { at }: NotFound, context: Transiti
   return notFoundMs + Math.floor(share * Math.min(Math.max(0, countedMs), LONGEST_INTERVAL_MS));
 }
 
-/** The transition without a trusted response: ends the submission after LAST_RESPONSE_MS past its deadline. */
-function withoutResponse(submission: Submission, input: ObservedInput, context: TransitionContext): Next {
+/**
+ * The transition without a trusted response: ends the submission after LAST_RESPONSE_MS past its
+ * deadline.
+ */
+function withoutResponse(
+  submission: Submission,
+  input: ObservedInput,
+  context: TransitionContext,
+): Next {
   if (!isOverdue(submission, input, context)) return unchanged(submission);
   const noResponseSince = submission.noResponseSince ?? input.at;
   if (input.at - Math.max(noResponseSince, context.pollableSince) < LAST_RESPONSE_MS)
@@ -233,17 +310,30 @@ function withoutResponse(submission: Submission, input: ObservedInput, context: 
   return ended(submission, submission.status === Status.failing ? Status.failed : Status.expired);
 }
 
-function isNewlyStuck(submission: Submission, input: ObservedInput, context: TransitionContext): boolean {
+function isNewlyStuck(
+  submission: Submission,
+  input: ObservedInput,
+  context: TransitionContext,
+): boolean {
   const stuckAt = submission.stuckAt + context.outageMs - submission.outageMsBefore;
   return !submission.stuck && context.upstreamUp && input.at >= stuckAt;
 }
 
-/** The deadline moves by the outages and pauses since it was set. It does not pass during an outage. */
-function isOverdue(submission: Submission, input: ObservedInput, context: TransitionContext): boolean {
+/**
+ * The deadline moves by the outages and pauses since it was set. It does not pass during an outage.
+ */
+function isOverdue(
+  submission: Submission,
+  input: ObservedInput,
+  context: TransitionContext,
+): boolean {
   return context.upstreamUp && input.at >= extendedDeadline(submission, context.outageMs);
 }
 
-/** Returns the deadline of an open submission with its extension. `outageMs`: the reading of the upstream's outage clock. */
+/**
+ * Returns the deadline of an open submission with its extension. `outageMs`: the reading of the
+ * upstream's outage clock.
+ */
 export function extendedDeadline(
   submission: Pick<Submission, 'deadlineAt' | 'outageMsBefore' | 'deadlineOutageMsBefore'>,
   outageMs: number,
@@ -261,7 +351,13 @@ type NotFound = Extract<Observation, { kind: 'not_found' }>;
 type Seen = Extract<Observation, { envelope: string }>;
 
 function seen(input: Seen, status: Status, event: SubmissionEventType | null): Change {
-  return { status, upstreamState: input.state, error: input.error, envelope: input.envelope, event };
+  return {
+    status,
+    upstreamState: input.state,
+    error: input.error,
+    envelope: input.envelope,
+    event,
+  };
 }
 
 function isNews(submission: Submission, change: Change): boolean {
@@ -283,8 +379,14 @@ function unchanged(submission: Submission): Next {
 
 type Ended = 'failed' | 'unknown' | 'rejected' | 'expired' | 'cancelled';
 
-/** Ends the submission. The upstream's last state, error and envelope stay, unless `news` replaces them. */
+/**
+ * Ends the submission. The upstream's last state, error and envelope stay, unless `news` replaces
+ * them.
+ */
 function ended(submission: Submission, status: Ended, news: Partial<Change> = {}): Next {
   const { upstreamState, error, envelope } = submission;
-  return { change: { status, upstreamState, error, envelope, event: Event[status], ...news }, watched: false };
+  return {
+    change: { status, upstreamState, error, envelope, event: Event[status], ...news },
+    watched: false,
+  };
 }

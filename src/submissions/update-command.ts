@@ -22,7 +22,9 @@ type Options = ConnectOptions & {
 
 export function addUpdateSubmissions(program: Command): void {
   withServer(program.command('update'))
-    .description('Change options of submissions. The time limits of a submission that has ended cannot be changed.')
+    .description(
+      'Change options of submissions. The time limits of a submission that has ended cannot be changed.',
+    )
     .argument('<ids...>', 'submission ids')
     .option(
       '--deadline <duration>',
@@ -39,7 +41,11 @@ export function addUpdateSubmissions(program: Command): void {
       'when it is reported as stuck, since tracking began (default: unchanged)',
       parseDuration,
     )
-    .option('--metadata <json>', 'JSON object that replaces the metadata; none removes it', parseMetadata)
+    .option(
+      '--metadata <json>',
+      'JSON object that replaces the metadata; none removes it',
+      parseMetadata,
+    )
     .option('--callback-url <url>', 'URL that receives the events; none stops sending them')
     .option('--json', 'print one JSON line per submission')
     .addHelpText(
@@ -52,14 +58,19 @@ Examples:
     .action(async (args: string[], options: Options) => {
       const patch = toPatch(options);
       if (Object.keys(patch).length === 0)
-        throw new CommandError('nothing to change: give at least one option, such as --deadline', ExitCode.usage);
+        throw new CommandError(
+          'nothing to change: give at least one option, such as --deadline',
+          ExitCode.usage,
+        );
       const ids = await readIds(args, undefined);
       const client = connect(options);
       for (const id of ids) {
         const submission = await client.update(id, patch);
         const text = options.json
           ? toJson(submission)
-          : escapeText(`${submission.status}  ${submission.submission_id}  deadline ${submission.deadline_at}`);
+          : escapeText(
+              `${submission.status}  ${submission.submission_id}  deadline ${submission.deadline_at}`,
+            );
         process.stdout.write(`${text}\n`);
       }
     });
@@ -69,7 +80,13 @@ function parseMetadata(text: string): Record<string, unknown> | typeof NONE {
   return text === NONE ? NONE : parseObject(text);
 }
 
-function toPatch({ deadline, unknownGrace, stuckAfter, metadata, callbackUrl }: Options): SubmissionPatch {
+function toPatch({
+  deadline,
+  unknownGrace,
+  stuckAfter,
+  metadata,
+  callbackUrl,
+}: Options): SubmissionPatch {
   return {
     ...(deadline !== undefined && { deadline: new Date(Date.now() + deadline).toISOString() }),
     ...(unknownGrace !== undefined && { unknown_grace_s: unknownGrace / 1_000 }),

@@ -6,7 +6,9 @@ import { findWrongTime, optionFields } from './track-request.ts';
 export const updateBodySchema = z
   .strictObject({
     ...optionFields,
-    metadata: optionFields.metadata.nullable().describe('Replaces the whole object; null removes it'),
+    metadata: optionFields.metadata
+      .nullable()
+      .describe('Replaces the whole object; null removes it'),
     callback_url: optionFields.callback_url
       .nullable()
       .describe(
@@ -18,14 +20,20 @@ export const updateBodySchema = z
   .describe('Absent fields are unchanged')
   .meta({
     id: 'SubmissionPatch',
-    examples: [{ metadata: { order: 4711 }, callback_url: null }, { deadline: '2100-01-01T00:00:00Z' }],
+    examples: [
+      { metadata: { order: 4711 }, callback_url: null },
+      { deadline: '2100-01-01T00:00:00Z' },
+    ],
   });
 export type UpdateBody = z.output<typeof updateBodySchema>;
 
 /** `field`: the invalid one. */
 type InvalidField = { kind: 'invalid'; field: string; reason: string };
 
-/** Converts a valid body to a patch. `refusalOf` returns why a callback URL is not allowed; undefined: it is allowed. */
+/**
+ * Converts a valid body to a patch. `refusalOf` returns why a callback URL is not allowed;
+ * undefined: it is allowed.
+ */
 export function toOptionsPatch(
   body: UpdateBody,
   { now, refusalOf }: { now: number; refusalOf: (url: string) => string | undefined },
@@ -33,7 +41,8 @@ export function toOptionsPatch(
   const { deadline, unknown_grace_s, stuck_after_s, metadata, callback_url } = body;
   const wrongTime = findWrongTime({ deadline }, now);
   if (wrongTime) return { kind: 'invalid', ...wrongTime };
-  const refusal = callback_url === undefined || callback_url === null ? undefined : refusalOf(callback_url);
+  const refusal =
+    callback_url === undefined || callback_url === null ? undefined : refusalOf(callback_url);
   if (refusal !== undefined) return { kind: 'invalid', field: 'callback_url', reason: refusal };
   const patch: OptionsPatch = {
     ...(deadline !== undefined && { deadlineAt: Date.parse(deadline) }),

@@ -1,11 +1,17 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { PauseRecord, UpstreamRecord } from './ports.ts';
 
-/** SQL expression: the outage clock of a row of `upstreams` at @now, in milliseconds. See watch/outage-clock.ts. */
+/**
+ * SQL expression: the outage clock of a row of `upstreams` at @now, in milliseconds. See
+ * watch/outage-clock.ts.
+ */
 export const OUTAGE_MS = `outage_ms + coalesce(max(0, @now - out_since), 0)
   + coalesce(max(0, min(@now, paused_until) - paused_since), 0)`;
 
-/** What each upstream keeps across restarts: its outage, its outage clock, the fencing of its polls, and the learned pacing. */
+/**
+ * What each upstream keeps across restarts: its outage, its outage clock, the fencing of its polls,
+ * and the learned pacing.
+ */
 export class UpstreamStore {
   readonly #db: LedgerDatabase;
 
@@ -13,7 +19,10 @@ export class UpstreamStore {
     this.#db = database;
   }
 
-  /** Returns the record of an upstream, and creates it if there is none. Must be called inside a transaction. */
+  /**
+   * Returns the record of an upstream, and creates it if there is none. Must be called inside a
+   * transaction.
+   */
   get(name: string): UpstreamRecord {
     this.#db.run`INSERT INTO upstreams (name) VALUES (${name}) ON CONFLICT DO NOTHING`;
     return this.#db.row<UpstreamRecord>`
@@ -31,7 +40,10 @@ export class UpstreamStore {
     return outageMs;
   }
 
-  /** Records the beginning or the end of an outage. `outageMs` includes the pause before it, which is cleared. */
+  /**
+   * Records the beginning or the end of an outage. `outageMs` includes the pause before it, which
+   * is cleared.
+   */
   setOutage(
     name: string,
     { state, outSince, outageMs }: Pick<UpstreamRecord, 'state' | 'outSince' | 'outageMs'>,
@@ -49,7 +61,10 @@ export class UpstreamStore {
       WHERE name = ${name}`;
   }
 
-  /** Records until when this process may send polls, and a snapshot of the pacing; null leaves the snapshot as it is. */
+  /**
+   * Records until when this process may send polls, and a snapshot of the pacing; null leaves the
+   * snapshot as it is.
+   */
   setPolling(name: string, until: number, snapshot: string | null): void {
     this.#db.run`UPDATE upstreams SET polling_until = ${until} WHERE name = ${name}`;
     if (snapshot === null) return;

@@ -4,7 +4,10 @@ const FIRST_SHOWN_AFTER_MS = 1_000;
 const REDRAW_MS = 200;
 const CLEAR_LINE = '\r\u001b[K';
 
-/** Shows on a terminal, in one line, the operations that a command has been waiting for longer than a second. */
+/**
+ * Shows on a terminal, in one line, the operations that a command has been waiting for longer than
+ * a second.
+ */
 export function createWaitIndicator(stream: NodeJS.WriteStream) {
   const open: string[] = [];
   const beganAt = performance.now();

@@ -28,7 +28,9 @@ export class Channels {
   readonly #publicUrl: () => string | undefined;
   #configured: ReadonlyMap<string, Configured> = new Map();
 
-  private constructor(deps: ChannelDeps & { queue: { channel: Channel; address: string } | undefined }) {
+  private constructor(
+    deps: ChannelDeps & { queue: { channel: Channel; address: string } | undefined },
+  ) {
     const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
     // The operator's host names are resolved by the system, including its search domains.
     this.#http = createHttpPost({ guard, version: deps.version, now: deps.now, lookup });
@@ -36,7 +38,9 @@ export class Channels {
     this.#publicUrl = deps.publicUrl;
   }
 
-  /** Loads the modules for mail and queues on demand, because importing them would slow every start. */
+  /**
+   * Loads the modules for mail and queues on demand, because importing them would slow every start.
+   */
   static async open(deps: ChannelDeps & { config: Config }): Promise<Channels> {
     const redis = redisOf(deps.config);
     let queue: { channel: Channel; address: string } | undefined;
@@ -50,7 +54,10 @@ export class Channels {
     return channels;
   }
 
-  /** Sends a GET request to an address of the operator, with the limits and timeouts of the channels. */
+  /**
+   * Sends a GET request to an address of the operator, with the limits and timeouts of the
+   * channels.
+   */
   get callHeartbeat(): HttpPost['get'] {
     return this.#http.get;
   }
@@ -70,7 +77,10 @@ export class Channels {
     if (!this.#queue) return configured;
     const { address } = this.#queue;
     const everything = [{ types: ['*'], metadata: null }];
-    return [...configured, { name: QUEUE_CHANNEL, type: QUEUE_CHANNEL, address, routes: everything }];
+    return [
+      ...configured,
+      { name: QUEUE_CHANNEL, type: QUEUE_CHANNEL, address, routes: everything },
+    ];
   }
 
   get names(): string[] {
@@ -81,10 +91,15 @@ export class Channels {
     return name === QUEUE_CHANNEL ? this.#queue?.channel : this.#configured.get(name)?.channel;
   }
 
-  /** Returns the kind of a destination, a label with few values. A channel that is no longer configured counts as a queue. */
+  /**
+   * Returns the kind of a destination, a label with few values. A channel that is no longer
+   * configured counts as a queue.
+   */
   kindOf(destination: string): string {
     const parsed = parseDestination(destination);
-    return parsed.kind === 'channel' ? (this.#configured.get(parsed.name)?.config.type ?? QUEUE_CHANNEL) : parsed.kind;
+    return parsed.kind === 'channel'
+      ? (this.#configured.get(parsed.name)?.config.type ?? QUEUE_CHANNEL)
+      : parsed.kind;
   }
 
   /** All kinds of destinations. */
@@ -94,10 +109,13 @@ export class Channels {
   }
 
   /**
-   * Creates the channels that differ from the current ones. The returned function replaces the channels, and returns the names of
-   * the new ones and the replaced channels, which are still open.
+   * Creates the channels that differ from the current ones. The returned function replaces the
+   * channels, and returns the names of the new ones and the replaced channels, which are still
+   * open.
    */
-  async prepare(configs: Config['channels']): Promise<() => { changed: string[]; replaced: Channel[] }> {
+  async prepare(
+    configs: Config['channels'],
+  ): Promise<() => { changed: string[]; replaced: Channel[] }> {
     const next = new Map<string, Configured>();
     for (const [name, config] of Object.entries(configs)) {
       const known = this.#configured.get(name);
@@ -109,7 +127,9 @@ export class Channels {
       this.#configured = next;
       return {
         changed: [...next].filter(([name, one]) => before.get(name) !== one).map(([name]) => name),
-        replaced: [...before].filter(([name, one]) => next.get(name) !== one).map(([, { channel }]) => channel),
+        replaced: [...before]
+          .filter(([name, one]) => next.get(name) !== one)
+          .map(([, { channel }]) => channel),
       };
     };
   }

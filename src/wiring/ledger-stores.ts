@@ -11,7 +11,11 @@ import { claimPrimary } from '../ledger/primary.ts';
 import { Space } from '../ledger/space.ts';
 import type { Actor } from '../lib/actor.ts';
 import { Deliveries } from '../notifications/deliveries-store.ts';
-import { callbackDestination, channelDestination, type DeadLetters } from '../notifications/delivery.ts';
+import {
+  callbackDestination,
+  channelDestination,
+  type DeadLetters,
+} from '../notifications/delivery.ts';
 import { EventLog } from '../notifications/event-log.ts';
 import { EventRoutes } from '../notifications/event-routes.ts';
 import { Outbox } from '../notifications/outbox.ts';
@@ -48,13 +52,15 @@ import { UpstreamStore } from '../submissions/upstream-store.ts';
 const HANGING_MS = 10_000;
 
 /**
- * The source of truth, in one SQLite file. Every method that writes is one transaction: when it returns, its changes are
- * committed, and `whenDurable` resolves when they are on the disk; when it throws LedgerError, none of them is kept. Listeners
- * are called after the commit.
+ * The source of truth, in one SQLite file. Every method that writes is one transaction: when it
+ * returns, its changes are committed, and `whenDurable` resolves when they are on the disk; when it
+ * throws LedgerError, none of them is kept. Listeners are called after the commit.
  */
 export class Ledger implements WatcherLedger {
   readonly file: string;
-  /** Files and folders whose permissions for other users were removed when the ledger was opened. */
+  /**
+   * Files and folders whose permissions for other users were removed when the ledger was opened.
+   */
   readonly tightened: readonly string[];
   readonly credentials: CredentialStore;
   readonly audit: AuditTrail;
@@ -83,8 +89,8 @@ export class Ledger implements WatcherLedger {
   readonly #changed: ChangedSubmissions;
 
   /**
-   * `deferredSync`: commits do not wait for the disk, see file/sync/log-sync.ts. Default: each commit
-   * waits, and `whenDurable` returns undefined.
+   * `deferredSync`: commits do not wait for the disk, see file/sync/log-sync.ts. Default: each
+   * commit waits, and `whenDurable` returns undefined.
    */
   constructor(options: OpenOptions & { deferredSync?: DeferredSync }) {
     const { db, tightened, installation, close } = openDatabase(options);
@@ -154,12 +160,18 @@ export class Ledger implements WatcherLedger {
     return this.#changed.isUnsynced(submissionId);
   }
 
-  /** Makes this server the primary of the ledger. Must be called before anything else is written. See maintenance/primary.ts. */
+  /**
+   * Makes this server the primary of the ledger. Must be called before anything else is written.
+   * See maintenance/primary.ts.
+   */
   claim(now: number) {
     return claimPrimary(this.#db, { installation: this.#installation, now });
   }
 
-  /** Sends a test event to one webhook. Returns the id of the delivery; undefined if no webhook with an address has that id. */
+  /**
+   * Sends a test event to one webhook. Returns the id of the delivery; undefined if no webhook with
+   * an address has that id.
+   */
   test(webhookId: string, now: number): number | undefined {
     return this.#db.transaction(() => {
       if (!this.webhooks.get(webhookId, now)?.url) return undefined;
@@ -167,7 +179,10 @@ export class Ledger implements WatcherLedger {
     });
   }
 
-  /** Sends a test event to an address as to a callback. Returns the id of the delivery; undefined if callbacks are disabled. */
+  /**
+   * Sends a test event to an address as to a callback. Returns the id of the delivery; undefined if
+   * callbacks are disabled.
+   */
   testCallback(callbackUrl: string, now: number): number | undefined {
     return this.#db.transaction(() => {
       if (!this.routes.isEnabled(callbackDestination(callbackUrl))) return undefined;
@@ -175,7 +190,10 @@ export class Ledger implements WatcherLedger {
     });
   }
 
-  /** Sends a test event to one channel. Returns the id of the delivery; undefined if no such channel is configured. */
+  /**
+   * Sends a test event to one channel. Returns the id of the delivery; undefined if no such channel
+   * is configured.
+   */
   testChannel(channel: string, now: number): number | undefined {
     return this.#db.transaction(() => {
       if (!this.routes.isEnabled(channelDestination(channel))) return undefined;
@@ -200,13 +218,21 @@ export class Ledger implements WatcherLedger {
       submissionIds.map((id) => {
         const cancelled = this.#changes.cancel(id, now);
         if (actor && cancelled?.isChanged)
-          this.audit.append(actor, now, { action: 'submissions.cancel', subject: cancelled.submission.submissionId });
+          this.audit.append(actor, now, {
+            action: 'submissions.cancel',
+            subject: cancelled.submission.submissionId,
+          });
         return cancelled?.submission;
       }),
     );
   }
 
-  update(submissionId: string, patch: OptionsPatch, now: number, actor?: Actor): UpdateResult | undefined {
+  update(
+    submissionId: string,
+    patch: OptionsPatch,
+    now: number,
+    actor?: Actor,
+  ): UpdateResult | undefined {
     return this.#db.transaction(() => {
       const result = this.#changes.update(submissionId, patch, now);
       if (actor && result?.kind === 'updated' && result.changed.length > 0) {

@@ -11,7 +11,10 @@ type LedgerDeps = {
   config: Config;
   clock: Clock;
   log: Log;
-  /** Called if the disk failed to store committed data. The process must then end at once. Default: the error is uncaught. */
+  /**
+   * Called if the disk failed to store committed data. The process must then end at once. Default:
+   * the error is uncaught.
+   */
   onSyncFailed?: ((error: unknown) => void) | undefined;
 };
 
@@ -27,7 +30,8 @@ export function openLedger({ config, clock, log, onSyncFailed = throwUncaught }:
       },
     },
   });
-  if (ledger.tightened.length > 0) log.warn({ files: ledger.tightened }, 'ledger.permissions_tightened');
+  if (ledger.tightened.length > 0)
+    log.warn({ files: ledger.tightened }, 'ledger.permissions_tightened');
   const { isCopy, generation } = claimed(ledger, clock.now());
   if (isCopy) log.warn({ generation }, 'ledger.continued');
   return ledger;
@@ -50,7 +54,9 @@ function throwUncaught(error: unknown): void {
 }
 
 /** Starts the maintenance of the ledger with the configured retention. */
-export function startMaintenance(deps: Omit<LedgerDeps, 'onSyncFailed'> & { ledger: Ledger }): Maintenance {
+export function startMaintenance(
+  deps: Omit<LedgerDeps, 'onSyncFailed'> & { ledger: Ledger },
+): Maintenance {
   const { config, ledger, clock, log } = deps;
   const { submissions_days, submissions_max, events_days } = config.retention;
   const daysOrNever = (days: number) => (days === 0 ? null : days * DAY_MS);

@@ -19,7 +19,10 @@ const OBJECTIVES_PER_STEP = 500;
 const REPORT_ROWS_PER_STEP = 50;
 const AUDIT_PER_STEP = 500;
 const DAY_MS = 86_400_000;
-/** Ended submissions and events stay at least this long for clients that wait for them or read the live feed. */
+/**
+ * Ended submissions and events stay at least this long for clients that wait for them or read the
+ * live feed.
+ */
 const MIN_AGE_MS = 3_600_000;
 
 /** How long ended records are kept, in milliseconds, and how many submissions; null: no limit. */
@@ -55,8 +58,9 @@ type MaintenanceDeps = {
 };
 
 /**
- * Once a minute, counts the changes of the last minute for the reports, deletes what exceeds the retention, returns free space to the file system and shortens a large log. Works in
- * steps of a few milliseconds, each in its own transaction; an interrupted run is completed by the next one.
+ * Once a minute, counts the changes of the last minute for the reports, deletes what exceeds the
+ * retention, returns free space to the file system and shortens a large log. Works in steps of a
+ * few milliseconds, each in its own transaction; an interrupted run is completed by the next one.
  */
 export class Maintenance {
   readonly #deps: MaintenanceDeps;
@@ -114,12 +118,16 @@ export class Maintenance {
   *#reports(): Generator<void> {
     const { ledger, clock, reports } = this.#deps;
     const { metadataKey } = reports;
-    yield* inSteps(HISTORY_PER_STEP, (limit) => ledger.reports.count({ metadataKey, now: clock.now(), limit }));
+    yield* inSteps(HISTORY_PER_STEP, (limit) =>
+      ledger.reports.count({ metadataKey, now: clock.now(), limit }),
+    );
     if (clock.now() < this.#pruneReportsAt) return;
     this.#pruneReportsAt = clock.now() + PRUNE_REPORTS_MS;
     yield* inSteps(REPORT_ROWS_PER_STEP, (limit) => ledger.reports.prune(clock.now(), limit));
     for (const upstream of reports.objectives.keys())
-      yield* inSteps(REPORT_ROWS_PER_STEP, (limit) => ledger.objectives.prune(upstream, clock.now(), limit));
+      yield* inSteps(REPORT_ROWS_PER_STEP, (limit) =>
+        ledger.objectives.prune(upstream, clock.now(), limit),
+      );
   }
 
   *#objectives(): Generator<void> {
@@ -145,7 +153,10 @@ export class Maintenance {
       yield* this.#endedBefore({ endedAt: clock.now() - retention.submissionsMs, id: 0 });
   }
 
-  /** Counts from the newest submission back to the oldest one to keep, then deletes those that ended before it. */
+  /**
+   * Counts from the newest submission back to the oldest one to keep, then deletes those that ended
+   * before it.
+   */
   *#excessSubmissions(): Generator<void> {
     const { ledger, retention } = this.#deps;
     if (retention.submissions === null) return;
@@ -162,8 +173,11 @@ export class Maintenance {
 
   *#endedBefore(position: EndPosition): Generator<void> {
     const { ledger, clock, reports } = this.#deps;
-    // If those that ended in time were deleted before they are judged, the others alone would spend the error budget.
-    const judgedAfterMs = [...reports.objectives.values()].map(({ withinMs }) => withinMs + INTERVAL_MS);
+    // If those that ended in time were deleted before they are judged, the others alone would spend
+    // the error budget.
+    const judgedAfterMs = [...reports.objectives.values()].map(
+      ({ withinMs }) => withinMs + INTERVAL_MS,
+    );
     const minAgeMs = Math.max(MIN_AGE_MS, ...judgedAfterMs);
     const minAge = { endedAt: Math.min(position.endedAt, clock.now() - minAgeMs), id: 0 };
     const before = position.endedAt < minAge.endedAt ? position : minAge;
@@ -180,11 +194,17 @@ export class Maintenance {
     if (retention.eventsMs === null) return;
     const now = clock.now();
     const before = now - Math.max(retention.eventsMs, MIN_AGE_MS);
-    yield* this.#prune('events', 0, (after) => ledger.pruning.events({ after, before, now, limit: EVENTS_PER_STEP }));
+    yield* this.#prune('events', 0, (after) =>
+      ledger.pruning.events({ after, before, now, limit: EVENTS_PER_STEP }),
+    );
   }
 
   /** Deletes in steps, each of which continues after the position of the one before. */
-  *#prune<Position>(kind: PrunedKind, first: Position, step: PruningStep<Position>): Generator<void> {
+  *#prune<Position>(
+    kind: PrunedKind,
+    first: Position,
+    step: PruningStep<Position>,
+  ): Generator<void> {
     for (let position = first; ; ) {
       const { deleted, next } = step(position);
       this.#pruned[kind] += deleted;

@@ -43,7 +43,8 @@ export async function startNotifications(deps: {
 
   webhooks.ensureCallbacks(() => createSecret('v1'), now());
   const guard = createAddressGuard({ allow: config.webhooks.allow });
-  const refusalOf = (url: string) => checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
+  const refusalOf = (url: string) =>
+    checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
   const http = createHttpPost({ guard, version, now });
   let publicUrl = config.server.public_url;
   const channels = await Channels.open({ config, version, now, publicUrl: () => publicUrl });
@@ -60,7 +61,9 @@ export async function startNotifications(deps: {
     const id = parsed.kind === 'webhook' ? parsed.webhookId : CALLBACKS_ID;
     const endpoint = webhooks.endpoint(id, now());
     // The signed time must follow steps of the system clock: receivers compare it with theirs.
-    return endpoint && createWebhookChannel({ post: http.post, endpoint, refusalOf, now: Date.now });
+    return (
+      endpoint && createWebhookChannel({ post: http.post, endpoint, refusalOf, now: Date.now })
+    );
   };
 
   deliveries.onDead(({ destination, ...dead }) =>
@@ -78,7 +81,11 @@ export async function startNotifications(deps: {
       logAttempted(attempted);
       const { destination, result, next, durationMs } = attempted;
       const kind = channels.kindOf(destination);
-      counters.deliveryAttempted({ kind, result: result.kind === 'delivered' ? result.kind : next.kind, durationMs });
+      counters.deliveryAttempted({
+        kind,
+        result: result.kind === 'delivered' ? result.kind : next.kind,
+        durationMs,
+      });
     },
     onFailed,
     trace,
@@ -89,7 +96,12 @@ export async function startNotifications(deps: {
     upstreams: deps.upstreams,
     objectives: objectivesOf(config),
     clock,
-    thresholds: { failures, failuresWindowMs: failures_window_s * 1_000, backlog, walBytes: wal_mib * 1_048_576 },
+    thresholds: {
+      failures,
+      failuresWindowMs: failures_window_s * 1_000,
+      backlog,
+      walBytes: wal_mib * 1_048_576,
+    },
     checkMs: check_s * 1_000,
     remindAfterMs: remind_after_s * 1_000,
     publicUrl: () => publicUrl,
@@ -114,7 +126,10 @@ export async function startNotifications(deps: {
     publicUrl: () => publicUrl,
     /** The configured channels and the queue, in the order of the settings. */
     channels: () => channels.describe(settings.routes),
-    /** `defect` returns the reason why this server does not work; undefined if it works. Returns a function that stops the heartbeat. */
+    /**
+     * `defect` returns the reason why this server does not work; undefined if it works. Returns a
+     * function that stops the heartbeat.
+     */
     startHeartbeat(defect: () => string | undefined): () => void {
       const logBeat = logHeartbeat(log);
       const onBeat: typeof logBeat = (event) => {
@@ -125,7 +140,10 @@ export async function startNotifications(deps: {
       beat(settings.heartbeat);
       return () => heartbeat?.stop();
     },
-    /** Creates the changed channels. The returned function switches to them and to the routes; attempts in flight are completed. */
+    /**
+     * Creates the changed channels. The returned function switches to them and to the routes;
+     * attempts in flight are completed.
+     */
     async prepare(next: Config): Promise<() => void> {
       const replaceChannels = await channels.prepare(next.channels);
       return () => {
@@ -135,7 +153,9 @@ export async function startNotifications(deps: {
         applyRoutes(next);
         beat(next.heartbeat);
         dispatcher.refresh(changed.map(channelDestination));
-        void dispatcher.attemptsEnded().then(() => Promise.all(replaced.map((channel) => channel.close())));
+        void dispatcher
+          .attemptsEnded()
+          .then(() => Promise.all(replaced.map((channel) => channel.close())));
       };
     },
     /** Stops sending and waits up to `limitMs` for attempts in flight. */
@@ -156,7 +176,9 @@ function routesOf({ routes, channels }: Routing, names: readonly string[]): Chan
     const channel = channels[name];
     return {
       name,
-      subscriptions: channel ? own.map(({ types, metadata = null }) => ({ types, metadata })) : everything,
+      subscriptions: channel
+        ? own.map(({ types, metadata = null }) => ({ types, metadata }))
+        : everything,
       gatherMs: (channel?.gather_s ?? 0) * 1_000,
     };
   });

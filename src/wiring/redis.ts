@@ -4,7 +4,9 @@ import { problemOfTls } from '../redis/redis-tls.ts';
 
 export type ConfiguredRedis = Config['redis'] & { url: string };
 
-/** Returns undefined if no Redis is configured. Throws a StartError if a file of TLS is unusable. */
+/**
+ * Returns undefined if no Redis is configured. Throws a StartError if a file of TLS is unusable.
+ */
 export function redisOf({ redis }: Pick<Config, 'redis'>): ConfiguredRedis | undefined {
   const { url } = redis;
   if (url === undefined) return undefined;

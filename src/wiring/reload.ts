@@ -2,7 +2,12 @@ import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import { ConfigError, type LoadedConfig } from '../operations/config/load.ts';
-import { compareSettings, loadSettled, type ReloadingProcess, type ReloadResult } from '../operations/config/reload.ts';
+import {
+  compareSettings,
+  loadSettled,
+  type ReloadingProcess,
+  type ReloadResult,
+} from '../operations/config/reload.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { Log } from '../operations/logging/logger.ts';
@@ -14,13 +19,19 @@ export const BY_SIGNAL: Actor = { name: 'SIGHUP', credentialId: null, address: n
 
 /** Where a reload gets the settings. */
 export type SettingsSource = {
-  /** Loads the settings again, from the same files and variables as at the start. Throws ConfigError. */
+  /**
+   * Loads the settings again, from the same files and variables as at the start. Throws
+   * ConfigError.
+   */
   load: () => LoadedConfig;
   /** Called with the settings in force after a change. */
   onApplied: (loaded: LoadedConfig) => void;
 };
 
-/** `apply` must not throw. `discard` stops everything that was started for settings that are not applied. */
+/**
+ * `apply` must not throw. `discard` stops everything that was started for settings that are not
+ * applied.
+ */
 type PreparedSettings = { apply: () => void; discard?: () => Promise<void> };
 
 type ReloadDeps = {
@@ -37,7 +48,10 @@ type ReloadDeps = {
   log: Log;
 };
 
-/** Applies changed settings to the running process: all of them or none. Reloads run one after the other. */
+/**
+ * Applies changed settings to the running process: all of them or none. Reloads run one after the
+ * other.
+ */
 export class SettingsReload {
   readonly #deps: ReloadDeps;
   #config: Config;
@@ -58,7 +72,10 @@ export class SettingsReload {
   reload(actor: Actor): Promise<ReloadResult> {
     const result = this.#last.then(() => this.#reload(actor));
     this.#last = result.catch((err) =>
-      this.#deps.log.error({ ...fieldsOf(actor), reason: 'failed', err }, 'settings.reload_refused'),
+      this.#deps.log.error(
+        { ...fieldsOf(actor), reason: 'failed', err },
+        'settings.reload_refused',
+      ),
     );
     return result;
   }
@@ -75,10 +92,17 @@ export class SettingsReload {
       if (error instanceof StartError) return { refused: error.message };
       throw error;
     });
-    const refused = this.#isClosed ? 'the process is stopping' : 'refused' in prepared ? prepared.refused : undefined;
+    const refused = this.#isClosed
+      ? 'the process is stopping'
+      : 'refused' in prepared
+        ? prepared.refused
+        : undefined;
     if (refused !== undefined || 'refused' in prepared) {
       const result = { kind: 'refused', reason: refused ?? '' } as const;
-      log.error({ ...fieldsOf(actor), reason: escapeText(result.reason, MAX_TEXT_CHARS) }, 'settings.reload_refused');
+      log.error(
+        { ...fieldsOf(actor), reason: escapeText(result.reason, MAX_TEXT_CHARS) },
+        'settings.reload_refused',
+      );
       if (!('refused' in prepared)) await prepared.discard?.();
       if (!this.#isClosed) record?.(actor, result);
       return result;
@@ -91,7 +115,8 @@ export class SettingsReload {
       await discard?.();
       throw error;
     }
-    const write = () => log.info({ ...fieldsOf(actor), changes: changes.join(', ') || 'none' }, 'settings.reloaded');
+    const write = () =>
+      log.info({ ...fieldsOf(actor), changes: changes.join(', ') || 'none' }, 'settings.reloaded');
     // Written at the level before the change or at the one after it.
     const wasWritten = log.isLevelEnabled('info');
     if (wasWritten) write();
@@ -107,9 +132,13 @@ export class SettingsReload {
   async #prepare() {
     const { process, config, source, prepare, clock } = this.#deps;
     const load = source?.load ?? (() => ({ config, settings: [], file: undefined }));
-    const loaded = await loadSettled(load, (ms) => new Promise((resolve) => clock.after(ms, resolve)));
+    const loaded = await loadSettled(
+      load,
+      (ms) => new Promise((resolve) => clock.after(ms, resolve)),
+    );
     const { changes, needRestart } = compareSettings(this.#config, loaded.config, process);
-    if (needRestart.length > 0) throw new StartError(`a restart is needed to change ${needRestart.join(', ')}`);
+    if (needRestart.length > 0)
+      throw new StartError(`a restart is needed to change ${needRestart.join(', ')}`);
     return { loaded, changes, ...(await prepare(loaded.config)) };
   }
 }
@@ -120,7 +149,10 @@ export function auditReload({ audit }: Ledger, clock: Clock) {
     audit.append(actor, clock.now(), {
       action: 'settings.reload',
       result: result.kind,
-      detail: escapeText(result.kind === 'refused' ? result.reason : result.changes.join(', '), MAX_TEXT_CHARS),
+      detail: escapeText(
+        result.kind === 'refused' ? result.reason : result.changes.join(', '),
+        MAX_TEXT_CHARS,
+      ),
     });
 }
 

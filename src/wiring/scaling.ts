@@ -71,8 +71,8 @@ export function startScaling(deps: {
   return {
     engine,
     /**
-     * The engine must not poll before this resolves: workers may still poll for the previous process of this server. Also
-     * resolves on close.
+     * The engine must not poll before this resolves: workers may still poll for the previous
+     * process of this server. Also resolves on close.
      */
     previousPollsEnded: untilPreviousPollsEnded({
       queue: engine.queue,

@@ -13,7 +13,10 @@ import { registerAudit } from '../access/audit-routes.ts';
 import type { Credentials } from '../access/caller.ts';
 import { CredentialLock } from '../access/credential-lock.ts';
 import { registerCredentials } from '../access/credentials-routes.ts';
-import { type AuthenticationFailure, reportFailedAuthentications } from '../access/failed-authentications.ts';
+import {
+  type AuthenticationFailure,
+  reportFailedAuthentications,
+} from '../access/failed-authentications.ts';
 import { registerOidc } from '../access/oidc-route.ts';
 import { Provider } from '../access/provider.ts';
 import { addLimits } from '../access/rate-limits.ts';
@@ -39,7 +42,12 @@ import { awaitDurability } from '../http/durable-responses.ts';
 import { serializeExpensiveRoutes } from '../http/expensive-routes.ts';
 import { handleUnroutedMethods } from '../http/methods.ts';
 import { registerProblems, sendUnroutable } from '../http/problems.ts';
-import { endConnectionsOnClose, rejectEncodedBodies, requireOneHost, sendUnreadable } from '../http/protocol.ts';
+import {
+  endConnectionsOnClose,
+  rejectEncodedBodies,
+  requireOneHost,
+  sendUnreadable,
+} from '../http/protocol.ts';
 import { parseQuery } from '../http/query.ts';
 import { addRequestLog, REQUEST_ID_HEADER, requestIdOf } from '../http/request-log.ts';
 import { SECURITY_HEADERS } from '../http/security-headers.ts';
@@ -99,8 +107,8 @@ const MAX_PARAM_CHARS = 3 * 128;
 const KEEP_ALIVE_MS = 72_000;
 
 /**
- * Replaces Fastify's own compilers, which are then never loaded. Responses are built by typed functions and not validated; tests
- * compare them with their schemas.
+ * Replaces Fastify's own compilers, which are then never loaded. Responses are built by typed
+ * functions and not validated; tests compare them with their schemas.
  */
 const COMPILERS = {
   compilersFactory: {
@@ -121,12 +129,17 @@ function describe(clientAddressOf: (request: IncomingMessage) => string): onRequ
   };
 }
 
-/** Builds the server. The caller starts and closes it. Hooks of one kind run in the order in which they are added. */
+/**
+ * Builds the server. The caller starts and closes it. Hooks of one kind run in the order in which
+ * they are added.
+ */
 export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   const { metrics, ledger } = deps;
   const { server, limits, reports } = deps.config;
   const objectives = objectivesOf(deps.config);
-  /** Limit for receiving a complete request, and for a client that reads nothing of its response. */
+  /**
+   * Limit for receiving a complete request, and for a client that reads nothing of its response.
+   */
   const timeoutMs = server.timeout_s * 1_000;
   const app = fastify({
     loggerInstance: deps.log,
@@ -142,7 +155,11 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     // Requests on open connections are served while the server closes; the ledger closes after it.
     return503OnClosing: false,
     routerOptions: { maxParamLength: MAX_PARAM_CHARS, querystringParser: parseQuery },
-    http: { maxHeaderSize: HEADER_LIMIT_BYTES, requireHostHeader: false, ...requestTimeouts(timeoutMs) },
+    http: {
+      maxHeaderSize: HEADER_LIMIT_BYTES,
+      requireHostHeader: false,
+      ...requestTimeouts(timeoutMs),
+    },
     clientErrorHandler: sendUnreadable,
     frameworkErrors: sendUnroutable,
     schemaController: COMPILERS,
@@ -157,13 +174,29 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   app.removeContentTypeParser('text/plain');
   registerProblems(app, { notFoundHint: submitHint });
   const sessions = new Sessions({ ...deps, store: ledger.sessions });
-  const authenticator = new CredentialLock(deps.credentials, sessions, limits.failed_authentications_per_minute);
+  const authenticator = new CredentialLock(
+    deps.credentials,
+    sessions,
+    limits.failed_authentications_per_minute,
+  );
   const onRequest: readonly RequestHook[] = [
-    { hook: describe(clientAddressOf), why: 'every response has these headers, and later hooks use the address' },
+    {
+      hook: describe(clientAddressOf),
+      why: 'every response has these headers, and later hooks use the address',
+    },
     { hook: limitPipelining(), why: 'the requests of a flood must cost as little as possible' },
-    { hook: enforceResponseDeadline(app, deps.responseDeadlineMs), why: 'the following hooks may wait' },
-    { hook: requireOneHost(app), why: 'a request that proxies read differently is not authenticated' },
-    { hook: allowOrigins(server.cors_origins), why: 'pages may read refusals, too; preflights have no credential' },
+    {
+      hook: enforceResponseDeadline(app, deps.responseDeadlineMs),
+      why: 'the following hooks may wait',
+    },
+    {
+      hook: requireOneHost(app),
+      why: 'a request that proxies read differently is not authenticated',
+    },
+    {
+      hook: allowOrigins(server.cors_origins),
+      why: 'pages may read refusals, too; preflights have no credential',
+    },
     {
       hook: await addLimits(app, { limits, lock: authenticator }),
       why: 'later hooks and routes would reveal something about a credential to a locked address',
@@ -183,7 +216,11 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   awaitDurability(app, ledger);
 
   const queue = new TrackingQueue({ ...deps, maxWaitMs: limits.tracking_wait_s * 1_000 });
-  const admission = new Admission({ queue, maxHeldOpen: limits.held_open, onShed: metrics.counters.shed });
+  const admission = new Admission({
+    queue,
+    maxHeldOpen: limits.held_open,
+    onShed: metrics.counters.shed,
+  });
   addDocumentation(app, { version: deps.version, events: EVENT_DOCUMENTATION });
   await app.register(async (open) => {
     registerHealth(open, { ...deps, authenticator });

@@ -25,11 +25,15 @@ import type { createTraces } from './tracing.ts';
 import { budgetOf, leaseMsOf, type UsableUpstream } from './upstreams.ts';
 
 const HOUR_MS = 3_600_000;
-/** Maximum finalities read at the start, the newest first. 200 per second for an hour would be 720,000. */
+/**
+ * Maximum finalities read at the start, the newest first. 200 per second for an hour would be
+ * 720,000.
+ */
 const MOST_READ_BACK = 1_000_000;
 
 /**
- * Starts the statistics that are updated with each event, for /v1/overview and /metrics. They begin with the last hour of the ledger, which does not contain the detection lag of each finality.
+ * Starts the statistics that are updated with each event, for /v1/overview and /metrics. They begin
+ * with the last hour of the ledger, which does not contain the detection lag of each finality.
  */
 function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: Counters }) {
   const { ledger, clock, counters } = deps;
@@ -50,7 +54,12 @@ function startLiveStats(deps: { ledger: Ledger; clock: Clock; counters: Counters
       finalized(finality: Finality): void {
         const { at, trackedAt, after, polls } = finality;
         counters.finalized(finality);
-        hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, lagMs: Math.max(0, at - after), polls });
+        hour.addFinalized({
+          at,
+          timeToFinalityMs: at - trackedAt,
+          lagMs: Math.max(0, at - after),
+          polls,
+        });
       },
     },
   };
@@ -105,7 +114,9 @@ export async function startServices(deps: ServicesDeps) {
       now: () => clock.now(),
       maxAgeMs: config.facade.max_age_s * 1_000,
     });
-    const addToLookup = { recorded: ({ observation }: RecordedObservation) => lookup.add(observation) };
+    const addToLookup = {
+      recorded: ({ observation }: RecordedObservation) => lookup.add(observation),
+    };
     const listeners = [logMonitor(log), addToLookup, stats.listener, ...deps.listeners];
     if (tracing) listeners.push(tracing.listener);
     const watcher = new Watcher({
@@ -150,9 +161,15 @@ export async function startServices(deps: ServicesDeps) {
   }
 }
 
-function watcherSettings(config: Config, upstreams: [string, UsableUpstream][], policy: ServicesDeps['policy']) {
+function watcherSettings(
+  config: Config,
+  upstreams: [string, UsableUpstream][],
+  policy: ServicesDeps['policy'],
+) {
   const { pacing, breaker, submissions } = config;
-  const lagPrices = new Map(upstreams.map(([name, { lag_price }]) => [name, lag_price ?? pacing.lag_price]));
+  const lagPrices = new Map(
+    upstreams.map(([name, { lag_price }]) => [name, lag_price ?? pacing.lag_price]),
+  );
   const schedulerSettingsOf = (upstream: UsableUpstream): SchedulerSettings => ({
     budget: budgetOf(upstream),
     breaker: {
@@ -170,8 +187,12 @@ function watcherSettings(config: Config, upstreams: [string, UsableUpstream][], 
   };
 }
 
-/** Logs a warning about submissions whose upstream is no longer configured. They are kept, but not polled. */
+/**
+ * Logs a warning about submissions whose upstream is no longer configured. They are kept, but not
+ * polled.
+ */
 function warnOfOrphans(ledger: Ledger, watcher: Watcher, log: Log): void {
   for (const [upstream, submissions] of ledger.submissions.watchedCounts())
-    if (!watcher.hasUpstream(upstream)) log.warn({ upstream, submissions }, 'upstream.not_configured');
+    if (!watcher.hasUpstream(upstream))
+      log.warn({ upstream, submissions }, 'upstream.not_configured');
 }

@@ -7,18 +7,38 @@ import type { Tracer } from '../submissions/tracing.ts';
 import type { Tracker } from '../submissions/tracker.ts';
 import type { Ledger } from './ledger-stores.ts';
 
-/** Returns the stored `traceparent` of a submission; undefined if it has none, or if the ledger cannot be read. */
+/**
+ * Returns the stored `traceparent` of a submission; undefined if it has none, or if the ledger
+ * cannot be read.
+ */
 type StoredContext = (submissionId: string) => string | undefined;
 
-/** Starts a tracer. `connect` makes it record the polls, commits and deliveries of a ledger's submissions after their intake. */
-export function createTraces(deps: { settings: TracerSettings; clock: Clock; log: Log; version: string }) {
+/**
+ * Starts a tracer. `connect` makes it record the polls, commits and deliveries of a ledger's
+ * submissions after their intake.
+ */
+export function createTraces(deps: {
+  settings: TracerSettings;
+  clock: Clock;
+  log: Log;
+  version: string;
+}) {
   const { settings, clock, log, version } = deps;
-  const onDropped = (dropped: { spans: number; reason: string }) => log.warn(dropped, 'tracing.dropped');
+  const onDropped = (dropped: { spans: number; reason: string }) =>
+    log.warn(dropped, 'tracing.dropped');
   const tracer = createTracer({ settings, clock, version, onDropped });
   return { tracer, connect: (ledger: Ledger) => connectTracing({ tracer, ledger, clock }) };
 }
 
-function connectTracing({ tracer, ledger, clock }: { tracer: Tracer; ledger: Ledger; clock: Clock }) {
+function connectTracing({
+  tracer,
+  ledger,
+  clock,
+}: {
+  tracer: Tracer;
+  ledger: Ledger;
+  clock: Clock;
+}) {
   const storedContext: StoredContext = (submissionId) => {
     try {
       return ledger.submissions.traceparentOf(submissionId);
@@ -38,7 +58,10 @@ function connectTracing({ tracer, ledger, clock }: { tracer: Tracer; ledger: Led
           name: 'dawatch-submissions process',
           kind: 'consumer',
           parent: body.traceparent,
-          attributes: { 'messaging.system': 'bullmq', 'messaging.destination.name': 'dawatch-submissions' },
+          attributes: {
+            'messaging.system': 'bullmq',
+            'messaging.destination.name': 'dawatch-submissions',
+          },
         });
         let error: string | undefined = 'the ledger could not be written';
         try {
@@ -52,8 +75,15 @@ function connectTracing({ tracer, ledger, clock }: { tracer: Tracer; ledger: Led
   };
 }
 
-/** Records the poll and the commit of each observation. The spans are created afterwards from the times of the observation, so that polls are not delayed. */
-function listenerOf(tracer: Tracer, storedContext: StoredContext, now: () => number): WatcherListener {
+/**
+ * Records the poll and the commit of each observation. The spans are created afterwards from the
+ * times of the observation, so that polls are not delayed.
+ */
+function listenerOf(
+  tracer: Tracer,
+  storedContext: StoredContext,
+  now: () => number,
+): WatcherListener {
   return {
     recorded({ observation, previousStatus, submission }) {
       const { submissionId, upstream, status } = submission;
@@ -62,7 +92,13 @@ function listenerOf(tracer: Tracer, storedContext: StoredContext, now: () => num
       const { at, durationMs, kind } = observation;
       const links = [intake];
       const attributes = { 'dawatch.submission_id': submissionId, 'dawatch.upstream': upstream };
-      const poll = tracer.start({ name: 'poll', kind: 'client', links, at: at - durationMs, attributes });
+      const poll = tracer.start({
+        name: 'poll',
+        kind: 'client',
+        links,
+        at: at - durationMs,
+        attributes,
+      });
       poll.end({
         at,
         error: kind === 'unavailable' || kind === 'unauthorized' ? kind : undefined,

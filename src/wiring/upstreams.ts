@@ -11,7 +11,9 @@ export function usableUpstreams(config: Config): [string, UsableUpstream][] {
   const usable = Object.entries(config.upstreams).filter(
     (entry): entry is [string, UsableUpstream] => entry[1].url !== undefined,
   );
-  const unusable = Object.entries(config.upstreams).find(([name, { url }]) => name !== 'default' && url === undefined);
+  const unusable = Object.entries(config.upstreams).find(
+    ([name, { url }]) => name !== 'default' && url === undefined,
+  );
   if (unusable) throw new StartError(`upstreams.${unusable[0]} has no url`);
   if (usable.length === 0)
     throw new StartError(
@@ -25,13 +27,20 @@ export function timeoutMsOf({ timeout_s }: UsableUpstream): number {
   return timeout_s * 1_000;
 }
 
-/** Returns the lease of a poll: the request, the time before it starts, and the way of its result through Redis. */
+/**
+ * Returns the lease of a poll: the request, the time before it starts, and the way of its result
+ * through Redis.
+ */
 export function leaseMsOf(upstream: UsableUpstream): number {
   return timeoutMsOf(upstream) * 2 + 10_000;
 }
 
 export function budgetOf({ budget }: UsableUpstream): BudgetSettings {
-  return { requests: budget.requests, perMs: budget.per_s * 1_000, concurrency: budget.concurrency };
+  return {
+    requests: budget.requests,
+    perMs: budget.per_s * 1_000,
+    concurrency: budget.concurrency,
+  };
 }
 
 export function createClient(upstream: UsableUpstream, clock: Clock): UpstreamClient {
@@ -43,10 +52,15 @@ export function createClient(upstream: UsableUpstream, clock: Clock): UpstreamCl
   });
 }
 
-/** User lookups are rare. They have their own connections, so that slow lookups do not delay polls. */
+/**
+ * User lookups are rare. They have their own connections, so that slow lookups do not delay polls.
+ */
 const USER_CONNECTIONS = 8;
 
-export function createUserClient({ url, timeout_s }: UpstreamConfig, clock: Clock): UpstreamClient | undefined {
+export function createUserClient(
+  { url, timeout_s }: UpstreamConfig,
+  clock: Clock,
+): UpstreamClient | undefined {
   if (url === undefined) return undefined;
   return new UpstreamClient({
     url,
@@ -56,21 +70,31 @@ export function createUserClient({ url, timeout_s }: UpstreamConfig, clock: Cloc
   });
 }
 
-/** Returns the upstreams that data may be submitted to. Their submits have their own connections, so that they do not delay polls. */
+/**
+ * Returns the upstreams that data may be submitted to. Their submits have their own connections, so
+ * that they do not delay polls.
+ */
 export function createSubmitters(upstreams: [string, UsableUpstream][], clock: Clock) {
   const enabled = upstreams.filter(([, { submit }]) => submit.enabled);
   return new Map(
     enabled.map(([name, { url, api_key: apiKey, budget, submit, ...upstream }]) => {
       const timeoutMs = upstream.timeout_s * 1_000;
       const limits = { connections: budget.concurrency, timeoutMs, now: () => clock.now() };
-      // A reused connection may be closed by the upstream during the request, which would make the result of a submit unclear.
+      // A reused connection may be closed by the upstream during the request, which would make the
+      // result of a submit unclear.
       const client = new UpstreamClient({ url, ...limits, keepAlive: false });
-      return [name, { submitter: new UpstreamSubmitter({ client, apiKey }), maxBytes: submit.max_bytes }] as const;
+      return [
+        name,
+        { submitter: new UpstreamSubmitter({ client, apiKey }), maxBytes: submit.max_bytes },
+      ] as const;
     }),
   );
 }
 
-export function upstreamClientFor(clients: Map<string, UpstreamClient>, upstream: string): UpstreamClient {
+export function upstreamClientFor(
+  clients: Map<string, UpstreamClient>,
+  upstream: string,
+): UpstreamClient {
   const client = clients.get(upstream);
   if (!client) throw new Error(`no client for the upstream ${upstream}`);
   return client;

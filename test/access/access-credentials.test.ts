@@ -14,7 +14,9 @@ it('throws if a new credential cannot be committed', () => {
   const { database, close } = openBeside({ file: ledger.file, now: 0 });
   onTestFinished(close);
   const store = new CredentialStore(database);
-  expect(() => store.add({ hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' }, 0)).toThrow(/FOREIGN KEY/);
+  expect(() =>
+    store.add({ hash: Buffer.alloc(32, 7), role: 'service', name: 'billing' }, 0),
+  ).toThrow(/FOREIGN KEY/);
   expect(store.list()).toEqual([]);
 });
 

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { sha256 } from '../../src/access/access.ts';
-import { credentialsOf, hasTokenForm, isOwnToken, makeToken } from '../../src/access/credentials.ts';
+import {
+  credentialsOf,
+  hasTokenForm,
+  isOwnToken,
+  makeToken,
+} from '../../src/access/credentials.ts';
 import { rightsOfScopes, toStoredRights } from '../../src/access/scopes.ts';
 import { call } from '../support/app/http-calls.ts';
 import { useLookups } from '../support/app/lookups.ts';
@@ -14,15 +19,20 @@ const send = (method: string, path: string, token: string, body?: object) =>
     headers: { 'x-api-key': [], authorization: `Bearer ${token}` },
     ...(body && { body }),
   });
-const read = async (path: string, token: string) => JSON.parse((await send('GET', path, token)).text);
+const read = async (path: string, token: string) =>
+  JSON.parse((await send('GET', path, token)).text);
 
 describe('an operator', () => {
   it('sees of the address of a webhook only scheme, host and port', async () => {
     const { tokens, scopeTokens } = lookups();
-    const { id } = JSON.parse((await send('POST', '/v1/webhooks', tokens.admin, { url: SECRET_URL })).text);
+    const { id } = JSON.parse(
+      (await send('POST', '/v1/webhooks', tokens.admin, { url: SECRET_URL })).text,
+    );
     const shown = async (token: string) => [
       (await read(`/v1/webhooks/${id}`, token)).url,
-      (await read('/v1/webhooks', token)).webhooks.find((webhook: { id: string }) => webhook.id === id).url,
+      (await read('/v1/webhooks', token)).webhooks.find(
+        (webhook: { id: string }) => webhook.id === id,
+      ).url,
     ];
     const origin = 'https://hooks.example.com:8443';
     expect(await shown(tokens.operator)).toEqual([origin, origin]);
@@ -34,7 +44,10 @@ describe('an operator', () => {
 
   it('sees of a callback_url only scheme, host and port', async () => {
     const { tokens } = lookups();
-    await send('POST', '/v1/submissions', tokens.admin, { submission_id: 'with-callback', callback_url: SECRET_URL });
+    await send('POST', '/v1/submissions', tokens.admin, {
+      submission_id: 'with-callback',
+      callback_url: SECRET_URL,
+    });
     expect(await read('/v1/submissions/with-callback', tokens.operator)).toMatchObject({
       callback_url: 'https://hooks.example.com:8443',
     });
@@ -45,14 +58,17 @@ describe('an operator', () => {
     expect((await read('/readyz', tokens.operator)).upstreams.default).toHaveProperty('tracked');
     expect((await read('/readyz', tokens.service)).upstreams.default).not.toHaveProperty('tracked');
     const report = (token: string) => send('GET', '/v1/reports?group_by=credential', token);
-    expect([(await report(tokens.operator)).status, (await report(tokens.service)).status]).toEqual([200, 403]);
+    expect([(await report(tokens.operator)).status, (await report(tokens.service)).status]).toEqual(
+      [200, 403],
+    );
   });
 
   it('reads submissions in the form of the upstream, and tracks none with it', async () => {
     const { tokens, scopeTokens } = lookups();
     // The upstream does not know it.
     const id = '00000000-0000-4000-8000-000000000021';
-    const info = (token: string, more = '') => send('GET', `/v1/get_submission_info?submission_id=${id}${more}`, token);
+    const info = (token: string, more = '') =>
+      send('GET', `/v1/get_submission_info?submission_id=${id}${more}`, token);
     expect((await info(tokens.operator)).status).toBe(404);
     for (const token of [tokens.operator, scopeTokens['submissions:read']]) {
       const { status, text } = await info(token, '&track=true');
@@ -69,7 +85,8 @@ describe('an operator', () => {
 
 it('a refusal names the scopes that the route needs and those of the credential', async () => {
   const { tokens, scopeTokens } = lookups();
-  const detail = async (token: string) => JSON.parse((await send('GET', '/v1/webhooks', token)).text).detail;
+  const detail = async (token: string) =>
+    JSON.parse((await send('GET', '/v1/webhooks', token)).text).detail;
   expect(await detail(tokens.user)).toBe(
     'this needs the scope operations:read or webhooks:write; the role user has users:read',
   );
@@ -86,10 +103,18 @@ it('a token with scopes of its own has the form of a token of dawatch', () => {
 
 it('a stored credential with rights that this version does not know is not valid', () => {
   const { credentials: store } = openLedger();
-  const { find } = credentialsOf({ api_key: undefined, admin_token: undefined }, store, { now: () => 1 });
-  store.add({ hash: sha256('a'), ...toStoredRights(rightsOfScopes(['users:read'])), name: 'known' }, 0);
+  const { find } = credentialsOf({ api_key: undefined, admin_token: undefined }, store, {
+    now: () => 1,
+  });
+  store.add(
+    { hash: sha256('a'), ...toStoredRights(rightsOfScopes(['users:read'])), name: 'known' },
+    0,
+  );
   store.add({ hash: sha256('b'), role: 'owner', name: 'newer role' }, 0);
-  store.add({ hash: sha256('c'), role: 'scoped', scopes: 'users:read users:write', name: 'newer scope' }, 0);
+  store.add(
+    { hash: sha256('c'), role: 'scoped', scopes: 'users:read users:write', name: 'newer scope' },
+    0,
+  );
   expect(find(sha256('a'))).toMatchObject({ name: 'known', scopes: new Set(['users:read']) });
   expect([find(sha256('b')), find(sha256('c'))]).toEqual([undefined, undefined]);
 });

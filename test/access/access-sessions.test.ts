@@ -7,7 +7,12 @@ it('a credential has at most 100 sessions, and a further one ends the oldest', (
   const hashOf = (index: number) => Buffer.alloc(32, index);
   const begin = (index: number, credential: number) =>
     sessions.begin(
-      { hash: hashOf(index), credentialHash: hashOf(credential), maxAgeMs: 1_000, replaces: undefined },
+      {
+        hash: hashOf(index),
+        credentialHash: hashOf(credential),
+        maxAgeMs: 1_000,
+        replaces: undefined,
+      },
       { actor: SERVER, detail: 'token', now: index },
     );
   begin(200, 251);

@@ -12,12 +12,21 @@ const GUARDED = [
 ] as const;
 const none = { 'x-api-key': [] };
 
-it.each(GUARDED)('responds 401 to %s %s without a credential, before checking anything else', async (method, path) => {
-  const response = await call(app.url, `${path}?limit=bad&timeout_s=bad`, { method, headers: none, body: '{ no JSON' });
-  expect(response.status).toBe(401);
-  expect(response.headers['www-authenticate']).toBe('Bearer realm="dawatch"');
-  expect(problemOf(response).detail).toBe('send a valid credential as x-api-key or Authorization: Bearer');
-});
+it.each(GUARDED)(
+  'responds 401 to %s %s without a credential, before checking anything else',
+  async (method, path) => {
+    const response = await call(app.url, `${path}?limit=bad&timeout_s=bad`, {
+      method,
+      headers: none,
+      body: '{ no JSON',
+    });
+    expect(response.status).toBe(401);
+    expect(response.headers['www-authenticate']).toBe('Bearer realm="dawatch"');
+    expect(problemOf(response).detail).toBe(
+      'send a valid credential as x-api-key or Authorization: Bearer',
+    );
+  },
+);
 
 it.each<[string, Record<string, string | string[]>]>([
   ['another key', { 'x-api-key': 'a-service-key-for-tesTs' }],
@@ -26,7 +35,10 @@ it.each<[string, Record<string, string | string[]>]>([
   ['the key twice', { 'x-api-key': [API_KEY, API_KEY] }],
   ['an empty key', { 'x-api-key': '' }],
   ['another bearer', { ...none, authorization: 'Bearer nobody' }],
-  ['the key as a password', { ...none, authorization: `Basic ${Buffer.from(`:${API_KEY}`).toString('base64')}` }],
+  [
+    'the key as a password',
+    { ...none, authorization: `Basic ${Buffer.from(`:${API_KEY}`).toString('base64')}` },
+  ],
   ['the key without a scheme', { ...none, authorization: API_KEY }],
   ['a bearer without a token', { ...none, authorization: 'Bearer ' }],
   ['the key in a cookie', { ...none, cookie: `x-api-key=${API_KEY}` }],
@@ -37,7 +49,9 @@ it.each<[string, Record<string, string | string[]>]>([
 });
 
 it('does not accept the key in the query', async () => {
-  expect((await call(app.url, `/v1/submissions?x-api-key=${API_KEY}`, { headers: none })).status).toBe(401);
+  expect(
+    (await call(app.url, `/v1/submissions?x-api-key=${API_KEY}`, { headers: none })).status,
+  ).toBe(401);
 });
 
 it.each<[string, Record<string, string | string[]>]>([

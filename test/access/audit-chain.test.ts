@@ -50,7 +50,12 @@ describe('an intact chain', () => {
   it('is counted, with its head', async () => {
     const intact = { kind: 'intact', entries: 5, pruned: 0, head: headOf(chain()) };
     expect(await checkChain(chain(), chain()[2]?.hash ?? '')).toEqual(intact);
-    expect(await checkChain([])).toEqual({ kind: 'intact', entries: 0, pruned: 0, head: CHAIN_START });
+    expect(await checkChain([])).toEqual({
+      kind: 'intact',
+      entries: 0,
+      pruned: 0,
+      head: CHAIN_START,
+    });
   });
 
   it('stays intact when retention deletes its beginning and records that', async () => {
@@ -80,7 +85,11 @@ describe('the check names the first wrong entry:', () => {
     ['a removed entry after a deletion', pruned().filter(({ seq }) => seq !== 4), 5],
     ['a removed beginning without a record', chain().slice(1), null],
     ['a removed beginning with a record of fewer entries', pruned({ subject: '1' }), null],
-    ['a removed beginning with another hash in its record', pruned({ detail: 'ef'.repeat(32) }), null],
+    [
+      'a removed beginning with another hash in its record',
+      pruned({ detail: 'ef'.repeat(32) }),
+      null,
+    ],
   ])('%s', async (_what, entries, seq) => {
     expect(await checkChain(entries)).toMatchObject({ kind: 'broken', seq });
   });

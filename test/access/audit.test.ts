@@ -23,17 +23,29 @@ describe('a change and its entry', () => {
     expect(() => ledger.audit.change(ACTOR, 2, revoke, fail)).toThrow('the entry');
     expect(ledger.credentials.find(TOKEN.hash, 3)).toBeDefined();
     expect(actionsOf(ledger)).toEqual([]);
-    expect(ledger.audit.change(ACTOR, 2, revoke, (revoked) => (revoked ? REVOKE : undefined))).toBe(true);
+    expect(ledger.audit.change(ACTOR, 2, revoke, (revoked) => (revoked ? REVOKE : undefined))).toBe(
+      true,
+    );
     expect(ledger.credentials.find(TOKEN.hash, 3)).toBeUndefined();
     expect(ledger.audit.list({ limit: 1 }).entries).toMatchObject([
-      { seq: 1, at: 2, caller: 'the admin', address: '192.0.2.1', ...REVOKE, result: 'done', detail: null },
+      {
+        seq: 1,
+        at: 2,
+        caller: 'the admin',
+        address: '192.0.2.1',
+        ...REVOKE,
+        result: 'done',
+        detail: null,
+      },
     ]);
   });
 
   it('have no entry if nothing was changed', () => {
     const ledger = openLedger();
     const revoke = () => ledger.credentials.revoke(4711, 2);
-    expect(ledger.audit.change(ACTOR, 2, revoke, (revoked) => (revoked ? REVOKE : undefined))).toBe(false);
+    expect(ledger.audit.change(ACTOR, 2, revoke, (revoked) => (revoked ? REVOKE : undefined))).toBe(
+      false,
+    );
     expect(actionsOf(ledger)).toEqual([]);
   });
 
@@ -53,11 +65,14 @@ describe('a list', () => {
     audit.append(ACTOR, 10, REVOKE);
     audit.append(other, 20, REVOKE);
     audit.append(ACTOR, 30, { action: 'webhooks.test', subject: 'wh_1' });
-    const list = (filter: Parameters<typeof audit.list>[0]) => audit.list(filter).entries.map(({ seq }) => seq);
+    const list = (filter: Parameters<typeof audit.list>[0]) =>
+      audit.list(filter).entries.map(({ seq }) => seq);
     expect(list({ limit: 9 })).toEqual([3, 2, 1]);
     expect(list({ limit: 9, caller: 'the admin' })).toEqual([3, 1]);
     expect(list({ limit: 9, actions: ['tokens.revoke'] })).toEqual([2, 1]);
-    expect(list({ limit: 9, actions: ['tokens.revoke', 'webhooks.test'], subject: 'wh_1' })).toEqual([3]);
+    expect(
+      list({ limit: 9, actions: ['tokens.revoke', 'webhooks.test'], subject: 'wh_1' }),
+    ).toEqual([3]);
     expect(list({ limit: 9, since: 20, until: 30 })).toEqual([2]);
     expect(list({ limit: 9, caller: 'the admin', since: 20, subject: '1' })).toEqual([]);
     const first = audit.list({ limit: 1, caller: 'the admin' });
@@ -75,7 +90,11 @@ describe('a list', () => {
     audit.appendAll(entries, 2);
     const first = audit.list({ limit: 9, actions: ['webhooks.test'] });
     expect(first).toEqual({ entries: [], nextBefore: 3 });
-    const second = audit.list({ limit: 9, actions: ['webhooks.test'], before: first.nextBefore ?? 0 });
+    const second = audit.list({
+      limit: 9,
+      actions: ['webhooks.test'],
+      before: first.nextBefore ?? 0,
+    });
     expect(second).toMatchObject({ entries: [{ seq: 1 }], nextBefore: null });
   });
 });
@@ -85,9 +104,13 @@ describe('the chain', () => {
     const server = openLedger();
     const { database, close } = openBeside({ file: server.file, now: 0 });
     const command = new AuditTrail(database);
-    for (let at = 0; at < 6; at += 1) (at % 2 === 0 ? server.audit : command).append(ACTOR, at, REVOKE);
+    for (let at = 0; at < 6; at += 1)
+      (at % 2 === 0 ? server.audit : command).append(ACTOR, at, REVOKE);
     close();
-    expect(await checkAudit(server.file, server.audit.head()?.hash)).toMatchObject({ kind: 'intact', entries: 6 });
+    expect(await checkAudit(server.file, server.audit.head()?.hash)).toMatchObject({
+      kind: 'intact',
+      entries: 6,
+    });
   });
 
   it('is broken by every statement that changes the file behind the back of dawatch', async () => {
@@ -100,9 +123,15 @@ describe('the chain', () => {
     expect(() => db.exec('DELETE FROM audit')).toThrow('append-only');
     db.exec('DROP TRIGGER audit_is_append_only; UPDATE audit SET at = 7 WHERE seq = 3');
     expect(await checkAudit(ledger.file)).toMatchObject({ kind: 'broken', seq: 3, entries: 2 });
-    db.exec('DROP TRIGGER audit_is_pruned_on_record; PRAGMA foreign_keys = OFF; DELETE FROM audit WHERE seq > 1');
+    db.exec(
+      'DROP TRIGGER audit_is_pruned_on_record; PRAGMA foreign_keys = OFF; DELETE FROM audit WHERE seq > 1',
+    );
     expect(await checkAudit(ledger.file)).toMatchObject({ kind: 'intact', entries: 1 });
-    expect(await checkAudit(ledger.file, hash)).toMatchObject({ kind: 'broken', seq: null, entries: 1 });
+    expect(await checkAudit(ledger.file, hash)).toMatchObject({
+      kind: 'broken',
+      seq: null,
+      entries: 1,
+    });
   });
 
   it('stays verifiable after retention, which deletes old entries and records that', async () => {
@@ -111,8 +140,14 @@ describe('the chain', () => {
     const earlier = ledger.audit.head()?.hash;
     while (ledger.audit.prune(1_100, 5_000, 500) === 500);
     const { entries } = ledger.audit.list({ limit: 1 });
-    expect(entries).toMatchObject([{ seq: 1_203, action: 'audit.prune', caller: 'dawatch', subject: '1100' }]);
-    expect(await checkAudit(ledger.file, earlier)).toMatchObject({ kind: 'intact', pruned: 1_100, entries: 103 });
+    expect(entries).toMatchObject([
+      { seq: 1_203, action: 'audit.prune', caller: 'dawatch', subject: '1100' },
+    ]);
+    expect(await checkAudit(ledger.file, earlier)).toMatchObject({
+      kind: 'intact',
+      pruned: 1_100,
+      entries: 103,
+    });
     const db = rawConnection(ledger.file);
     db.pragma('foreign_keys = OFF');
     expect(() => db.exec('DELETE FROM audit WHERE seq = 1101')).toThrow('append-only');

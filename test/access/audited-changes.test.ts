@@ -7,7 +7,13 @@ import { type Lookups, openLookups } from '../support/app/lookups.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 
-type Entry = { action: AuditAction; subject: string | null; detail: string | null; caller: string; result: string };
+type Entry = {
+  action: AuditAction;
+  subject: string | null;
+  detail: string | null;
+  caller: string;
+  result: string;
+};
 
 const send = (lookups: Lookups, method: string, path: string, body?: unknown) =>
   call(lookups.url, path, {
@@ -48,7 +54,8 @@ it('every change over HTTP has an entry with its caller and subject, and a reque
     ['submissions.cancel', 'a', null],
     ['webhooks.delete', id, null],
   ];
-  const shown = (entries: Entry[]) => entries.map(({ action, subject, detail }) => [action, subject, detail]);
+  const shown = (entries: Entry[]) =>
+    entries.map(({ action, subject, detail }) => [action, subject, detail]);
   const entries = await entriesOf(lookups);
   expect(shown(entries)).toEqual(expected);
   for (const { caller, result, action } of entries) {
@@ -79,19 +86,29 @@ it('the export has all entries, oldest first, is audited, and can be asked for w
     await send(lookups, 'POST', '/v1/submissions', { submission_id: `s${index}` });
     await send(lookups, 'DELETE', `/v1/submissions/s${index}`);
   }
-  const accept = { 'x-api-key': [], authorization: `Bearer ${admin}`, accept: 'application/x-ndjson, */*' };
+  const accept = {
+    'x-api-key': [],
+    authorization: `Bearer ${admin}`,
+    accept: 'application/x-ndjson, */*',
+  };
   for (const response of [
     await lookups.get('/v1/audit?format=ndjson', admin),
     await call(lookups.url, '/v1/audit', { headers: accept }),
   ]) {
-    expect(response).toMatchObject({ status: 200, headers: { 'content-type': 'application/x-ndjson' } });
+    expect(response).toMatchObject({
+      status: 200,
+      headers: { 'content-type': 'application/x-ndjson' },
+    });
     const lines = response.text.trimEnd().split('\n');
     const actions = lines.map((line) => JSON.parse(line).action);
     expect(actions.slice(0, 4)).toEqual([...Array(3).fill('submissions.cancel'), 'audit.export']);
   }
   const { head } = JSON.parse((await lookups.get('/v1/audit?limit=1', admin)).text);
   expect(head).toEqual({ seq: 5, hash: expect.stringMatching(/^[0-9a-f]{64}$/) });
-  expect(await checkAudit(`${lookups.folder}/ledger.db`, head.hash)).toMatchObject({ kind: 'intact', entries: 5 });
+  expect(await checkAudit(`${lookups.folder}/ledger.db`, head.hash)).toMatchObject({
+    kind: 'intact',
+    entries: 5,
+  });
 });
 
 it('is checked over HTTP, as by the command', async () => {
@@ -106,7 +123,12 @@ it('is checked over HTTP, as by the command', async () => {
   expect(await client.verifyAudit({ expect_head: 'f'.repeat(64) })).toMatchObject(missing);
   const db = rawConnection(`${lookups.folder}/ledger.db`);
   db.exec("DROP TRIGGER audit_is_append_only; UPDATE audit SET caller = 'x' WHERE seq = 2");
-  expect(await client.verifyAudit()).toMatchObject({ intact: false, entries: 1, seq: 2, reason: expect.any(String) });
+  expect(await client.verifyAudit()).toMatchObject({
+    intact: false,
+    entries: 1,
+    seq: 2,
+    reason: expect.any(String),
+  });
   const refused = await lookups.get('/v1/audit/verify?expect_head=abc', lookups.tokens.admin);
   expect([refused.status, JSON.parse(refused.text).errors]).toEqual([
     400,
@@ -118,19 +140,25 @@ it('a HEAD request for the export exports nothing', async () => {
   const lookups = await openLookups();
   const headers = { 'x-api-key': [], authorization: `Bearer ${lookups.tokens.admin}` };
   const response = await call(lookups.url, '/v1/audit?format=ndjson', { method: 'HEAD', headers });
-  expect(response).toMatchObject({ status: 200, headers: { 'content-type': 'application/x-ndjson' }, text: '' });
+  expect(response).toMatchObject({
+    status: 200,
+    headers: { 'content-type': 'application/x-ndjson' },
+    text: '',
+  });
   expect(await entriesOf(lookups)).toEqual([]);
 });
 
-it.each(['format=csv', 'format=ndjson&limit=5', 'format=ndjson&cursor=czEuNDcxMQ', 'format=ndjson&caller=a'])(
-  'refuses ?%s',
-  async (query) => {
-    const lookups = await openLookups();
-    const response = await lookups.get(`/v1/audit?${query}`, lookups.tokens.admin);
-    expect([response.status, JSON.parse(response.text).errors]).toEqual([400, expect.any(Array)]);
-    expect(await entriesOf(lookups)).toEqual([]);
-  },
-);
+it.each([
+  'format=csv',
+  'format=ndjson&limit=5',
+  'format=ndjson&cursor=czEuNDcxMQ',
+  'format=ndjson&caller=a',
+])('refuses ?%s', async (query) => {
+  const lookups = await openLookups();
+  const response = await lookups.get(`/v1/audit?${query}`, lookups.tokens.admin);
+  expect([response.status, JSON.parse(response.text).errors]).toEqual([400, expect.any(Array)]);
+  expect(await entriesOf(lookups)).toEqual([]);
+});
 
 it('a refused sign-in has an entry soon, with the address of the client and without the credential', async () => {
   const lookups = await openLookups({ trustedProxies: ['loopback'] });

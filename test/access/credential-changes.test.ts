@@ -28,7 +28,10 @@ it('on a full disk nothing changes, and the credentials stay usable', () => {
 
 it('the time of the last use never goes back when the clock is set back', () => {
   const { credentials, audit } = openLedger();
-  const { record, secret } = createCredential({ credentials, audit }, { actor: SERVER, now: 0, credential });
+  const { record, secret } = createCredential(
+    { credentials, audit },
+    { actor: SERVER, now: 0, credential },
+  );
   let now = 10_000_000;
   const { find } = credentialsOf(NO_SETTINGS, credentials, { now: () => now });
   find(sha256(secret));
@@ -37,13 +40,18 @@ it('the time of the last use never goes back when the clock is set back', () => 
   expect(credentials.get(record.id)?.lastUsedAt).toBe(10_000_000);
   rotateCredential({ credentials, audit }, { actor: SERVER, now, id: record.id, overlapS: 60 });
   find(sha256(secret));
-  expect(credentials.replacedSecrets(record.id, now)).toEqual([{ validUntil: 5_060_000, lastUsedAt: 10_000_000 }]);
+  expect(credentials.replacedSecrets(record.id, now)).toEqual([
+    { validUntil: 5_060_000, lastUsedAt: 10_000_000 },
+  ]);
 });
 
 it('a credential that expires after a forward step of the clock is valid again once the clock is right', () => {
   const { credentials, audit } = openLedger();
   const brief = { ...credential, expiresAt: 1_000 };
-  const { secret } = createCredential({ credentials, audit }, { actor: SERVER, now: 0, credential: brief });
+  const { secret } = createCredential(
+    { credentials, audit },
+    { actor: SERVER, now: 0, credential: brief },
+  );
   let now = 5_000;
   const { find } = credentialsOf(NO_SETTINGS, credentials, { now: () => now });
   expect(find(sha256(secret))).toBeUndefined();
@@ -55,6 +63,10 @@ it('an admin token of the settings counts as an admin, unless it is also the ser
   const { credentials } = openLedger();
   const isAdminConfigured = (api_key?: string, admin_token?: string) =>
     credentialsOf({ api_key, admin_token }, credentials, { now: () => 0 }).hasConfiguredAdmin;
-  expect([isAdminConfigured(), isAdminConfigured('a'), isAdminConfigured('a', 'b')]).toEqual([false, false, true]);
+  expect([isAdminConfigured(), isAdminConfigured('a'), isAdminConfigured('a', 'b')]).toEqual([
+    false,
+    false,
+    true,
+  ]);
   expect(isAdminConfigured('a', 'a')).toBe(false);
 });

@@ -35,14 +35,16 @@ const as = (url: string, token: string, method: string, path: string, body?: unk
     headers: { 'x-api-key': [], authorization: `Bearer ${token}` },
     ...(body !== undefined && { body }),
   });
-const send = (method: string, path: string, body?: unknown) => as(app.url, ADMIN_TOKEN, method, path, body);
+const send = (method: string, path: string, body?: unknown) =>
+  as(app.url, ADMIN_TOKEN, method, path, body);
 const bodyOf = ({ text }: HttpResponse) => JSON.parse(text);
 const create = async (fields: object): Promise<Credential> => {
   const response = await send('POST', '/v1/credentials', { name: 'billing', ...fields });
   expect(response.status, response.text).toBe(201);
   return bodyOf(response);
 };
-const shown = async (id: number): Promise<Credential> => bodyOf(await send('GET', `/v1/credentials/${id}`));
+const shown = async (id: number): Promise<Credential> =>
+  bodyOf(await send('GET', `/v1/credentials/${id}`));
 const statusOf = async (token: string) => (await as(app.url, token, 'GET', '/v1/whoami')).status;
 const later = (ms: number) => new Date(clock.now() + ms).toISOString();
 const entries = async () =>
@@ -52,7 +54,10 @@ const entries = async () =>
 
 describe('creating a credential', () => {
   it('returns its secret once, in a response that is not cached, and audits it', async () => {
-    const response = await send('POST', '/v1/credentials', { name: 'deploys', scopes: ['webhooks:write'] });
+    const response = await send('POST', '/v1/credentials', {
+      name: 'deploys',
+      scopes: ['webhooks:write'],
+    });
     const { secret, ...made } = bodyOf(response);
     expect(response).toMatchObject({
       status: 201,
@@ -72,17 +77,27 @@ describe('creating a credential', () => {
       revoked_at: null,
       replaced_secrets: [],
     });
-    expect(bodyOf(await as(app.url, secret, 'GET', '/v1/whoami'))).toMatchObject({ scopes: ['webhooks:write'] });
+    expect(bodyOf(await as(app.url, secret, 'GET', '/v1/whoami'))).toMatchObject({
+      scopes: ['webhooks:write'],
+    });
     const list = await send('GET', '/v1/credentials?limit=1');
     expect(bodyOf(list).credentials).toEqual([{ ...made, last_used_at: expect.any(String) }]);
     const audit = await entries();
-    expect(audit[0]).toMatchObject({ action: 'tokens.create', subject: String(made.id), detail: 'webhooks:write' });
-    for (const later of [list.text, JSON.stringify(audit)]) expect(later).not.toContain(secret.slice(20));
+    expect(audit[0]).toMatchObject({
+      action: 'tokens.create',
+      subject: String(made.id),
+      detail: 'webhooks:write',
+    });
+    for (const later of [list.text, JSON.stringify(audit)])
+      expect(later).not.toContain(secret.slice(20));
   });
 
   it('accepts scopes in any order and repeated, and the same name twice', async () => {
     const scopes = ['submissions:write', 'submissions:read', 'submissions:write'];
-    expect(await create({ scopes })).toMatchObject({ role: null, scopes: ['submissions:read', 'submissions:write'] });
+    expect(await create({ scopes })).toMatchObject({
+      role: null,
+      scopes: ['submissions:read', 'submissions:write'],
+    });
     const [one, other] = [await create({ role: 'service' }), await create({ role: 'service' })];
     expect(one.id).not.toBe(other.id);
   });
@@ -99,11 +114,17 @@ describe('creating a credential', () => {
     ['a name of the audit', { role: 'user', name: 'cli:root' }, '/name'],
     ['a name that is no text', { role: 'user', name: 7 }, '/name'],
     ['an expiry in the past', { role: 'user', expires_at: '2020-01-02T03:04:05Z' }, '/expires_at'],
-    ['an expiry without a zone', { role: 'user', expires_at: '2120-01-02T03:04:05' }, '/expires_at'],
+    [
+      'an expiry without a zone',
+      { role: 'user', expires_at: '2120-01-02T03:04:05' },
+      '/expires_at',
+    ],
     ['an unknown field', { role: 'user', hash: 'x' }, '/'],
   ])('refuses %s', async (_what, fields, pointer) => {
     const before = (await entries()).length;
-    const problem = problemOf(await send('POST', '/v1/credentials', { name: 'billing', ...fields }));
+    const problem = problemOf(
+      await send('POST', '/v1/credentials', { name: 'billing', ...fields }),
+    );
     expect(problem.status).toBe(400);
     expect(problem.errors?.[0]?.pointer).toBe(pointer);
     expect(await entries()).toHaveLength(before);
@@ -117,17 +138,25 @@ describe('an expiry', () => {
     clock.aheadMs += HOUR_MS;
     expect(await statusOf(secret)).toBe(401);
     expect((await shown(id)).state).toBe('expired');
-    await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), { timeout: 15_000, interval: 5 });
+    await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), {
+      timeout: 15_000,
+      interval: 5,
+    });
     clock.fire(HEARTBEAT_MS);
     await reader.ended;
 
-    expect(problemOf(await send('POST', `/v1/credentials/${id}/rotate`, {})).detail).toContain('has expired');
+    expect(problemOf(await send('POST', `/v1/credentials/${id}/rotate`, {})).detail).toContain(
+      'has expired',
+    );
     const extended = await send('PATCH', `/v1/credentials/${id}`, { expires_at: later(HOUR_MS) });
     expect(bodyOf(extended)).toMatchObject({ id, name: 'billing', state: 'valid' });
     expect(await statusOf(secret)).toBe(200);
     await send('PATCH', `/v1/credentials/${id}`, { expires_at: null, name: 'billing 2' });
     expect(await shown(id)).toMatchObject({ name: 'billing 2', expires_at: null });
-    expect((await entries())[0]).toMatchObject({ action: 'tokens.update', detail: 'name, expires never' });
+    expect((await entries())[0]).toMatchObject({
+      action: 'tokens.update',
+      detail: 'name, expires never',
+    });
   });
 
   it.each([{}, { role: 'admin' }, { expires_at: '2020-01-02T03:04:05Z' }, { name: ' ' }])(
@@ -149,7 +178,11 @@ describe('rotating a credential', () => {
     const { secret, ...rotated } = bodyOf(response);
     expect(secret).toMatch(/^dawatch_service_/);
     const [replaced] = rotated.replaced_secrets;
-    expect(rotated).toMatchObject({ id, last_used_at: null, replaced_secrets: [{ last_used_at: expect.any(String) }] });
+    expect(rotated).toMatchObject({
+      id,
+      last_used_at: null,
+      replaced_secrets: [{ last_used_at: expect.any(String) }],
+    });
 
     clock.aheadMs += HOUR_MS / 2;
     expect(await statusOf(old)).toBe(200);
@@ -174,25 +207,34 @@ describe('rotating a credential', () => {
       bodyOf(await send('POST', `/v1/credentials/${id}/rotate`, { overlap_s })).secret as string;
     const second = await rotate(7_200);
     const third = await rotate(3_600);
-    const statuses = async () => [await statusOf(first), await statusOf(second), await statusOf(third)];
+    const statuses = async () => [
+      await statusOf(first),
+      await statusOf(second),
+      await statusOf(third),
+    ];
     expect(await statuses()).toEqual([200, 200, 200]);
     expect((await shown(id)).replaced_secrets).toHaveLength(2);
     clock.aheadMs += HOUR_MS;
     expect(await statuses()).toEqual([401, 401, 200]);
     const fourth = await rotate(3_600);
     const fifth = await rotate(0);
-    expect([await statusOf(third), await statusOf(fourth), await statusOf(fifth)]).toEqual([401, 401, 200]);
+    expect([await statusOf(third), await statusOf(fourth), await statusOf(fifth)]).toEqual([
+      401, 401, 200,
+    ]);
   });
 
-  it.each([{ overlap_s: -1 }, { overlap_s: 1.5 }, { overlap_s: 10_000_000 }, { overlap_s: '60' }, { keep_old_s: 1 }])(
-    'refuses %j and keeps the secret',
-    async (body) => {
-      const { id, secret } = await create({ role: 'service' });
-      expect((await send('POST', `/v1/credentials/${id}/rotate`, body)).status).toBe(400);
-      expect(await statusOf(secret)).toBe(200);
-      expect((await shown(id)).replaced_secrets).toEqual([]);
-    },
-  );
+  it.each([
+    { overlap_s: -1 },
+    { overlap_s: 1.5 },
+    { overlap_s: 10_000_000 },
+    { overlap_s: '60' },
+    { keep_old_s: 1 },
+  ])('refuses %j and keeps the secret', async (body) => {
+    const { id, secret } = await create({ role: 'service' });
+    expect((await send('POST', `/v1/credentials/${id}/rotate`, body)).status).toBe(400);
+    expect(await statusOf(secret)).toBe(200);
+    expect((await shown(id)).replaced_secrets).toEqual([]);
+  });
 });
 
 describe('revoking a credential', () => {
@@ -201,7 +243,10 @@ describe('revoking a credential', () => {
     const { secret } = bodyOf(await send('POST', `/v1/credentials/${id}/rotate`, {}));
     const before = (await entries()).length;
     for (let times = 0; times < 2; times++)
-      expect(await send('DELETE', `/v1/credentials/${id}`)).toMatchObject({ status: 204, text: '' });
+      expect(await send('DELETE', `/v1/credentials/${id}`)).toMatchObject({
+        status: 204,
+        text: '',
+      });
     expect(await entries()).toHaveLength(before + 1);
     expect([await statusOf(old), await statusOf(secret)]).toEqual([401, 401]);
     expect(await shown(id)).toMatchObject({ state: 'revoked', replaced_secrets: [] });
@@ -233,18 +278,26 @@ describe('the last credential with the scope admin', () => {
     const database = `${tempFolder()}/ledger.db`;
     const first = await openApp({ database, adminToken: ADMIN_TOKEN });
     const make = async (url: string, token: string, fields: object) =>
-      bodyOf(await as(url, token, 'POST', '/v1/credentials', { name: 'ops', ...fields })) as Credential;
+      bodyOf(
+        await as(url, token, 'POST', '/v1/credentials', { name: 'ops', ...fields }),
+      ) as Credential;
     const gone = await make(first.url, ADMIN_TOKEN, { role: 'admin' });
-    expect((await as(first.url, gone.secret, 'DELETE', `/v1/credentials/${gone.id}`)).status).toBe(204);
+    expect((await as(first.url, gone.secret, 'DELETE', `/v1/credentials/${gone.id}`)).status).toBe(
+      204,
+    );
     const { id, secret } = await make(first.url, ADMIN_TOKEN, { scopes: ['admin'] });
     await first.close();
 
     const { url, close } = await openApp({ database });
     onTestFinished(close);
-    const own = (method: string, body?: object) => as(url, secret, method, `/v1/credentials/${id}`, body);
+    const own = (method: string, body?: object) =>
+      as(url, secret, method, `/v1/credentials/${id}`, body);
     const inAnHour = new Date(Date.now() + HOUR_MS).toISOString();
     const inTwoHours = new Date(Date.now() + 2 * HOUR_MS).toISOString();
-    expect(problemOf(await own('DELETE'))).toMatchObject({ status: 409, detail: /last one with the scope admin/ });
+    expect(problemOf(await own('DELETE'))).toMatchObject({
+      status: 409,
+      detail: /last one with the scope admin/,
+    });
     expect((await own('PATCH', { expires_at: inTwoHours })).status).toBe(409);
     expect((await own('PATCH', { name: 'renamed' })).status).toBe(200);
 
@@ -254,7 +307,9 @@ describe('the last credential with the scope admin', () => {
     expect((await as(url, secret, 'DELETE', `/v1/credentials/${brief.id}`)).status).toBe(204);
     const lasting = await make(url, secret, { role: 'admin' });
     expect((await own('DELETE')).status).toBe(204);
-    expect((await as(url, lasting.secret, 'DELETE', `/v1/credentials/${lasting.id}`)).status).toBe(409);
+    expect((await as(url, lasting.secret, 'DELETE', `/v1/credentials/${lasting.id}`)).status).toBe(
+      409,
+    );
   });
 });
 
@@ -276,23 +331,31 @@ it('a credential that is revoked while its request arrives creates no other', as
     },
   });
   const received = new Promise<{ status: number | undefined; body: string }>((resolve) => {
-    outgoing.on('response', async (response) => resolve({ status: response.statusCode, body: await text(response) }));
+    outgoing.on('response', async (response) =>
+      resolve({ status: response.statusCode, body: await text(response) }),
+    );
   });
   outgoing.flushHeaders();
   await new Promise((resolve) => outgoing.once('continue', resolve));
   outgoing.write(body.slice(0, 5));
   // The request was authenticated once its first bytes are in use.
-  await vi.waitFor(async () => expect((await shown(id)).last_used_at).not.toBeNull(), { timeout: 5_000 });
+  await vi.waitFor(async () => expect((await shown(id)).last_used_at).not.toBeNull(), {
+    timeout: 5_000,
+  });
   await send('DELETE', `/v1/credentials/${id}`);
   outgoing.end(body.slice(5));
   const { status, body: refusal } = await received;
-  expect([status, JSON.parse(refusal).detail]).toEqual([401, 'the credential has expired or was revoked']);
+  expect([status, JSON.parse(refusal).detail]).toEqual([
+    401,
+    'the credential has expired or was revoked',
+  ]);
   expect(bodyOf(await send('GET', '/v1/credentials?limit=1')).credentials[0].id).toBe(id);
 });
 
 it('lists credentials page by page, newest first, without the secrets', async () => {
   const made: Credential[] = [];
-  for (let count = 0; count < 3; count++) made.push(await create({ role: 'user', name: `page ${count}` }));
+  for (let count = 0; count < 3; count++)
+    made.push(await create({ role: 'user', name: `page ${count}` }));
   const first = bodyOf(await send('GET', '/v1/credentials?limit=2'));
   const second = bodyOf(await send('GET', `/v1/credentials?limit=1&cursor=${first.next_cursor}`));
   const listed: Credential[] = [...first.credentials, ...second.credentials];

@@ -27,12 +27,19 @@ const WAYS = [
   ['a session that signs out', true],
 ] as const;
 
-async function openCredential({ url, database }: Awaited<ReturnType<typeof open>>, isSession: boolean) {
+async function openCredential(
+  { url, database }: Awaited<ReturnType<typeof open>>,
+  isSession: boolean,
+) {
   const { token, revoke } = storeToken(database, 'admin');
-  if (!isSession) return { headers: { authorization: `Bearer ${token}` }, end: async () => void revoke() };
+  if (!isSession)
+    return { headers: { authorization: `Bearer ${token}` }, end: async () => void revoke() };
   const { cookie } = await signInWith(url, token);
   const end = async () => void (await callWith(url, cookie, '/v1/session', { method: 'DELETE' }));
-  return { headers: { cookie, 'x-requested-with': 'dawatch', 'sec-fetch-site': 'same-origin' }, end };
+  return {
+    headers: { cookie, 'x-requested-with': 'dawatch', 'sec-fetch-site': 'same-origin' },
+    end,
+  };
 }
 
 /** Sends the headers and the first bytes of a body. The returned function sends the rest. */
@@ -53,7 +60,9 @@ async function begin(url: string, path: string, body: object, headers: Record<st
     },
   });
   const received = new Promise<{ status: number | undefined; text: string }>((resolve) => {
-    outgoing.on('response', async (response) => resolve({ status: response.statusCode, text: await text(response) }));
+    outgoing.on('response', async (response) =>
+      resolve({ status: response.statusCode, text: await text(response) }),
+    );
   });
   outgoing.flushHeaders();
   await new Promise((resolve) => outgoing.once('continue', resolve));
@@ -77,7 +86,10 @@ describe.each(WAYS)('a request with %s while its body arrives', (_, isSession) =
     const finish = await begin(world.url, path, body, headers as unknown as Record<string, string>);
     await end();
     const { status, text: refusal } = await finish();
-    expect([status, JSON.parse(refusal).detail]).toEqual([401, 'the credential has expired or was revoked']);
+    expect([status, JSON.parse(refusal).detail]).toEqual([
+      401,
+      'the credential has expired or was revoked',
+    ]);
   });
 });
 
@@ -126,7 +138,11 @@ describe('a person who loses the role admin', () => {
     const world = await open();
     const { headers } = await openCredential(world, true);
     const own = { 'x-api-key': [], ...headers };
-    await call(world.url, '/v1/submissions', { method: 'POST', headers: own, body: { submission_id: 'open' } });
+    await call(world.url, '/v1/submissions', {
+      method: 'POST',
+      headers: own,
+      body: { submission_id: 'open' },
+    });
     const waiting = call(world.url, '/v1/submissions/open/wait?timeout_s=200', { headers: own });
     const held = () => vi.waitFor(() => expect(world.clock.held(CHECK_MS)).toBe(1), UNTIL);
     await held();

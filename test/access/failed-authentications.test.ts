@@ -8,24 +8,51 @@ import { API_KEY } from '../support/app/running-app.ts';
 
 type Case = [
   reason: string,
-  request: { path: string; status: number; headers: Record<string, string | string[]>; upstream?: 'forwards' },
+  request: {
+    path: string;
+    status: number;
+    headers: Record<string, string | string[]>;
+    upstream?: 'forwards';
+  },
 ];
 
 const TOKEN = makeToken('admin');
 const CASES: Case[] = [
   ['absent', { path: '/v1/submissions', status: 401, headers: {} }],
   ['absent', { path: userPath(), status: 401, headers: {}, upstream: 'forwards' }],
-  ['malformed', { path: '/v1/submissions', status: 401, headers: { 'x-api-key': ['a-secret', 'a-secret'] } }],
-  ['malformed', { path: '/v1/audit', status: 401, headers: { authorization: 'Bearer a-secret a-secret' } }],
-  ['unknown', { path: '/v1/submissions', status: 401, headers: { 'x-api-key': 'a-secret-of-nobody' } }],
+  [
+    'malformed',
+    { path: '/v1/submissions', status: 401, headers: { 'x-api-key': ['a-secret', 'a-secret'] } },
+  ],
+  [
+    'malformed',
+    { path: '/v1/audit', status: 401, headers: { authorization: 'Bearer a-secret a-secret' } },
+  ],
+  [
+    'unknown',
+    { path: '/v1/submissions', status: 401, headers: { 'x-api-key': 'a-secret-of-nobody' } },
+  ],
   ['unknown', { path: '/v1/whoami', status: 401, headers: { authorization: `Bearer ${TOKEN}` } }],
   ['unknown', { path: '/docs', status: 200, headers: { 'x-api-key': 'a-secret-of-nobody' } }],
   ['unknown', { path: '/readyz', status: 200, headers: { 'x-api-key': 'a-secret-of-nobody' } }],
   [
     'refused',
-    { path: userPath(), status: 401, headers: { authorization: 'Bearer a-secret-of-nobody' }, upstream: 'forwards' },
+    {
+      path: userPath(),
+      status: 401,
+      headers: { authorization: 'Bearer a-secret-of-nobody' },
+      upstream: 'forwards',
+    },
   ],
-  ['refused', { path: userPath(), status: 401, headers: { authorization: `Bearer ${TOKEN}` }, upstream: 'forwards' }],
+  [
+    'refused',
+    {
+      path: userPath(),
+      status: 401,
+      headers: { authorization: `Bearer ${TOKEN}` },
+      upstream: 'forwards',
+    },
+  ],
 ];
 
 const linesOf = (logs: string) =>
@@ -36,14 +63,32 @@ const linesOf = (logs: string) =>
 const countsOf = async (url: string) => {
   const { text } = await scrape(url);
   const name = 'dawatch_authentication_failures_total';
-  return Object.fromEntries(AUTHENTICATION_FAILURES.map((reason) => [reason, reading(text, name, { reason })]));
+  return Object.fromEntries(
+    AUTHENTICATION_FAILURES.map((reason) => [reason, reading(text, name, { reason })]),
+  );
 };
-const NONE = { absent: 0, malformed: 0, unknown: 0, locked: 0, refused: 0, cross_origin: 0, oidc: 0 };
+const NONE = {
+  absent: 0,
+  malformed: 0,
+  unknown: 0,
+  locked: 0,
+  refused: 0,
+  cross_origin: 0,
+  oidc: 0,
+};
 
 describe('a failed authentication is counted and logged with address and request id, without the credential:', () => {
   it.each(CASES)('%s at %o', async (reason, { path, status, headers, upstream }) => {
-    const lookups = await openLookups({ ...(upstream && { bearer: null }), trustedProxies: ['loopback'] });
-    const shown = { 'x-api-key': [], 'x-forwarded-for': '192.0.2.1', 'x-request-id': 'the-request', ...headers };
+    const lookups = await openLookups({
+      ...(upstream && { bearer: null }),
+      trustedProxies: ['loopback'],
+    });
+    const shown = {
+      'x-api-key': [],
+      'x-forwarded-for': '192.0.2.1',
+      'x-request-id': 'the-request',
+      ...headers,
+    };
     expect((await call(lookups.url, path, { headers: shown })).status).toBe(status);
     expect(await countsOf(lookups.url)).toEqual({ ...NONE, [reason]: 1 });
     expect(linesOf(lookups.logs())).toMatchObject([
@@ -72,7 +117,12 @@ describe('a failed authentication is counted and logged with address and request
 
 it('success, a wrong role and open routes are no failed authentication', async () => {
   const lookups = await openLookups();
-  for (const path of ['/v1/submissions', '/v1/audit', '/v1/submissions?limit=x', '/v1/submissions/never'])
+  for (const path of [
+    '/v1/submissions',
+    '/v1/audit',
+    '/v1/submissions?limit=x',
+    '/v1/submissions/never',
+  ])
     await call(lookups.url, path);
   for (const path of ['/livez', '/readyz', '/docs', '/nowhere'])
     await call(lookups.url, path, { headers: { 'x-api-key': [] } });
@@ -82,7 +132,10 @@ it('success, a wrong role and open routes are no failed authentication', async (
 
 it('the log of a request and of a lookup has the address of the client', async () => {
   const lookups = await openLookups({ trustedProxies: ['loopback'] });
-  const headers = { authorization: `Bearer ${lookups.tokens.user}`, 'x-forwarded-for': '192.0.2.1' };
+  const headers = {
+    authorization: `Bearer ${lookups.tokens.user}`,
+    'x-forwarded-for': '192.0.2.1',
+  };
   await call(lookups.url, userPath(), { headers });
   await vi.waitFor(() => expect(lookups.logs()).toContain('"http.responded"'));
   for (const event of ['users.lookup', 'http.responded']) {

@@ -12,7 +12,12 @@ describe('failures', () => {
   it('use bounded memory: the address that failed longest ago is evicted', () => {
     const failures = new FailureBucket({ max: 1, windowMs: 60_000, maxKeys: 3 });
     for (const address of ['a', 'b', 'c', 'd']) failures.begin(address)(true);
-    expect(['a', 'b', 'c', 'd'].map((address) => failures.isClean(address))).toEqual([true, false, false, false]);
+    expect(['a', 'b', 'c', 'd'].map((address) => failures.isClean(address))).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
   });
 
   it('count an attempt once, however often it ends', () => {

@@ -22,7 +22,11 @@ afterEach(() => {
 });
 
 type Limited = {
-  request(headers: Record<string, string>, path?: string, localAddress?: string): Promise<HttpResponse>;
+  request(
+    headers: Record<string, string>,
+    path?: string,
+    localAddress?: string,
+  ): Promise<HttpResponse>;
   token(): string;
 };
 
@@ -37,7 +41,10 @@ async function limited(limits: Partial<Config['limits']>): Promise<Limited> {
     token() {
       const { database: ledger, close } = openBeside({ file: database, now: 0 });
       const secret = makeToken('service');
-      new CredentialStore(ledger).add({ hash: sha256(secret), role: 'service', name: 'limited' }, 0);
+      new CredentialStore(ledger).add(
+        { hash: sha256(secret), role: 'service', name: 'limited' },
+        0,
+      );
       close();
       return secret;
     },
@@ -46,7 +53,10 @@ async function limited(limits: Partial<Config['limits']>): Promise<Limited> {
 
 const key = (secret: string) => ({ 'x-api-key': secret });
 const GOOD = key(API_KEY);
-const limitOf = ({ headers }: HttpResponse) => [headers['ratelimit-limit'], headers['ratelimit-remaining']];
+const limitOf = ({ headers }: HttpResponse) => [
+  headers['ratelimit-limit'],
+  headers['ratelimit-remaining'],
+];
 
 describe('the requests of one credential', () => {
   it('are counted in headers, refused with 429 and Retry-After past the limit, and counted again a minute later', async () => {
@@ -116,7 +126,8 @@ describe('the requests of one credential', () => {
 });
 
 describe('wrong credentials of one address', () => {
-  const guess = (app: Limited, secret: string) => app.request(key(secret)).then(({ status }) => status);
+  const guess = (app: Limited, secret: string) =>
+    app.request(key(secret)).then(({ status }) => status);
 
   it('are not looked up past the limit for the rest of the minute', async () => {
     const app = await limited({ failed_authentications_per_minute: 2 });
@@ -139,10 +150,13 @@ describe('wrong credentials of one address', () => {
     onTestFinished(() => app.close());
     const { hostname, port } = new URL(app.url);
     const socket = connect(Number(port), hostname);
-    const guess = (end: string) => `GET /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: wrong\r\n${end}\r\n`;
+    const guess = (end: string) =>
+      `GET /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: wrong\r\n${end}\r\n`;
     socket.write(`${guess('').repeat(3)}${guess('connection: close\r\n')}`);
     const received = await text(socket);
-    expect(received.match(/HTTP\/1.1 \d+/g)).toEqual([401, 401, 429, 429].map((status) => `HTTP/1.1 ${status}`));
+    expect(received.match(/HTTP\/1.1 \d+/g)).toEqual(
+      [401, 401, 429, 429].map((status) => `HTTP/1.1 ${status}`),
+    );
     expect(received.match(/retry-after: \d+/g)).toEqual(['retry-after: 60', 'retry-after: 60']);
   });
 
@@ -176,11 +190,15 @@ describe('wrong credentials of one address', () => {
     },
   );
 
-  it.each(['/docs', '/nowhere', '/openapi.json'])('count also at %s, which requires none', async (path) => {
-    const app = await limited({ failed_authentications_per_minute: 2 });
-    for (const secret of ['a', 'b']) expect((await app.request(key(secret), path)).status).not.toBe(429);
-    expect(await guess(app, 'c')).toBe(429);
-  });
+  it.each(['/docs', '/nowhere', '/openapi.json'])(
+    'count also at %s, which requires none',
+    async (path) => {
+      const app = await limited({ failed_authentications_per_minute: 2 });
+      for (const secret of ['a', 'b'])
+        expect((await app.request(key(secret), path)).status).not.toBe(429);
+      expect(await guess(app, 'c')).toBe(429);
+    },
+  );
 
   it('count once if repeated, and then lock only that credential', async () => {
     const app = await limited({ failed_authentications_per_minute: 3 });
@@ -188,7 +206,9 @@ describe('wrong credentials of one address', () => {
     for (let times = 0; times < 5; times++) statuses.push(await guess(app, 'outdated'));
     expect(statuses).toEqual([401, 401, 401, 429, 429]);
     expect((await app.request(GOOD)).status).toBe(200);
-    expect([await guess(app, 'a'), await guess(app, 'b'), await guess(app, 'c')]).toEqual([401, 401, 429]);
+    expect([await guess(app, 'a'), await guess(app, 'b'), await guess(app, 'c')]).toEqual([
+      401, 401, 429,
+    ]);
   });
 
   it('lock one address, not another', async () => {
@@ -224,16 +244,20 @@ describe('where the upstream judges the bearers', () => {
   const LISTING = '/admin/get_all_users?limit=1';
 
   /**
-   * The upstream responds to a bearer with the status at its beginning; if `held`, only after `release`, so that many
-   * lookups are in flight.
+   * The upstream responds to a bearer with the status at its beginning; if `held`, only after
+   * `release`, so that many lookups are in flight.
    */
   async function forwarding(limits: Partial<Config['limits']>, { held = false } = {}) {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     if (!held) release();
     const revoked = new Set<string>();
     const upstream = await serve(({ headers: { authorization = '' } }, response) => {
-      const status = revoked.has(authorization) ? 401 : Number(authorization.slice('Bearer '.length).split('-')[0]);
-      void released.then(() => response.writeHead(status).end(status === 200 ? '{"id":"1"}' : '{"error":"x"}'));
+      const status = revoked.has(authorization)
+        ? 401
+        : Number(authorization.slice('Bearer '.length).split('-')[0]);
+      void released.then(() =>
+        response.writeHead(status).end(status === 200 ? '{"id":"1"}' : '{"error":"x"}'),
+      );
     });
     const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null, limits });
     const show = (bearer: string, path = userPath()) => lookups.get(path, bearer);
@@ -244,7 +268,10 @@ describe('where the upstream judges the bearers', () => {
       show,
       sendResponse: release,
       status,
-      /** The upstream responds once this number of requests was refused, while all others are in flight. */
+      /**
+       * The upstream responds once this number of requests was refused, while all others are in
+       * flight.
+       */
       atOnce(bearers: readonly string[], { refused }: { refused: number }): Promise<number[]> {
         let left = refused;
         const one = async (bearer: string) => {
@@ -261,7 +288,9 @@ describe('where the upstream judges the bearers', () => {
   it('an accepted bearer passes while its address is locked, until the upstream refuses it', async () => {
     const { status, revoke } = await forwarding({ failed_authentications_per_minute: 2 });
     expect(await status('200-valid')).toBe(200);
-    expect([await status('401-a'), await status('401-b'), await status('401-c')]).toEqual([401, 401, 429]);
+    expect([await status('401-a'), await status('401-b'), await status('401-c')]).toEqual([
+      401, 401, 429,
+    ]);
     expect([await status('200-valid'), await status('200-never-seen')]).toEqual([200, 429]);
     revoke('200-valid');
     expect([await status('200-valid'), await status('200-valid')]).toEqual([401, 429]);
@@ -270,7 +299,9 @@ describe('where the upstream judges the bearers', () => {
   it('an accepted bearer is exempt only at the address that used it', async () => {
     const { lookups, status } = await forwarding({ failed_authentications_per_minute: 1 });
     expect(await status('200-valid')).toBe(200);
-    expect([await status('401-a'), await status('401-b'), await status('200-valid')]).toEqual([401, 429, 200]);
+    expect([await status('401-a'), await status('401-b'), await status('200-valid')]).toEqual([
+      401, 429, 200,
+    ]);
     const fromOtherAddress = async (bearer: string) =>
       (
         await call(lookups.url, userPath(), {
@@ -278,7 +309,9 @@ describe('where the upstream judges the bearers', () => {
           localAddress: '127.0.0.2',
         })
       ).status;
-    expect([await fromOtherAddress('401-a'), await fromOtherAddress('200-valid')]).toEqual([401, 429]);
+    expect([await fromOtherAddress('401-a'), await fromOtherAddress('200-valid')]).toEqual([
+      401, 429,
+    ]);
   });
 
   it('a client with an outdated bearer locks out no other client of its address', async () => {
@@ -298,7 +331,10 @@ describe('where the upstream judges the bearers', () => {
   });
 
   it('a key of dawatch counts as a wrong bearer', async () => {
-    const lookups = await openLookups({ bearer: null, limits: { failed_authentications_per_minute: 2 } });
+    const lookups = await openLookups({
+      bearer: null,
+      limits: { failed_authentications_per_minute: 2 },
+    });
     const statuses = [];
     for (const bearer of [API_KEY, ADMIN_TOKEN, 'wrong', API_KEY])
       statuses.push((await lookups.get(userPath(), bearer)).status);
@@ -336,7 +372,10 @@ describe('where the upstream judges the bearers', () => {
   });
 
   it('at most the limit of wrong bearers reaches the upstream, even concurrently', async () => {
-    const { status, upstream, atOnce } = await forwarding({ failed_authentications_per_minute: 20 }, { held: true });
+    const { status, upstream, atOnce } = await forwarding(
+      { failed_authentications_per_minute: 20 },
+      { held: true },
+    );
     const statuses = await atOnce(
       Array.from({ length: 150 }, (_, n) => `401-${n}`),
       { refused: 130 },
@@ -349,7 +388,10 @@ describe('where the upstream judges the bearers', () => {
   });
 
   it('an attempt in flight counts, and is uncounted unless it fails', async () => {
-    const { status, upstream, atOnce } = await forwarding({ failed_authentications_per_minute: 3 }, { held: true });
+    const { status, upstream, atOnce } = await forwarding(
+      { failed_authentications_per_minute: 3 },
+      { held: true },
+    );
     const statuses = await atOnce(
       Array.from({ length: 10 }, (_, n) => `200-${n}`),
       { refused: 7 },
@@ -362,7 +404,12 @@ describe('where the upstream judges the bearers', () => {
 
   it('a client that disconnects before the response is counted', async () => {
     const limits = { failed_authentications_per_minute: 1 };
-    const { lookups, upstream, status, sendResponse: respond } = await forwarding(limits, { held: true });
+    const {
+      lookups,
+      upstream,
+      status,
+      sendResponse: respond,
+    } = await forwarding(limits, { held: true });
     const hangUp = new AbortController();
     const headers = { 'x-api-key': [], authorization: 'Bearer 401-gone' };
     const gone = call(lookups.url, userPath(), { headers, signal: hangUp.signal });
@@ -380,19 +427,23 @@ describe('where the upstream judges the bearers', () => {
     ['403-', 403],
     ['500-', 502],
     ['429-', 502],
-  ])('bearers that get %s from the upstream count as wrong, which bounds the audit', async (bearer, response) => {
-    const { lookups, show } = await forwarding({ failed_authentications_per_minute: 2 });
-    const statuses: number[] = [];
-    for (let n = 0; n < 5; n++) statuses.push((await show(`${bearer}${n}`, LISTING)).status);
-    expect(statuses).toEqual([response, response, 429, 429, 429]);
-    expect(lookups.audit()).toHaveLength(2);
-  });
+  ])(
+    'bearers that get %s from the upstream count as wrong, which bounds the audit',
+    async (bearer, response) => {
+      const { lookups, show } = await forwarding({ failed_authentications_per_minute: 2 });
+      const statuses: number[] = [];
+      for (let n = 0; n < 5; n++) statuses.push((await show(`${bearer}${n}`, LISTING)).status);
+      expect(statuses).toEqual([response, response, 429, 429, 429]);
+      expect(lookups.audit()).toHaveLength(2);
+    },
+  );
 
   it('failures of the upstream lock out no accepted bearer', async () => {
     const { show, status } = await forwarding({ failed_authentications_per_minute: 1 });
     expect(await status('200-valid')).toBe(200);
     // A single user is not a listing.
-    for (let n = 0; n < 3; n++) expect((await show('404-x', LISTING)).status).toBe(n === 0 ? 502 : 429);
+    for (let n = 0; n < 3; n++)
+      expect((await show('404-x', LISTING)).status).toBe(n === 0 ? 502 : 429);
     expect(await status('200-valid')).toBe(200);
   });
 });

@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { normalizeUser, normalizeUsers } from '../../src/access/users.ts';
 
-const RECORD = { id: '1', name: 'Ada', email: 'ada@example.com', app_id: 7, assigned_wallet: '0xab' };
-const user = (body: unknown) => normalizeUser(typeof body === 'string' ? body : JSON.stringify(body));
+const RECORD = {
+  id: '1',
+  name: 'Ada',
+  email: 'ada@example.com',
+  app_id: 7,
+  assigned_wallet: '0xab',
+};
+const user = (body: unknown) =>
+  normalizeUser(typeof body === 'string' ? body : JSON.stringify(body));
 const users = (body: unknown, limit = 10) =>
   normalizeUsers(typeof body === 'string' ? body : JSON.stringify(body), limit);
 const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
@@ -20,13 +27,19 @@ describe('finds one user', () => {
 
   it.each<[string, object]>([
     ['fewer fields', { id: '1' }],
-    ['more fields', { ...RECORD, credit_balance: '9'.repeat(39), state: 'Texas', data: 'x', error: 'x', Ok: 1 }],
+    [
+      'more fields',
+      { ...RECORD, credit_balance: '9'.repeat(39), state: 'Texas', data: 'x', error: 'x', Ok: 1 },
+    ],
     ['null for missing values', { ...RECORD, app_id: null, assigned_wallet: null }],
     ['a field with the name of a wrapper', { ...RECORD, results: [1], data: { a: 1 } }],
     ['a negative number', { ...RECORD, app_id: -7 }],
   ])('with %s, unchanged', (_, record) => {
     expect(user(record)).toEqual({ kind: 'found', value: record });
-    expect(user({ state: 'SUCCESS', message: '', data: record })).toEqual({ kind: 'found', value: record });
+    expect(user({ state: 'SUCCESS', message: '', data: record })).toEqual({
+      kind: 'found',
+      value: record,
+    });
     expect(users([record])).toEqual({ kind: 'found', value: [record] });
   });
 

@@ -24,9 +24,13 @@ async function open(setting: Setting = {}) {
     ...setting,
   });
   const { url } = opened;
-  const get = (path: string, cookie = '') => call(url, path, { headers: { 'x-api-key': [], cookie } });
+  const get = (path: string, cookie = '') =>
+    call(url, path, { headers: { 'x-api-key': [], cookie } });
 
-  /** Begins a sign-in and passes through the provider. Returns the path to which the provider redirects. */
+  /**
+   * Begins a sign-in and passes through the provider. Returns the path to which the provider
+   * redirects.
+   */
   async function begin(to = '', cookie = '', more = '') {
     const start = await get(`/v1/session/oidc?to=${encodeURIComponent(to)}${more}`, cookie);
     expect(start.status, start.text).toBe(302);
@@ -40,7 +44,10 @@ async function open(setting: Setting = {}) {
         const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(text) ?? [];
         jar.set(name, value);
       }
-      location = new URL(response.headers.get('location') ?? expect.fail(await response.text()), location).href;
+      location = new URL(
+        response.headers.get('location') ?? expect.fail(await response.text()),
+        location,
+      ).href;
     }
     return { callback: location.slice(url.length), browser };
   }
@@ -84,10 +91,15 @@ async function open(setting: Setting = {}) {
 describe('a sign-in at a provider', { timeout: 30_000 }, () => {
   it('begins a session with the role of a claim, and leads back to the page that was open', async () => {
     const server = await open();
-    const { cookie, location, attributes } = await server.signIn('submissions?status=failed&q=%C3%A9');
+    const { cookie, location, attributes } = await server.signIn(
+      'submissions?status=failed&q=%C3%A9',
+    );
     expect(location).toBe(`${server.url}/#/submissions?status=failed&q=%C3%A9`);
     expect(attributes).toEqual(['Path=/', 'HttpOnly', 'SameSite=Strict']);
-    expect(await server.whoami(cookie)).toMatchObject({ role: 'operator', name: 'ada@example.com' });
+    expect(await server.whoami(cookie)).toMatchObject({
+      role: 'operator',
+      name: 'ada@example.com',
+    });
     await callWith(server.url, cookie, '/v1/session', { method: 'DELETE' });
     expect(await server.status(cookie)).toBe(401);
   });
@@ -95,12 +107,22 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
   it.each([
     ['the first of several roles', { groups: ['x', 'lookups', 'watchers', 'admins'] }, {}, 'admin'],
     ['a text', { groups: 'lookups' }, {}, 'user'],
-    ['a nested claim', { realm_access: { roles: ['watchers'] } }, { role_claim: 'realm_access.roles' }, 'operator'],
+    [
+      'a nested claim',
+      { realm_access: { roles: ['watchers'] } },
+      { role_claim: 'realm_access.roles' },
+      'operator',
+    ],
     ['no value of the settings', { groups: ['others'] }, {}, undefined],
     ['a part of a value', { groups: ['admins-of-others', 'admin', 'ADMINS'] }, {}, undefined],
     ['no claim', { groups: undefined }, {}, undefined],
     ['another type', { groups: { admins: true } }, {}, undefined],
-    ['a claim of every object', { groups: ['admins'] }, { role_claim: 'constructor.name' }, undefined],
+    [
+      'a claim of every object',
+      { groups: ['admins'] },
+      { role_claim: 'constructor.name' },
+      undefined,
+    ],
   ])('with %s: %o', async (_, claims, oidc, role) => {
     const server = await open({ oidc });
     server.provider.person = { sub: 'ada', email: 'ada@example.com', ...claims };
@@ -115,7 +137,10 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
     server.provider.person = { sub: 'ada', email: 'countess@example.com', groups: ['admins'] };
     const second = await server.signIn();
     for (const { cookie } of [first, second])
-      expect(await server.whoami(cookie)).toMatchObject({ role: 'admin', name: 'countess@example.com' });
+      expect(await server.whoami(cookie)).toMatchObject({
+        role: 'admin',
+        name: 'countess@example.com',
+      });
     expect(server.query((db) => db.prepare('SELECT count(*) FROM people').pluck().get())).toBe(1);
     server.provider.person = { sub: 'ada', groups: [] };
     expect((await server.signIn()).failed).toBe('no_role');
@@ -145,14 +170,22 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
     const server = await open();
     const { cookie } = await server.signIn();
     const asAdmin = (method: string, path: string) =>
-      callWith(server.url, undefined, path, { method, headers: { authorization: `Bearer ${ADMIN_TOKEN}` } });
+      callWith(server.url, undefined, path, {
+        method,
+        headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+      });
     await asAdmin('DELETE', '/v1/credentials/1');
     for (let times = 0; times < 2; times += 1) {
       const admitted = await asAdmin('POST', '/v1/credentials/1/readmit');
-      expect([admitted.status, JSON.parse(admitted.text)]).toMatchObject([200, { state: 'valid', revoked_at: null }]);
+      expect([admitted.status, JSON.parse(admitted.text)]).toMatchObject([
+        200,
+        { state: 'valid', revoked_at: null },
+      ]);
     }
     expect(await server.status(cookie)).toBe(401);
-    expect(await server.whoami((await server.signIn()).cookie)).toMatchObject({ name: 'ada@example.com' });
+    expect(await server.whoami((await server.signIn()).cookie)).toMatchObject({
+      name: 'ada@example.com',
+    });
     const { entries } = JSON.parse((await asAdmin('GET', '/v1/audit?action=tokens.readmit')).text);
     expect(entries).toMatchObject([{ caller: 'DAWATCH_ADMIN_TOKEN', subject: '1' }]);
   });
@@ -165,15 +198,20 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
     const remove = (headers: Record<string, string>, path: string | number) =>
       callWith(server.url, undefined, `/v1/credentials/${path}`, { method: 'DELETE', headers });
     const bearer = { authorization: `Bearer ${token}` };
-    const credentials = JSON.parse((await callWith(server.url, ada.cookie, '/v1/credentials')).text).credentials;
-    const { id: person } = credentials.find((one: { person: string | null }) => one.person === 'ada');
+    const credentials = JSON.parse(
+      (await callWith(server.url, ada.cookie, '/v1/credentials')).text,
+    ).credentials;
+    const { id: person } = credentials.find(
+      (one: { person: string | null }) => one.person === 'ada',
+    );
     expect((await remove(bearer, id)).status, 'the provider may be away').toBe(409);
     expect((await remove(bearer, person)).status).toBe(204);
 
     withStore(server.database, (store) => store.revoke(id, 1));
     server.provider.person = { sub: 'grace', groups: ['admins'] };
     const grace = await server.signIn();
-    const own = JSON.parse((await callWith(server.url, grace.cookie, '/v1/credentials')).text).credentials[0].id;
+    const own = JSON.parse((await callWith(server.url, grace.cookie, '/v1/credentials')).text)
+      .credentials[0].id;
     expect((await remove({ cookie: grace.cookie ?? '' }, own)).status, 'no other admin').toBe(409);
     server.provider.person = { sub: 'joan', groups: ['admins'] };
     await server.signIn();
@@ -182,11 +220,16 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
 
   it('ends at the provider, too, if the settings say so, and only for people', async () => {
     const server = await open({ oidc: { sign_out: true } });
-    const signOut = (cookie = '') => callWith(server.url, cookie, '/v1/session', { method: 'DELETE' });
+    const signOut = (cookie = '') =>
+      callWith(server.url, cookie, '/v1/session', { method: 'DELETE' });
     const { cookie } = await server.signIn();
     const { status, text } = await signOut(cookie);
     const page = new URL(JSON.parse(text).sign_out_url);
-    expect([status, page.origin, page.pathname]).toEqual([200, server.provider.url, '/session/end']);
+    expect([status, page.origin, page.pathname]).toEqual([
+      200,
+      server.provider.url,
+      '/session/end',
+    ]);
     expect(Object.fromEntries(page.searchParams)).toEqual({
       client_id: CLIENT.id,
       post_logout_redirect_uri: `${server.url}/`,
@@ -219,7 +262,10 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
     const server = await open();
     server.provider.person = { sub: 'ada', email: 'ada@example.com', groups: ['admins'] };
     const { cookie } = await server.signIn();
-    await callWith(server.url, cookie, '/v1/webhooks', { method: 'POST', body: { url: 'https://example.com/' } });
+    await callWith(server.url, cookie, '/v1/webhooks', {
+      method: 'POST',
+      body: { url: 'https://example.com/' },
+    });
     const audit = async () => {
       const { text } = await callWith(server.url, undefined, '/v1/audit', {
         headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
@@ -228,13 +274,19 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
     };
     expect(await audit()).toMatchObject([
       { action: 'webhooks.create', caller: 'person:1', caller_person: 'ada@example.com' },
-      { action: 'sessions.create', caller: 'person:1', detail: 'oidc, admin', email_masked: 'a…@example.com' },
+      {
+        action: 'sessions.create',
+        caller: 'person:1',
+        detail: 'oidc, admin',
+        email_masked: 'a…@example.com',
+      },
     ]);
     const mute = { until: new Date(Date.now() + 3_600_000).toISOString() };
     await callWith(server.url, cookie, '/v1/mutes', { method: 'POST', body: mute });
     const creator = async () => {
       const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
-      return JSON.parse((await callWith(server.url, undefined, '/v1/mutes', { headers })).text).mutes[0].created_by;
+      return JSON.parse((await callWith(server.url, undefined, '/v1/mutes', { headers })).text)
+        .mutes[0].created_by;
     };
     expect(await creator()).toBe('ada@example.com');
   });
@@ -275,9 +327,15 @@ describe('a sign-in at a provider', { timeout: 30_000 }, () => {
     );
     const sent = new URL(headers.location ?? '').searchParams;
     expect(sent.get('redirect_uri')).toBe('https://da.example/watch/v1/session/oidc/callback');
-    expect(Object.fromEntries(sent)).toMatchObject({ response_type: 'code', code_challenge_method: 'S256' });
+    expect(Object.fromEntries(sent)).toMatchObject({
+      response_type: 'code',
+      code_challenge_method: 'S256',
+    });
     const { text } = await server.get('/v1/session');
-    expect(JSON.parse(text).oidc).toEqual({ name: 'Example', url: 'https://da.example/watch/v1/session/oidc' });
+    expect(JSON.parse(text).oidc).toEqual({
+      name: 'Example',
+      url: 'https://da.example/watch/v1/session/oidc',
+    });
   });
 });
 
@@ -288,13 +346,17 @@ describe('a sign-in is refused', { timeout: 30_000 }, () => {
     const changed = callback.replace(/state=[^&]*/, `state=${'x'.repeat(43)}`);
     const other = (await server.begin()).browser;
     expect((await server.finish(changed, browser)).failed).toBe('state');
-    expect((await server.finish(callback.replace(/state=[^&]*&?/, ''), browser)).failed).toBe('state');
+    expect((await server.finish(callback.replace(/state=[^&]*&?/, ''), browser)).failed).toBe(
+      'state',
+    );
     expect((await server.finish('/v1/session/oidc/callback', browser)).failed).toBe('state');
     expect((await server.finish(callback, '')).failed).toBe('state');
     expect((await server.finish(callback, other)).failed).toBe('state');
     expect((await server.finish(callback, browser)).failed).toBe(undefined);
     expect((await server.finish(callback, browser)).failed).toBe('state');
-    expect(server.logs()).not.toMatch(new RegExp(`${CLIENT.secret}|ada@example|code=|${browser.split('=')[1]}`));
+    expect(server.logs()).not.toMatch(
+      new RegExp(`${CLIENT.secret}|ada@example|code=|${browser.split('=')[1]}`),
+    );
   });
 
   it('with a code of another sign-in, or a code that was used', async () => {
@@ -322,13 +384,16 @@ describe('a sign-in is refused', { timeout: 30_000 }, () => {
   it('while the provider is away, which prevents neither the start nor a later sign-in', async () => {
     const server = await open();
     const { callback, browser } = await server.begin();
-    const away = (path: string, response: { destroy(): unknown }) => path !== '' && Boolean(response.destroy());
+    const away = (path: string, response: { destroy(): unknown }) =>
+      path !== '' && Boolean(response.destroy());
     server.provider.fault = away;
     expect((await server.finish(callback, browser)).failed).toBe('unavailable');
     await server.restart();
     const { headers } = await server.get('/v1/session/oidc');
     expect(headers.location).toBe(`${server.url}/#/sign-in?failed=unavailable`);
-    expect((await signInWith(server.url, ADMIN_TOKEN)).body.signed_in, 'tokens still work').toBe(true);
+    expect((await signInWith(server.url, ADMIN_TOKEN)).body.signed_in, 'tokens still work').toBe(
+      true,
+    );
     server.provider.fault = undefined;
     expect((await server.signIn()).failed).toBe(undefined);
   });
@@ -337,7 +402,9 @@ describe('a sign-in is refused', { timeout: 30_000 }, () => {
     const server = await open();
     server.provider.fault = (path, response) => {
       if (!path.startsWith('/.well-known/')) return false;
-      response.setHeader('content-type', 'application/json').end(JSON.stringify({ issuer: 'https://other.example' }));
+      response
+        .setHeader('content-type', 'application/json')
+        .end(JSON.stringify({ issuer: 'https://other.example' }));
       return true;
     };
     expect((await server.get('/v1/session/oidc')).headers.location).toContain('failed=unavailable');
@@ -367,14 +434,17 @@ describe('a sign-in is refused', { timeout: 30_000 }, () => {
     const server = await open();
     server.provider.fault = (path, response) => path !== '' && Boolean(response.destroy());
     for (let index = 0; index < 60; index += 1)
-      expect((await server.get('/v1/session/oidc')).headers.location).toContain('failed=unavailable');
+      expect((await server.get('/v1/session/oidc')).headers.location).toContain(
+        'failed=unavailable',
+      );
     expect((await server.get('/v1/session/oidc')).status).toBe(429);
   });
 
   it('after 60 of one address within a minute', async () => {
     const server = await open();
     const statuses = new Set<number>();
-    for (let index = 0; index < 60; index += 1) statuses.add((await server.get('/v1/session/oidc')).status);
+    for (let index = 0; index < 60; index += 1)
+      statuses.add((await server.get('/v1/session/oidc')).status);
     expect([...statuses]).toEqual([302]);
     const { status, headers } = await server.get('/v1/session/oidc');
     expect([status, Number(headers['retry-after'])]).toEqual([429, expect.any(Number)]);
@@ -387,7 +457,10 @@ describe('a sign-in is refused', { timeout: 30_000 }, () => {
     expect(metrics.text).toContain('dawatch_authentication_failures_total{reason="oidc"} 2');
     await expect
       .poll(
-        () => server.query((db) => db.prepare("SELECT detail FROM audit WHERE action = 'auth.refused'").pluck().all()),
+        () =>
+          server.query((db) =>
+            db.prepare("SELECT detail FROM audit WHERE action = 'auth.refused'").pluck().all(),
+          ),
         { timeout: 10_000 },
       )
       .toEqual([expect.stringMatching(/^oidc 2, since/)]);

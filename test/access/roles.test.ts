@@ -7,10 +7,15 @@ import { useLookups } from '../support/app/lookups.ts';
 import { fetchDocument } from '../support/app/openapi-document.ts';
 
 const lookups = useLookups({ upstream: { submit: { enabled: true, max_bytes: 1_000 } } });
-/** Thousands of requests over one connection, because opening them takes a fifth of the CPU time. */
+/**
+ * Thousands of requests over one connection, because opening them takes a fifth of the CPU time.
+ */
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 afterAll(() => agent.destroy());
-const send = (endpoint: string, headers: Record<string, string | string[]>): Promise<HttpResponse> => {
+const send = (
+  endpoint: string,
+  headers: Record<string, string | string[]>,
+): Promise<HttpResponse> => {
   const [method = '', path = ''] = endpoint.split(' ');
   const { query = '', body } = MATRIX[endpoint] ?? {};
   const target = `${path.replace(/\{\w+\}/, 'of-the-matrix')}${query}`;
@@ -56,19 +61,25 @@ describe.each(Object.entries(MATRIX))('%s', (endpoint, { access }) => {
     }
   });
 
-  it.each(ROLES)('with a revoked credential of the role %s, as with an unknown one', async (role) => {
-    const revoked = lookups().revoked[role];
-    const unknown = revoked.replace(/.{5}$/, 'wrong');
-    for (const [index, headers] of both(revoked).entries()) {
-      const [gone, never] = [await send(endpoint, headers), await send(endpoint, both(unknown)[index] ?? {})];
-      expect(gone.status).toBe(access === 'open' ? 200 : 401);
-      if (access === 'open') continue;
-      expect(gone.headers['www-authenticate']).toMatch(/^Bearer/);
-      const problem = ({ text }: { text: string }) => ({ ...JSON.parse(text), instance: '' });
-      expect(problem(gone)).toEqual(problem(never));
-      expect(Object.keys(gone.headers)).toEqual(Object.keys(never.headers));
-    }
-  });
+  it.each(ROLES)(
+    'with a revoked credential of the role %s, as with an unknown one',
+    async (role) => {
+      const revoked = lookups().revoked[role];
+      const unknown = revoked.replace(/.{5}$/, 'wrong');
+      for (const [index, headers] of both(revoked).entries()) {
+        const [gone, never] = [
+          await send(endpoint, headers),
+          await send(endpoint, both(unknown)[index] ?? {}),
+        ];
+        expect(gone.status).toBe(access === 'open' ? 200 : 401);
+        if (access === 'open') continue;
+        expect(gone.headers['www-authenticate']).toMatch(/^Bearer/);
+        const problem = ({ text }: { text: string }) => ({ ...JSON.parse(text), instance: '' });
+        expect(problem(gone)).toEqual(problem(never));
+        expect(Object.keys(gone.headers)).toEqual(Object.keys(never.headers));
+      }
+    },
+  );
 
   it.each<[string, Record<string, string>]>([
     ['none', {}],
@@ -90,7 +101,11 @@ const inHeader = (name: string, secret: string) => ({
 });
 const MALFORMED = (secret: string) => ({
   'x-api-key': [[secret, secret]],
-  authorization: [[`Bearer ${secret}`, `Bearer ${secret}`], `Bearer ${secret} ${secret}`, `Bearer ${secret}\u00e9`],
+  authorization: [
+    [`Bearer ${secret}`, `Bearer ${secret}`],
+    `Bearer ${secret} ${secret}`,
+    `Bearer ${secret}\u00e9`,
+  ],
 });
 
 describe.each(Object.entries(MATRIX).filter(([, { access }]) => access !== 'open'))(
@@ -98,16 +113,25 @@ describe.each(Object.entries(MATRIX).filter(([, { access }]) => access !== 'open
   (endpoint, { access }) => {
     const deciding = decidingOf(access);
     const ignored = deciding === 'authorization' ? 'x-api-key' : 'authorization';
-    const others = () => [...Object.values(lookups().tokens), lookups().revoked.admin, 'never-known'];
+    const others = () => [
+      ...Object.values(lookups().tokens),
+      lookups().revoked.admin,
+      'never-known',
+    ];
 
-    it.each(ROLES)(`is decided by the role %s in ${deciding}, whatever is in ${ignored}`, async (role) => {
-      const right = inHeader(deciding, lookups().tokens[role]);
-      const { status } = await send(endpoint, right);
-      for (const other of others())
-        expect((await send(endpoint, { ...right, ...inHeader(ignored, other) })).status).toBe(status);
-      for (const malformed of MALFORMED(lookups().tokens.admin)[ignored])
-        expect((await send(endpoint, { ...right, [ignored]: malformed })).status).toBe(status);
-    });
+    it.each(ROLES)(
+      `is decided by the role %s in ${deciding}, whatever is in ${ignored}`,
+      async (role) => {
+        const right = inHeader(deciding, lookups().tokens[role]);
+        const { status } = await send(endpoint, right);
+        for (const other of others())
+          expect((await send(endpoint, { ...right, ...inHeader(ignored, other) })).status).toBe(
+            status,
+          );
+        for (const malformed of MALFORMED(lookups().tokens.admin)[ignored])
+          expect((await send(endpoint, { ...right, [ignored]: malformed })).status).toBe(status);
+      },
+    );
 
     it(`is refused if ${deciding} has a wrong or a malformed credential, even with a right one in ${ignored}`, async () => {
       const right = inHeader(ignored, lookups().tokens.admin);
@@ -119,15 +143,21 @@ describe.each(Object.entries(MATRIX).filter(([, { access }]) => access !== 'open
 
     it(`goes by ${ignored} if ${deciding} has no credential of its kind`, async () => {
       const right = inHeader(ignored, lookups().tokens.admin);
-      const empty = deciding === 'authorization' ? ['', 'Bearer', 'Bearer ', 'Basic dXNlcjpwYXNz'] : ['', ' '];
+      const empty =
+        deciding === 'authorization' ? ['', 'Bearer', 'Bearer ', 'Basic dXNlcjpwYXNz'] : ['', ' '];
       for (const text of empty)
-        expect([401, 403]).not.toContain((await send(endpoint, { ...right, [deciding]: text })).status);
+        expect([401, 403]).not.toContain(
+          (await send(endpoint, { ...right, [deciding]: text })).status,
+        );
     });
   },
 );
 
-it.each(['bearer', 'BEARER', 'Bearer   ', ' Bearer'])('the scheme may be written %j', async (scheme) => {
-  const authorization = `${scheme} ${lookups().tokens.admin} `;
-  for (const endpoint of ['GET /v1/submissions', 'GET /admin/get_all_users', 'GET /v1/audit'])
-    expect((await send(endpoint, { authorization })).status).toBe(200);
-});
+it.each(['bearer', 'BEARER', 'Bearer   ', ' Bearer'])(
+  'the scheme may be written %j',
+  async (scheme) => {
+    const authorization = `${scheme} ${lookups().tokens.admin} `;
+    for (const endpoint of ['GET /v1/submissions', 'GET /admin/get_all_users', 'GET /v1/audit'])
+      expect((await send(endpoint, { authorization })).status).toBe(200);
+  },
+);

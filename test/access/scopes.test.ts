@@ -18,8 +18,13 @@ describe('rights', () => {
 
   it('of scopes are the same in any order, and with repetitions', () => {
     const rights = rightsOfScopes(['submissions:read', 'webhooks:write']);
-    expect(rightsOfScopes(['webhooks:write', 'submissions:read', 'webhooks:write'])).toEqual(rights);
-    expect(toStoredRights(rights)).toEqual({ role: 'scoped', scopes: 'submissions:read webhooks:write' });
+    expect(rightsOfScopes(['webhooks:write', 'submissions:read', 'webhooks:write'])).toEqual(
+      rights,
+    );
+    expect(toStoredRights(rights)).toEqual({
+      role: 'scoped',
+      scopes: 'submissions:read webhooks:write',
+    });
   });
 
   it('with the scope admin include all scopes', () => {

@@ -39,7 +39,11 @@ async function open(setting: Partial<Parameters<typeof openApp>[0]> = {}) {
     token: (role: 'service' | 'admin' = 'service') => storeToken(database, role, 'a person'),
     audit: () =>
       query((db) =>
-        db.prepare("SELECT caller, action, detail FROM audit WHERE action LIKE 'sessions.%' ORDER BY seq").all(),
+        db
+          .prepare(
+            "SELECT caller, action, detail FROM audit WHERE action LIKE 'sessions.%' ORDER BY seq",
+          )
+          .all(),
       ),
     count: () => query((db) => db.prepare('SELECT count(*) FROM sessions').pluck().get()),
     bytes: () => query((db) => JSON.stringify(db.prepare('SELECT * FROM sessions').all())),
@@ -47,14 +51,24 @@ async function open(setting: Partial<Parameters<typeof openApp>[0]> = {}) {
 }
 
 describe('a session', () => {
-  it.each(['service', 'user', 'operator', 'admin'] as const)('has the rights of its token: %s', async (role) => {
-    const { url, tokens } = lookups();
-    const { cookie } = await signInWith(url, tokens[role]);
-    const byToken = await lookups().get('/v1/whoami', tokens[role]);
-    expect((await callWith(url, cookie, '/v1/whoami')).text).toBe(byToken.text);
-    for (const path of ['/v1/submissions', '/v1/audit', '/users/get_user?name=a&email=a@example.com', '/v1/webhooks'])
-      expect((await callWith(url, cookie, path)).status, path).toBe((await lookups().get(path, tokens[role])).status);
-  });
+  it.each(['service', 'user', 'operator', 'admin'] as const)(
+    'has the rights of its token: %s',
+    async (role) => {
+      const { url, tokens } = lookups();
+      const { cookie } = await signInWith(url, tokens[role]);
+      const byToken = await lookups().get('/v1/whoami', tokens[role]);
+      expect((await callWith(url, cookie, '/v1/whoami')).text).toBe(byToken.text);
+      for (const path of [
+        '/v1/submissions',
+        '/v1/audit',
+        '/users/get_user?name=a&email=a@example.com',
+        '/v1/webhooks',
+      ])
+        expect((await callWith(url, cookie, path)).status, path).toBe(
+          (await lookups().get(path, tokens[role])).status,
+        );
+    },
+  );
 
   it('is in a cookie that no script can read, for this server only, and never in a body', async () => {
     const { url, tokens } = lookups();
@@ -84,13 +98,17 @@ describe('a session', () => {
   it('ends when it signs out, and the cookie is deleted', async () => {
     const server = await open();
     const { cookie } = await signInWith(server.url, ADMIN_TOKEN);
-    const { status, headers } = await callWith(server.url, cookie, '/v1/session', { method: 'DELETE' });
+    const { status, headers } = await callWith(server.url, cookie, '/v1/session', {
+      method: 'DELETE',
+    });
     expect([status, headers['set-cookie']]).toEqual([
       204,
       ['dawatch-session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0'],
     ]);
     expect(problemOf(await callWith(server.url, cookie, '/v1/whoami')).status).toBe(401);
-    expect(problemOf(await callWith(server.url, cookie, '/v1/session', { method: 'DELETE' })).status).toBe(401);
+    expect(
+      problemOf(await callWith(server.url, cookie, '/v1/session', { method: 'DELETE' })).status,
+    ).toBe(401);
     expect(server.count()).toBe(0);
     expect(server.audit()).toEqual([
       { caller: 'DAWATCH_ADMIN_TOKEN', action: 'sessions.create', detail: 'token' },
@@ -101,7 +119,10 @@ describe('a session', () => {
   it('ends with its token: revoked, or replaced in the settings', async () => {
     const server = await open();
     const { token, revoke } = server.token();
-    const [byToken, byKey] = [await signInWith(server.url, token), await signInWith(server.url, API_KEY)];
+    const [byToken, byKey] = [
+      await signInWith(server.url, token),
+      await signInWith(server.url, API_KEY),
+    ];
     revoke();
     expect((await callWith(server.url, byToken.cookie, '/v1/whoami')).status).toBe(401);
     expect((await callWith(server.url, byKey.cookie, '/v1/whoami')).status).toBe(200);
@@ -136,7 +157,9 @@ describe('a session', () => {
     const first = cookie;
     ({ cookie } = await signInWith(server.url, API_KEY, { cookie }));
     expect((await callWith(server.url, first, '/v1/whoami')).status).toBe(401);
-    expect(JSON.parse((await callWith(server.url, cookie, '/v1/whoami')).text)).toMatchObject({ role: 'service' });
+    expect(JSON.parse((await callWith(server.url, cookie, '/v1/whoami')).text)).toMatchObject({
+      role: 'service',
+    });
   });
 });
 
@@ -176,17 +199,31 @@ describe('a sign-in', () => {
   it('with many wrong tokens locks the address, as any other request', async () => {
     const locked = await openLookups({ limits: { failed_authentications_per_minute: 3 } });
     const attempt = (token: string) =>
-      callWith(locked.url, undefined, '/v1/session', { method: 'POST', headers: { authorization: `Bearer ${token}` } });
+      callWith(locked.url, undefined, '/v1/session', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}` },
+      });
     const statuses = [];
-    for (let index = 0; index < 5; index += 1) statuses.push((await attempt(`wrong-${index}`)).status);
+    for (let index = 0; index < 5; index += 1)
+      statuses.push((await attempt(`wrong-${index}`)).status);
     expect(statuses).toEqual([401, 401, 401, 429, 429]);
     const { cookie } = await signInWith(locked.url, locked.tokens.admin);
-    expect((await callWith(locked.url, cookie, '/v1/whoami')).status, 'sessions cannot be guessed').toBe(200);
+    expect(
+      (await callWith(locked.url, cookie, '/v1/whoami')).status,
+      'sessions cannot be guessed',
+    ).toBe(200);
   });
 
   it.each([
     ['https', 'https://da.example', undefined, '__Host-dawatch-session', '/', true],
-    ['https at the public address', 'https://da.example', 'https://da.example/', '__Host-dawatch-session', '/', true],
+    [
+      'https at the public address',
+      'https://da.example',
+      'https://da.example/',
+      '__Host-dawatch-session',
+      '/',
+      true,
+    ],
     [
       'https below a path',
       'https://da.example',
@@ -195,16 +232,38 @@ describe('a sign-in', () => {
       '/watch/',
       true,
     ],
-    ['http below a path', 'http://da.example', 'http://da.example/watch/', 'dawatch-session', '/watch/', false],
-  ])('over %s sets a cookie that is bound to it', async (_, origin, publicUrl, name, path, isSecure) => {
-    const app = await open(publicUrl === undefined ? {} : { publicUrl });
-    const { cookie, attributes } = await signInWith(app.url, ADMIN_TOKEN, { origin });
-    expect(cookie.split('=')[0]).toBe(name);
-    expect(attributes).toEqual([`Path=${path}`, 'HttpOnly', 'SameSite=Strict', ...(isSecure ? ['Secure'] : [])]);
-    expect((await callWith(app.url, cookie, '/v1/whoami', { headers: { origin } })).status).toBe(200);
-    const out = await callWith(app.url, cookie, '/v1/session', { method: 'DELETE', headers: { origin } });
-    expect(out.headers['set-cookie']).toEqual([[`${name}=`, ...attributes, 'Max-Age=0'].join('; ')]);
-  });
+    [
+      'http below a path',
+      'http://da.example',
+      'http://da.example/watch/',
+      'dawatch-session',
+      '/watch/',
+      false,
+    ],
+  ])(
+    'over %s sets a cookie that is bound to it',
+    async (_, origin, publicUrl, name, path, isSecure) => {
+      const app = await open(publicUrl === undefined ? {} : { publicUrl });
+      const { cookie, attributes } = await signInWith(app.url, ADMIN_TOKEN, { origin });
+      expect(cookie.split('=')[0]).toBe(name);
+      expect(attributes).toEqual([
+        `Path=${path}`,
+        'HttpOnly',
+        'SameSite=Strict',
+        ...(isSecure ? ['Secure'] : []),
+      ]);
+      expect((await callWith(app.url, cookie, '/v1/whoami', { headers: { origin } })).status).toBe(
+        200,
+      );
+      const out = await callWith(app.url, cookie, '/v1/session', {
+        method: 'DELETE',
+        headers: { origin },
+      });
+      expect(out.headers['set-cookie']).toEqual([
+        [`${name}=`, ...attributes, 'Max-Age=0'].join('; '),
+      ]);
+    },
+  );
 });
 
 describe('the cookie of a session', () => {
@@ -213,10 +272,18 @@ describe('the cookie of a session', () => {
     ['a page of this server', {}, 202],
     ['a page of this server, in a browser without Sec-Fetch-Site', { 'sec-fetch-site': [] }, 202],
     ['a client that is no browser', NONE, 202],
-    ['a page of another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }, 401],
+    [
+      'a page of another site',
+      { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' },
+      401,
+    ],
     ['a page of the same site', { 'sec-fetch-site': 'same-site' }, 401],
     ['the address bar', { 'sec-fetch-site': 'none', origin: [] }, 401],
-    ['another origin, in a browser without Sec-Fetch-Site', { ...NONE, origin: 'http://127.0.0.1:1' }, 401],
+    [
+      'another origin, in a browser without Sec-Fetch-Site',
+      { ...NONE, origin: 'http://127.0.0.1:1' },
+      401,
+    ],
     ['a page without an origin', { ...NONE, origin: 'null' }, 401],
     ['an origin that is no address', { ...NONE, origin: 'x' }, 401],
     ['two origins', { ...NONE, origin: ['http://127.0.0.1:1', 'http://127.0.0.1:2'] }, 401],
@@ -225,7 +292,9 @@ describe('the cookie of a session', () => {
   ])('authenticates a change by %s: %o → %i', async (_, headers, status) => {
     const { url, tokens } = lookups();
     const { cookie } = await signInWith(url, tokens.admin);
-    expect((await callWith(url, cookie, '/v1/submissions', { ...UNSAFE, headers })).status).toBe(status);
+    expect((await callWith(url, cookie, '/v1/submissions', { ...UNSAFE, headers })).status).toBe(
+      status,
+    );
   });
 
   it.each([
@@ -243,8 +312,11 @@ describe('the cookie of a session', () => {
     const { url, tokens } = lookups();
     const { cookie } = await signInWith(url, tokens.admin);
     const track = (headers: object) =>
-      callWith(url, cookie, '/v1/get_submission_info?submission_id=by-get&track=true', { headers: { ...headers } });
-    const isTracked = async () => (await callWith(url, cookie, '/v1/submissions/by-get')).status === 200;
+      callWith(url, cookie, '/v1/get_submission_info?submission_id=by-get&track=true', {
+        headers: { ...headers },
+      });
+    const isTracked = async () =>
+      (await callWith(url, cookie, '/v1/submissions/by-get')).status === 200;
     expect(problemOf(await track({ ...NONE, 'x-requested-with': [] })).status).toBe(401);
     expect(await isTracked()).toBe(false);
     await track({});
@@ -255,7 +327,9 @@ describe('the cookie of a session', () => {
     const app = await open({ publicUrl: 'http://da.example/watch/' });
     const behind = { 'sec-fetch-site': [], origin: 'http://da.example' };
     const { cookie } = await signInWith(app.url, ADMIN_TOKEN, behind);
-    expect((await callWith(app.url, cookie, '/v1/submissions', { ...UNSAFE, headers: behind })).status).toBe(202);
+    expect(
+      (await callWith(app.url, cookie, '/v1/submissions', { ...UNSAFE, headers: behind })).status,
+    ).toBe(202);
   });
 
   it('is never accepted from the origins of CORS, which get no permission for cookies', async () => {
@@ -270,7 +344,10 @@ describe('the cookie of a session', () => {
       expect(response.status).toBe(401);
       expect(response.headers).not.toHaveProperty('access-control-allow-credentials');
     }
-    const preflight = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'x-requested-with' };
+    const preflight = {
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'x-requested-with',
+    };
     const { headers } = await callWith(app.url, undefined, '/v1/submissions', {
       method: 'OPTIONS',
       headers: { origin, ...preflight },
@@ -304,7 +381,10 @@ describe('the cookie of a session', () => {
     ['quoted', (name: string, value: string) => `${name}="${value}"`],
     ['followed by other characters', (name: string, value: string) => `${name}=${value}%00`],
     ['sent twice', (name: string, value: string) => `${name}=${value}; ${name}=${value}`],
-    ['sent twice, once wrong', (name: string, value: string) => `${name}=${'x'.repeat(43)}; ${name}=${value}`],
+    [
+      'sent twice, once wrong',
+      (name: string, value: string) => `${name}=${'x'.repeat(43)}; ${name}=${value}`,
+    ],
     ['in another case', (name: string, value: string) => `${name.toUpperCase()}=${value}`],
     ['of another server', (name: string) => `${name}=${'x'.repeat(43)}`],
     [
@@ -323,7 +403,14 @@ describe('the cookie of a session', () => {
     const { url, tokens } = lookups();
     const { cookie } = await signInWith(url, tokens.admin);
     const raw = async (...lines: string[]) => {
-      const request = ['GET /v1/whoami HTTP/1.1', 'Host: x', 'Connection: close', ...lines, '', ''].join('\r\n');
+      const request = [
+        'GET /v1/whoami HTTP/1.1',
+        'Host: x',
+        'Connection: close',
+        ...lines,
+        '',
+        '',
+      ].join('\r\n');
       return /^HTTP\/1\.1 (\d+)/.exec(await sendRaw(url, request))?.[1];
     };
     expect(await raw(`Cookie: a=b; ${cookie}; =; c`)).toBe('200');

@@ -20,7 +20,9 @@ import { openLedger } from '../support/ledger/ledger-file.ts';
 const ACTOR = { name: 'x'.repeat(500), credentialId: null, address: null };
 const SESSION = sha256('the cookie');
 
-/** Ways in which a ledger cannot be written, as SQLite reports them, with the status of a change. */
+/**
+ * Ways in which a ledger cannot be written, as SQLite reports them, with the status of a change.
+ */
 const WAYS: [string, number, (db: Database.Database, audit: AuditTrail) => void][] = [
   [
     'a full disk',
@@ -64,7 +66,11 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
     request.caller = caller;
     request.clientAddress = '127.0.0.1';
   });
-  registerCredentials(server, { ledger: { credentials, audit }, clock, hasConfiguredAdmin: () => true });
+  registerCredentials(server, {
+    ledger: { credentials, audit },
+    clock,
+    hasConfiguredAdmin: () => true,
+  });
   registerSession(server, {
     authenticator: {
       identify: ({ method }) => ({
@@ -86,13 +92,20 @@ async function open(limit: (db: Database.Database, audit: AuditTrail) => void) {
     ['credentials', 'credential_secrets', 'sessions', 'audit'].map((table) =>
       db.prepare(`SELECT * FROM ${table}`).all(),
     );
-  const { find } = credentialsOf({ api_key: undefined, admin_token: undefined }, credentials, clock);
+  const { find } = credentialsOf(
+    { api_key: undefined, admin_token: undefined },
+    credentials,
+    clock,
+  );
   return { url, id, token, stored, find };
 }
 
 describe.each(WAYS)('on %s', (_, status, limit) => {
   it.each<[string, (id: number) => [string, string, unknown?]]>([
-    ['creating a credential', () => ['POST', '/v1/credentials', { name: 'x'.repeat(64), role: 'service' }]],
+    [
+      'creating a credential',
+      () => ['POST', '/v1/credentials', { name: 'x'.repeat(64), role: 'service' }],
+    ],
     ['changing one', (id) => ['PATCH', `/v1/credentials/${id}`, { name: 'y'.repeat(64) }]],
     ['rotating one', (id) => ['POST', `/v1/credentials/${id}/rotate`, {}]],
     ['revoking one', (id) => ['DELETE', `/v1/credentials/${id}`]],

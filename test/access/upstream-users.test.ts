@@ -8,7 +8,10 @@ import { deadAddress, serve } from '../support/servers/upstream-server.ts';
 const USER = { name: 'Ada & Söhne', email: 'ada+1@example.com' };
 const RECORD = { id: '1', ...USER, app_id: 7, assigned_wallet: '0xab' };
 
-function usersOf(url: string, options: Partial<UpstreamUsersOptions> & { timeoutMs?: number } = {}): UpstreamUsers {
+function usersOf(
+  url: string,
+  options: Partial<UpstreamUsersOptions> & { timeoutMs?: number } = {},
+): UpstreamUsers {
   const { timeoutMs = 5_000, ...rest } = options;
   const client = new UpstreamClient({ url, connections: 2, timeoutMs, now: () => 0 });
   onTestFinished(() => client.close());
@@ -25,7 +28,12 @@ async function upstream(body: unknown, status = 200, headers: Record<string, str
     body: string;
   }[] = [];
   const { url } = await serve(async (request, response) => {
-    requests.push({ url: request.url, method: request.method, headers: request.headers, body: await text(request) });
+    requests.push({
+      url: request.url,
+      method: request.method,
+      headers: request.headers,
+      body: await text(request),
+    });
     response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
   });
   return { url, requests };
@@ -37,11 +45,21 @@ describe('a request', () => {
     await usersOf(`${url}/base`).getUser(USER, 'Bearer mine');
     await usersOf(`${url}/base`).listUsers(7, 'Bearer mine');
     expect(requests).toMatchObject([
-      { method: 'GET', url: '/base/users/get_user?name=Ada%20%26%20S%C3%B6hne&email=ada%2B1%40example.com', body: '' },
+      {
+        method: 'GET',
+        url: '/base/users/get_user?name=Ada%20%26%20S%C3%B6hne&email=ada%2B1%40example.com',
+        body: '',
+      },
       { method: 'GET', url: '/base/admin/get_all_users?limit=7', body: '' },
     ]);
-    expect(requests[0]?.headers).toMatchObject({ authorization: 'Bearer mine', 'content-type': 'application/json' });
-    expect(requests[1]?.headers).toMatchObject({ authorization: 'Bearer mine', accept: 'application/json' });
+    expect(requests[0]?.headers).toMatchObject({
+      authorization: 'Bearer mine',
+      'content-type': 'application/json',
+    });
+    expect(requests[1]?.headers).toMatchObject({
+      authorization: 'Bearer mine',
+      accept: 'application/json',
+    });
   });
 
   it('has them in a JSON body if the upstream requires that', async () => {
@@ -61,7 +79,10 @@ describe('a request', () => {
     const users = usersOf(url, { getPath: '/v1/user/get_user', listPath: '/v1/admin/all' });
     await users.getUser(USER);
     await users.listUsers(1);
-    expect(requests.map((one) => one.url?.split('?')[0])).toEqual(['/v1/user/get_user', '/v1/admin/all']);
+    expect(requests.map((one) => one.url?.split('?')[0])).toEqual([
+      '/v1/user/get_user',
+      '/v1/admin/all',
+    ]);
   });
 
   it('has the configured bearer, never both that and the one of the caller', async () => {
@@ -69,7 +90,11 @@ describe('a request', () => {
     await usersOf(url, { bearer: 'ours' }).getUser(USER, 'Bearer theirs');
     await usersOf(url, { bearer: 'ours' }).listUsers(1);
     await usersOf(url).listUsers(1);
-    expect(requests.map((one) => one.headers.authorization)).toEqual(['Bearer ours', 'Bearer ours', undefined]);
+    expect(requests.map((one) => one.headers.authorization)).toEqual([
+      'Bearer ours',
+      'Bearer ours',
+      undefined,
+    ]);
   });
 
   it('has the new bearer after a change', async () => {
@@ -78,14 +103,20 @@ describe('a request', () => {
     await users.getUser(USER);
     users.useBearer('the-next-one');
     await users.getUser(USER);
-    expect(requests.map((one) => one.headers.authorization)).toEqual(['Bearer ours', 'Bearer the-next-one']);
+    expect(requests.map((one) => one.headers.authorization)).toEqual([
+      'Bearer ours',
+      'Bearer the-next-one',
+    ]);
   });
 });
 
 it('has a bearer token that the upstream quotes redacted from its response, in any escaping', async () => {
   const quoted = 'a-bearer\\/of\\u0026a-caller';
   const { url } = await upstream(`{"id":"1","name":"${quoted}","more":["Bearer ${quoted}"]}`);
-  const found = { kind: 'found', value: { id: '1', name: '[redacted]', more: ['Bearer [redacted]'] } };
+  const found = {
+    kind: 'found',
+    value: { id: '1', name: '[redacted]', more: ['Bearer [redacted]'] },
+  };
   expect(await usersOf(url).getUser(USER, 'Bearer a-bearer/of&a-caller')).toEqual(found);
   expect(await usersOf(url, { bearer: 'a-bearer/of&a-caller' }).getUser(USER)).toEqual(found);
 });
@@ -95,23 +126,62 @@ describe('a response about one user is', () => {
     ['the record', 200, RECORD, { kind: 'found', value: RECORD }],
     ['an unknown user, in text', 404, 'User not found', { kind: 'not_found' }],
     ['an unknown user, in JSON', 404, { error: 'no such user' }, { kind: 'not_found' }],
-    ['an unknown user, as a server error', 500, { state: 'ERROR', error: 'Record not found' }, { kind: 'not_found' }],
-    ['a page of a proxy', 404, '<html>Not Found</html>', { kind: 'unavailable', reason: 'http_status' }],
+    [
+      'an unknown user, as a server error',
+      500,
+      { state: 'ERROR', error: 'Record not found' },
+      { kind: 'not_found' },
+    ],
+    [
+      'a page of a proxy',
+      404,
+      '<html>Not Found</html>',
+      { kind: 'unavailable', reason: 'http_status' },
+    ],
     ['an unknown path', 404, '', { kind: 'unavailable', reason: 'http_status' }],
     ['a router (Go)', 404, '404 page not found\n', { kind: 'unavailable', reason: 'http_status' }],
-    ['a router (Express)', 404, 'Cannot GET /users/get_user', { kind: 'unavailable', reason: 'http_status' }],
-    ['a router (FastAPI)', 404, { detail: 'Not Found' }, { kind: 'unavailable', reason: 'http_status' }],
+    [
+      'a router (Express)',
+      404,
+      'Cannot GET /users/get_user',
+      { kind: 'unavailable', reason: 'http_status' },
+    ],
+    [
+      'a router (FastAPI)',
+      404,
+      { detail: 'Not Found' },
+      { kind: 'unavailable', reason: 'http_status' },
+    ],
     [
       'a router (Fastify)',
       404,
-      { message: 'Route GET:/users/get_user?name=a not found', error: 'Not Found', statusCode: 404 },
+      {
+        message: 'Route GET:/users/get_user?name=a not found',
+        error: 'Not Found',
+        statusCode: 404,
+      },
       { kind: 'unavailable', reason: 'http_status' },
     ],
-    ['an unknown user, in another wording', 404, { detail: 'User not found' }, { kind: 'not_found' }],
-    ['another fault', 500, { state: 'ERROR', error: 'Database connection error' }, { kind: 'unavailable' }],
+    [
+      'an unknown user, in another wording',
+      404,
+      { detail: 'User not found' },
+      { kind: 'not_found' },
+    ],
+    [
+      'another fault',
+      500,
+      { state: 'ERROR', error: 'Database connection error' },
+      { kind: 'unavailable' },
+    ],
     ['a refusal', 401, 'Unauthorized', { kind: 'unauthorized' }],
     ['a refused request', 403, '', { kind: 'forbidden' }],
-    ['a complaint', 400, 'missing field', { kind: 'unavailable', reason: 'http_status', detail: 'HTTP 400' }],
+    [
+      'a complaint',
+      400,
+      'missing field',
+      { kind: 'unavailable', reason: 'http_status', detail: 'HTTP 400' },
+    ],
     ['another success', 204, '', { kind: 'unavailable', reason: 'http_status' }],
   ])('%s (%i)', async (_, status, body, expected) => {
     const { url } = await upstream(body, status);
@@ -130,7 +200,9 @@ it.each([
 
 it('lookups above the limit are refused at once, and accepted again when others complete', async () => {
   const held: (() => void)[] = [];
-  const { url, requests } = await serve((_request, response) => held.push(() => response.end(JSON.stringify(RECORD))));
+  const { url, requests } = await serve((_request, response) =>
+    held.push(() => response.end(JSON.stringify(RECORD))),
+  );
   const users = usersOf(url);
   const waiting = Array.from({ length: 64 }, () => users.getUser(USER));
   expect(await users.getUser(USER)).toEqual({ kind: 'busy' });
@@ -155,21 +227,37 @@ it.each([
     [503, 'http_status'],
   ] as const) {
     const { url } = await upstream('', status, headers);
-    expect(await usersOf(url).getUser(USER)).toMatchObject({ kind: 'unavailable', reason, retryAfterMs });
+    expect(await usersOf(url).getUser(USER)).toMatchObject({
+      kind: 'unavailable',
+      reason,
+      retryAfterMs,
+    });
   }
 });
 
 describe('a failure contains nothing of the request or the response:', () => {
-  const page: RequestListener = (_request, response) => response.writeHead(500).end('ada+1@example.com Bearer mine');
+  const page: RequestListener = (_request, response) =>
+    response.writeHead(500).end('ada+1@example.com Bearer mine');
   it.each<[string, string, () => Promise<string>]>([
     ['no answer', 'timeout', async () => (await serve(() => undefined)).url],
     ['nobody there', 'network', deadAddress],
     ['an error that quotes the request', 'http_status', async () => (await serve(page)).url],
-    ['a body that quotes the request', 'malformed', async () => (await upstream({ id: 7, email: USER.email })).url],
-    ['a body above the limit', 'too_large', async () => (await upstream('x'.repeat(1024 * 1024 + 1))).url],
+    [
+      'a body that quotes the request',
+      'malformed',
+      async () => (await upstream({ id: 7, email: USER.email })).url,
+    ],
+    [
+      'a body above the limit',
+      'too_large',
+      async () => (await upstream('x'.repeat(1024 * 1024 + 1))).url,
+    ],
   ])('%s', async (_, reason, url) => {
     for (const parameters of ['query', 'body'] as const) {
-      const users = usersOf(await url(), { parameters, timeoutMs: reason === 'timeout' ? 100 : 5_000 });
+      const users = usersOf(await url(), {
+        parameters,
+        timeoutMs: reason === 'timeout' ? 100 : 5_000,
+      });
       const lookup = await users.getUser(USER, 'Bearer mine');
       expect(lookup).toMatchObject({ kind: 'unavailable', reason });
       expect(JSON.stringify(lookup)).not.toMatch(/ada|mine/i);

@@ -16,7 +16,8 @@ async function recordingUpstream() {
     const list = request.url?.startsWith('/admin') ?? false;
     response.end(list ? '[{"id":"1"}]' : '{"id":"1"}');
   });
-  const wire = () => requests.map((request) => `${request.url} ${request.rawHeaders.join(' ')}`).join('\n');
+  const wire = () =>
+    requests.map((request) => `${request.url} ${request.rawHeaders.join(' ')}`).join('\n');
   return { url, requests, seen, wire };
 }
 
@@ -43,7 +44,8 @@ describe('with a bearer of the upstream in the settings', () => {
     expect(await status(admin)).toEqual([200, 200, 200, 200]);
     expect(await status(ADMIN_TOKEN)).toEqual([200, 200, 200, 200]);
     expect(new Set(upstream.seen)).toEqual(new Set([`Bearer ${UPSTREAM_BEARER}`]));
-    for (const token of [service, user, admin, API_KEY, ADMIN_TOKEN]) expect(upstream.wire()).not.toContain(token);
+    for (const token of [service, user, admin, API_KEY, ADMIN_TOKEN])
+      expect(upstream.wire()).not.toContain(token);
   });
 
   it.each([userPath(), userPath(undefined, '/user/get_user'), LISTING])(
@@ -53,7 +55,13 @@ describe('with a bearer of the upstream in the settings', () => {
       const lookups = await openLookups({ upstreamUrl: upstream.url });
       lookups.revoke('admin');
       const responses = [];
-      for (const token of [undefined, 'nobody', makeToken('admin'), UPSTREAM_BEARER, lookups.tokens.admin])
+      for (const token of [
+        undefined,
+        'nobody',
+        makeToken('admin'),
+        UPSTREAM_BEARER,
+        lookups.tokens.admin,
+      ])
         responses.push(await lookups.get(path, token));
       for (const response of responses)
         expect(response).toMatchObject({ status: 401, headers: { 'www-authenticate': CHALLENGE } });
@@ -83,15 +91,20 @@ describe('with a bearer of the upstream in the settings', () => {
     expect(lookups.audit()).toMatchObject([{ caller: 'the admin', result: 'failed' }]);
   });
 
-  it.each([userPath(), LISTING])('a token is accepted as x-api-key at %s, as documented', async (path) => {
-    const lookups = await openLookups();
-    const headers = { 'x-api-key': lookups.tokens.admin };
-    expect((await call(lookups.url, path, { headers })).status).toBe(200);
-    expect(await securityOf(lookups.url, path)).toEqual([{ apiKey: [] }, { bearer: [] }]);
-  });
+  it.each([userPath(), LISTING])(
+    'a token is accepted as x-api-key at %s, as documented',
+    async (path) => {
+      const lookups = await openLookups();
+      const headers = { 'x-api-key': lookups.tokens.admin };
+      expect((await call(lookups.url, path, { headers })).status).toBe(200);
+      expect(await securityOf(lookups.url, path)).toEqual([{ apiKey: [] }, { bearer: [] }]);
+    },
+  );
 
   it('does not start with a token of its own', async () => {
-    await expect(openLookups({ bearer: makeToken('admin') })).rejects.toThrow('DAWATCH_UPSTREAM_BEARER');
+    await expect(openLookups({ bearer: makeToken('admin') })).rejects.toThrow(
+      'DAWATCH_UPSTREAM_BEARER',
+    );
   });
 });
 
@@ -99,7 +112,11 @@ describe('without a bearer of the upstream', () => {
   it("the caller's Authorization is forwarded unchanged, and nothing else", async () => {
     const upstream = await recordingUpstream();
     const lookups = await openLookups({ upstreamUrl: upstream.url, bearer: null });
-    const headers = { authorization: 'bEARER  a.jwt-of_the~upstream+/==', cookie: 'c=1', 'x-api-key': API_KEY };
+    const headers = {
+      authorization: 'bEARER  a.jwt-of_the~upstream+/==',
+      cookie: 'c=1',
+      'x-api-key': API_KEY,
+    };
     for (const path of [userPath(), LISTING])
       expect((await call(lookups.url, path, { headers })).status, path).toBe(200);
     expect(upstream.seen).toEqual([headers.authorization, headers.authorization]);
@@ -109,7 +126,8 @@ describe('without a bearer of the upstream', () => {
 
   it('the document requires a bearer only', async () => {
     const { url } = await openLookups({ bearer: null });
-    for (const path of [userPath(), LISTING]) expect(await securityOf(url, path)).toEqual([{ bearer: [] }]);
+    for (const path of [userPath(), LISTING])
+      expect(await securityOf(url, path)).toEqual([{ bearer: [] }]);
   });
 
   it('the upstream decides about the role: its 401 is returned with a challenge', async () => {
@@ -127,7 +145,9 @@ describe('without a bearer of the upstream', () => {
   });
 
   it("the upstream's 403 is returned without its text", async () => {
-    const { url } = await serve((_request, response) => response.writeHead(403).end('the secret is 12345'));
+    const { url } = await serve((_request, response) =>
+      response.writeHead(403).end('the secret is 12345'),
+    );
     const lookups = await openLookups({ upstreamUrl: url, bearer: null });
     const httpResponse = await lookups.get(LISTING, 'a.b.c');
     expect(httpResponse.status).toBe(403);
@@ -166,7 +186,9 @@ describe('without a bearer of the upstream', () => {
       }
     expect(upstream.requests).toEqual([]);
     const callers = new Set(lookups.audit().map(({ caller, result }) => `${caller} ${result}`));
-    expect([...callers].sort()).toEqual(['the admin', 'the service'].map((name) => `${name} refused`));
+    expect([...callers].sort()).toEqual(
+      ['the admin', 'the service'].map((name) => `${name} refused`),
+    );
   });
 
   it.each<[string, number | undefined, string]>([
@@ -177,26 +199,35 @@ describe('without a bearer of the upstream', () => {
     ['cannot be reached', undefined, userPath()],
     ['is not called, because the request is invalid,', 401, '/users/get_user?name=A'],
     ['is not called, because the request is invalid,', 401, '/admin/get_all_users?limit=x'],
-  ])('a configured key gets the response of a wrong bearer if the upstream %s', async (_, status, path) => {
-    const upstream = await serve((_request, response) => response.writeHead(status ?? 0).end('{"error":"x"}'));
-    const upstreamUrl = status === undefined ? await deadAddress() : upstream.url;
-    const lookups = await openLookups({ upstreamUrl, bearer: null });
-    const responses = [];
-    const bearers = ['never-known-anywhere', API_KEY, ADMIN_TOKEN];
-    for (const bearer of bearers) {
-      const { status, headers, text } = await lookups.get(path, bearer);
-      responses.push(JSON.stringify([status, Object.keys(headers), { ...JSON.parse(text), instance: '' }]));
-    }
-    expect(new Set(responses)).toHaveLength(1);
-    const sent = upstream.requests.map(({ headers }) => String(headers.authorization));
-    // A token of the same length, which the upstream accepts.
-    expect(sent.map((text) => text.length)).toEqual(
-      sent.length > 0 ? bearers.map((one) => `Bearer ${one}`.length) : [],
-    );
-    expect(sent.join()).not.toMatch(new RegExp(`${API_KEY}|${ADMIN_TOKEN}`));
-    const isForwarded = !path.endsWith('name=A') && !path.endsWith('limit=x');
-    expect(lookups.audit().map(({ caller }) => caller)).toEqual(
-      isForwarded ? [expect.stringMatching(/^forwarded:/), 'DAWATCH_API_KEY', 'DAWATCH_ADMIN_TOKEN'] : [],
-    );
-  });
+  ])(
+    'a configured key gets the response of a wrong bearer if the upstream %s',
+    async (_, status, path) => {
+      const upstream = await serve((_request, response) =>
+        response.writeHead(status ?? 0).end('{"error":"x"}'),
+      );
+      const upstreamUrl = status === undefined ? await deadAddress() : upstream.url;
+      const lookups = await openLookups({ upstreamUrl, bearer: null });
+      const responses = [];
+      const bearers = ['never-known-anywhere', API_KEY, ADMIN_TOKEN];
+      for (const bearer of bearers) {
+        const { status, headers, text } = await lookups.get(path, bearer);
+        responses.push(
+          JSON.stringify([status, Object.keys(headers), { ...JSON.parse(text), instance: '' }]),
+        );
+      }
+      expect(new Set(responses)).toHaveLength(1);
+      const sent = upstream.requests.map(({ headers }) => String(headers.authorization));
+      // A token of the same length, which the upstream accepts.
+      expect(sent.map((text) => text.length)).toEqual(
+        sent.length > 0 ? bearers.map((one) => `Bearer ${one}`.length) : [],
+      );
+      expect(sent.join()).not.toMatch(new RegExp(`${API_KEY}|${ADMIN_TOKEN}`));
+      const isForwarded = !path.endsWith('name=A') && !path.endsWith('limit=x');
+      expect(lookups.audit().map(({ caller }) => caller)).toEqual(
+        isForwarded
+          ? [expect.stringMatching(/^forwarded:/), 'DAWATCH_API_KEY', 'DAWATCH_ADMIN_TOKEN']
+          : [],
+      );
+    },
+  );
 });

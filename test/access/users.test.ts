@@ -31,20 +31,32 @@ describe('one user is the plain record', () => {
   it('with the fields that only some upstreams have', async () => {
     const lookups = await openLookups({ sandbox: { extraFields: true } });
     const response = await lookups.get(userPath(), lookups.tokens.user);
-    expect(JSON.parse(response.text)).toEqual({ ...RECORD, credit_balance: expect.stringMatching(/^\d{30,39}$/) });
+    expect(JSON.parse(response.text)).toEqual({
+      ...RECORD,
+      credit_balance: expect.stringMatching(/^\d{30,39}$/),
+    });
   });
 
-  it.each(['/user/get_user', '/v1/user/get_user'])('from the configured path, %s', async (get_path) => {
-    const users = { get_path, list_path: '/v1/admin/get_all_users', parameters: 'query' as const };
-    const lookups = await openLookups({ upstream: { users } });
-    expect(JSON.parse((await lookups.get(userPath(), lookups.tokens.user)).text)).toEqual(RECORD);
-    const list = await lookups.get('/admin/get_all_users?limit=2', lookups.tokens.admin);
-    expect(JSON.parse(list.text)[1]).toEqual(RECORD);
-  });
+  it.each(['/user/get_user', '/v1/user/get_user'])(
+    'from the configured path, %s',
+    async (get_path) => {
+      const users = {
+        get_path,
+        list_path: '/v1/admin/get_all_users',
+        parameters: 'query' as const,
+      };
+      const lookups = await openLookups({ upstream: { users } });
+      expect(JSON.parse((await lookups.get(userPath(), lookups.tokens.user)).text)).toEqual(RECORD);
+      const list = await lookups.get('/admin/get_all_users?limit=2', lookups.tokens.admin);
+      expect(JSON.parse(list.text)[1]).toEqual(RECORD);
+    },
+  );
 
   it('with the digits of a large number unchanged', async () => {
     const { url } = await serve((_request, response) =>
-      response.end('{"id":"1","app_id":123456789012345678901234567890,"__proto__":{"a":1},"none":null}'),
+      response.end(
+        '{"id":"1","app_id":123456789012345678901234567890,"__proto__":{"a":1},"none":null}',
+      ),
     );
     const lookups = await openLookups({ upstreamUrl: url });
     const httpResponse = await lookups.get(userPath(), lookups.tokens.user);
@@ -56,33 +68,47 @@ describe('one user is the plain record', () => {
   it("is the token's owner if the upstream ignores the parameters, as the audit records", async () => {
     const lookups = await openLookups({ sandbox: { userParams: 'ignored' } });
     const response = await lookups.get(userPath(), lookups.tokens.user);
-    expect(JSON.parse(response.text)).toMatchObject({ name: 'User 25', email: 'user25@example.com' });
-    expect(lookups.audit()).toMatchObject([{ result: 'found', detail: 'another user was returned' }]);
+    expect(JSON.parse(response.text)).toMatchObject({
+      name: 'User 25',
+      email: 'user25@example.com',
+    });
+    expect(lookups.audit()).toMatchObject([
+      { result: 'found', detail: 'another user was returned' },
+    ]);
   });
 });
 
 describe('an unknown user is 404', () => {
   it.each([404, 500] as const)('if the upstream returns %i', async (unknownStatus) => {
     const lookups = await openLookups({ sandbox: { unknownStatus } });
-    const response = await lookups.get(userPath({ name: 'Nobody', email: SECOND.email }), lookups.tokens.user);
+    const response = await lookups.get(
+      userPath({ name: 'Nobody', email: SECOND.email }),
+      lookups.tokens.user,
+    );
     expect(response.status).toBe(404);
     const problem = problemOf(response);
-    expect(problem).toMatchObject({ detail: 'no user has this name and this e-mail address', error: problem.detail });
+    expect(problem).toMatchObject({
+      detail: 'no user has this name and this e-mail address',
+      error: problem.detail,
+    });
   });
 });
 
 describe('the listing is the plain array', () => {
-  it.each(['array', 'results', 'resultsOk', 'data', 'dataOk'] as const)('from the form %s', async (listingForm) => {
-    const lookups = await openLookups({ sandbox: { listingForm } });
-    const response = await lookups.get('/admin/get_all_users?limit=3', lookups.tokens.admin);
-    expect(response).toMatchObject({
-      status: 200,
-      headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-store' },
-    });
-    const users = JSON.parse(response.text);
-    expect(users).toHaveLength(3);
-    expect(users[1]).toEqual(RECORD);
-  });
+  it.each(['array', 'results', 'resultsOk', 'data', 'dataOk'] as const)(
+    'from the form %s',
+    async (listingForm) => {
+      const lookups = await openLookups({ sandbox: { listingForm } });
+      const response = await lookups.get('/admin/get_all_users?limit=3', lookups.tokens.admin);
+      expect(response).toMatchObject({
+        status: 200,
+        headers: { 'content-type': JSON_TYPE, 'cache-control': 'no-store' },
+      });
+      const users = JSON.parse(response.text);
+      expect(users).toHaveLength(3);
+      expect(users[1]).toEqual(RECORD);
+    },
+  );
 
   it('truncated to the limit if the upstream sends more', async () => {
     const many = Array.from({ length: 50 }, (_, index) => ({ id: String(index) }));
@@ -95,7 +121,9 @@ describe('the listing is the plain array', () => {
   it('of up to a thousand users, and of fewer where there are fewer', async () => {
     const lookups = await openLookups({ sandbox: { users: 1_200 } });
     const count = async (limit: number) =>
-      JSON.parse((await lookups.get(`/admin/get_all_users?limit=${limit}`, lookups.tokens.admin)).text).length;
+      JSON.parse(
+        (await lookups.get(`/admin/get_all_users?limit=${limit}`, lookups.tokens.admin)).text,
+      ).length;
     expect([await count(1), await count(1_000)]).toEqual([1, 1_000]);
     const few = await openLookups({ sandbox: { users: 2 } });
     const response = await few.get('/admin/get_all_users?limit=1000', few.tokens.admin);
@@ -106,7 +134,9 @@ describe('the listing is the plain array', () => {
     const lookups = await openLookups({ sandbox: { listingForm: 'dataErr' } });
     const response = await lookups.get('/admin/get_all_users?limit=3', lookups.tokens.admin);
     expect(response.status).toBe(502);
-    expect(problemOf(response).detail).toBe('the response of the upstream does not match its interface');
+    expect(problemOf(response).detail).toBe(
+      'the response of the upstream does not match its interface',
+    );
     expect(response.text).not.toContain('Database');
   });
 });

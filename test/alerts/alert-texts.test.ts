@@ -13,11 +13,33 @@ import { outgoing } from '../notifications/sample-events.ts';
 import { openLedger } from '../support/ledger/ledger-file.ts';
 
 const HOUR_MS = 3_600_000;
-const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, objectives: [], open: [] };
-const THRESHOLDS = { failures: 1, failuresWindowMs: 600_000, backlog: 1, walBytes: 512 * 1_048_576 };
+const QUIET: AlertFacts = {
+  upstreams: [],
+  waiting: 0,
+  dead: [],
+  disabled: [],
+  walBytes: 0,
+  objectives: [],
+  open: [],
+};
+const THRESHOLDS = {
+  failures: 1,
+  failuresWindowMs: 600_000,
+  backlog: 1,
+  walBytes: 512 * 1_048_576,
+};
 const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<AlertFacts> => ({
   upstreams: [
-    { name: 'default', state: 'closed', outSince: null, watched: 0, stuck: 0, failing: 0, failed: 0, ...fields },
+    {
+      name: 'default',
+      state: 'closed',
+      outSince: null,
+      watched: 0,
+      stuck: 0,
+      failing: 0,
+      failed: 0,
+      ...fields,
+    },
   ],
 });
 
@@ -29,7 +51,10 @@ const late = (counts: ObjectiveCounts): ObjectiveStatus => ({
 });
 
 /** The texts for operators: of an active condition, for one and for many, and of its end. */
-const TEXTS: Record<AlertRule, { holds: [facts: Partial<AlertFacts>, sentence: string][]; over: string }> = {
+const TEXTS: Record<
+  AlertRule,
+  { holds: [facts: Partial<AlertFacts>, sentence: string][]; over: string }
+> = {
   upstream_down: {
     holds: [
       [
@@ -63,7 +88,10 @@ const TEXTS: Record<AlertRule, { holds: [facts: Partial<AlertFacts>, sentence: s
   stuck: {
     holds: [
       [upstream({ stuck: 1 }), '1 submission of the upstream default has been open for too long'],
-      [upstream({ stuck: 12 }), '12 submissions of the upstream default have been open for too long'],
+      [
+        upstream({ stuck: 12 }),
+        '12 submissions of the upstream default have been open for too long',
+      ],
     ],
     over: 'No submission of the upstream default is stuck any longer',
   },
@@ -159,10 +187,19 @@ describe.each(cases)('%s: "%s"', (rule, sentence, facts, over) => {
     const isUrgent = ['upstream_down', 'credentials_refused'].includes(rule);
     const held = isUrgent ? 'critical' : 'warning';
     expect(messages.map(({ severity }) => severity)).toEqual([held, held, 'good']);
-    const lines = messages.map(({ lines }) => Object.fromEntries(lines.map(({ label, value }) => [label, value])));
-    expect(lines[0]).toMatchObject({ Alert: sentence, Rule: rule, Since: '1970-01-01T00:00:00.000Z' });
+    const lines = messages.map(({ lines }) =>
+      Object.fromEntries(lines.map(({ label, value }) => [label, value])),
+    );
+    expect(lines[0]).toMatchObject({
+      Alert: sentence,
+      Rule: rule,
+      Since: '1970-01-01T00:00:00.000Z',
+    });
     expect(lines[1]).toMatchObject({ Alert: sentence, Since: '1970-01-01T00:00:00.000Z, for 1 h' });
-    expect(lines[2]).toMatchObject({ Resolved: over, Duration: '2 h, since 1970-01-01T00:00:00.000Z' });
+    expect(lines[2]).toMatchObject({
+      Resolved: over,
+      Duration: '2 h, since 1970-01-01T00:00:00.000Z',
+    });
     // The end of an alert does not repeat its count.
     expect(lines[2]).not.toHaveProperty('Count');
   });
@@ -179,7 +216,12 @@ describe.each(cases)('%s: "%s"', (rule, sentence, facts, over) => {
       for (const create of [createSlackChannel, createDiscordChannel, createTeamsChannel])
         await create(options).send([outgoing(event)], new AbortController().signal);
       const mail = toMail(toMessage([event]));
-      const texts = [...sent.splice(0).map(plain), plain(mail.subject), plain(mail.text), plain(mail.html)];
+      const texts = [
+        ...sent.splice(0).map(plain),
+        plain(mail.subject),
+        plain(mail.text),
+        plain(mail.html),
+      ];
       expect(texts).toHaveLength(6);
       for (const text of texts) expect(text).toContain(plain(titles[index] ?? ''));
     }

@@ -3,10 +3,23 @@ import { AlertWatch, conditionsOf } from '../../src/alerts/alert-watch.ts';
 import type { AlertFacts } from '../../src/notifications/alert.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { trackRequests } from '../support/ledger/ledger-file.ts';
-import { DAY_MS, delivered, failed, openDispatcher } from '../support/virtual-time/virtual-dispatcher.ts';
+import {
+  DAY_MS,
+  delivered,
+  failed,
+  openDispatcher,
+} from '../support/virtual-time/virtual-dispatcher.ts';
 
 const THRESHOLDS = { failures: 3, failuresWindowMs: 600_000, backlog: 10, walBytes: 1_000_000_000 };
-const QUIET: AlertFacts = { upstreams: [], waiting: 0, dead: [], disabled: [], walBytes: 0, objectives: [], open: [] };
+const QUIET: AlertFacts = {
+  upstreams: [],
+  waiting: 0,
+  dead: [],
+  disabled: [],
+  walBytes: 0,
+  objectives: [],
+  open: [],
+};
 const upstream = {
   name: 'default',
   state: 'closed' as const,
@@ -28,11 +41,23 @@ const late = {
 describe('the rules', () => {
   it.each<[string, Partial<AlertFacts>, string[]]>([
     ['nothing', { upstreams: [upstream] }, []],
-    ['an upstream that is down', { upstreams: [{ ...upstream, state: 'down' }] }, ['upstream_down default 9']],
-    ['a refused key', { upstreams: [{ ...upstream, state: 'unauthorized' }] }, ['credentials_refused default 9']],
+    [
+      'an upstream that is down',
+      { upstreams: [{ ...upstream, state: 'down' }] },
+      ['upstream_down default 9'],
+    ],
+    [
+      'a refused key',
+      { upstreams: [{ ...upstream, state: 'unauthorized' }] },
+      ['credentials_refused default 9'],
+    ],
     ['stuck submissions', { upstreams: [{ ...upstream, stuck: 2 }] }, ['stuck default 2']],
     ['few failures', { upstreams: [{ ...upstream, failed: 2 }] }, []],
-    ['many failures', { upstreams: [{ ...upstream, failing: 1, failed: 2 }] }, ['failures default 3']],
+    [
+      'many failures',
+      { upstreams: [{ ...upstream, failing: 1, failed: 2 }] },
+      ['failures default 3'],
+    ],
     [
       'fewer failures than the threshold, but more than half of it',
       { upstreams: [{ ...upstream, failed: 2 }], open: [{ rule: 'failures', subject: 'default' }] },
@@ -64,7 +89,9 @@ describe('the rules', () => {
     ],
   ])('%s', (_name, facts, expected) => {
     const conditions = conditionsOf({ ...QUIET, ...facts }, THRESHOLDS);
-    expect(conditions.map(({ rule, subject, count }) => `${rule} ${subject} ${count}`)).toEqual(expected);
+    expect(conditions.map(({ rule, subject, count }) => `${rule} ${subject} ${count}`)).toEqual(
+      expected,
+    );
   });
 
   it('shorten a long description of a webhook, and omit an empty one', () => {
@@ -79,7 +106,9 @@ describe('the rules', () => {
   it('name a channel with dead letters as a channel', () => {
     const dead = [{ receiver: 'channel:ops', description: null, count: 2 }];
     const [condition] = conditionsOf({ ...QUIET, dead }, THRESHOLDS);
-    expect(condition?.summary).toBe('2 deliveries to the channel ops became dead letters and can be replayed');
+    expect(condition?.summary).toBe(
+      '2 deliveries to the channel ops became dead letters and can be replayed',
+    );
   });
 });
 
@@ -92,7 +121,9 @@ const farFrom = (now: number) => {
 function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = () => delivered) {
   const world = openDispatcher({ receive, maxBatch: 100 });
   const { clock, ledger } = world;
-  ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['alert.*'], metadata: null }], gatherMs: 0 }]);
+  ledger.routes.setChannels([
+    { name: 'ops', subscriptions: [{ types: ['alert.*'], metadata: null }], gatherMs: 0 },
+  ]);
   const errors: unknown[] = [];
   const watch = new AlertWatch({
     store: ledger.alerts,
@@ -109,7 +140,9 @@ function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = ()
   watch.start();
   onTestFinished(() => watch.stop());
   const messages = () =>
-    world.sent.filter(({ destination }) => destination === 'channel:ops').flatMap(({ types }) => types);
+    world.sent
+      .filter(({ destination }) => destination === 'channel:ops')
+      .flatMap(({ types }) => types);
   return { ...world, watch, messages };
 }
 
@@ -137,7 +170,9 @@ describe('reported alerts', () => {
     expect(messages().slice(3)).toEqual(['alert.resolved']);
     const alerts = ledger.events.after(0, 100).filter((event) => 'alert' in event);
     const link = 'https://dawatch.example.com/ops/#/';
-    expect(alerts[0]).toMatchObject({ alert: { rule: 'upstream_down', count: 10_000, id: 1, link } });
+    expect(alerts[0]).toMatchObject({
+      alert: { rule: 'upstream_down', count: 10_000, id: 1, link },
+    });
   });
 
   it('a disabled webhook is reported through the other channels, and resolved once it is enabled', async () => {
@@ -163,7 +198,8 @@ describe('reported alerts', () => {
       trackRequests(3).map((request) => ({ ...request, ...farFrom(clock.now()) })),
       clock.now(),
     );
-    for (const id of ['s0', 's1', 's2']) ledger.record([observation('error', clock.now(), id)], context());
+    for (const id of ['s0', 's1', 's2'])
+      ledger.record([observation('error', clock.now(), id)], context());
     await clock.advance(60_000);
     expect(messages()).toEqual(['alert.raised']);
     await clock.advance(600_000);
@@ -180,7 +216,8 @@ describe('reported alerts', () => {
       trackRequests(3).map((request) => ({ ...request, ...farFrom(clock.now()) })),
       clock.now(),
     );
-    for (const id of ['s0', 's1', 's2']) ledger.record([observation('error', clock.now(), id)], context());
+    for (const id of ['s0', 's1', 's2'])
+      ledger.record([observation('error', clock.now(), id)], context());
     await clock.advance(20_000);
     expect(messages()).toEqual([]);
     ledger.alerts.facts = facts;

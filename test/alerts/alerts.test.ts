@@ -1,22 +1,33 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import type { z } from 'zod';
-import { alertListSchema, alertSchema, muteListSchema, muteSchema } from '../../src/alerts/alert-body.ts';
+import {
+  alertListSchema,
+  alertSchema,
+  muteListSchema,
+  muteSchema,
+} from '../../src/alerts/alert-body.ts';
 import { call, type HttpResponse, post, problemOf } from '../support/app/http-calls.ts';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
 
 const app = useNotifyingApp({ publicUrl: 'https://dawatch.example.com/ops' });
 const { admin } = app;
 
-function parse<S extends z.ZodType>({ status, text }: HttpResponse, expected: number, schema: S): z.output<S> {
+function parse<S extends z.ZodType>(
+  { status, text }: HttpResponse,
+  expected: number,
+  schema: S,
+): z.output<S> {
   expect(status, text).toBe(expected);
   return schema.parse(JSON.parse(text));
 }
 
 const listed = async (query = '') =>
   parse(await call(app.url, `/v1/alerts${query}`), 200, alertListSchema.strict()).alerts;
-const mutes = async () => parse(await admin('GET', '/v1/mutes'), 200, muteListSchema.strict()).mutes;
-const muted = async (body: object) => parse(await admin('POST', '/v1/mutes', body), 201, muteSchema.strict());
+const mutes = async () =>
+  parse(await admin('GET', '/v1/mutes'), 200, muteListSchema.strict()).mutes;
+const muted = async (body: object) =>
+  parse(await admin('POST', '/v1/mutes', body), 201, muteSchema.strict());
 const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
 
 /** The alert about the upstream, which does not respond. */
@@ -44,7 +55,9 @@ describe('alerts', () => {
       muted_until: null,
       link: 'https://dawatch.example.com/ops/#/',
     });
-    expect(parse(await call(app.url, `/v1/alerts/${alert.id}`), 200, alertSchema.strict())).toMatchObject({
+    expect(
+      parse(await call(app.url, `/v1/alerts/${alert.id}`), 200, alertSchema.strict()),
+    ).toMatchObject({
       id: alert.id,
     });
     expect(await listed('?state=resolved')).toEqual([]);
@@ -56,11 +69,18 @@ describe('alerts', () => {
     const path = `/v1/alerts/${id}/acknowledge`;
     const first = parse(await admin('POST', path), 200, alertSchema.strict());
     expect(first.acknowledged).toMatchObject({ by: 'DAWATCH_ADMIN_TOKEN' });
-    expect(parse(await admin('POST', path), 200, alertSchema.strict()).acknowledged).toEqual(first.acknowledged);
+    expect(parse(await admin('POST', path), 200, alertSchema.strict()).acknowledged).toEqual(
+      first.acknowledged,
+    );
     expect(parse(await admin('DELETE', path), 200, alertSchema.strict()).acknowledged).toBeNull();
     const { entries } = JSON.parse((await admin('GET', '/v1/audit?limit=2')).text);
     expect(entries).toMatchObject([
-      { action: 'alerts.withdraw', result: 'done', subject: String(id), detail: 'upstream_down default' },
+      {
+        action: 'alerts.withdraw',
+        result: 'done',
+        subject: String(id),
+        detail: 'upstream_down default',
+      },
       { action: 'alerts.acknowledge', caller: 'DAWATCH_ADMIN_TOKEN', address: '127.0.0.1' },
     ]);
   });
@@ -84,7 +104,12 @@ describe('mutes', () => {
   it('show in the alerts that they cover, and end when they are deleted', async () => {
     const alert = await firing();
     const until = inHours(2);
-    const made = await muted({ rule: 'upstream_down', subject: 'default', until, reason: 'the chain is halted' });
+    const made = await muted({
+      rule: 'upstream_down',
+      subject: 'default',
+      until,
+      reason: 'the chain is halted',
+    });
     expect(made).toMatchObject({
       until,
       active: true,
@@ -102,7 +127,14 @@ describe('mutes', () => {
     const alert = await firing();
     const [from, until] = [inHours(1), inHours(2)];
     const made = await muted({ from, until });
-    expect(made).toMatchObject({ rule: null, subject: null, from, until, active: false, reason: '' });
+    expect(made).toMatchObject({
+      rule: null,
+      subject: null,
+      from,
+      until,
+      active: false,
+      reason: '',
+    });
     expect((await listed())[0]).toMatchObject({ id: alert.id, muted_until: null });
     await admin('DELETE', `/v1/mutes/${made.id}`);
   });
@@ -115,8 +147,18 @@ describe('mutes', () => {
     ['a duration as the end', { until: '2h' }, '/until', 'must be a time'],
     ['a time without a zone', { until: '2999-01-02T03:04:05' }, '/until', 'must be a time'],
     ['an unknown rule', { rule: 'upstream', until: inHours(1) }, '/rule', 'must be'],
-    ['a subject without a rule', { subject: 'default', until: inHours(1) }, '/subject', 'requires a rule'],
-    ['an empty subject', { rule: 'stuck', subject: '', until: inHours(1) }, '/subject', 'must not be empty'],
+    [
+      'a subject without a rule',
+      { subject: 'default', until: inHours(1) },
+      '/subject',
+      'requires a rule',
+    ],
+    [
+      'an empty subject',
+      { rule: 'stuck', subject: '', until: inHours(1) },
+      '/subject',
+      'must not be empty',
+    ],
     ['a reason of two lines', { until: inHours(1), reason: 'a\nb' }, '/reason', 'single line'],
     ['a long reason', { until: inHours(1), reason: 'x'.repeat(201) }, '/reason', 'at most 200'],
     ['an unknown field', { until: inHours(1), for: '2h' }, '/', 'there is no field'],

@@ -5,11 +5,27 @@ import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
 
-const down: AlertCondition = { rule: 'upstream_down', subject: 'default', summary: 'it is out', count: 3 };
-const stuck: AlertCondition = { rule: 'stuck', subject: 'default', summary: '1 is stuck', count: 1 };
+const down: AlertCondition = {
+  rule: 'upstream_down',
+  subject: 'default',
+  summary: 'it is out',
+  count: 3,
+};
+const stuck: AlertCondition = {
+  rule: 'stuck',
+  subject: 'default',
+  summary: '1 is stuck',
+  count: 1,
+};
 const times = (now: number) => ({ now, remindAfterMs: 100 });
 const operator = 'on call';
-const mute = (from: number, until: number) => ({ rule: null, subject: null, from, until, reason: '' });
+const mute = (from: number, until: number) => ({
+  rule: null,
+  subject: null,
+  from,
+  until,
+  reason: '',
+});
 
 describe('reported alerts', () => {
   it('a condition is reported once when it begins and once when it ends, with its last summary', () => {
@@ -37,7 +53,15 @@ describe('reported alerts', () => {
     const reported = [0, 50, 99, 100, 150, 199, 200].map((now) =>
       ledger.alerts.reconcile([down], times(now)).map(({ type }) => type),
     );
-    expect(reported).toEqual([['alert.raised'], [], [], ['alert.reminder'], [], [], ['alert.reminder']]);
+    expect(reported).toEqual([
+      ['alert.raised'],
+      [],
+      [],
+      ['alert.reminder'],
+      [],
+      [],
+      ['alert.reminder'],
+    ]);
   });
 
   it('a restart reports nothing twice', () => {
@@ -46,11 +70,16 @@ describe('reported alerts', () => {
     first.close();
     const second = openLedger({ file: first.file });
     expect(second.alerts.reconcile([down], times(20))).toEqual([]);
-    expect(second.alerts.reconcile([], times(30))).toMatchObject([{ type: 'alert.resolved', alert: { since: 10 } }]);
+    expect(second.alerts.reconcile([], times(30))).toMatchObject([
+      { type: 'alert.resolved', alert: { since: 10 } },
+    ]);
   });
 });
 
-/** Runs one check of the alerts per time, and returns the types of the events: in parentheses if they were not sent. */
+/**
+ * Runs one check of the alerts per time, and returns the types of the events: in parentheses if
+ * they were not sent.
+ */
 function check(ledger: Ledger, conditions: AlertCondition[], ...moments: number[]): string[] {
   return moments.flatMap((now) =>
     ledger.alerts.reconcile(conditions, times(now)).map(({ type, alert }) => {
@@ -68,11 +97,14 @@ function sentBy(ledger: Ledger): string[] {
 
 function openWithChannel(file?: string): Ledger {
   const ledger = openLedger(file === undefined ? {} : { file });
-  ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+  ledger.routes.setChannels([
+    { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 },
+  ]);
   return ledger;
 }
 
-const idOf = (ledger: Ledger) => ledger.alerts.list({ state: 'all', limit: 1, now: 0 }).alerts[0]?.id ?? 0;
+const idOf = (ledger: Ledger) =>
+  ledger.alerts.list({ state: 'all', limit: 1, now: 0 }).alerts[0]?.id ?? 0;
 
 describe('an acknowledged alert', () => {
   it('is not sent again before its end, and is a new alert afterwards', () => {
@@ -80,13 +112,19 @@ describe('an acknowledged alert', () => {
     expect(check(ledger, [down], 10)).toEqual(['raised']);
     const id = idOf(ledger);
     const acknowledged = { acknowledgedAt: 20, acknowledgedBy: 'on call' };
-    expect(ledger.alerts.acknowledge(id, operator, 20)).toMatchObject({ alert: acknowledged, isChanged: true });
+    expect(ledger.alerts.acknowledge(id, operator, 20)).toMatchObject({
+      alert: acknowledged,
+      isChanged: true,
+    });
     expect(check(ledger, [down], 110, 220)).toEqual([]);
     expect(check(ledger, [], 230)).toEqual(['resolved']);
     expect(check(ledger, [down], 240, 340)).toEqual(['raised', 'reminder']);
     expect(sentBy(ledger)).toEqual(['raised', 'resolved', 'raised', 'reminder']);
     expect(ledger.alerts.get(idOf(ledger), 340)).toMatchObject({ acknowledgedAt: null });
-    expect(ledger.alerts.acknowledge(id, operator, 350)).toMatchObject({ alert: acknowledged, isChanged: false });
+    expect(ledger.alerts.acknowledge(id, operator, 350)).toMatchObject({
+      alert: acknowledged,
+      isChanged: false,
+    });
     expect(ledger.alerts.acknowledge(4_711, operator, 350)).toBeUndefined();
   });
 
@@ -124,7 +162,10 @@ describe('a muted alert', () => {
   it('that begins and ends during the mute is never sent', () => {
     const ledger = openWithChannel();
     ledger.mutes.add(mute(5, 50), operator, 0);
-    expect([...check(ledger, [down], 10), ...check(ledger, [], 20, 60)]).toEqual(['(raised)', '(resolved)']);
+    expect([...check(ledger, [down], 10), ...check(ledger, [], 20, 60)]).toEqual([
+      '(raised)',
+      '(resolved)',
+    ]);
     expect(sentBy(ledger)).toEqual([]);
     const [alert] = ledger.alerts.list({ state: 'resolved', limit: 10, now: 60 }).alerts;
     expect(alert).toMatchObject({ since: 10, resolvedAt: 20, sentAt: null, summary: 'it is out' });
@@ -180,8 +221,18 @@ describe('a muted alert', () => {
 
   it('is not replayed to a webhook that was disabled meanwhile', () => {
     const ledger = openLedger();
-    const webhook = { url: 'https://a', types: ['alert.*'], metadata: null, description: '', signature: 'v1' as const };
-    const { id } = ledger.webhooks.create({ ...webhook, enabled: false }, { secret: 'x', publicKey: null }, 0);
+    const webhook = {
+      url: 'https://a',
+      types: ['alert.*'],
+      metadata: null,
+      description: '',
+      signature: 'v1' as const,
+    };
+    const { id } = ledger.webhooks.create(
+      { ...webhook, enabled: false },
+      { secret: 'x', publicKey: null },
+      0,
+    );
     ledger.mutes.add(mute(5, 15), operator, 0);
     check(ledger, [down], 10);
     check(ledger, [down, stuck], 20);
@@ -192,7 +243,8 @@ describe('a muted alert', () => {
 
 it('mutes that have ended are not listed, and make room for new ones', () => {
   const ledger = openLedger();
-  for (let count = 0; count < MAX_MUTES; count += 1) expect(ledger.mutes.add(mute(0, 50), operator, 0)).toBeDefined();
+  for (let count = 0; count < MAX_MUTES; count += 1)
+    expect(ledger.mutes.add(mute(0, 50), operator, 0)).toBeDefined();
   expect(ledger.mutes.add(mute(0, 50), operator, 49)).toBeUndefined();
   expect(ledger.mutes.add(mute(50, 60), operator, 50)).toBeDefined();
   expect(ledger.mutes.list({ limit: 10, now: 55 }).mutes).toHaveLength(1);
@@ -205,13 +257,18 @@ it('resolved alerts are listed page by page, for 30 days', () => {
   const firing = ledger.alerts.list({ state: 'firing', limit: 10, now: 50 });
   expect(firing.alerts.map(({ since }) => since)).toEqual([40]);
   const first = ledger.alerts.list({ state: 'all', limit: 2, now: 50 });
-  const second = ledger.alerts.list({ state: 'all', limit: 2, before: first.nextBefore ?? 0, now: 50 });
+  const second = ledger.alerts.list({
+    state: 'all',
+    limit: 2,
+    before: first.nextBefore ?? 0,
+    now: 50,
+  });
   expect([...first.alerts, ...second.alerts].map(({ since }) => since)).toEqual([40, 20, 0]);
   expect(second.nextBefore).toBeNull();
   check(ledger, [], 30 * 86_400_000 + 20);
-  expect(ledger.alerts.list({ state: 'resolved', limit: 10, now: 0 }).alerts.map(({ since }) => since)).toEqual([
-    40, 20,
-  ]);
+  expect(
+    ledger.alerts.list({ state: 'resolved', limit: 10, now: 0 }).alerts.map(({ since }) => since),
+  ).toEqual([40, 20]);
 });
 
 const NO_OBJECTIVES = { objectives: new Map(), now: 0 };
@@ -240,18 +297,26 @@ describe('the facts', () => {
     const objective = { target: 0.99, withinMs: 1_000 };
     ledger.objectives.count({ upstream: 'default', objective, now: 2_000, limit: 10 });
     const query = { upstreams: [], failuresSince: 0, deadSince: 0, waitingBefore: 0, now: 2_000 };
-    expect(ledger.alerts.facts({ ...query, objectives: new Map([['default', objective]]) }).objectives).toMatchObject([
-      { upstream: 'default', windows: { '5m': { good: 0, bad: 1 } } },
-    ]);
+    expect(
+      ledger.alerts.facts({ ...query, objectives: new Map([['default', objective]]) }).objectives,
+    ).toMatchObject([{ upstream: 'default', windows: { '5m': { good: 0, bad: 1 } } }]);
   });
 
   it('exclude short waits, old dead letters, and dead letters of alerts', () => {
     const ledger = openLedger();
-    ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    ledger.routes.setChannels([
+      { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 },
+    ]);
     ledger.track([trackRequest('s')], 0);
     ledger.record([observation('finalized', 10, 's')], context());
     ledger.alerts.reconcile([down], times(20));
-    const query = { upstreams: [], failuresSince: 0, deadSince: 30, waitingBefore: 15, ...NO_OBJECTIVES };
+    const query = {
+      upstreams: [],
+      failuresSince: 0,
+      deadSince: 30,
+      waitingBefore: 15,
+      ...NO_OBJECTIVES,
+    };
     expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 1, dead: [] });
     ledger.deliveries.expireUnconfigured('channel:ops', 1_000, 30);
     expect(ledger.alerts.facts(query)).toMatchObject({
@@ -269,38 +334,80 @@ describe('the facts', () => {
       0,
     );
     ledger.record(
-      [observation('error', 10, 'a'), observation('error', 12, 'b'), observation('pending', 20, 'c')],
+      [
+        observation('error', 10, 'a'),
+        observation('error', 12, 'b'),
+        observation('pending', 20, 'c'),
+      ],
       context(),
     );
     ledger.record([observation('error', 20, 'a'), observation('finalized', 21, 'b')], context());
     expect(facts(ledger, 0).upstreams).toEqual([
-      { name: 'default', state: 'closed', outSince: null, watched: 0, stuck: 2, failing: 1, failed: 0 },
-      { name: 'other', state: 'closed', outSince: null, watched: 0, stuck: 0, failing: 0, failed: 0 },
+      {
+        name: 'default',
+        state: 'closed',
+        outSince: null,
+        watched: 0,
+        stuck: 2,
+        failing: 1,
+        failed: 0,
+      },
+      {
+        name: 'other',
+        state: 'closed',
+        outSince: null,
+        watched: 0,
+        stuck: 0,
+        failing: 0,
+        failed: 0,
+      },
     ]);
-    // No failure since then: the Error of the submission that is still failing is older, and the other one is finalized.
+    // No failure since then: the Error of the submission that is still failing is older, and the
+    // other one is finalized.
     expect(facts(ledger, 11).upstreams[0]?.failing).toBe(0);
     const record = { state: 'down', outSince: 30, outageMs: 0 } as const;
     ledger.recordUpstream({ upstream: 'default', at: 30, event: 'upstream.down', record });
-    expect(facts(ledger, 0).upstreams[0]).toMatchObject({ state: 'down', outSince: 30, watched: 2 });
+    expect(facts(ledger, 0).upstreams[0]).toMatchObject({
+      state: 'down',
+      outSince: 30,
+      watched: 2,
+    });
   });
 
   it('count waiting and dead deliveries by receiver, callbacks as one, without disabled webhooks', () => {
     const ledger = openLedger();
     ledger.webhooks.ensureCallbacks(() => ({ secret: 'x', publicKey: null }), 0);
-    const webhook = { url: 'https://a', types: ['*'], metadata: null, description: '', signature: 'v1' as const };
+    const webhook = {
+      url: 'https://a',
+      types: ['*'],
+      metadata: null,
+      description: '',
+      signature: 'v1' as const,
+    };
     const on = ledger.webhooks.create(
       { ...webhook, description: 'billing', enabled: true },
       { secret: 'x', publicKey: null },
       0,
     ).id;
-    const off = ledger.webhooks.create({ ...webhook, enabled: false }, { secret: 'x', publicKey: null }, 0).id;
+    const off = ledger.webhooks.create(
+      { ...webhook, enabled: false },
+      { secret: 'x', publicKey: null },
+      0,
+    ).id;
     ledger.track(
       ['1', '2'].map((id) => trackRequest(id, { callbackUrl: `https://c${id}.example` })),
       0,
     );
-    ledger.record([observation('finalized', 10, '1'), observation('finalized', 10, '2')], context());
+    ledger.record(
+      [observation('finalized', 10, '1'), observation('finalized', 10, '2')],
+      context(),
+    );
     expect(facts(ledger, 0)).toMatchObject({ waiting: 4, dead: [] });
-    for (const destination of [`webhook:${on}`, 'callback:https://c1.example', 'callback:https://c2.example'])
+    for (const destination of [
+      `webhook:${on}`,
+      'callback:https://c1.example',
+      'callback:https://c2.example',
+    ])
       ledger.deliveries.expireUnconfigured(destination, 1_000, 20);
     expect(facts(ledger, 0)).toMatchObject({
       waiting: 0,

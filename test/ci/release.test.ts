@@ -26,7 +26,9 @@ Format.
 - An old thing.
 `;
 
-/** A clone of a repository with the manifests of this one and a short changelog, on the branch main. */
+/**
+ * A clone of a repository with the manifests of this one and a short changelog, on the branch main.
+ */
 function cloned({ changelog = CHANGELOG, hasDump = true } = {}) {
   const origin = join(tempFolder(), 'origin');
   for (const file of FILES) {
@@ -84,7 +86,10 @@ describe('npm run release', () => {
     expect(clone.git('cat-file', '-t', 'v1.2.3')).toBe('tag');
     expect(clone.git('rev-parse', 'v1.2.3^{commit}')).toBe(clone.git('rev-parse', 'HEAD'));
     const lockfile = JSON.parse(clone.read('package-lock.json'));
-    const versions = [lockfile, ...['', 'src/client', 'src/pacing'].map((folder) => lockfile.packages[folder])];
+    const versions = [
+      lockfile,
+      ...['', 'src/client', 'src/pacing'].map((folder) => lockfile.packages[folder]),
+    ];
     for (const file of MANIFESTS) versions.push(JSON.parse(clone.read(file)));
     expect(versions.map(({ version }) => version)).toEqual(Array(7).fill('1.2.3'));
     expect(parse(clone.read(CHART))).toMatchObject({ version: '1.2.3', appVersion: '1.2.3' });
@@ -104,7 +109,9 @@ describe('npm run release', () => {
     clone.run('release.ts', '1.2.3-rc.1');
     const dates = [before, new Date().toISOString().slice(0, 10)];
     expect(
-      dates.map((date) => CHANGELOG.replace('[Unreleased]', `[Unreleased]\n\n## [1.2.3-rc.1] - ${date}`)),
+      dates.map((date) =>
+        CHANGELOG.replace('[Unreleased]', `[Unreleased]\n\n## [1.2.3-rc.1] - ${date}`),
+      ),
     ).toContain(clone.read('CHANGELOG.md'));
     expect(clone.run('release-notes.ts', '1.2.3-rc.1').stdout).toBe('### Added\n- A thing.\n');
     expect(clone.run('release-notes.ts', '0.9.0').stdout).toBe('### Fixed\n- An old thing.\n');
@@ -118,10 +125,30 @@ describe('npm run release', () => {
     ['a version with leading zeros', '1.02.3', () => undefined, /is not a version/],
     ['a prerelease with leading zeros', '1.2.3-01', () => undefined, /is not a version/],
     ['an option instead of a version', '--help', () => undefined, /is not a version/],
-    ['another branch', '1.2.3', ({ git }) => git('switch', '--quiet', '--create', 'topic'), /on main, not on topic/],
-    ['a detached commit', '1.2.3', ({ git }) => git('switch', '--quiet', '--detach'), /not on a detached commit/],
-    ['a changed file', '1.2.3', ({ folder }) => appendFileSync(join(folder, 'package.json'), '\n'), /has changes/],
-    ['a new file', '1.2.3', ({ folder }) => writeFileSync(join(folder, 'new.txt'), ''), /has changes/],
+    [
+      'another branch',
+      '1.2.3',
+      ({ git }) => git('switch', '--quiet', '--create', 'topic'),
+      /on main, not on topic/,
+    ],
+    [
+      'a detached commit',
+      '1.2.3',
+      ({ git }) => git('switch', '--quiet', '--detach'),
+      /not on a detached commit/,
+    ],
+    [
+      'a changed file',
+      '1.2.3',
+      ({ folder }) => appendFileSync(join(folder, 'package.json'), '\n'),
+      /has changes/,
+    ],
+    [
+      'a new file',
+      '1.2.3',
+      ({ folder }) => writeFileSync(join(folder, 'new.txt'), ''),
+      /has changes/,
+    ],
     ['an existing tag', '1.2.3', ({ git }) => git('tag', 'v1.2.3'), /the tag v1.2.3 exists/],
     ['a version in the changelog', '0.9.0', () => undefined, /CHANGELOG.md has a section 0.9.0/],
   ])('refuses %s and changes nothing', (_name, version, prepare, reason) => {
@@ -152,7 +179,12 @@ describe('npm run release', () => {
 });
 
 function expectRefusal(clone: ReturnType<typeof cloned>, version: string, reason: RegExp): void {
-  const state = () => [clone.git('rev-parse', 'HEAD'), clone.git('tag'), clone.git('diff'), clone.git('status')];
+  const state = () => [
+    clone.git('rev-parse', 'HEAD'),
+    clone.git('tag'),
+    clone.git('diff'),
+    clone.git('status'),
+  ];
   const before = state();
   const { status, stderr } = clone.run('release.ts', version);
   expect(status).toBe(1);

@@ -6,7 +6,12 @@ import pkg from '../../package.json' with { type: 'json' };
 import client from '../../src/client/package.json' with { type: 'json' };
 import pacing from '../../src/pacing/package.json' with { type: 'json' };
 
-type Step = { uses?: string; run?: string; with?: Record<string, unknown>; env?: Record<string, string> };
+type Step = {
+  uses?: string;
+  run?: string;
+  with?: Record<string, unknown>;
+  env?: Record<string, string>;
+};
 type Job = {
   uses?: string;
   needs?: string | string[];
@@ -55,7 +60,9 @@ describe.each(FILES)('%s', (file) => {
     const commands = stepsOf(file)
       .map(({ run }) => run ?? '')
       .join('\n');
-    const scripts = [...commands.matchAll(/npm (?:run )?(test|(?<=run )[\w:-]+)/g)].map(([, name]) => name);
+    const scripts = [...commands.matchAll(/npm (?:run )?(test|(?<=run )[\w:-]+)/g)].map(
+      ([, name]) => name,
+    );
     expect(scripts.filter((name) => !Object.hasOwn(pkg.scripts, name ?? ''))).toEqual([]);
     const files = [...commands.matchAll(/\.ci\/[\w.-]+/g)].map(([path]) => path);
     expect(files.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
@@ -65,20 +72,26 @@ describe.each(FILES)('%s', (file) => {
   it('gives each job only the permissions that it needs', () => {
     const { permissions, jobs } = workflow(file);
     expect(permissions).toEqual({});
-    expect(Object.fromEntries(Object.entries(jobs).map(([name, { permissions }]) => [name, permissions]))).toEqual(
-      PERMISSIONS[file],
-    );
+    expect(
+      Object.fromEntries(
+        Object.entries(jobs).map(([name, { permissions }]) => [name, permissions]),
+      ),
+    ).toEqual(PERMISSIONS[file]);
   });
 
   it('uses actions by the hash of a commit, with the version in a comment', () => {
     const uses = textOf(file).matchAll(/uses: (.*)/g);
     for (const [, action = ''] of uses)
-      expect(action).toMatch(/^(?:\.\/\.github\/workflows\/ci\.yml|[\w-]+\/[\w-]+@[\da-f]{40} # v\d+\.\d+\.\d+)$/);
+      expect(action).toMatch(
+        /^(?:\.\/\.github\/workflows\/ci\.yml|[\w-]+\/[\w-]+@[\da-f]{40} # v\d+\.\d+\.\d+)$/,
+      );
   });
 
   it('keeps no credentials in a checkout, and reads no stored secret', () => {
     const checkouts = stepsOf(file).filter(({ uses }) => uses?.startsWith('actions/checkout@'));
-    expect(checkouts.map((step) => step.with?.['persist-credentials'])).toEqual(checkouts.map(() => false));
+    expect(checkouts.map((step) => step.with?.['persist-credentials'])).toEqual(
+      checkouts.map(() => false),
+    );
     expect(textOf(file)).not.toContain('secrets.');
   });
 
@@ -88,13 +101,19 @@ describe.each(FILES)('%s', (file) => {
 
   it('limits the time of every job', () => {
     const { jobs } = workflow(file);
-    const unlimited = Object.entries(jobs).filter(([, job]) => !job.uses && !job['timeout-minutes']);
+    const unlimited = Object.entries(jobs).filter(
+      ([, job]) => !job.uses && !job['timeout-minutes'],
+    );
     expect(unlimited.map(([name]) => name)).toEqual([]);
   });
 });
 
 it('CI runs .ci/run for every push and pull request', () => {
-  expect(workflow('ci.yml').on).toEqual({ push: { branches: ['**'] }, pull_request: null, workflow_call: null });
+  expect(workflow('ci.yml').on).toEqual({
+    push: { branches: ['**'] },
+    pull_request: null,
+    workflow_call: null,
+  });
   expect(job('ci.yml', 'test').commands.trim()).toBe('.ci/run');
   expect(() => accessSync(join(ROOT, '.ci/run'), constants.X_OK)).not.toThrow();
 });
@@ -116,18 +135,23 @@ describe('a release', () => {
     expect(pkg.scripts.package).toContain('npm pack --include-workspace-root --workspaces');
     const packing = job('release.yml', 'package');
     expect(packing.commands).toContain('npm run package');
-    const upload = packing.steps.find(({ uses }) => uses?.startsWith('actions/upload-artifact@'))?.with;
+    const upload = packing.steps.find(({ uses }) =>
+      uses?.startsWith('actions/upload-artifact@'),
+    )?.with;
     expect(String(upload?.path).split('\n')).toContain('*.tgz');
     const publishing = job('release.yml', 'npm');
-    expect(publishing.steps.find(({ uses }) => uses?.startsWith('actions/download-artifact@'))?.with?.name).toBe(
-      upload?.name,
-    );
+    expect(
+      publishing.steps.find(({ uses }) => uses?.startsWith('actions/download-artifact@'))?.with
+        ?.name,
+    ).toBe(upload?.name);
     const published = publishing.commands.match(/npm publish .*/g)?.toSorted();
     const tarballs = [client, pacing, pkg].map(
       ({ name }) => `./${name.replace('@', '').replace('/', '-')}-$version.tgz`,
     );
     expect(published).toEqual(
-      tarballs.map((tarball) => `npm publish "${tarball}" --provenance --access public --tag "$DIST_TAG"`).toSorted(),
+      tarballs
+        .map((tarball) => `npm publish "${tarball}" --provenance --access public --tag "$DIST_TAG"`)
+        .toSorted(),
     );
   });
 
@@ -146,7 +170,9 @@ describe('a release', () => {
       sbom: true,
     });
     const sign = image.steps.find(({ run }) => run?.startsWith('cosign sign'));
-    expect(sign?.env?.IMAGE).toMatch(/steps\.image\.outputs\.name }}@.* steps\.build\.outputs\.digest }}$/);
+    expect(sign?.env?.IMAGE).toMatch(
+      /steps\.image\.outputs\.name }}@.* steps\.build\.outputs\.digest }}$/,
+    );
   });
 
   it('publishes the chart for the image of the same repository, and signs its digest', () => {

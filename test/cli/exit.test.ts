@@ -5,7 +5,12 @@ import { ConfigError } from '../../src/operations/config/load.ts';
 
 const api = (status: number) => new ApiError({ status, title: 'Refused', detail: 'so' });
 const listening = (code: string, address = '127.0.0.1') =>
-  Object.assign(new Error(`listen ${code}: words of the system`), { code, syscall: 'listen', address, port: 80 });
+  Object.assign(new Error(`listen ${code}: words of the system`), {
+    code,
+    syscall: 'listen',
+    address,
+    port: 80,
+  });
 const lookup = Object.assign(new Error('getaddrinfo ENOTFOUND nowhere'), {
   code: 'ENOTFOUND',
   syscall: 'getaddrinfo',
@@ -19,8 +24,20 @@ it.each<[string, unknown, string, number, RegExp]>([
   ['an unknown webhook', api(404), 'webhooks', 2, /`dawatch webhooks list`/],
   ['an unknown delivery', api(404), 'deliveries', 2, /`dawatch deliveries list`/],
   ['too many requests', api(429), 'status', 2, /retry in a minute/],
-  ['no server', new ConnectionError('no response from there'), 'top', 5, /`dawatch serve`.*--server or DAWATCH_URL/],
-  ['invalid settings', new ConfigError(['server.port: odd']), 'serve', 2, /docs\/settings\.md.*DAWATCH_CONFIG/],
+  [
+    'no server',
+    new ConnectionError('no response from there'),
+    'top',
+    5,
+    /`dawatch serve`.*--server or DAWATCH_URL/,
+  ],
+  [
+    'invalid settings',
+    new ConfigError(['server.port: odd']),
+    'serve',
+    2,
+    /docs\/settings\.md.*DAWATCH_CONFIG/,
+  ],
 ])('%s: explains the next step', (_what, error, command, exitCode, advice) => {
   const explained = explain(error, command);
   expect(explained).toEqual({ exitCode, message: expect.stringMatching(advice) });
@@ -48,15 +65,22 @@ it.each<[string, Error, string]>([
     listening('EADDRNOTAVAIL', '192.0.2.1'),
     'cannot listen on 192.0.2.1:80: this machine has no such address; set another with DAWATCH_HOST or server.host',
   ],
-  ['sandbox', lookup, 'cannot listen on nowhere: the name cannot be resolved; set another with --host'],
+  [
+    'sandbox',
+    lookup,
+    'cannot listen on nowhere: the name cannot be resolved; set another with --host',
+  ],
   [
     'serve',
     listening('EINVAL', 'fe80::1'),
     'cannot listen on [fe80::1]:80: listen EINVAL: words of the system; the address is set with DAWATCH_HOST or server.host',
   ],
-])('%s that cannot listen reports the cause and the setting of the address: %o', (command, error, message) => {
-  expect(explain(error, command)).toEqual({ exitCode: 2, message });
-});
+])(
+  '%s that cannot listen reports the cause and the setting of the address: %o',
+  (command, error, message) => {
+    expect(explain(error, command)).toEqual({ exitCode: 2, message });
+  },
+);
 
 it('adds no advice to a message that contains it', () => {
   expect(explain(api(400), 'status').message).toBe('Refused: so');

@@ -38,9 +38,13 @@ const COMMANDS = [
   'export',
 ];
 const NESTED = [
-  ...['list', 'acknowledge', 'mute', 'maintenance', 'mutes', 'unmute'].map((name) => `alerts ${name}`),
+  ...['list', 'acknowledge', 'mute', 'maintenance', 'mutes', 'unmute'].map(
+    (name) => `alerts ${name}`,
+  ),
   ...['list', 'test'].map((name) => `channels ${name}`),
-  ...['create', 'list', 'show', 'update', 'rotate', 'test', 'replay', 'delete'].map((name) => `webhooks ${name}`),
+  ...['create', 'list', 'show', 'update', 'rotate', 'test', 'replay', 'delete'].map(
+    (name) => `webhooks ${name}`,
+  ),
   ...['list', 'show', 'replay'].map((name) => `deliveries ${name}`),
   ...['users get', 'users list', 'token create', 'token list', 'token revoke'],
   ...['head', 'export', 'verify'].map((name) => `audit ${name}`),
@@ -50,26 +54,39 @@ describe('--help', () => {
   it('lists every command, the first steps, and the exit codes', async () => {
     const { code, stdout } = await cliProcess(['--help']);
     expect(code).toBe(0);
-    const listed = [...(stdout.split('Commands:')[1] ?? '').matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name);
+    const listed = [...(stdout.split('Commands:')[1] ?? '').matchAll(/^ {2}([a-z]+) /gm)].map(
+      ([, name]) => name,
+    );
     expect(listed).toEqual([...COMMANDS, 'help']);
     expect(stdout).toContain('Start with `dawatch demo`');
-    for (const exitCode of [0, 1, 2, 3, 4, 5]) expect(stdout).toMatch(new RegExp(`\\b${exitCode}  [a-z]`));
+    for (const exitCode of [0, 1, 2, 3, 4, 5])
+      expect(stdout).toMatch(new RegExp(`\\b${exitCode}  [a-z]`));
   });
 
-  it.each([...COMMANDS, ...NESTED])('of %s describes it and each of its arguments and options', async (command) => {
-    const { code, stdout, stderr } = await cli([...command.split(' '), '--help']);
-    expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toMatch(new RegExp(`^Usage: dawatch ${command} .*\n\n[A-Z][^.]{20,}\\.`));
-    const entries = [...stdout.matchAll(/^ {2}(-\S.*|ids.*|file.*)\n?( {10,}.*)?/gm)].map(([entry]) => entry);
-    expect(entries.length).toBeGreaterThan(0);
-    for (const entry of entries) expect(entry).toMatch(/\S {2,}\S|\n +\S/);
-    // A default is shown as it would be typed: a duration with its unit, no quotes around a number, no empty list.
-    for (const entry of stdout.split(/\n(?= {2}\S)/).map((text) => text.replaceAll(/\s+/g, ' '))) {
-      expect(entry).not.toMatch(/default: (?:\[\]|"\d+")/);
-      if (/^ --[a-z-]+ <duration>/.test(entry))
-        expect(entry).toMatch(/\(default: (?:\d+(?:ms|s|m|h|d)|no limit|unchanged|what the server is set to)\)/);
-    }
-  });
+  it.each([...COMMANDS, ...NESTED])(
+    'of %s describes it and each of its arguments and options',
+    async (command) => {
+      const { code, stdout, stderr } = await cli([...command.split(' '), '--help']);
+      expect([code, stderr]).toEqual([0, '']);
+      expect(stdout).toMatch(new RegExp(`^Usage: dawatch ${command} .*\n\n[A-Z][^.]{20,}\\.`));
+      const entries = [...stdout.matchAll(/^ {2}(-\S.*|ids.*|file.*)\n?( {10,}.*)?/gm)].map(
+        ([entry]) => entry,
+      );
+      expect(entries.length).toBeGreaterThan(0);
+      for (const entry of entries) expect(entry).toMatch(/\S {2,}\S|\n +\S/);
+      // A default is shown as it would be typed: a duration with its unit, no quotes around a
+      // number, no empty list.
+      for (const entry of stdout
+        .split(/\n(?= {2}\S)/)
+        .map((text) => text.replaceAll(/\s+/g, ' '))) {
+        expect(entry).not.toMatch(/default: (?:\[\]|"\d+")/);
+        if (/^ --[a-z-]+ <duration>/.test(entry))
+          expect(entry).toMatch(
+            /\(default: (?:\d+(?:ms|s|m|h|d)|no limit|unchanged|what the server is set to)\)/,
+          );
+      }
+    },
+  );
 });
 
 describe('exits with 2, and points to --help, for', () => {
@@ -95,11 +112,17 @@ describe('exits with 2, and points to --help, for', () => {
 });
 
 describe('config', () => {
-  const secrets = { DAWATCH_API_KEY: 'the-key-of-the-clients', DAWATCH_UPSTREAM_API_KEY: 'the-key-of-the-upstream' };
+  const secrets = {
+    DAWATCH_API_KEY: 'the-key-of-the-clients',
+    DAWATCH_UPSTREAM_API_KEY: 'the-key-of-the-upstream',
+  };
 
   it('shows every setting with its source, and no secret', async () => {
     const cwd = tempFolder();
-    writeFileSync(join(cwd, 'my.yaml'), 'server: {port: 9000, shutdown_s: 3}\nupstreams: {spare: {api_key: k-1234}}\n');
+    writeFileSync(
+      join(cwd, 'my.yaml'),
+      'server: {port: 9000, shutdown_s: 3}\nupstreams: {spare: {api_key: k-1234}}\n',
+    );
     const env = { ...secrets, DAWATCH_CONFIG: 'my.yaml', DAWATCH_PORT: '9001' };
     const { code, stdout } = await cli(['config'], { cwd, env });
     expect(code).toBe(0);
@@ -113,7 +136,8 @@ describe('config', () => {
       /^upstreams\.default\.url +\(not set\) +default/m,
     ])
       expect(stdout).toMatch(line);
-    for (const secret of [...Object.values(secrets), 'k-1234']) expect(stdout).not.toContain(secret);
+    for (const secret of [...Object.values(secrets), 'k-1234'])
+      expect(stdout).not.toContain(secret);
   });
 
   it('shows the same in JSON', async () => {

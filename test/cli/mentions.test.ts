@@ -10,7 +10,9 @@ const filesIn = (folder: string, ending: RegExp) =>
     .filter((name) => ending.test(name))
     .map((name) => join(folder, name));
 
-const SOURCES = filesIn('src', /\.[jt]s$/).filter((name) => !/dashboard\/page|client\/dist/.test(name));
+const SOURCES = filesIn('src', /\.[jt]s$/).filter(
+  (name) => !/dashboard\/page|client\/dist/.test(name),
+);
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docker-compose.yml', 'Dockerfile']
   .concat(filesIn('docs', /\.md$/), filesIn('config', /\.ya?ml$/))
   .filter((name) => !name.startsWith('docs/decisions'));
@@ -85,24 +87,31 @@ function textOf(file: string): string {
   return /\.[jt]s$/.test(file) ? text.replace(/^\s*(?:\/\/|\/?\*).*$/gm, '') : text;
 }
 
-/** Returns the commands in a text, such as "dawatch webhooks replay wh_… --since 24h", split into path and other words. */
+/**
+ * Returns the commands in a text, such as "dawatch webhooks replay wh_… --since 24h", split into
+ * path and other words.
+ */
 function commandsIn(text: string): { path: string; words: string[] }[] {
-  return [...text.matchAll(/(?:npx |[`$] ?|main\.js )dawatch ([^`\n|&;)]*)|main\.js ([^`\n|&;)"]*)/g)].map(
-    ([, a, b]) => {
-      const words = (a ?? b ?? '').split(/[\s,"']+/).filter(Boolean);
-      const path: string[] = [];
-      while (options.has([...path, words[0]].join(' '))) path.push(words.shift() ?? '');
-      return { path: path.join(' '), words };
-    },
-  );
+  return [
+    ...text.matchAll(/(?:npx |[`$] ?|main\.js )dawatch ([^`\n|&;)]*)|main\.js ([^`\n|&;)"]*)/g),
+  ].map(([, a, b]) => {
+    const words = (a ?? b ?? '').split(/[\s,"']+/).filter(Boolean);
+    const path: string[] = [];
+    while (options.has([...path, words[0]].join(' '))) path.push(words.shift() ?? '');
+    return { path: path.join(' '), words };
+  });
 }
 
 const optionsIn = (text: string) =>
-  [...text.matchAll(/(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?![a-z]| ===)/g)].map(([, name = '']) => name);
+  [...text.matchAll(/(?<![\w-])--([a-z]+(?:-[a-z]+)*)(?![a-z]| ===)/g)].map(
+    ([, name = '']) => name,
+  );
 
 it('the completion script lists the options of every command', () => {
   expect(options.size).toBeGreaterThan(30);
-  expect([...(options.get('sandbox') ?? [])]).toEqual(expect.arrayContaining(['port', 'error-rate', 'help']));
+  expect([...(options.get('sandbox') ?? [])]).toEqual(
+    expect.arrayContaining(['port', 'error-rate', 'help']),
+  );
   expect(options.get('serve')?.has('port')).toBe(false);
   expect(options.get('webhooks create')?.has('type')).toBe(true);
 });
@@ -114,11 +123,13 @@ it('no text names an unknown command or option', () => {
     const text = textOf(file);
     for (const { path, words } of commandsIn(text)) {
       const [first = ''] = words;
-      if (path === '' && /^[a-z]+$/.test(first) && !PROSE.includes(first)) wrong.push(`${file}: dawatch ${first}`);
+      if (path === '' && /^[a-z]+$/.test(first) && !PROSE.includes(first))
+        wrong.push(`${file}: dawatch ${first}`);
       for (const option of optionsIn(words.join(' ')))
         if (!options.get(path)?.has(option)) wrong.push(`${file}: dawatch ${path} --${option}`);
     }
-    for (const option of optionsIn(text)) if (!known.has(option)) wrong.push(`${file}: --${option}`);
+    for (const option of optionsIn(text))
+      if (!known.has(option)) wrong.push(`${file}: --${option}`);
   }
   expect(wrong).toEqual([]);
 });
@@ -132,10 +143,16 @@ it('no text names an unknown variable or file', () => {
   const wrong: string[] = [];
   for (const file of [...SOURCES, ...PAGES]) {
     const text = textOf(file);
-    const variables = [...text.matchAll(/\bDAWATCH_[A-Z][A-Z_]*[A-Z]\b(?!…)/g)].map(([name]) => name);
+    const variables = [...text.matchAll(/\bDAWATCH_[A-Z][A-Z_]*[A-Z]\b(?!…)/g)].map(
+      ([name]) => name,
+    );
     wrong.push(...unknownVariables(Object.fromEntries(variables.map((name) => [name, 'set']))));
-    const files = [...text.matchAll(/\b(?:docs|config)\/[\w/-]+\.(?:md|ya?ml|json)\b/g)].map(([path]) => path);
-    wrong.push(...files.filter((path) => !existsSync(join(ROOT, path))).map((path) => `${file}: ${path}`));
+    const files = [...text.matchAll(/\b(?:docs|config)\/[\w/-]+\.(?:md|ya?ml|json)\b/g)].map(
+      ([path]) => path,
+    );
+    wrong.push(
+      ...files.filter((path) => !existsSync(join(ROOT, path))).map((path) => `${file}: ${path}`),
+    );
   }
   expect(wrong).toEqual([]);
 });

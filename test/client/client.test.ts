@@ -18,34 +18,61 @@ async function fakeServer(respond: RequestListener): Promise<string> {
 it('tracks a submission until it is final, and reads its history', async () => {
   const id = app.submit();
   const tracked = await client().track([id], { metadata: { order: 7 } });
-  expect(tracked).toMatchObject({ accepted: 1, already_tracked: 0, submissions: [{ submission_id: id }] });
-  expect(await client().wait(id, 60)).toMatchObject({ status: 'finalized', metadata: { order: 7 } });
+  expect(tracked).toMatchObject({
+    accepted: 1,
+    already_tracked: 0,
+    submissions: [{ submission_id: id }],
+  });
+  expect(await client().wait(id, 60)).toMatchObject({
+    status: 'finalized',
+    metadata: { order: 7 },
+  });
   expect((await client().get(id)).history.at(-1)?.status).toBe('finalized');
   expect(await client().track([id])).toMatchObject({ accepted: 0, already_final: 1 });
 });
 
 it('tracks submissions with their own options', async () => {
-  const items = ['plain', { submission_id: 'own', metadata: { order: 8 }, tracked_at: '2026-01-02T03:04:05.000Z' }];
+  const items = [
+    'plain',
+    { submission_id: 'own', metadata: { order: 8 }, tracked_at: '2026-01-02T03:04:05.000Z' },
+  ];
   const tracked = await client().track(items, { upstream: 'other', metadata: { batch: 1 } });
   expect(tracked.submissions).toMatchObject([
     { submission_id: 'plain', upstream: 'other', metadata: { batch: 1 } },
-    { submission_id: 'own', upstream: 'other', metadata: { order: 8 }, tracked_at: '2026-01-02T03:04:05.000Z' },
+    {
+      submission_id: 'own',
+      upstream: 'other',
+      metadata: { order: 8 },
+      tracked_at: '2026-01-02T03:04:05.000Z',
+    },
   ]);
 });
 
 it('rejects metadata nested too deeply: the server reports the limit, and values that JSON cannot represent are not sent', async () => {
   const deep = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
-  await expect(client().track(['deep'], { metadata: deep(65) })).rejects.toThrow(/at most 64 levels/);
-  await expect(client().track(['deep'], { metadata: deep(1_000_000) })).rejects.toThrow(/nested too deeply/);
+  await expect(client().track(['deep'], { metadata: deep(65) })).rejects.toThrow(
+    /at most 64 levels/,
+  );
+  await expect(client().track(['deep'], { metadata: deep(1_000_000) })).rejects.toThrow(
+    /nested too deeply/,
+  );
   await expect(client().get('deep')).rejects.toMatchObject({ status: 404 });
 });
 
 it('tracks an ended submission again, and changes its options', async () => {
-  const { submissions } = await client().track(['again'], { upstream: 'other', metadata: { order: 1 } });
+  const { submissions } = await client().track(['again'], {
+    upstream: 'other',
+    metadata: { order: 1 },
+  });
   expect(submissions[0]).toMatchObject({ last_polled_at: null, not_found_since: null });
   await client().cancel('again');
-  await expect(client().update('again', { stuck_after_s: 5 })).rejects.toMatchObject({ status: 409 });
-  expect(await client().track(['again'], { upstream: 'other' })).toMatchObject({ already_final: 1, retracked: 0 });
+  await expect(client().update('again', { stuck_after_s: 5 })).rejects.toMatchObject({
+    status: 409,
+  });
+  expect(await client().track(['again'], { upstream: 'other' })).toMatchObject({
+    already_final: 1,
+    retracked: 0,
+  });
   const again = await client().track(['again'], { upstream: 'other', retrack: true });
   expect(again).toMatchObject({ already_final: 0, retracked: 1 });
   const updated = await client().update('again', { stuck_after_s: 5, metadata: null });
@@ -58,7 +85,10 @@ it('returns the overview and the pacing of each upstream', async () => {
   const overview = await client().overview();
   expect(overview.upstreams.map(({ name }) => name)).toEqual(['default', 'other']);
   expect(overview.per_minute).toHaveLength(60);
-  expect((await client().pacing()).upstreams.map(({ upstream }) => upstream)).toEqual(['default', 'other']);
+  expect((await client().pacing()).upstreams.map(({ upstream }) => upstream)).toEqual([
+    'default',
+    'other',
+  ]);
 });
 
 it('lists by status, page by page', async () => {
@@ -66,8 +96,14 @@ it('lists by status, page by page', async () => {
   await client().track(ids, { upstream: 'other' });
   for (const id of ids) await client().cancel(id);
   const first = await client().list({ status: 'cancelled', limit: 2 });
-  const second = await client().list({ status: 'cancelled', limit: 2, cursor: first.next_cursor ?? '' });
-  expect([...first.submissions, ...second.submissions].map((one) => one.submission_id)).toEqual(ids.toReversed());
+  const second = await client().list({
+    status: 'cancelled',
+    limit: 2,
+    cursor: first.next_cursor ?? '',
+  });
+  expect([...first.submissions, ...second.submissions].map((one) => one.submission_id)).toEqual(
+    ids.toReversed(),
+  );
   expect(second.next_cursor).toBeNull();
 });
 
@@ -78,7 +114,10 @@ it('finds submissions by the beginning of their ids', async () => {
 });
 
 it('lists all, counts and looks up submissions by conditions', async () => {
-  const ids = Array.from({ length: 1_005 }, (_, index) => `search-${String(index).padStart(4, '0')}`);
+  const ids = Array.from(
+    { length: 1_005 },
+    (_, index) => `search-${String(index).padStart(4, '0')}`,
+  );
   await client().track(ids, { upstream: 'other', metadata: { order: 4711, paid: true } });
   await client().cancel('search-0007');
   const filter = { upstream: 'other', metadata: { order: 4711, paid: true }, prefix: 'search-' };
@@ -87,7 +126,9 @@ it('lists all, counts and looks up submissions by conditions', async () => {
   expect(listed).toEqual(ids);
   expect(await client().count(filter)).toBe(1_005);
   const ended_since = new Date(Date.now() - 60_000).toISOString();
-  expect(await client().count({ ...filter, status: ['cancelled', 'expired'], ended_since })).toBe(1);
+  expect(await client().count({ ...filter, status: ['cancelled', 'expired'], ended_since })).toBe(
+    1,
+  );
   expect(await client().count({ ...filter, tracked_until: ended_since })).toBe(0);
   expect(await client().count({ ...filter, search: 'H-1' })).toBe(5);
   expect((await client().list({ search: 'ch-1', limit: 2 })).examined_to).toMatch(/Z$/);
@@ -110,12 +151,18 @@ it.each(['a/b', '../livez', 'a?b=c#d', '100%', 'a+b&c', '%2e%2e', 'a;b', '"\'<>`
 it('reads a submission again only if it has changed', async () => {
   await client().track(['etag'], { upstream: 'other' });
   const first = await client().getIfChanged('etag');
-  expect(first).toMatchObject({ changed: true, submission: { submission_id: 'etag', history: [{}] } });
+  expect(first).toMatchObject({
+    changed: true,
+    submission: { submission_id: 'etag', history: [{}] },
+  });
   await client().cancel('etag');
   const changed = await client().getIfChanged('etag', first.etag);
   expect(changed).toMatchObject({ changed: true, submission: { status: 'cancelled' } });
   expect(changed.etag).not.toBe(first.etag);
-  expect(await client().getIfChanged('etag', changed.etag)).toEqual({ changed: false, etag: changed.etag });
+  expect(await client().getIfChanged('etag', changed.etag)).toEqual({
+    changed: false,
+    etag: changed.etag,
+  });
   await expect(client().getIfChanged('never', changed.etag)).rejects.toMatchObject({ status: 404 });
 });
 
@@ -129,7 +176,11 @@ describe('throws an ApiError', () => {
       .track(['good', 'not good'])
       .catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(ApiError);
-    expect(error).toMatchObject({ name: 'ApiError', status: 400, errors: [{ pointer: '/submission_ids/1' }] });
+    expect(error).toMatchObject({
+      name: 'ApiError',
+      status: 400,
+      errors: [{ pointer: '/submission_ids/1' }],
+    });
     expect(String(error)).toContain('The request is not valid: body /submission_ids/1');
   });
 
@@ -150,7 +201,11 @@ describe('throws an ApiError', () => {
   });
 
   it('for a rejected key', async () => {
-    await expect(client(app.url, 'nobody').list()).rejects.toMatchObject({ name: 'ApiError', status: 401, errors: [] });
+    await expect(client(app.url, 'nobody').list()).rejects.toMatchObject({
+      name: 'ApiError',
+      status: 401,
+      errors: [],
+    });
   });
 });
 
@@ -160,11 +215,18 @@ describe('throws a ConnectionError', () => {
       .list()
       .catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(ConnectionError);
-    expect(error).toMatchObject({ message: 'no response from http://127.0.0.1:1', cause: expect.any(Error) });
+    expect(error).toMatchObject({
+      message: 'no response from http://127.0.0.1:1',
+      cause: expect.any(Error),
+    });
   });
 
   it.each<[string, RequestListener]>([
-    ['a page', (_, response) => response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad Gateway</h1>')],
+    [
+      'a page',
+      (_, response) =>
+        response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad Gateway</h1>'),
+    ],
     ['nothing', (_, response) => response.end()],
     ['half of a document', (_, response) => response.end('{"submissions":')],
     ['a text in JSON', (_, response) => response.end('"ok"')],
@@ -181,7 +243,9 @@ describe('throws a ConnectionError', () => {
       seen.push(request.headers['x-api-key']);
       response.end('{}');
     });
-    const url = await fakeServer((_, response) => response.writeHead(307, { location: other }).end());
+    const url = await fakeServer((_, response) =>
+      response.writeHead(307, { location: other }).end(),
+    );
     await expect(client(url).track(['a'])).rejects.toBeInstanceOf(ConnectionError);
     expect(seen).toEqual([]);
   });

@@ -28,7 +28,9 @@ it("has the types of the server's requests and responses", () => {
   expectTypeOf<z.output<typeof credentialSchema>>().toEqualTypeOf<Credential>();
   expectTypeOf<z.output<typeof credentialWithSecretSchema>>().toExtend<CredentialWithSecret>();
   expectTypeOf<keyof NewCredential>().toEqualTypeOf<keyof z.input<typeof newCredentialSchema>>();
-  expectTypeOf<keyof CredentialPatch>().toEqualTypeOf<keyof z.input<typeof credentialPatchSchema>>();
+  expectTypeOf<keyof CredentialPatch>().toEqualTypeOf<
+    keyof z.input<typeof credentialPatchSchema>
+  >();
 });
 
 it('creates, lists, changes, rotates and revokes a credential', async () => {
@@ -38,7 +40,11 @@ it('creates, lists, changes, rotates and revokes a credential', async () => {
     scopes: ['submissions:read', 'webhooks:write'],
   });
   expect((await clientOf(secret).webhooks.list()).webhooks).toHaveLength(1);
-  expect(await credentials.get(made.id)).toMatchObject({ id: made.id, role: null, scopes: made.scopes });
+  expect(await credentials.get(made.id)).toMatchObject({
+    id: made.id,
+    role: null,
+    scopes: made.scopes,
+  });
   const [listed] = (await credentials.list({ limit: 1 })).credentials;
   expect(listed).toMatchObject({ id: made.id, state: 'valid' });
   const expires_at = new Date(Date.now() + 3_600_000).toISOString();
@@ -51,7 +57,10 @@ it('creates, lists, changes, rotates and revokes a credential', async () => {
   for (const token of [secret, rotated.secret])
     expect((await clientOf(token).webhooks.list()).webhooks).toHaveLength(1);
   expect(await credentials.revoke(made.id)).toBeUndefined();
-  await expect(credentials.rotate(made.id)).rejects.toMatchObject({ name: 'ApiError', status: 409 });
+  await expect(credentials.rotate(made.id)).rejects.toMatchObject({
+    name: 'ApiError',
+    status: 409,
+  });
   await expect(clientOf(rotated.secret).webhooks.list()).rejects.toMatchObject({ status: 401 });
 });
 

@@ -1,6 +1,11 @@
 import { join } from 'node:path';
 import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest';
-import { ConnectionError, DawatchClient, type DawatchEvent, type FeedEvent } from '../../src/client/index.ts';
+import {
+  ConnectionError,
+  DawatchClient,
+  type DawatchEvent,
+  type FeedEvent,
+} from '../../src/client/index.ts';
 import type { EventBody } from '../../src/notifications/event-body.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
@@ -28,11 +33,15 @@ function listen(at: DawatchClient, options: Options = {}) {
   const errors: Error[] = [];
   const reading = (async () => {
     const onRetry: Options['onRetry'] = ({ error }) => void errors.push(error);
-    for await (const event of at.events({ ...options, signal: stop.signal, onRetry })) received.push(event);
+    for await (const event of at.events({ ...options, signal: stop.signal, onRetry }))
+      received.push(event);
   })();
   onTestFinished(() => stop.abort());
   const has = (many: number) =>
-    vi.waitFor(() => expect(received.length).toBeGreaterThanOrEqual(many), { timeout: 15_000, interval: 5 });
+    vi.waitFor(() => expect(received.length).toBeGreaterThanOrEqual(many), {
+      timeout: 15_000,
+      interval: 5,
+    });
   return { receivedEvents: received, errors, has, stop: () => stop.abort(), reading };
 }
 
@@ -44,7 +53,10 @@ it("has the types of the server's events", () => {
 it('yields the events of a submission', async () => {
   const id = app.submit();
   await client().track([id], { metadata: { order: 7 } });
-  const [event] = await take(client().events({ after: 0, submissionId: id, types: ['submission.finalized'] }), 1);
+  const [event] = await take(
+    client().events({ after: 0, submissionId: id, types: ['submission.finalized'] }),
+    1,
+  );
   expect(event).toMatchObject({
     id: expect.stringMatching(/^evt_/),
     seq: expect.any(Number),
@@ -62,7 +74,9 @@ it('begins with events after the connection', async () => {
     await client().cancel(`now-${index}`);
   }
   const [first] = listener.receivedEvents;
-  expect(first?.data).toMatchObject({ submission: { submission_id: expect.stringMatching(/^now-/) } });
+  expect(first?.data).toMatchObject({
+    submission: { submission_id: expect.stringMatching(/^now-/) },
+  });
 });
 
 it('continues through cut connections without gap or repeat', async () => {
@@ -77,10 +91,15 @@ it('continues through cut connections without gap or repeat', async () => {
     if (index % 15 === 11) await listener.has(listener.receivedEvents.length + 1);
   }
   await vi.waitFor(
-    () => expect(listener.receivedEvents.at(-1)?.data).toMatchObject({ submission: { submission_id: 'cut-59' } }),
+    () =>
+      expect(listener.receivedEvents.at(-1)?.data).toMatchObject({
+        submission: { submission_id: 'cut-59' },
+      }),
     { timeout: 15_000, interval: 5 },
   );
-  expect(listener.receivedEvents.map(({ seq }) => seq)).toEqual(count(listener.receivedEvents.length));
+  expect(listener.receivedEvents.map(({ seq }) => seq)).toEqual(
+    count(listener.receivedEvents.length),
+  );
   expect(listener.errors.length).toBeGreaterThanOrEqual(3);
   for (const error of listener.errors) expect(error).toBeInstanceOf(ConnectionError);
 });
@@ -111,7 +130,10 @@ describe('ends', () => {
   it('when its signal aborts, at any stage', async () => {
     const listener = listen(client());
     const unreachable = listen(client('http://127.0.0.1:1'));
-    await vi.waitFor(() => expect(unreachable.errors.length).toBeGreaterThan(0), { timeout: 15_000, interval: 5 });
+    await vi.waitFor(() => expect(unreachable.errors.length).toBeGreaterThan(0), {
+      timeout: 15_000,
+      interval: 5,
+    });
     listener.stop();
     unreachable.stop();
     await Promise.all([listener.reading, unreachable.reading]);
@@ -143,22 +165,38 @@ describe('throws an ApiError without a retry', () => {
 });
 
 describe('retries', () => {
-  const EVENT = 'id: 3\ndata: {"id":"evt_3","type":"upstream.up","data":{"upstream":"default"}}\n\n';
+  const EVENT =
+    'id: 3\ndata: {"id":"evt_3","type":"upstream.up","data":{"upstream":"default"}}\n\n';
   it.each<[string, number, string, string]>([
     ['if a proxy reports that the server is unreachable', 502, 'text/html', '<h1>Bad Gateway</h1>'],
-    ['if the server is unavailable', 503, 'application/problem+json', '{"title":"Not possible","detail":"now"}'],
-    ['if the rate limit is exceeded', 429, 'application/problem+json', '{"title":"Too many","detail":"requests"}'],
+    [
+      'if the server is unavailable',
+      503,
+      'application/problem+json',
+      '{"title":"Not possible","detail":"now"}',
+    ],
+    [
+      'if the rate limit is exceeded',
+      429,
+      'application/problem+json',
+      '{"title":"Too many","detail":"requests"}',
+    ],
     ['if another program responds', 200, 'text/html', '<h1>Welcome</h1>'],
     ['if the stream breaks off within an event', 200, 'text/event-stream', EVENT.slice(0, 20)],
   ])('%s', async (_, status, type, body) => {
     const server = await serve((__, response) => {
       const isFirst = server.requests.length === 1;
-      response.writeHead(isFirst ? status : 200, { 'content-type': isFirst ? type : 'text/event-stream' });
+      response.writeHead(isFirst ? status : 200, {
+        'content-type': isFirst ? type : 'text/event-stream',
+      });
       if (isFirst) response.end(body);
       else response.write(EVENT);
     });
     const errors: Error[] = [];
-    const events = client(server.url).events({ after: 2, onRetry: ({ error }) => errors.push(error) });
+    const events = client(server.url).events({
+      after: 2,
+      onRetry: ({ error }) => errors.push(error),
+    });
     expect(await take(events, 1)).toMatchObject([{ seq: 3, id: 'evt_3' }]);
     expect(errors).toHaveLength(1);
     expect(server.requests.map(({ headers }) => headers['last-event-id'])).toEqual(['2', '2']);
@@ -166,14 +204,24 @@ describe('retries', () => {
 });
 
 it('reports deleted events with onGap', async () => {
-  const event = { id: 'evt_1', type: 'upstream.up', timestamp: '', data: { sequence: 9, upstream: 'default' } };
+  const event = {
+    id: 'evt_1',
+    type: 'upstream.up',
+    timestamp: '',
+    data: { sequence: 9, upstream: 'default' },
+  };
   const gap = { id: 'gap_0_8', type: 'feed.gap', data: { after: 0, through: 8 } };
-  const blocks = [gap, event].map((body, index) => `id: ${index === 0 ? 0 : 9}\ndata: ${JSON.stringify(body)}\n\n`);
+  const blocks = [gap, event].map(
+    (body, index) => `id: ${index === 0 ? 0 : 9}\ndata: ${JSON.stringify(body)}\n\n`,
+  );
   const server = await serve((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).end(blocks.join(''));
   });
   const gaps: unknown[] = [];
-  const receivedEvents = await take(client(server.url).events({ after: 0, onGap: (gap) => gaps.push(gap) }), 1);
+  const receivedEvents = await take(
+    client(server.url).events({ after: 0, onGap: (gap) => gaps.push(gap) }),
+    1,
+  );
   expect(gaps).toEqual([{ after: 0, through: 8 }]);
   expect(receivedEvents).toEqual([{ ...event, seq: 9 }]);
 });

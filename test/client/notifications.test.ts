@@ -10,7 +10,10 @@ import {
   type WebhookPatch,
   type WebhookWithSecret,
 } from '../../src/client/index.ts';
-import type { deliveryDetailsSchema, deliverySchema } from '../../src/notifications/delivery-body.ts';
+import type {
+  deliveryDetailsSchema,
+  deliverySchema,
+} from '../../src/notifications/delivery-body.ts';
 import type {
   newWebhookSchema,
   webhookPatchSchema,
@@ -39,12 +42,20 @@ it("has the types of the server's requests and responses", () => {
 
 it('creates a webhook, shows it, changes it, rotates its secret and deletes it', async () => {
   const { webhooks } = client();
-  const { secret, ...made } = await webhooks.create({ url, types: ['*'], metadata: { team: 'billing' } });
+  const { secret, ...made } = await webhooks.create({
+    url,
+    types: ['*'],
+    metadata: { team: 'billing' },
+  });
   expect(secret).toMatch(/^whsec_/);
   expect(await webhooks.get(made.id)).toEqual(made);
   expect((await webhooks.list({ limit: 1 })).webhooks).toEqual([made]);
   expect((await webhooks.list()).webhooks.length).toBeGreaterThan(1);
-  expect(await webhooks.update(made.id, { metadata: null })).toMatchObject({ id: made.id, metadata: null, url });
+  expect(await webhooks.update(made.id, { metadata: null })).toMatchObject({
+    id: made.id,
+    metadata: null,
+    url,
+  });
   const rotated = await webhooks.rotate(made.id, { keep_old_s: 0 });
   expect(rotated.secret).not.toBe(secret);
   expect(await webhooks.delete(made.id)).toBeUndefined();
@@ -57,7 +68,9 @@ it('sends a test event, reads its delivery, and replays it', async () => {
   const { id: webhook_id } = await webhooks.create({ url: receiver.url });
   const { id } = await webhooks.test(webhook_id);
   const attempts = (count: number) =>
-    vi.waitFor(async () => expect((await deliveries.get(id)).attempts).toHaveLength(count), { timeout: 15_000 });
+    vi.waitFor(async () => expect((await deliveries.get(id)).attempts).toHaveLength(count), {
+      timeout: 15_000,
+    });
   await attempts(1);
   expect(await deliveries.get(id)).toMatchObject({
     state: 'waiting',
@@ -89,11 +102,21 @@ it('yields only events of submissions with matching metadata', async () => {
 describe('throws an ApiError', () => {
   it('that reports an invalid address', async () => {
     const creating = client().webhooks.create({ url: 'https://10.0.0.1/' });
-    await expect(creating).rejects.toMatchObject({ name: 'ApiError', status: 400, errors: [{ pointer: '/url' }] });
+    await expect(creating).rejects.toMatchObject({
+      name: 'ApiError',
+      status: 400,
+      errors: [{ pointer: '/url' }],
+    });
   });
 
   it('if the token does not have the role admin', async () => {
-    await expect(client(API_KEY).webhooks.list()).rejects.toMatchObject({ name: 'ApiError', status: 403 });
-    await expect(client(API_KEY).deliveries.list()).rejects.toMatchObject({ name: 'ApiError', status: 403 });
+    await expect(client(API_KEY).webhooks.list()).rejects.toMatchObject({
+      name: 'ApiError',
+      status: 403,
+    });
+    await expect(client(API_KEY).deliveries.list()).rejects.toMatchObject({
+      name: 'ApiError',
+      status: 403,
+    });
   });
 });

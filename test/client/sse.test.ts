@@ -18,7 +18,11 @@ it.each<[string, string, { id?: string; data?: string }[]]>([
   ['a position alone', ': heartbeat\nid: 9\n\n', [{ id: '9' }]],
   ['comments alone', ': one\n\n: two\n\n', []],
   ['data over several lines', 'data: a\ndata: b\ndata:\n\n', [{ data: 'a\nb\n' }]],
-  ['one space after the colon, and no more', 'data:a\n\ndata:  b\n\n', [{ data: 'a' }, { data: ' b' }]],
+  [
+    'one space after the colon, and no more',
+    'data:a\n\ndata:  b\n\n',
+    [{ data: 'a' }, { data: ' b' }],
+  ],
   ['colons in the data', 'data: a:b: c\n\n', [{ data: 'a:b: c' }]],
   ['unknown fields', 'foo: 1\nbar\ndata: a\nretry: 5\n\n', [{ data: 'a' }]],
   ['a byte order mark', '\ufeffdata: a\n\n', [{ data: 'a' }]],
@@ -31,7 +35,10 @@ it.each<[string, string, { id?: string; data?: string }[]]>([
 
 it('reads the same events for every split into chunks and every kind of line end', async () => {
   const blocks = fc.array(
-    fc.record({ id: fc.nat().map(String), lines: fc.array(fc.stringMatching(/^[^\r\n]*$/), { minLength: 1 }) }),
+    fc.record({
+      id: fc.nat().map(String),
+      lines: fc.array(fc.stringMatching(/^[^\r\n]*$/), { minLength: 1 }),
+    }),
     { minLength: 1, maxLength: 5 },
   );
   await fc.assert(
@@ -40,7 +47,11 @@ it('reads the same events for every split into chunks and every kind of line end
       fc.constantFrom('\n', '\r', '\r\n'),
       fc.infiniteStream(fc.nat(6)),
       async (all, end, sizes) => {
-        const lines = all.flatMap(({ id, lines }) => [`id: ${id}`, ...lines.map((line) => `data: ${line}`), '']);
+        const lines = all.flatMap(({ id, lines }) => [
+          `id: ${id}`,
+          ...lines.map((line) => `data: ${line}`),
+          '',
+        ]);
         const stream = bytes(
           lines
             .map((line) => line + end)
@@ -50,7 +61,10 @@ it('reads the same events for every split into chunks and every kind of line end
         const chunks: Uint8Array[] = [];
         for (let at = 0; at < stream.length; at += chunks.at(-1)?.length || 1)
           chunks.push(stream.slice(at, at + 1 + Number(sizes.next().value)));
-        const expected = all.map(({ id, lines }) => ({ id, data: lines.join('\n').toWellFormed() }));
+        const expected = all.map(({ id, lines }) => ({
+          id,
+          data: lines.join('\n').toWellFormed(),
+        }));
         expect(await blocksOf(chunks)).toEqual(expected);
       },
     ),

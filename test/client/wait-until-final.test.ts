@@ -12,13 +12,20 @@ const client = (url = app.url) => new DawatchClient({ url, apiKey: API_KEY });
 it('resolves with the submission once it is final', async () => {
   const id = app.submit();
   await client().track([id]);
-  expect(await client().waitUntilFinal(id)).toMatchObject({ submission_id: id, status: 'finalized' });
+  expect(await client().waitUntilFinal(id)).toMatchObject({
+    submission_id: id,
+    status: 'finalized',
+  });
 });
 
 it('resolves with the current submission after the timeout', async () => {
   await client().track(['open'], { upstream: 'other' });
-  expect(await client().waitUntilFinal('open', { timeoutMs: 0 })).toMatchObject({ status: 'tracking' });
-  expect(await client().waitUntilFinal('open', { timeoutMs: 30 })).toMatchObject({ status: 'tracking' });
+  expect(await client().waitUntilFinal('open', { timeoutMs: 0 })).toMatchObject({
+    status: 'tracking',
+  });
+  expect(await client().waitUntilFinal('open', { timeoutMs: 30 })).toMatchObject({
+    status: 'tracking',
+  });
 });
 
 it('repeats long polls, with a delay after a premature response', async () => {
@@ -28,7 +35,9 @@ it('repeats long polls, with a delay after a premature response', async () => {
     else response.setHeader('content-type', 'application/json').end(JSON.stringify({ status }));
   });
   expect(await client(server.url).waitUntilFinal('a')).toMatchObject({ status: 'finalized' });
-  expect(server.requests.map(({ url }) => url)).toEqual(Array(4).fill('/v1/submissions/a/wait?timeout_s=20'));
+  expect(server.requests.map(({ url }) => url)).toEqual(
+    Array(4).fill('/v1/submissions/a/wait?timeout_s=20'),
+  );
 });
 
 it('continues while the server restarts', async () => {
@@ -47,7 +56,10 @@ it('continues while the server restarts', async () => {
 
 describe('rejects', () => {
   it('at once for an untracked submission', async () => {
-    await expect(client().waitUntilFinal('never')).rejects.toMatchObject({ name: 'ApiError', status: 404 });
+    await expect(client().waitUntilFinal('never')).rejects.toMatchObject({
+      name: 'ApiError',
+      status: 404,
+    });
   });
 
   it('when its signal aborts, with the reason of the signal', async () => {
@@ -56,7 +68,9 @@ describe('rejects', () => {
     const waiting = client().waitUntilFinal('aborted', { signal: stop.signal });
     stop.abort(new Error('enough'));
     await expect(waiting).rejects.toThrow('enough');
-    await expect(client().waitUntilFinal('aborted', { signal: stop.signal })).rejects.toThrow('enough');
+    await expect(client().waitUntilFinal('aborted', { signal: stop.signal })).rejects.toThrow(
+      'enough',
+    );
   });
 
   it('without a response until the timeout', async () => {

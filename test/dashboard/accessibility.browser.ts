@@ -17,16 +17,27 @@ const app = useAppWithSandbox({
 });
 const browser = useBrowser();
 
-/** Rules that are disabled: replaced ones, those of level AAA, and those that require a human decision. */
+/**
+ * Rules that are disabled: replaced ones, those of level AAA, and those that require a human
+ * decision.
+ */
 const NOT_RUN = /^(?:deprecated|wcag2\d?aaa|review-item)$|-obsolete$/;
 
-/** Returns the findings of all rules of axe, including the experimental ones and those for good practice. */
+/**
+ * Returns the findings of all rules of axe, including the experimental ones and those for good
+ * practice.
+ */
 async function violations(page: Page, rules?: string[]): Promise<string[]> {
   if (!(await page.evaluate('window.axe !== undefined'))) await page.evaluate(AXE);
   const known = await page.evaluate<{ ruleId: string; tags: string[] }[]>('axe.getRules()');
-  const wanted = known.filter(({ tags }) => !tags.some((tag) => NOT_RUN.test(tag))).map(({ ruleId }) => ruleId);
+  const wanted = known
+    .filter(({ tags }) => !tags.some((tag) => NOT_RUN.test(tag)))
+    .map(({ ruleId }) => ruleId);
   expect(wanted).toContain('label-content-name-mismatch');
-  const options = { resultTypes: ['violations'], runOnly: { type: 'rule', values: rules ?? wanted } };
+  const options = {
+    resultTypes: ['violations'],
+    runOnly: { type: 'rule', values: rules ?? wanted },
+  };
   const { violations } = await page.evaluate<AxeResults>(`axe.run(${JSON.stringify(options)})`);
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
@@ -50,23 +61,41 @@ function inspect(page: Page) {
       await until();
       await check(path);
     },
-    expectNothing: () => expect(found).toEqual(Object.fromEntries(Object.keys(found).map((name) => [name, []]))),
+    expectNothing: () =>
+      expect(found).toEqual(Object.fromEntries(Object.keys(found).map((name) => [name, []]))),
   };
 }
 
 /** The page without the banner of alerts. */
 const main = (page: Page) => page.getByRole('main');
 
-/** Creates a submission with a timeline, a webhook with a dead letter about it, and a working webhook. */
+/**
+ * Creates a submission with a timeline, a webhook with a dead letter about it, and a working
+ * webhook.
+ */
 async function fill(): Promise<{ id: string; webhookId: string; working: string }> {
-  const [receiver, taker] = [await openReceiver({ status: 410, body: 'gone' }), await openReceiver()];
+  const [receiver, taker] = [
+    await openReceiver({ status: 410, body: 'gone' }),
+    await openReceiver(),
+  ];
   const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
-  const created = await call(app.url, '/v1/webhooks', { method: 'POST', headers, body: { url: receiver.url } });
-  const kept = await call(app.url, '/v1/webhooks', { method: 'POST', headers, body: { url: taker.url } });
+  const created = await call(app.url, '/v1/webhooks', {
+    method: 'POST',
+    headers,
+    body: { url: receiver.url },
+  });
+  const kept = await call(app.url, '/v1/webhooks', {
+    method: 'POST',
+    headers,
+    body: { url: taker.url },
+  });
   const id = app.submit();
   await post(app.url, { submission_ids: [id, randomUUID()], metadata: { order: 4711 } });
   await call(app.url, `/v1/submissions/${id}/wait?timeout_s=20`);
-  const [webhookId, working] = [created, kept].map(({ text }) => String(JSON.parse(text).id)) as [string, string];
+  const [webhookId, working] = [created, kept].map(({ text }) => String(JSON.parse(text).id)) as [
+    string,
+    string,
+  ];
   return { id, webhookId, working };
 }
 
@@ -85,7 +114,9 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
       for (const summary of await page.getByText('As a table').all()) await summary.click();
     });
     await visit('submissions', () => page.getByRole('link', { name: id }).waitFor());
-    await visit('submissions?prefix=nobody&metadata.order=1', () => page.getByText('npx dawatch track').waitFor());
+    await visit('submissions?prefix=nobody&metadata.order=1', () =>
+      page.getByText('npx dawatch track').waitFor(),
+    );
     await visit(`submissions/${id}`, async () => {
       await page
         .getByText(/fields? of its data/)
@@ -102,13 +133,23 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('not valid JSON').waitFor();
     await check('options with an error');
-    await visit('submissions?tracked_since=yesterday', () => main(page).getByRole('alert').waitFor());
+    await visit('submissions?tracked_since=yesterday', () =>
+      main(page).getByRole('alert').waitFor(),
+    );
     await visit('submissions/nobody', () => page.getByText('is not tracked').waitFor());
-    await visit('reports', () => page.getByRole('heading', { name: 'Submissions of default' }).waitFor());
+    await visit('reports', () =>
+      page.getByRole('heading', { name: 'Submissions of default' }).waitFor(),
+    );
     await visit('webhooks', () => main(page).getByRole('link', { name: webhookId }).waitFor());
-    await visit(`webhooks/${webhookId}`, () => page.getByRole('row').filter({ hasText: id }).waitFor());
-    await visit('webhooks/callbacks', () => main(page).getByRole('button', { name: 'Disable' }).waitFor());
-    await visit('deliveries?state=dead', () => page.getByRole('row').filter({ hasText: id }).waitFor());
+    await visit(`webhooks/${webhookId}`, () =>
+      page.getByRole('row').filter({ hasText: id }).waitFor(),
+    );
+    await visit('webhooks/callbacks', () =>
+      main(page).getByRole('button', { name: 'Disable' }).waitFor(),
+    );
+    await visit('deliveries?state=dead', () =>
+      page.getByRole('row').filter({ hasText: id }).waitFor(),
+    );
     await visit('users', async () => {
       await page.getByLabel('Name').fill(SECOND.name);
       await page.getByLabel('E-mail address').fill(SECOND.email);
@@ -122,7 +163,9 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
     await visit('nowhere', () => page.getByText('does not exist').waitFor());
 
     await page.route('**/v1/**', (route) => route.abort());
-    await visit('submissions?status=failed', () => page.getByRole('alert').getByText('Not connected').waitFor());
+    await visit('submissions?status=failed', () =>
+      page.getByRole('alert').getByText('Not connected').waitFor(),
+    );
     expectNothing();
   });
 
@@ -187,7 +230,11 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
     };
     await goTo(page, `webhooks/${working}`);
     await act('a webhook that is tested', 'Send test event', /^Delivered in/);
-    await act('a webhook that is replayed', 'Replay dead letters…', /No dead letter and no missed event/);
+    await act(
+      'a webhook that is replayed',
+      'Replay dead letters…',
+      /No dead letter and no missed event/,
+    );
     await act('a webhook that is edited', 'Edit', /Metadata filter/);
     await main(page).getByRole('button', { name: 'Cancel' }).click();
     await act('a secret that is rotated', 'Rotate secret', /The old secret also signs/);
@@ -199,11 +246,15 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
     await page.getByText('no longer receives events').first().waitFor();
     await check('a webhook that is disabled');
     await act('a webhook that is enabled', 'Enable', /receives events again/);
-    await visit('deliveries', () => page.getByRole('row').filter({ hasText: id }).first().waitFor());
+    await visit('deliveries', () =>
+      page.getByRole('row').filter({ hasText: id }).first().waitFor(),
+    );
     await act('a delivery that is open', 'attempts', /Request body/);
     await page.getByText('Request body').first().click();
     await check('a delivery with its event');
-    await visit(`webhooks/${working}?state=discarded`, () => page.getByText('No delivery is discarded').waitFor());
+    await visit(`webhooks/${working}?state=discarded`, () =>
+      page.getByText('No delivery is discarded').waitFor(),
+    );
     await visit('webhooks/wh_nobody', () => page.getByText('Webhook not found').waitFor());
     expectNothing();
   });
@@ -221,7 +272,8 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
   it('can be operated with the keyboard only', async () => {
     const { id } = await fill();
     const page = await browser.open(app.url);
-    const focused = () => page.evaluate<string>('document.activeElement.innerText || document.activeElement.id');
+    const focused = () =>
+      page.evaluate<string>('document.activeElement.innerText || document.activeElement.id');
     await expect.poll(focused).toBe('token');
     await signIn(page, ADMIN_TOKEN);
     await page.getByRole('heading', { name: 'Overview' }).waitFor();

@@ -10,7 +10,9 @@ const get = (path: string, headers = {}): Promise<HttpResponse> =>
 /** Returns all files that the page loads, directly or indirectly. */
 async function loadAllFiles(): Promise<Map<string, HttpResponse>> {
   const page = await get('/');
-  const map = JSON.parse(/<script type="importmap">(.*?)<\/script>/s.exec(page.text)?.[1] ?? '') as {
+  const map = JSON.parse(
+    /<script type="importmap">(.*?)<\/script>/s.exec(page.text)?.[1] ?? '',
+  ) as {
     imports: Record<string, string>;
   };
   const loaded = new Map<string, HttpResponse>();
@@ -26,7 +28,9 @@ async function loadAllFiles(): Promise<Map<string, HttpResponse>> {
     const imports = response.text.matchAll(/(?:[}\w] ?from ?|^import )["']([\w./-]+)["']/gm);
     for (const [, next = ''] of imports) await load(next, pathname);
   };
-  for (const [, address = ''] of page.text.matchAll(/<(?:script|link)[^>]*?(?:src|href)="((?!data:)[^"]*)"/g))
+  for (const [, address = ''] of page.text.matchAll(
+    /<(?:script|link)[^>]*?(?:src|href)="((?!data:)[^"]*)"/g,
+  ))
     await load(address, '/');
   return loaded;
 }
@@ -89,7 +93,8 @@ describe('the page', () => {
     expect(policy.get('script-src')).toEqual(["'self'", `'sha256-${hash}'`]);
     for (const name of ['default-src', 'base-uri', 'form-action', 'frame-ancestors'])
       expect(policy.get(name), name).toEqual(["'none'"]);
-    for (const name of ['style-src', 'connect-src']) expect(policy.get(name), name).toEqual(["'self'"]);
+    for (const name of ['style-src', 'connect-src'])
+      expect(policy.get(name), name).toEqual(["'self'"]);
     expect(policy.get('img-src')).toEqual(["'self'", 'data:']);
     expect(policy.get('require-trusted-types-for')).toEqual(["'script'"]);
     expect(policy.get('trusted-types')).toEqual(["'none'"]);

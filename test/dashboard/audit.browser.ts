@@ -30,7 +30,8 @@ describe.skipIf(SKIPPED)('the audit in the dashboard', { timeout: TEST_MS }, () 
   it('shows who changed what, newest first, page by page, and hostile text as text', async () => {
     const page = await open('audit');
     const first = rows(page).filter({ hasText: 'webhooks.create' });
-    for (const text of ['DAWATCH_ADMIN_TOKEN', 'webhooks.create', 'done']) await first.getByText(text).waitFor();
+    for (const text of ['DAWATCH_ADMIN_TOKEN', 'webhooks.create', 'done'])
+      await first.getByText(text).waitFor();
     await page.getByRole('link', { name: 'Next page' }).click();
     await rows(page).filter({ hasText: HOSTILE }).getByText('submissions.cancel').waitFor();
     expect(await main(page).locator('img, script').count()).toBe(0);

@@ -1,5 +1,11 @@
 import { expect, it } from 'vitest';
-import { absoluteTime, duration, percent, relativeTime, wholeDuration } from '../../src/dashboard/page/parts/format.js';
+import {
+  absoluteTime,
+  duration,
+  percent,
+  relativeTime,
+  wholeDuration,
+} from '../../src/dashboard/page/parts/format.js';
 import { hrefTo, parseRoute } from '../../src/dashboard/page/router.js';
 
 it.each([

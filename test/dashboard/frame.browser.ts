@@ -13,13 +13,22 @@ const app = useApp({
   adminToken: ADMIN_TOKEN,
   webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
   channels: {
-    'operators-of-the-shop': { type: 'slack', url: 'https://chat.example.com/operators', gather_s: 5 },
+    'operators-of-the-shop': {
+      type: 'slack',
+      url: 'https://chat.example.com/operators',
+      gather_s: 5,
+    },
     managers: {
       ...{ type: 'email', smtp_url: 'smtp://mail.example.com', gather_s: 5 },
       ...{ from: 'dawatch@example.com', to: ['the-managers-of-the-shop@example.com'] },
     },
   },
-  routes: [{ types: ['submission.failed', 'submission.expired', 'upstream.unauthorized'], channels: ['managers'] }],
+  routes: [
+    {
+      types: ['submission.failed', 'submission.expired', 'upstream.unauthorized'],
+      channels: ['managers'],
+    },
+  ],
 });
 const browser = useBrowser();
 const PHONE = { width: 390, height: 844 };
@@ -39,18 +48,31 @@ async function open(path = '', viewport = LAPTOP): Promise<Page> {
   return page;
 }
 
-/** Creates submissions with long ids and texts, and a webhook with a failing delivery. Returns the id of the webhook. */
+/**
+ * Creates submissions with long ids and texts, and a webhook with a failing delivery. Returns the
+ * id of the webhook.
+ */
 async function fill(): Promise<string> {
   const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
-  const body = { url: `http://127.0.0.1:80/${'hooks/'.repeat(30)}`, description: 'Orders of the shop in Berlin' };
+  const body = {
+    url: `http://127.0.0.1:80/${'hooks/'.repeat(30)}`,
+    description: 'Orders of the shop in Berlin',
+  };
   const { text } = await call(app.url, '/v1/webhooks', { method: 'POST', headers, body });
-  await post(app.url, { submission_ids: [LONG_ID, randomUUID()], metadata: { [LONG_ID]: LONG_ID } });
+  await post(app.url, {
+    submission_ids: [LONG_ID, randomUUID()],
+    metadata: { [LONG_ID]: LONG_ID },
+  });
   await call(app.url, `/v1/submissions/${LONG_ID}`, { method: 'DELETE' });
   return String((JSON.parse(text) as { id: string }).id);
 }
 
 /** Opens every page of the navigation, and those of single items. */
-async function visitAll(page: Page, webhookId: string, check: (path: string) => Promise<void>): Promise<void> {
+async function visitAll(
+  page: Page,
+  webhookId: string,
+  check: (path: string) => Promise<void>,
+): Promise<void> {
   const links = await page.evaluate<string[]>(
     `[...document.querySelectorAll('nav[aria-label="Pages"] a')].map((link) => link.getAttribute('href').slice(2))`,
   );
@@ -70,7 +92,10 @@ const tooWide = (page: Page) =>
     .filter((one) => one.scrollWidth > one.clientWidth + 1)
     .map((one) => one.tagName + ' ' + (one.getAttribute('aria-label') ?? one.id))`);
 
-/** Returns the controls in the window that a finger misses: lower than 44 px, or outside of the window. */
+/**
+ * Returns the controls in the window that a finger misses: lower than 44 px, or outside of the
+ * window.
+ */
 const missed = (page: Page) =>
   page.evaluate<
     string[]
@@ -94,10 +119,15 @@ describe.skipIf(SKIPPED)('the layout', { timeout: TEST_MS }, () => {
     });
   });
 
-  it.each([768, 1_024, 1_280])('fits a window of %i px: no state and no action is outside of it', async (width) => {
-    const page = await open('', { width, height: 1_024 });
-    await visitAll(page, webhookId, async (path) => expect(await tooWide(page), path).toEqual([]));
-  });
+  it.each([768, 1_024, 1_280])(
+    'fits a window of %i px: no state and no action is outside of it',
+    async (width) => {
+      const page = await open('', { width, height: 1_024 });
+      await visitAll(page, webhookId, async (path) =>
+        expect(await tooWide(page), path).toEqual([]),
+      );
+    },
+  );
 
   it('shows the state and the actions of each row on a phone', async () => {
     // The width decides when the page opens.
@@ -107,7 +137,10 @@ describe.skipIf(SKIPPED)('the layout', { timeout: TEST_MS }, () => {
     const page = await open('deliveries', PHONE);
     expect(await page.getByLabel('Destination').isVisible(), 'filters before the list').toBe(false);
     const row = page.getByRole('row').filter({ hasText: LONG_ID }).first();
-    for (const part of [row.getByText('waiting', { exact: true }), row.getByRole('button', { name: 'Try now' })]) {
+    for (const part of [
+      row.getByText('waiting', { exact: true }),
+      row.getByRole('button', { name: 'Try now' }),
+    ]) {
       const box = await part.boundingBox();
       expect(box?.x).toBeGreaterThanOrEqual(0);
       expect((box?.x ?? 0) + (box?.width ?? 0)).toBeLessThanOrEqual(PHONE.width);
@@ -147,11 +180,16 @@ describe.skipIf(SKIPPED)('the layout', { timeout: TEST_MS }, () => {
 describe.skipIf(SKIPPED)('keyboard shortcuts', { timeout: TEST_MS }, () => {
   it('are listed under ?, with one for each page', async () => {
     const page = await open();
-    const pages = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents();
+    const pages = await page
+      .getByRole('navigation', { name: 'Pages' })
+      .getByRole('link')
+      .allTextContents();
     await page.keyboard.press('?');
     const dialog = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
     const listed = await dialog.getByRole('definition').allTextContents();
-    expect(listed.filter((title) => title.startsWith('Go to '))).toEqual(pages.map((title) => `Go to ${title}`));
+    expect(listed.filter((title) => title.startsWith('Go to '))).toEqual(
+      pages.map((title) => `Go to ${title}`),
+    );
     const keys = await dialog.getByRole('term').allTextContents();
     expect(new Set(keys).size).toBe(listed.length);
     await page.keyboard.press('j');
@@ -184,7 +222,9 @@ describe.skipIf(SKIPPED)('keyboard shortcuts', { timeout: TEST_MS }, () => {
     const page = await open('audit');
     await page.getByRole('main').getByRole('row').nth(1).waitFor();
     await page.keyboard.press('j');
-    await expect.poll(() => page.evaluate("document.activeElement.closest('tr') !== null")).toBe(true);
+    await expect
+      .poll(() => page.evaluate("document.activeElement.closest('tr') !== null"))
+      .toBe(true);
     await post(app.url, { submission_ids: ['check-1', 'check-2'] });
     await open('submissions?prefix=check-');
     await page.getByRole('checkbox', { name: 'Select check-1' }).check();
@@ -211,7 +251,9 @@ describe.skipIf(SKIPPED)('keyboard shortcuts', { timeout: TEST_MS }, () => {
     await button.click();
     await page.getByLabel('Shortcuts are on').uncheck();
     await page.getByRole('button', { name: 'Close' }).click();
-    await expect.poll(() => button.evaluate('document.activeElement.innerText')).toBe('Keyboard shortcuts');
+    await expect
+      .poll(() => button.evaluate('document.activeElement.innerText'))
+      .toBe('Keyboard shortcuts');
     await page.reload();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await page.keyboard.type('?gs');

@@ -11,7 +11,8 @@ import { HeldClock } from '../support/virtual-time/held-clock.ts';
 
 const app = useApp();
 const browser = useBrowser();
-const cancel = (url: string, id: string) => call(url, `/v1/submissions/${id}`, { method: 'DELETE' });
+const cancel = (url: string, id: string) =>
+  call(url, `/v1/submissions/${id}`, { method: 'DELETE' });
 
 describe.skipIf(SKIPPED)('the dashboard is live', { timeout: TEST_MS }, () => {
   it('reports a lost connection, reconnects by itself, and shows events from the meantime', async () => {
@@ -96,7 +97,11 @@ describe.skipIf(SKIPPED)('the dashboard is live', { timeout: TEST_MS }, () => {
   it('stays connected over heartbeats without reloading anything', async () => {
     const heartbeatMs = 15_000;
     const clock = new HeldClock(heartbeatMs);
-    const running = await openApp({ database: join(tempFolder(), 'ledger.db'), clock, alerts: { check_s: 3_600 } });
+    const running = await openApp({
+      database: join(tempFolder(), 'ledger.db'),
+      clock,
+      alerts: { check_s: 3_600 },
+    });
     onTestFinished(() => running.close());
     const id = randomUUID();
     await post(running.url, { submission_id: id });
@@ -125,9 +130,13 @@ describe.skipIf(SKIPPED)('the dashboard is live', { timeout: TEST_MS }, () => {
     await row.getByText('tracking').waitFor();
     const before = requested.length;
     for (let beat = 0; beat < 3; beat++) {
-      await vi.waitFor(() => expect(clock.held(heartbeatMs)).toBe(1), { timeout: 15_000, interval: 5 });
+      await vi.waitFor(() => expect(clock.held(heartbeatMs)).toBe(1), {
+        timeout: 15_000,
+        interval: 5,
+      });
       clock.fire(heartbeatMs);
-      // The page reads the heartbeat; the server drops a reader that reads nothing between two of them.
+      // The page reads the heartbeat; the server drops a reader that reads nothing between two of
+      // them.
       await page.waitForTimeout(200);
       await page.clock.runFor(1_000);
     }

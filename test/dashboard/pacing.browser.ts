@@ -32,14 +32,19 @@ describe.skipIf(SKIPPED)('the pacing page', { timeout: TEST_MS }, () => {
     await section.getByText('50 % are final within 40.0 s, 90 % are final within 56.0 s').waitFor();
     await section.getByText('Polled after 42.0 s, 1 min').waitFor();
     await section.getByText('As a table').click();
-    const rows = section.getByRole('region', { name: 'Finality and polls of default' }).getByRole('row');
+    const rows = section
+      .getByRole('region', { name: 'Finality and polls of default' })
+      .getByRole('row');
     await expect.poll(() => rows.allInnerTexts()).toContain('42.0 s\t55 %\tpoll');
     expect(await page.locator('canvas').count()).toBe(2);
   });
 
   it('shows what polling costs beside the lower bound and polling every 5 s', async () => {
     const page = await open();
-    const costs = page.getByRole('table', { name: 'Cost per submission at default' }).first().getByRole('row');
+    const costs = page
+      .getByRole('table', { name: 'Cost per submission at default' })
+      .first()
+      .getByRole('row');
     await expect
       .poll(() => costs.allInnerTexts())
       .toEqual([
@@ -93,7 +98,9 @@ describe.skipIf(SKIPPED)('the pacing page', { timeout: TEST_MS }, () => {
     const page = await open();
     for (const summary of await page.getByText('As a table').all()) await summary.click();
     await page.evaluate(`window.axe ?? (() => { ${AXE} })()`);
-    const { violations } = await page.evaluate<AxeResults>('axe.run({ resultTypes: ["violations"] })');
+    const { violations } = await page.evaluate<AxeResults>(
+      'axe.run({ resultTypes: ["violations"] })',
+    );
     expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
   });
 });
@@ -109,13 +116,19 @@ describe('the curve', () => {
   it('is interpolated between its points, including jumps', () => {
     expect([0, 15_000, 20_000].map((ms) => probabilityAt(curve, ms))).toEqual([0, 0.25, 0.5]);
     expect(probabilityAt(curve, 2e12)).toBe(1);
-    expect([0.25, 0.6, 0.75].map((share) => quantileMs(curve, share))).toEqual([15_000, 20_000, 20_000]);
+    expect([0.25, 0.6, 0.75].map((share) => quantileMs(curve, share))).toEqual([
+      15_000, 20_000, 20_000,
+    ]);
     expect(quantileMs(curve.slice(0, 3), 0.9)).toBeNull();
   });
 
   it('ends where nearly all submissions are final, with the polls in its range', () => {
     const { at, final, polls } = plotData(
-      [...curve.slice(0, 3), { after_ms: 30_000, probability: 0.99 }, { after_ms: 1e12, probability: 1 }],
+      [
+        ...curve.slice(0, 3),
+        { after_ms: 30_000, probability: 0.99 },
+        { after_ms: 1e12, probability: 1 },
+      ],
       [15_000, 25_000, 1e11],
     );
     expect(at.at(-1)).toBeLessThan(40);

@@ -43,7 +43,11 @@ function operatorToken(): string {
 async function webhook(status: number) {
   const receiver = await openReceiver({ status });
   const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
-  const response = await call(app.url, '/v1/webhooks', { method: 'POST', headers, body: { url: receiver.url } });
+  const response = await call(app.url, '/v1/webhooks', {
+    method: 'POST',
+    headers,
+    body: { url: receiver.url },
+  });
   return { receiver, id: String((JSON.parse(response.text) as { id: string }).id) };
 }
 
@@ -75,7 +79,8 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
     });
 
     it('shows each role the pages it may use', async () => {
-      const names = (page: Page) => page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents();
+      const names = (page: Page) =>
+        page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents();
       const admin = await open();
       await expect
         .poll(() => names(admin))
@@ -96,7 +101,16 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       await signIn(operator, operatorToken());
       await expect
         .poll(() => names(operator))
-        .toEqual(['Overview', 'Submissions', 'Pacing', 'Reports', 'Webhooks', 'Deliveries', 'Channels', 'Alerts']);
+        .toEqual([
+          'Overview',
+          'Submissions',
+          'Pacing',
+          'Reports',
+          'Webhooks',
+          'Deliveries',
+          'Channels',
+          'Alerts',
+        ]);
       await goTo(operator, 'webhooks/callbacks');
       await operator.getByText('the callback_url of each submission').waitFor();
       for (const [path, text] of [
@@ -115,7 +129,9 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       await operator.getByText('you have no access').waitFor();
       const service = await browser.open(app.url);
       await signIn(service, API_KEY);
-      await expect.poll(() => names(service)).toEqual(['Overview', 'Submissions', 'Pacing', 'Reports', 'Alerts']);
+      await expect
+        .poll(() => names(service))
+        .toEqual(['Overview', 'Submissions', 'Pacing', 'Reports', 'Alerts']);
       await goTo(service, 'webhooks');
       await service.getByText('you have no access').waitFor();
     });
@@ -144,9 +160,12 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       await signIn(page, API_KEY);
       // Its first request must not be the refused one.
       await loaded;
-      await page.route('**/v1/submissions?*', (route) => route.fulfill({ status: 401, body: '{}' }));
+      await page.route('**/v1/submissions?*', (route) =>
+        route.fulfill({ status: 401, body: '{}' }),
+      );
       const ended = page.getByText('The session has ended').waitFor();
-      // The list also loads by itself when the feed connects, which may end the session before the click.
+      // The list also loads by itself when the feed connects, which may end the session before the
+      // click.
       await Promise.race([ended, page.getByRole('button', { name: 'Refresh' }).click()]);
       await ended;
     });
@@ -171,21 +190,33 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
     it('describes its plots in words and as tables', async () => {
       await track({ submission_id: app.submit() });
       const page = await open();
-      await page.getByRole('figure').filter({ hasText: 'Finalizations per minute' }).locator('canvas').waitFor();
+      await page
+        .getByRole('figure')
+        .filter({ hasText: 'Finalizations per minute' })
+        .locator('canvas')
+        .waitFor();
       await page.getByText(/became final; at most \d+ in one minute/).waitFor();
       await page.getByText('As a table: Finalizations per minute').click();
       const rows = page.getByRole('table', { name: /Finalizations per minute/ }).getByRole('row');
       await expect.poll(() => rows.count()).toBe(61);
       await rows.getByRole('link').first().click();
       await page.getByRole('heading', { name: 'Submissions' }).waitFor();
-      const { status, ended_since, ended_until } = Object.fromEntries(new URLSearchParams(page.url().split('?')[1]));
-      expect([status, Date.parse(ended_until ?? '') - Date.parse(ended_since ?? '')]).toEqual(['finalized', 60_000]);
+      const { status, ended_since, ended_until } = Object.fromEntries(
+        new URLSearchParams(page.url().split('?')[1]),
+      );
+      expect([status, Date.parse(ended_until ?? '') - Date.parse(ended_since ?? '')]).toEqual([
+        'finalized',
+        60_000,
+      ]);
     });
   });
 
   describe('the list', () => {
     it('finds by id, by prefix and by status, page by page', async () => {
-      const ids = Array.from({ length: 120 }, (_, index) => `many-${String(index).padStart(3, '0')}`);
+      const ids = Array.from(
+        { length: 120 },
+        (_, index) => `many-${String(index).padStart(3, '0')}`,
+      );
       await track({ submission_ids: ids, upstream: 'other' });
       const page = await open('submissions?status=tracking');
       await rowOf(page, 'many-119').waitFor();
@@ -234,7 +265,10 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
 
     it('shows the metadata, shortened, where there is space', async () => {
       const id = randomUUID();
-      await track({ submission_id: id, metadata: { order: 4711, shop: { city: 'Berlin' }, note: 'x'.repeat(200) } });
+      await track({
+        submission_id: id,
+        metadata: { order: 4711, shop: { city: 'Berlin' }, note: 'x'.repeat(200) },
+      });
       await open('reports');
       const page = await open('submissions');
       const cell = rowOf(page, id).getByText('order: 4711, shop: {"city":"Berlin"}, note: xxx');
@@ -254,7 +288,9 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       const page = await open(`submissions/${id}`);
       const timeline = main(page).getByRole('list').first();
       await timeline.getByText('finalized', { exact: true }).waitFor();
-      await expect.poll(() => timeline.getByRole('listitem').first().textContent()).toContain('tracking');
+      await expect
+        .poll(() => timeline.getByRole('listitem').first().textContent())
+        .toContain('tracking');
       await expect
         .poll(() => timeline.getByRole('listitem').last().textContent())
         .toMatch(/finalized.*after it was tracked/s);
@@ -329,12 +365,20 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       const hostile = '<img src=x onerror=alert(3)><script>alert(4)</script>';
       const upstream = await serve((request, response) => {
         const id = new URL(request.url ?? '/', 'http://upstream').searchParams.get('submission_id');
-        const pending = { id, state: hostile, error: null, data: { user_id: hostile, [hostile]: hostile } };
+        const pending = {
+          id,
+          state: hostile,
+          error: null,
+          data: { user_id: hostile, [hostile]: hostile },
+        };
         const failing = { id, state: 'Error', error: hostile, data: null };
         response.setHeader('content-type', 'application/json');
         response.end(JSON.stringify(id === 'fails' ? failing : pending));
       });
-      const own = await openApp({ database: join(tempFolder(), 'dawatch.db'), upstreamUrl: upstream.url });
+      const own = await openApp({
+        database: join(tempFolder(), 'dawatch.db'),
+        upstreamUrl: upstream.url,
+      });
       onTestFinished(() => own.close());
       await post(own.url, { submission_ids: ['fails', 'pends'] });
       const page = await browser.open(own.url);
@@ -368,7 +412,9 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       await expect.poll(() => receiver.requests.length).toBe(2);
       await row.getByRole('button', { name: /attempts/ }).click();
       await expect.poll(() => page.getByText(/HTTP 200 ·/).count()).toBe(2);
-      expect(receiver.requests[0]?.headers['webhook-id']).toBe(receiver.requests[1]?.headers['webhook-id']);
+      expect(receiver.requests[0]?.headers['webhook-id']).toBe(
+        receiver.requests[1]?.headers['webhook-id'],
+      );
     });
   });
 
@@ -396,9 +442,9 @@ describe.skipIf(SKIPPED)('the dashboard in a browser', { timeout: TEST_MS }, () 
       await page.getByLabel('E-mail address').fill(SECOND.email);
       await page.getByRole('button', { name: 'Look up' }).click();
       await page.getByText(SECOND.email).waitFor();
-      expect(await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents()).toEqual([
-        'Users',
-      ]);
+      expect(
+        await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents(),
+      ).toEqual(['Users']);
       expect(await page.getByRole('button', { name: 'List', exact: true }).count()).toBe(0);
     });
 

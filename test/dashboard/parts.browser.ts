@@ -37,14 +37,19 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: TEST_MS }, () 
     );
     await page.getByRole('button', { name: 'Copy the id' }).click();
     await page.getByText('Copied', { exact: true }).waitFor();
-    expect(await page.evaluate('document.activeElement.ariaLabel'), 'the focus stays').toBe('Copy the id');
+    expect(await page.evaluate('document.activeElement.ariaLabel'), 'the focus stays').toBe(
+      'Copy the id',
+    );
     await page.evaluate('delete navigator.clipboard');
     expect(await text()).toBe(second);
   });
 
   it('dialogs: do nothing until they are confirmed, show an error, and give the focus back', async () => {
     await goTo(page, 'webhooks/callbacks');
-    const button = page.getByRole('main').getByRole('button', { name: 'Disable', exact: true }).first();
+    const button = page
+      .getByRole('main')
+      .getByRole('button', { name: 'Disable', exact: true })
+      .first();
     const dialog = page.getByRole('dialog', { name: 'Disable?' });
     await button.click();
     await page.keyboard.press('Escape');
@@ -115,7 +120,9 @@ describe.skipIf(SKIPPED)('the parts of the dashboard', { timeout: TEST_MS }, () 
     await time.click();
     await expect.poll(() => time.textContent()).toBe('1 h ago');
     await page.keyboard.press('t');
-    await expect.poll(async () => (await others.allTextContents()).every((text) => withZone.test(text))).toBe(true);
+    await expect
+      .poll(async () => (await others.allTextContents()).every((text) => withZone.test(text)))
+      .toBe(true);
     const button = page.getByRole('button', { name: 'Absolute times' });
     expect(await button.getAttribute('aria-pressed')).toBe('true');
     await button.click();

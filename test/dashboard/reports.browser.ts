@@ -46,7 +46,9 @@ describe.skipIf(SKIPPED)('the reports page', { timeout: TEST_MS }, () => {
     await opened('ab', today, today + DAY_MS, 'finalized');
     const ended = page.getByRole('slider', { name: 'Ended' });
     await ended.press('ArrowLeft');
-    await expect.poll(() => ended.getAttribute('aria-valuetext')).toMatch(/, finalized 1, others 0$/);
+    await expect
+      .poll(() => ended.getAttribute('aria-valuetext'))
+      .toMatch(/, finalized 1, others 0$/);
     await ended.press('Enter');
     await opened('y', today - DAY_MS, today);
     await page.getByRole('region', { name: 'Totals' }).getByRole('link', { name: '3' }).click();

@@ -187,40 +187,53 @@ describe.skipIf(SKIPPED)('a session of the dashboard', { timeout: TEST_MS }, () 
     await page.getByRole('alert').getByText('does not keep the cookie').waitFor();
   });
 
-  it.each(['127.0.0.1', 'localhost'])('is of no use to a page of another origin at %s', async (host) => {
-    const { url } = await open();
-    const foreign = createServer((_, response) =>
-      response.setHeader('content-type', 'text/html').end('<title>x</title>'),
-    );
-    await new Promise<void>((resolve) => void foreign.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void foreign.close());
-    const origin = `http://${host}:${(foreign.address() as AddressInfo).port}`;
-    const page = await browser.open(url, { origins: [origin] });
-    await signIn(page, API_KEY);
-    const statuses: number[] = [];
-    const attacker = await page.context().newPage();
-    attacker.on('response', (response) => void (response.url().startsWith(url) && statuses.push(response.status())));
-    await attacker.goto(`${origin}/`);
-    const send = (init: string) =>
-      attacker.evaluate<string>(`fetch('${url}/v1/submissions', ${init}).then((it) => it.type, () => 'failed')`);
-    const body = `method: 'POST', credentials: 'include', body: '{"submission_id":"stolen"}'`;
-    expect(await send(`{ mode: 'no-cors', ${body} }`)).toBe('failed');
-    expect(await send(`{ ${body}, headers: { 'content-type': 'application/json' } }`)).toBe('failed');
-    expect(await send(`{ ${body}, headers: { 'x-requested-with': 'dawatch' } }`)).toBe('failed');
-    expect(await send(`{ credentials: 'include' }`)).toBe('failed');
-    await attacker.evaluate(`(() => {
+  it.each(['127.0.0.1', 'localhost'])(
+    'is of no use to a page of another origin at %s',
+    async (host) => {
+      const { url } = await open();
+      const foreign = createServer((_, response) =>
+        response.setHeader('content-type', 'text/html').end('<title>x</title>'),
+      );
+      await new Promise<void>((resolve) => void foreign.listen(0, '127.0.0.1', resolve));
+      onTestFinished(() => void foreign.close());
+      const origin = `http://${host}:${(foreign.address() as AddressInfo).port}`;
+      const page = await browser.open(url, { origins: [origin] });
+      await signIn(page, API_KEY);
+      const statuses: number[] = [];
+      const attacker = await page.context().newPage();
+      attacker.on(
+        'response',
+        (response) => void (response.url().startsWith(url) && statuses.push(response.status())),
+      );
+      await attacker.goto(`${origin}/`);
+      const send = (init: string) =>
+        attacker.evaluate<string>(
+          `fetch('${url}/v1/submissions', ${init}).then((it) => it.type, () => 'failed')`,
+        );
+      const body = `method: 'POST', credentials: 'include', body: '{"submission_id":"stolen"}'`;
+      expect(await send(`{ mode: 'no-cors', ${body} }`)).toBe('failed');
+      expect(await send(`{ ${body}, headers: { 'content-type': 'application/json' } }`)).toBe(
+        'failed',
+      );
+      expect(await send(`{ ${body}, headers: { 'x-requested-with': 'dawatch' } }`)).toBe('failed');
+      expect(await send(`{ credentials: 'include' }`)).toBe('failed');
+      await attacker.evaluate(`(() => {
       document.body.innerHTML = '<form method="post" enctype="text/plain" action="${url}/v1/submissions"><input name="a"></form>';
       document.forms[0].submit();
     })()`);
-    await attacker.waitForURL(`${url}/v1/submissions`);
-    expect(statuses.length).toBeGreaterThan(0);
-    expect(statuses.filter((status) => status < 400 && status !== 204)).toEqual([]);
-    expect((await call(url, '/v1/submissions/stolen')).status).toBe(404);
-  });
+      await attacker.waitForURL(`${url}/v1/submissions`);
+      expect(statuses.length).toBeGreaterThan(0);
+      expect(statuses.filter((status) => status < 400 && status !== 204)).toEqual([]);
+      expect((await call(url, '/v1/submissions/stolen')).status).toBe(404);
+    },
+  );
 });
 
 describe.skipIf(SKIPPED)('a sign-in at a provider of OpenID Connect', { timeout: TEST_MS }, () => {
-  async function openProvider(oidc: { sign_out?: boolean } = {}, address = '/#/submissions?status=failed') {
+  async function openProvider(
+    oidc: { sign_out?: boolean } = {},
+    address = '/#/submissions?status=failed',
+  ) {
     const database = join(tempFolder(), 'ledger.db');
     const opened = await openWithProvider({ database, adminToken: ADMIN_TOKEN, oidc });
     const { url, provider } = opened;

@@ -33,7 +33,9 @@ describe.skipIf(SKIPPED)('a page that the tests of a file share', { timeout: TES
 
   it.fails('may be in use by a test that runs out of time', { timeout: FREE_MS }, async () => {
     const page = await open();
-    continued = page.waitForTimeout(2 * FREE_MS).then(() => page.evaluate("location.hash = '#/elsewhere'"));
+    continued = page
+      .waitForTimeout(2 * FREE_MS)
+      .then(() => page.evaluate("location.hash = '#/elsewhere'"));
     await continued;
   });
 

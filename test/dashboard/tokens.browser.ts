@@ -62,7 +62,11 @@ describe.skipIf(SKIPPED)('the page of tokens', { timeout: TEST_MS }, () => {
     const copied = await page.evaluate<string>('navigator.clipboard.readText()');
     const secret = await takeSecret(page, 'dashboards');
     expect(copied).toBe(secret);
-    expect(await whoami(secret)).toMatchObject({ status: 200, role: 'operator', name: 'dashboards' });
+    expect(await whoami(secret)).toMatchObject({
+      status: 200,
+      role: 'operator',
+      name: 'dashboards',
+    });
     await rowOf(page, 'dashboards').getByText('operator').waitFor();
     expect(await page.getByLabel('Name of the client').inputValue()).toBe('');
   });
@@ -77,7 +81,10 @@ describe.skipIf(SKIPPED)('the page of tokens', { timeout: TEST_MS }, () => {
     await page.getByLabel('submissions:read').check();
     await page.getByRole('button', { name: 'Create' }).click();
     const secret = await takeSecret(page, 'deploys');
-    expect(await whoami(secret)).toMatchObject({ role: null, scopes: ['submissions:read', 'webhooks:write'] });
+    expect(await whoami(secret)).toMatchObject({
+      role: null,
+      scopes: ['submissions:read', 'webhooks:write'],
+    });
     await rowOf(page, 'deploys').getByText('submissions:read, webhooks:write').waitFor();
     expect(await page.getByRole('alert').count()).toBe(0);
   });
@@ -94,7 +101,10 @@ describe.skipIf(SKIPPED)('the page of tokens', { timeout: TEST_MS }, () => {
     expect([(await whoami(old)).status, (await whoami(secret)).status]).toEqual([200, 200]);
     const { created_at, replaced_secrets } = await shown(id);
     const overlapMs = Date.parse(replaced_secrets[0]?.valid_until ?? '') - Date.parse(created_at);
-    expect([Math.floor(overlapMs / 3_600_000), replaced_secrets[0]?.last_used_at]).toEqual([1, expect.any(String)]);
+    expect([Math.floor(overlapMs / 3_600_000), replaced_secrets[0]?.last_used_at]).toEqual([
+      1,
+      expect.any(String),
+    ]);
   });
 
   it('changes the name and the expiry of a token', async () => {

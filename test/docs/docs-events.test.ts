@@ -2,7 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type EventRecord, MAX_EVENT_BYTES, toEventJson } from '../../src/notifications/event-body.ts';
+import {
+  type EventRecord,
+  MAX_EVENT_BYTES,
+  toEventJson,
+} from '../../src/notifications/event-body.ts';
 import { eventJsonSchema } from '../../src/notifications/event-schema.ts';
 import {
   AlertEventType,
@@ -16,7 +20,9 @@ import { useApp } from '../support/app/running-app.ts';
 import { finalEnvelope, PENDING_DATA, submission } from '../support/ledger/domain.ts';
 
 const app = useApp();
-const file = JSON.parse(readFileSync(join(import.meta.dirname, '../../docs/events.schema.json'), 'utf8'));
+const file = JSON.parse(
+  readFileSync(join(import.meta.dirname, '../../docs/events.schema.json'), 'utf8'),
+);
 const schema = z.fromJSONSchema(file);
 const head = { seq: 7, id: 'evt_7', at: 1_767_323_045_123 };
 
@@ -25,7 +31,13 @@ function recordOf(type: (typeof EVENT_TYPES)[number], error: string | null = nul
   if (type === TestEventType.channel) return { ...head, type, channel: 'ops' };
   if (isOneOf(UpstreamEventType, type)) return { ...head, type, upstream: 'default' };
   if (isOneOf(AlertEventType, type)) {
-    const alert = { rule: 'stuck', subject: 'default', summary: '2 are stuck', count: 2, since: head.at } as const;
+    const alert = {
+      rule: 'stuck',
+      subject: 'default',
+      summary: '2 are stuck',
+      count: 2,
+      since: head.at,
+    } as const;
     return { ...head, type, alert };
   }
   if (!isOneOf(SubmissionEventType, type)) throw new Error(`${type} is an unknown type`);
@@ -66,7 +78,9 @@ describe('the schema accepts', () => {
   });
 
   it('a truncated event, and an event with fields of a newer server', () => {
-    const cut = JSON.parse(toEventJson(recordOf('submission.failing', 'x'.repeat(MAX_EVENT_BYTES))));
+    const cut = JSON.parse(
+      toEventJson(recordOf('submission.failing', 'x'.repeat(MAX_EVENT_BYTES))),
+    );
     expect(cut.data.cut).toBe(true);
     for (const event of [cut, { ...cut, more: 1, data: { ...cut.data, more: 1 } }])
       expect(schema.safeParse(event).success).toBe(true);
@@ -78,7 +92,8 @@ describe('the schema rejects', () => {
     const event = JSON.parse(toEventJson(recordOf(type)));
     const refused = (changed: object) => expect(schema.safeParse(changed).success).toBe(false);
     for (const name of Object.keys(event)) refused({ ...event, [name]: undefined });
-    for (const name of Object.keys(event.data)) refused({ ...event, data: { ...event.data, [name]: undefined } });
+    for (const name of Object.keys(event.data))
+      refused({ ...event, data: { ...event.data, [name]: undefined } });
     refused({ ...event, type: 'submission.done' });
     refused({ ...event, timestamp: 'yesterday' });
     refused({ ...event, data: { ...event.data, sequence: '7' } });
@@ -87,10 +102,14 @@ describe('the schema rejects', () => {
 
 it('the schema has a title per kind of event and describes the sequence', () => {
   type Kind = { title: string; properties: { data: { properties: object } } };
-  const kinds = file.anyOf.map(({ $ref }: { $ref: string }) => file.$defs[$ref.replace('#/$defs/', '')]) as Kind[];
+  const kinds = file.anyOf.map(
+    ({ $ref }: { $ref: string }) => file.$defs[$ref.replace('#/$defs/', '')],
+  ) as Kind[];
   expect(kinds).toHaveLength(5);
   for (const { title, properties } of kinds) {
     expect(title.length).toBeGreaterThan(5);
-    expect(properties.data.properties).toMatchObject({ sequence: { description: expect.any(String) } });
+    expect(properties.data.properties).toMatchObject({
+      sequence: { description: expect.any(String) },
+    });
   }
 });

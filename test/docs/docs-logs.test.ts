@@ -7,7 +7,10 @@ import { LOG_EVENTS, LOG_FIELDS } from '../../src/operations/logging/event-catal
 const ROOT = join(import.meta.dirname, '../..');
 const CATALOG = /^logging\/(?:events\/|event-catalog)/;
 const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.ts') && !/^(?:client|pacing)\/dist\//.test(file) && !CATALOG.test(file))
+  .filter(
+    (file) =>
+      file.endsWith('.ts') && !/^(?:client|pacing)\/dist\//.test(file) && !CATALOG.test(file),
+  )
   .map((file) => readFileSync(join(ROOT, 'src', file), 'utf8'));
 
 it('docs/logs.md lists every event and field of the catalog (npm run docs:logs)', () => {
@@ -22,7 +25,9 @@ it.each(Object.keys(LOG_EVENTS))('the event %s is logged by at least one source 
 });
 
 it.each(Object.keys(LOG_FIELDS))('the field %s belongs to at least one event', (field) => {
-  const events = Object.values(LOG_EVENTS).filter(({ fields }) => (fields as readonly string[]).includes(field));
+  const events = Object.values(LOG_EVENTS).filter(({ fields }) =>
+    (fields as readonly string[]).includes(field),
+  );
   expect(events).not.toEqual([]);
 });
 

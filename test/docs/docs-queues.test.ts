@@ -10,13 +10,16 @@ import { tempFolder } from '../support/temp-folder.ts';
 
 const DOCS = join(import.meta.dirname, '../../docs');
 
-it.each(['enqueue.mjs', 'consume.mjs', 'enqueue.py'])('docs/queues.md contains %s unchanged', (name) => {
-  const code = readFileSync(join(DOCS, 'examples', name), 'utf8')
-    .split('\n')
-    .slice(1)
-    .join('\n');
-  expect(readFileSync(join(DOCS, 'queues.md'), 'utf8')).toContain(`\n${code}\`\`\``);
-});
+it.each(['enqueue.mjs', 'consume.mjs', 'enqueue.py'])(
+  'docs/queues.md contains %s unchanged',
+  (name) => {
+    const code = readFileSync(join(DOCS, 'examples', name), 'utf8')
+      .split('\n')
+      .slice(1)
+      .join('\n');
+    expect(readFileSync(join(DOCS, 'queues.md'), 'utf8')).toContain(`\n${code}\`\`\``);
+  },
+);
 
 async function enqueue(url: string, ids: string[], server = '') {
   const child = spawn(process.execPath, [join(DOCS, 'examples/enqueue.mjs'), ...ids], {
@@ -24,7 +27,11 @@ async function enqueue(url: string, ids: string[], server = '') {
   });
   onTestFinished(() => void child.kill('SIGKILL'));
   const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exited]);
+  const [stdout, stderr, code] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    exited,
+  ]);
   return { stdout, stderr, code };
 }
 
@@ -44,7 +51,9 @@ describe.skipIf(isRedisMissing())('with Redis, the example producer', () => {
     const ids = [submit(), submit(), submit()];
     const { stdout, stderr, code } = await enqueue(redis.url, ids, url);
     expect(stderr).toBe('');
-    expect(stdout).toContain('tracked { accepted: 3, already_tracked: 0, already_final: 0, retracked: 0 }');
+    expect(stdout).toContain(
+      'tracked { accepted: 3, already_tracked: 0, already_final: 0, retracked: 0 }',
+    );
     for (const id of ids) expect(stdout).toMatch(new RegExp(`finalized ${id} \\d+`));
     expect(code).toBe(0);
   });
@@ -55,14 +64,18 @@ describe.skipIf(isRedisMissing())('with Redis, the example producer', () => {
     const both = await Promise.all([enqueue(redis.url, [a], url), enqueue(redis.url, [b], url)]);
     expect(both.map(({ code }) => code)).toEqual([0, 0]);
     const again = await enqueue(redis.url, [a], url);
-    expect(again.stdout).toContain('tracked { accepted: 0, already_tracked: 0, already_final: 1, retracked: 0 }');
+    expect(again.stdout).toContain(
+      'tracked { accepted: 0, already_tracked: 0, already_final: 1, retracked: 0 }',
+    );
     expect(again.stdout).toContain(`finalized ${a}`);
   });
 
   it('prints the reason of a failed job', async () => {
     const { redis } = await openWorld();
     const { stderr, code } = await enqueue(redis.url, ['not an id']);
-    expect(stderr).toContain('refused: the job data must be a request body of POST /v1/submissions');
+    expect(stderr).toContain(
+      'refused: the job data must be a request body of POST /v1/submissions',
+    );
     expect(code).toBe(1);
   });
 

@@ -19,12 +19,15 @@ it('docs/settings.md lists every setting with its default and description, and e
     const isNamed = path === 'channels';
     if (isNamed) continue;
     expect(line, path).toContain(description.split('|')[0]);
-    expect(line, path).toContain(value === undefined ? '| not set |' : `\`${JSON.stringify(value)}\``);
+    expect(line, path).toContain(
+      value === undefined ? '| not set |' : `\`${JSON.stringify(value)}\``,
+    );
   }
   for (const variable of Object.keys(ENVIRONMENT)) expect(file).toContain(`\`${variable}\``);
 });
 
 it('docs/settings.md lists channels by type', () => {
-  for (const type of ['slack', 'discord', 'teams', 'apprise', 'email']) expect(file).toContain(`### type: ${type}\n`);
+  for (const type of ['slack', 'discord', 'teams', 'apprise', 'email'])
+    expect(file).toContain(`### type: ${type}\n`);
   expect(file).toContain('| `channels.<name>.smtp_url` | required |');
 });

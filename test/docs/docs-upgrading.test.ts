@@ -20,7 +20,9 @@ function currentSchema(): number {
 }
 
 it('docs/upgrading.md lists every schema version of the ledger', () => {
-  const listed = [...textOf('upgrading.md').matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number));
+  const listed = [...textOf('upgrading.md').matchAll(/^\| (\d+) \|/gm)].map(([, number]) =>
+    Number(number),
+  );
   expect(listed).toEqual(Array.from({ length: currentSchema() }, (_, index) => index + 1));
 });
 
@@ -29,8 +31,10 @@ it('docs/cli.md shows the current schema version in the output of the doctor', (
 });
 
 it('docs/upgrading.md states the supported versions of Node of every package', () => {
-  const row = (name: string) => textOf('upgrading.md').match(new RegExp(`^\\| ${name} \\|.*$`, 'm'))?.[0];
-  const atLeast = ({ engines }: { engines: { node: string } }) => `Node ${engines.node.replace('>=', '')} and newer`;
+  const row = (name: string) =>
+    textOf('upgrading.md').match(new RegExp(`^\\| ${name} \\|.*$`, 'm'))?.[0];
+  const atLeast = ({ engines }: { engines: { node: string } }) =>
+    `Node ${engines.node.replace('>=', '')} and newer`;
   expect(row('Package `dawatch`')).toContain(atLeast(pkg));
   expect(row('`@dawatch/client`')).toContain(atLeast(client));
   expect(row('`@dawatch/pacing`')).toContain(atLeast(pacing));

@@ -11,12 +11,14 @@ const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'].concat(
 
 it.each(pages)('%s refers only to files that exist', (page) => {
   const text = readFileSync(join(ROOT, page), 'utf8');
-  const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, path]) => join(page, '..', path ?? ''));
+  const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, path]) =>
+    join(page, '..', path ?? ''),
+  );
   const tests = [...text.matchAll(/vitest run ([\w./-]+)/g)].map(([, path]) => path ?? '');
   const missing = [...links, ...tests].filter((path) => !existsSync(join(ROOT, path)));
   const faults = [...text.matchAll(/test:faults -- ([\w-]+)/g)].map(([, name]) => name ?? '');
-  const known = readdirSync(join(ROOT, 'test/faults'), { recursive: true, encoding: 'utf8' }).map((file) =>
-    basename(file),
+  const known = readdirSync(join(ROOT, 'test/faults'), { recursive: true, encoding: 'utf8' }).map(
+    (file) => basename(file),
   );
   const unknown = faults.filter((name) => !known.some((file) => file.startsWith(name)));
   expect([...missing, ...unknown]).toEqual([]);

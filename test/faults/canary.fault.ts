@@ -46,7 +46,9 @@ async function openEchoServer(): Promise<string> {
     response.statusCode = id === null && !url.includes('name=') ? 500 : status;
     if (id !== null && status === 200) {
       const fields = id.includes('error') ? { state: 'Error', error: quote(request) } : {};
-      response.end(JSON.stringify({ ...finalEnvelope({ extra: quote(request) }, { id }), ...fields }));
+      response.end(
+        JSON.stringify({ ...finalEnvelope({ extra: quote(request) }, { id }), ...fields }),
+      );
       return;
     }
     response.end(JSON.stringify({ error: quote(request) }));
@@ -71,7 +73,8 @@ async function contentOf(url: string): Promise<string> {
     stream: (key) => redis.xrange(key, '-', '+'),
   };
   const found: unknown[] = [];
-  for (const key of await redis.keys('*')) found.push(key, await read[await redis.type(key)]?.(key));
+  for (const key of await redis.keys('*'))
+    found.push(key, await read[await redis.type(key)]?.(key));
   redis.disconnect();
   return JSON.stringify(found);
 }
@@ -83,7 +86,10 @@ function expectKept(locations: Locations, allowed: Record<string, readonly Canar
   const found = [...locations].flatMap(([place, text]) =>
     (Object.keys(CANARY) as Canary[])
       .filter((name) => text.includes(CANARY[name]) && !allowed[place]?.includes(name))
-      .map((name) => `${name} in ${place}: ${text.slice(Math.max(0, text.indexOf(CANARY[name]) - 150)).slice(0, 220)}`),
+      .map(
+        (name) =>
+          `${name} in ${place}: ${text.slice(Math.max(0, text.indexOf(CANARY[name]) - 150)).slice(0, 220)}`,
+      ),
   );
   expect(found.slice(0, 10)).toEqual([]);
 }
@@ -113,7 +119,13 @@ it.each([true, false])(
         discord: { type: 'discord', url: hook(CANARY.discordPath), gather_s },
         teams: { type: 'teams', url: hook(CANARY.teamsPath), gather_s },
         apprise: { type: 'apprise', url: hook(CANARY.apprisePath), gather_s },
-        mail: { type: 'email', smtp_url: mailer, from: 'a@example.com', to: ['b@example.com'], gather_s },
+        mail: {
+          type: 'email',
+          smtp_url: mailer,
+          from: 'a@example.com',
+          to: ['b@example.com'],
+          gather_s,
+        },
       },
       routes: [{ types: ['*'], channels: ['slack', 'discord', 'teams', 'apprise', 'mail'] }],
       webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
@@ -123,7 +135,12 @@ it.each([true, false])(
     server.start();
     await server.listening();
     const locations: Locations = new Map();
-    const request = async (method: string, path: string, headers: Record<string, string>, body?: unknown) => {
+    const request = async (
+      method: string,
+      path: string,
+      headers: Record<string, string>,
+      body?: unknown,
+    ) => {
       const response = await call(server.url, path, {
         method,
         headers: { 'x-api-key': [], ...headers },
@@ -141,12 +158,19 @@ it.each([true, false])(
       headers: { 'x-api-key': [], ...admin },
       body: { url: hook('hook'), secret: WEBHOOK_SECRET },
     });
-    const ids = [200, 401, 403, 404, 406, 429, 444, 500, 502].flatMap((status) => [`s${status}-a`, `s${status}-error`]);
+    const ids = [200, 401, 403, 404, 406, 429, 444, 500, 502].flatMap((status) => [
+      `s${status}-a`,
+      `s${status}-error`,
+    ]);
     // Those that pause or stop polls come last.
     for (const id of ids.toSorted(
-      (a, b) => Number(/s(?:401|403|429|444|50)/.test(a)) - Number(/s(?:401|403|429|444|50)/.test(b)),
+      (a, b) =>
+        Number(/s(?:401|403|429|444|50)/.test(a)) - Number(/s(?:401|403|429|444|50)/.test(b)),
     )) {
-      await request('POST', '/v1/submissions', service, { submission_id: id, callback_url: hook('callback') });
+      await request('POST', '/v1/submissions', service, {
+        submission_id: id,
+        callback_url: hook('callback'),
+      });
       await request('GET', `/v1/get_submission_info?submission_id=${id}`, service);
     }
     await request('DELETE', '/v1/submissions/s404-a', service);
@@ -183,17 +207,28 @@ it.each([true, false])(
       '/openapi.json',
       '/v1/whoami',
     ];
-    for (const path of [...shown, ...ids.map((id) => `/v1/submissions/${id}`)]) await request('GET', path, service);
-    for (const path of ['/v1/webhooks', '/v1/deliveries?limit=1000', '/v1/audit', '/queues/api/queues'])
+    for (const path of [...shown, ...ids.map((id) => `/v1/submissions/${id}`)])
+      await request('GET', path, service);
+    for (const path of [
+      '/v1/webhooks',
+      '/v1/deliveries?limit=1000',
+      '/v1/audit',
+      '/queues/api/queues',
+    ])
       await request('GET', path, admin);
     const deliveries = JSON.stringify([...locations]).matchAll(/\\+"id\\+":(\d+),/g);
     const numbers = new Set([...deliveries].map(([, id]) => id));
     expect(numbers.size).toBeGreaterThan(0);
-    for (const id of [...numbers].slice(0, 100)) await request('GET', `/v1/deliveries/${id}`, admin);
+    for (const id of [...numbers].slice(0, 100))
+      await request('GET', `/v1/deliveries/${id}`, admin);
     locations.set('Redis', await contentOf(redis.url));
 
     const config = ['--config', `${server.folder}/dawatch.yaml`];
-    const env = { DAWATCH_URL: server.url, DAWATCH_API_KEY: CANARY.adminToken, DAWATCH_ADMIN_TOKEN: CANARY.adminToken };
+    const env = {
+      DAWATCH_URL: server.url,
+      DAWATCH_API_KEY: CANARY.adminToken,
+      DAWATCH_ADMIN_TOKEN: CANARY.adminToken,
+    };
     for (const args of [
       ['config', ...config],
       ['config', '--json', ...config],
@@ -212,12 +247,15 @@ it.each([true, false])(
     await server.stop();
     locations.set('the log', server.lines.join('\n'));
     // A signature cannot be created from a hash.
-    for (const name of ['', '-wal']) locations.set(`the ledger${name}`, readable(`${server.file}${name}`));
+    for (const name of ['', '-wal'])
+      locations.set(`the ledger${name}`, readable(`${server.file}${name}`));
     expect(locations.get('the log')).toContain('delivery.failed');
     expect(locations.get('the log')).toContain('poll.observed');
     // The upstream and the receivers did quote secrets, and their texts were stored.
     for (const place of [/^GET .v1.submissions.s\d+-error /, /^GET .v1.deliveries.\d+ /])
-      expect([...locations].filter(([name, text]) => place.test(name) && text.includes('[redacted]'))).not.toEqual([]);
+      expect(
+        [...locations].filter(([name, text]) => place.test(name) && text.includes('[redacted]')),
+      ).not.toEqual([]);
     const ledger: Canary[] = ['webhookSecret'];
     expectKept(locations, { 'the ledger': ledger, 'the ledger-wal': ledger });
     expect(locations.get('the ledger') ?? '').toContain(CANARY.webhookSecret);

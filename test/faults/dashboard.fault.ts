@@ -20,7 +20,9 @@ describe.skipIf(SKIPPED)('the dashboard of a running server', () => {
     await signIn(page, CRASH_API_KEY);
     await page.getByText('Live', { exact: true }).waitFor();
     const disconnected = page.getByText('Disconnected').waitFor({ timeout: OPEN_MS });
-    await expect(disconnected, 'the page must not say that it is disconnected').rejects.toThrow('Timeout');
+    await expect(disconnected, 'the page must not say that it is disconnected').rejects.toThrow(
+      'Timeout',
+    );
     expect(opened).toHaveLength(1);
     await world.expectSurvived();
   });

@@ -9,7 +9,13 @@ import { registerUsers } from '../../src/access/users-routes.ts';
 import { registerProblems } from '../../src/http/problems.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { call, problemOf } from '../support/app/http-calls.ts';
-import { ADMIN_TOKEN, openLookups, SECOND, UPSTREAM_BEARER, userPath } from '../support/app/lookups.ts';
+import {
+  ADMIN_TOKEN,
+  openLookups,
+  SECOND,
+  UPSTREAM_BEARER,
+  userPath,
+} from '../support/app/lookups.ts';
 import { openLedger, rawConnection } from '../support/ledger/ledger-file.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 
@@ -42,7 +48,10 @@ describe('every lookup leaves a row', () => {
     const lookups = await openLookups();
     const { tokens } = lookups;
     await lookups.get(userPath(), tokens.user);
-    await lookups.get(userPath({ name: 'Nobody', email: 'nobody@else.example' }, '/user/get_user'), tokens.admin);
+    await lookups.get(
+      userPath({ name: 'Nobody', email: 'nobody@else.example' }, '/user/get_user'),
+      tokens.admin,
+    );
     await lookups.get(userPath(), tokens.service);
     await lookups.get(LISTING, tokens.user);
     await lookups.get(LISTING, tokens.admin);
@@ -54,7 +63,13 @@ describe('every lookup leaves a row', () => {
     const list = { action: 'users.list', ...noEmail };
     expect(lookups.audit()).toEqual([
       { ...get, ...second, caller: 'the user', result: 'found' },
-      { ...get, caller: 'the admin', result: 'not_found', email_hash: HASH, email_masked: 'n…@else.example' },
+      {
+        ...get,
+        caller: 'the admin',
+        result: 'not_found',
+        email_hash: HASH,
+        email_masked: 'n…@else.example',
+      },
       { ...get, ...second, caller: 'the service', result: 'refused', detail: 'the role service' },
       { ...list, caller: 'the user', result: 'refused', detail: 'the role user' },
       { ...list, caller: 'the admin', result: 'found', detail: 'limit 2, 2 users' },
@@ -92,7 +107,11 @@ describe('every lookup leaves a row', () => {
       ['192.0.2.1', lookups.tokens.user],
       ['2001:DB8::1', lookups.tokens.service],
     ]) {
-      const headers = { 'x-api-key': [], authorization: `Bearer ${token}`, 'x-forwarded-for': client };
+      const headers = {
+        'x-api-key': [],
+        authorization: `Bearer ${token}`,
+        'x-forwarded-for': client,
+      };
       await call(lookups.url, userPath(), { headers });
     }
     const { entries } = JSON.parse((await lookups.get('/v1/audit', ADMIN_TOKEN)).text);
@@ -104,7 +123,8 @@ describe('every lookup leaves a row', () => {
 
   it('with a short hash of a forwarded token, the same for the same one', async () => {
     const lookups = await openLookups({ bearer: null });
-    for (const token of [UPSTREAM_BEARER, 'another', UPSTREAM_BEARER]) await lookups.get(LISTING, token);
+    for (const token of [UPSTREAM_BEARER, 'another', UPSTREAM_BEARER])
+      await lookups.get(LISTING, token);
     const { text } = await lookups.get('/v1/audit', ADMIN_TOKEN);
     const callers = JSON.parse(text).entries.map((entry: { caller: string }) => entry.caller);
     for (const caller of callers) expect(caller).toMatch(/^forwarded:[0-9a-f]{8}$/);
@@ -115,17 +135,21 @@ describe('every lookup leaves a row', () => {
 
   it('that does not show a whole local part', async () => {
     const lookups = await openLookups();
-    for (const email of ['a@b.co', 'ab@b.co']) await lookups.get(userPath({ name: 'A', email }), ADMIN_TOKEN);
+    for (const email of ['a@b.co', 'ab@b.co'])
+      await lookups.get(userPath({ name: 'A', email }), ADMIN_TOKEN);
     expect(lookups.audit().map((row) => row.email_masked)).toEqual(['…@b.co', 'a…@b.co']);
   });
 
   it('and no byte of the ledger holds a name or an address', async () => {
     const lookups = await openLookups();
     const requested = { name: 'Secretive Person', email: 'secretive.person@example.com' };
-    for (const token of Object.values(lookups.tokens)) await lookups.get(userPath(requested), token);
+    for (const token of Object.values(lookups.tokens))
+      await lookups.get(userPath(requested), token);
     await lookups.get(LISTING, lookups.tokens.admin);
     expect(lookups.audit()).toHaveLength(5);
-    const files = readdirSync(lookups.folder).map((name) => readFileSync(join(lookups.folder, name), 'latin1'));
+    const files = readdirSync(lookups.folder).map((name) =>
+      readFileSync(join(lookups.folder, name), 'latin1'),
+    );
     const bytes = files.join('');
     expect(bytes).toContain('s…@example.com'.replace('…', Buffer.from('…').toString('latin1')));
     expect(bytes).not.toMatch(/secretive/i);
@@ -160,7 +184,10 @@ describe('a lookup that cannot be audited has no result:', () => {
       users: {
         forwards: false,
         maxLimit: 10,
-        lookups: { getUser: async () => found, listUsers: async () => ({ kind: 'found', value: [found.value] }) },
+        lookups: {
+          getUser: async () => found,
+          listUsers: async () => ({ kind: 'found', value: [found.value] }),
+        },
       },
       ledger,
       clock: Date,
@@ -176,23 +203,30 @@ describe('a lookup that cannot be audited has no result:', () => {
     return server.listen({ port: 0, host: '127.0.0.1' });
   }
 
-  it.each(['user', 'service'] as const)('neither with the record nor with a refusal, for the role %s', async (role) => {
-    const response = await call(await fullAudit(role), userPath());
-    expect(response).toMatchObject({ status: 507, headers: { 'retry-after': '30' } });
-    problemOf(response);
-    expect(response.text).not.toContain('the-secret-record');
-  });
+  it.each(['user', 'service'] as const)(
+    'neither with the record nor with a refusal, for the role %s',
+    async (role) => {
+      const response = await call(await fullAudit(role), userPath());
+      expect(response).toMatchObject({ status: 507, headers: { 'retry-after': '30' } });
+      problemOf(response);
+      expect(response.text).not.toContain('the-secret-record');
+    },
+  );
 });
 
 describe('GET /v1/audit', () => {
   it('shows the rows page by page, newest first', async () => {
     const lookups = await openLookups({ upstreamUrl: await deadAddress() });
     const { tokens } = lookups;
-    for (let limit = 1; limit <= 5; limit++) await lookups.get(`/admin/get_all_users?limit=${limit}`, tokens.admin);
+    for (let limit = 1; limit <= 5; limit++)
+      await lookups.get(`/admin/get_all_users?limit=${limit}`, tokens.admin);
     await lookups.get(userPath(), tokens.user);
     const pages = [];
     for (let cursor = ''; pages.length < 5; ) {
-      const response = await lookups.get(`/v1/audit?limit=4${cursor && `&cursor=${cursor}`}`, tokens.admin);
+      const response = await lookups.get(
+        `/v1/audit?limit=4${cursor && `&cursor=${cursor}`}`,
+        tokens.admin,
+      );
       expect(response).toMatchObject({ status: 200, headers: { 'cache-control': 'no-store' } });
       const page = JSON.parse(response.text);
       pages.push(page.entries);
@@ -234,13 +268,21 @@ describe('GET /v1/audit', () => {
     expect(await seqs('action=users.list,users.get&caller=the%20admin')).toEqual([2]);
     expect(await seqs('action=users.get&action=tokens.create')).toEqual([1]);
     expect(await seqs('subject=none')).toEqual([]);
-    expect(await seqs('since=2020-01-01T00:00:00Z&until=2100-01-01T00:00:00%2B02:00')).toEqual([3, 2, 1]);
+    expect(await seqs('since=2020-01-01T00:00:00Z&until=2100-01-01T00:00:00%2B02:00')).toEqual([
+      3, 2, 1,
+    ]);
     expect(await seqs('until=2020-01-01T00:00:00Z')).toEqual([]);
   });
 
   it.each([
     ...['limit=0', 'limit=1001', 'limit=x', 'cursor=x', 'limit=1&limit=2', 'email=a@b.c'],
-    ...['action=users.gone', 'caller=', 'caller=a&caller=b', `subject=${'x'.repeat(501)}`, 'since=yesterday'],
+    ...[
+      'action=users.gone',
+      'caller=',
+      'caller=a&caller=b',
+      `subject=${'x'.repeat(501)}`,
+      'since=yesterday',
+    ],
     'since=2026-01-02T00:00:00Z&until=2026-01-02T00:00:00Z',
   ])('refuses ?%s', async (query) => {
     const lookups = await openLookups();

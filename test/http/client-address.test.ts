@@ -32,7 +32,12 @@ describe('without a trusted proxy in between, the peer is the client', () => {
     ['the peer is not trusted', claims, '10.0.0.2', TRUSTED],
     ['the peer sends no header', {}, PROXY, TRUSTED],
     ['the peer sends an empty header', { 'x-forwarded-for': '' }, PROXY, TRUSTED],
-    ['another header names an address', { 'x-real-ip': '192.0.2.1', 'cf-connecting-ip': '192.0.2.1' }, PROXY, TRUSTED],
+    [
+      'another header names an address',
+      { 'x-real-ip': '192.0.2.1', 'cf-connecting-ip': '192.0.2.1' },
+      PROXY,
+      TRUSTED,
+    ],
   ])('%s', (_, headers, peer, trusted) => {
     expect(clientOf(headers, peer, trusted)).toBe(peer);
   });
@@ -202,19 +207,34 @@ describe('the limits of a server behind a proxy', () => {
   /** Sends a request through a proxy on this machine, on behalf of this client. */
   async function behindProxy(trustedProxies: string[]) {
     const limits = { failed_authentications_per_minute: 2 };
-    const app = await openApp({ database: join(tempFolder(), 'ledger.db'), trustedProxies, limits });
+    const app = await openApp({
+      database: join(tempFolder(), 'ledger.db'),
+      trustedProxies,
+      limits,
+    });
     onTestFinished(() => app.close());
     const guess = async (headers: Record<string, string | string[]>) =>
-      (await call(app.url, '/v1/submissions', { headers: { 'x-api-key': crypto.randomUUID(), ...headers } })).status;
+      (
+        await call(app.url, '/v1/submissions', {
+          headers: { 'x-api-key': crypto.randomUUID(), ...headers },
+        })
+      ).status;
     return { app, guess, guessFrom: (client: string) => guess({ 'x-forwarded-for': client }) };
   }
 
   it('are those of each client', async () => {
     const { guess, guessFrom } = await behindProxy(['loopback']);
     const attacker = '192.0.2.66';
-    expect([await guessFrom(attacker), await guessFrom(`1.1.1.1, ${attacker}`)]).toEqual([401, 401]);
-    expect([await guessFrom(attacker), await guess({ forwarded: `for=${attacker}` })]).toEqual([429, 429]);
-    expect([await guessFrom('192.0.2.1'), await guess({ forwarded: 'for="[2001:db8::1]"' })]).toEqual([401, 401]);
+    expect([await guessFrom(attacker), await guessFrom(`1.1.1.1, ${attacker}`)]).toEqual([
+      401, 401,
+    ]);
+    expect([await guessFrom(attacker), await guess({ forwarded: `for=${attacker}` })]).toEqual([
+      429, 429,
+    ]);
+    expect([
+      await guessFrom('192.0.2.1'),
+      await guess({ forwarded: 'for="[2001:db8::1]"' }),
+    ]).toEqual([401, 401]);
   });
 
   it('follow all lines of a header', async () => {
@@ -228,17 +248,23 @@ describe('the limits of a server behind a proxy', () => {
 
   it('count an IPv6 client by its /64, and an IPv4-mapped one as the IPv4 one', async () => {
     const { guessFrom } = await behindProxy(['loopback']);
-    expect([await guessFrom('2001:db8::1'), await guessFrom('2001:db8:0:0:ffff::2')]).toEqual([401, 401]);
-    expect([await guessFrom('2001:db8::3'), await guessFrom('2001:db8:0:1::1')]).toEqual([429, 401]);
+    expect([await guessFrom('2001:db8::1'), await guessFrom('2001:db8:0:0:ffff::2')]).toEqual([
+      401, 401,
+    ]);
+    expect([await guessFrom('2001:db8::3'), await guessFrom('2001:db8:0:1::1')]).toEqual([
+      429, 401,
+    ]);
     expect([await guessFrom('192.0.2.7'), await guessFrom('::ffff:192.0.2.7')]).toEqual([401, 401]);
     expect(await guessFrom('192.0.2.7')).toBe(429);
   });
 
   it('ignore headers of peers that are not trusted', async () => {
     const { guessFrom } = await behindProxy(['10.0.0.0/8']);
-    expect([await guessFrom('192.0.2.1'), await guessFrom('192.0.2.2'), await guessFrom('192.0.2.3')]).toEqual([
-      401, 401, 429,
-    ]);
+    expect([
+      await guessFrom('192.0.2.1'),
+      await guessFrom('192.0.2.2'),
+      await guessFrom('192.0.2.3'),
+    ]).toEqual([401, 401, 429]);
   });
 
   it('an attacker locks out no other client, including clients with bearers of the upstream', async () => {
@@ -247,9 +273,18 @@ describe('the limits of a server behind a proxy', () => {
       response.writeHead(isRight ? 200 : 401).end(isRight ? '{"id":"1"}' : '{"error":"x"}');
     });
     const limits = { failed_authentications_per_minute: 3 };
-    const lookups = await openLookups({ upstreamUrl: url, bearer: null, limits, trustedProxies: ['loopback'] });
+    const lookups = await openLookups({
+      upstreamUrl: url,
+      bearer: null,
+      limits,
+      trustedProxies: ['loopback'],
+    });
     const request = async (bearer: string, client: string) => {
-      const headers = { 'x-api-key': [], authorization: `Bearer ${bearer}`, 'x-forwarded-for': client };
+      const headers = {
+        'x-api-key': [],
+        authorization: `Bearer ${bearer}`,
+        'x-forwarded-for': client,
+      };
       return (await call(lookups.url, userPath(), { headers })).status;
     };
     const statuses: number[] = [];

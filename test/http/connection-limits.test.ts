@@ -8,7 +8,8 @@ import { API_KEY, useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
 const LIMIT = 16;
-const until = (check: () => void | Promise<void>) => vi.waitFor(check, { timeout: 15_000, interval: 10 });
+const until = (check: () => void | Promise<void>) =>
+  vi.waitFor(check, { timeout: 15_000, interval: 10 });
 
 function open(url: string) {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -23,24 +24,29 @@ function open(url: string) {
     socket,
     closed,
     received: () => received,
-    statuses: () => [...received.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status)),
+    statuses: () =>
+      [...received.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status)),
   };
 }
 
 const GET = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`;
 
 describe('pipelined requests', () => {
-  it.each(['/livez', '/metrics', '/docs/static/swagger-ui.css', '/openapi.json', '/v1/submissions', '/nowhere'])(
-    'are served up to 16 at once: %s',
-    async (path) => {
-      const { socket, statuses } = open(app.url);
-      for (let round = 1; round <= 3; round++) {
-        socket.write(GET(path).repeat(LIMIT));
-        await until(() => expect(statuses()).toHaveLength(round * LIMIT));
-      }
-      expect(new Set(statuses())).toEqual(new Set([path === '/nowhere' ? 404 : 200]));
-    },
-  );
+  it.each([
+    '/livez',
+    '/metrics',
+    '/docs/static/swagger-ui.css',
+    '/openapi.json',
+    '/v1/submissions',
+    '/nowhere',
+  ])('are served up to 16 at once: %s', async (path) => {
+    const { socket, statuses } = open(app.url);
+    for (let round = 1; round <= 3; round++) {
+      socket.write(GET(path).repeat(LIMIT));
+      await until(() => expect(statuses()).toHaveLength(round * LIMIT));
+    }
+    expect(new Set(statuses())).toEqual(new Set([path === '/nowhere' ? 404 : 200]));
+  });
 
   it('destroy the connection above the limit', async () => {
     const { socket, statuses, closed } = open(app.url);
@@ -92,7 +98,9 @@ describe('unread responses', () => {
 
   async function serve(maxChars: number) {
     const lines: string[] = [];
-    const server = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(line) } } });
+    const server = fastify({
+      logger: { level: 'warn', stream: { write: (line) => lines.push(line) } },
+    });
     onTestFinished(() => server.close());
     limitUnreadResponses(server, maxChars);
     server.get('/large', async () => LARGE_BODY);
@@ -118,7 +126,10 @@ describe('unread responses', () => {
     socket.on('data', () => {
       read = socket.bytesRead;
     });
-    await Promise.race([once(socket, 'close'), until(() => expect(read).toBeGreaterThan(LARGE_BODY.length))]);
+    await Promise.race([
+      once(socket, 'close'),
+      until(() => expect(read).toBeGreaterThan(LARGE_BODY.length)),
+    ]);
     return read <= LARGE_BODY.length;
   };
 
@@ -143,7 +154,9 @@ describe('unread responses', () => {
   it('stop counting once they are read or the client disconnects', async () => {
     const { sendRequest: request, url, dropped } = await serve(2 * LARGE_BODY.length);
     for (let round = 0; round < 4; round++) {
-      expect((await fetch(`${url}/large`).then((response) => response.text())).length).toBe(LARGE_BODY.length);
+      expect((await fetch(`${url}/large`).then((response) => response.text())).length).toBe(
+        LARGE_BODY.length,
+      );
       const left = await request();
       left.destroy();
       await once(left, 'close');

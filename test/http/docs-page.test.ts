@@ -3,33 +3,41 @@ import { call, type HttpResponse, problemOf } from '../support/app/http-calls.ts
 import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
-const get = (path: string): Promise<HttpResponse> => call(app.url, path, { headers: { 'x-api-key': [] } });
+const get = (path: string): Promise<HttpResponse> =>
+  call(app.url, path, { headers: { 'x-api-key': [] } });
 
 /** Returns the addresses that a page or a style sheet loads. */
 function loadedBy(text: string): string[] {
-  const marks = text.matchAll(/(?:\bsrc|<link[^>]*\bhref)="([^"]*)"|url\(["']?([^"')]+)|@import\s+["']([^"']+)/g);
+  const marks = text.matchAll(
+    /(?:\bsrc|<link[^>]*\bhref)="([^"]*)"|url\(["']?([^"')]+)|@import\s+["']([^"']+)/g,
+  );
   return [...marks].map(([, src, url, imported]) => src ?? url ?? imported ?? '');
 }
 
 describe('the page at /docs', () => {
-  it.each(['/docs', '/docs/'])('is open as %s, and loads only files of the server', async (path) => {
-    const page = await get(path);
-    expect(page.status).toBe(200);
-    expect(page.headers['content-type']).toMatch(/^text\/html/);
-    expect(page.text).toContain('<title>dawatch</title>');
-    const loaded = loadedBy(page.text).map((address) => new URL(address, `${app.url}${path}`));
-    expect(loaded.length).toBeGreaterThan(4);
-    for (const { href, origin, pathname } of loaded) {
-      expect(origin, href).toBe(new URL(app.url).origin);
-      expect((await get(pathname)).status, pathname).toBe(200);
-    }
-  });
+  it.each(['/docs', '/docs/'])(
+    'is open as %s, and loads only files of the server',
+    async (path) => {
+      const page = await get(path);
+      expect(page.status).toBe(200);
+      expect(page.headers['content-type']).toMatch(/^text\/html/);
+      expect(page.text).toContain('<title>dawatch</title>');
+      const loaded = loadedBy(page.text).map((address) => new URL(address, `${app.url}${path}`));
+      expect(loaded.length).toBeGreaterThan(4);
+      for (const { href, origin, pathname } of loaded) {
+        expect(origin, href).toBe(new URL(app.url).origin);
+        expect((await get(pathname)).status, pathname).toBe(200);
+      }
+    },
+  );
 
   it('connects only to the server that serves it', async () => {
     const { headers } = await call(app.url, '/docs/', { headers: { connection: 'close' } });
     expect(headers.connection).toBe('close');
     const known = String((await get('/docs/static/swagger-ui.css')).headers.etag);
-    const again = await call(app.url, '/docs/static/swagger-ui.css', { headers: { 'if-none-match': known } });
+    const again = await call(app.url, '/docs/static/swagger-ui.css', {
+      headers: { 'if-none-match': known },
+    });
     expect(again).toMatchObject({ status: 304, text: '' });
   });
 
@@ -43,7 +51,9 @@ describe('the page at /docs', () => {
   });
 
   it('has style sheets that load nothing from elsewhere', async () => {
-    const sheets = loadedBy((await get('/docs/')).text).filter((address) => address.endsWith('.css'));
+    const sheets = loadedBy((await get('/docs/')).text).filter((address) =>
+      address.endsWith('.css'),
+    );
     expect(sheets.length).toBeGreaterThan(0);
     for (const sheet of sheets) {
       const { text } = await get(new URL(sheet, `${app.url}/docs/`).pathname);
@@ -52,7 +62,9 @@ describe('the page at /docs', () => {
   });
 
   it('shows the served document without an external validator', async () => {
-    expect(JSON.parse((await get('/docs/json')).text)).toEqual(JSON.parse((await get('/openapi.json')).text));
+    expect(JSON.parse((await get('/docs/json')).text)).toEqual(
+      JSON.parse((await get('/openapi.json')).text),
+    );
     const { text } = await get('/docs/static/swagger-initializer.js');
     expect(text).toContain('validatorUrl: null');
     expect(text).not.toMatch(/https?:\/\/(?!stackoverflow)/);

@@ -48,16 +48,19 @@ it.each([
   ['POST', '/write', 200],
   ['GET', '/read', 200],
   ['GET', '/missing', 404],
-] as const)('%s %s is held until what was committed is on the disk', async (method, url, status) => {
-  const { app, disk } = openServer();
-  disk.commit();
-  const response = send(app, method, url);
-  await turns();
-  expect(response.status).toBeUndefined();
-  disk.synced();
-  await turns();
-  expect(response.status).toBe(status);
-});
+] as const)(
+  '%s %s is held until what was committed is on the disk',
+  async (method, url, status) => {
+    const { app, disk } = openServer();
+    disk.commit();
+    const response = send(app, method, url);
+    await turns();
+    expect(response.status).toBeUndefined();
+    disk.synced();
+    await turns();
+    expect(response.status).toBe(status);
+  },
+);
 
 it.each([
   ['/probe', 200],

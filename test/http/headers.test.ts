@@ -20,7 +20,13 @@ function expectSecured({ headers }: Pick<HttpResponse, 'headers'>): void {
   expect(csp).toMatch(/^default-src 'none';/);
   expect(csp).toContain("frame-ancestors 'none'");
   expect(csp).not.toMatch(/unsafe|\*|https?:/);
-  for (const name of ['server', 'x-powered-by', 'strict-transport-security', 'access-control-allow-origin', 'via'])
+  for (const name of [
+    'server',
+    'x-powered-by',
+    'strict-transport-security',
+    'access-control-allow-origin',
+    'via',
+  ])
     expect(headers, name).not.toHaveProperty(name);
 }
 
@@ -35,7 +41,12 @@ describe('every response has security headers, reveals no server and is not cach
     ['an unsupported method', 405, '/livez', { method: 'PATCH' }],
     ['an accepted request', 204, '/livez', { method: 'OPTIONS' }],
     ['a body that is not JSON', 400, '/v1/submissions', { method: 'POST', body: '{' }],
-    ['a body above the limit', 413, '/v1/submissions', { method: 'POST', body: 'x'.repeat(8 * 1024 * 1024 + 1) }],
+    [
+      'a body above the limit',
+      413,
+      '/v1/submissions',
+      { method: 'POST', body: 'x'.repeat(8 * 1024 * 1024 + 1) },
+    ],
     ['a path that cannot be decoded', 400, '/v1/submissions/%zz', {}],
     ['a path that the router refuses', 400, `/v1/submissions/${'x'.repeat(400)}`, {}],
   ])('%s', async (_, status, path, options) => {
@@ -46,31 +57,54 @@ describe('every response has security headers, reveals no server and is not cach
     expect(response.headers['content-security-policy']).not.toContain('self');
   });
 
-  it.each(['/openapi.json', '/events.schema.json', '/docs/json', '/docs/yaml', '/docs', '/docs/static/swagger-ui.css'])(
-    'is revalidated each time and sent only if changed: %s',
-    async (path) => {
-      const { headers, text } = await call(app.url, path);
-      expect([headers['cache-control'], text.length > 0]).toEqual(['no-cache', true]);
-      const request = (known: unknown) => call(app.url, path, { headers: { 'if-none-match': String(known) } });
-      expect(await request(headers.etag)).toMatchObject({ status: 304, text: '', headers: { etag: headers.etag } });
-      expect(await request('"another"')).toMatchObject({ status: 200, text });
-    },
-  );
+  it.each([
+    '/openapi.json',
+    '/events.schema.json',
+    '/docs/json',
+    '/docs/yaml',
+    '/docs',
+    '/docs/static/swagger-ui.css',
+  ])('is revalidated each time and sent only if changed: %s', async (path) => {
+    const { headers, text } = await call(app.url, path);
+    expect([headers['cache-control'], text.length > 0]).toEqual(['no-cache', true]);
+    const request = (known: unknown) =>
+      call(app.url, path, { headers: { 'if-none-match': String(known) } });
+    expect(await request(headers.etag)).toMatchObject({
+      status: 304,
+      text: '',
+      headers: { etag: headers.etag },
+    });
+    expect(await request('"another"')).toMatchObject({ status: 200, text });
+  });
 
   it.each([
     ['input that is not HTTP', 'nonsense\r\n\r\n', 400],
-    ['headers above the limit', `GET / HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+    [
+      'headers above the limit',
+      `GET / HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(20_000)}\r\n\r\n`,
+      431,
+    ],
     ['no Host', 'GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n', 400],
   ])('%s', async (_, bytes, status) => {
-    const [first = '', ...lines] = (await sendRaw(app.url, bytes)).split('\r\n\r\n')[0]?.split('\r\n') ?? [];
+    const [first = '', ...lines] =
+      (await sendRaw(app.url, bytes)).split('\r\n\r\n')[0]?.split('\r\n') ?? [];
     expect(first).toContain(`HTTP/1.1 ${status}`);
-    expectSecured({ headers: Object.fromEntries(lines.map((line) => line.split(/: (.*)/).slice(0, 2))) });
+    expectSecured({
+      headers: Object.fromEntries(lines.map((line) => line.split(/: (.*)/).slice(0, 2))),
+    });
   });
 });
 
 it('every route, file and page has a policy against inline scripts and styles', async () => {
   const { operations } = await fetchDocument(app.url);
-  const open = ['/', '/assets/main.js', '/assets/style/base.css', '/docs', '/docs/static/swagger-ui.css', '/docs/json'];
+  const open = [
+    '/',
+    '/assets/main.js',
+    '/assets/style/base.css',
+    '/docs',
+    '/docs/static/swagger-ui.css',
+    '/docs/json',
+  ];
   const sent = [...operations.keys()].map((operation) => operation.split(' ') as [string, string]);
   for (const [method, path] of [...sent, ...open.map((path) => ['GET', path] as const)]) {
     const stream = path === '/v1/events' ? '?after=x' : '';
@@ -85,12 +119,18 @@ it('every route, file and page has a policy against inline scripts and styles', 
 
 describe('pages of other origins', () => {
   const ORIGIN = 'https://app.example';
-  const preflight = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'x-api-key' };
+  const preflight = {
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': 'x-api-key',
+  };
   const corsOf = ({ headers }: HttpResponse) =>
     Object.keys(headers).filter((name) => /^(access-control|vary)/.test(name));
 
   async function allowing(corsOrigins: string[]): Promise<string> {
-    const { url, close } = await openApp({ database: join(tempFolder(), 'ledger.db'), corsOrigins });
+    const { url, close } = await openApp({
+      database: join(tempFolder(), 'ledger.db'),
+      corsOrigins,
+    });
     onTestFinished(close);
     return url;
   }
@@ -98,7 +138,10 @@ describe('pages of other origins', () => {
   it('may read nothing unless it is configured', async () => {
     const headers = { origin: ORIGIN, ...preflight };
     expect(corsOf(await call(app.url, '/v1/submissions', { headers }))).toEqual([]);
-    const preflightResponse = await call(app.url, '/v1/submissions', { method: 'OPTIONS', headers });
+    const preflightResponse = await call(app.url, '/v1/submissions', {
+      method: 'OPTIONS',
+      headers,
+    });
     expect([preflightResponse.status, ...corsOf(preflightResponse)]).toEqual([204]);
   });
 
@@ -111,7 +154,10 @@ describe('pages of other origins', () => {
       const headers = { origin: ORIGIN, ...(secret && { 'x-api-key': [...secret] }) };
       const response = await call(url, '/v1/submissions', { headers });
       expect(response.status).toBe(status);
-      expect(response.headers).toMatchObject({ 'access-control-allow-origin': ORIGIN, vary: 'Origin' });
+      expect(response.headers).toMatchObject({
+        'access-control-allow-origin': ORIGIN,
+        vary: 'Origin',
+      });
       expect(response.headers['access-control-expose-headers']).toContain('retry-after');
       expect(response.headers).not.toHaveProperty('access-control-allow-credentials');
     }

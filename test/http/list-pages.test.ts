@@ -23,7 +23,10 @@ describe('a list of large submissions', () => {
     const seen: string[] = [];
     let pages = 0;
     for (let cursor: string | null = ''; cursor !== null; pages++) {
-      const response = await call(app.url, `/v1/submissions?limit=1000${query}${cursor && `&cursor=${cursor}`}`);
+      const response = await call(
+        app.url,
+        `/v1/submissions?limit=1000${query}${cursor && `&cursor=${cursor}`}`,
+      );
       expect(response.text.length).toBeLessThan(MAX_BYTES);
       const page = listOf(response);
       seen.push(...page.submissions.map(({ submission_id }) => submission_id));

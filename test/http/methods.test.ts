@@ -21,7 +21,8 @@ async function documentedPaths(): Promise<Map<string, string[]>> {
     const [method = '', path = ''] = operation.split(' ');
     paths.set(path, [...(paths.get(path) ?? []), method]);
   }
-  for (const path of ['/', '/docs', '/docs/', '/docs/json', '/assets/main.js']) paths.set(path, ['GET']);
+  for (const path of ['/', '/docs', '/docs/', '/docs/json', '/assets/main.js'])
+    paths.set(path, ['GET']);
   return paths;
 }
 
@@ -38,11 +39,19 @@ describe('a method that a path does not support', () => {
           expect(response.status, `${method} ${path}`).toBe(405);
           const { detail } = problemOf(response);
           const allowed = String(response.headers.allow).split(', ');
-          expect(detail).toBe(`${path.replace('{id}', '1')} does not support ${method}, only ${allowed.join(', ')}`);
+          expect(detail).toBe(
+            `${path.replace('{id}', '1')} does not support ${method}, only ${allowed.join(', ')}`,
+          );
           const head = methods.includes('GET') && path !== '/v1/events' ? ['HEAD'] : [];
           expect(allowed.toSorted(), path).toEqual(
             [
-              ...new Set([...methods, ...also, ...head, ...(also.includes('GET') ? ['HEAD'] : []), 'OPTIONS']),
+              ...new Set([
+                ...methods,
+                ...also,
+                ...head,
+                ...(also.includes('GET') ? ['HEAD'] : []),
+                'OPTIONS',
+              ]),
             ].toSorted(),
           );
         }
@@ -52,9 +61,15 @@ describe('a method that a path does not support', () => {
   it.each([
     ['with a body of any type', { 'content-type': 'text/plain' }, 'words'],
     ['with a body that is not JSON', { 'content-type': 'application/json' }, '{'],
-    ['with a body above the limit', { 'content-type': 'application/json' }, 'x'.repeat(3 * 1024 * 1024)],
+    [
+      'with a body above the limit',
+      { 'content-type': 'application/json' },
+      'x'.repeat(3 * 1024 * 1024),
+    ],
   ])('is refused %s', async (_, headers, body) => {
-    const response = await call(app.url, '/livez', { method: 'POST', headers, body }).catch(() => undefined);
+    const response = await call(app.url, '/livez', { method: 'POST', headers, body }).catch(
+      () => undefined,
+    );
     // A client that is still sending when the connection closes may not receive the response.
     if (response || body.length < 100) expect(response?.status).toBe(405);
   });
@@ -65,18 +80,26 @@ describe('a method that a path does not support', () => {
     ['an id with an encoded slash', '/v1/submissions/a%2fb'],
     ['an absolute URL', 'http://evil.example/livez'],
   ])('is refused at %s', async (_, path) => {
-    expect((await sendRaw(app.url, `PUT ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)).slice(0, 12)).toBe('HTTP/1.1 405');
+    expect((await sendRaw(app.url, `PUT ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)).slice(0, 12)).toBe(
+      'HTTP/1.1 405',
+    );
   });
 
-  it.each(['/nowhere', '/v1', '/v1/', '/v1/submissions/a/b', '//livez', '/LIVEZ', '/livez/', '/asset/x'])(
-    'is 404 where there is nothing: %s',
-    async (path) => {
-      for (const method of [...METHODS, 'OPTIONS']) {
-        const response = await call(app.url, path, { method });
-        expect([response.status, response.headers.allow], method).toEqual([404, undefined]);
-      }
-    },
-  );
+  it.each([
+    '/nowhere',
+    '/v1',
+    '/v1/',
+    '/v1/submissions/a/b',
+    '//livez',
+    '/LIVEZ',
+    '/livez/',
+    '/asset/x',
+  ])('is 404 where there is nothing: %s', async (path) => {
+    for (const method of [...METHODS, 'OPTIONS']) {
+      const response = await call(app.url, path, { method });
+      expect([response.status, response.headers.allow], method).toEqual([404, undefined]);
+    }
+  });
 });
 
 describe('OPTIONS', () => {
@@ -93,11 +116,17 @@ describe('OPTIONS', () => {
 
   it('returns the methods of all paths for the server', async () => {
     const response = await call(app.url, '*', { method: 'OPTIONS' });
-    expect([response.status, response.headers.allow]).toEqual([204, 'GET, HEAD, POST, PATCH, DELETE, OPTIONS']);
+    expect([response.status, response.headers.allow]).toEqual([
+      204,
+      'GET, HEAD, POST, PATCH, DELETE, OPTIONS',
+    ]);
   });
 
   it('remains the preflight of browsers for configured origins', async () => {
-    const open = await openApp({ database: `${tempFolder()}/ledger.db`, corsOrigins: ['https://app.example'] });
+    const open = await openApp({
+      database: `${tempFolder()}/ledger.db`,
+      corsOrigins: ['https://app.example'],
+    });
     onTestFinished(() => open.close());
     const request = (origin: string) =>
       call(open.url, '/v1/submissions', {
@@ -105,14 +134,23 @@ describe('OPTIONS', () => {
         headers: { 'x-api-key': [], origin, 'access-control-request-method': 'POST' },
       });
     const allowed = await request('https://app.example');
-    expect([allowed.status, allowed.headers['access-control-allow-origin']]).toEqual([204, 'https://app.example']);
+    expect([allowed.status, allowed.headers['access-control-allow-origin']]).toEqual([
+      204,
+      'https://app.example',
+    ]);
     expect(allowed.headers['access-control-allow-methods']).toContain('POST');
     const foreign = await request('https://evil.example');
     expect([foreign.status, foreign.headers.allow]).toEqual([204, 'GET, HEAD, POST, OPTIONS']);
     expect(foreign.headers).not.toHaveProperty('access-control-allow-origin');
     expect(foreign.headers).not.toHaveProperty('access-control-allow-methods');
-    const refused = await call(open.url, '/livez', { method: 'PUT', headers: { origin: 'https://app.example' } });
-    expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([405, 'https://app.example']);
+    const refused = await call(open.url, '/livez', {
+      method: 'PUT',
+      headers: { origin: 'https://app.example' },
+    });
+    expect([refused.status, refused.headers['access-control-allow-origin']]).toEqual([
+      405,
+      'https://app.example',
+    ]);
   });
 });
 
@@ -135,6 +173,9 @@ it('HEAD is GET without the body', async () => {
     ]);
     expect(head.headers.etag).toBe(get.headers.etag);
   }
-  const missing = await call(app.url, '/v1/submissions/never', { method: 'HEAD', headers: { 'x-api-key': API_KEY } });
+  const missing = await call(app.url, '/v1/submissions/never', {
+    method: 'HEAD',
+    headers: { 'x-api-key': API_KEY },
+  });
   expect([missing.status, missing.text]).toEqual([404, '']);
 });

@@ -46,12 +46,20 @@ it('passes the recommended rules of redocly without an error or a warning, and r
     source: spec.text,
     config: await createConfig({ extends: ['recommended'] }),
   });
-  expect(problems.map(({ severity, ruleId, message }) => `${severity} ${ruleId}: ${message}`)).toEqual([]);
+  expect(
+    problems.map(({ severity, ruleId, message }) => `${severity} ${ruleId}: ${message}`),
+  ).toEqual([]);
 });
 
 it('would not pass with a mistake in it', async () => {
-  const broken = spec.text.replace('"operationId":"listSubmissions"', '"operationId":"getSubmission"');
-  const problems = await lintFromString({ source: broken, config: await createConfig({ extends: ['recommended'] }) });
+  const broken = spec.text.replace(
+    '"operationId":"listSubmissions"',
+    '"operationId":"getSubmission"',
+  );
+  const problems = await lintFromString({
+    source: broken,
+    config: await createConfig({ extends: ['recommended'] }),
+  });
   expect(problems.map(({ ruleId }) => ruleId)).toContain('operation-operationId-unique');
 });
 
@@ -61,7 +69,9 @@ it('names both ways to send a credential, and the routes that require one', () =
     bearer: { type: 'http', scheme: 'bearer' },
   });
   expect(spec.document.security).toEqual([{ apiKey: [] }, { bearer: [] }]);
-  const open = [...spec.operations].filter(([, { security }]) => security?.length === 0).map(([route]) => route);
+  const open = [...spec.operations]
+    .filter(([, { security }]) => security?.length === 0)
+    .map(([route]) => route);
   expect(open.toSorted()).toEqual(OPEN.toSorted());
 });
 
@@ -74,7 +84,9 @@ it('has an example for every body and response', () => {
   for (const [route, { requestBody, responses }] of spec.operations) {
     const { default: other, ...known } = responses;
     expect(Object.keys(other?.content ?? {}), route).toEqual(['application/problem+json']);
-    const bodies = [requestBody, ...Object.values(known)].flatMap((body) => Object.entries(body?.content ?? {}));
+    const bodies = [requestBody, ...Object.values(known)].flatMap((body) =>
+      Object.entries(body?.content ?? {}),
+    );
     for (const [type, { schema, example, examples }] of bodies)
       expect(example ?? examples ?? schema?.examples, `${route}, ${type}`).toBeDefined();
   }
@@ -93,13 +105,31 @@ it('describes the five kinds of events for receivers', () => {
   const { schema } = webhooks.event.post.requestBody.content['application/json'];
   expect(schema).toEqual({ $ref: '#/components/schemas/Event' });
   const { anyOf } = components.schemas.Event;
-  const names = anyOf.map(({ $ref }: { $ref: string }) => $ref.replace('#/components/schemas/', ''));
-  expect(names).toEqual(['SubmissionEvent', 'UpstreamEvent', 'AlertEvent', 'TestEvent', 'ChannelTestEvent']);
-  for (const name of names) expect(components.schemas[name].properties.data.required).toContain('sequence');
+  const names = anyOf.map(({ $ref }: { $ref: string }) =>
+    $ref.replace('#/components/schemas/', ''),
+  );
+  expect(names).toEqual([
+    'SubmissionEvent',
+    'UpstreamEvent',
+    'AlertEvent',
+    'TestEvent',
+    'ChannelTestEvent',
+  ]);
+  for (const name of names)
+    expect(components.schemas[name].properties.data.required).toContain('sequence');
 });
 
 const CONDITIONS = [
-  ...['cursor', 'ended_since', 'ended_until', 'metadata', 'prefix', 'search', 'status', 'tracked_since'],
+  ...[
+    'cursor',
+    'ended_since',
+    'ended_until',
+    'metadata',
+    'prefix',
+    'search',
+    'status',
+    'tracked_since',
+  ],
   ...['tracked_until', 'upstream'],
 ];
 
@@ -122,7 +152,17 @@ it.each([
   [
     'GET /v1/deliveries',
     [
-      ...['cursor', 'destination', 'event_id', 'event_type', 'limit', 'since', 'state', 'submission_id', 'until'],
+      ...[
+        'cursor',
+        'destination',
+        'event_id',
+        'event_type',
+        'limit',
+        'since',
+        'state',
+        'submission_id',
+        'until',
+      ],
       'webhook_id',
     ],
   ],

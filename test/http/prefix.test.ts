@@ -9,14 +9,21 @@ it('finds submissions by id prefix, page by page', async () => {
   const ids = ['order-3', 'order-1', 'other', 'order-2'];
   await post(app.url, { submission_ids: ids });
   const first = await list('prefix=order&limit=2');
-  expect(first.submissions.map(({ submission_id }) => submission_id)).toEqual(['order-1', 'order-2']);
+  expect(first.submissions.map(({ submission_id }) => submission_id)).toEqual([
+    'order-1',
+    'order-2',
+  ]);
   const second = await list(`prefix=order&limit=2&cursor=${first.next_cursor}`);
   expect(second.submissions.map(({ submission_id }) => submission_id)).toEqual(['order-3']);
   expect(second.next_cursor).toBeNull();
 });
 
 it('finds nothing for an unknown prefix', async () => {
-  expect(await list('prefix=nobody')).toEqual({ submissions: [], next_cursor: null, examined_to: null });
+  expect(await list('prefix=nobody')).toEqual({
+    submissions: [],
+    next_cursor: null,
+    examined_to: null,
+  });
 });
 
 it('pages through ids of every length', async () => {
@@ -40,5 +47,7 @@ it.each([
 ])('refuses a cursor %s', async (_, text, query) => {
   const cursor = Buffer.from(text).toString('base64url');
   const response = await call(app.url, `/v1/submissions?${query}cursor=${cursor}`);
-  expect(problemOf(response).errors).toEqual([{ pointer: 'cursor', detail: 'is not a cursor returned by this list' }]);
+  expect(problemOf(response).errors).toEqual([
+    { pointer: 'cursor', detail: 'is not a cursor returned by this list' },
+  ]);
 });

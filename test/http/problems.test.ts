@@ -2,7 +2,14 @@ import { fastify } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { registerProblems } from '../../src/http/problems.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import { call, type HttpResponse, listOf, post, problemOf, sendRaw } from '../support/app/http-calls.ts';
+import {
+  call,
+  type HttpResponse,
+  listOf,
+  post,
+  problemOf,
+  sendRaw,
+} from '../support/app/http-calls.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
@@ -12,7 +19,9 @@ function parseResponse(received: string): HttpResponse {
   const [head = '', text = ''] = received.split('\r\n\r\n');
   const [first = '', ...lines] = head.split('\r\n');
   const pairs = lines.map((line) => line.split(': '));
-  const headers = Object.fromEntries(pairs.map(([name = '', value = '']) => [name.toLowerCase(), value]));
+  const headers = Object.fromEntries(
+    pairs.map(([name = '', value = '']) => [name.toLowerCase(), value]),
+  );
   return { status: Number(first.split(' ')[1]), headers, text };
 }
 
@@ -51,20 +60,27 @@ it.each([
 it.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON'])(
   'accepts the type %s',
   async (type) => {
-    expect((await post(app.url, '{"submission_id":"typed"}', { 'content-type': type })).status).toBe(202);
+    expect(
+      (await post(app.url, '{"submission_id":"typed"}', { 'content-type': type })).status,
+    ).toBe(202);
   },
 );
 
 it('refuses a body above 8 MiB with 413, declared or not', async () => {
   const body = `{"submission_id":"large","metadata":{"a":"${'x'.repeat(8 * 1024 * 1024)}"}}`;
   const head = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-type: application/json\r\n`;
-  const announced = parseResponse(await sendRaw(app.url, `${head}content-length: ${body.length}\r\n\r\n`));
+  const announced = parseResponse(
+    await sendRaw(app.url, `${head}content-length: ${body.length}\r\n\r\n`),
+  );
   expect(announced.status).toBe(413);
   expect(problemOf(announced).title).toBe('The body is too large');
   const chunk = 'x'.repeat(0x10_000);
   const chunks = `10000\r\n${chunk}\r\n`.repeat(129);
   const chunked = parseResponse(
-    await sendRaw(app.url, `${head}transfer-encoding: chunked\r\nconnection: close\r\n\r\n${chunks}0\r\n\r\n`),
+    await sendRaw(
+      app.url,
+      `${head}transfer-encoding: chunked\r\nconnection: close\r\n\r\n${chunks}0\r\n\r\n`,
+    ),
   );
   expect(chunked.status).toBe(413);
 });
@@ -80,7 +96,10 @@ it('refuses headers above 16 KiB with 431', async () => {
 describe('invalid HTTP is refused with 400:', () => {
   it.each([
     ['words', 'hello there\r\n\r\n'],
-    ['a TLS handshake', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003\r\n\r\n'],
+    [
+      'a TLS handshake',
+      '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003\r\n\r\n',
+    ],
     ['an unknown method', 'BREW / HTTP/1.1\r\nhost: x\r\n\r\n'],
     ['an unknown version', 'GET / HTTP/9.9\r\nhost: x\r\n\r\n'],
     ['no Host', 'GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n'],
@@ -100,11 +119,15 @@ describe('invalid HTTP is refused with 400:', () => {
 });
 
 it('ignores an unknown expectation', async () => {
-  expect((await call(app.url, '/livez', { headers: { expect: 'the-unexpected' } })).status).toBe(200);
+  expect((await call(app.url, '/livez', { headers: { expect: 'the-unexpected' } })).status).toBe(
+    200,
+  );
 });
 
 it('gives every problem its own instance', async () => {
-  const instances = await Promise.all([1, 2, 3].map(async () => problemOf(await call(app.url, '/nothing')).instance));
+  const instances = await Promise.all(
+    [1, 2, 3].map(async () => problemOf(await call(app.url, '/nothing')).instance),
+  );
   expect(new Set(instances).size).toBe(3);
 });
 
@@ -124,11 +147,16 @@ describe('an internal error', () => {
     server.get('/', async () => {
       throw error;
     });
-    return { response: await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/'), logged };
+    return {
+      response: await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/'),
+      logged,
+    };
   }
 
   it('has Retry-After if the disk is full', async () => {
-    const { response, logged } = await responseTo(new LedgerError('full', 'no room left to write /secret/path'));
+    const { response, logged } = await responseTo(
+      new LedgerError('full', 'no room left to write /secret/path'),
+    );
     expect(response.status).toBe(507);
     expect(response.headers['retry-after']).toBe('30');
     expect(problemOf(response)).toMatchObject({
@@ -142,7 +170,9 @@ describe('an internal error', () => {
     const error = new LedgerError('full', 'no room left');
     error.stored = 3_000;
     const { response } = await responseTo(error);
-    expect(problemOf(response).detail).toBe('the disk is full: the first 3000 submissions may be stored');
+    expect(problemOf(response).detail).toBe(
+      'the disk is full: the first 3000 submissions may be stored',
+    );
   });
 
   it.each([

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { cursorSchema, fromCursor, fromTimeCursor, toCursor, toTimeCursor } from '../../src/http/query.ts';
+import {
+  cursorSchema,
+  fromCursor,
+  fromTimeCursor,
+  toCursor,
+  toTimeCursor,
+} from '../../src/http/query.ts';
 import { fromIdCursor, toIdCursor } from '../../src/submissions/search-route.ts';
 import { SUBMISSION_ID_PATTERN } from '../../src/submissions/submission.ts';
 import { call, listOf, post, problemOf } from '../support/app/http-calls.ts';
@@ -20,19 +26,29 @@ const text = fc.oneof(
     )
     .map(([kind, rest]) => Buffer.from(`${kind}${rest}`).toString('base64url')),
   fc.tuple(position, fc.string({ maxLength: 3 })).map(([at, rest]) => `${toCursor(at)}${rest}`),
-  fc.tuple(id, fc.constantFrom('=', '==', ' ', '\n', 'A', '.')).map(([name, rest]) => `${toIdCursor(name)}${rest}`),
+  fc
+    .tuple(id, fc.constantFrom('=', '==', ' ', '\n', 'A', '.'))
+    .map(([name, rest]) => `${toIdCursor(name)}${rest}`),
 );
 
 describe('a cursor', () => {
   it('decodes to the position or id it was made of', () => {
     fc.assert(
-      fc.property(position, (at) => fromCursor(toCursor(at)) === at && cursorSchema.safeParse(toCursor(at)).success),
+      fc.property(
+        position,
+        (at) => fromCursor(toCursor(at)) === at && cursorSchema.safeParse(toCursor(at)).success,
+      ),
     );
     fc.assert(fc.property(id, (name) => fromIdCursor(toIdCursor(name)) === name));
     fc.assert(
-      fc.property(fc.constantFrom('tracked', 'ended', 'created'), fc.maxSafeInteger(), position, (kind, time, at) => {
-        expect(fromTimeCursor(kind, toTimeCursor(kind, [time, at]))).toEqual([time, at]);
-      }),
+      fc.property(
+        fc.constantFrom('tracked', 'ended', 'created'),
+        fc.maxSafeInteger(),
+        position,
+        (kind, time, at) => {
+          expect(fromTimeCursor(kind, toTimeCursor(kind, [time, at]))).toEqual([time, at]);
+        },
+      ),
     );
   });
 
@@ -49,9 +65,11 @@ describe('a cursor', () => {
     fc.assert(
       fc.property(text, (given) => {
         const at = fromCursor(given);
-        if (at !== undefined) expect([Number.isSafeInteger(at) && at > 0, toCursor(at)]).toEqual([true, given]);
+        if (at !== undefined)
+          expect([Number.isSafeInteger(at) && at > 0, toCursor(at)]).toEqual([true, given]);
         const name = fromIdCursor(given);
-        if (name !== undefined) expect([SUBMISSION_ID_PATTERN.test(name), toIdCursor(name)]).toEqual([true, given]);
+        if (name !== undefined)
+          expect([SUBMISSION_ID_PATTERN.test(name), toIdCursor(name)]).toEqual([true, given]);
         const time = fromTimeCursor('tracked', given);
         if (time !== undefined) expect(toTimeCursor('tracked', time)).toBe(given);
       }),
@@ -60,12 +78,20 @@ describe('a cursor', () => {
   });
 
   it('with one letter changed is another one or invalid', () => {
-    const changed = fc.tuple(position, fc.nat(), fc.integer({ min: 0x20, max: 0x7e })).map(([at, place, code]) => {
-      const cursor = toCursor(at);
-      const from = place % cursor.length;
-      return { at, cursor, other: cursor.slice(0, from) + String.fromCharCode(code) + cursor.slice(from + 1) };
-    });
-    fc.assert(fc.property(changed, ({ at, cursor, other }) => other === cursor || fromCursor(other) !== at));
+    const changed = fc
+      .tuple(position, fc.nat(), fc.integer({ min: 0x20, max: 0x7e }))
+      .map(([at, place, code]) => {
+        const cursor = toCursor(at);
+        const from = place % cursor.length;
+        return {
+          at,
+          cursor,
+          other: cursor.slice(0, from) + String.fromCharCode(code) + cursor.slice(from + 1),
+        };
+      });
+    fc.assert(
+      fc.property(changed, ({ at, cursor, other }) => other === cursor || fromCursor(other) !== at),
+    );
   });
 });
 
@@ -86,7 +112,11 @@ it('a list responds to any cursor with a page or 400', async () => {
   await fc.assert(
     fc.asyncProperty(lists, text, async (list, cursor) => {
       const headers = { 'x-api-key': ADMIN_TOKEN };
-      const response = await call(app.url, `${list}&cursor=${encodeURIComponent(cursor.toWellFormed())}`, { headers });
+      const response = await call(
+        app.url,
+        `${list}&cursor=${encodeURIComponent(cursor.toWellFormed())}`,
+        { headers },
+      );
       expect([200, 400]).toContain(response.status);
       if (response.status === 400) expect(problemOf(response).detail).toMatch(/cursor/);
     }),
@@ -106,7 +136,9 @@ it('leads through any set of ids, each of them once, in pages of any size', asyn
       let cursor: string | null = null;
       do {
         const after: string = cursor === null ? '' : `&cursor=${cursor}`;
-        const page = listOf(await call(app.url, `/v1/submissions?prefix=${prefix}&limit=${limit}${after}`));
+        const page = listOf(
+          await call(app.url, `/v1/submissions?prefix=${prefix}&limit=${limit}${after}`),
+        );
         listed.push(...page.submissions.map((one) => one.submission_id));
         cursor = page.next_cursor;
       } while (cursor !== null);

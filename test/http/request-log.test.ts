@@ -8,7 +8,8 @@ beforeEach(() => {
   lines.length = 0;
 });
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const named = (id: string, path: string) => call(app.url, path, { headers: { 'x-request-id': id } });
+const named = (id: string, path: string) =>
+  call(app.url, path, { headers: { 'x-request-id': id } });
 /** The last line is written after the response was sent. */
 const linesOf = (id: unknown) =>
   vi.waitFor(() => {
@@ -27,7 +28,10 @@ describe('every response has its request id', () => {
     ['a path that cannot be decoded', 400, '/v1/submissions/%zz', {}],
   ])('%s', async (_, status, path, options) => {
     const response = await call(app.url, path, options);
-    expect([response.status, response.headers['x-request-id']]).toEqual([status, expect.stringMatching(UUID)]);
+    expect([response.status, response.headers['x-request-id']]).toEqual([
+      status,
+      expect.stringMatching(UUID),
+    ]);
     if (status >= 400) expect(problemOf(response).instance).toBe(response.headers['x-request-id']);
   });
 
@@ -40,11 +44,14 @@ describe('every response has its request id', () => {
 });
 
 describe("the client's own id", () => {
-  it.each(['a', 'A1_b.c:d-e', '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11', 'x'.repeat(64)])('%s is used', async (id) => {
-    const response = await named(id, '/nowhere');
-    expect([response.headers['x-request-id'], problemOf(response).instance]).toEqual([id, id]);
-    expect(await linesOf(id)).toHaveLength(1);
-  });
+  it.each(['a', 'A1_b.c:d-e', '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11', 'x'.repeat(64)])(
+    '%s is used',
+    async (id) => {
+      const response = await named(id, '/nowhere');
+      expect([response.headers['x-request-id'], problemOf(response).instance]).toEqual([id, id]);
+      expect(await linesOf(id)).toHaveLength(1);
+    },
+  );
 
   it.each<[string, string]>([
     ['nothing', ''],
@@ -81,7 +88,10 @@ describe('at the level debug', () => {
       headers: { 'x-request-id': 'tracking', 'content-type': 'application/json' },
       body: JSON.stringify({ submission_id: 'log/1', upstream: 'other' }),
     });
-    await call(app.url, pathOf('log/1'), { method: 'DELETE', headers: { 'x-request-id': 'cancelling' } });
+    await call(app.url, pathOf('log/1'), {
+      method: 'DELETE',
+      headers: { 'x-request-id': 'cancelling' },
+    });
     await named('looking', '/v1/get_submission_info?submission_id=log%2F1');
     expect(await linesOf('tracking')).toMatchObject([
       { event: 'submissions.tracked', accepted: 1, already_tracked: 0, submission_id: 'log/1' },
@@ -91,7 +101,9 @@ describe('at the level debug', () => {
       { level: 'info', event: 'submission.cancelled', submission_id: 'log/1', status: 'cancelled' },
       { event: 'http.responded', route: '/v1/submissions/:id', submission_id: 'log/1' },
     ]);
-    expect(await linesOf('looking')).toMatchObject([{ event: 'http.responded', submission_id: 'log/1' }]);
+    expect(await linesOf('looking')).toMatchObject([
+      { event: 'http.responded', submission_id: 'log/1' },
+    ]);
   });
 
   it('many at once are counted, not listed', async () => {

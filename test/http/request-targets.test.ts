@@ -15,7 +15,9 @@ const RESPONSE_TIMEOUT_MS = 10_000;
 
 const CREDENTIALS = { admin: `x-api-key: ${ADMIN_TOKEN}\r\n`, none: '' };
 
-/** Returns the whole response to a request with exactly this target. Throws if there is no response. */
+/**
+ * Returns the whole response to a request with exactly this target. Throws if there is no response.
+ */
 function send(url: string, line: string, header = ''): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -114,7 +116,11 @@ describe.skipIf(isRedisMissing())('a request target that could be read in two wa
   beforeAll(async () => {
     redis = await startRedis();
     const folder = mkdtempSync(join(tmpdir(), 'dawatch-targets-'));
-    const app = await openApp({ database: join(folder, 'ledger.db'), adminToken: ADMIN_TOKEN, redisUrl: redis.url });
+    const app = await openApp({
+      database: join(folder, 'ledger.db'),
+      adminToken: ADMIN_TOKEN,
+      redisUrl: redis.url,
+    });
     url = app.url;
     end = async () => {
       await app.close();
@@ -180,7 +186,8 @@ it('closing the server does not wait for a connection that sent such a target', 
   const app = await openApp({ database: join(tempFolder(), 'ledger.db'), shutdownS: SHUTDOWN_S });
   const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
   socket.on('error', () => undefined);
-  for (const path of ['/docs/../livez', '/docs/%2e%2e/livez']) socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`);
+  for (const path of ['/docs/../livez', '/docs/%2e%2e/livez'])
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`);
   // One event loop reads requests in the order in which they are sent, even on two connections.
   await new Promise((resolve) => socket.once('connect', resolve));
   await call(app.url, '/livez');

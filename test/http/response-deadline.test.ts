@@ -9,7 +9,9 @@ const DEADLINE_MS = 50;
 /** A server with faulty handlers. */
 async function faulty(register: (app: FastifyInstance) => void) {
   const lines: string[] = [];
-  const app = fastify({ logger: { level: 'error', stream: { write: (line) => lines.push(line) } } });
+  const app = fastify({
+    logger: { level: 'error', stream: { write: (line) => lines.push(line) } },
+  });
   onTestFinished(() => app.close());
   app.addHook('onRequest', enforceResponseDeadline(app, DEADLINE_MS));
   register(app);
@@ -22,7 +24,12 @@ it('responds 503 if the handler never does, closes the connection, and logs the 
   expect(problemOf(response)).toMatchObject({ status: 503, detail: 'the request took too long' });
   expect(response.headers.connection).toBe('close');
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { msg: 'http.no_response', method: 'GET', route: '/never/:id', request_id: problemOf(response).instance },
+    {
+      msg: 'http.no_response',
+      method: 'GET',
+      route: '/never/:id',
+      request_id: problemOf(response).instance,
+    },
   ]);
 });
 

@@ -23,7 +23,8 @@ const OPEN_TO_ALL_ROLES = ['GET /v1/whoami', 'POST /v1/session', 'DELETE /v1/ses
 const ELSEWHERE = [
   // The settings of this server never change: test/scenarios/reload.test.ts.
   'POST /v1/reload 409',
-  // No alert is resolved here, and a thousand mutes take long: test/alerts/deliveries-alerts.test.ts.
+  // No alert is resolved here, and a thousand mutes take long:
+  // test/alerts/deliveries-alerts.test.ts.
   'POST /v1/alerts/{id}/acknowledge 409',
   'DELETE /v1/alerts/{id}/acknowledge 409',
   'POST /v1/mutes 409',
@@ -35,16 +36,22 @@ const ELSEWHERE = [
 ];
 const isListed = (route: string, status: string) =>
   status in LISTED ||
-  ['GET /v1/events 200', ...OPEN_TO_ALL_ROLES.map((one) => `${one} 403`), ...ELSEWHERE].includes(`${route} ${status}`);
+  ['GET /v1/events 200', ...OPEN_TO_ALL_ROLES.map((one) => `${one} 403`), ...ELSEWHERE].includes(
+    `${route} ${status}`,
+  );
 
 /** Sends a request made of the document's own examples. */
 function exampleOf(route: string, operation: Operation) {
   const [method = '', template = ''] = route.split(' ');
   const required = operation.parameters.filter((parameter) => parameter.required);
-  const exampleFor = (name: string) => encodeURIComponent(String(required.find((one) => one.name === name)?.example));
+  const exampleFor = (name: string) =>
+    encodeURIComponent(String(required.find((one) => one.name === name)?.example));
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => exampleFor(name));
-  const query = required.filter((one) => one.in === 'query').map(({ name }) => `${name}=${exampleFor(name)}`);
-  const [body] = (operation.requestBody?.content['application/json']?.schema?.examples ?? []) as unknown[];
+  const query = required
+    .filter((one) => one.in === 'query')
+    .map(({ name }) => `${name}=${exampleFor(name)}`);
+  const [body] = (operation.requestBody?.content['application/json']?.schema?.examples ??
+    []) as unknown[];
   return {
     method,
     path: query.length > 0 ? `${path}?${query.join('&')}` : path,
@@ -52,7 +59,10 @@ function exampleOf(route: string, operation: Operation) {
   };
 }
 
-const as = (token: string | undefined) => ({ 'x-api-key': [], ...(token && { authorization: `Bearer ${token}` }) });
+const as = (token: string | undefined) => ({
+  'x-api-key': [],
+  ...(token && { authorization: `Bearer ${token}` }),
+});
 
 function send(
   url: string,
@@ -63,27 +73,39 @@ function send(
   const operation = spec.operations.get(route) ?? expect.fail(route);
   const { method, ...example } = exampleOf(route, operation);
   const { path, body, headers } = { ...example, ...more };
-  return call(url, path, { method, headers: { ...as(token), ...headers }, ...(body !== undefined && { body }) });
+  return call(url, path, {
+    method,
+    headers: { ...as(token), ...headers },
+    ...(body !== undefined && { body }),
+  });
 }
 
 /** Returns the schema without the fields that a newer server may add. */
 function strict(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(strict);
   if (typeof node !== 'object' || node === null) return node;
-  const closed = 'properties' in node && !('additionalProperties' in node) ? { additionalProperties: false } : {};
-  return { ...Object.fromEntries(Object.entries(node).map(([key, value]) => [key, strict(value)])), ...closed };
+  const closed =
+    'properties' in node && !('additionalProperties' in node)
+      ? { additionalProperties: false }
+      : {};
+  return {
+    ...Object.fromEntries(Object.entries(node).map(([key, value]) => [key, strict(value)])),
+    ...closed,
+  };
 }
 
 /** Expects exactly what the document says about this status. */
 function expectDocumented(route: string, status: number, response: HttpResponse): void {
   expect(response.status, response.text).toBe(status);
-  const documented = spec.operations.get(route)?.responses[status] ?? expect.fail(`${route} has no ${status}`);
+  const documented =
+    spec.operations.get(route)?.responses[status] ?? expect.fail(`${route} has no ${status}`);
   if (status === 204 || status === 304) {
     expect([documented.content, response.text]).toEqual([{}, '']);
     return;
   }
   const type = String(response.headers['content-type']).split(';')[0] ?? '';
-  const { schema } = documented.content[type] ?? expect.fail(`${route} has no ${status} as ${type}`);
+  const { schema } =
+    documented.content[type] ?? expect.fail(`${route} has no ${status} as ${type}`);
   z.fromJSONSchema(strict(schema) as z.core.JSONSchema.BaseSchema).parse(
     type.endsWith('json') ? JSON.parse(response.text) : response.text,
   );
@@ -92,7 +114,11 @@ function expectDocumented(route: string, status: number, response: HttpResponse)
 
 const ID = '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325';
 /** Sends the request while the upstream fails once in this way. */
-function failing(kind: 'hang' | 'html_502', target: 'users' | 'submissions', request: () => Promise<HttpResponse>) {
+function failing(
+  kind: 'hang' | 'html_502',
+  target: 'users' | 'submissions',
+  request: () => Promise<HttpResponse>,
+) {
   return () => {
     lookups().sandbox.injectFault({ kind, count: 1, target });
     return request();
@@ -101,35 +127,59 @@ function failing(kind: 'hang' | 'html_502', target: 'users' | 'submissions', req
 
 const INFO = 'GET /v1/get_submission_info';
 const USERS = ['GET /users/get_user', 'GET /user/get_user', 'GET /admin/get_all_users'];
-const admin = (route: string, more = {}) => send(lookups().url, route, lookups().tokens.admin, more);
-const info = (id: string, more = '') => admin(INFO, { path: `/v1/get_submission_info?submission_id=${id}${more}` });
+const admin = (route: string, more = {}) =>
+  send(lookups().url, route, lookups().tokens.admin, more);
+const info = (id: string, more = '') =>
+  admin(INFO, { path: `/v1/get_submission_info?submission_id=${id}${more}` });
 const submit = () => lookups().sandbox.model.submit('some data', Date.now());
-const track = (id: string, more = {}) => admin('POST /v1/submissions', { body: { submission_id: id, ...more } });
+const track = (id: string, more = {}) =>
+  admin('POST /v1/submissions', { body: { submission_id: id, ...more } });
 
 const PATCH = 'PATCH /v1/submissions/{id}';
-const patch = (id: string, more = {}) => admin(PATCH, { path: pathOf(id), body: { metadata: null }, ...more });
+const patch = (id: string, more = {}) =>
+  admin(PATCH, { path: pathOf(id), body: { metadata: null }, ...more });
 
-/** Routes that require more than their example, in this order, because some depend on the result of earlier ones. */
+/**
+ * Routes that require more than their example, in this order, because some depend on the result of
+ * earlier ones.
+ */
 const CASES: [string, number, () => Promise<HttpResponse>][] = [
   ['POST /v1/submissions', 202, () => track('documented', { metadata: { a: [1, null] } })],
   ['POST /v1/submissions', 409, () => track('documented', { upstream: 'other' })],
-  ['POST /v1/submissions', 413, () => admin('POST /v1/submissions', { body: 'x'.repeat(8 * 1024 * 1024 + 1) })],
+  [
+    'POST /v1/submissions',
+    413,
+    () => admin('POST /v1/submissions', { body: 'x'.repeat(8 * 1024 * 1024 + 1) }),
+  ],
   [
     'POST /v1/submissions',
     415,
     () => admin('POST /v1/submissions', { body: 'x', headers: { 'content-type': 'text/plain' } }),
   ],
-  ['GET /v1/submissions/{id}', 200, () => admin('GET /v1/submissions/{id}', { path: pathOf('documented') })],
+  [
+    'GET /v1/submissions/{id}',
+    200,
+    () => admin('GET /v1/submissions/{id}', { path: pathOf('documented') }),
+  ],
   [
     'GET /v1/submissions/{id}',
     304,
-    () => admin('GET /v1/submissions/{id}', { path: pathOf('documented'), headers: { 'if-none-match': '*' } }),
+    () =>
+      admin('GET /v1/submissions/{id}', {
+        path: pathOf('documented'),
+        headers: { 'if-none-match': '*' },
+      }),
   ],
-  ['GET /v1/submissions/{id}', 404, () => admin('GET /v1/submissions/{id}', { path: pathOf('never') })],
+  [
+    'GET /v1/submissions/{id}',
+    404,
+    () => admin('GET /v1/submissions/{id}', { path: pathOf('never') }),
+  ],
   [
     'GET /v1/submissions/{id}/wait',
     200,
-    () => admin('GET /v1/submissions/{id}/wait', { path: `${pathOf('documented')}/wait?timeout_s=0` }),
+    () =>
+      admin('GET /v1/submissions/{id}/wait', { path: `${pathOf('documented')}/wait?timeout_s=0` }),
   ],
   [
     'GET /v1/submissions/{id}/wait',
@@ -140,9 +190,17 @@ const CASES: [string, number, () => Promise<HttpResponse>][] = [
   [PATCH, 404, () => patch('never')],
   [PATCH, 413, () => patch('documented', { body: 'x'.repeat(8 * 1024 * 1024 + 1) })],
   [PATCH, 415, () => patch('documented', { body: 'x', headers: { 'content-type': 'text/plain' } })],
-  ['DELETE /v1/submissions/{id}', 200, () => admin('DELETE /v1/submissions/{id}', { path: pathOf('documented') })],
+  [
+    'DELETE /v1/submissions/{id}',
+    200,
+    () => admin('DELETE /v1/submissions/{id}', { path: pathOf('documented') }),
+  ],
   [PATCH, 409, () => patch('documented', { body: { stuck_after_s: 5 } })],
-  ['DELETE /v1/submissions/{id}', 404, () => admin('DELETE /v1/submissions/{id}', { path: pathOf('never') })],
+  [
+    'DELETE /v1/submissions/{id}',
+    404,
+    () => admin('DELETE /v1/submissions/{id}', { path: pathOf('never') }),
+  ],
   [INFO, 200, () => info(submit())],
   [INFO, 404, () => info(ID)],
   [INFO, 409, () => info('documented', '&track=true&upstream=other')],
@@ -169,20 +227,28 @@ let delivery = 0;
 const on = (route: string, body?: unknown, id = hook) =>
   admin(route, { path: route.slice(route.indexOf(' ') + 1).replace('{id}', id), body });
 const replayAll = (destination: string, only: object = {}) =>
-  admin('POST /v1/deliveries/replay', { body: { destination, since: '2026-01-02T03:04:05Z', ...only } });
+  admin('POST /v1/deliveries/replay', {
+    body: { destination, since: '2026-01-02T03:04:05Z', ...only },
+  });
 const NOTIFICATIONS: typeof CASES = [
   [
     'POST /v1/webhooks',
     201,
     async () => {
-      const response = await admin('POST /v1/webhooks', { body: { url: 'https://example.com/', signature: 'v1a' } });
+      const response = await admin('POST /v1/webhooks', {
+        body: { url: 'https://example.com/', signature: 'v1a' },
+      });
       hook = JSON.parse(response.text).id;
       return response;
     },
   ],
   [HOOK, 200, () => on(HOOK)],
   [HOOK, 404, () => on(HOOK, undefined, NO_WEBHOOK)],
-  ['PATCH /v1/webhooks/{id}', 200, () => on('PATCH /v1/webhooks/{id}', { metadata: { team: 'billing' } })],
+  [
+    'PATCH /v1/webhooks/{id}',
+    200,
+    () => on('PATCH /v1/webhooks/{id}', { metadata: { team: 'billing' } }),
+  ],
   ['PATCH /v1/webhooks/{id}', 404, () => on('PATCH /v1/webhooks/{id}', HOOK_PATCH, NO_WEBHOOK)],
   ['POST /v1/webhooks/{id}/rotate', 200, () => on('POST /v1/webhooks/{id}/rotate', {})],
   ['POST /v1/webhooks/{id}/rotate', 404, () => on('POST /v1/webhooks/{id}/rotate', {}, NO_WEBHOOK)],
@@ -195,12 +261,28 @@ const NOTIFICATIONS: typeof CASES = [
       return response;
     },
   ],
-  ['POST /v1/webhooks/{id}/test', 404, () => on('POST /v1/webhooks/{id}/test', undefined, NO_WEBHOOK)],
-  ['POST /v1/webhooks/{id}/test', 409, () => on('POST /v1/webhooks/{id}/test', undefined, 'callbacks')],
+  [
+    'POST /v1/webhooks/{id}/test',
+    404,
+    () => on('POST /v1/webhooks/{id}/test', undefined, NO_WEBHOOK),
+  ],
+  [
+    'POST /v1/webhooks/{id}/test',
+    409,
+    () => on('POST /v1/webhooks/{id}/test', undefined, 'callbacks'),
+  ],
   ['GET /v1/deliveries/{id}', 200, () => on('GET /v1/deliveries/{id}', undefined, `${delivery}`)],
   ['GET /v1/deliveries/{id}', 404, () => on('GET /v1/deliveries/{id}', undefined, '999')],
-  ['POST /v1/deliveries/{id}/replay', 202, () => on('POST /v1/deliveries/{id}/replay', undefined, `${delivery}`)],
-  ['POST /v1/deliveries/{id}/replay', 404, () => on('POST /v1/deliveries/{id}/replay', undefined, '999')],
+  [
+    'POST /v1/deliveries/{id}/replay',
+    202,
+    () => on('POST /v1/deliveries/{id}/replay', undefined, `${delivery}`),
+  ],
+  [
+    'POST /v1/deliveries/{id}/replay',
+    404,
+    () => on('POST /v1/deliveries/{id}/replay', undefined, '999'),
+  ],
   ['POST /v1/deliveries/replay', 200, () => replayAll(`webhook:${hook}`, { dry_run: true })],
   ['POST /v1/deliveries/replay', 202, () => replayAll(`webhook:${hook}`)],
   ['POST /v1/deliveries/replay', 404, () => replayAll('webhook:never')],
@@ -212,7 +294,11 @@ const NOTIFICATIONS: typeof CASES = [
       return replayAll(`webhook:${hook}`);
     },
   ],
-  ['POST /v1/deliveries/{id}/replay', 409, () => on('POST /v1/deliveries/{id}/replay', undefined, `${delivery}`)],
+  [
+    'POST /v1/deliveries/{id}/replay',
+    409,
+    () => on('POST /v1/deliveries/{id}/replay', undefined, `${delivery}`),
+  ],
   ['DELETE /v1/webhooks/{id}', 204, () => on('DELETE /v1/webhooks/{id}')],
   ['DELETE /v1/webhooks/{id}', 404, () => on('DELETE /v1/webhooks/{id}')],
   ['DELETE /v1/webhooks/{id}', 409, () => on('DELETE /v1/webhooks/{id}', undefined, 'callbacks')],
@@ -293,7 +379,11 @@ const CREDENTIALS: typeof CASES = [
   ['PATCH /v1/credentials/{id}', 404, () => onCredential('PATCH', '', { name: 'x' }, '4711')],
   ['POST /v1/credentials/{id}/rotate', 200, () => onCredential('POST', '/rotate', {})],
   ['POST /v1/credentials/{id}/rotate', 404, () => onCredential('POST', '/rotate', {}, '4711')],
-  ['POST /v1/credentials/{id}/readmit', 404, () => onCredential('POST', '/readmit', undefined, '4711')],
+  [
+    'POST /v1/credentials/{id}/readmit',
+    404,
+    () => onCredential('POST', '/readmit', undefined, '4711'),
+  ],
   ['POST /v1/credentials/{id}/readmit', 409, () => onCredential('POST', '/readmit')],
   ['DELETE /v1/credentials/{id}', 204, () => onCredential('DELETE')],
   ['DELETE /v1/credentials/{id}', 404, () => onCredential('DELETE', '', undefined, '4711')],
@@ -306,14 +396,19 @@ beforeAll(async () => {
 });
 
 describe('a real response is as documented:', () => {
-  it.each([...CASES, ...NOTIFICATIONS, ...ALERTS, ...CREDENTIALS])('%s with %i', async (route, status, request) => {
-    expectDocumented(route, status, await request());
-  });
+  it.each([...CASES, ...NOTIFICATIONS, ...ALERTS, ...CREDENTIALS])(
+    '%s with %i',
+    async (route, status, request) => {
+      expectDocumented(route, status, await request());
+    },
+  );
 });
 
 describe('on every route', () => {
   const shown = new Set(
-    [...CASES, ...NOTIFICATIONS, ...ALERTS, ...CREDENTIALS].map(([route, status]) => `${route} ${status}`),
+    [...CASES, ...NOTIFICATIONS, ...ALERTS, ...CREDENTIALS].map(
+      ([route, status]) => `${route} ${status}`,
+    ),
   );
   const routes = (status: number) =>
     [...spec.operations].filter(([route, { responses }]) => {
@@ -332,8 +427,13 @@ describe('on every route', () => {
       const [, path = ''] = route.split(' ');
       if (security?.length === 0) {
         // The route has no parameters: only the HTTP request itself can be invalid.
-        const received = await sendRaw(lookups().url, `GET ${path} HTTP/1.1\r\nconnection: close\r\n\r\n`);
-        expect(received, route).toMatch(/^HTTP\/1\.1 400 .*content-type: application\/problem\+json/s);
+        const received = await sendRaw(
+          lookups().url,
+          `GET ${path} HTTP/1.1\r\nconnection: close\r\n\r\n`,
+        );
+        expect(received, route).toMatch(
+          /^HTTP\/1\.1 400 .*content-type: application\/problem\+json/s,
+        );
         continue;
       }
       const wrong = `${path.replace(/\{\w+\}/, '%20')}?limit=x&after=x`;
@@ -355,8 +455,11 @@ describe('on every route', () => {
       expect(response.headers['www-authenticate'], route).toMatch(/^Bearer/);
       expect(refusing).toContain(route);
       if (OPEN_TO_ALL_ROLES.includes(route)) continue;
-      const others = await Promise.all([tokens.service, tokens.user].map((token) => refusalOf(route, token)));
-      const refused = others.find((other) => other?.status === 403) ?? expect.fail(`${route} refuses no role`);
+      const others = await Promise.all(
+        [tokens.service, tokens.user].map((token) => refusalOf(route, token)),
+      );
+      const refused =
+        others.find((other) => other?.status === 403) ?? expect.fail(`${route} refuses no role`);
       expectDocumented(route, 403, refused);
     }
   });
@@ -368,7 +471,8 @@ describe('on every route', () => {
       const response = await send(limited.url, route, limited.tokens.admin);
       expectDocumented(route, 429, response);
       const documented = Object.keys(spec.operations.get(route)?.responses[429]?.headers ?? {});
-      for (const header of documented) expect(response.headers, `${route} ${header}`).toHaveProperty(header);
+      for (const header of documented)
+        expect(response.headers, `${route} ${header}`).toHaveProperty(header);
     }
   });
 
@@ -390,9 +494,13 @@ async function refusalOf(route: string, token: string): Promise<HttpResponse | u
 }
 
 it('a response with a field of another type is detected', async () => {
-  const { schema } = spec.operations.get('GET /v1/submissions/{id}')?.responses[200]?.content['application/json'] ?? {};
+  const { schema } =
+    spec.operations.get('GET /v1/submissions/{id}')?.responses[200]?.content['application/json'] ??
+    {};
   const check = z.fromJSONSchema(schema as z.core.JSONSchema.BaseSchema);
-  const shown = JSON.parse((await admin('GET /v1/submissions/{id}', { path: pathOf('documented') })).text) as object;
+  const shown = JSON.parse(
+    (await admin('GET /v1/submissions/{id}', { path: pathOf('documented') })).text,
+  ) as object;
   expect(check.safeParse(shown).success).toBe(true);
   expect(check.safeParse({ ...shown, polls: '1' }).success).toBe(false);
   expect(check.safeParse({ ...shown, history: [{}] }).success).toBe(false);

@@ -11,14 +11,18 @@ type Connection = { socket: Socket; received: () => string; isClosed: () => bool
 type ConnectionOptions = { drip?: string | undefined; atEnd?: (end: () => void) => void };
 
 /**
- * Opens a raw connection that sends a text, and then bytes at intervals without end. It never closes its side: the server must
- * close its own, after which it resets the connection.
+ * Opens a raw connection that sends a text, and then bytes at intervals without end. It never
+ * closes its side: the server must close its own, after which it resets the connection.
  */
 async function openConnection(
   requestText: string,
   { drip, atEnd = onTestFinished }: ConnectionOptions = {},
 ): Promise<Connection> {
-  const socket = connect({ port: Number(new URL(app.url).port), host: '127.0.0.1', allowHalfOpen: true });
+  const socket = connect({
+    port: Number(new URL(app.url).port),
+    host: '127.0.0.1',
+    allowHalfOpen: true,
+  });
   let received = '';
   let isClosed = false;
   let dripping: NodeJS.Timeout | undefined;
@@ -44,7 +48,10 @@ async function openConnection(
 
 const closed = (...connections: Connection[]) =>
   vi.waitFor(
-    () => expect(connections.filter(({ isClosed }) => !isClosed()).map(({ received }) => received())).toEqual([]),
+    () =>
+      expect(
+        connections.filter(({ isClosed }) => !isClosed()).map(({ received }) => received()),
+      ).toEqual([]),
     {
       timeout: 15_000,
       interval: 20,
@@ -56,7 +63,12 @@ const HEAD = `POST /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\
 describe('a connection is closed, with a reason where possible, if its client', () => {
   it.concurrent.for<[string, string, string | undefined, RegExp]>([
     ['sends nothing', '', undefined, /^(HTTP\/1\.1 408 .*)?$/s],
-    ['begins a request and stops', 'GET /livez HTTP/1.1\r\nho', undefined, /^(HTTP\/1\.1 408 .*)?$/s],
+    [
+      'begins a request and stops',
+      'GET /livez HTTP/1.1\r\nho',
+      undefined,
+      /^(HTTP\/1\.1 408 .*)?$/s,
+    ],
     [
       'drips a header',
       'GET /livez HTTP/1.1\r\nhost: x\r\na: ',
@@ -86,16 +98,23 @@ describe('a connection is closed, with a reason where possible, if its client', 
     caller.socket.pause();
     await vi.waitFor(() => expect(caller.socket.bytesRead).toBeGreaterThan(0), { timeout: 15_000 });
     const before = sockets();
-    await vi.waitFor(() => expect(sockets()).toBeLessThan(before), { timeout: 15_000, interval: 20 });
+    await vi.waitFor(() => expect(sockets()).toBeLessThan(before), {
+      timeout: 15_000,
+      interval: 20,
+    });
   });
 });
 
 /** The number of open connections of this process, which includes the server. */
-const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
+const sockets = () =>
+  process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
 
 it('a slow response does not time out', async () => {
   await post(app.url, { submission_id: 'waited-for' });
-  const response = await call(app.url, `/v1/submissions/waited-for/wait?timeout_s=${Math.ceil(TIMEOUT_S * 3)}`);
+  const response = await call(
+    app.url,
+    `/v1/submissions/waited-for/wait?timeout_s=${Math.ceil(TIMEOUT_S * 3)}`,
+  );
   expect(response.status).toBe(200);
 });
 

@@ -37,9 +37,13 @@ async function openVerboseApp(clock: HeldClock) {
 const ids = Array.from({ length: EVENTS }, (_, index) => `s${index}`);
 const all = ids.map((_, index) => index + 1);
 
-const seqs = (...readers: EventReader[]) => readers.flatMap(({ received }) => received.map(({ seq }) => seq));
+const seqs = (...readers: EventReader[]) =>
+  readers.flatMap(({ received }) => received.map(({ seq }) => seq));
 
-/** Sends heartbeats until the given number of readers is dropped. Returns the bytes that were waiting for each. */
+/**
+ * Sends heartbeats until the given number of readers is dropped. Returns the bytes that were
+ * waiting for each.
+ */
 async function dropped(app: { log(): string }, clock: HeldClock, count: number): Promise<number[]> {
   const find = () => [...app.log().matchAll(/"waiting_bytes":(\d+).*"feed.slow_client_closed"/g)];
   await vi.waitFor(

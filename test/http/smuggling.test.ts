@@ -4,8 +4,9 @@ import { call, listOf, post, problemOf } from '../support/app/http-calls.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 
 /**
- * A proxy and this server must agree on where each request ends, otherwise part of one client's request is read as the request
- * of another. An ambiguous request is refused, and its connection is closed together with the rest of its bytes.
+ * A proxy and this server must agree on where each request ends, otherwise part of one client's
+ * request is read as the request of another. An ambiguous request is refused, and its connection is
+ * closed together with the rest of its bytes.
  */
 const app = useApp();
 
@@ -19,19 +20,26 @@ const CHUNKED = `${HEX}\r\n${BODY}\r\n0\r\n\r\n`;
 
 type Received = { statuses: number[]; text: string; isClosed: boolean };
 
-/** Returns everything received up to the last expected response, or until the connection is closed. */
+/**
+ * Returns everything received up to the last expected response, or until the connection is closed.
+ */
 function exchange(bytes: string, responseCount = 1): Promise<Received> {
   return new Promise((resolve) => {
     const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
     let text = '';
-    const statuses = () => [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
+    const statuses = () =>
+      [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
     const done = (isClosed: boolean) => {
       socket.destroy();
       resolve({ statuses: statuses(), text, isClosed });
     };
     socket.setEncoding('latin1').on('data', (part) => {
       text += part;
-      if (statuses().filter((status) => status !== 100).length >= responseCount && text.endsWith('}')) done(false);
+      if (
+        statuses().filter((status) => status !== 100).length >= responseCount &&
+        text.endsWith('}')
+      )
+        done(false);
     });
     socket.on('error', () => undefined).on('close', () => done(true));
     socket.write(bytes, 'latin1');
@@ -51,14 +59,23 @@ describe('is refused with 400 once, and the rest of its connection is ignored:',
       'a length and chunks (CL.TE)',
       `${HEAD}content-length: ${5 + INNER.length}\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
     ],
-    ['chunks and a length (TE.CL)', `${HEAD}transfer-encoding: chunked\r\ncontent-length: 4\r\n\r\n${CHUNKED}`],
-    ['the same length twice', `${HEAD}content-length: ${SIZE}\r\ncontent-length: ${SIZE}\r\n\r\n${BODY}`],
+    [
+      'chunks and a length (TE.CL)',
+      `${HEAD}transfer-encoding: chunked\r\ncontent-length: 4\r\n\r\n${CHUNKED}`,
+    ],
+    [
+      'the same length twice',
+      `${HEAD}content-length: ${SIZE}\r\ncontent-length: ${SIZE}\r\n\r\n${BODY}`,
+    ],
     ['two lengths', `${HEAD}content-length: ${SIZE}\r\ncontent-length: 0\r\n\r\n${BODY}`],
     ['a list of lengths', `${HEAD}content-length: ${SIZE}, ${SIZE}\r\n\r\n${BODY}`],
     ['a length with a sign', `${HEAD}content-length: +${SIZE}\r\n\r\n${BODY}`],
     ['a negative length', `${HEAD}content-length: -1\r\n\r\n${BODY}`],
     ['a length in hex', `${HEAD}content-length: 0x${HEX}\r\n\r\n${BODY}`],
-    ['a length above the range of numbers', `${HEAD}content-length: 99999999999999999999999\r\n\r\n${BODY}`],
+    [
+      'a length above the range of numbers',
+      `${HEAD}content-length: 99999999999999999999999\r\n\r\n${BODY}`,
+    ],
     ['an empty length', `${HEAD}content-length:\r\n\r\n${BODY}`],
     ['a space before a colon', `${HEAD}content-length : ${SIZE}\r\n\r\n${BODY}`],
     ['a header without a colon', `${HEAD}content-length\r\n\r\n${BODY}`],
@@ -69,16 +86,34 @@ describe('is refused with 400 once, and the rest of its connection is ignored:',
     ['a CR within a line', 'GET /livez HTTP/1.1\r\nhost: x\rx-b: c\r\n\r\n'],
     ['an encoding that ends in chunked', `${HEAD}transfer-encoding: xchunked\r\n\r\n${CHUNKED}`],
     ['an encoding after chunked', `${HEAD}transfer-encoding: chunked, identity\r\n\r\n${CHUNKED}`],
-    ['two encodings', `${HEAD}transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n\r\n${CHUNKED}`],
+    [
+      'two encodings',
+      `${HEAD}transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n\r\n${CHUNKED}`,
+    ],
     ['a transfer encoding without chunked', `${HEAD}transfer-encoding: identity\r\n\r\n`],
     ['chunk sizes with 0x', `${HEAD}transfer-encoding: chunked\r\n\r\n0x${CHUNKED}`],
     ['a chunk size with a space before', `${HEAD}transfer-encoding: chunked\r\n\r\n ${CHUNKED}`],
-    ['a chunk size that overflows', `${HEAD}transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n${BODY}`],
+    [
+      'a chunk size that overflows',
+      `${HEAD}transfer-encoding: chunked\r\n\r\nffffffffffffffffff\r\n${BODY}`,
+    ],
     ['a negative chunk size', `${HEAD}transfer-encoding: chunked\r\n\r\n-1\r\n${BODY}`],
-    ['chunks that end in LF', `${HEAD}transfer-encoding: chunked\r\n\r\n${CHUNKED.replaceAll('\r\n', '\n')}`],
-    ['an LF in a chunk extension', `${HEAD}transfer-encoding: chunked\r\n\r\n${HEX};a\nb\r\n${BODY}\r\n0\r\n\r\n`],
-    ['a chunk longer than its size', `${HEAD}transfer-encoding: chunked\r\n\r\n1\r\n${BODY}\r\n0\r\n\r\n`],
-    ['an endless chunk size', `${HEAD}transfer-encoding: chunked\r\n\r\n${HEX};${'a'.repeat(20_000)}\r\n`],
+    [
+      'chunks that end in LF',
+      `${HEAD}transfer-encoding: chunked\r\n\r\n${CHUNKED.replaceAll('\r\n', '\n')}`,
+    ],
+    [
+      'an LF in a chunk extension',
+      `${HEAD}transfer-encoding: chunked\r\n\r\n${HEX};a\nb\r\n${BODY}\r\n0\r\n\r\n`,
+    ],
+    [
+      'a chunk longer than its size',
+      `${HEAD}transfer-encoding: chunked\r\n\r\n1\r\n${BODY}\r\n0\r\n\r\n`,
+    ],
+    [
+      'an endless chunk size',
+      `${HEAD}transfer-encoding: chunked\r\n\r\n${HEX};${'a'.repeat(20_000)}\r\n`,
+    ],
     ['a target that is only a port', 'GET x:80 HTTP/1.1\r\nhost: x\r\n\r\n'],
     ['a NUL in its target', 'GET /livez\0 HTTP/1.1\r\nhost: x\r\n\r\n'],
     ['non-ASCII characters in its target', 'GET /livez\u0080 HTTP/1.1\r\nhost: x\r\n\r\n'],
@@ -99,7 +134,10 @@ it.each<[string, string]>([
   ],
   ['a header of 1 MB', `GET /livez HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(1_000_000)}\r\n\r\n`],
   ['a target of 1 MB', `GET /${'x'.repeat(1_000_000)} HTTP/1.1\r\nhost: x\r\n\r\n`],
-  ['a trailer of 1 MB', `${HEAD}transfer-encoding: chunked\r\n\r\n0\r\na: ${'x'.repeat(1_000_000)}\r\n\r\n`],
+  [
+    'a trailer of 1 MB',
+    `${HEAD}transfer-encoding: chunked\r\n\r\n0\r\na: ${'x'.repeat(1_000_000)}\r\n\r\n`,
+  ],
 ])('%s are never read completely', async (_, bytes) => {
   const { statuses } = await refused(bytes);
   // A client that is still sending may be disconnected before it reads the response.
@@ -108,29 +146,39 @@ it.each<[string, string]>([
 
 it('more than one Host is refused, in every version', async () => {
   for (const version of ['1.0', '1.1'])
-    expect((await refused(`GET /livez HTTP/${version}\r\nhost: x\r\nhost: y\r\n\r\n`)).text).toContain(
-      'more than one Host',
-    );
+    expect(
+      (await refused(`GET /livez HTTP/${version}\r\nhost: x\r\nhost: y\r\n\r\n`)).text,
+    ).toContain('more than one Host');
 });
 
 it.each(['gzip', 'deflate', 'br', 'zstd', 'gzip, identity', 'x'])(
   'a body encoded with %s is refused',
   async (coding) => {
-    const response = await post(app.url, { submission_id: 'packed' }, { 'content-encoding': coding });
+    const response = await post(
+      app.url,
+      { submission_id: 'packed' },
+      { 'content-encoding': coding },
+    );
     expect(response.status).toBe(415);
     expect(problemOf(response).detail).toBe('the body must be sent without Content-Encoding');
   },
 );
 
 it('a compressed transfer encoding is refused', async () => {
-  const { statuses } = await refused(`${HEAD}transfer-encoding: gzip, chunked\r\n\r\n${CHUNKED}${INNER}`);
+  const { statuses } = await refused(
+    `${HEAD}transfer-encoding: gzip, chunked\r\n\r\n${CHUNKED}${INNER}`,
+  );
   expect(statuses).toEqual([415]);
 });
 
 it('CONNECT opens no tunnel, TRACE echoes nothing, an upgrade is ignored', async () => {
-  const tunnel = await refused(`CONNECT 127.0.0.1:22 HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n${INNER}`);
+  const tunnel = await refused(
+    `CONNECT 127.0.0.1:22 HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n${INNER}`,
+  );
   expect(tunnel.text).toBe('');
-  const trace = await exchange(`TRACE /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`);
+  const trace = await exchange(
+    `TRACE /v1/submissions HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\n\r\n`,
+  );
   expect(trace.statuses).toEqual([405]);
   expect(trace.text).not.toContain(API_KEY);
   for (const protocol of ['websocket', 'h2c']) {

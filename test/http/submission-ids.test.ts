@@ -1,9 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { call, detailsOf, pathOf, post, problemOf, submissionOf, trackedOf } from '../support/app/http-calls.ts';
+import {
+  call,
+  detailsOf,
+  pathOf,
+  post,
+  problemOf,
+  submissionOf,
+  trackedOf,
+} from '../support/app/http-calls.ts';
 import { useApp } from '../support/app/running-app.ts';
 
 const app = useApp();
-const ASCII_CHARACTERS = String.fromCharCode(...Array.from({ length: 94 }, (_, index) => 0x21 + index));
+const ASCII_CHARACTERS = String.fromCharCode(
+  ...Array.from({ length: 94 }, (_, index) => 0x21 + index),
+);
 
 describe.each([
   ['of one character', '-'],
@@ -24,9 +34,13 @@ describe.each([
   ['that is nearly a UUID', '9F1C2F6E-8A44-4A46-9A0D-2F6F6A9F0C11-'],
 ])('an id %s', (_, id) => {
   it('is tracked, shown, awaited and cancelled unchanged', async () => {
-    expect(trackedOf(await post(app.url, { submission_id: id })).submissions[0]?.submission_id).toBe(id);
+    expect(
+      trackedOf(await post(app.url, { submission_id: id })).submissions[0]?.submission_id,
+    ).toBe(id);
     expect(detailsOf(await call(app.url, pathOf(id))).submission_id).toBe(id);
-    expect(submissionOf(await call(app.url, `${pathOf(id)}/wait?timeout_s=0`)).status).toBe('tracking');
+    expect(submissionOf(await call(app.url, `${pathOf(id)}/wait?timeout_s=0`)).status).toBe(
+      'tracking',
+    );
     const cancelled = submissionOf(await call(app.url, pathOf(id), { method: 'DELETE' }));
     expect(cancelled).toMatchObject({ submission_id: id, status: 'cancelled' });
   });
@@ -40,7 +54,9 @@ it('distinguishes ids that are no UUIDs by case and every character', async () =
 
 it('finds an id whose characters are all encoded, needed or not', async () => {
   await post(app.url, { submission_id: 'plain' });
-  expect(detailsOf(await call(app.url, '/v1/submissions/%70%6C%61%69%6E')).submission_id).toBe('plain');
+  expect(detailsOf(await call(app.url, '/v1/submissions/%70%6C%61%69%6E')).submission_id).toBe(
+    'plain',
+  );
 });
 
 const BAD = [
@@ -59,7 +75,9 @@ const BAD = [
 
 describe.each(BAD)('an id of or with %s', (_, id) => {
   it('is refused by its position in the batch, and nothing of the batch is stored', async () => {
-    const response = await post(app.url, { submission_ids: ['bystander-1', 'bystander-2', 'bystander-3', id] });
+    const response = await post(app.url, {
+      submission_ids: ['bystander-1', 'bystander-2', 'bystander-3', id],
+    });
     expect(response.status).toBe(400);
     const { errors, detail } = problemOf(response);
     expect(errors).toMatchObject([{ pointer: '/submission_ids/3' }]);
@@ -71,11 +89,14 @@ describe.each(BAD)('an id of or with %s', (_, id) => {
 });
 
 // Half a surrogate pair can't be written in a path at all.
-it.each(BAD.filter(([, id]) => id.isWellFormed()))('refuses an id of or with %s in a path', async (_, id) => {
-  const response = await call(app.url, pathOf(id));
-  expect(response.status).toBe(400);
-  expect(problemOf(response).errors).toMatchObject([{ pointer: 'id' }]);
-});
+it.each(BAD.filter(([, id]) => id.isWellFormed()))(
+  'refuses an id of or with %s in a path',
+  async (_, id) => {
+    const response = await call(app.url, pathOf(id));
+    expect(response.status).toBe(400);
+    expect(problemOf(response).errors).toMatchObject([{ pointer: 'id' }]);
+  },
+);
 
 describe.each(['.', '..'])('the id %s, which no URL can contain', (id) => {
   const reason = 'the ids . and .. cannot be tracked: no URL leads to them';
@@ -85,7 +106,9 @@ describe.each(['.', '..'])('the id %s, which no URL can contain', (id) => {
     expect(response.status).toBe(400);
     expect(problemOf(response).errors).toEqual([{ pointer: '/submission_ids/1', detail: reason }]);
     expect((await call(app.url, pathOf('beside-dots'))).status).toBe(404);
-    expect(problemOf(await post(app.url, { submission_id: id })).errors?.[0]?.pointer).toBe('/submission_id');
+    expect(problemOf(await post(app.url, { submission_id: id })).errors?.[0]?.pointer).toBe(
+      '/submission_id',
+    );
     const info = await call(app.url, `/v1/get_submission_info?submission_id=${id}&track=true`);
     expect(info.status).toBe(400);
     expect(problemOf(info).detail).toContain(reason);
@@ -106,7 +129,9 @@ it.each([1, 0, null, true, [], {}, ['a']])('refuses %j as an id, by its position
   const response = await post(app.url, { submission_ids: ['bystander', id] });
   expect(response.status).toBe(400);
   expect(problemOf(response).errors?.[0]?.pointer).toBe('/submission_ids/1');
-  expect(problemOf(await post(app.url, { submission_id: id })).errors?.[0]?.pointer).toBe('/submission_id');
+  expect(problemOf(await post(app.url, { submission_id: id })).errors?.[0]?.pointer).toBe(
+    '/submission_id',
+  );
   expect((await call(app.url, pathOf('bystander'))).status).toBe(404);
 });
 
@@ -116,10 +141,13 @@ it('names the first twenty of many invalid ids, and counts the others', async ()
   expect(detail).toContain('(and 29 more)');
 });
 
-it.each([`${'a'.repeat(385)}`, '%zz', 'a%', '%ff'])('refuses the path segment %s with 400', async (segment) => {
-  for (const suffix of ['', '/wait']) {
-    const response = await call(app.url, `/v1/submissions/${segment}${suffix}`);
-    expect(response.status).toBe(400);
-    problemOf(response);
-  }
-});
+it.each([`${'a'.repeat(385)}`, '%zz', 'a%', '%ff'])(
+  'refuses the path segment %s with 400',
+  async (segment) => {
+    for (const suffix of ['', '/wait']) {
+      const response = await call(app.url, `/v1/submissions/${segment}${suffix}`);
+      expect(response.status).toBe(400);
+      problemOf(response);
+    }
+  },
+);

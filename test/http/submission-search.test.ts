@@ -8,8 +8,10 @@ const BEFORE = '2000-01-01T00:00:00Z';
 const AFTER = '2100-01-01T00:00:00Z';
 const idsOf = ({ submissions }: { submissions: { submission_id: string }[] }) =>
   submissions.map(({ submission_id }) => submission_id);
-const list = async (query: string) => idsOf(listOf(await call(app.url, `/v1/submissions?${query}`)));
-const count = async (query: string) => JSON.parse((await call(app.url, `/v1/submission_count?${query}`)).text);
+const list = async (query: string) =>
+  idsOf(listOf(await call(app.url, `/v1/submissions?${query}`)));
+const count = async (query: string) =>
+  JSON.parse((await call(app.url, `/v1/submission_count?${query}`)).text);
 const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
 
 beforeAll(async () => {
@@ -60,7 +62,9 @@ describe('a list', () => {
     const query = given === 'prefix=' ? 'prefix=b' : given;
     const seen: string[] = [];
     for (let cursor: string | null = ''; cursor !== null; ) {
-      const page = listOf(await call(app.url, `/v1/submissions?${query}&limit=1${cursor && `&cursor=${cursor}`}`));
+      const page = listOf(
+        await call(app.url, `/v1/submissions?${query}&limit=1${cursor && `&cursor=${cursor}`}`),
+      );
       seen.push(...idsOf(page));
       cursor = page.next_cursor;
     }
@@ -69,7 +73,8 @@ describe('a list', () => {
   });
 
   it('states up to which time it examined', async () => {
-    const examinedTo = async (query: string) => listOf(await call(app.url, `/v1/submissions?${query}`)).examined_to;
+    const examinedTo = async (query: string) =>
+      listOf(await call(app.url, `/v1/submissions?${query}`)).examined_to;
     const { tracked_at, finalized_at } = detailsOf(await call(app.url, pathOf('b2')));
     expect(finalized_at).toBeNull();
     expect(await examinedTo('limit=1')).toBe(tracked_at);
@@ -94,7 +99,11 @@ describe('a list', () => {
     ['metadata in both forms', 'metadata={}&metadata.a=2', 'metadata'],
     ['metadata with a list', 'metadata={"a":[1]}', 'metadata'],
     ['empty metadata', 'metadata={}', 'metadata'],
-    ['eleven values of metadata', Array.from({ length: 11 }, (_, i) => `metadata.k${i}=1`).join('&'), 'metadata'],
+    [
+      'eleven values of metadata',
+      Array.from({ length: 11 }, (_, i) => `metadata.k${i}=1`).join('&'),
+      'metadata',
+    ],
     ['an empty text', 'search=', 'search'],
     ['a text of 129 characters', `search=${'x'.repeat(129)}`, 'search'],
     ['two texts', 'search=a&search=b', 'search'],
@@ -118,18 +127,22 @@ describe('a list', () => {
 });
 
 it('a name of metadata that objects inherit is an ordinary one', async () => {
-  for (const name of ['__proto__', 'constructor', 'toString']) expect(await list(`metadata.${name}=x`)).toEqual([]);
+  for (const name of ['__proto__', 'constructor', 'toString'])
+    expect(await list(`metadata.${name}=x`)).toEqual([]);
 });
 
 it('an id may have the name of another route', async () => {
   for (const id of ['lookup', 'count']) {
     await post(app.url, { submission_id: id });
-    expect(detailsOf(await call(app.url, `/v1/submissions/${id}`))).toMatchObject({ submission_id: id });
+    expect(detailsOf(await call(app.url, `/v1/submissions/${id}`))).toMatchObject({
+      submission_id: id,
+    });
   }
 });
 
 describe('a lookup', () => {
-  const lookup = (body: unknown) => call(app.url, '/v1/submissions/lookup', { method: 'POST', body });
+  const lookup = (body: unknown) =>
+    call(app.url, '/v1/submissions/lookup', { method: 'POST', body });
 
   it('returns found and unknown ids apart, each once', async () => {
     const { status, text } = await lookup({ submission_ids: ['b1', 'never', 'a1', 'b1'] });
@@ -155,7 +168,11 @@ describe('a lookup', () => {
   it.each([
     ['no ids', {}, '/submission_ids'],
     ['an empty list', { submission_ids: [] }, '/submission_ids'],
-    ['1,001 ids', { submission_ids: Array.from({ length: 1_001 }, (_, index) => `${index}`) }, '/submission_ids'],
+    [
+      '1,001 ids',
+      { submission_ids: Array.from({ length: 1_001 }, (_, index) => `${index}`) },
+      '/submission_ids',
+    ],
     ['an id with a space', { submission_ids: ['a', 'b c'] }, '/submission_ids/1'],
     ['another field', { submission_ids: ['a'], limit: 1 }, '/'],
     ['text', { submission_ids: 'a' }, '/submission_ids'],
@@ -167,7 +184,10 @@ describe('a lookup', () => {
 });
 
 describe('the entity tag of a submission', () => {
-  /** Unlike that of an open submission, its deadline does not move while the upstream is unreachable. */
+  /**
+   * Unlike that of an open submission, its deadline does not move while the upstream is
+   * unreachable.
+   */
   const FINAL = 'a1';
   const get = (id: string, known?: string) =>
     call(app.url, pathOf(id), known === undefined ? {} : { headers: { 'if-none-match': known } });

@@ -1,20 +1,41 @@
 import { describe, expect, it } from 'vitest';
-import { call, detailsOf, pathOf, post, problemOf, submissionOf, trackedOf } from '../support/app/http-calls.ts';
+import {
+  call,
+  detailsOf,
+  pathOf,
+  post,
+  problemOf,
+  submissionOf,
+  trackedOf,
+} from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';
 
-const app = useApp({ adminToken: ADMIN_TOKEN, webhooks: { allow: ['127.0.0.0/8'], allow_http: true } });
+const app = useApp({
+  adminToken: ADMIN_TOKEN,
+  webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+});
 const track = async (body: object) => trackedOf(await post(app.url, body));
 const patch = (id: string, body: unknown) => call(app.url, pathOf(id), { method: 'PATCH', body });
 const FAR = '2100-01-01T00:00:00.000Z';
 const soon = () => new Date(Date.now() + 3_600_000).toISOString();
 
 it('changes every option, shows it, and records it in the history', async () => {
-  await track({ submission_id: 'all', metadata: { order: 1 }, unknown_grace_s: 200, stuck_after_s: 10.5 });
+  await track({
+    submission_id: 'all',
+    metadata: { order: 1 },
+    unknown_grace_s: 200,
+    stuck_after_s: 10.5,
+  });
   const deadline = soon();
   const body = { deadline, unknown_grace_s: 300, stuck_after_s: 20, metadata: { order: 2 } };
   const updated = submissionOf(await patch('all', body));
-  const shown = { deadline_at: deadline, unknown_grace_s: 300, stuck_after_s: 20, metadata: { order: 2 } };
+  const shown = {
+    deadline_at: deadline,
+    unknown_grace_s: 300,
+    stuck_after_s: 20,
+    metadata: { order: 2 },
+  };
   expect(updated).toMatchObject(shown);
   const details = detailsOf(await call(app.url, pathOf('all')));
   // An outage of the upstream extends the deadline further.
@@ -36,10 +57,18 @@ it('changes only metadata and callback_url of a submission that has ended', asyn
   await track({ submission_id: 'ended' });
   await call(app.url, pathOf('ended'), { method: 'DELETE' });
   const refused = problemOf(await patch('ended', { deadline: soon(), metadata: { order: 1 } }));
-  expect(refused).toMatchObject({ status: 409, detail: expect.stringContaining('only metadata and callback_url') });
+  expect(refused).toMatchObject({
+    status: 409,
+    detail: expect.stringContaining('only metadata and callback_url'),
+  });
   expect(refused.detail).toContain('"retrack": true');
-  expect(detailsOf(await call(app.url, pathOf('ended')))).toMatchObject({ status: 'cancelled', metadata: null });
-  expect(submissionOf(await patch('ended', { metadata: { order: 1 } })).metadata).toEqual({ order: 1 });
+  expect(detailsOf(await call(app.url, pathOf('ended')))).toMatchObject({
+    status: 'cancelled',
+    metadata: null,
+  });
+  expect(submissionOf(await patch('ended', { metadata: { order: 1 } })).metadata).toEqual({
+    order: 1,
+  });
 });
 
 it('shows the whole callback URL to admins, and scheme, host and port to others', async () => {
@@ -70,11 +99,14 @@ it('shows the whole callback URL to admins, and scheme, host and port to others'
 
 it('audits a change with the names of the options, and nothing if no option differs', async () => {
   await track({ submission_id: 'audited' });
-  for (let times = 0; times < 2; times += 1) await patch('audited', { metadata: { order: 1 }, stuck_after_s: 7 });
+  for (let times = 0; times < 2; times += 1)
+    await patch('audited', { metadata: { order: 1 }, stuck_after_s: 7 });
   const headers = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
   const { entries } = JSON.parse((await call(app.url, '/v1/audit?limit=100', { headers })).text);
   const own = entries.filter(({ subject }: { subject: string }) => subject === 'audited');
-  expect(own).toMatchObject([{ action: 'submissions.update', result: 'done', detail: 'stuck_after_s, metadata' }]);
+  expect(own).toMatchObject([
+    { action: 'submissions.update', result: 'done', detail: 'stuck_after_s, metadata' },
+  ]);
 });
 
 it('distinguishes an id that was not polled yet from one that was not found', async () => {
@@ -89,14 +121,24 @@ describe('refuses, and changes nothing:', () => {
     ['no field', {}, 400, undefined],
     ['an unknown field', { metadata: {}, status: 'finalized' }, 400, undefined],
     ['an option that cannot be removed', { metadata: {}, deadline: null }, 400, '/deadline'],
-    ['a deadline in the past', { metadata: {}, deadline: '2020-01-01T00:00:00Z' }, 400, '/deadline'],
+    [
+      'a deadline in the past',
+      { metadata: {}, deadline: '2020-01-01T00:00:00Z' },
+      400,
+      '/deadline',
+    ],
     ['a deadline more than 366 days away', { metadata: {}, deadline: FAR }, 400, '/deadline'],
     ['a deadline that is no time', { metadata: {}, deadline: 'tomorrow' }, 400, '/deadline'],
     ['a negative time', { metadata: {}, stuck_after_s: -1 }, 400, '/stuck_after_s'],
     ['a time that is no number', { metadata: {}, unknown_grace_s: '5' }, 400, '/unknown_grace_s'],
     ['metadata that are too large', { metadata: { a: 'x'.repeat(5_000) } }, 400, '/metadata'],
     ['metadata that are no object', { metadata: [1] }, 400, '/metadata'],
-    ['a callback URL that is not allowed', { metadata: {}, callback_url: 'http://10.0.0.1/' }, 400, '/callback_url'],
+    [
+      'a callback URL that is not allowed',
+      { metadata: {}, callback_url: 'http://10.0.0.1/' },
+      400,
+      '/callback_url',
+    ],
     ['a callback URL that is none', { metadata: {}, callback_url: 'hook' }, 400, '/callback_url'],
     ['no object', [], 400, undefined],
     ['no JSON', '{', 400, undefined],
@@ -110,6 +152,8 @@ describe('refuses, and changes nothing:', () => {
   });
 
   it('an id that was never tracked', async () => {
-    expect(problemOf(await patch('never', { metadata: null })).detail).toBe('never was never tracked here');
+    expect(problemOf(await patch('never', { metadata: null })).detail).toBe(
+      'never was never tracked here',
+    );
   });
 });

@@ -39,7 +39,10 @@ it('tracks 10,000 submissions with metadata in one request', async () => {
   const deadline = new Date(Date.now() + 100 * 24 * HOUR_MS).toISOString();
   const tracked = await track({ submissions: submissions.map((one) => ({ ...one, deadline })) });
   expect(tracked.accepted).toBe(10_000);
-  expect(tracked.submissions.at(-1)).toMatchObject({ submission_id: 'item-9999', metadata: { order: 9_999 } });
+  expect(tracked.submissions.at(-1)).toMatchObject({
+    submission_id: 'item-9999',
+    metadata: { order: 9_999 },
+  });
 });
 
 it('merges a repeated id with the same options, whatever their order', async () => {
@@ -57,7 +60,8 @@ it('merges a repeated id with the same options, whatever their order', async () 
 it('tracks ended submissions again where an entry says so', async () => {
   const submissions = ['ended-1', 'ended-2'].map((submission_id) => ({ submission_id }));
   await track({ submissions });
-  for (const { submission_id } of submissions) await call(app.url, pathOf(submission_id), { method: 'DELETE' });
+  for (const { submission_id } of submissions)
+    await call(app.url, pathOf(submission_id), { method: 'DELETE' });
   const [first, second] = submissions;
   const tracked = await track({
     submissions: [
@@ -73,7 +77,12 @@ it('tracks ended submissions again where an entry says so', async () => {
 });
 
 it('reports options that were not applied to a known import, and none if the request is repeated', async () => {
-  const item = { submission_id: 'known', tracked_at: ago(HOUR_MS), stuck_after_s: 7_200, unknown_grace_s: 600 };
+  const item = {
+    submission_id: 'known',
+    tracked_at: ago(HOUR_MS),
+    stuck_after_s: 7_200,
+    unknown_grace_s: 600,
+  };
   await track({ submissions: [item] });
   const [same] = (await track({ submissions: [item] })).submissions;
   expect(same).not.toHaveProperty('not_applied');
@@ -97,12 +106,15 @@ describe('imports with tracked_at', () => {
     const tracked_at = ago(HOUR_MS);
     await track({ submission_id: 'imported-1', tracked_at });
     await track({ submission_ids: ['imported-2'], tracked_at });
-    for (const id of ['imported-1', 'imported-2']) expect((await get(id)).tracked_at).toBe(tracked_at);
+    for (const id of ['imported-1', 'imported-2'])
+      expect((await get(id)).tracked_at).toBe(tracked_at);
   });
 
   it('with a deadline that has passed since then', async () => {
     const deadline = ago(HOUR_MS);
-    await track({ submissions: [{ submission_id: 'overdue', tracked_at: ago(2 * HOUR_MS), deadline }] });
+    await track({
+      submissions: [{ submission_id: 'overdue', tracked_at: ago(2 * HOUR_MS), deadline }],
+    });
     expect((await get('overdue')).status).toBe('tracking');
   });
 
@@ -115,9 +127,21 @@ describe('imports with tracked_at', () => {
 describe('refuses the whole request, and names the submission, for', () => {
   const good = { submission_id: 'untouched' };
   it.each<[string, object, number, string, string]>([
-    ['an invalid id', { submission_id: 'not good' }, 400, '/submissions/1/submission_id', 'printable ASCII'],
+    [
+      'an invalid id',
+      { submission_id: 'not good' },
+      400,
+      '/submissions/1/submission_id',
+      'printable ASCII',
+    ],
     ['no id', { metadata: {} }, 400, '/submissions/1/submission_id', 'is missing'],
-    ['an unknown option', { submission_id: 'a', dedline: 'x' }, 400, '/submissions/1', 'there is no field "dedline"'],
+    [
+      'an unknown option',
+      { submission_id: 'a', dedline: 'x' },
+      400,
+      '/submissions/1',
+      'there is no field "dedline"',
+    ],
     ['an id alone', 'a' as never, 400, '/submissions/1', 'must be an object, not a string'],
     [
       'an upstream that is not configured',
@@ -198,9 +222,16 @@ describe('refuses the whole request, and names the submission, for', () => {
 
   it('an id that is tracked at another upstream', async () => {
     await track({ submission_id: 'elsewhere', upstream: 'other' });
-    const problem = problemOf(await post(app.url, { submissions: [good, good, { submission_id: 'elsewhere' }] }));
-    expect(problem).toMatchObject({ status: 409, errors: [{ pointer: '/submissions/2/submission_id' }] });
-    const ofIds = problemOf(await post(app.url, { submission_ids: ['untouched', 'untouched', 'elsewhere'] }));
+    const problem = problemOf(
+      await post(app.url, { submissions: [good, good, { submission_id: 'elsewhere' }] }),
+    );
+    expect(problem).toMatchObject({
+      status: 409,
+      errors: [{ pointer: '/submissions/2/submission_id' }],
+    });
+    const ofIds = problemOf(
+      await post(app.url, { submission_ids: ['untouched', 'untouched', 'elsewhere'] }),
+    );
     expect(ofIds).toMatchObject({ status: 409, errors: [{ pointer: '/submission_ids/2' }] });
     expect((await call(app.url, pathOf('untouched'))).status).toBe(404);
   });
@@ -219,31 +250,51 @@ it.each([
 });
 
 it('refuses metadata that takes too much in total, whether shared or not', async () => {
-  const submissions = Array.from({ length: 1_200 }, (_, index) => ({ submission_id: `heavy-${index}` }));
+  const submissions = Array.from({ length: 1_200 }, (_, index) => ({
+    submission_id: `heavy-${index}`,
+  }));
   const metadata = { a: 'x'.repeat(4_000) };
-  for (const body of [{ submissions, metadata }, { submissions: submissions.map((one) => ({ ...one, metadata })) }]) {
+  for (const body of [
+    { submissions, metadata },
+    { submissions: submissions.map((one) => ({ ...one, metadata })) },
+  ]) {
     const problem = problemOf(await post(app.url, body));
-    expect([problem.status, problem.detail]).toEqual([400, expect.stringContaining('more than 4194304 bytes')]);
+    expect([problem.status, problem.detail]).toEqual([
+      400,
+      expect.stringContaining('more than 4194304 bytes'),
+    ]);
   }
 });
 
 it('reports a refused option that is beside the list without a position', async () => {
-  const problem = problemOf(await post(app.url, { submissions: [{ submission_id: 'a' }], upstream: 'moon' }));
+  const problem = problemOf(
+    await post(app.url, { submissions: [{ submission_id: 'a' }], upstream: 'moon' }),
+  );
   expect(problem.errors).toEqual([{ pointer: '/upstream', detail: 'no upstream is named "moon"' }]);
 });
 
 it('says how many submissions were accepted if a deadline passes between two parts of a large request', async () => {
   const deadlineAt = Date.now() + 60_000;
   const original = Watcher.prototype.track;
-  const track = vi.spyOn(Watcher.prototype, 'track').mockImplementation(function (this: Watcher, requests) {
+  const track = vi.spyOn(Watcher.prototype, 'track').mockImplementation(function (
+    this: Watcher,
+    requests,
+  ) {
     const isFirst = track.mock.calls.length === 1;
-    return original.call(this, isFirst ? requests : requests.map((one) => ({ ...one, deadlineAt: 0 })));
+    return original.call(
+      this,
+      isFirst ? requests : requests.map((one) => ({ ...one, deadlineAt: 0 })),
+    );
   });
   onTestFinished(() => track.mockRestore());
   const submission_ids = Array.from({ length: 1_001 }, (_, index) => `expiring-${index}`);
-  const response = await post(app.url, { submission_ids, deadline: new Date(deadlineAt).toISOString() });
+  const response = await post(app.url, {
+    submission_ids,
+    deadline: new Date(deadlineAt).toISOString(),
+  });
   expect(problemOf(response)).toMatchObject({
     status: 400,
-    detail: 'body /deadline: the deadline is not in the future; the first 1000 submissions were accepted',
+    detail:
+      'body /deadline: the deadline is not in the future; the first 1000 submissions were accepted',
   });
 });

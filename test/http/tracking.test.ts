@@ -25,7 +25,9 @@ it('tracks one submission and shows it with the first entry of its history', asy
     metadata: { order: 7, tags: ['a', null] },
     finalized_at: null,
   });
-  expect(details.history).toMatchObject([{ status: 'tracking', previous_status: null, at: details.tracked_at }]);
+  expect(details.history).toMatchObject([
+    { status: 'tracking', previous_status: null, at: details.tracked_at },
+  ]);
 });
 
 it('tracks 10,000 ids of 128 characters at once, in their order', async () => {
@@ -37,7 +39,11 @@ it('tracks 10,000 ids of 128 characters at once, in their order', async () => {
 
 it('tracks an id once, however often it is sent, with the first parameters', async () => {
   const first = await track({ submission_id: 'again', metadata: { first: true } });
-  const second = await track({ submission_ids: ['again', 'again'], metadata: { first: false }, unknown_grace_s: 1 });
+  const second = await track({
+    submission_ids: ['again', 'again'],
+    metadata: { first: false },
+    unknown_grace_s: 1,
+  });
   expect(second).toMatchObject({ accepted: 0, already_tracked: 1 });
   expect(second.submissions).toMatchObject([
     { tracked_at: first.submissions[0]?.tracked_at, metadata: { first: true }, status: 'tracking' },
@@ -47,12 +53,18 @@ it('tracks an id once, however often it is sent, with the first parameters', asy
 it('counts an id that is in a request twice once', async () => {
   const tracked = await track({ submission_ids: ['twice', 'another', 'twice'] });
   expect(tracked).toMatchObject({ accepted: 2, already_tracked: 0 });
-  expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual(['twice', 'another']);
+  expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual([
+    'twice',
+    'another',
+  ]);
 });
 
 it('distinguishes new from known ids of a batch', async () => {
   await track({ submission_id: 'known' });
-  expect(await track({ submission_ids: ['known', 'new'] })).toMatchObject({ accepted: 1, already_tracked: 1 });
+  expect(await track({ submission_ids: ['known', 'new'] })).toMatchObject({
+    accepted: 1,
+    already_tracked: 1,
+  });
 });
 
 it('tracks the same batch from concurrent clients once', async () => {
@@ -75,7 +87,9 @@ it('refuses a whole batch with an id of another upstream', async () => {
   await track({ submission_id: 'elsewhere', upstream: 'other' });
   const response = await post(app.url, { submission_ids: ['untouched', 'elsewhere'] });
   expect(response.status).toBe(409);
-  expect(problemOf(response).detail).toContain('elsewhere is already tracked at the upstream other');
+  expect(problemOf(response).detail).toContain(
+    'elsewhere is already tracked at the upstream other',
+  );
   expect((await call(app.url, pathOf('untouched'))).status).toBe(404);
 });
 
@@ -90,8 +104,18 @@ describe('retrack', () => {
   it('tracks an ended submission again, with new time limits and the history continued', async () => {
     const ended = await end('back', { metadata: { order: 1 }, deadline: at(2), stuck_after_s: 5 });
     const deadline = at(1);
-    const tracked = await track({ submission_id: 'back', retrack: true, deadline, stuck_after_s: 7 });
-    expect(tracked).toMatchObject({ accepted: 0, already_tracked: 0, already_final: 0, retracked: 1 });
+    const tracked = await track({
+      submission_id: 'back',
+      retrack: true,
+      deadline,
+      stuck_after_s: 7,
+    });
+    expect(tracked).toMatchObject({
+      accepted: 0,
+      already_tracked: 0,
+      already_final: 0,
+      retracked: 1,
+    });
     expect(tracked.submissions[0]).not.toHaveProperty('not_applied');
     const { history, ...shown } = detailsOf(await call(app.url, pathOf('back')));
     expect(shown).toMatchObject({ status: 'tracking', metadata: { order: 1 }, finalized_at: null });
@@ -119,10 +143,22 @@ describe('retrack', () => {
   it('counts ended submissions apart from open ones, with and without the flag, also in concurrent requests', async () => {
     await end('apart');
     const body = { submission_ids: ['apart', 'apart-open', 'apart'] };
-    expect(await track(body)).toMatchObject({ accepted: 1, already_tracked: 0, already_final: 1, retracked: 0 });
-    const both = await Promise.all([track({ ...body, retrack: true }), track({ ...body, retrack: true }), track(body)]);
+    expect(await track(body)).toMatchObject({
+      accepted: 1,
+      already_tracked: 0,
+      already_final: 1,
+      retracked: 0,
+    });
+    const both = await Promise.all([
+      track({ ...body, retrack: true }),
+      track({ ...body, retrack: true }),
+      track(body),
+    ]);
     expect(both.reduce((sum, { retracked }) => sum + retracked, 0)).toBe(1);
-    expect(await track({ ...body, retrack: true })).toMatchObject({ already_tracked: 2, retracked: 0 });
+    expect(await track({ ...body, retrack: true })).toMatchObject({
+      already_tracked: 2,
+      retracked: 0,
+    });
   });
 
   it('lists the options of the request that are not those of an unchanged submission', async () => {
@@ -154,9 +190,18 @@ describe('retrack', () => {
 it('cancels a submission once and for good', async () => {
   await track({ submission_id: 'stopped' });
   const cancelled = submissionOf(await call(app.url, pathOf('stopped'), { method: 'DELETE' }));
-  expect(cancelled).toMatchObject({ submission_id: 'stopped', status: 'cancelled', finalized_at: null });
-  expect(submissionOf(await call(app.url, pathOf('stopped'), { method: 'DELETE' }))).toEqual(cancelled);
-  expect(await track({ submission_id: 'stopped' })).toMatchObject({ accepted: 0, submissions: [cancelled] });
+  expect(cancelled).toMatchObject({
+    submission_id: 'stopped',
+    status: 'cancelled',
+    finalized_at: null,
+  });
+  expect(submissionOf(await call(app.url, pathOf('stopped'), { method: 'DELETE' }))).toEqual(
+    cancelled,
+  );
+  expect(await track({ submission_id: 'stopped' })).toMatchObject({
+    accepted: 0,
+    submissions: [cancelled],
+  });
   const { history } = detailsOf(await call(app.url, pathOf('stopped')));
   expect(history.map(({ status }) => status)).toEqual(['tracking', 'cancelled']);
 });

@@ -1,19 +1,34 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { FaultOrder } from '../../src/sandbox/routes/faults.ts';
 import { problemOf } from '../support/app/http-calls.ts';
-import { openLookups, SECOND, UPSTREAM_BEARER, useLookups, userPath } from '../support/app/lookups.ts';
+import {
+  openLookups,
+  SECOND,
+  UPSTREAM_BEARER,
+  useLookups,
+  userPath,
+} from '../support/app/lookups.ts';
 import { deadAddress, serve } from '../support/servers/upstream-server.ts';
 
 const LISTING = '/admin/get_all_users?limit=2';
-const lookups = useLookups({ upstream: { timeout_s: 1 }, limits: { failed_authentications_per_minute: 0 } });
+const lookups = useLookups({
+  upstream: { timeout_s: 1 },
+  limits: { failed_authentications_per_minute: 0 },
+});
 
 async function failWith(kind: FaultOrder['kind'], path: string) {
   lookups().sandbox.injectFault({ kind, count: 1, target: 'users', retryAfterS: 7 });
   const response = await lookups().get(path, lookups().tokens.admin);
   const problem = problemOf(response);
   expect(problem.error).toBe(problem.detail);
-  expect(response.text).not.toMatch(/Invalid API key|Database|doctype|Bad Gateway|Record not found/);
-  return { status: response.status, retryAfter: response.headers['retry-after'], detail: problem.detail };
+  expect(response.text).not.toMatch(
+    /Invalid API key|Database|doctype|Bad Gateway|Record not found/,
+  );
+  return {
+    status: response.status,
+    retryAfter: response.headers['retry-after'],
+    detail: problem.detail,
+  };
 }
 
 describe.each([userPath(), LISTING])('%s', (path) => {
@@ -63,10 +78,15 @@ it('hanging lookups do not delay submissions, and lookups above the limit are re
     bearer: null,
     upstream: { timeout_s: 1, budget: { requests: 1_000, per_s: 1, concurrency: 4 } },
   });
-  const lookups = Promise.all(Array.from({ length: 100 }, (_, index) => own.get(userPath(), `junk-${index}`)));
+  const lookups = Promise.all(
+    Array.from({ length: 100 }, (_, index) => own.get(userPath(), `junk-${index}`)),
+  );
   await vi.waitFor(() => expect(own.audit()).toHaveLength(36));
   const startedMs = performance.now();
-  const submission = await own.get('/v1/get_submission_info?submission_id=some-id', own.tokens.service);
+  const submission = await own.get(
+    '/v1/get_submission_info?submission_id=some-id',
+    own.tokens.service,
+  );
   expect([submission.status, performance.now() - startedMs < 500]).toEqual([404, true]);
   const responses = await lookups;
   const busy = responses.filter(({ status }) => status === 503);
@@ -113,10 +133,16 @@ it('no log line contains a name, an address, a token or a text of the upstream; 
   await own.get(LISTING, tokens.admin);
   own.sandbox.injectFault({ kind: 'not_json', count: 1, target: 'users' });
   await own.get(userPath(requested), tokens.user);
-  for (const secret of [UPSTREAM_BEARER, ...Object.values(tokens)]) expect(own.logs()).not.toContain(secret);
+  for (const secret of [UPSTREAM_BEARER, ...Object.values(tokens)])
+    expect(own.logs()).not.toContain(secret);
   expect(own.logs()).not.toMatch(/secretive|example\.com|doctype|0x[0-9a-f]{20}/i);
   expect(own.logs()).not.toContain(SECOND.name);
   const lines = own.logs().split('\n').filter(Boolean);
   const failed = lines.map((line) => JSON.parse(line)).find(({ result }) => result === 'failed');
-  expect(failed).toMatchObject({ event: 'users.lookup', level: 'warn', action: 'users.get', detail: 'malformed' });
+  expect(failed).toMatchObject({
+    event: 'users.lookup',
+    level: 'warn',
+    action: 'users.get',
+    detail: 'malformed',
+  });
 });

@@ -107,12 +107,18 @@ it('neither audits nor forwards an invalid request', async () => {
 
 it('never fails on a query of any sort', async () => {
   const name = fc.constantFrom('name', 'email', 'limit', '__proto__', 'constructor');
-  const value = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('1', 'a@b', 'User 2'));
+  const value = fc.oneof(
+    fc.string(),
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom('1', 'a@b', 'User 2'),
+  );
   const query = fc.array(fc.tuple(name, value), { maxLength: 4 });
   const path = fc.constantFrom('/users/get_user', '/user/get_user', '/admin/get_all_users');
   await fc.assert(
     fc.asyncProperty(path, query, async (path, pairs) => {
-      const text = pairs.map(([key, value]) => `${key}=${encodeURIComponent(value.toWellFormed())}`).join('&');
+      const text = pairs
+        .map(([key, value]) => `${key}=${encodeURIComponent(value.toWellFormed())}`)
+        .join('&');
       const response = await lookups().get(`${path}?${text}`, lookups().tokens.admin);
       expect([200, 400, 404]).toContain(response.status);
     }),

@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { readEvents } from '../support/app/event-reader.ts';
-import { call, detailsOf, pathOf, post, problemOf, submissionOf, trackedOf } from '../support/app/http-calls.ts';
+import {
+  call,
+  detailsOf,
+  pathOf,
+  post,
+  problemOf,
+  submissionOf,
+  trackedOf,
+} from '../support/app/http-calls.ts';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
 import { useAppWithSandbox } from '../support/app/running-app.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
@@ -11,27 +19,45 @@ const notifying = useNotifyingApp();
 
 /** A UUID that begins with a letter, so that the spellings of its prefix differ, too. */
 const newId = () => `a${randomUUID().slice(1)}`;
-const spellings = (id: string) => [id, id.toUpperCase(), id.replace(/[a-f]/, (digit) => digit.toUpperCase())];
+const spellings = (id: string) => [
+  id,
+  id.toUpperCase(),
+  id.replace(/[a-f]/, (digit) => digit.toUpperCase()),
+];
 const listed = async (query: string) => {
   const { text } = await call(app.url, `/v1/submissions?${query}`);
-  return JSON.parse(text) as { submissions: { submission_id: string }[]; next_cursor: string | null };
+  return JSON.parse(text) as {
+    submissions: { submission_id: string }[];
+    next_cursor: string | null;
+  };
 };
 
 describe('a UUID in any case is one submission', () => {
-  it.each(['upper case', 'mixed case'])('tracked in %s, it is shown in lower case, and found in each', async (name) => {
-    const id = newId();
-    const given = spellings(id)[name === 'upper case' ? 1 : 2] ?? '';
-    const first = trackedOf(await post(app.url, { submission_id: given, upstream: 'other' }));
-    expect(first).toMatchObject({ accepted: 1, submissions: [{ submission_id: id }] });
-    for (const spelling of spellings(id)) {
-      const again = trackedOf(await post(app.url, { submission_id: spelling, upstream: 'other' }));
-      expect(again).toMatchObject({ accepted: 0, already_tracked: 1, submissions: [{ submission_id: id }] });
-      expect(detailsOf(await call(app.url, pathOf(spelling))).submission_id).toBe(id);
-      expect(submissionOf(await call(app.url, `${pathOf(spelling)}/wait?timeout_s=0`)).submission_id).toBe(id);
-    }
-    const cancelled = await call(app.url, pathOf(given), { method: 'DELETE' });
-    expect(submissionOf(cancelled)).toMatchObject({ submission_id: id, status: 'cancelled' });
-  });
+  it.each(['upper case', 'mixed case'])(
+    'tracked in %s, it is shown in lower case, and found in each',
+    async (name) => {
+      const id = newId();
+      const given = spellings(id)[name === 'upper case' ? 1 : 2] ?? '';
+      const first = trackedOf(await post(app.url, { submission_id: given, upstream: 'other' }));
+      expect(first).toMatchObject({ accepted: 1, submissions: [{ submission_id: id }] });
+      for (const spelling of spellings(id)) {
+        const again = trackedOf(
+          await post(app.url, { submission_id: spelling, upstream: 'other' }),
+        );
+        expect(again).toMatchObject({
+          accepted: 0,
+          already_tracked: 1,
+          submissions: [{ submission_id: id }],
+        });
+        expect(detailsOf(await call(app.url, pathOf(spelling))).submission_id).toBe(id);
+        expect(
+          submissionOf(await call(app.url, `${pathOf(spelling)}/wait?timeout_s=0`)).submission_id,
+        ).toBe(id);
+      }
+      const cancelled = await call(app.url, pathOf(given), { method: 'DELETE' });
+      expect(submissionOf(cancelled)).toMatchObject({ submission_id: id, status: 'cancelled' });
+    },
+  );
 
   it('in one request it counts once, as the same id twice does', async () => {
     const [id, other] = [newId(), newId()];
@@ -68,7 +94,9 @@ describe('a UUID in any case is one submission', () => {
     }
     expect(all).toEqual([others[1], ...ids]);
     const lower = await listed(`prefix=${begin}`);
-    expect(lower.submissions.map(({ submission_id }) => submission_id)).toEqual([others[0], ...ids].toSorted());
+    expect(lower.submissions.map(({ submission_id }) => submission_id)).toEqual(
+      [others[0], ...ids].toSorted(),
+    );
     const allMatches = await listed(`prefix=${uuid('a').toUpperCase()}`);
     expect(allMatches.submissions.map(({ submission_id }) => submission_id)).toEqual([uuid('a')]);
   });
@@ -82,7 +110,9 @@ describe('a UUID in any case is one submission', () => {
     await call(app.url, pathOf(id.toUpperCase()), { method: 'DELETE' });
     for (const reader of readers) {
       await reader.has(1);
-      expect(reader.received).toMatchObject([{ body: { data: { submission: { submission_id: id } } } }]);
+      expect(reader.received).toMatchObject([
+        { body: { data: { submission: { submission_id: id } } } },
+      ]);
     }
   });
 
@@ -92,7 +122,9 @@ describe('a UUID in any case is one submission', () => {
     const webhook = await notifying.create({ url: receiver.url });
     await notifying.cancelled([id.toUpperCase()]);
     for (const spelling of spellings(id)) {
-      const deliveries = await notifying.deliveries(`webhook_id=${webhook.id}&submission_id=${spelling}`);
+      const deliveries = await notifying.deliveries(
+        `webhook_id=${webhook.id}&submission_id=${spelling}`,
+      );
       expect(deliveries.map(({ submission_id }) => submission_id)).toEqual([id]);
     }
   });
@@ -112,15 +144,21 @@ describe('a UUID in any case is one submission', () => {
     const id = app.submit();
     const before = app.sandbox.stats().requests;
     const infos = await Promise.all(
-      spellings(id).map((spelling) => call(app.url, `/v1/get_submission_info?submission_id=${spelling}`)),
+      spellings(id).map((spelling) =>
+        call(app.url, `/v1/get_submission_info?submission_id=${spelling}`),
+      ),
     );
-    for (const { text } of infos) expect(JSON.parse(text)).toEqual(JSON.parse(infos[0]?.text ?? ''));
+    for (const { text } of infos)
+      expect(JSON.parse(text)).toEqual(JSON.parse(infos[0]?.text ?? ''));
     expect(app.sandbox.stats().requests - before).toBe(1);
   });
 
   it('is tracked by get_submission_info in lower case', async () => {
     const id = newId();
-    await call(app.url, `/v1/get_submission_info?submission_id=${id.toUpperCase()}&track=true&upstream=other`);
+    await call(
+      app.url,
+      `/v1/get_submission_info?submission_id=${id.toUpperCase()}&track=true&upstream=other`,
+    );
     expect(detailsOf(await call(app.url, pathOf(id))).submission_id).toBe(id);
   });
 });

@@ -13,7 +13,11 @@ const RAW =
 
 /** Each reason states the expectation for one field or the whole, after the position. */
 function expectClear(status: number, text: string, what: string) {
-  const { detail, errors } = problemOf({ status, text, headers: { 'content-type': 'application/problem+json' } });
+  const { detail, errors } = problemOf({
+    status,
+    text,
+    headers: { 'content-type': 'application/problem+json' },
+  });
   for (const message of [detail, ...(errors ?? []).map((error) => error.detail)]) {
     expect(message, what).not.toMatch(RAW);
     expect(message.length, what).toBeGreaterThan(10);
@@ -45,7 +49,12 @@ const VALUES: unknown[] = [
   Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`name-${index}`, 1])),
 ];
 
-type Schema = { properties?: Record<string, unknown>; $ref?: string; anyOf?: Schema[]; allOf?: Schema[] };
+type Schema = {
+  properties?: Record<string, unknown>;
+  $ref?: string;
+  anyOf?: Schema[];
+  allOf?: Schema[];
+};
 type Parameter = { name: string; in: string };
 type Documented = {
   parameters?: Parameter[];
@@ -60,25 +69,46 @@ async function operations(): Promise<
     const [method = '', path = ''] = name.split(' ');
     const { parameters = [], requestBody } = operation as unknown as Documented;
     const schema = requestBody?.content?.['application/json']?.schema;
-    return { method, path, parameters, fields: schema ? Object.keys(schema.properties ?? {}) : null };
+    return {
+      method,
+      path,
+      parameters,
+      fields: schema ? Object.keys(schema.properties ?? {}) : null,
+    };
   });
 }
 
 /** A valid id if the path itself is validated, otherwise any. */
 const filled = (path: string) =>
-  path.replace('{id}', /webhooks/.test(path) ? 'callbacks' : /deliveries/.test(path) ? '1' : 'some-id');
+  path.replace(
+    '{id}',
+    /webhooks/.test(path) ? 'callbacks' : /deliveries/.test(path) ? '1' : 'some-id',
+  );
 
 describe('the reasons of invalid requests are clear', () => {
   it('for every parameter of every route', async () => {
     let refused = 0;
     for (const { method, path, parameters } of await operations()) {
       if (path === '/v1/submissions/{id}/wait') continue;
-      const inQuery = parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => name);
+      const inQuery = parameters
+        .filter((parameter) => parameter.in === 'query')
+        .map(({ name }) => name);
       const queries = [
         ...inQuery.flatMap((name) =>
-          ['', ' ', '-1', '1.5', '1e3', 'null', '[]', '{}', '{"a":{}}', 'words', '%00', `${LONG.slice(0, 3_000)}`].map(
-            (value) => `${name}=${encodeURIComponent(value)}`,
-          ),
+          [
+            '',
+            ' ',
+            '-1',
+            '1.5',
+            '1e3',
+            'null',
+            '[]',
+            '{}',
+            '{"a":{}}',
+            'words',
+            '%00',
+            `${LONG.slice(0, 3_000)}`,
+          ].map((value) => `${name}=${encodeURIComponent(value)}`),
         ),
         ...inQuery.map((name) => `${name}=a&${name}=b`),
         'unknown=1',
@@ -109,7 +139,11 @@ describe('the reasons of invalid requests are clear', () => {
       if (fields === null) continue;
       const bodies: unknown[] = [
         ...fields.flatMap((field) => VALUES.map((value) => ({ [field]: value }))),
-        ...VALUES.map((value) => ({ submission_id: 'x', url: 'https://example.com', [LONG]: value })),
+        ...VALUES.map((value) => ({
+          submission_id: 'x',
+          url: 'https://example.com',
+          [LONG]: value,
+        })),
         ...VALUES.map((value) => JSON.stringify(value)),
         Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`unknown-${index}`, 1])),
       ];
@@ -134,7 +168,8 @@ describe('the reasons of invalid requests are clear', () => {
       for (const id of ['%20', 'a%20b', '%00', 'words%7f', '0', '-1', 'x'.repeat(200), '%E2%82%AC'])
         if (path.includes('{id}') && !path.endsWith('/wait')) {
           const response = await call(app.url, path.replace('{id}', id), { method, headers });
-          if (response.status === 400) expectClear(response.status, response.text, `${method} ${path} ${id}`);
+          if (response.status === 400)
+            expectClear(response.status, response.text, `${method} ${path} ${id}`);
         }
   });
 
@@ -144,7 +179,13 @@ describe('the reasons of invalid requests are clear', () => {
     ['another prototype', '{"__proto__":{}}', 'application/json', 400, '__proto__'],
     ['no type', '{}', '', 415, 'the body must be JSON, sent with content-type: application/json'],
     ['another type', '{}', 'text/csv', 415, 'application/json, not "text/csv"'],
-    ['too much', `"${'x'.repeat(8 * 1024 * 1024)}"`, 'application/json', 413, 'at most 8388608 bytes'],
+    [
+      'too much',
+      `"${'x'.repeat(8 * 1024 * 1024)}"`,
+      'application/json',
+      413,
+      'at most 8388608 bytes',
+    ],
   ])('for a body that is %s', async (_, body, type, status, detail) => {
     const response = await call(app.url, '/v1/submissions', {
       method: 'POST',
@@ -157,10 +198,28 @@ describe('the reasons of invalid requests are clear', () => {
 
   it.each<[string, string, unknown, string, string]>([
     ['POST', '/v1/submissions', undefined, '', 'body: '],
-    ['POST', '/v1/submissions', { submission_id: 7 }, '/submission_id', 'must be a string, not a number'],
-    ['POST', '/v1/submissions', { submission_id: null }, '/submission_id', 'must be a string, not null'],
+    [
+      'POST',
+      '/v1/submissions',
+      { submission_id: 7 },
+      '/submission_id',
+      'must be a string, not a number',
+    ],
+    [
+      'POST',
+      '/v1/submissions',
+      { submission_id: null },
+      '/submission_id',
+      'must be a string, not null',
+    ],
     ['POST', '/v1/submissions', { submission_ids: [] }, '/submission_ids', 'must not be empty'],
-    ['POST', '/v1/submissions', { submission_ids: {} }, '/submission_ids', 'must be a list, not an object'],
+    [
+      'POST',
+      '/v1/submissions',
+      { submission_ids: {} },
+      '/submission_ids',
+      'must be a list, not an object',
+    ],
     [
       'POST',
       '/v1/submissions',
@@ -168,8 +227,20 @@ describe('the reasons of invalid requests are clear', () => {
       '/deadline',
       'must be a time with its zone, like 2026-01-02T03:04:05Z',
     ],
-    ['POST', '/v1/submissions', { submission_id: 'a', stuck_after_s: -1 }, '/stuck_after_s', 'must be at least 0'],
-    ['POST', '/v1/submissions', { submission_id: 'a', 'x/y~z': 1 }, '/', 'there is no field "x/y~z"'],
+    [
+      'POST',
+      '/v1/submissions',
+      { submission_id: 'a', stuck_after_s: -1 },
+      '/stuck_after_s',
+      'must be at least 0',
+    ],
+    [
+      'POST',
+      '/v1/submissions',
+      { submission_id: 'a', 'x/y~z': 1 },
+      '/',
+      'there is no field "x/y~z"',
+    ],
     ['POST', '/v1/submissions', [], '/', 'must be an object, not a list'],
     ['POST', '/v1/webhooks', {}, '/url', 'is missing: it must be a string'],
     [
@@ -193,16 +264,33 @@ describe('the reasons of invalid requests are clear', () => {
       '/keep_old_s',
       'must be a whole number, not this number',
     ],
-    ['GET', '/v1/submissions?limit=many', undefined, 'limit', 'must be a whole number from 1 to 1000, not "many"'],
+    [
+      'GET',
+      '/v1/submissions?limit=many',
+      undefined,
+      'limit',
+      'must be a whole number from 1 to 1000, not "many"',
+    ],
     ['GET', '/v1/submissions?limit=1&limit=2', undefined, 'limit', 'must be given once'],
     ['GET', '/v1/submissions?status=done', undefined, 'status', 'must be one or more of tracking'],
     ['GET', '/v1/submissions?offset=1', undefined, '', 'there is no parameter "offset"'],
-    ['GET', '/v1/get_submission_info', undefined, 'submission_id', 'is missing: it must be a string'],
+    [
+      'GET',
+      '/v1/get_submission_info',
+      undefined,
+      'submission_id',
+      'is missing: it must be a string',
+    ],
   ])('%s %s with %j reports "%s": %s', async (method, path, body, pointer, expected) => {
-    const response = await call(app.url, path, { method, headers, ...(body !== undefined && { body }) });
+    const response = await call(app.url, path, {
+      method,
+      headers,
+      ...(body !== undefined && { body }),
+    });
     expect(response.status).toBe(400);
     const { detail, errors } = expectClear(response.status, response.text, path);
     expect(detail).toContain(expected);
-    if (pointer !== '') expect(errors?.[0]).toMatchObject({ pointer, detail: expect.stringContaining(expected) });
+    if (pointer !== '')
+      expect(errors?.[0]).toMatchObject({ pointer, detail: expect.stringContaining(expected) });
   });
 });

@@ -30,12 +30,18 @@ async function open(): Promise<string> {
 const wait = (id: string, timeoutS: number, signal?: AbortSignal) =>
   call(app.url, `${pathOf(id)}/wait?timeout_s=${timeoutS}`, { ...(signal && { signal }) });
 const untilHeld = (count: number, timeoutS: number) =>
-  vi.waitFor(() => expect(clock.held(timeoutS * 1_000)).toBe(count), { timeout: 15_000, interval: 5 });
+  vi.waitFor(() => expect(clock.held(timeoutS * 1_000)).toBe(count), {
+    timeout: 15_000,
+    interval: 5,
+  });
 
 it('responds at once for a final submission', async () => {
   const id = await open();
   await call(app.url, pathOf(id), { method: 'DELETE' });
-  expect(submissionOf(await wait(id, 201))).toMatchObject({ submission_id: id, status: 'cancelled' });
+  expect(submissionOf(await wait(id, 201))).toMatchObject({
+    submission_id: id,
+    status: 'cancelled',
+  });
   expect(clock.held(201_000)).toBe(0);
 });
 
@@ -60,7 +66,10 @@ it('responds with the current submission after the timeout', async () => {
   expect(response).toBeUndefined();
   clock.fire(203_000);
   await waiting;
-  expect(response && submissionOf(response)).toMatchObject({ submission_id: id, status: 'tracking' });
+  expect(response && submissionOf(response)).toMatchObject({
+    submission_id: id,
+    status: 'tracking',
+  });
 });
 
 it('responds at once for an unknown submission', async () => {
@@ -89,7 +98,8 @@ it('responds to a thousand waiting clients', async () => {
   const responses = Array.from({ length: 1_000 }, () => wait(id, 207));
   await untilHeld(1_000, 207);
   await call(app.url, pathOf(id), { method: 'DELETE' });
-  for (const response of await Promise.all(responses)) expect(submissionOf(response).status).toBe('cancelled');
+  for (const response of await Promise.all(responses))
+    expect(submissionOf(response).status).toBe('cancelled');
   expect(clock.held(207_000)).toBe(0);
 });
 

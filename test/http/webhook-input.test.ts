@@ -9,7 +9,8 @@ const strict = useApp({ adminToken: ADMIN_TOKEN });
 const { admin } = app;
 const url = 'https://hooks.example.com/dawatch';
 const secretOf = (bytes: number) => `whsec_${Buffer.alloc(bytes, 7).toString('base64')}`;
-const namesOf = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`n${index}`, 1]));
+const namesOf = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`n${index}`, 1]));
 
 let id = '';
 let before: unknown;
@@ -19,7 +20,13 @@ beforeAll(async () => {
 });
 
 /** Expects a 400 with this pointer and this reason, and no change. */
-async function expectRefused(method: string, path: string, body: unknown, pointer: string, detail: string) {
+async function expectRefused(
+  method: string,
+  path: string,
+  body: unknown,
+  pointer: string,
+  detail: string,
+) {
   const response = await admin(method, path, body);
   expect(response.status, response.text).toBe(400);
   const { errors = [] } = problemOf(response);
@@ -56,8 +63,18 @@ const FIELDS: [string, Record<string, unknown>, string, string][] = [
   ['types as text', { types: 'submission.*' }, '/types', 'must be a list'],
   ['no types', { types: [] }, '/types', 'at least one event type'],
   ['null for types', { types: null }, '/types', 'must be a list'],
-  ['an unknown type', { types: ['submission.done'] }, '/types/0', '"submission.done" is not an event type'],
-  ['an unknown type after a known one', { types: ['*', 'upstream'] }, '/types/1', '"upstream" is not an event type'],
+  [
+    'an unknown type',
+    { types: ['submission.done'] },
+    '/types/0',
+    '"submission.done" is not an event type',
+  ],
+  [
+    'an unknown type after a known one',
+    { types: ['*', 'upstream'] },
+    '/types/1',
+    '"upstream" is not an event type',
+  ],
   ['an invalid wildcard', { types: ['sub*'] }, '/types/0', 'is not an event type'],
   ['a type in upper case', { types: ['SUBMISSION.*'] }, '/types/0', 'is not an event type'],
   ['an empty type', { types: [''] }, '/types/0', 'is not an event type'],
@@ -75,10 +92,25 @@ const FIELDS: [string, Record<string, unknown>, string, string][] = [
   ],
   ['a filter of 17 names', { metadata: namesOf(17) }, '/metadata', 'at most 16 names'],
   ['a filter of 3 kB', { metadata: { a: 'é'.repeat(1_500) } }, '/metadata', '2048 bytes'],
-  ['a description of 201 characters', { description: 'x'.repeat(201) }, '/description', 'at most 200'],
+  [
+    'a description of 201 characters',
+    { description: 'x'.repeat(201) },
+    '/description',
+    'at most 200',
+  ],
   ['a description of two lines', { description: 'a\nb' }, '/description', 'printable characters'],
-  ['a description with control characters', { description: 'a\u001b[2J' }, '/description', 'printable characters'],
-  ['a description with a direction override', { description: 'a\u202eb' }, '/description', 'printable characters'],
+  [
+    'a description with control characters',
+    { description: 'a\u001b[2J' },
+    '/description',
+    'printable characters',
+  ],
+  [
+    'a description with a direction override',
+    { description: 'a\u202eb' },
+    '/description',
+    'printable characters',
+  ],
   ['half of a character', { description: 'a\ud800' }, '/description', 'printable characters'],
   ['null for a description', { description: null }, '/description', 'must be a string'],
   ['enabled as text', { enabled: 'yes' }, '/enabled', 'must be true or false'],
@@ -95,7 +127,11 @@ const SECRETS: [string, unknown, string][] = [
   ['no base64', `whsec_${'!'.repeat(44)}`, 'base64'],
   ['base64 without its padding', secretOf(32).replace(/=$/, ''), 'base64'],
   ['a line break at its end', `${secretOf(32)}\n`, 'base64'],
-  ['another kind', `whsk_${Buffer.alloc(64, 7).toString('base64')}`, 'not a secret for v1 signatures'],
+  [
+    'another kind',
+    `whsk_${Buffer.alloc(64, 7).toString('base64')}`,
+    'not a secret for v1 signatures',
+  ],
   ['a secret of one megabyte', secretOf(40_000), 'at most 300'],
 ];
 
@@ -108,31 +144,46 @@ describe('creating refuses', () => {
     expectRefused('POST', '/v1/webhooks', { url, ...fields }, pointer || '/', detail),
   );
 
-  it.each(SECRETS)('a secret that is or has %s, without revealing it', async (_, secret, detail) => {
-    await expectRefused('POST', '/v1/webhooks', { url, secret }, '/secret', detail);
-    const { text } = await admin('POST', '/v1/webhooks', { url, secret });
-    if (typeof secret === 'string' && secret.length > 8) expect(text).not.toContain(secret.slice(6, 40));
-  });
+  it.each(SECRETS)(
+    'a secret that is or has %s, without revealing it',
+    async (_, secret, detail) => {
+      await expectRefused('POST', '/v1/webhooks', { url, secret }, '/secret', detail);
+      const { text } = await admin('POST', '/v1/webhooks', { url, secret });
+      if (typeof secret === 'string' && secret.length > 8)
+        expect(text).not.toContain(secret.slice(6, 40));
+    },
+  );
 
   it.each<[string, object, string, string]>([
     ['an unknown kind of signature', { signature: 'v2' }, '/signature', 'v1'],
-    ['a v1 secret for v1a', { signature: 'v1a', secret: secretOf(32) }, '/secret', 'not a secret for v1a signatures'],
+    [
+      'a v1 secret for v1a',
+      { signature: 'v1a', secret: secretOf(32) },
+      '/secret',
+      'not a secret for v1a signatures',
+    ],
     [
       'an ed25519 pair with mismatched halves',
       { signature: 'v1a', secret: `whsk_${Buffer.alloc(64, 7).toString('base64')}` },
       '/secret',
       'an ed25519 seed and its public key',
     ],
-  ])('%s', (_, fields, pointer, detail) => expectRefused('POST', '/v1/webhooks', { url, ...fields }, pointer, detail));
-
-  it.each(['', 'null', '[]', '"text"', `{"url":"${url}"`, `{"url":"${url}","__proto__":{"enabled":false}}`])(
-    'the body %s',
-    async (body) => {
-      const response = await admin('POST', '/v1/webhooks', body);
-      expect(response.status).toBe(400);
-      problemOf(response);
-    },
+  ])('%s', (_, fields, pointer, detail) =>
+    expectRefused('POST', '/v1/webhooks', { url, ...fields }, pointer, detail),
   );
+
+  it.each([
+    '',
+    'null',
+    '[]',
+    '"text"',
+    `{"url":"${url}"`,
+    `{"url":"${url}","__proto__":{"enabled":false}}`,
+  ])('the body %s', async (body) => {
+    const response = await admin('POST', '/v1/webhooks', body);
+    expect(response.status).toBe(400);
+    problemOf(response);
+  });
 
   it('a number beyond numbers in a filter', () =>
     expectRefused(
@@ -147,7 +198,11 @@ describe('creating refuses', () => {
     '%s, unless configured',
     async (address) => {
       const headers = { 'x-api-key': ADMIN_TOKEN };
-      const response = await call(strict.url, '/v1/webhooks', { method: 'POST', headers, body: { url: address } });
+      const response = await call(strict.url, '/v1/webhooks', {
+        method: 'POST',
+        headers,
+        body: { url: address },
+      });
       expect([response.status, problemOf(response).errors?.[0]?.pointer]).toEqual([400, '/url']);
     },
   );
@@ -155,10 +210,13 @@ describe('creating refuses', () => {
 
 describe('changing refuses', () => {
   const path = () => `/v1/webhooks/${id}`;
-  it.each(URLS.filter(([, address]) => address !== undefined))('an address that is or has %s', (_, address, detail) =>
-    expectRefused('PATCH', path(), { url: address }, '/url', detail),
+  it.each(URLS.filter(([, address]) => address !== undefined))(
+    'an address that is or has %s',
+    (_, address, detail) => expectRefused('PATCH', path(), { url: address }, '/url', detail),
   );
-  it.each(FIELDS)('%s', (_, fields, pointer, detail) => expectRefused('PATCH', path(), fields, pointer || '/', detail));
+  it.each(FIELDS)('%s', (_, fields, pointer, detail) =>
+    expectRefused('PATCH', path(), fields, pointer || '/', detail),
+  );
   it.each<[string, unknown, string]>([
     ['nothing', {}, 'at least one field'],
     ['another kind of signature', { signature: 'v1a' }, 'signature'],
@@ -175,7 +233,9 @@ describe('rotating refuses', () => {
     ['a time in words', { keep_old_s: '60' }, '/keep_old_s', 'must be a number'],
     ['null', { keep_old_s: null }, '/keep_old_s', 'must be a number'],
     ['an unknown field', { keep_old: 60 }, '/', 'keep_old'],
-  ])('%s', (_, body, pointer, detail) => expectRefused('POST', `/v1/webhooks/${id}/rotate`, body, pointer, detail));
+  ])('%s', (_, body, pointer, detail) =>
+    expectRefused('POST', `/v1/webhooks/${id}/rotate`, body, pointer, detail),
+  );
 
   it.each(SECRETS)('a secret that is or has %s', (_, secret, detail) =>
     expectRefused('POST', `/v1/webhooks/${id}/rotate`, { secret }, '/secret', detail),

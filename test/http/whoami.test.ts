@@ -18,7 +18,10 @@ it.each([
 it('shows a credential without a role its own scopes, with all that admin includes', async () => {
   const of = async (token: string) => JSON.parse((await lookups().get('/v1/whoami', token)).text);
   const { scopeTokens } = lookups();
-  expect(await of(scopeTokens['webhooks:write'])).toMatchObject({ role: null, scopes: ['webhooks:write'] });
+  expect(await of(scopeTokens['webhooks:write'])).toMatchObject({
+    role: null,
+    scopes: ['webhooks:write'],
+  });
   expect(await of(scopeTokens.admin)).toMatchObject({ role: null, scopes: SCOPES });
 });
 

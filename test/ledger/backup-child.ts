@@ -1,4 +1,5 @@
-// Backs a ledger up and prints the result. With an argument to stop, it pauses in the middle until it is killed.
+// Backs a ledger up and prints the result. With an argument to stop, it pauses in the middle until
+// it is killed.
 
 import { backupLedger } from '../../src/ledger/backup.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
@@ -13,5 +14,8 @@ try {
   });
   process.send?.({ done: true });
 } catch (error) {
-  process.send?.({ problem: error instanceof LedgerError ? error.problem : 'none', message: String(error) });
+  process.send?.({
+    problem: error instanceof LedgerError ? error.problem : 'none',
+    message: String(error),
+  });
 }

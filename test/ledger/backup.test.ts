@@ -58,7 +58,8 @@ describe('a backup', () => {
     const copy = openLedger({ file: target });
     const kept = allSubmissions(copy);
     expect(kept.length).toBeGreaterThanOrEqual(6_000);
-    for (const { submissionId } of kept.slice(0, 50)) expect(isUnbroken(historyOf(copy, submissionId))).toBe(true);
+    for (const { submissionId } of kept.slice(0, 50))
+      expect(isUnbroken(historyOf(copy, submissionId))).toBe(true);
   });
 
   it('keeps no snapshot of the ledger while it checks the copy, so that its log can be shortened', async () => {
@@ -107,14 +108,19 @@ describe('a backup', () => {
     const file = join(tempFolder(), 'dawatch.db');
     if (content !== undefined) writeFileSync(file, content);
     const target = join(tempFolder(), 'copy.db');
-    await expect(backupLedger(file, target)).rejects.toMatchObject({ name: 'LedgerError', problem });
+    await expect(backupLedger(file, target)).rejects.toMatchObject({
+      name: 'LedgerError',
+      problem,
+    });
     expect(filesBeside(target)).toEqual([]);
     expect(existsSync(file)).toBe(content !== undefined);
   });
 
   it('is refused if its folder is missing', async () => {
     const target = join(tempFolder(), 'nowhere', 'copy.db');
-    await expect(backupLedger(openLedger().file, target)).rejects.toMatchObject({ name: 'LedgerError' });
+    await expect(backupLedger(openLedger().file, target)).rejects.toMatchObject({
+      name: 'LedgerError',
+    });
   });
 
   it('of a damaged ledger is not kept', async () => {
@@ -125,7 +131,10 @@ describe('a backup', () => {
     bytes.fill(0xa5, 4_096 * 60, 4_096 * 61);
     writeFileSync(ledger.file, bytes);
     const target = join(tempFolder(), 'copy.db');
-    await expect(backupLedger(ledger.file, target)).rejects.toMatchObject({ name: 'LedgerError', problem: 'corrupt' });
+    await expect(backupLedger(ledger.file, target)).rejects.toMatchObject({
+      name: 'LedgerError',
+      problem: 'corrupt',
+    });
     expect(filesBeside(target)).toEqual([]);
   });
 });

@@ -31,7 +31,11 @@ function search(color: string, maxExamined: number, after: Position = [1_000, 0]
     order: { keys, direction: 'DESC', behind: '(r.at, r.id) < (@p0, @p1)' },
     sources: [
       { ranges: [{ from: 'rows r INDEXED BY by_color WHERE r.color = @color', id: 'r.id' }] },
-      { ranges: [], size: 1_000, walk: [{ from: 'rows r INDEXED BY by_time WHERE (r.at, r.id) < (@p0, @p1)', keys }] },
+      {
+        ranges: [],
+        size: 1_000,
+        walk: [{ from: 'rows r INDEXED BY by_time WHERE (r.at, r.id) < (@p0, @p1)', keys }],
+      },
     ],
     parameters: { color, p0: after[0], p1: after[1] },
     maxExamined,
@@ -39,7 +43,11 @@ function search(color: string, maxExamined: number, after: Position = [1_000, 0]
 }
 
 const rowsOf = fc.array(
-  fc.record({ at: fc.nat(9), color: fc.constantFrom('red', 'blue'), isGood: fc.constantFrom(0, 1) }),
+  fc.record({
+    at: fc.nat(9),
+    color: fc.constantFrom('red', 'blue'),
+    isGood: fc.constantFrom(0, 1),
+  }),
   { maxLength: 40 },
 );
 
@@ -50,7 +58,11 @@ it('the pages contain every matching row once and in order, whatever the bounds'
       const db = tableOf(rows);
       const found: number[] = [];
       for (let after: Position | null = [1_000, 0]; after !== null; ) {
-        const page: ReturnType<typeof findBounded> = findBounded(db, search('red', maxExamined, after), limit);
+        const page: ReturnType<typeof findBounded> = findBounded(
+          db,
+          search('red', maxExamined, after),
+          limit,
+        );
         expect(page.found.length).toBeLessThanOrEqual(limit);
         found.push(...page.found.map(({ id }) => id));
         after = page.next;
@@ -78,7 +90,10 @@ it('a condition outside of SQL applies in the same way, within its own bound', (
           bytes += 2;
           return { isMatch: id % 2 === 0, bytes: 2 };
         };
-        const bounded: Search = { ...search('red', maxExamined, after), inspection: { inspect, maxBytes } };
+        const bounded: Search = {
+          ...search('red', maxExamined, after),
+          inspection: { inspect, maxBytes },
+        };
         const page: ReturnType<typeof findBounded> = findBounded(db, bounded, limit);
         expect(page.found.length).toBeLessThanOrEqual(limit);
         found.push(...page.found.map(({ id }) => id));
@@ -95,7 +110,11 @@ it('a condition outside of SQL applies in the same way, within its own bound', (
 });
 
 it('a page ends early, even without a row, once it has examined its number of rows', () => {
-  const rows = Array.from({ length: 20 }, (_, at) => ({ at, color: 'red', isGood: at === 0 ? 1 : 0 }));
+  const rows = Array.from({ length: 20 }, (_, at) => ({
+    at,
+    color: 'red',
+    isGood: at === 0 ? 1 : 0,
+  }));
   const db = tableOf(rows);
   const first = findBounded(db, search('red', 8), 5);
   expect(first).toEqual({ found: [], next: [12, 13] });
@@ -108,7 +127,11 @@ it('a page ends early, even without a row, once it has examined its number of ro
 });
 
 it('a condition that few rows meet makes the page complete, wherever they are', () => {
-  const rows = Array.from({ length: 100 }, (_, at) => ({ at, color: at % 50 === 0 ? 'blue' : 'red', isGood: 1 }));
+  const rows = Array.from({ length: 100 }, (_, at) => ({
+    at,
+    color: at % 50 === 0 ? 'blue' : 'red',
+    isGood: 1,
+  }));
   const { found, next } = findBounded(tableOf(rows), search('blue', 8), 5);
   expect([found.map(({ id }) => id), next]).toEqual([[51, 1], null]);
 });

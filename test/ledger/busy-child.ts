@@ -1,9 +1,16 @@
-// Tracks and records in a loop, and sends each batch of ids after the ledger acknowledged it. Runs until it is killed.
+// Tracks and records in a loop, and sends each batch of ids after the ledger acknowledged it. Runs
+// until it is killed.
 import { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 
 const [file = '', batchSize = '1', round = '0'] = process.argv.slice(2);
-const far = { deadlineAt: 1e12, graceEndsAt: 1e12, stuckAt: 1e12, metadata: null, callbackUrl: null };
+const far = {
+  deadlineAt: 1e12,
+  graceEndsAt: 1e12,
+  stuckAt: 1e12,
+  metadata: null,
+  callbackUrl: null,
+};
 const ledger = new Ledger({ file, now: 0 });
 ledger.upstream('default');
 

@@ -4,7 +4,13 @@ import { expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { historyOf } from '../support/ledger/histories.ts';
-import { allSubmissions, integrityOf, isUnbroken, openLedger, outboxOf } from '../support/ledger/ledger-file.ts';
+import {
+  allSubmissions,
+  integrityOf,
+  isUnbroken,
+  openLedger,
+  outboxOf,
+} from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -13,7 +19,10 @@ const BUSY = new URL('./busy-child.ts', import.meta.url);
 
 type Acknowledged = { tracked?: string[]; finalized?: string[] };
 
-/** Counts acknowledged ids that are missing, reported as finalized but not stored as such, or have a gap in their history. */
+/**
+ * Counts acknowledged ids that are missing, reported as finalized but not stored as such, or have a
+ * gap in their history.
+ */
 function lost(ledger: Ledger, acknowledged: readonly Acknowledged[]): string[] {
   const finalized = new Set(acknowledged.flatMap((batch) => batch.finalized ?? []));
   return acknowledged
@@ -49,7 +58,9 @@ it('acknowledged writes survive kill -9 at random moments, ten times on the same
   expect(integrityOf(file)).toBe('ok');
   const all = allSubmissions(ledger);
   expect(all.length).toBeGreaterThan(ROUNDS);
-  const finalized = all.filter(({ status }) => status === 'finalized').map(({ submissionId }) => submissionId);
+  const finalized = all
+    .filter(({ status }) => status === 'finalized')
+    .map(({ submissionId }) => submissionId);
   const reported = outboxOf(file).map(({ submission_id }) => submission_id);
   expect(reported.sort(), 'one event for each that is final').toEqual(finalized.sort());
 });

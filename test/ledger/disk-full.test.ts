@@ -3,7 +3,13 @@ import { LedgerError } from '../../src/ledger/errors.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { historyOf } from '../support/ledger/histories.ts';
-import { allSubmissions, integrityOf, openLedger, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
+import {
+  allSubmissions,
+  integrityOf,
+  openLedger,
+  trackRequest,
+  trackRequests,
+} from '../support/ledger/ledger-file.ts';
 
 const MAX_PAGES = 60;
 

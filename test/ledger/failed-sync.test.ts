@@ -32,9 +32,15 @@ it.skipIf(isCompilerMissing())(
 );
 
 it.each([
-  ['of a checkpoint on the event loop', (database: LedgerDatabase) => database.checkpoint('RESTART')],
+  [
+    'of a checkpoint on the event loop',
+    (database: LedgerDatabase) => database.checkpoint('RESTART'),
+  ],
   // SQLite syncs the header of a log that begins again.
-  ['in the commit of a transaction', (database: LedgerDatabase) => database.transaction(() => undefined)],
+  [
+    'in the commit of a transaction',
+    (database: LedgerDatabase) => database.transaction(() => undefined),
+  ],
   ['in the commit of a statement', (database: LedgerDatabase) => database.run('DELETE FROM meta')],
 ])('a failed sync %s ends the process, as any other', (_, work) => {
   const file = join(tempFolder(), 'dawatch.db');
@@ -45,7 +51,11 @@ it.each([
   const fail = () => {
     throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_FSYNC');
   };
-  Object.assign(db, { pragma: fail, prepare: () => ({ run: fail }), transaction: () => ({ immediate: fail }) });
+  Object.assign(db, {
+    pragma: fail,
+    prepare: () => ({ run: fail }),
+    transaction: () => ({ immediate: fail }),
+  });
   const database = new LedgerDatabase(db, file, sync);
   expect(() => work(database)).toThrow('the disk failed');
   expect(failures).toEqual([expect.objectContaining({ problem: 'io' })]);
@@ -67,7 +77,8 @@ const realOpen = fs.openSync;
 /** Simulates a process without free file descriptors, for one file. */
 function refuseToOpen(refused: string, code: string): void {
   fs.openSync = (path, ...rest) => {
-    if (path === refused && rest[0] === 'r') throw Object.assign(new Error(`${code}: open`), { code });
+    if (path === refused && rest[0] === 'r')
+      throw Object.assign(new Error(`${code}: open`), { code });
     return realOpen(path, ...rest);
   };
   syncBuiltinESMExports();

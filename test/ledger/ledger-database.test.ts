@@ -19,7 +19,9 @@ it('a snapshot reads as of one moment during writes of others, and later reads a
     other.close();
   });
   const name = db.prepare("SELECT value FROM meta WHERE key = 'name'").pluck();
-  const rename = other.prepare("INSERT INTO meta VALUES ('name', ?) ON CONFLICT DO UPDATE SET value = excluded.value");
+  const rename = other.prepare(
+    "INSERT INTO meta VALUES ('name', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+  );
   rename.run('old');
   const seen = transactions.snapshot(() => {
     const before = name.get();
@@ -43,10 +45,12 @@ it('a snapshot inside a transaction sees its writes, and a failed snapshot leave
       throw new Error('no');
     });
   expect(failing).toThrow('no');
-  expect(() => transactions.snapshot(() => transactions.transaction(() => db.exec('DELETE FROM upstreams')))).toThrow(
-    'nothing',
-  );
-  expect(() => transactions.snapshot(() => transactions.unsyncedTransaction(() => undefined))).toThrow('nothing');
+  expect(() =>
+    transactions.snapshot(() => transactions.transaction(() => db.exec('DELETE FROM upstreams'))),
+  ).toThrow('nothing');
+  expect(() =>
+    transactions.snapshot(() => transactions.unsyncedTransaction(() => undefined)),
+  ).toThrow('nothing');
   expect(db.inTransaction).toBe(false);
   expect(transactions.transaction(() => count.get())).toBe(1);
 });

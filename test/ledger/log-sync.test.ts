@@ -61,7 +61,11 @@ describe('a commit whose sync is deferred', () => {
   it('is not awaited after a transaction that needs no sync, even a failed one', async () => {
     const { db, close } = openDatabase({ file: join(tempFolder(), 'dawatch.db'), now: 0 });
     onTestFinished(close);
-    const database = new LedgerDatabase(db, db.name, new LogSync(db, { onFailed: () => undefined }));
+    const database = new LedgerDatabase(
+      db,
+      db.name,
+      new LogSync(db, { onFailed: () => undefined }),
+    );
     const write = () => database.run`UPDATE meta SET value = value`;
     const fail = () => {
       write();
@@ -88,7 +92,11 @@ describe('a commit whose sync is deferred', () => {
       description: '',
       enabled: true,
     };
-    ledger.webhooks.create({ ...webhook, signature: 'v1' } as never, { secret: 'whsec_x', publicKey: null }, 1);
+    ledger.webhooks.create(
+      { ...webhook, signature: 'v1' } as never,
+      { secret: 'whsec_x', publicKey: null },
+      1,
+    );
     await ledger.whenDurable();
     const newest = ledger.events.newestSeq();
     const notified = { appended: 0, waiting: 0 };
@@ -153,7 +161,11 @@ describe('the log of a ledger whose syncs are deferred', () => {
   it('is not copied during a read in progress, and that ends nothing', async () => {
     const { db, close } = openDatabase({ file: join(tempFolder(), 'dawatch.db'), now: 0 });
     onTestFinished(close);
-    const database = new LedgerDatabase(db, db.name, new LogSync(db, { onFailed: () => undefined }));
+    const database = new LedgerDatabase(
+      db,
+      db.name,
+      new LogSync(db, { onFailed: () => undefined }),
+    );
     const text = 'x'.repeat(5_000_000);
     database.run`INSERT INTO meta (key, value) VALUES ('large', ${text})`;
     const reading = database.iterate('SELECT key FROM meta');
@@ -167,12 +179,21 @@ describe('the log of a ledger whose syncs are deferred', () => {
   it('is copied in another thread, too, if nothing of it has to reach the disk', async () => {
     const { db, close } = openDatabase({ file: join(tempFolder(), 'dawatch.db'), now: 0 });
     onTestFinished(close);
-    const database = new LedgerDatabase(db, db.name, new LogSync(db, { onFailed: () => undefined }));
+    const database = new LedgerDatabase(
+      db,
+      db.name,
+      new LogSync(db, { onFailed: () => undefined }),
+    );
     const text = 'x'.repeat(5_000_000);
-    database.unsyncedTransaction(() => database.run`INSERT INTO meta (key, value) VALUES ('large', ${text})`);
+    database.unsyncedTransaction(
+      () => database.run`INSERT INTO meta (key, value) VALUES ('large', ${text})`,
+    );
     const beside = rawConnection(db.name);
     await vi.waitFor(() => {
-      const [state] = beside.pragma('wal_checkpoint(NOOP)') as { log: number; checkpointed: number }[];
+      const [state] = beside.pragma('wal_checkpoint(NOOP)') as {
+        log: number;
+        checkpointed: number;
+      }[];
       expect(state?.log).toBeGreaterThan(1_000);
       expect(state?.checkpointed).toBe(state?.log);
     }, 30_000);
@@ -208,7 +229,8 @@ describe('the log of a ledger whose syncs are deferred', () => {
   it('is copied to the ledger in another thread, and begun again at a bounded size', async () => {
     const { ledger } = await openDeferred();
     const beside = rawConnection(ledger.file);
-    const state = () => (beside.pragma('wal_checkpoint(NOOP)') as { log: number; checkpointed: number }[])[0];
+    const state = () =>
+      (beside.pragma('wal_checkpoint(NOOP)') as { log: number; checkpointed: number }[])[0];
     const metadata = { note: 'x'.repeat(15_000) };
     let largest = 0;
     for (let turn = 0; turn < 20; turn++) {
@@ -248,7 +270,8 @@ describe('the log of a ledger whose syncs are deferred', () => {
     'leaves no descriptor open after a ledger was closed without a checkpoint in progress',
     async () => {
       const file = join(tempFolder(), 'dawatch.db');
-      const isOpen = () => readdirSync('/proc/self/fd').some((fd) => targetOf(`/proc/self/fd/${fd}`).startsWith(file));
+      const isOpen = () =>
+        readdirSync('/proc/self/fd').some((fd) => targetOf(`/proc/self/fd/${fd}`).startsWith(file));
       const ledger = new Ledger({ file, now: 0, deferredSync: { onFailed: () => undefined } });
       ledger.upstream('default');
       const { postMessage } = Worker.prototype;

@@ -35,7 +35,8 @@ describe('opening', () => {
   it('creates files that only their owner may read, because they hold webhook secrets', () => {
     const file = join(tempFolder(), 'dawatch.db');
     openLedger({ file }).track([trackRequest('s')], 0);
-    for (const suffix of ['', '-wal', '-shm']) expect(statSync(`${file}${suffix}`).mode & 0o777, suffix).toBe(0o600);
+    for (const suffix of ['', '-wal', '-shm'])
+      expect(statSync(`${file}${suffix}`).mode & 0o777, suffix).toBe(0o600);
   });
 
   it('creates the file and its folders, with full synchronization', () => {
@@ -63,7 +64,10 @@ describe('opening', () => {
     const db = rawConnection(ledger.file);
     expect(db.pragma('user_version', { simple: true })).toBeGreaterThan(0);
     expect(db.pragma('application_id', { simple: true })).toBe(0x64617761);
-    expect(openLedger({ file: ledger.file }).submissions.get('s')).toMatchObject({ submissionId: 's', trackedAt: 5 });
+    expect(openLedger({ file: ledger.file }).submissions.get('s')).toMatchObject({
+      submissionId: 's',
+      trackedAt: 5,
+    });
   });
 
   it('can be closed twice', () => {

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { takePage } from '../../src/ledger/page.ts';
 
 const MIB = 1024 * 1024;
-const rows = (...lengths: number[]) => lengths.map((length, id) => ({ id, response: 'x'.repeat(length), error: null }));
+const rows = (...lengths: number[]) =>
+  lengths.map((length, id) => ({ id, response: 'x'.repeat(length), error: null }));
 const take = (limit: number, ...lengths: number[]) => {
   const { page, hasMore } = takePage<{ id: number }>(rows(...lengths), limit);
   return [page.length, hasMore];

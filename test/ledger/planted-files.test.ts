@@ -26,7 +26,10 @@ const isRoot = process.geteuid?.() === 0;
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 
-/** Creates a closed ledger with some submissions, and two targets for links: an existing file and a missing one. */
+/**
+ * Creates a closed ledger with some submissions, and two targets for links: an existing file and a
+ * missing one.
+ */
 function openWorld() {
   const ledger = openLedger();
   ledger.track(trackRequests(5_000), 0);
@@ -48,7 +51,9 @@ describe('nothing is written through a symbolic link', () => {
         rmSync(`${file}${suffix}`, { force: true });
         symlinkSync(paths[to], `${file}${suffix}`);
         expect(() => openDatabase({ file, now: 0 })).toThrow(`${file}${suffix} is a symbolic link`);
-        expect(() => restoreLedger({ file, backup: file, now: 0 })).toThrow(`${file}${suffix} is a symbolic link`);
+        expect(() => restoreLedger({ file, backup: file, now: 0 })).toThrow(
+          `${file}${suffix} is a symbolic link`,
+        );
         expect(isUntouched()).toBe(true);
       }
     },
@@ -62,21 +67,26 @@ describe('nothing is written through a symbolic link', () => {
     expect(isUntouched()).toBe(true);
   });
 
-  it.each(['target', 'absent'] as const)('at the path of a backup or an export (%s)', async (to) => {
-    const { file, folder, isUntouched, ...paths } = openWorld();
-    const target = join(folder, 'copy.db');
-    symlinkSync(paths[to], target);
-    await expect(backupLedger(file, target)).rejects.toThrow('already exists');
-    expect(() => toFile(target)).toThrow('already exists');
-    expect(isUntouched()).toBe(true);
-    expect(readdirSync(folder)).toEqual(['copy.db']);
-  });
+  it.each(['target', 'absent'] as const)(
+    'at the path of a backup or an export (%s)',
+    async (to) => {
+      const { file, folder, isUntouched, ...paths } = openWorld();
+      const target = join(folder, 'copy.db');
+      symlinkSync(paths[to], target);
+      await expect(backupLedger(file, target)).rejects.toThrow('already exists');
+      expect(() => toFile(target)).toThrow('already exists');
+      expect(isUntouched()).toBe(true);
+      expect(readdirSync(folder)).toEqual(['copy.db']);
+    },
+  );
 
   it('at the path of a backup that is created during the copy', async () => {
     const { file, folder, absent, isUntouched } = openWorld();
     const target = join(folder, 'copy.db');
     const plant = () =>
-      existsSync(target) || lstatSync(target, { throwIfNoEntry: false }) || symlinkSync(absent, target);
+      existsSync(target) ||
+      lstatSync(target, { throwIfNoEntry: false }) ||
+      symlinkSync(absent, target);
     await expect(backupLedger(file, target, plant)).rejects.toThrow('already exists');
     expect(isUntouched()).toBe(true);
     expect(readdirSync(folder)).toEqual(['copy.db']);
@@ -85,7 +95,8 @@ describe('nothing is written through a symbolic link', () => {
   it('at any predictable path while a file is incomplete', async () => {
     const { file, folder, absent, isUntouched } = openWorld();
     const names = ['', '.lock', '-wal', '-shm', '-journal'];
-    const guesses = (target: string, middle: string) => names.map((suffix) => `${target}${middle}${suffix}`);
+    const guesses = (target: string, middle: string) =>
+      names.map((suffix) => `${target}${middle}${suffix}`);
     const backup = join(folder, 'copy.db');
     const csv = join(folder, 'export.csv');
     const planted = [
@@ -116,7 +127,8 @@ describe.each([0o000, 0o022, 0o077])('with the umask %o', (umask) => {
     const ledger = openLedger({ file });
     ledger.track(trackRequests(2_000), 0);
     for (const path of [dirname(file), dirname(dirname(file))]) expect(modeOf(path)).toBe(0o700);
-    for (const suffix of ['', '-wal', '-shm', '.lock']) expect(modeOf(`${file}${suffix}`), suffix).toBe(0o600);
+    for (const suffix of ['', '-wal', '-shm', '.lock'])
+      expect(modeOf(`${file}${suffix}`), suffix).toBe(0o600);
     const during = new Set<string>();
     const describe = (target: string) => {
       for (const name of readdirSync(folder).filter((other) => other.startsWith(target)))
@@ -129,7 +141,12 @@ describe.each([0o000, 0o022, 0o077])('with the umask %o', (umask) => {
     target.end();
     ledger.close();
     const { replacedFile } = restoreLedger({ file, backup: join(folder, 'copy.db'), now: 0 });
-    for (const path of [join(folder, 'copy.db'), join(folder, 'export.csv'), file, String(replacedFile)])
+    for (const path of [
+      join(folder, 'copy.db'),
+      join(folder, 'export.csv'),
+      file,
+      String(replacedFile),
+    ])
       expect(modeOf(path), path).toBe(0o600);
   });
 });
@@ -184,43 +201,47 @@ describe('permissions of other users', () => {
   });
 });
 
-describe.skipIf(!isRoot)('in a folder where everyone may make files, as a user without privileges', () => {
-  function sharedFolder(): string {
-    const folder = tempFolder();
-    chmodSync(folder, 0o1777);
-    return folder;
-  }
+describe.skipIf(!isRoot)(
+  'in a folder where everyone may make files, as a user without privileges',
+  () => {
+    function sharedFolder(): string {
+      const folder = tempFolder();
+      chmodSync(folder, 0o1777);
+      return folder;
+    }
 
-  it('do not affect a backup, which is created beside planted files', async () => {
-    const folder = sharedFolder();
-    const file = join(folder, 'dawatch.db');
-    const opened = startChild(OPEN, [file], UNPRIVILEGED);
-    expect(await opened.message()).toEqual({ opened: true });
-    const target = join(folder, 'copy.db');
-    const linkTarget = join(tempFolder(), 'target');
-    for (const suffix of ['.partial', '.partial.lock', '.partial-wal']) symlinkSync(linkTarget, `${target}${suffix}`);
-    mkdirSync(`${target}.partial-abcdef`);
-    writeFileSync(`${target}.partial-abcdef/file.lock`, '');
-    const child = startChild(BACKUP, [file, target], UNPRIVILEGED);
-    expect(await child.message()).toEqual({ done: true });
-    expect(statSync(target)).toMatchObject({ uid: UNPRIVILEGED.uid, nlink: 1 });
-    expect(modeOf(target)).toBe(0o600);
-    expect(existsSync(linkTarget)).toBe(false);
-  });
-
-  it('lead to the refusal of a planted ledger, because its owner could read it', async () => {
-    const file = join(sharedFolder(), 'dawatch.db');
-    openLedger({ file }).close();
-    chmodSync(file, 0o666);
-    chmodSync(`${file}.lock`, 0o666);
-    const child = startChild(OPEN, [file], UNPRIVILEGED);
-    expect(await child.message()).toMatchObject({
-      opened: false,
-      problem: 'read_only',
-      message: expect.stringContaining('belongs to another user'),
+    it('do not affect a backup, which is created beside planted files', async () => {
+      const folder = sharedFolder();
+      const file = join(folder, 'dawatch.db');
+      const opened = startChild(OPEN, [file], UNPRIVILEGED);
+      expect(await opened.message()).toEqual({ opened: true });
+      const target = join(folder, 'copy.db');
+      const linkTarget = join(tempFolder(), 'target');
+      for (const suffix of ['.partial', '.partial.lock', '.partial-wal'])
+        symlinkSync(linkTarget, `${target}${suffix}`);
+      mkdirSync(`${target}.partial-abcdef`);
+      writeFileSync(`${target}.partial-abcdef/file.lock`, '');
+      const child = startChild(BACKUP, [file, target], UNPRIVILEGED);
+      expect(await child.message()).toEqual({ done: true });
+      expect(statSync(target)).toMatchObject({ uid: UNPRIVILEGED.uid, nlink: 1 });
+      expect(modeOf(target)).toBe(0o600);
+      expect(existsSync(linkTarget)).toBe(false);
     });
-  });
-});
+
+    it('lead to the refusal of a planted ledger, because its owner could read it', async () => {
+      const file = join(sharedFolder(), 'dawatch.db');
+      openLedger({ file }).close();
+      chmodSync(file, 0o666);
+      chmodSync(`${file}.lock`, 0o666);
+      const child = startChild(OPEN, [file], UNPRIVILEGED);
+      expect(await child.message()).toMatchObject({
+        opened: false,
+        problem: 'read_only',
+        message: expect.stringContaining('belongs to another user'),
+      });
+    });
+  },
+);
 
 it('a killed backup leaves a private folder, which the next backup to the same file removes', async () => {
   const { file, folder } = openWorld();

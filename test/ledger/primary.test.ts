@@ -9,7 +9,9 @@ import { tempFolder } from '../support/temp-folder.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Opens the ledger of a new or earlier machine as a server does; `file`: the ledger in its folder. */
+/**
+ * Opens the ledger of a new or earlier machine as a server does; `file`: the ledger in its folder.
+ */
 function serve(file: string, now = 0) {
   const ledger = openLedger({ file });
   return { ledger, claimed: ledger.claim(now) };
@@ -80,7 +82,10 @@ it('refuses a server whose replica another one continues, and no other server', 
   expect(checkPrimary(next, second.primary)).toEqual({ kind: 'allowed', primary });
   // Its own file may not have been replicated yet.
   expect(checkPrimary(next, first.primary)).toMatchObject({ kind: 'allowed' });
-  expect(checkPrimary(old, join(dirname(old), 'absent'))).toEqual({ kind: 'allowed', primary: undefined });
+  expect(checkPrimary(old, join(dirname(old), 'absent'))).toEqual({
+    kind: 'allowed',
+    primary: undefined,
+  });
   const restored = newMachine();
   copyFileSync(second.ledger, restored);
   expect(checkPrimary(restored, second.primary)).toMatchObject({ kind: 'allowed' });
@@ -89,10 +94,16 @@ it('refuses a server whose replica another one continues, and no other server', 
 it('refuses to begin with an empty ledger although there is a replica', async () => {
   const { second } = await failedOver();
   const file = newMachine();
-  expect(checkPrimary(file, second.primary)).toMatchObject({ kind: 'not_restored', primary: { generation: 2 } });
+  expect(checkPrimary(file, second.primary)).toMatchObject({
+    kind: 'not_restored',
+    primary: { generation: 2 },
+  });
   writeFileSync(file, '');
   expect(checkPrimary(file, second.primary)).toMatchObject({ kind: 'not_restored' });
-  expect(checkPrimary(file, join(dirname(file), 'absent'))).toEqual({ kind: 'allowed', primary: undefined });
+  expect(checkPrimary(file, join(dirname(file), 'absent'))).toEqual({
+    kind: 'allowed',
+    primary: undefined,
+  });
 });
 
 it('a machine whose ledger was restored again may continue, and the one in between may not', async () => {
@@ -122,7 +133,10 @@ it('an older backup that the primary restores keeps its generation, so that mach
   copyFileSync(first.ledger, next);
   expect(checkPrimary(next, second.primary)).toMatchObject({ kind: 'allowed' });
   const { ledger, claimed: again } = serve(next, 3);
-  expect(again).toMatchObject({ generation: claimed.generation, installation: claimed.installation });
+  expect(again).toMatchObject({
+    generation: claimed.generation,
+    installation: claimed.installation,
+  });
   ledger.close();
   expect(checkPrimary(old, (await replicate(next)).primary)).toMatchObject({ kind: 'superseded' });
 });
@@ -173,12 +187,18 @@ function killInTransaction(file: string) {
   for (const suffix of ['', '-journal']) copyFileSync(interrupted + suffix, file + suffix);
 }
 
-it.each(['', '.lock'])('allows a server that was killed while it wrote its first dawatch.db%s', async (written) => {
-  const { next, second } = await failedOver();
-  killInTransaction(next + written);
-  expect(existsSync(`${next}${written}-journal`)).toBe(true);
-  expect(checkPrimary(next, second.primary)).toMatchObject({ kind: 'allowed', primary: { generation: 2 } });
-});
+it.each(['', '.lock'])(
+  'allows a server that was killed while it wrote its first dawatch.db%s',
+  async (written) => {
+    const { next, second } = await failedOver();
+    killInTransaction(next + written);
+    expect(existsSync(`${next}${written}-journal`)).toBe(true);
+    expect(checkPrimary(next, second.primary)).toMatchObject({
+      kind: 'allowed',
+      primary: { generation: 2 },
+    });
+  },
+);
 
 it('a ledger of an earlier version becomes generation 1', () => {
   const file = newMachine();

@@ -1,9 +1,16 @@
-// Tracks, finalizes and prunes in turn, and sends the open ids after each acknowledgment. Runs until it is killed.
+// Tracks, finalizes and prunes in turn, and sends the open ids after each acknowledgment. Runs
+// until it is killed.
 import { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 
 const [file = '', round = '0'] = process.argv.slice(2);
-const far = { deadlineAt: 1e12, graceEndsAt: 1e12, stuckAt: 1e12, metadata: null, callbackUrl: null };
+const far = {
+  deadlineAt: 1e12,
+  graceEndsAt: 1e12,
+  stuckAt: 1e12,
+  metadata: null,
+  callbackUrl: null,
+};
 const ledger = new Ledger({ file, now: 0 });
 ledger.upstream('default');
 

@@ -4,7 +4,12 @@ import { expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { historyOf } from '../support/ledger/histories.ts';
-import { allSubmissions, integrityOf, isUnbroken, openLedger } from '../support/ledger/ledger-file.ts';
+import {
+  allSubmissions,
+  integrityOf,
+  isUnbroken,
+  openLedger,
+} from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -25,7 +30,8 @@ it('kill -9 during pruning leaves every open submission, and each other one comp
     open.push(...child.messages);
   }
   const ledger = openLedger({ file });
-  for (const id of open) expect(ledger.submissions.get(String(id))?.status, String(id)).toBe('tracking');
+  for (const id of open)
+    expect(ledger.submissions.get(String(id))?.status, String(id)).toBe('tracking');
   const all = allSubmissions(ledger);
   for (const { submissionId, version } of all) {
     const history = historyOf(ledger, submissionId);

@@ -5,7 +5,10 @@ import { openLedger, trackRequests } from '../support/ledger/ledger-file.ts';
 
 afterEach(() => void vi.restoreAllMocks());
 
-/** Returns the number of rows of a page whose rows take these times, in milliseconds; undefined: it did not end. */
+/**
+ * Returns the number of rows of a page whose rows take these times, in milliseconds; undefined: it
+ * did not end.
+ */
 function rowsUntilLimit(times: readonly number[]): number | undefined {
   let now = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => now);
@@ -49,8 +52,18 @@ function pagesOf<T>(page: (after: T | undefined) => { ids: number[]; next: T | n
 
 it('short pages of deliveries and of the audit lead to every entry once', () => {
   const ledger = openLedger();
-  const webhook = { url: 'https://hook.example', types: ['*'], metadata: null, description: '', enabled: true };
-  ledger.webhooks.create({ ...webhook, signature: 'v1' }, { secret: 'whsec_c2VjcmV0', publicKey: null }, 0);
+  const webhook = {
+    url: 'https://hook.example',
+    types: ['*'],
+    metadata: null,
+    description: '',
+    enabled: true,
+  };
+  ledger.webhooks.create(
+    { ...webhook, signature: 'v1' },
+    { secret: 'whsec_c2VjcmV0', publicKey: null },
+    0,
+  );
   const requests = trackRequests(40);
   ledger.track(requests, 0);
   ledger.record(

@@ -1,4 +1,5 @@
-// Reads a ledger as of one moment until the first message, as an export does, and keeps its connection open until it is killed.
+// Reads a ledger as of one moment until the first message, as an export does, and keeps its
+// connection open until it is killed.
 import Database from 'better-sqlite3';
 
 const db = new Database(process.argv[2] ?? '');

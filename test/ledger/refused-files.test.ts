@@ -18,7 +18,9 @@ import { tempFolder } from '../support/temp-folder.ts';
 
 const PAGE_BYTES = 4_096;
 
-/** Opens a file that must be refused; returns the error after asserting that no byte of it changed. */
+/**
+ * Opens a file that must be refused; returns the error after asserting that no byte of it changed.
+ */
 function refusal(file: string): LedgerError {
   const before = readFileSync(file);
   try {
@@ -94,7 +96,11 @@ it('the log of a damaged file stays as it is, too, as a repair may need it', () 
   // As a kill leaves them.
   const killed = join(tempFolder(), 'dawatch.db');
   for (const end of ['', '-wal']) copyFileSync(file + end, killed + end);
-  overwrite(killed, Math.floor(statSync(file).size / PAGE_BYTES / 2) * PAGE_BYTES, Buffer.alloc(PAGE_BYTES, 0xa5));
+  overwrite(
+    killed,
+    Math.floor(statSync(file).size / PAGE_BYTES / 2) * PAGE_BYTES,
+    Buffer.alloc(PAGE_BYTES, 0xa5),
+  );
   const read = () => ['', '-wal'].map((end) => readFileSync(killed + end));
   const before = read();
   expect(before[1]?.length).toBeGreaterThan(PAGE_BYTES);

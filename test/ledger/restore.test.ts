@@ -1,4 +1,12 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
@@ -8,7 +16,13 @@ import { backupLedger } from '../../src/ledger/backup.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { type RestoreStep, restoreLedger } from '../../src/ledger/restore.ts';
 import { context, observation } from '../support/ledger/domain.ts';
-import { integrityOf, openLedger, rawConnection, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
+import {
+  integrityOf,
+  openLedger,
+  rawConnection,
+  trackRequest,
+  trackRequests,
+} from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -16,7 +30,9 @@ const RESTORE = new URL('./restore-child.ts', import.meta.url);
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5);
 const KEPT = 'dawatch.db.replaced-20260102T030405.000Z';
 
-/** Creates a backup with the submissions `old…`, and the closed ledger that continued with `new…`. */
+/**
+ * Creates a backup with the submissions `old…`, and the closed ledger that continued with `new…`.
+ */
 async function openWorld({ events = 3 } = {}) {
   const first = openLedger();
   first.track(trackRequests(5, 'old'), 0);
@@ -59,10 +75,10 @@ describe('a restored backup', () => {
     expect(ledger.submissions.get('old1')).toMatchObject({ status: 'tracking' });
     expect(integrityOf(file)).toBe('ok');
     const before = openLedger({ file: kept });
-    expect([before.submissions.get('new0')?.status, before.submissions.get('old1')?.status]).toEqual([
-      'tracking',
-      'finalized',
-    ]);
+    expect([
+      before.submissions.get('new0')?.status,
+      before.submissions.get('old1')?.status,
+    ]).toEqual(['tracking', 'finalized']);
     expect(existsSync(backup)).toBe(true);
   });
 
@@ -169,7 +185,12 @@ describe('a restore changes nothing', () => {
       'corrupt',
       /refer to missing rows/,
     ],
-    ['a ledger in use', (backup) => writeFileSync(`${backup}-wal`, 'x'), 'read_only', /dawatch backup/],
+    [
+      'a ledger in use',
+      (backup) => writeFileSync(`${backup}-wal`, 'x'),
+      'read_only',
+      /dawatch backup/,
+    ],
   ])('from %s', async (_name, spoil, problem, message) => {
     const { file, backup } = await openWorld();
     spoil(backup);
@@ -188,7 +209,10 @@ describe('a restore changes nothing', () => {
   it('while a server or a reader uses the ledger', async () => {
     const { file, backup } = await openWorld();
     const server = openLedger({ file });
-    expect(refusal(file, backup)).toMatchObject({ problem: 'locked', message: expect.stringMatching(/stop it first/) });
+    expect(refusal(file, backup)).toMatchObject({
+      problem: 'locked',
+      message: expect.stringMatching(/stop it first/),
+    });
     server.track([trackRequest('late')], 0);
     server.close();
     const reader = rawConnection(file);

@@ -1,18 +1,34 @@
-import { closeSync, copyFileSync, ftruncateSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  copyFileSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { isCompilerMissing } from '../faults/disk/preload.ts';
 import { openRecorder } from '../faults/power-loss/recorder.ts';
 import { SimulatedDisk } from '../faults/power-loss/simulated-disk.ts';
 import { readStorageLog } from '../faults/power-loss/storage-log.ts';
-import { integrityOf, openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
+import {
+  integrityOf,
+  openLedger,
+  rawConnection,
+  trackRequests,
+} from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const OPEN = new URL('./open-child.ts', import.meta.url);
 const READER = new URL('./reader-child.ts', import.meta.url);
 
-/** Returns the log that a killed server has left, which another connection reads, and a function that returns what was synced of it since. */
+/**
+ * Returns the log that a killed server has left, which another connection reads, and a function
+ * that returns what was synced of it since.
+ */
 function leftLog() {
   const recorder = openRecorder(tempFolder());
   const file = join(recorder.root, 'dawatch.db');
@@ -74,7 +90,10 @@ it('a start copies again what an earlier copy of the log did not store, if anoth
   const reader = startChild(READER, [file]);
   expect(await reader.message()).toBe(2_100);
   ledger.track(trackRequests(50, 'later-'), 1);
-  const [copied] = rawConnection(file).pragma('wal_checkpoint(PASSIVE)') as { log: number; checkpointed: number }[];
+  const [copied] = rawConnection(file).pragma('wal_checkpoint(PASSIVE)') as {
+    log: number;
+    checkpointed: number;
+  }[];
   expect(copied?.checkpointed).toBeGreaterThan(100);
   expect(copied?.log).toBeGreaterThan(copied?.checkpointed ?? 0);
   reader.process.send('end');
@@ -111,16 +130,21 @@ it.each([
     const log = readFileSync(`${file}-wal`);
     const frames = framesOf(log);
     const lost = frames.findIndex(
-      ({ page }, index) => index >= stored && frames.slice(index + 1).some((later) => later.page === page) === isAgain,
+      ({ page }, index) =>
+        index >= stored && frames.slice(index + 1).some((later) => later.page === page) === isAgain,
     );
     // A sync failed, and the cache has lost a part of what it was for.
     frames[lost]?.bytes.fill(0);
     replaceContent(`${file}-wal`, log);
 
-    expect(() => openLedger({ file })).toThrow(/damaged.*stop every other program that has it open and start again/);
+    expect(() => openLedger({ file })).toThrow(
+      /damaged.*stop every other program that has it open and start again/,
+    );
     await reader.kill();
     const again = openLedger({ file });
-    expect(again.submissions.lookup(['stored-0', 'stored-499', 'last-499']).notFound).toEqual(['last-499']);
+    expect(again.submissions.lookup(['stored-0', 'stored-499', 'last-499']).notFound).toEqual([
+      'last-499',
+    ]);
     again.track(trackRequests(1, 'later-'), 2);
     again.close();
     expect(integrityOf(file)).toBe('ok');

@@ -3,7 +3,12 @@ import { describe, expect, it, vi } from 'vitest';
 import { cutLog } from '../../src/ledger/log-file.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
-import { integrityOf, openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
+import {
+  integrityOf,
+  openLedger,
+  rawConnection,
+  trackRequests,
+} from '../support/ledger/ledger-file.ts';
 import { HOUR_MS, openMaintenance } from '../support/ledger/maintenance.ts';
 
 const MIB = 1_048_576;
@@ -82,7 +87,11 @@ describe('the write-ahead log', () => {
     reader.exec('BEGIN; SELECT count(*) FROM submissions');
     for (let turn = 0; turn < 14; turn++) fill(ledger, 300, `t${turn}-`);
     expect(ledger.stats.bytes().wal).toBeGreaterThan(64 * MIB);
-    const { clock, pruned, errors } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    const { clock, pruned, errors } = openMaintenance(
+      ledger,
+      { submissionsMs: HOUR_MS },
+      3 * HOUR_MS,
+    );
     await clock.advance(2 * 60_000);
     expect(pruned).toEqual([]);
     reader.exec('COMMIT');
@@ -104,7 +113,11 @@ describe('the write-ahead log', () => {
     reader.exec('COMMIT');
     await vi.waitFor(() => expect(ledger.space.checkpoint(1)).toBe('copying'), 30_000);
     expect(ledger.stats.bytes().wal).toBe(grown);
-    const { clock, pruned, errors } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    const { clock, pruned, errors } = openMaintenance(
+      ledger,
+      { submissionsMs: HOUR_MS },
+      3 * HOUR_MS,
+    );
     await vi.waitFor(async () => {
       await clock.advance(60_000);
       expect(pruned).toEqual([{ submissions: 50, events: 0, deliveries: 0 }]);
@@ -121,12 +134,15 @@ describe('the write-ahead log', () => {
     ledger.probe(1);
     expect(bytes()).toBe(grown);
     const steps: number[] = [];
-    for (let before = grown; ledger.space.checkpoint(2) === 'copying'; before = bytes()) steps.push(before - bytes());
+    for (let before = grown; ledger.space.checkpoint(2) === 'copying'; before = bytes())
+      steps.push(before - bytes());
     expect(steps.length).toBeGreaterThan(0);
     expect(Math.max(...steps)).toBe(16 * MIB);
     expect(bytes()).toBe(64 * MIB);
     ledger.track(trackRequests(1, 'later-'), 3);
-    expect(rawConnection(ledger.file).prepare('SELECT count(*) FROM submissions').pluck().get()).toBe(28 * 300 + 1);
+    expect(
+      rawConnection(ledger.file).prepare('SELECT count(*) FROM submissions').pluck().get(),
+    ).toBe(28 * 300 + 1);
     expect(integrityOf(ledger.file)).toBe('ok');
   });
 

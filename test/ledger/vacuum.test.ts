@@ -3,7 +3,12 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { LedgerError } from '../../src/ledger/errors.ts';
 import { vacuumLedger } from '../../src/ledger/vacuum.ts';
-import { integrityOf, openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
+import {
+  integrityOf,
+  openLedger,
+  rawConnection,
+  trackRequests,
+} from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 it('shrinks a ledger of an older version, which then returns free space by itself', () => {
@@ -25,5 +30,7 @@ it('shrinks a ledger of an older version, which then returns free space by itsel
 it('is refused without a ledger, and while a server uses it', () => {
   expect(() => vacuumLedger(join(tempFolder(), 'nowhere.db'), 0)).toThrow(/there is no ledger/);
   const { file } = openLedger();
-  expect(() => vacuumLedger(file, 0)).toThrow(expect.objectContaining({ problem: 'locked' }) as LedgerError);
+  expect(() => vacuumLedger(file, 0)).toThrow(
+    expect.objectContaining({ problem: 'locked' }) as LedgerError,
+  );
 });

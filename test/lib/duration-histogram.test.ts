@@ -15,7 +15,9 @@ it('returns percentiles that are exact to 5 %, from a millisecond to a year', ()
 });
 
 it('returns the duration that the share of the durations does not exceed', () => {
-  const histogram = histogramOf(Array.from({ length: 100 }, (_, index) => (index < 90 ? 1_000 : 60_000)));
+  const histogram = histogramOf(
+    Array.from({ length: 100 }, (_, index) => (index < 90 ? 1_000 : 60_000)),
+  );
   const at = (share: number) => Math.round((histogram.percentile(share) ?? 0) / 1_000);
   expect([0, 0.5, 0.9, 0.91, 0.99, 1].map(at)).toEqual([1, 1, 1, at(1), at(1), at(1)]);
   expect(at(1)).toBeGreaterThan(57);

@@ -41,8 +41,16 @@ describe('a fair queue', () => {
     const queue = new FairQueue<string>();
     for (const item of ['a1', 'b1', 'a2', 'c1']) queue.add(item.slice(0, 1), item);
     const isWanted = (item: string) => item !== 'a1';
-    expect([queue.peek(isWanted), queue.shift(isWanted), queue.shift(isWanted)]).toEqual(['b1', 'b1', 'c1']);
-    expect([queue.peek(isWanted), queue.shift(isWanted), queue.size]).toEqual([undefined, undefined, 2]);
+    expect([queue.peek(isWanted), queue.shift(isWanted), queue.shift(isWanted)]).toEqual([
+      'b1',
+      'b1',
+      'c1',
+    ]);
+    expect([queue.peek(isWanted), queue.shift(isWanted), queue.size]).toEqual([
+      undefined,
+      undefined,
+      2,
+    ]);
     for (const item of ['b2', 'c2']) queue.add(item.slice(0, 1), item);
     expect(drain(queue)).toBe('a1 b2 c2 a2');
   });
@@ -53,7 +61,9 @@ describe('a fair queue', () => {
     queue.delete('b', 'b1');
     queue.delete('b', 'b1');
     queue.delete('a', 'a1');
-    expect([queue.clients, queue.sizeOf('a'), queue.sizeOf('b'), drain(queue), queue.size]).toEqual([1, 1, 0, 'a2', 0]);
+    expect([queue.clients, queue.sizeOf('a'), queue.sizeOf('b'), drain(queue), queue.size]).toEqual(
+      [1, 1, 0, 'a2', 0],
+    );
   });
 
   it('counts an item once for each client that waits for it', () => {
@@ -68,10 +78,18 @@ describe('a fair queue', () => {
 describe('a client may take more', () => {
   it.each<[string, boolean, Parameters<typeof isWithinFairShare>]>([
     ['below the limit, even all of it', true, [100, { own: 0, all: 0, limit: 100, clients: 1 }]],
-    ['below the limit, even more than its share', true, [1, { own: 90, all: 99, limit: 100, clients: 3 }]],
+    [
+      'below the limit, even more than its share',
+      true,
+      [1, { own: 90, all: 99, limit: 100, clients: 3 }],
+    ],
     ['not if it alone uses everything', false, [1, { own: 100, all: 100, limit: 100, clients: 1 }]],
     ['above the limit, up to its share', true, [50, { own: 0, all: 100, limit: 100, clients: 2 }]],
-    ['above the limit, not more than its share', false, [51, { own: 0, all: 100, limit: 100, clients: 2 }]],
+    [
+      'above the limit, not more than its share',
+      false,
+      [51, { own: 0, all: 100, limit: 100, clients: 2 }],
+    ],
   ])('%s', (_, expected, [more, state]) => {
     expect(isWithinFairShare(more, state)).toBe(expected);
   });

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isSameJson, isTextTooDeep, isTooDeep, MAX_NESTING, parseJson } from '../../src/lib/json.ts';
+import {
+  isSameJson,
+  isTextTooDeep,
+  isTooDeep,
+  MAX_NESTING,
+  parseJson,
+} from '../../src/lib/json.ts';
 import { classify } from '../../src/submissions/classify.ts';
 import { dataOf } from '../../src/submissions/envelope.ts';
 import { trackBodySchema } from '../../src/submissions/track-request.ts';
@@ -10,7 +16,9 @@ const objects = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(leve
 
 /** Counts the levels by definition, for values of small depth. */
 function levelsOf(value: unknown): number {
-  return typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(levelsOf)) : 0;
+  return typeof value === 'object' && value !== null
+    ? 1 + Math.max(0, ...Object.values(value).map(levelsOf))
+    : 0;
 }
 
 it.each([arrays, objects])('%o: the maximum depth is accepted, one more level is not', (nested) => {
@@ -56,7 +64,11 @@ it.each(['data', 'extra', 'error'])(
       });
     expect(responseWith(MAX_NESTING - 1)).toMatchObject({ kind: 'pending' });
     for (const levels of [MAX_NESTING, 4_400, 100_000]) {
-      expect(responseWith(levels)).toMatchObject({ kind: 'unavailable', reason: 'malformed', error: /64 levels/ });
+      expect(responseWith(levels)).toMatchObject({
+        kind: 'unavailable',
+        reason: 'malformed',
+        error: /64 levels/,
+      });
       // The HTTP status is not accepted as evidence about the submission either.
       for (const status of [404, 406, 500, 503])
         expect(responseWith(levels, status)).toMatchObject({ kind: 'unavailable' });
@@ -71,8 +83,12 @@ it('data that an older version stored is omitted if it is nested too deeply', ()
 it.each([64, 2_030, 1_000_000])('metadata %d levels deep is refused with the reason', (levels) => {
   const body = { submission_id: 's', metadata: { a: JSON.parse(arrays(levels)) } };
   const { error } = trackBodySchema.safeParse(body);
-  expect(error?.issues.map(({ message }) => message)).toEqual(['metadata may be nested at most 64 levels deep']);
-  expect(trackBodySchema.safeParse({ ...body, metadata: { a: JSON.parse(arrays(63)) } }).success).toBe(true);
+  expect(error?.issues.map(({ message }) => message)).toEqual([
+    'metadata may be nested at most 64 levels deep',
+  ]);
+  expect(
+    trackBodySchema.safeParse({ ...body, metadata: { a: JSON.parse(arrays(63)) } }).success,
+  ).toBe(true);
 });
 
 describe('isSameJson', () => {

@@ -13,7 +13,10 @@ it.each([
   ['\\/', 'a-key\\/of&mine'],
   ['\\u002f', 'a-key\\u002fof\\u0026mine'],
   ['large digits', 'a-key\\u002Fof\\u0026mine'],
-  ['every character', '\\u0061\\u002d\\u006b\\u0065\\u0079\\u002f\\u006F\\u0066\\u0026\\u006D\\u0069\\u006e\\u0065'],
+  [
+    'every character',
+    '\\u0061\\u002d\\u006b\\u0065\\u0079\\u002f\\u006F\\u0066\\u0026\\u006D\\u0069\\u006e\\u0065',
+  ],
   ['JSON within JSON', 'a-key\\\\\\/of\\\\u0026mine'],
   ['a URL', 'a-key%2Fof%26mine'],
   ['a URL within a URL', 'a-key%252fof%2526mine'],
@@ -27,7 +30,13 @@ it.each([
 
 it('removes a random secret, escaped at random within random JSON, and leaves valid JSON', () => {
   const cases = secretText.chain((secret) =>
-    fc.tuple(fc.constant(secret), escapedIn(secret), fc.json({ maxDepth: 3 }), fc.string(), fc.string()),
+    fc.tuple(
+      fc.constant(secret),
+      escapedIn(secret),
+      fc.json({ maxDepth: 3 }),
+      fc.string(),
+      fc.string(),
+    ),
   );
   fc.assert(
     fc.property(cases, ([secret, quoted, json, before, after]) => {

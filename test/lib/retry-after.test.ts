@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { retryAfterMs } from '../../src/lib/retry-after.ts';
 
 const HOUR_MS = 3_600_000;
-const wait = (retryAfter: string | null, date: string | null = null) => retryAfterMs({ retryAfter, date });
+const wait = (retryAfter: string | null, date: string | null = null) =>
+  retryAfterMs({ retryAfter, date });
 
 describe('Retry-After in seconds', () => {
   it.each([
@@ -17,16 +18,27 @@ describe('Retry-After in seconds', () => {
     expect(wait(text, 'Wed, 21 Oct 2015 07:28:00 GMT')).toBe(ms);
   });
 
-  it.each(['3601', '86400', '99999999999999999999', '9'.repeat(400)])('%s is limited to an hour', (text) => {
-    expect(wait(text)).toBe(HOUR_MS);
-  });
+  it.each(['3601', '86400', '99999999999999999999', '9'.repeat(400)])(
+    '%s is limited to an hour',
+    (text) => {
+      expect(wait(text)).toBe(HOUR_MS);
+    },
+  );
 });
 
 describe('Retry-After as a date', () => {
   it.each([
     ['of this year', 'Wed, 21 Oct 2026 07:28:00 GMT', 'Wed, 21 Oct 2026 07:28:42 GMT'],
-    ['of a clock that is ten years behind', 'Wed, 21 Oct 2015 07:28:00 GMT', 'Wed, 21 Oct 2015 07:28:42 GMT'],
-    ['of a clock that is far ahead', 'Mon, 31 Dec 2098 23:59:59 GMT', 'Thu, 01 Jan 2099 00:00:41 GMT'],
+    [
+      'of a clock that is ten years behind',
+      'Wed, 21 Oct 2015 07:28:00 GMT',
+      'Wed, 21 Oct 2015 07:28:42 GMT',
+    ],
+    [
+      'of a clock that is far ahead',
+      'Mon, 31 Dec 2098 23:59:59 GMT',
+      'Thu, 01 Jan 2099 00:00:41 GMT',
+    ],
     ['in the obsolete format', 'Sunday, 06-Nov-94 08:49:00 GMT', 'Sunday, 06-Nov-94 08:49:42 GMT'],
   ])('is relative to the Date header of the same response: %s', (_name, date, retryAfter) => {
     expect(wait(retryAfter, date)).toBe(42_000);

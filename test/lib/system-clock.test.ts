@@ -5,7 +5,9 @@ import { type ClockSources, SystemClock, systemClock } from '../../src/lib/syste
 const START = 1_760_000_000_000;
 const HOUR = 3_600_000;
 
-/** A machine with its wall clock, its monotonic clock, and its timers, which use the monotonic one. */
+/**
+ * A machine with its wall clock, its monotonic clock, and its timers, which use the monotonic one.
+ */
 function openMachine() {
   let wallMs = START;
   let monotonicMs = 5_000;
@@ -176,7 +178,10 @@ it('a process that is suspended between two readings detects no step', () => {
 it('never goes back, and is correct within twice the duration of all steps back, in any sequence', async () => {
   const act = fc.oneof(
     fc.record({ kind: fc.constant('run' as const), ms: fc.nat(100_000) }),
-    fc.record({ kind: fc.constant('step' as const), ms: fc.integer({ min: -200_000, max: 400_000 }) }),
+    fc.record({
+      kind: fc.constant('step' as const),
+      ms: fc.integer({ min: -200_000, max: 400_000 }),
+    }),
   );
   await fc.assert(
     fc.asyncProperty(fc.array(act, { maxLength: 30 }), async (acts) => {

@@ -21,6 +21,9 @@ it.each([1.9, -1.9, -0.5, 999.999])('truncates %s ms as Date does', (ms) => {
   expect(iso(ms)).toBe(new Date(ms).toISOString());
 });
 
-it.each([Number.NaN, Number.POSITIVE_INFINITY, 8.64e15 + 1])('refuses %s, which is not a time', (ms) => {
-  expect(() => iso(ms)).toThrow(RangeError);
-});
+it.each([Number.NaN, Number.POSITIVE_INFINITY, 8.64e15 + 1])(
+  'refuses %s, which is not a time',
+  (ms) => {
+    expect(() => iso(ms)).toThrow(RangeError);
+  },
+);

@@ -1,17 +1,22 @@
 import type { LookupAddress } from 'node:dns';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { checkWebhookUrl } from '../../src/notifications/channels/webhook-url.ts';
-import { createAddressGuard, type LookupAll } from '../../src/notifications/transport/address-guard.ts';
+import {
+  createAddressGuard,
+  type LookupAll,
+} from '../../src/notifications/transport/address-guard.ts';
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 
 /**
- * Known ways to direct requests to internal addresses: refused when the address is configured, or when a connection is
- * opened.
+ * Known ways to direct requests to internal addresses: refused when the address is configured, or
+ * when a connection is opened.
  */
 const guard = createAddressGuard({ allow: [] });
 
-/** The responses of the attacker's resolver for each name; literal addresses are never looked up. */
+/**
+ * The responses of the attacker's resolver for each name; literal addresses are never looked up.
+ */
 const NAMES: Record<string, string[]> = {
   'localtest.me': ['127.0.0.1'],
   '127.0.0.1.nip.io': ['127.0.0.1'],
@@ -28,7 +33,16 @@ const NAMES: Record<string, string[]> = {
 
 const HOSTS = [
   ...['127.0.0.1', '127.1', '127.0.1', '127.255.255.254', '0', '0.0.0.0', '0x0', '00'],
-  ...['2130706433', '017700000001', '0x7f000001', '0X7F000001', '0x7f.1', '0x7f.0x0.0x0.0x1', '0177.0.0.1', '0177.1'],
+  ...[
+    '2130706433',
+    '017700000001',
+    '0x7f000001',
+    '0X7F000001',
+    '0x7f.1',
+    '0x7f.0x0.0x0.0x1',
+    '0177.0.0.1',
+    '0177.1',
+  ],
   ...['00000177.0.0.1', '0x0000007f.0.0.1', '127.0x0.00.1', '127.0.0.1.', '2130706433.'],
   ...[
     '１２７.０.０.１',
@@ -40,7 +54,15 @@ const HOSTS = [
     '127.0.0.%31',
     '%31%32%37.0.0.1',
   ],
-  ...['[::1]', '[::]', '[0:0:0:0:0:0:0:1]', '[::0001]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[::FFFF:7F00:0001]'],
+  ...[
+    '[::1]',
+    '[::]',
+    '[0:0:0:0:0:0:0:1]',
+    '[::0001]',
+    '[::ffff:127.0.0.1]',
+    '[::ffff:7f00:1]',
+    '[::FFFF:7F00:0001]',
+  ],
   ...[
     '[::127.0.0.1]',
     '[::7f00:1]',
@@ -49,9 +71,31 @@ const HOSTS = [
     '[64:ff9b::7f00:1]',
     '[64:ff9b:1::7f00:1]',
   ],
-  ...['[2002:7f00:1::]', '[2001:0:7f00:1::]', '[fe80::1]', '[fec0::1]', '[fd00:ec2::254]', '[ff02::1]'],
-  ...['169.254.169.254', '2852039166', '0xa9fea9fe', '0251.0376.0251.0376', '169.254.43518', '[::ffff:a9fe:a9fe]'],
-  ...['168.63.129.16', '100.100.100.200', '192.0.0.192', '10.0.0.1', '172.16.0.1', '192.168.0.1', '100.64.0.1'],
+  ...[
+    '[2002:7f00:1::]',
+    '[2001:0:7f00:1::]',
+    '[fe80::1]',
+    '[fec0::1]',
+    '[fd00:ec2::254]',
+    '[ff02::1]',
+  ],
+  ...[
+    '169.254.169.254',
+    '2852039166',
+    '0xa9fea9fe',
+    '0251.0376.0251.0376',
+    '169.254.43518',
+    '[::ffff:a9fe:a9fe]',
+  ],
+  ...[
+    '168.63.129.16',
+    '100.100.100.200',
+    '192.0.0.192',
+    '10.0.0.1',
+    '172.16.0.1',
+    '192.168.0.1',
+    '100.64.0.1',
+  ],
   ...[
     'localhost',
     'LOCALHOST',
@@ -106,7 +150,9 @@ const URLS = [
 
 const resolve: LookupAll = (hostname, _options, callback) => {
   const addresses = NAMES[hostname] ?? ['127.0.0.1'];
-  const found = addresses.map((address): LookupAddress => ({ address, family: address.includes(':') ? 6 : 4 }));
+  const found = addresses.map(
+    (address): LookupAddress => ({ address, family: address.includes(':') ? 6 : 4 }),
+  );
   process.nextTick(callback, null, found);
 };
 
@@ -146,7 +192,11 @@ it('no redirect of an allowed receiver is followed', async () => {
   const http = createHttpPost({ guard: allowed, version: '1.2.3', now: Date.now });
   onTestFinished(() => http.close());
   for (const { status } of receivers) {
-    const posted = await http.post({ url: outside.url, body: '{}', signal: new AbortController().signal });
+    const posted = await http.post({
+      url: outside.url,
+      body: '{}',
+      signal: new AbortController().signal,
+    });
     expect(posted).toMatchObject({ kind: 'response', httpStatus: status });
   }
   expect([outside.requests.length, inside.connections.total()]).toEqual([receivers.length, 0]);

@@ -2,7 +2,11 @@ import { getEventListeners, once } from 'node:events';
 import type { Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createAddressGuard, guardedConnector, isCidr } from '../../src/notifications/transport/address-guard.ts';
+import {
+  createAddressGuard,
+  guardedConnector,
+  isCidr,
+} from '../../src/notifications/transport/address-guard.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 
@@ -137,11 +141,23 @@ const forms = (v4: string) => {
 };
 
 describe('in every spelling,', () => {
-  const ranges = [within(10, 8), within(127, 8), within(172 + 16 / 256, 12), within(192 + 168 / 256, 16)];
-  const internal = fc.oneof(...ranges, within(169 + 254 / 256, 16), within(100 + 64 / 256, 10), within(224, 4));
+  const ranges = [
+    within(10, 8),
+    within(127, 8),
+    within(172 + 16 / 256, 12),
+    within(192 + 168 / 256, 16),
+  ];
+  const internal = fc.oneof(
+    ...ranges,
+    within(169 + 254 / 256, 16),
+    within(100 + 64 / 256, 10),
+    within(224, 4),
+  );
 
   it('no internal v4 address is allowed', () => {
-    fc.assert(fc.property(internal, (v4) => forms(v4).every((form) => guard.check(form) !== undefined)));
+    fc.assert(
+      fc.property(internal, (v4) => forms(v4).every((form) => guard.check(form) !== undefined)),
+    );
   });
 
   it('every internal v4 address is allowed if its range is configured', () => {
@@ -150,7 +166,9 @@ describe('in every spelling,', () => {
   });
 
   it('a public v4 address is allowed', () => {
-    fc.assert(fc.property(within(8, 8), (v4) => forms(v4).every((form) => guard.check(form) === undefined)));
+    fc.assert(
+      fc.property(within(8, 8), (v4) => forms(v4).every((form) => guard.check(form) === undefined)),
+    );
   });
 
   it('no v6 address outside 2000::/3 is allowed, except v4-mapped ones', () => {
@@ -165,8 +183,19 @@ describe('in every spelling,', () => {
   });
 
   it('no v6 address that embeds another one is allowed', () => {
-    const prefix = fc.constantFrom('2002', '2001:0', '64:ff9b:1', 'fd00', 'fe80', 'fec0', 'ff0e', '2001:db8');
-    fc.assert(fc.property(prefix, hex, (start, end) => guard.check(`${start}::${end}`) !== undefined));
+    const prefix = fc.constantFrom(
+      '2002',
+      '2001:0',
+      '64:ff9b:1',
+      'fd00',
+      'fe80',
+      'fec0',
+      'ff0e',
+      '2001:db8',
+    );
+    fc.assert(
+      fc.property(prefix, hex, (start, end) => guard.check(`${start}::${end}`) !== undefined),
+    );
   });
 });
 
@@ -175,16 +204,24 @@ describe('the allow-list', () => {
     allow: ['10.1.0.0/16', 'fd12::/16', '168.63.129.16/32', '::ffff:127.0.0.0/104'],
   });
 
-  it.each(['10.1.2.3', '::ffff:10.1.2.3', 'fd12:3::4', '168.63.129.16', '127.0.0.1'])('allows %s', (address) => {
-    expect(check(address)).toBeUndefined();
-  });
-
-  it.each(['10.2.0.1', '::ffff:10.2.0.1', 'fd13::1', '::10.1.2.3', '2002:a01:203::', '192.168.0.1', '::1'])(
-    'does not allow %s',
+  it.each(['10.1.2.3', '::ffff:10.1.2.3', 'fd12:3::4', '168.63.129.16', '127.0.0.1'])(
+    'allows %s',
     (address) => {
-      expect(check(address)).toMatch(/not public/);
+      expect(check(address)).toBeUndefined();
     },
   );
+
+  it.each([
+    '10.2.0.1',
+    '::ffff:10.2.0.1',
+    'fd13::1',
+    '::10.1.2.3',
+    '2002:a01:203::',
+    '192.168.0.1',
+    '::1',
+  ])('does not allow %s', (address) => {
+    expect(check(address)).toMatch(/not public/);
+  });
 
   it('does not restrict the public internet', () => {
     expect([check('8.8.8.8'), check('2606:4700::1')]).toEqual([undefined, undefined]);
@@ -245,7 +282,9 @@ describe('a connector with a signal that closes all its connections', () => {
   it('closes open connections', async () => {
     const all = new AbortController();
     const socket = (await connectTo((await openReceiver()).port, all.signal)) as Socket;
-    const closed = new Promise((resolve) => socket.on('error', () => undefined).once('close', resolve));
+    const closed = new Promise((resolve) =>
+      socket.on('error', () => undefined).once('close', resolve),
+    );
     all.abort();
     await closed;
     expect(await connectTo(1, all.signal)).toBeInstanceOf(Error);

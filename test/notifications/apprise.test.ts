@@ -2,7 +2,13 @@ import { expect, it } from 'vitest';
 import { createAppriseChannel } from '../../src/notifications/channels/apprise.ts';
 import { describeChannel, expectEscaped } from './channel-conformance.ts';
 import { httpRig, httpRigs, URL_SECRET } from './http-rigs.ts';
-import { alertEvent, failedEvent, outgoing, submissionEvent, upstreamEvent } from './sample-events.ts';
+import {
+  alertEvent,
+  failedEvent,
+  outgoing,
+  submissionEvent,
+  upstreamEvent,
+} from './sample-events.ts';
 
 function expectHarmless(message: string): void {
   const { title, body, format } = JSON.parse(message);
@@ -16,10 +22,16 @@ function expectHarmless(message: string): void {
   expect(`${title} ${body}`).not.toMatch(/@|<[!#]/);
 }
 
-describeChannel('Apprise', { ...httpRigs(createAppriseChannel), messagesOfThree: 1, expectHarmless });
+describeChannel('Apprise', {
+  ...httpRigs(createAppriseChannel),
+  messagesOfThree: 1,
+  expectHarmless,
+});
 
 it('posts to the configured URL with the configured tag', async () => {
-  const { channel, receiver } = await httpRig((options) => createAppriseChannel({ ...options, tag: 'ops' }));
+  const { channel, receiver } = await httpRig((options) =>
+    createAppriseChannel({ ...options, tag: 'ops' }),
+  );
   await channel.send([outgoing(failedEvent({ submissionId: 's-1' }))], AbortSignal.timeout(5_000));
   expect(receiver.requests[0]?.path).toBe(`/hooks/${URL_SECRET}`);
   expect(JSON.parse(receiver.requests[0]?.body ?? '')).toMatchObject({
@@ -49,5 +61,9 @@ it.each([
 ])('%d means that the delivery failed', async (status, error) => {
   const { channel } = await httpRig(createAppriseChannel, { status });
   const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
-  expect(result).toMatchObject({ kind: 'failed', httpStatus: status, error: expect.stringMatching(error) });
+  expect(result).toMatchObject({
+    kind: 'failed',
+    httpStatus: status,
+    error: expect.stringMatching(error),
+  });
 });

@@ -28,7 +28,10 @@ export type ChannelUnderTest = {
   secrets: readonly string[];
   /** The number of messages for a batch of three events. */
   messagesOfThree: number;
-  /** Fails the test if a message exceeds the limits of the service, or could mention a user or imitate other content. */
+  /**
+   * Fails the test if a message exceeds the limits of the service, or could mention a user or
+   * imitate other content.
+   */
   expectHarmless: (message: string) => void;
 };
 
@@ -36,7 +39,9 @@ export type ChannelUnderTest = {
 export function describeChannel(name: string, subject: ChannelUnderTest): void {
   const { secrets, expectHarmless } = subject;
 
-  async function open(kind: 'working' | 'failing' | 'hanging' | 'absent' | 'throttling'): Promise<Rig> {
+  async function open(
+    kind: 'working' | 'failing' | 'hanging' | 'absent' | 'throttling',
+  ): Promise<Rig> {
     const rig = await (subject[kind] as () => Promise<Rig>)();
     onTestFinished(async () => {
       await rig.channel.close();
@@ -56,7 +61,9 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
   describe(`${name}, as a channel`, () => {
     it('delivers an event once', async () => {
       const rig = await open('working');
-      expect(await send(rig, [outgoing(failedEvent({ submissionId: 'a-submission' }))])).toMatchObject(DELIVERED);
+      expect(
+        await send(rig, [outgoing(failedEvent({ submissionId: 'a-submission' }))]),
+      ).toMatchObject(DELIVERED);
       const messages = await rig.received();
       expect(messages).toHaveLength(1);
       expect(messages[0]).toContain('a-submission');
@@ -145,7 +152,9 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
       async (_start, text) => {
         const rig = await open('working');
         expect(await send(rig, [outgoing(hostileEvent(text))])).toMatchObject(DELIVERED);
-        const many = Array.from({ length: Math.min(12, rig.channel.maxBatch) }, () => outgoing(hostileEvent(text)));
+        const many = Array.from({ length: Math.min(12, rig.channel.maxBatch) }, () =>
+          outgoing(hostileEvent(text)),
+        );
         expect(await send(rig, many)).toMatchObject(DELIVERED);
         const messages = await rig.received();
         expect(messages.length).toBeGreaterThanOrEqual(2);
@@ -158,7 +167,9 @@ export function describeChannel(name: string, subject: ChannelUnderTest): void {
 
     it('increases its delays at first, and never reduces them', async () => {
       const { channel } = await open('absent');
-      const delays = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((attempts) => channel.retryDelayMs(attempts) ?? 0);
+      const delays = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(
+        (attempts) => channel.retryDelayMs(attempts) ?? 0,
+      );
       expect(delays[0]).toBeGreaterThan(0);
       expect(delays).toEqual(delays.toSorted((a, b) => a - b));
       expect(delays[1]).toBeGreaterThan(delays[0] ?? 0);

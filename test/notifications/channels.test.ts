@@ -78,7 +78,10 @@ describe('channels', () => {
     const send = await openWithChannels(receiver.url);
     const times = async () => {
       const { channels } = JSON.parse((await send('GET', '/v1/channels')).text);
-      return channels.map((one: Record<string, string | null>) => [one.last_success_at, one.last_failure_at]);
+      return channels.map((one: Record<string, string | null>) => [
+        one.last_success_at,
+        one.last_failure_at,
+      ]);
     };
     const end = async () => {
       const { id } = acceptedOf(await send('POST', '/v1/channels/ops/test'));
@@ -96,7 +99,11 @@ describe('channels', () => {
     const receiver = await openReceiver();
     const send = await openWithChannels(receiver.url);
     const accepted = acceptedOf(await send('POST', '/v1/channels/ops/test'));
-    expect(accepted).toMatchObject({ event_type: 'channel.test', destination: 'channel:ops', submission_id: null });
+    expect(accepted).toMatchObject({
+      event_type: 'channel.test',
+      destination: 'channel:ops',
+      submission_id: null,
+    });
     expect(await tried(send, accepted.id)).toMatchObject({
       state: 'delivered',
       event: { type: 'channel.test', data: { channel: 'ops' } },
@@ -104,14 +111,19 @@ describe('channels', () => {
     });
     expect(receiver.requests).toHaveLength(1);
     expect(receiver.requests[0]?.body).toContain('Test event for the channel ops');
-    expect(receiver.requests[0]?.body).toContain('<https://dawatch.example.com/#/|Open in dawatch>');
+    expect(receiver.requests[0]?.body).toContain(
+      '<https://dawatch.example.com/#/|Open in dawatch>',
+    );
   });
 
   it('show a failed test as a waiting delivery', async () => {
     const receiver = await openReceiver({ status: 403, body: 'invalid_token' });
     const send = await openWithChannels(receiver.url);
     const { id } = acceptedOf(await send('POST', '/v1/channels/ops/test'));
-    expect(await tried(send, id)).toMatchObject({ state: 'waiting', attempts: [{ http_status: 403 }] });
+    expect(await tried(send, id)).toMatchObject({
+      state: 'waiting',
+      attempts: [{ http_status: 403 }],
+    });
     const { channels } = JSON.parse((await send('GET', '/v1/channels')).text);
     expect(channels[0].deliveries).toEqual({ waiting: 1, dead: 0 });
   });
@@ -121,17 +133,25 @@ describe('channels', () => {
     ['Ops', 400, 'must be the name of a channel'],
   ])('%s cannot be tested', async (name, status, detail) => {
     const response = await admin('POST', `/v1/channels/${name}/test`);
-    expect([response.status, problemOf(response).detail]).toEqual([status, expect.stringContaining(detail)]);
+    expect([response.status, problemOf(response).detail]).toEqual([
+      status,
+      expect.stringContaining(detail),
+    ]);
   });
 });
 
 describe('the test of a callback', () => {
   it('is sent to the address, signed with the secret of the callbacks, and can be replayed', async () => {
     const receiver = await openReceiver([{ status: 500 }, {}]);
-    const { secret } = rotatedOf(await admin('POST', '/v1/webhooks/callbacks/rotate', { keep_old_s: 0 }));
+    const { secret } = rotatedOf(
+      await admin('POST', '/v1/webhooks/callbacks/rotate', { keep_old_s: 0 }),
+    );
     const url = `${receiver.url}/hook?of=me`;
     const accepted = acceptedOf(await admin('POST', '/v1/callbacks/test', { url }));
-    expect(accepted).toMatchObject({ event_type: 'webhook.test', destination: `callback:${receiver.url}` });
+    expect(accepted).toMatchObject({
+      event_type: 'webhook.test',
+      destination: `callback:${receiver.url}`,
+    });
     expect(await app.tried(accepted.id)).toMatchObject({
       state: 'waiting',
       event: { data: { webhook_id: 'callbacks' } },
@@ -141,10 +161,12 @@ describe('the test of a callback', () => {
     await expect.poll(() => receiver.requests.length).toBe(2);
     const { path, headers, body } = receiver.requests[1] ?? expect.fail('nothing was sent');
     expect(path).toBe('/hook?of=me');
-    expect(new Webhook(secret ?? '').verify(body, headers as Record<string, string>)).toMatchObject({
-      id: accepted.event_id,
-      type: 'webhook.test',
-    });
+    expect(new Webhook(secret ?? '').verify(body, headers as Record<string, string>)).toMatchObject(
+      {
+        id: accepted.event_id,
+        type: 'webhook.test',
+      },
+    );
   });
 
   it.each<[object, string]>([
@@ -155,13 +177,19 @@ describe('the test of a callback', () => {
   ])('of %j is refused', async (body, detail) => {
     const response = await admin('POST', '/v1/callbacks/test', body);
     expect(response.status).toBe(400);
-    expect(problemOf(response).errors).toContainEqual({ pointer: '/url', detail: expect.stringContaining(detail) });
+    expect(problemOf(response).errors).toContainEqual({
+      pointer: '/url',
+      detail: expect.stringContaining(detail),
+    });
   });
 
   it('is refused while callbacks are disabled', async () => {
     await admin('PATCH', '/v1/webhooks/callbacks', { enabled: false });
     const response = await admin('POST', '/v1/callbacks/test', { url: 'https://example.com/' });
     await admin('PATCH', '/v1/webhooks/callbacks', { enabled: true });
-    expect([response.status, problemOf(response).detail]).toEqual([409, 'the webhook callbacks is disabled']);
+    expect([response.status, problemOf(response).detail]).toEqual([
+      409,
+      'the webhook callbacks is disabled',
+    ]);
   });
 });

@@ -27,6 +27,8 @@ describe('a link to the dashboard', () => {
   });
 
   it('about a disabled webhook leads to its page', () => {
-    expect(alertPath({ rule: 'webhook_disabled', subject: 'webhook:wh_1' })).toBe('#/webhooks/wh_1');
+    expect(alertPath({ rule: 'webhook_disabled', subject: 'webhook:wh_1' })).toBe(
+      '#/webhooks/wh_1',
+    );
   });
 });

@@ -15,7 +15,9 @@ const SECRET = { secret: 'whsec_first', publicKey: null };
 
 function listen(ledger: Ledger): string[] {
   const reported: string[] = [];
-  ledger.deliveries.onDead(({ destination, reason, count }) => reported.push(`${destination} ${reason} ${count}`));
+  ledger.deliveries.onDead(({ destination, reason, count }) =>
+    reported.push(`${destination} ${reason} ${count}`),
+  );
   return reported;
 }
 
@@ -24,14 +26,20 @@ function end(ledger: Ledger, submissionId: string, callbackUrl: string | null = 
   ledger.cancel([submissionId], 2);
 }
 
-function settle(ledger: Ledger, next: { kind: 'dead'; reason: 'attempts_used_up' } | { kind: 'gone' }): void {
+function settle(
+  ledger: Ledger,
+  next: { kind: 'dead'; reason: 'attempts_used_up' } | { kind: 'gone' },
+): void {
   const [one] = ledger.deliveries.list({ limit: 1 }).deliveries;
   if (!one) throw new Error('nothing waits');
   const attempt = { at: 5, durationMs: 1, httpStatus: 500, error: 'HTTP 500', response: null };
   const { id: deliveryId, destination, attempts } = one;
   const webhookId = destination.replace('webhook:', '');
   const revision = ledger.webhooks.revisionOf(webhookId) ?? null;
-  ledger.deliveries.recordResults([{ deliveryId, destination, attempts, revision, attempt, next }], 1e9);
+  ledger.deliveries.recordResults(
+    [{ deliveryId, destination, attempts, revision, attempt, next }],
+    1e9,
+  );
 }
 
 it('every way to become a dead letter is reported after the commit, with the reason', () => {
@@ -50,7 +58,9 @@ it('every way to become a dead letter is reported after the commit, with the rea
   expect(reported.splice(0)).toEqual([`${to} endpoint_gone 1`, `${to} endpoint_disabled 1`]);
   end(ledger, 's4');
   expect(reported.splice(0)).toEqual([]);
-  ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+  ledger.routes.setChannels([
+    { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 },
+  ]);
   ledger.webhooks.delete(id, 3);
   end(ledger, 's5');
   ledger.deliveries.expireUnconfigured('channel:ops', 100, 200);
@@ -73,7 +83,9 @@ it('a rollback reports nothing', () => {
   const reported = listen(ledger);
   const { id } = ledger.webhooks.create(WEBHOOK, SECRET, 0);
   end(ledger, 's1');
-  rawConnection(ledger.file).exec("CREATE TRIGGER stop BEFORE UPDATE ON webhooks BEGIN SELECT raise(ABORT, 'no'); END");
+  rawConnection(ledger.file).exec(
+    "CREATE TRIGGER stop BEFORE UPDATE ON webhooks BEGIN SELECT raise(ABORT, 'no'); END",
+  );
   expect(() => settle(ledger, { kind: 'gone' })).toThrow('no');
   expect(reported).toEqual([]);
   expect(ledger.webhooks.get(id, 0)?.enabled).toBe(true);

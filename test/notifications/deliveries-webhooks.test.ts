@@ -24,12 +24,16 @@ function finalize(ledger: Ledger, submissionId: string, at = 20): void {
 }
 
 const states = (ledger: Ledger) =>
-  ledger.deliveries.list({ limit: 100 }).deliveries.map(({ state, deadReason }) => deadReason ?? state);
+  ledger.deliveries
+    .list({ limit: 100 })
+    .deliveries.map(({ state, deadReason }) => deadReason ?? state);
 
 describe('webhooks', () => {
   it('are stored as created, and listed newest first in pages', () => {
     const ledger = openLedger();
-    const ids = [1, 2, 3].map((index) => create(ledger, { description: String(index), metadata: { index } }));
+    const ids = [1, 2, 3].map((index) =>
+      create(ledger, { description: String(index), metadata: { index } }),
+    );
     expect(ledger.webhooks.get(ids[0] ?? '', 0)).toEqual({
       ...NEW,
       id: ids[0],
@@ -43,7 +47,11 @@ describe('webhooks', () => {
     });
     const first = ledger.webhooks.list({ limit: 2, now: 0 });
     expect(first.webhooks.map(({ id }) => id)).toEqual([ids[2], ids[1]]);
-    const second = ledger.webhooks.list({ limit: 2, before: first.nextBefore ?? undefined, now: 0 });
+    const second = ledger.webhooks.list({
+      limit: 2,
+      before: first.nextBefore ?? undefined,
+      now: 0,
+    });
     expect(second.webhooks.map(({ id }) => id)).toEqual([ids[0]]);
     expect(second.nextBefore).toBeNull();
   });
@@ -71,7 +79,10 @@ describe('webhooks', () => {
     ledger.webhooks.update(id, { enabled: false }, 30);
     finalize(ledger, 's2');
     expect(states(ledger)).toEqual(['endpoint_disabled']);
-    expect(ledger.webhooks.get(id, 0)).toMatchObject({ enabled: false, disabledReason: 'operator' });
+    expect(ledger.webhooks.get(id, 0)).toMatchObject({
+      enabled: false,
+      disabledReason: 'operator',
+    });
     const [newest] = ledger.deliveries.list({ limit: 1 }).deliveries;
     expect(ledger.deliveries.replay(newest?.id ?? 0, 40)).toBe('disabled');
     ledger.webhooks.update(id, { enabled: true }, 40);
@@ -118,14 +129,23 @@ describe('webhooks', () => {
       tracked(`sent-${round}`, round + 4, 'a');
     }
     const delivered = () =>
-      ledger.deliveries.list({ limit: 100, destination: `webhook:${id}` }).deliveries.map((one) => one.submissionId);
+      ledger.deliveries
+        .list({ limit: 100, destination: `webhook:${id}` })
+        .deliveries.map((one) => one.submissionId);
     expect(delivered().toSorted()).toEqual(['sent-0', 'sent-10', 'sent-20']);
     const touched: string[] = [];
     ledger.deliveries.onWaiting((destinations) => touched.push(...destinations));
     // Includes the two deliveries that waited when it was disabled.
     expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(3 + 2);
     expect(touched).toEqual([`webhook:${id}`]);
-    expect(delivered().toSorted()).toEqual(['missed-0', 'missed-10', 'missed-20', 'sent-0', 'sent-10', 'sent-20']);
+    expect(delivered().toSorted()).toEqual([
+      'missed-0',
+      'missed-10',
+      'missed-20',
+      'sent-0',
+      'sent-10',
+      'sent-20',
+    ]);
     expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 60)).toBe(0);
   });
 
@@ -161,7 +181,16 @@ describe('webhooks', () => {
     const attempt = { at: 25, durationMs: 1, httpStatus: 200, error: null, response: 'ok' };
     const destination = `webhook:${id}`;
     ledger.deliveries.recordResults(
-      [{ deliveryId: first?.id ?? 0, destination, attempts: 0, revision: 0, attempt, next: { kind: 'delivered' } }],
+      [
+        {
+          deliveryId: first?.id ?? 0,
+          destination,
+          attempts: 0,
+          revision: 0,
+          attempt,
+          next: { kind: 'delivered' },
+        },
+      ],
       1_000,
     );
     expect(ledger.webhooks.delete(id, 30)).toBe(true);
@@ -169,7 +198,9 @@ describe('webhooks', () => {
     finalize(ledger, 's3');
     expect(states(ledger)).toEqual(['discarded', 'delivered']);
     expect(ledger.deliveries.replay(second?.id ?? 0, 40)).toBe('discarded');
-    expect(rawConnection(ledger.file).prepare('SELECT count(*) AS n FROM webhook_secrets').get()).toEqual({ n: 0 });
+    expect(
+      rawConnection(ledger.file).prepare('SELECT count(*) AS n FROM webhook_secrets').get(),
+    ).toEqual({ n: 0 });
   });
 
   it('a webhook that is deleted during an attempt stays deleted, and the attempt is recorded', () => {
@@ -178,7 +209,13 @@ describe('webhooks', () => {
     finalize(ledger, 's1');
     const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
     ledger.webhooks.delete(id, 30);
-    const attempt = { at: 25, durationMs: 10, httpStatus: 500, error: 'answered with 500', response: null };
+    const attempt = {
+      at: 25,
+      durationMs: 10,
+      httpStatus: 500,
+      error: 'answered with 500',
+      response: null,
+    };
     const result = {
       deliveryId: delivery?.id ?? 0,
       destination: `webhook:${id}`,
@@ -195,7 +232,13 @@ describe('webhooks', () => {
 describe('the response of a receiver', () => {
   const settle = (ledger: Ledger, id: string, at: number, fields: Partial<DeliveryResult> = {}) => {
     const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
-    const attempt = { at, durationMs: 1, httpStatus: 500, error: 'answered with 500', response: null };
+    const attempt = {
+      at,
+      durationMs: 1,
+      httpStatus: 500,
+      error: 'answered with 500',
+      response: null,
+    };
     const result = {
       deliveryId: delivery?.id ?? 0,
       destination: `webhook:${id}`,
@@ -242,7 +285,9 @@ describe('the response of a receiver', () => {
     const [delivery] = ledger.deliveries.list({ limit: 1 }).deliveries;
     ledger.deliveries.replay(delivery?.id ?? 0, 30);
     settle(ledger, id, 25, { attempts: 9, next: { kind: 'dead', reason: 'attempts_used_up' } });
-    expect(ledger.deliveries.list({ limit: 1 }).deliveries).toMatchObject([{ state: 'waiting', nextAt: 30 }]);
+    expect(ledger.deliveries.list({ limit: 1 }).deliveries).toMatchObject([
+      { state: 'waiting', nextAt: 30 },
+    ]);
     expect(ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toHaveLength(2);
   });
 });
@@ -252,30 +297,64 @@ describe('secrets', () => {
     const ledger = openLedger();
     const id = create(ledger);
     for (let index = 0; index < 9; index++)
-      ledger.webhooks.rotate(id, { secret: `whsec_${index}`, publicKey: null }, { oldUntil: 1_000, now: 20 });
-    expect(ledger.webhooks.endpoint(id, 30)?.secrets).toEqual([8, 7, 6, 5, 4].map((index) => `whsec_${index}`));
+      ledger.webhooks.rotate(
+        id,
+        { secret: `whsec_${index}`, publicKey: null },
+        { oldUntil: 1_000, now: 20 },
+      );
+    expect(ledger.webhooks.endpoint(id, 30)?.secrets).toEqual(
+      [8, 7, 6, 5, 4].map((index) => `whsec_${index}`),
+    );
   });
 
   it('the old one signs beside the new one until it expires, and a third one does not shorten that', () => {
     const ledger = openLedger();
     const id = create(ledger);
-    ledger.webhooks.rotate(id, { secret: 'whsec_second', publicKey: null }, { oldUntil: 100, now: 20 });
+    ledger.webhooks.rotate(
+      id,
+      { secret: 'whsec_second', publicKey: null },
+      { oldUntil: 100, now: 20 },
+    );
     expect(ledger.webhooks.endpoint(id, 99)?.secrets).toEqual(['whsec_second', 'whsec_first']);
     expect(ledger.webhooks.endpoint(id, 100)?.secrets).toEqual(['whsec_second']);
-    ledger.webhooks.rotate(id, { secret: 'whsec_third', publicKey: null }, { oldUntil: 200, now: 30 });
-    expect(ledger.webhooks.endpoint(id, 99)?.secrets).toEqual(['whsec_third', 'whsec_second', 'whsec_first']);
+    ledger.webhooks.rotate(
+      id,
+      { secret: 'whsec_third', publicKey: null },
+      { oldUntil: 200, now: 30 },
+    );
+    expect(ledger.webhooks.endpoint(id, 99)?.secrets).toEqual([
+      'whsec_third',
+      'whsec_second',
+      'whsec_first',
+    ]);
     expect(ledger.webhooks.endpoint(id, 150)?.secrets).toEqual(['whsec_third', 'whsec_second']);
-    ledger.webhooks.rotate(id, { secret: 'whsec_leaked', publicKey: null }, { oldUntil: 40, now: 40 });
+    ledger.webhooks.rotate(
+      id,
+      { secret: 'whsec_leaked', publicKey: null },
+      { oldUntil: 40, now: 40 },
+    );
     expect(ledger.webhooks.endpoint(id, 40)?.secrets).toEqual(['whsec_leaked']);
     expect(
-      ledger.webhooks.rotate('wh_nobody', { secret: 'x', publicKey: null }, { oldUntil: 0, now: 0 }),
+      ledger.webhooks.rotate(
+        'wh_nobody',
+        { secret: 'x', publicKey: null },
+        { oldUntil: 0, now: 0 },
+      ),
     ).toBeUndefined();
   });
 
   it('the public keys of valid secrets are shown', () => {
     const ledger = openLedger();
-    const { id } = ledger.webhooks.create({ ...NEW, signature: 'v1a' }, { secret: 'whsk_a', publicKey: 'whpk_a' }, 0);
-    ledger.webhooks.rotate(id, { secret: 'whsk_b', publicKey: 'whpk_b' }, { oldUntil: 100, now: 20 });
+    const { id } = ledger.webhooks.create(
+      { ...NEW, signature: 'v1a' },
+      { secret: 'whsk_a', publicKey: 'whpk_a' },
+      0,
+    );
+    ledger.webhooks.rotate(
+      id,
+      { secret: 'whsk_b', publicKey: 'whpk_b' },
+      { oldUntil: 100, now: 20 },
+    );
     expect(ledger.webhooks.get(id, 50)?.publicKeys).toEqual(['whpk_b', 'whpk_a']);
     expect(ledger.webhooks.get(id, 150)?.publicKeys).toEqual(['whpk_b']);
   });
@@ -289,12 +368,16 @@ describe('secrets', () => {
     expect(ledger.webhooks.endpoint('callbacks', 0)?.secrets).toEqual(['whsec_1']);
     ledger.track([trackRequest('s1', { callbackUrl: 'https://c.example/x' })], 0);
     ledger.record([observation('finalized', 10, 's1')], context());
-    expect(ledger.deliveries.list({ limit: 9, destination: 'callback:https://c.example' }).deliveries).toHaveLength(1);
+    expect(
+      ledger.deliveries.list({ limit: 9, destination: 'callback:https://c.example' }).deliveries,
+    ).toHaveLength(1);
     ledger.webhooks.update('callbacks', { enabled: false }, 20);
     expect(states(ledger)).toEqual(['endpoint_disabled']);
     expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBeUndefined();
     ledger.webhooks.update('callbacks', { enabled: true }, 30);
-    expect(ledger.deliveries.list({ limit: 9, destination: 'webhook:callbacks' }).deliveries).toHaveLength(1);
+    expect(
+      ledger.deliveries.list({ limit: 9, destination: 'webhook:callbacks' }).deliveries,
+    ).toHaveLength(1);
     const touched: string[] = [];
     ledger.deliveries.onWaiting((destinations) => touched.push(...destinations));
     expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBe(1);
@@ -305,7 +388,9 @@ describe('secrets', () => {
 describe('deliveries', () => {
   it('of a channel that is no longer configured are not replayed', () => {
     const ledger = openLedger();
-    ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    ledger.routes.setChannels([
+      { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 },
+    ]);
     finalize(ledger, 's1');
     ledger.deliveries.expireUnconfigured('channel:ops', 1_000, 30);
     ledger.routes.setChannels([]);
@@ -320,8 +405,14 @@ describe('deliveries', () => {
     finalize(ledger, 's2');
     ledger.webhooks.update(b, { enabled: false }, 30);
     const find = (query: object) => ledger.deliveries.list({ limit: 100, ...query }).deliveries;
-    expect(find({ destination: `webhook:${a}` }).map(({ submissionId }) => submissionId)).toEqual(['s2', 's1']);
-    expect(find({ states: ['dead'] }).map(({ destination }) => destination)).toEqual([`webhook:${b}`, `webhook:${b}`]);
+    expect(find({ destination: `webhook:${a}` }).map(({ submissionId }) => submissionId)).toEqual([
+      's2',
+      's1',
+    ]);
+    expect(find({ states: ['dead'] }).map(({ destination }) => destination)).toEqual([
+      `webhook:${b}`,
+      `webhook:${b}`,
+    ]);
     expect(find({ submissionId: 's1' })).toHaveLength(2);
     expect(find({ submissionId: 'nobody' })).toEqual([]);
     const [{ eventId } = { eventId: '' }] = find({ submissionId: 's2' });

@@ -33,7 +33,10 @@ async function isDelivered(id: number): Promise<void> {
 describe('a delivery', () => {
   it('shows what was sent and the result of every attempt', async () => {
     const evil = '\u001b[2Jbusy\u0000';
-    const { webhook, deliveries, receiver } = await deliver(['failing'], { status: 500, body: evil });
+    const { webhook, deliveries, receiver } = await deliver(['failing'], {
+      status: 500,
+      body: evil,
+    });
     const [first] = deliveries;
     const shown = await app.tried(first?.id ?? 0);
     const { event, attempts, ...rest } = shown;
@@ -69,9 +72,19 @@ describe('a delivery', () => {
     const id = deliveries[0]?.id ?? 0;
     await app.tried(id);
     for (const sent of [2, 3]) {
-      expect(acceptedOf(await replay(id))).toMatchObject({ id, state: 'waiting', attempts_made: 0 });
-      await vi.waitFor(async () => expect((await app.details(id)).attempts).toHaveLength(sent), { timeout: 15_000 });
-      expect(await app.details(id)).toMatchObject({ state: 'delivered', attempts_made: 1, ended_at: TIME });
+      expect(acceptedOf(await replay(id))).toMatchObject({
+        id,
+        state: 'waiting',
+        attempts_made: 0,
+      });
+      await vi.waitFor(async () => expect((await app.details(id)).attempts).toHaveLength(sent), {
+        timeout: 15_000,
+      });
+      expect(await app.details(id)).toMatchObject({
+        state: 'delivered',
+        attempts_made: 1,
+        ended_at: TIME,
+      });
     }
     expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id']))).toEqual(
       new Set([deliveries[0]?.event_id]),
@@ -83,13 +96,23 @@ describe('a delivery', () => {
     const id = deliveries[0]?.id ?? 0;
     await app.tried(id);
     await disable(webhook);
-    expect(await app.details(id)).toMatchObject({ state: 'dead', dead_reason: 'endpoint_disabled', next_at: null });
+    expect(await app.details(id)).toMatchObject({
+      state: 'dead',
+      dead_reason: 'endpoint_disabled',
+      next_at: null,
+    });
     const disabled = await replay(id);
-    expect([disabled.status, problemOf(disabled).detail]).toEqual([409, expect.stringContaining('disabled')]);
+    expect([disabled.status, problemOf(disabled).detail]).toEqual([
+      409,
+      expect.stringContaining('disabled'),
+    ]);
     await admin('DELETE', `/v1/webhooks/${webhook}`);
     expect(await app.details(id)).toMatchObject({ state: 'discarded', dead_reason: null });
     const discarded = await replay(id);
-    expect([discarded.status, problemOf(discarded).detail]).toEqual([409, expect.stringContaining('was deleted')]);
+    expect([discarded.status, problemOf(discarded).detail]).toEqual([
+      409,
+      expect.stringContaining('was deleted'),
+    ]);
   });
 });
 
@@ -102,10 +125,15 @@ describe('replaying all', () => {
     expect(await app.deliveries(`webhook_id=${webhook}`)).toEqual([]);
     const destination = `webhook:${webhook}`;
     const refused = await replayAll(destination);
-    expect([refused.status, problemOf(refused).detail]).toEqual([409, expect.stringContaining('disabled')]);
+    expect([refused.status, problemOf(refused).detail]).toEqual([
+      409,
+      expect.stringContaining('disabled'),
+    ]);
 
     await disable(webhook, true);
-    expect(JSON.parse((await replayAll(destination, '2100-01-01T00:00:00+02:00')).text)).toEqual({ replayed: 0 });
+    expect(JSON.parse((await replayAll(destination, '2100-01-01T00:00:00+02:00')).text)).toEqual({
+      replayed: 0,
+    });
     const replayed = await replayAll(destination);
     expect([replayed.status, JSON.parse(replayed.text)]).toEqual([202, { replayed: 3 }]);
     for (const { id } of await app.deliveries(`webhook_id=${webhook}`)) await isDelivered(id);
@@ -127,18 +155,23 @@ describe('replaying all', () => {
       const { status, text } = await admin('POST', '/v1/deliveries/replay', body);
       return [status, JSON.parse(text).replayed];
     };
-    const entries = async () => JSON.parse((await admin('GET', '/v1/audit?action=deliveries.replay')).text).entries;
+    const entries = async () =>
+      JSON.parse((await admin('GET', '/v1/audit?action=deliveries.replay')).text).entries;
     const before = (await entries()).length;
     expect(await send({ dry_run: true })).toEqual([200, 3]);
     expect(await send({ dry_run: true, event_types: ['upstream.*'] })).toEqual([200, 0]);
     expect(await send({ dry_run: true, until: '2020-01-02T00:00:00Z' })).toEqual([200, 0]);
-    expect(await send({ dry_run: true, submission_id: 'some-3', event_types: ['*'] })).toEqual([200, 1]);
+    expect(await send({ dry_run: true, submission_id: 'some-3', event_types: ['*'] })).toEqual([
+      200, 1,
+    ]);
     expect([receiver.requests.length, (await entries()).length]).toEqual([2, before]);
     expect(await send({ submission_id: 'some-3' })).toEqual([202, 1]);
     expect(await send({ submission_id: 'some-3' })).toEqual([202, 0]);
     expect(await send({ until: FAR_AWAY, event_types: ['submission.*'] })).toEqual([202, 2]);
     expect(await send({ dry_run: true })).toEqual([200, 0]);
-    expect((await entries())[0].detail).toBe(`2 since ${LONG_AGO}, until ${FAR_AWAY}, types submission.*`);
+    expect((await entries())[0].detail).toBe(
+      `2 since ${LONG_AGO}, until ${FAR_AWAY}, types submission.*`,
+    );
     await vi.waitFor(() => expect(receiver.requests).toHaveLength(5), { timeout: 15_000 });
     await disable(webhook);
     expect(await send({ dry_run: true })).toEqual([409, undefined]);
@@ -151,7 +184,8 @@ describe('replaying all', () => {
     const destination = `callback:${receiver.url}`;
     await disable('callbacks', true);
     expect(JSON.parse((await replayAll(destination)).text)).toEqual({ replayed: 2 });
-    for (const { id } of await app.deliveries(`destination=${encodeURIComponent(destination)}`)) await isDelivered(id);
+    for (const { id } of await app.deliveries(`destination=${encodeURIComponent(destination)}`))
+      await isDelivered(id);
     expect(receiver.requests.map(({ path }) => path)).toEqual(['/path?a=b', '/path?a=b']);
   });
 });
@@ -167,17 +201,27 @@ describe('the list', () => {
     expect(await ids('submission_id=listed-1')).toEqual([one?.id]);
     expect(await ids(`event_id=${two?.event_id}`)).toEqual([two?.id]);
     const states = await Promise.all(
-      ['waiting', 'delivered', 'dead', 'discarded'].map((state) => ids(`webhook_id=${webhook}&state=${state}`)),
+      ['waiting', 'delivered', 'dead', 'discarded'].map((state) =>
+        ids(`webhook_id=${webhook}&state=${state}`),
+      ),
     );
     expect(states.map(({ length }) => length)).toEqual([1, 1, 0, 0]);
     expect(await ids(`webhook_id=${webhook}&state=waiting,delivered`)).toEqual([two?.id, one?.id]);
-    expect(await ids(`webhook_id=${webhook}&event_type=submission.*,upstream.up`)).toEqual([two?.id, one?.id]);
-    expect(await ids(`webhook_id=${webhook}&event_type=submission.failed&event_type=alert.*`)).toEqual([]);
-    expect(await ids(`webhook_id=${webhook}&since=${LONG_AGO}&until=${FAR_AWAY}`)).toEqual([two?.id, one?.id]);
-    expect(await ids(`webhook_id=${webhook}&until=${LONG_AGO}`)).toEqual([]);
-    expect(await ids(`submission_id=listed-1&since=${LONG_AGO}&event_type=*&state=waiting,delivered`)).toEqual([
+    expect(await ids(`webhook_id=${webhook}&event_type=submission.*,upstream.up`)).toEqual([
+      two?.id,
       one?.id,
     ]);
+    expect(
+      await ids(`webhook_id=${webhook}&event_type=submission.failed&event_type=alert.*`),
+    ).toEqual([]);
+    expect(await ids(`webhook_id=${webhook}&since=${LONG_AGO}&until=${FAR_AWAY}`)).toEqual([
+      two?.id,
+      one?.id,
+    ]);
+    expect(await ids(`webhook_id=${webhook}&until=${LONG_AGO}`)).toEqual([]);
+    expect(
+      await ids(`submission_id=listed-1&since=${LONG_AGO}&event_type=*&state=waiting,delivered`),
+    ).toEqual([one?.id]);
     for (const query of [
       `webhook_id=wh_${'0'.repeat(32)}`,
       'submission_id=never',
@@ -191,7 +235,9 @@ describe('the list', () => {
     ['newest', ''],
     ['time', `&since=${LONG_AGO}`],
   ])('is paged, newest first, in the order %s', async (order, condition) => {
-    const { webhook, deliveries } = await deliver(Array.from({ length: 5 }, (_, index) => `page-${order}-${index}`));
+    const { webhook, deliveries } = await deliver(
+      Array.from({ length: 5 }, (_, index) => `page-${order}-${index}`),
+    );
     const pages: number[][] = [];
     for (let cursor = ''; ; ) {
       const query = `webhook_id=${webhook}&limit=2${condition}${cursor && `&cursor=${cursor}`}`;
@@ -250,19 +296,51 @@ describe('refuses', () => {
     ['no destination', { since: LONG_AGO }, '/destination'],
     ['an unknown kind of destination', { destination: 'ops', since: LONG_AGO }, '/destination'],
     ['a list of destinations', { destination: ['channel:ops'], since: LONG_AGO }, '/destination'],
-    ['a URL instead of an origin', { destination: 'callback:https://a.example/x', since: LONG_AGO }, '/destination'],
+    [
+      'a URL instead of an origin',
+      { destination: 'callback:https://a.example/x', since: LONG_AGO },
+      '/destination',
+    ],
     ['no time', { destination: 'channel:ops' }, '/since'],
     ['a time in words', { destination: 'channel:ops', since: 'yesterday' }, '/since'],
-    ['a time without a zone', { destination: 'channel:ops', since: LONG_AGO.slice(0, -1) }, '/since'],
+    [
+      'a time without a zone',
+      { destination: 'channel:ops', since: LONG_AGO.slice(0, -1) },
+      '/since',
+    ],
     ['a day', { destination: 'channel:ops', since: LONG_AGO.slice(0, 10) }, '/since'],
-    ['the 30th of February', { destination: 'channel:ops', since: '2026-02-30T00:00:00Z' }, '/since'],
+    [
+      'the 30th of February',
+      { destination: 'channel:ops', since: '2026-02-30T00:00:00Z' },
+      '/since',
+    ],
     ['milliseconds', { destination: 'channel:ops', since: 1_760_000_000_000 }, '/since'],
     ['an empty range', { destination: 'channel:ops', since: LONG_AGO, until: LONG_AGO }, '/until'],
-    ['until a day', { destination: 'channel:ops', since: LONG_AGO, until: FAR_AWAY.slice(0, 10) }, '/until'],
-    ['no event type', { destination: 'channel:ops', since: LONG_AGO, event_types: [] }, '/event_types'],
-    ['an unknown event type', { destination: 'channel:ops', since: LONG_AGO, event_types: ['x'] }, '/event_types/0'],
-    ['an invalid submission', { destination: 'channel:ops', since: LONG_AGO, submission_id: '' }, '/submission_id'],
-    ['a dry run in words', { destination: 'channel:ops', since: LONG_AGO, dry_run: 'yes' }, '/dry_run'],
+    [
+      'until a day',
+      { destination: 'channel:ops', since: LONG_AGO, until: FAR_AWAY.slice(0, 10) },
+      '/until',
+    ],
+    [
+      'no event type',
+      { destination: 'channel:ops', since: LONG_AGO, event_types: [] },
+      '/event_types',
+    ],
+    [
+      'an unknown event type',
+      { destination: 'channel:ops', since: LONG_AGO, event_types: ['x'] },
+      '/event_types/0',
+    ],
+    [
+      'an invalid submission',
+      { destination: 'channel:ops', since: LONG_AGO, submission_id: '' },
+      '/submission_id',
+    ],
+    [
+      'a dry run in words',
+      { destination: 'channel:ops', since: LONG_AGO, dry_run: 'yes' },
+      '/dry_run',
+    ],
     ['an unknown field', { destination: 'channel:ops', since: LONG_AGO, state: 'dead' }, '/'],
     ['null', 'null', '/'],
   ])('to replay %s', async (_, body, pointer) => {

@@ -6,7 +6,11 @@ import { failedEvent, outgoing, submissionEvent } from './sample-events.ts';
 
 type DiscordBody = {
   content?: string;
-  embeds: { title: string; color: number; fields: { name: string; value: string; inline: boolean }[] }[];
+  embeds: {
+    title: string;
+    color: number;
+    fields: { name: string; value: string; inline: boolean }[];
+  }[];
   allowed_mentions: unknown;
 };
 
@@ -42,8 +46,13 @@ describeChannel('Discord', {
 it('colours failures differently from finalizations, and escapes the title', async () => {
   const { channel, receiver } = await httpRig(createDiscordChannel);
   await channel.send([outgoing(failedEvent({ submissionId: '*a*' }))], AbortSignal.timeout(5_000));
-  await channel.send([outgoing(submissionEvent('submission.finalized'))], AbortSignal.timeout(5_000));
-  const [failed, final] = receiver.requests.map(({ body }) => (JSON.parse(body) as DiscordBody).embeds[0]);
+  await channel.send(
+    [outgoing(submissionEvent('submission.finalized'))],
+    AbortSignal.timeout(5_000),
+  );
+  const [failed, final] = receiver.requests.map(
+    ({ body }) => (JSON.parse(body) as DiscordBody).embeds[0],
+  );
   expect(failed?.title).toBe('Submission \\*a\\* failed');
   expect(failed?.fields).toContainEqual({ name: 'Error', value: '`TIMEOUT`', inline: true });
   expect(failed?.color).not.toBe(final?.color);
@@ -58,7 +67,11 @@ it('requests a confirmation from Discord, and keeps the other parameters of the 
 });
 
 it('uses the delay in the body of a 429 if no header has one', async () => {
-  const body = JSON.stringify({ message: 'You are being rate limited.', retry_after: 0.651, global: false });
+  const body = JSON.stringify({
+    message: 'You are being rate limited.',
+    retry_after: 0.651,
+    global: false,
+  });
   const { channel } = await httpRig(createDiscordChannel, { status: 429, body });
   const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
   expect(result).toMatchObject({ kind: 'failed', slowDown: { retryAfterMs: 651 } });
@@ -79,6 +92,8 @@ it.each([
 ])('omits what exceeds the limits of Discord: %s', (_what, chars) => {
   const lines = Array.from({ length: 60 }, () => ({ label: 'Line', value: '漢'.repeat(chars) }));
   expectWithinLimits(
-    JSON.stringify(toDiscordBody({ title: 'T'.repeat(500), severity: 'info', lines, text: '', link: null })),
+    JSON.stringify(
+      toDiscordBody({ title: 'T'.repeat(500), severity: 'info', lines, text: '', link: null }),
+    ),
   );
 });

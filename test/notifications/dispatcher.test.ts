@@ -14,7 +14,9 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** A receiver that accepts everything, and a ledger that records no result while its disk is full. */
+/**
+ * A receiver that accepts everything, and a ledger that records no result while its disk is full.
+ */
 function openOnDisk(disk: { isFull: boolean }) {
   return openDispatcher({
     receive: () => delivered,
@@ -54,7 +56,13 @@ describe('when an event is sent', () => {
     world.finalize('s1');
     await world.clock.advance(4 * DAY_MS);
     const waits = world.sent.map(({ at }, index) => at - (world.sent[index - 1]?.at ?? 0));
-    const schedule = [0, 5 * SECOND, 5 * MINUTE, 30 * MINUTE, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR)];
+    const schedule = [
+      0,
+      5 * SECOND,
+      5 * MINUTE,
+      30 * MINUTE,
+      ...[2, 5, 10, 14, 20, 24].map((hours) => hours * HOUR),
+    ];
     expect(waits).toEqual(schedule);
     expect(new Set(world.sent.flatMap(({ ids }) => ids)).size).toBe(1);
     expect(world.deliveries()).toMatchObject([
@@ -81,7 +89,9 @@ describe('when an event is sent', () => {
     world.finalize('s1', { callbackUrl: 'https://caller.example/hook?a=1' });
     world.finalize('s2');
     await world.clock.advance(0);
-    expect(world.sent).toMatchObject([{ destination: 'callback:https://caller.example', events: ['s1'] }]);
+    expect(world.sent).toMatchObject([
+      { destination: 'callback:https://caller.example', events: ['s1'] },
+    ]);
   });
 
   it('only if the metadata matches', async () => {
@@ -98,7 +108,9 @@ describe('when an event is sent', () => {
 describe('the number of concurrent deliveries', () => {
   const inFlightAfter = async (failure: Partial<Extract<SendResult, { kind: 'failed' }>>) => {
     const open: ((result: SendResult) => void)[] = [];
-    const world = openDispatcher({ receive: () => new Promise((resolve) => void open.push(resolve)) });
+    const world = openDispatcher({
+      receive: () => new Promise((resolve) => void open.push(resolve)),
+    });
     world.webhook('https://a.example');
     const end = async (result: SendResult) => {
       for (const resolve of open.splice(0)) resolve(result);
@@ -115,7 +127,10 @@ describe('the number of concurrent deliveries', () => {
 
   it('stays unchanged after the refusal of a single delivery, which does not indicate overload', async () => {
     for (const refusal of [400, 401, 404, 413, 422, 302])
-      expect([refusal, await inFlightAfter({ httpStatus: refusal, refused: true })]).toEqual([refusal, 8]);
+      expect([refusal, await inFlightAfter({ httpStatus: refusal, refused: true })]).toEqual([
+        refusal,
+        8,
+      ]);
   });
 
   it('falls to one after any other failure; deliveries in flight complete first', async () => {
@@ -127,7 +142,8 @@ describe('the number of concurrent deliveries', () => {
 describe('a failing receiver', () => {
   it('delays no other receiver, however many hang', async () => {
     const world = openDispatcher({
-      receive: (destination) => (destination.includes(good) ? delivered : new Promise<SendResult>(() => {})),
+      receive: (destination) =>
+        destination.includes(good) ? delivered : new Promise<SendResult>(() => {}),
     });
     for (let index = 0; index < 100; index++) world.webhook(`https://hangs-${index}.example`);
     const good = world.webhook('https://good.example');
@@ -142,69 +158,82 @@ describe('a failing receiver', () => {
     ['forty receivers that worked before', 40, 'webhook'],
     ['two thousand callbacks to as many servers', 2_000, 'callback'],
     ['two thousand callbacks to servers that worked before', 2_000, 'proven callback'],
-  ])('delays others by seconds at most, even %s', { timeout: 60_000 }, async (_name, count, kind) => {
-    let hangs = false;
-    const world = openDispatcher({
-      receive: (destination, _batch, signal) =>
-        destination.includes(good) || !hangs
-          ? delivered
-          : new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed()))),
-    });
-    world.ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_x', publicKey: null }), 0);
-    const good = world.webhook('https://good.example', { metadata: { good: true } });
-    if (kind === 'webhook') for (let index = 0; index < count; index++) world.webhook(`https://hangs-${index}.example`);
-    for (let round = 0; round < 5; round++) {
-      world.finalize(`works-${round}`, { metadata: { good: true } });
-      await world.clock.advance(100);
-    }
-    if (kind === 'proven callback')
-      for (let index = 0; index < count; index++)
-        world.finalize(`w${index}`, { callbackUrl: `https://c${index}.example` });
-    await world.clock.advance(20_000);
-    hangs = true;
-    const callbacks = kind === 'webhook' ? 8 : count;
-    for (let index = 0; index < callbacks; index++)
-      world.finalize(`h${index}`, kind !== 'webhook' ? { callbackUrl: `https://c${index}.example` } : {});
-    await world.clock.advance(10);
-    const from = world.clock.now() - DISPATCHER_START_MS;
-    world.finalize('later', { metadata: { good: true } });
-    await world.clock.advance(3_000);
-    const got = world.sent.find(({ destination, events }) => destination.includes(good) && events.includes('later'));
-    expect(got?.at).toBeLessThanOrEqual(from + 2_000);
-  });
+  ])(
+    'delays others by seconds at most, even %s',
+    { timeout: 60_000 },
+    async (_name, count, kind) => {
+      let hangs = false;
+      const world = openDispatcher({
+        receive: (destination, _batch, signal) =>
+          destination.includes(good) || !hangs
+            ? delivered
+            : new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed()))),
+      });
+      world.ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_x', publicKey: null }), 0);
+      const good = world.webhook('https://good.example', { metadata: { good: true } });
+      if (kind === 'webhook')
+        for (let index = 0; index < count; index++) world.webhook(`https://hangs-${index}.example`);
+      for (let round = 0; round < 5; round++) {
+        world.finalize(`works-${round}`, { metadata: { good: true } });
+        await world.clock.advance(100);
+      }
+      if (kind === 'proven callback')
+        for (let index = 0; index < count; index++)
+          world.finalize(`w${index}`, { callbackUrl: `https://c${index}.example` });
+      await world.clock.advance(20_000);
+      hangs = true;
+      const callbacks = kind === 'webhook' ? 8 : count;
+      for (let index = 0; index < callbacks; index++)
+        world.finalize(
+          `h${index}`,
+          kind !== 'webhook' ? { callbackUrl: `https://c${index}.example` } : {},
+        );
+      await world.clock.advance(10);
+      const from = world.clock.now() - DISPATCHER_START_MS;
+      world.finalize('later', { metadata: { good: true } });
+      await world.clock.advance(3_000);
+      const got = world.sent.find(
+        ({ destination, events }) => destination.includes(good) && events.includes('later'),
+      );
+      expect(got?.at).toBeLessThanOrEqual(from + 2_000);
+    },
+  );
 
-  it.each([1, 8, 50])('gets one delivery at a time; a working one gets up to %i', async (concurrency) => {
-    let inFlight = 0;
-    let maxInFlight = 0;
-    const world = openDispatcher({
-      concurrency,
-      receive: (_destination, _batch, signal) => {
-        inFlight += 1;
-        maxInFlight = Math.max(maxInFlight, inFlight);
-        return new Promise((resolve) => {
-          const end = () => {
-            inFlight -= 1;
-            resolve(works ? delivered : failed());
-          };
-          world.clock.after(100, end);
-          signal.addEventListener('abort', end);
-        });
-      },
-    });
-    let works = true;
-    world.webhook('https://a.example');
-    for (let index = 0; index < 1_000; index++) world.finalize(`s${index}`);
-    await world.clock.advance(1_000);
-    expect(maxInFlight).toBe(concurrency);
-    works = false;
-    await world.clock.advance(100);
-    maxInFlight = 0;
-    await world.clock.advance(300);
-    expect(maxInFlight).toBe(1);
-    works = true;
-    await world.clock.advance(2_000);
-    expect(maxInFlight).toBe(concurrency);
-  });
+  it.each([1, 8, 50])(
+    'gets one delivery at a time; a working one gets up to %i',
+    async (concurrency) => {
+      let inFlight = 0;
+      let maxInFlight = 0;
+      const world = openDispatcher({
+        concurrency,
+        receive: (_destination, _batch, signal) => {
+          inFlight += 1;
+          maxInFlight = Math.max(maxInFlight, inFlight);
+          return new Promise((resolve) => {
+            const end = () => {
+              inFlight -= 1;
+              resolve(works ? delivered : failed());
+            };
+            world.clock.after(100, end);
+            signal.addEventListener('abort', end);
+          });
+        },
+      });
+      let works = true;
+      world.webhook('https://a.example');
+      for (let index = 0; index < 1_000; index++) world.finalize(`s${index}`);
+      await world.clock.advance(1_000);
+      expect(maxInFlight).toBe(concurrency);
+      works = false;
+      await world.clock.advance(100);
+      maxInFlight = 0;
+      await world.clock.advance(300);
+      expect(maxInFlight).toBe(1);
+      works = true;
+      await world.clock.advance(2_000);
+      expect(maxInFlight).toBe(concurrency);
+    },
+  );
 
   it('that requests a pause gets nothing until its Retry-After has passed', async () => {
     let response = failed({ httpStatus: 429, slowDown: { retryAfterMs: 90 * SECOND } });
@@ -219,11 +248,15 @@ describe('a failing receiver', () => {
   });
 
   it('that requests a pause without Retry-After is retried after 1, 2, 4 s, up to 60 s', async () => {
-    const world = openDispatcher({ receive: () => failed({ httpStatus: 503, slowDown: { retryAfterMs: null } }) });
+    const world = openDispatcher({
+      receive: () => failed({ httpStatus: 503, slowDown: { retryAfterMs: null } }),
+    });
     world.webhook('https://a.example');
     for (let index = 0; index < 50; index++) world.finalize(`s${index}`);
     await world.clock.advance(4 * MINUTE);
-    const waits = world.sent.map(({ at }, index) => (at - (world.sent[index - 1]?.at ?? 0)) / SECOND);
+    const waits = world.sent.map(
+      ({ at }, index) => (at - (world.sent[index - 1]?.at ?? 0)) / SECOND,
+    );
     expect(waits).toEqual([0, 1, 2, 4, 8, 16, 32, 60, 60]);
   });
 
@@ -236,18 +269,28 @@ describe('a failing receiver', () => {
     expect(world.sent).toHaveLength(1);
     world.finalize('s4');
     await world.clock.advance(DAY_MS);
-    expect(world.ledger.webhooks.get(id, 0)).toMatchObject({ enabled: false, disabledReason: 'gone' });
+    expect(world.ledger.webhooks.get(id, 0)).toMatchObject({
+      enabled: false,
+      disabledReason: 'gone',
+    });
     expect(world.deliveries().map(({ state, deadReason }) => [state, deadReason])).toEqual([
       ['dead', 'endpoint_gone'],
       ['dead', 'endpoint_disabled'],
       ['dead', 'endpoint_disabled'],
     ]);
-    expect(world.ledger.deliveries.replayDead(`webhook:${id}`, 0, world.clock.now())).toBeUndefined();
+    expect(
+      world.ledger.deliveries.replayDead(`webhook:${id}`, 0, world.clock.now()),
+    ).toBeUndefined();
     response = delivered;
     world.ledger.webhooks.update(id, { enabled: true }, world.clock.now());
     expect(world.ledger.deliveries.replayDead(`webhook:${id}`, 0, world.clock.now())).toBe(4);
     await world.clock.advance(SECOND);
-    expect(world.deliveries().map(({ state }) => state)).toEqual(['delivered', 'delivered', 'delivered', 'delivered']);
+    expect(world.deliveries().map(({ state }) => state)).toEqual([
+      'delivered',
+      'delivered',
+      'delivered',
+      'delivered',
+    ]);
   });
 
   it('is disabled after 5 days of failures only, and not if one delivery succeeded in between', async () => {
@@ -262,7 +305,10 @@ describe('a failing receiver', () => {
       world.finalize(`s${day}`);
       await world.clock.advance(DAY_MS);
     }
-    expect(world.ledger.webhooks.get(never, 0)).toMatchObject({ enabled: false, disabledReason: 'failing' });
+    expect(world.ledger.webhooks.get(never, 0)).toMatchObject({
+      enabled: false,
+      disabledReason: 'failing',
+    });
     expect(world.ledger.webhooks.get(recovering, 0)).toMatchObject({ enabled: true });
   });
 });
@@ -288,7 +334,9 @@ describe('every event is delivered', () => {
   it('an attempt that a stop aborts is not recorded, and is repeated', async () => {
     const world = openDispatcher({
       receive: (_destination, _batch, signal) =>
-        new Promise((resolve) => signal.addEventListener('abort', () => resolve(failed({ httpStatus: null })))),
+        new Promise((resolve) =>
+          signal.addEventListener('abort', () => resolve(failed({ httpStatus: null }))),
+        ),
     });
     world.webhook('https://a.example');
     world.finalize('s1');
@@ -350,7 +398,8 @@ describe('every event is delivered', () => {
       store: (store) => ({
         ...store,
         recordResults(results, disableAfterMs) {
-          if (results.some(({ destination }) => destination.includes(failing))) throw new TypeError('odd');
+          if (results.some(({ destination }) => destination.includes(failing)))
+            throw new TypeError('odd');
           store.recordResults(results, disableAfterMs);
         },
       }),
@@ -394,7 +443,9 @@ describe('every event is delivered', () => {
     world.webhook('https://a.example');
     for (let index = 0; index < 100; index++) world.finalize(`s${index}`);
     await world.clock.advance(SECOND);
-    expect(world.ledger.deliveries.list({ limit: 1_000, states: ['delivered'] }).deliveries).toHaveLength(100);
+    expect(
+      world.ledger.deliveries.list({ limit: 1_000, states: ['delivered'] }).deliveries,
+    ).toHaveLength(100);
     expect(commits).toBeLessThan(10);
   });
 
@@ -434,7 +485,9 @@ describe('every event is delivered', () => {
     const world = openDispatcher({
       maxBatch: 100,
       receive: (_destination, batch) => {
-        const ids = batch.map(({ event }) => ('submission' in event ? event.submission.submissionId : ''));
+        const ids = batch.map(({ event }) =>
+          'submission' in event ? event.submission.submissionId : '',
+        );
         if (ids.includes('poison')) throw new RangeError('a fault');
         return delivered;
       },
@@ -442,7 +495,12 @@ describe('every event is delivered', () => {
     const hook = world.webhook('https://a.example');
     for (const id of ['s1', 'poison', 's2']) world.finalize(id);
     await world.clock.advance(SECOND);
-    expect(world.sent.map(({ events }) => events)).toEqual([['s1', 'poison', 's2'], ['s1'], ['poison'], ['s2']]);
+    expect(world.sent.map(({ events }) => events)).toEqual([
+      ['s1', 'poison', 's2'],
+      ['s1'],
+      ['poison'],
+      ['s2'],
+    ]);
     expect(world.deliveries()).toMatchObject([
       { submissionId: 's1', state: 'delivered' },
       { submissionId: 'poison', state: 'dead', deadReason: 'undeliverable' },
@@ -464,7 +522,9 @@ describe('every event is delivered', () => {
 
   it('deliveries for a channel that a reload configures are sent at once', async () => {
     const world = openDispatcher({ receive: () => delivered });
-    world.ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    world.ledger.routes.setChannels([
+      { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 },
+    ]);
     world.configured.ops = false;
     world.finalize('s1');
     await world.clock.advance(1_000);
@@ -492,7 +552,10 @@ describe('every event is delivered', () => {
     world.configured.ops = false;
     world.finalize('s2');
     await world.clock.advance(9 * DAY_MS);
-    expect(world.deliveries().map(({ deadReason }) => deadReason)).toEqual([null, 'not_configured']);
+    expect(world.deliveries().map(({ deadReason }) => deadReason)).toEqual([
+      null,
+      'not_configured',
+    ]);
   });
 
   it('times in the future, from a clock that was ahead, are corrected at startup', async () => {
@@ -544,7 +607,9 @@ describe('a channel that accepts several events at once', () => {
 
   it('has dead letters only of deliveries whose attempts are used up', async () => {
     const world = openDispatcher({ receive: () => failed(), maxBatch: 100 });
-    world.ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+    world.ledger.routes.setChannels([
+      { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 },
+    ]);
     world.finalize('old');
     for (let hour = 0; hour < 90; hour++) {
       await world.clock.advance(HOUR);
@@ -571,12 +636,16 @@ describe('a channel that accepts several events at once', () => {
     response = delivered;
     await world.clock.advance(6 * SECOND);
     expect(world.sent.slice(2).map(({ events }) => events.length)).toEqual([100, 20]);
-    expect(world.deliveries().every(({ state, attempts }) => state === 'delivered' && attempts === 2)).toBe(true);
+    expect(
+      world.deliveries().every(({ state, attempts }) => state === 'delivered' && attempts === 2),
+    ).toBe(true);
   });
 
   it('never receives two types in one message', async () => {
     const world = openDispatcher({ receive: () => delivered, maxBatch: 100 });
-    world.ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 1 }]);
+    world.ledger.routes.setChannels([
+      { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 1 },
+    ]);
     world.finalize('s1');
     world.ledger.recordUpstream({
       upstream: 'default',
@@ -585,6 +654,9 @@ describe('a channel that accepts several events at once', () => {
       record: { state: 'down', outSince: world.clock.now(), outageMs: 0 },
     });
     await world.clock.advance(10);
-    expect(world.sent.map(({ types }) => types)).toEqual([['submission.finalized'], ['upstream.down']]);
+    expect(world.sent.map(({ types }) => types)).toEqual([
+      ['submission.finalized'],
+      ['upstream.down'],
+    ]);
   });
 });

@@ -54,9 +54,14 @@ it('names with a silent nameserver delay no other lookup', async () => {
   );
   const order: string[] = [];
   void silent[0]?.then(() => order.push('silent'));
-  const good = await http.post({ url: `http://good.example:${receiver.port}/`, body: '{}', signal });
+  const good = await http.post({
+    url: `http://good.example:${receiver.port}/`,
+    body: '{}',
+    signal,
+  });
   order.push('good');
   expect(good).toMatchObject({ kind: 'response', httpStatus: 200 });
-  for (const result of await Promise.all(silent)) expect(result).toMatchObject({ kind: 'no_response' });
+  for (const result of await Promise.all(silent))
+    expect(result).toMatchObject({ kind: 'no_response' });
   expect(order).toEqual(['good', 'silent']);
 });

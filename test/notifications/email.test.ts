@@ -22,13 +22,20 @@ async function rig(options: ReceiverOptions = {}, to = TO) {
 
 async function rigOf(options?: ReceiverOptions): Promise<Rig> {
   const { channel, receiver } = await rig(options);
-  const received = () => receiver.mails.map((mail) => JSON.stringify({ ...mail, headers: [...mail.headers] }));
+  const received = () =>
+    receiver.mails.map((mail) => JSON.stringify({ ...mail, headers: [...mail.headers] }));
   return { channel, received, connections: receiver.connections.open };
 }
 
 function rigAt(url: string, connections: () => number): Rig {
-  const smtpUrl = url.replace('http:', `smtp:`).replace('//', `//${LOGIN.user}:${encodeURIComponent(LOGIN.password)}@`);
-  return { channel: createEmailChannel({ smtpUrl, from: FROM, to: TO }), received: () => [], connections };
+  const smtpUrl = url
+    .replace('http:', `smtp:`)
+    .replace('//', `//${LOGIN.user}:${encodeURIComponent(LOGIN.password)}@`);
+  return {
+    channel: createEmailChannel({ smtpUrl, from: FROM, to: TO }),
+    received: () => [],
+    connections,
+  };
 }
 
 const HEADERS = [
@@ -104,9 +111,14 @@ it('no line break in an event reaches a header', async () => {
 });
 
 it('a refused recipient neither prevents delivery to the others nor causes duplicates', async () => {
-  const { receiver, send } = await rig({ refuse: (address) => (address === TO[1] ? 550 : undefined) });
+  const { receiver, send } = await rig({
+    refuse: (address) => (address === TO[1] ? 550 : undefined),
+  });
   const result = await send(failedEvent());
-  expect(result).toMatchObject({ kind: 'delivered', response: expect.stringContaining('1 of 3 recipients refused') });
+  expect(result).toMatchObject({
+    kind: 'delivered',
+    response: expect.stringContaining('1 of 3 recipients refused'),
+  });
   expect(JSON.stringify(result)).not.toContain('private.example');
   expect(receiver.mails.map(({ recipients }) => recipients)).toEqual([[TO[0], TO[2]]]);
 });
@@ -121,7 +133,12 @@ it.each([
   async (code, _what, options, requestsLowerRate) => {
     const { send } = await rig(options);
     const result = await send(failedEvent());
-    const failure = { kind: 'failed', httpStatus: null, response: null, error: expect.stringContaining(code) };
+    const failure = {
+      kind: 'failed',
+      httpStatus: null,
+      response: null,
+      error: expect.stringContaining(code),
+    };
     expect(result).toEqual({ ...failure, ...requestsLowerRate });
   },
 );

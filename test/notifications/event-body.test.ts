@@ -71,12 +71,16 @@ describe('the body of an event', () => {
     });
   });
 
-  const long = (chars: number, character = 'x') => JSON.stringify({ data: { text: character.repeat(chars) } });
+  const long = (chars: number, character = 'x') =>
+    JSON.stringify({ data: { text: character.repeat(chars) } });
   const worst = '\\u0007'.repeat(200);
   it.each<[string, EventRecord]>([
     ['much data', event({ envelope: long(30_000) })],
     ['much data before', event({}, { envelope: long(30_000) })],
-    ['a long error', event({ error: 'e'.repeat(1_000_000) }, { error: '\u{1f4a5}'.repeat(100_000) })],
+    [
+      'a long error',
+      event({ error: 'e'.repeat(1_000_000) }, { error: '\u{1f4a5}'.repeat(100_000) }),
+    ],
     [
       'all fields at their maximum length',
       event(
@@ -94,12 +98,18 @@ describe('the body of an event', () => {
     const json = toEventJson(record);
     expect(Buffer.byteLength(json)).toBeLessThan(MAX_EVENT_BYTES);
     const body = eventSchema.parse(JSON.parse(json));
-    expect(body.data).toMatchObject({ cut: true, submission: { data: null }, previous_data: null, sequence: 7 });
+    expect(body.data).toMatchObject({
+      cut: true,
+      submission: { data: null },
+      previous_data: null,
+      sequence: 7,
+    });
     expect(json).not.toMatch(/\\ud[89ab]/i);
   });
 
   it('is complete up to the limit', () => {
-    const remaining = MAX_EVENT_BYTES - Buffer.byteLength(toEventJson(event({ envelope: long(0) }))) - 1;
+    const remaining =
+      MAX_EVENT_BYTES - Buffer.byteLength(toEventJson(event({ envelope: long(0) }))) - 1;
     const complete = toEventJson(event({ envelope: long(remaining) }));
     expect(Buffer.byteLength(complete)).toBe(MAX_EVENT_BYTES - 1);
     expect(JSON.parse(complete).data.cut).toBe(false);

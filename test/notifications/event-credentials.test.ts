@@ -20,12 +20,24 @@ type Show = [name: string, headers: (secret: string) => Record<string, string | 
 const WAYS: Show[] = [
   ['x-api-key', (secret) => ({ 'x-api-key': secret })],
   ['a bearer', (secret) => ({ 'x-api-key': [], authorization: `Bearer ${secret}` })],
-  ['a bearer in lower case', (secret) => ({ 'x-api-key': [], authorization: `bearer   ${secret} ` })],
-  ['a bearer beside an empty x-api-key', (secret) => ({ 'x-api-key': '', authorization: `Bearer ${secret}` })],
-  ['x-api-key beside an unknown bearer', (secret) => ({ 'x-api-key': secret, authorization: 'Bearer unknown' })],
+  [
+    'a bearer in lower case',
+    (secret) => ({ 'x-api-key': [], authorization: `bearer   ${secret} ` }),
+  ],
+  [
+    'a bearer beside an empty x-api-key',
+    (secret) => ({ 'x-api-key': '', authorization: `Bearer ${secret}` }),
+  ],
+  [
+    'x-api-key beside an unknown bearer',
+    (secret) => ({ 'x-api-key': secret, authorization: 'Bearer unknown' }),
+  ],
 ];
 
-/** In forward mode the upstream has no bearer of its own, so callers send theirs to the user lookups. */
+/**
+ * In forward mode the upstream has no bearer of its own, so callers send theirs to the user
+ * lookups.
+ */
 describe.each([
   ['with a bearer for the upstream', 'an-upstream-bearer'],
   ['in forward mode', undefined],
@@ -46,13 +58,19 @@ describe.each([
 
   const addToken = (role: (typeof ROLES)[number]) => storeToken(database, role);
   const beat = async () => {
-    await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), { timeout: 15_000, interval: 5 });
+    await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), {
+      timeout: 15_000,
+      interval: 5,
+    });
     clock.fire(HEARTBEAT_MS);
   };
   const expectOpenAfter = async (reader: EventReader) => {
     for (let beats = 1; beats <= HEARTBEATS; beats++) {
       await beat();
-      await vi.waitFor(() => expect(reader.heartbeats()).toBe(beats), { timeout: 5_000, interval: 5 });
+      await vi.waitFor(() => expect(reader.heartbeats()).toBe(beats), {
+        timeout: 5_000,
+        interval: 5,
+      });
     }
     reader.cut();
     await reader.ended;
@@ -102,7 +120,9 @@ describe.each([
 
   it('refuses a valid token in HTTP Basic, which only /queues accepts', async () => {
     const authorization = `Basic ${Buffer.from(`any:${ADMIN_TOKEN}`).toString('base64')}`;
-    const response = await call(app.url, '/v1/events', { headers: { 'x-api-key': [], authorization } });
+    const response = await call(app.url, '/v1/events', {
+      headers: { 'x-api-key': [], authorization },
+    });
     expect(problemOf(response).status).toBe(401);
   });
 });

@@ -21,7 +21,9 @@ function openLog() {
     add(response?: string): void {
       const seq = events.length + 1;
       const about =
-        response === undefined ? { upstream: 'default' } : { submission: { envelope: response }, previous: {} };
+        response === undefined
+          ? { upstream: 'default' }
+          : { submission: { envelope: response }, previous: {} };
       events.push({ seq, id: `evt_${seq}`, at: 0, type: 'upstream.up', ...about } as EventRecord);
       for (const listener of listeners) listener();
     },
@@ -44,7 +46,12 @@ const openFeed = (events: ReturnType<typeof openLog>, clock: Clock = systemClock
 const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 1 });
 
 /** Reads in the background. */
-function read(feed: EventFeed, position: number, filter: EventFilter = matchAll, mayRead = () => true) {
+function read(
+  feed: EventFeed,
+  position: number,
+  filter: EventFilter = matchAll,
+  mayRead = () => true,
+) {
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   let text = '';
   let chunks = 0;
@@ -56,10 +63,18 @@ function read(feed: EventFeed, position: number, filter: EventFilter = matchAll,
   stream.once('end', () => {
     ended = true;
   });
-  return { text: () => text, chunks: () => chunks, ended: () => ended, leave: () => stream.destroy() };
+  return {
+    text: () => text,
+    chunks: () => chunks,
+    ended: () => ended,
+    leave: () => stream.destroy(),
+  };
 }
 
-/** Opens the given number of live readers, whose events are written when the test advances the clock. */
+/**
+ * Opens the given number of live readers, whose events are written when the test advances the
+ * clock.
+ */
 async function openMany(count: number, filter?: EventFilter) {
   const log = openLog();
   const clock = new HeldClock(0);
@@ -111,7 +126,8 @@ it('sends an event at once, and those soon after it in one write', async () => {
 
 it('serves many readers in slices, each with the newest events', async () => {
   const { log, clock, feed, readers } = await openMany(250);
-  const received = () => new Set(readers.map((reader, index) => `${Math.floor(index / 100)}: ${seqsOf(reader)}`));
+  const received = () =>
+    new Set(readers.map((reader, index) => `${Math.floor(index / 100)}: ${seqsOf(reader)}`));
   const publish = async (delayMs: number, expected: string[]) => {
     clock.fire(delayMs);
     await until(() => expect([...received()]).toEqual(expected));
@@ -169,15 +185,18 @@ it('sends every reader its matching events once and in order, in any interleavin
   for (let step = 0; step < 400; step++) {
     const [act, from] = [between(0, 5), between(0, log.newestSeq())];
     const filter = between(0, 3) === 0 ? oddSeqs : matchAll;
-    if (act === 0 && readers.length < 350) readers.push({ reader: read(feed, from, filter), from, filter });
+    if (act === 0 && readers.length < 350)
+      readers.push({ reader: read(feed, from, filter), from, filter });
     else if (act === 1 && readers.length > 0) {
       left.push(...readers.splice(between(0, readers.length - 1), 1));
       left.at(-1)?.reader.leave();
-    } else if (act === 2) for (let count = between(1, between(1, 130)); count > 0; count--) log.add();
+    } else if (act === 2)
+      for (let count = between(1, between(1, 130)); count > 0; count--) log.add();
     else if (act === 3) await new Promise(setImmediate);
     else clock.fire(between(0, 1) * 10);
     if (step === 0)
-      for (let count = 0; count < 240; count++) readers.push({ reader: read(feed, 0), from: 0, filter: matchAll });
+      for (let count = 0; count < 240; count++)
+        readers.push({ reader: read(feed, 0), from: 0, filter: matchAll });
   }
   const fireAll = async () => {
     clock.fire(0);
@@ -186,7 +205,8 @@ it('sends every reader its matching events once and in order, in any interleavin
   };
   const all = Array.from({ length: log.newestSeq() }, (_, index) => index + 1);
   for (let turns = 0; turns < 10 * all.length; turns++) await fireAll();
-  const wantedOf = ({ from, filter }: Reading) => all.filter((seq) => seq > from && filter({ seq } as EventRecord));
+  const wantedOf = ({ from, filter }: Reading) =>
+    all.filter((seq) => seq > from && filter({ seq } as EventRecord));
   for (const reading of readers) expect(seqsOf(reading.reader)).toEqual(wantedOf(reading));
   for (const reading of left) {
     const seqs = seqsOf(reading.reader);
@@ -296,10 +316,16 @@ it('ends only the reader whose credential cannot be looked up at a heartbeat', a
     return true;
   });
   const other = read(feed, 0);
-  await until(() => expect([failing.text(), other.text()]).toEqual(Array(2).fill(expect.stringContaining('dawatch'))));
+  await until(() =>
+    expect([failing.text(), other.text()]).toEqual(
+      Array(2).fill(expect.stringContaining('dawatch')),
+    ),
+  );
   isBroken = true;
   clock.fire(15_000);
-  await until(() => expect([failing.ended(), other.text()]).toEqual([true, expect.stringContaining('heartbeat')]));
+  await until(() =>
+    expect([failing.ended(), other.text()]).toEqual([true, expect.stringContaining('heartbeat')]),
+  );
   expect([other.ended(), clock.held(15_000)]).toEqual([false, 1]);
   feed.close();
 });

@@ -1,8 +1,26 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type EventRecord, eventSchema, toEventBody, toEventJson } from '../../src/notifications/event-body.ts';
-import { context, finalEnvelope, ID, observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
-import { openLedger, outboxOf, rawConnection, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
+import {
+  type EventRecord,
+  eventSchema,
+  toEventBody,
+  toEventJson,
+} from '../../src/notifications/event-body.ts';
+import {
+  context,
+  finalEnvelope,
+  ID,
+  observation,
+  VERDICTS,
+  type VerdictName,
+} from '../support/ledger/domain.ts';
+import {
+  openLedger,
+  outboxOf,
+  rawConnection,
+  trackRequest,
+  trackRequests,
+} from '../support/ledger/ledger-file.ts';
 
 /** Returns all events, which must be readable. */
 const eventsOf = (ledger: ReturnType<typeof openLedger>, after = 0, limit = 1_000) =>
@@ -17,7 +35,10 @@ const finalized = (data: Record<string, unknown>) => ({
 describe('an event', () => {
   it('shows the submission as of the event, whatever changed later', () => {
     const ledger = openLedger();
-    ledger.track([trackRequest(ID, { stuckAt: 25, deadlineAt: 5_000, metadata: { order: 7 } })], 10);
+    ledger.track(
+      [trackRequest(ID, { stuckAt: 25, deadlineAt: 5_000, metadata: { order: 7 } })],
+      10,
+    );
     ledger.record([observation('error', 20)], context());
     const failing = bodies(ledger);
     ledger.record([observation('pending', 30)], context());
@@ -28,19 +49,46 @@ describe('an event', () => {
     const event = (type: string, at: number, previous_status: string, submission: object) => ({
       type: `submission.${type}`,
       timestamp: new Date(at).toISOString(),
-      data: { previous_status, submission: { submission_id: ID, metadata: { order: 7 }, ...submission } },
+      data: {
+        previous_status,
+        submission: { submission_id: ID, metadata: { order: 7 }, ...submission },
+      },
     });
     const finalized_at = '1970-01-01T00:00:00.040Z';
     expect(all).toMatchObject([
-      event('failing', 20, 'tracking', { status: 'failing', error: 'TIMEOUT', data: null, finalized_at: null }),
-      event('recovered', 30, 'failing', { status: 'pending', error: null, data: { block_number: null } }),
-      event('stuck', 30, 'pending', { status: 'pending', upstream_state: 'Pending', finalized_at: null }),
-      event('finalized', 40, 'pending', { status: 'finalized', finalized_at, data: { block_number: 1_234_567 } }),
-      event('corrected', 50, 'finalized', { status: 'finalized', finalized_at, data: { block_number: 9 } }),
+      event('failing', 20, 'tracking', {
+        status: 'failing',
+        error: 'TIMEOUT',
+        data: null,
+        finalized_at: null,
+      }),
+      event('recovered', 30, 'failing', {
+        status: 'pending',
+        error: null,
+        data: { block_number: null },
+      }),
+      event('stuck', 30, 'pending', {
+        status: 'pending',
+        upstream_state: 'Pending',
+        finalized_at: null,
+      }),
+      event('finalized', 40, 'pending', {
+        status: 'finalized',
+        finalized_at,
+        data: { block_number: 1_234_567 },
+      }),
+      event('corrected', 50, 'finalized', {
+        status: 'finalized',
+        finalized_at,
+        data: { block_number: 9 },
+      }),
     ]);
     for (const { seq: _, ...body } of all) expect(eventSchema.parse(body)).toEqual(body);
     expect(all[0]?.data).toMatchObject({
-      submission: { tracked_at: '1970-01-01T00:00:00.010Z', deadline_at: '1970-01-01T00:00:05.000Z' },
+      submission: {
+        tracked_at: '1970-01-01T00:00:00.010Z',
+        deadline_at: '1970-01-01T00:00:05.000Z',
+      },
     });
   });
 
@@ -54,7 +102,9 @@ describe('an event', () => {
   });
 
   it('reads the same at any later time', () => {
-    const names = fc.array(fc.constantFrom(...(Object.keys(VERDICTS) as VerdictName[])), { maxLength: 12 });
+    const names = fc.array(fc.constantFrom(...(Object.keys(VERDICTS) as VerdictName[])), {
+      maxLength: 12,
+    });
     fc.assert(
       fc.property(names, (verdicts) => {
         const ledger = openLedger();
@@ -97,7 +147,9 @@ describe('events are read', () => {
           seqs.push(...page.map(({ seq }) => seq));
           page = ledger.events.after(seqs.at(-1) ?? 0, limit);
         }
-        expect(seqs).toEqual(Array.from({ length: Math.max(0, 23 - after) }, (_, index) => after + index + 1));
+        expect(seqs).toEqual(
+          Array.from({ length: Math.max(0, 23 - after) }, (_, index) => after + index + 1),
+        );
       }
   });
 
@@ -105,7 +157,8 @@ describe('events are read', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(10), 0);
     const large = finalized({ extra: 'x'.repeat(200_000) });
-    for (let index = 0; index < 10; index += 1) ledger.record([observation(large, 10, `s${index}`)], context());
+    for (let index = 0; index < 10; index += 1)
+      ledger.record([observation(large, 10, `s${index}`)], context());
     expect(ledger.events.after(0, 100).map(({ seq }) => seq)).toEqual([1, 2]);
     expect(ledger.events.after(9, 100).map(({ seq }) => seq)).toEqual([10]);
   });

@@ -14,7 +14,8 @@ const HEARTBEAT_MS = 15_000;
 const clock = new HeldClock(HEARTBEAT_MS);
 const app = useAppWithSandbox({ clock, alerts: { check_s: 3_600 } });
 
-const track = (submission_ids: string[], fields = {}) => post(app.url, { submission_ids, ...fields });
+const track = (submission_ids: string[], fields = {}) =>
+  post(app.url, { submission_ids, ...fields });
 const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
 /** Tracked at an unreachable upstream, so that it ends only when it is cancelled. */
 const open = (...ids: string[]) => track(ids, { upstream: 'other' });
@@ -22,7 +23,10 @@ const seqs = (received: readonly { seq: number }[]) => received.map(({ seq }) =>
 const count = (from: number, to: number) =>
   Array.from({ length: Math.max(0, to - from + 1) }, (_, index) => from + index);
 
-/** Returns the newest sequence number. Nothing else adds events: the outage of "other" is reported before the first test. */
+/**
+ * Returns the newest sequence number. Nothing else adds events: the outage of "other" is reported
+ * before the first test.
+ */
 async function newest(): Promise<number> {
   const reader = await readEvents(app.url);
   reader.cut();
@@ -31,13 +35,18 @@ async function newest(): Promise<number> {
 
 beforeAll(async () => {
   await open('outage');
-  await vi.waitFor(async () => expect((await call(app.url, '/readyz')).text).toContain('"down"'), { timeout: 15_000 });
+  await vi.waitFor(async () => expect((await call(app.url, '/readyz')).text).toContain('"down"'), {
+    timeout: 15_000,
+  });
 });
 
 it('sends new events as they occur', async () => {
   const before = await newest();
   const reader = await readEvents(app.url);
-  expect(reader.response.headers).toMatchObject({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
+  expect(reader.response.headers).toMatchObject({
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  });
   expect(reader.position()).toBe(before);
   await open('live');
   await cancel('live');
@@ -46,7 +55,12 @@ it('sends new events as they occur', async () => {
     {
       seq: before + 1,
       type: 'submission.cancelled',
-      body: { data: { previous_status: 'tracking', submission: { submission_id: 'live', status: 'cancelled' } } },
+      body: {
+        data: {
+          previous_status: 'tracking',
+          submission: { submission_id: 'live', status: 'cancelled' },
+        },
+      },
     },
   ]);
 });
@@ -68,14 +82,19 @@ it('resumes from every position without gap or repeat, while submissions finaliz
   await complete.reaches(last);
   expect(pieces).toEqual(count(begin + 1, last));
   expect(seqs(complete.received)).toEqual(pieces);
-  expect(complete.received.map(({ body }) => body.type)).toEqual(ids.map(() => 'submission.finalized'));
+  expect(complete.received.map(({ body }) => body.type)).toEqual(
+    ids.map(() => 'submission.finalized'),
+  );
   const finalizedIds = complete.received.map(
     ({ body }) => 'submission' in body.data && body.data.submission.submission_id,
   );
   expect(finalizedIds.toSorted()).toEqual(ids.toSorted());
-  const resumed = await Promise.all(count(begin, last).map((after) => readEvents(app.url, `?after=${after}`)));
+  const resumed = await Promise.all(
+    count(begin, last).map((after) => readEvents(app.url, `?after=${after}`)),
+  );
   await Promise.all(resumed.map((reader) => reader.reaches(last)));
-  for (const [index, reader] of resumed.entries()) expect(reader.received).toEqual(complete.received.slice(index));
+  for (const [index, reader] of resumed.entries())
+    expect(reader.received).toEqual(complete.received.slice(index));
 });
 
 it('sends two readers the same events, and a third that resumes from far behind', async () => {
@@ -107,7 +126,11 @@ describe('filters', () => {
     ['events of upstreams', '?type=upstream.*', []],
     ['metadata', '?metadata={"at":"=y"}', ['cancelled y']],
     ['metadata of which one entry differs', '?metadata={"at":"=y","team":"other"}', []],
-    ['several metadata entries', '?metadata={"at":"=y","team":"billing","n":5,"ok":true,"no":null}', ['cancelled y']],
+    [
+      'several metadata entries',
+      '?metadata={"at":"=y","team":"billing","n":5,"ok":true,"no":null}',
+      ['cancelled y'],
+    ],
     ['metadata of another type', '?metadata={"n":"5"}', []],
     ['unknown metadata', '?metadata={"never":null}', []],
     ['metadata and a type', '?metadata={"team":"billing"}&type=submission.failed', []],
@@ -124,7 +147,10 @@ describe('filters', () => {
     const begin = await newest();
     const common = `"team":"billing","n":5,"ok":true,"no":null,"long":12345678901234567890`;
     for (const id of [x, y])
-      await post(app.url, `{"submission_id":"${id}","upstream":"other","metadata":{"at":"${id}",${common}}}`);
+      await post(
+        app.url,
+        `{"submission_id":"${id}","upstream":"other","metadata":{"at":"${id}",${common}}}`,
+      );
     const path = encodeURI(query.replace('"=y"', `"${y}"`).replace('=y', `=${y}`));
     const live = await readEvents(app.url, path);
     await cancel(x);
@@ -140,7 +166,9 @@ describe('filters', () => {
         { timeout: 15_000, interval: 5 },
       );
       const statuses = reader.received.map(({ body }) =>
-        'submission' in body.data ? `${body.data.submission.status} ${body.data.submission.submission_id.at(-1)}` : '',
+        'submission' in body.data
+          ? `${body.data.submission.status} ${body.data.submission.submission_id.at(-1)}`
+          : '',
       );
       expect(statuses).toEqual(expected);
     }
@@ -148,12 +176,21 @@ describe('filters', () => {
 });
 
 it('sends heartbeats to idle readers repeatedly', async () => {
-  const readers = [await readEvents(app.url), await readEvents(app.url, '?after=0&type=submission.corrected')];
+  const readers = [
+    await readEvents(app.url),
+    await readEvents(app.url, '?after=0&type=submission.corrected'),
+  ];
   for (const beats of [1, 2, 3]) {
-    await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), { timeout: 15_000, interval: 5 });
+    await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), {
+      timeout: 15_000,
+      interval: 5,
+    });
     clock.fire(HEARTBEAT_MS);
     for (const reader of readers)
-      await vi.waitFor(() => expect(reader.heartbeats()).toBe(beats), { timeout: 15_000, interval: 5 });
+      await vi.waitFor(() => expect(reader.heartbeats()).toBe(beats), {
+        timeout: 15_000,
+        interval: 5,
+      });
   }
 });
 
@@ -172,7 +209,13 @@ describe('refuses with 400 and a reason:', () => {
   it.each<[string, string, Record<string, string>, string, string]>([
     ['a word as the id', '', { 'last-event-id': 'abc' }, 'last-event-id', 'sequence number'],
     ['an empty id', '', { 'last-event-id': '' }, 'last-event-id', 'sequence number'],
-    ['an id of another ledger', '', { 'last-event-id': HUGE }, 'last-event-id', 'there is no event'],
+    [
+      'an id of another ledger',
+      '',
+      { 'last-event-id': HUGE },
+      'last-event-id',
+      'there is no event',
+    ],
     ['a negative position', '?after=-1', {}, 'after', 'sequence number'],
     ['a fraction', '?after=1.5', {}, 'after', 'sequence number'],
     ['an exponent', '?after=1e3', {}, 'after', 'sequence number'],
@@ -180,8 +223,20 @@ describe('refuses with 400 and a reason:', () => {
     ['two positions', '?after=1&after=2', {}, 'after', 'must be given once'],
     ['a position of 16 digits', `?after=${HUGE}9`, {}, 'after', 'sequence number'],
     ['a position in the future', `?after=${HUGE}`, {}, 'after', 'there is no event'],
-    ['an unknown type', '?type=submission.done', {}, 'type', '"submission.done" is not an event type'],
-    ['a type that every object inherits', '?type=constructor', {}, 'type', '"constructor" is not an event type'],
+    [
+      'an unknown type',
+      '?type=submission.done',
+      {},
+      'type',
+      '"submission.done" is not an event type',
+    ],
+    [
+      'a type that every object inherits',
+      '?type=constructor',
+      {},
+      'type',
+      '"constructor" is not an event type',
+    ],
     ['an unknown type among others', '?type=upstream.up,,', {}, 'type', '"" is not an event type'],
     ['an invalid wildcard', '?type=sub*', {}, 'type', '"sub*" is not an event type'],
     ['metadata that is not JSON', '?metadata=team', {}, 'metadata', 'an object whose values'],
@@ -191,7 +246,13 @@ describe('refuses with 400 and a reason:', () => {
     ['a list of metadata', '?metadata=[1]', {}, 'metadata', 'an object whose values'],
     ['null for metadata', '?metadata=null', {}, 'metadata', 'an object whose values'],
     ['metadata within metadata', '?metadata={"team":{"name":"a"}}', {}, 'metadata', 'team: '],
-    ['metadata that a parser would drop', '?metadata={"__proto__":1,"a":2}', {}, 'metadata', 'an object whose values'],
+    [
+      'metadata that a parser would drop',
+      '?metadata={"__proto__":1,"a":2}',
+      {},
+      'metadata',
+      'an object whose values',
+    ],
     ['a number above the range of numbers', '?metadata={"a":1e999}', {}, 'metadata', 'a: '],
     ['two filters', '?metadata={"a":1}&metadata={"b":1}', {}, 'metadata', 'must be given once'],
     [
@@ -201,11 +262,19 @@ describe('refuses with 400 and a reason:', () => {
       'metadata',
       'at most 16 names',
     ],
-    ['a filter above the length limit', `?metadata={"a":"${'x'.repeat(2_048)}"}`, {}, 'metadata', '2048 bytes'],
+    [
+      'a filter above the length limit',
+      `?metadata={"a":"${'x'.repeat(2_048)}"}`,
+      {},
+      'metadata',
+      '2048 bytes',
+    ],
     ['an id with spaces', '?submission_id=a%20b', {}, 'submission_id', 'a submission id is'],
     ['an unknown parameter', '?since=1', {}, '', 'since'],
   ])('%s', async (_, query, headers, pointer, detail) => {
-    const response = await call(app.url, `/v1/events${encodeURI(query).replaceAll('%25', '%')}`, { headers });
+    const response = await call(app.url, `/v1/events${encodeURI(query).replaceAll('%25', '%')}`, {
+      headers,
+    });
     expect(response.status).toBe(400);
     const problem = problemOf(response);
     expect(problem.errors?.[0]?.pointer).toBe(pointer);
@@ -213,7 +282,9 @@ describe('refuses with 400 and a reason:', () => {
   });
 
   it('requires a credential that may read', async () => {
-    expect((await call(app.url, '/v1/events?after=x', { headers: { 'x-api-key': 'nobody' } })).status).toBe(401);
+    expect(
+      (await call(app.url, '/v1/events?after=x', { headers: { 'x-api-key': 'nobody' } })).status,
+    ).toBe(401);
   });
 });
 
@@ -226,7 +297,10 @@ it('sends no chunks, and announces the end of the connection', async () => {
   socket.on('data', (chunk) => {
     received += chunk;
   });
-  await vi.waitFor(() => expect(received).toMatch(/\r\n\r\n: dawatch\nid: \d+\n\n/), { timeout: 15_000, interval: 5 });
+  await vi.waitFor(() => expect(received).toMatch(/\r\n\r\n: dawatch\nid: \d+\n\n/), {
+    timeout: 15_000,
+    interval: 5,
+  });
   expect(received.toLowerCase()).toContain('\r\nconnection: close\r\n');
   expect(received.toLowerCase()).not.toContain('transfer-encoding');
 });
@@ -246,7 +320,9 @@ describe('closing', () => {
     await closing.close();
     await reader.ended;
     silent.cut();
-    await expect(fetch(`${closing.url}/v1/events`, { headers: { 'x-api-key': API_KEY } })).rejects.toThrow();
+    await expect(
+      fetch(`${closing.url}/v1/events`, { headers: { 'x-api-key': API_KEY } }),
+    ).rejects.toThrow();
   });
 
   it('removes readers that disconnected', async () => {
@@ -275,7 +351,10 @@ it('ends the stream of a revoked credential at the next heartbeat', async () => 
   clock.fire(HEARTBEAT_MS);
   store.revoke(id, 1);
   expect((await call(app.url, '/v1/submissions?limit=1', { headers })).status).toBe(401);
-  await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), { timeout: 15_000, interval: 5 });
+  await vi.waitFor(() => expect(clock.held(HEARTBEAT_MS)).toBe(1), {
+    timeout: 15_000,
+    interval: 5,
+  });
   clock.fire(HEARTBEAT_MS);
   await reader.ended;
 });

@@ -1,23 +1,52 @@
 import type { LookupAddress } from 'node:dns';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createAddressGuard, type LookupAll } from '../../src/notifications/transport/address-guard.ts';
+import {
+  createAddressGuard,
+  type LookupAll,
+} from '../../src/notifications/transport/address-guard.ts';
 import { createHttpPost, toSendResult } from '../../src/notifications/transport/http-post.ts';
-import { drip, openReceiver, type ScriptedResponse, selfSigned } from '../support/servers/receiver.ts';
+import {
+  drip,
+  openReceiver,
+  type ScriptedResponse,
+  selfSigned,
+} from '../support/servers/receiver.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 
-type Settings = { allow?: string[]; lookup?: LookupAll; timeoutMs?: number; bodyTimeoutMs?: number };
+type Settings = {
+  allow?: string[];
+  lookup?: LookupAll;
+  timeoutMs?: number;
+  bodyTimeoutMs?: number;
+};
 
-/** Time limits are far longer than any test by default; connections are closed when the test ends. */
-function poster({ allow = ['127.0.0.1/32'], lookup, timeoutMs = 60_000, bodyTimeoutMs = 60_000 }: Settings = {}) {
+/**
+ * Time limits are far longer than any test by default; connections are closed when the test ends.
+ */
+function poster({
+  allow = ['127.0.0.1/32'],
+  lookup,
+  timeoutMs = 60_000,
+  bodyTimeoutMs = 60_000,
+}: Settings = {}) {
   const guard = createAddressGuard({ allow });
   const limits = { timeoutMs, bodyTimeoutMs };
-  const http = createHttpPost({ guard, version: '1.2.3', now: Date.now, ...limits, ...(lookup && { lookup }) });
+  const http = createHttpPost({
+    guard,
+    version: '1.2.3',
+    now: Date.now,
+    ...limits,
+    ...(lookup && { lookup }),
+  });
   onTestFinished(() => http.close());
   const post = async (url: string, signal = new AbortController().signal) => {
-    const result = toSendResult(await http.post({ url: `${url}/hook?token=secret`, body: '{}', signal }));
+    const result = toSendResult(
+      await http.post({ url: `${url}/hook?token=secret`, body: '{}', signal }),
+    );
     // No error contains the address, which may hold a secret, or what its name resolved to.
-    if (result.kind === 'failed') expect(result.error).not.toMatch(/\d\.\d+\.\d|::|:\d|token|secret|receiver\.test|\//);
+    if (result.kind === 'failed')
+      expect(result.error).not.toMatch(/\d\.\d+\.\d|::|:\d|token|secret|receiver\.test|\//);
     return result;
   };
   return { post, close: http.close };
@@ -50,7 +79,11 @@ describe('a receiver that', () => {
       ({ socket }) => socket.end(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(1e6)}\r\n\r\n`),
       'headers are too large',
     ],
-    ['does not speak HTTP', ({ socket }) => socket.end('220 mail.receiver.test ESMTP\r\n'), 'not HTTP'],
+    [
+      'does not speak HTTP',
+      ({ socket }) => socket.end('220 mail.receiver.test ESMTP\r\n'),
+      'not HTTP',
+    ],
   ])('%s fails, gets one request, and is disconnected', async (_what, script, error, settings) => {
     const receiver = await openReceiver(script);
     expect(await poster(settings).post(receiver.url)).toEqual(failed(error));
@@ -60,13 +93,22 @@ describe('a receiver that', () => {
 
   const partialResponse = 'HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nbeginning';
   it.each<[string, ScriptedResponse, RegExp, Settings?]>([
-    ['closes the connection within its response', ({ socket }) => socket.end(partialResponse), /^beginning$/],
+    [
+      'closes the connection within its response',
+      ({ socket }) => socket.end(partialResponse),
+      /^beginning$/,
+    ],
     [
       'resets the connection within its response',
       ({ socket }) => socket.write(partialResponse, () => socket.resetAndDestroy()),
       /^(beginning)?$/,
     ],
-    ['stops within its response', ({ socket }) => socket.write(partialResponse), /^beginning$/, { bodyTimeoutMs: 200 }],
+    [
+      'stops within its response',
+      ({ socket }) => socket.write(partialResponse),
+      /^beginning$/,
+      { bodyTimeoutMs: 200 },
+    ],
     [
       'sends its response byte by byte',
       ({ socket }) => socket.write(partialResponse, () => drip(socket, '.')),
@@ -91,13 +133,18 @@ describe('a receiver that', () => {
     let sent = 0;
     const receiver = await openReceiver(({ response, socket }) => {
       const more = () => {
-        while (sent < 1e8 && !socket.destroyed && response.write('x'.repeat(65_536))) sent += 65_536;
+        while (sent < 1e8 && !socket.destroyed && response.write('x'.repeat(65_536)))
+          sent += 65_536;
       };
       response.on('drain', more);
       more();
     });
     const response = 'x'.repeat(4_096);
-    expect(await poster().post(receiver.url)).toEqual({ kind: 'delivered', httpStatus: 200, response });
+    expect(await poster().post(receiver.url)).toEqual({
+      kind: 'delivered',
+      httpStatus: 200,
+      response,
+    });
     await isLeft(receiver);
     expect(sent).toBeLessThan(5e7);
   });
@@ -112,13 +159,18 @@ describe('a receiver that', () => {
   });
 
   it('quotes its address has it redacted in the recorded response', async () => {
-    const receiver = await openReceiver(({ request, response }) => response.end(`Cannot POST ${request.url}`));
+    const receiver = await openReceiver(({ request, response }) =>
+      response.end(`Cannot POST ${request.url}`),
+    );
     const { response } = await poster().post(`${receiver.url}/services/T0p-Secret-Path`);
     expect(response).toBe('Cannot POST [redacted]');
   });
 
   it('splits a character or sends invalid UTF-8 causes no error', async () => {
-    const receiver = await openReceiver([{ body: `a${'é'.repeat(4_000)}` }, { body: Buffer.from([0xff, 0x41]) }]);
+    const receiver = await openReceiver([
+      { body: `a${'é'.repeat(4_000)}` },
+      { body: Buffer.from([0xff, 0x41]) },
+    ]);
     const { post } = poster();
     expect((await post(receiver.url)).response).toBe(`a${'é'.repeat(2_047)}`);
     expect((await post(receiver.url)).response).toBe('\ufffdA');
@@ -132,7 +184,8 @@ describe('a receiver that', () => {
       return response.end();
     });
     const { post } = poster();
-    for (let n = 0; n < 5; n++) expect(await post(receiver.url)).toMatchObject({ kind: 'delivered' });
+    for (let n = 0; n < 5; n++)
+      expect(await post(receiver.url)).toMatchObject({ kind: 'delivered' });
     // Otherwise no connection was reused, and the test proves nothing.
     expect(receiver.requests.length).toBeGreaterThan(5);
   });
@@ -158,7 +211,9 @@ describe('a receiver that', () => {
 function names(...resolved: string[][]) {
   return vi.fn<LookupAll>((_hostname, _options, callback) => {
     const found = (resolved.length > 1 ? resolved.shift() : resolved[0]) ?? [];
-    const addresses = found.map((address): LookupAddress => ({ address, family: address.includes(':') ? 6 : 4 }));
+    const addresses = found.map(
+      (address): LookupAddress => ({ address, family: address.includes(':') ? 6 : 4 }),
+    );
     process.nextTick(callback, null, addresses);
   });
 }
@@ -183,7 +238,9 @@ describe('the address guard', () => {
     const lookup = names(['127.0.0.1'], ['127.0.0.2']);
     const { post } = poster({ lookup });
     expect(await post(named(receiver))).toMatchObject({ kind: 'delivered' });
-    expect(await post(named(receiver))).toEqual(failed(/^refused: its address is not public \(loopback\)$/));
+    expect(await post(named(receiver))).toEqual(
+      failed(/^refused: its address is not public \(loopback\)$/),
+    );
     expect([receiver.connections.total(), lookup.mock.calls.length]).toEqual([1, 2]);
   });
 
@@ -215,9 +272,14 @@ describe('the address guard', () => {
   });
 
   it('fails if the host name does not resolve', async () => {
-    const error = Object.assign(new Error('getaddrinfo ENOTFOUND receiver.test'), { code: 'ENOTFOUND' });
-    const lookup: LookupAll = (_hostname, _options, callback) => process.nextTick(callback, error, []);
-    expect(await poster({ lookup }).post('http://receiver.test')).toEqual(failed('does not resolve'));
+    const error = Object.assign(new Error('getaddrinfo ENOTFOUND receiver.test'), {
+      code: 'ENOTFOUND',
+    });
+    const lookup: LookupAll = (_hostname, _options, callback) =>
+      process.nextTick(callback, error, []);
+    expect(await poster({ lookup }).post('http://receiver.test')).toEqual(
+      failed('does not resolve'),
+    );
   });
 });
 

@@ -11,13 +11,22 @@ export const URL_SECRET = 'T0p-Secret-Path';
 type Create = (options: ChatOptions) => Channel;
 
 /** A channel with a receiver that follows a script; the last response repeats. */
-export async function httpRig(create: Create, script: ScriptedResponse | readonly ScriptedResponse[] = {}) {
+export async function httpRig(
+  create: Create,
+  script: ScriptedResponse | readonly ScriptedResponse[] = {},
+) {
   const receiver = await openReceiver(script);
-  return { ...rigAt(create, `${receiver.url}/hooks/${URL_SECRET}`), ...receiverSide(receiver), receiver };
+  return {
+    ...rigAt(create, `${receiver.url}/hooks/${URL_SECRET}`),
+    ...receiverSide(receiver),
+    receiver,
+  };
 }
 
 /** The five receivers of the conformance suite, over HTTP. */
-export function httpRigs(create: Create): Pick<ChannelUnderTest, 'secrets'> & Record<Kind, () => Promise<Rig>> {
+export function httpRigs(
+  create: Create,
+): Pick<ChannelUnderTest, 'secrets'> & Record<Kind, () => Promise<Rig>> {
   return {
     secrets: [URL_SECRET],
     working: () => httpRig(create),
@@ -39,5 +48,8 @@ function rigAt(create: Create, url: string) {
 }
 
 function receiverSide({ requests, connections }: Awaited<ReturnType<typeof openReceiver>>) {
-  return { received: () => requests.map(({ body }) => body), connections: () => connections.open.size };
+  return {
+    received: () => requests.map(({ body }) => body),
+    connections: () => connections.open.size,
+  };
 }

@@ -17,7 +17,10 @@ const CHANNELS: [string, (options: ChatOptions) => Channel, string][] = [
   ['Apprise', createAppriseChannel, `\\n\\n${BASE}/#/submissions/s1`],
 ];
 
-async function bodyOf(create: (options: ChatOptions) => Channel, publicUrl?: string): Promise<string> {
+async function bodyOf(
+  create: (options: ChatOptions) => Channel,
+  publicUrl?: string,
+): Promise<string> {
   const bodies: string[] = [];
   const channel = create({
     url: 'https://chat.example/',
@@ -32,11 +35,14 @@ async function bodyOf(create: (options: ChatOptions) => Channel, publicUrl?: str
 }
 
 describe('a message', () => {
-  it.each(CHANNELS)('to %s has a link to the page about it if the server has a public address', async (...test) => {
-    const [, create, link] = test;
-    expect(await bodyOf(create, BASE)).toContain(link);
-    expect(await bodyOf(create)).not.toMatch(/Open in dawatch|#\/submissions/);
-  });
+  it.each(CHANNELS)(
+    'to %s has a link to the page about it if the server has a public address',
+    async (...test) => {
+      const [, create, link] = test;
+      expect(await bodyOf(create, BASE)).toContain(link);
+      expect(await bodyOf(create)).not.toMatch(/Open in dawatch|#\/submissions/);
+    },
+  );
 
   it('by e-mail has the link as text and in HTML', () => {
     const { text, html } = toMail(toMessage([failedEvent({ submissionId: 's1' })], BASE));
@@ -53,8 +59,12 @@ describe('a message', () => {
     expect(linkOf(failedEvent({ submissionId: 'a' }), failedEvent({ submissionId: 'a' }))).toBe(
       `${BASE}/#/submissions/a`,
     );
-    expect(linkOf(alertEvent('alert.raised', { rule: 'backlog' }), alertEvent('alert.raised'))).toBe(`${BASE}/#/`);
-    expect(linkOf(alertEvent('alert.raised', { rule: 'backlog' }))).toBe(`${BASE}/#/deliveries?state=waiting`);
+    expect(
+      linkOf(alertEvent('alert.raised', { rule: 'backlog' }), alertEvent('alert.raised')),
+    ).toBe(`${BASE}/#/`);
+    expect(linkOf(alertEvent('alert.raised', { rule: 'backlog' }))).toBe(
+      `${BASE}/#/deliveries?state=waiting`,
+    );
     expect(linkOf(upstreamEvent('upstream.down'))).toBe(`${BASE}/#/`);
   });
 });

@@ -15,7 +15,13 @@ import {
   upstreamEvent,
 } from './sample-events.ts';
 
-const TEST_EVENT: EventRecord = { seq: 1, id: 'evt_1', at: AT, type: 'webhook.test', webhookId: 'wh_1' };
+const TEST_EVENT: EventRecord = {
+  seq: 1,
+  id: 'evt_1',
+  at: AT,
+  type: 'webhook.test',
+  webhookId: 'wh_1',
+};
 
 /** Returns the lines of the text below the title. */
 function linesOf(...batch: [EventRecord, ...EventRecord[]]): string[] {
@@ -25,7 +31,10 @@ function linesOf(...batch: [EventRecord, ...EventRecord[]]): string[] {
 describe('one event', () => {
   it('contains all known values of a final submission', () => {
     const event = submissionEvent('submission.finalized', { metadata: { order: 7 } });
-    expect(toMessage([event])).toMatchObject({ title: `Submission ${ID} is finalized`, severity: 'good' });
+    expect(toMessage([event])).toMatchObject({
+      title: `Submission ${ID} is finalized`,
+      severity: 'good',
+    });
     expect(linesOf(event)).toEqual([
       `Submission: ${ID}`,
       'Status: finalized (was pending)',
@@ -64,15 +73,25 @@ describe('one event', () => {
 
   it('contains the previous values of a corrected submission where they differ', () => {
     const before = JSON.stringify(finalEnvelope({ block_number: 1_234_566 }));
-    const event = submissionEvent('submission.corrected', {}, { status: 'finalized', envelope: before });
+    const event = submissionEvent(
+      'submission.corrected',
+      {},
+      { status: 'finalized', envelope: before },
+    );
     expect(linesOf(event)).toEqual(
-      expect.arrayContaining(['Status: finalized', 'Block: 1234567 (was 1234566)', 'Block hash: 0xb1']),
+      expect.arrayContaining([
+        'Status: finalized',
+        'Block: 1234567 (was 1234566)',
+        'Block hash: 0xb1',
+      ]),
     );
   });
 
   it('has no comparison with previous values if nothing was corrected', () => {
     const before = JSON.stringify(finalEnvelope({ block_number: 1 }));
-    expect(linesOf(submissionEvent('submission.finalized', {}, { envelope: before }))).toContain('Block: 1234567');
+    expect(linesOf(submissionEvent('submission.finalized', {}, { envelope: before }))).toContain(
+      'Block: 1234567',
+    );
   });
 
   it('shows a block number in full that exceeds the JavaScript numbers', () => {
@@ -83,7 +102,11 @@ describe('one event', () => {
   });
 
   it.each([
-    ['an upstream time that is later than the local time', { created_at: '2027-01-01T00:00:00' }, '0 ms'],
+    [
+      'an upstream time that is later than the local time',
+      { created_at: '2027-01-01T00:00:00' },
+      '0 ms',
+    ],
     ['none', { created_at: null }, '16 min 40 s'],
     ['no readable time', { created_at: 'yesterday' }, '16 min 40 s'],
   ])('with %s the time to finality counts from the first observation', (_what, data, time) => {
@@ -107,7 +130,12 @@ describe('one event', () => {
   });
 
   it.each([
-    ['alert.raised', 'Alert: 12 submissions are stuck', 'Since: 2026-01-02T02:05:00.000Z', 'warning'],
+    [
+      'alert.raised',
+      'Alert: 12 submissions are stuck',
+      'Since: 2026-01-02T02:05:00.000Z',
+      'warning',
+    ],
     [
       'alert.reminder',
       'Reminder: 12 submissions are stuck',
@@ -140,14 +168,19 @@ describe('one event', () => {
   });
 
   it('a test event is marked as a test', () => {
-    expect(toMessage([TEST_EVENT])).toMatchObject({ title: 'dawatch test event', severity: 'info' });
+    expect(toMessage([TEST_EVENT])).toMatchObject({
+      title: 'dawatch test event',
+      severity: 'info',
+    });
   });
 
   it('every type of event has a text', () => {
     const titles = EVENT_TYPES.map((type) => {
       if (type === 'webhook.test') return toMessage([TEST_EVENT]).title;
-      if (type === 'channel.test') return toMessage([{ ...TEST_EVENT, type, channel: 'ops' }]).title;
-      if (type.startsWith('upstream.')) return toMessage([upstreamEvent(type as 'upstream.up')]).title;
+      if (type === 'channel.test')
+        return toMessage([{ ...TEST_EVENT, type, channel: 'ops' }]).title;
+      if (type.startsWith('upstream.'))
+        return toMessage([upstreamEvent(type as 'upstream.up')]).title;
       if (type.startsWith('alert.')) return toMessage([alertEvent(type as 'alert.raised')]).title;
       return toMessage([submissionEvent(type as 'submission.failed')]).title;
     });
@@ -165,7 +198,10 @@ describe('many events', () => {
 
   it('are one message with their number, the first ten, and the number of the others', () => {
     const batch = many(37);
-    expect(toMessage(batch)).toMatchObject({ title: '37 submissions failed', severity: 'critical' });
+    expect(toMessage(batch)).toMatchObject({
+      title: '37 submissions failed',
+      severity: 'critical',
+    });
     expect(linesOf(...batch)).toEqual([
       ...Array.from({ length: 10 }, (_, index) => `s-${index}: TIMEOUT`),
       'and 27 more',
@@ -182,7 +218,9 @@ describe('many events', () => {
 
   it('the time range is from the earliest to the latest, in any order', () => {
     const batch = many(3, (index) => AT - index * 1_000);
-    expect(linesOf(...batch).at(-1)).toBe('Time: 2026-01-02T03:09:58.000Z to 2026-01-02T03:10:00.000Z');
+    expect(linesOf(...batch).at(-1)).toBe(
+      'Time: 2026-01-02T03:09:58.000Z to 2026-01-02T03:10:00.000Z',
+    );
   });
 
   it('events without a submission are listed by their titles', () => {
@@ -202,7 +240,11 @@ describe('many events', () => {
   it.each([
     ['upstream.down', 'Upstream default is down (2 times)', '2 upstreams are down'],
     ['upstream.up', 'Upstream default is up again (2 times)', '2 upstreams are up again'],
-    ['upstream.unauthorized', 'Upstream default rejects the API key (2 times)', '2 upstreams reject the API key'],
+    [
+      'upstream.unauthorized',
+      'Upstream default rejects the API key (2 times)',
+      '2 upstreams reject the API key',
+    ],
   ] as const)('two of %s name one upstream or two', (type, ofOne, ofTwo) => {
     const event = upstreamEvent(type);
     expect(toMessage([event, event]).title).toBe(ofOne);
@@ -212,11 +254,17 @@ describe('many events', () => {
   it('two events of one submission do not count as two submissions', () => {
     const again = [failedEvent({ submissionId: 's' }), failedEvent({ submissionId: 's' })] as const;
     expect(toMessage([...again]).title).toBe('Submission s failed (2 times)');
-    expect(toMessage([...again, failedEvent({ submissionId: 't' })]).title).toBe('2 submissions failed');
+    expect(toMessage([...again, failedEvent({ submissionId: 't' })]).title).toBe(
+      '2 submissions failed',
+    );
   });
 
   it('events of several types have the highest of their severities', () => {
-    const batch = [submissionEvent('submission.finalized'), failedEvent(), alertEvent('alert.resolved')] as const;
+    const batch = [
+      submissionEvent('submission.finalized'),
+      failedEvent(),
+      alertEvent('alert.resolved'),
+    ] as const;
     expect(toMessage([...batch])).toMatchObject({ title: '3 events', severity: 'critical' });
   });
 });
@@ -230,12 +278,18 @@ describe('text from outside', () => {
   ])('an error of several lines stays readable, on one line: %j', (error, line) => {
     expect(linesOf(failedEvent({ error }))).toContain(`Error: ${line}`);
     expect(
-      toMessage([failedEvent({ error, submissionId: 'a' }), failedEvent({ error, submissionId: 'b' })]).text,
+      toMessage([
+        failedEvent({ error, submissionId: 'a' }),
+        failedEvent({ error, submissionId: 'b' }),
+      ]).text,
     ).toContain(`a: ${line}\nb: ${line}`);
   });
 
   it.each(HOSTILE_TEXTS)('%j stays on its line, printable, well-formed and short', (text) => {
-    for (const batch of [[hostileEvent(text)], Array.from({ length: 100 }, () => hostileEvent(text))]) {
+    for (const batch of [
+      [hostileEvent(text)],
+      Array.from({ length: 100 }, () => hostileEvent(text)),
+    ]) {
       const message = toMessage(batch as [EventRecord]);
       const texts = [message.title, ...message.lines.map(({ value }) => value)];
       for (const each of texts) {

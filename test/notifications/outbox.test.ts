@@ -8,17 +8,26 @@ import { openLedger, outboxOf, trackRequest } from '../support/ledger/ledger-fil
 function ledgerAfter(names: readonly VerdictName[], limits: Partial<TrackRequest> = {}): Ledger {
   const ledger = openLedger();
   ledger.track([trackRequest('s', limits)], 0);
-  for (const [index, name] of names.entries()) ledger.record([observation(name, 10 * (index + 1), 's')], context());
+  for (const [index, name] of names.entries())
+    ledger.record([observation(name, 10 * (index + 1), 's')], context());
   return ledger;
 }
 
 function eventsOf(ledger: Ledger): [string, number, number | null][] {
-  return outboxOf(ledger.file).map(({ type, at, version }) => [type.replace('submission.', ''), at, version]);
+  return outboxOf(ledger.file).map(({ type, at, version }) => [
+    type.replace('submission.', ''),
+    at,
+    version,
+  ]);
 }
 
 describe('one event per reported change', () => {
   it.each<[string, VerdictName[], [string, number, number | null][]]>([
-    ['nothing for a submission that only waits', ['not_found', 'pending', 'pending', 'throttled', 'unavailable'], []],
+    [
+      'nothing for a submission that only waits',
+      ['not_found', 'pending', 'pending', 'throttled', 'unavailable'],
+      [],
+    ],
     ['a finalization, once', ['pending', 'finalized', 'finalized'], [['finalized', 20, 3]]],
     [
       'an error and its end',
@@ -42,7 +51,12 @@ describe('one event per reported change', () => {
   });
 
   it.each<[string, VerdictName[], Partial<TrackRequest>, [string, number, number | null][]]>([
-    ['still pending at the deadline', ['pending', 'pending'], { deadlineAt: 15 }, [['expired', 20, 3]]],
+    [
+      'still pending at the deadline',
+      ['pending', 'pending'],
+      { deadlineAt: 15 },
+      [['expired', 20, 3]],
+    ],
     [
       'still an error at the deadline',
       ['error', 'error'],

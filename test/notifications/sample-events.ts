@@ -2,7 +2,11 @@ import type { Alert } from '../../src/notifications/alert.ts';
 import type { Outgoing } from '../../src/notifications/channels/channel.ts';
 import { type EventRecord, toEventJson } from '../../src/notifications/event-body.ts';
 import type { SubmissionEvent } from '../../src/notifications/message.ts';
-import { type AlertEventType, SubmissionEventType, type UpstreamEventType } from '../../src/submissions/event-types.ts';
+import {
+  type AlertEventType,
+  SubmissionEventType,
+  type UpstreamEventType,
+} from '../../src/submissions/event-types.ts';
 import { Status } from '../../src/submissions/submission.ts';
 import { finalEnvelope, ID } from '../support/ledger/domain.ts';
 
@@ -36,13 +40,29 @@ export function submissionEvent(
       deadlineAt: AT + 1_000_000,
       ...submission,
     },
-    previous: { status: Status.pending, upstreamState: 'Pending', error: null, envelope: null, ...previous },
+    previous: {
+      status: Status.pending,
+      upstreamState: 'Pending',
+      error: null,
+      envelope: null,
+      ...previous,
+    },
   };
 }
 
 export function failedEvent(submission: Changes = {}): SubmissionEvent {
-  const fields = { status: Status.failed, upstreamState: 'Error', finalizedAt: null, envelope: null, error: 'TIMEOUT' };
-  return submissionEvent(SubmissionEventType.failed, { ...fields, ...submission }, { status: Status.failing });
+  const fields = {
+    status: Status.failed,
+    upstreamState: 'Error',
+    finalizedAt: null,
+    envelope: null,
+    error: 'TIMEOUT',
+  };
+  return submissionEvent(
+    SubmissionEventType.failed,
+    { ...fields, ...submission },
+    { status: Status.failing },
+  );
 }
 
 export function alertEvent(
@@ -50,11 +70,24 @@ export function alertEvent(
   alert: Partial<Alert> = {},
 ): Extract<EventRecord, { type: AlertEventType }> {
   seq += 1;
-  const holds = { rule: 'stuck', subject: 'default', summary: '12 submissions are stuck', count: 12 } as const;
-  return { seq, id: `evt_${seq}`, at: AT, type, alert: { ...holds, since: AT - 3_900_000, ...alert } };
+  const holds = {
+    rule: 'stuck',
+    subject: 'default',
+    summary: '12 submissions are stuck',
+    count: 12,
+  } as const;
+  return {
+    seq,
+    id: `evt_${seq}`,
+    at: AT,
+    type,
+    alert: { ...holds, since: AT - 3_900_000, ...alert },
+  };
 }
 
-export function upstreamEvent(type: UpstreamEventType): Extract<EventRecord, { type: UpstreamEventType }> {
+export function upstreamEvent(
+  type: UpstreamEventType,
+): Extract<EventRecord, { type: UpstreamEventType }> {
   seq += 1;
   return { seq, id: `evt_${seq}`, at: AT, type, upstream: 'default' };
 }
@@ -63,7 +96,10 @@ export function outgoing(event: EventRecord): Outgoing {
   return { event, json: toEventJson(event), callbackUrl: null };
 }
 
-/** Texts with which an upstream or a client could imitate others, mention everyone, or have a message refused. */
+/**
+ * Texts with which an upstream or a client could imitate others, mention everyone, or have a
+ * message refused.
+ */
 export const HOSTILE_TEXTS = [
   '<!here> <!channel> <@U123456> <https://evil.example|dawatch> @everyone @here',
   '<@123456789> <@&42> **bold** [click](https://evil.example) `code` ```` ```js',

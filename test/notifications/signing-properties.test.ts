@@ -3,7 +3,12 @@ import { syncBuiltinESMExports } from 'node:module';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { verifyWebhook, WebhookVerificationError } from '../../src/client/webhook.ts';
-import { checkSecret, createSigner, makeSecret, publicKeyOf } from '../../src/notifications/channels/signing.ts';
+import {
+  checkSecret,
+  createSigner,
+  makeSecret,
+  publicKeyOf,
+} from '../../src/notifications/channels/signing.ts';
 
 const NOW_S = 1_767_323_045;
 const NOW = NOW_S * 1_000;
@@ -20,7 +25,10 @@ const asymmetric = fc.constantFrom(makeSecret('v1a'), makeSecret('v1a'));
 
 type Sent = { payload: Buffer; headers: Record<string, string> };
 function sent(id: string, body: string, secrets: readonly string[]): Sent {
-  return { payload: Buffer.from(body), headers: createSigner(secrets)({ id, timestampS: NOW_S, body }) };
+  return {
+    payload: Buffer.from(body),
+    headers: createSigner(secrets)({ id, timestampS: NOW_S, body }),
+  };
 }
 
 const problemOf = (work: () => unknown): string => {
@@ -38,11 +46,18 @@ const problemOf = (work: () => unknown): string => {
 function verifiesAsymmetric({ payload, headers }: Sent, publicKey: string): boolean {
   const x = Buffer.from(publicKey.replace(/^whpk_/, ''), 'base64').toString('base64url');
   const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
-  const signed = Buffer.concat([Buffer.from(`${headers['webhook-id']}.${headers['webhook-timestamp']}.`), payload]);
+  const signed = Buffer.concat([
+    Buffer.from(`${headers['webhook-id']}.${headers['webhook-timestamp']}.`),
+    payload,
+  ]);
   return (headers['webhook-signature'] ?? '').split(' ').some((one) => {
     const bytes = Buffer.from(one.slice(4), 'base64');
     // base64 has several spellings of the same bytes: only the original one is accepted.
-    return one === `v1a,${bytes.toString('base64')}` && bytes.length === 64 && verify(null, signed, key, bytes);
+    return (
+      one === `v1a,${bytes.toString('base64')}` &&
+      bytes.length === 64 &&
+      verify(null, signed, key, bytes)
+    );
   });
 }
 
@@ -53,7 +68,10 @@ const place = fc.tuple(
 );
 
 /** Returns a copy with one bit inverted. */
-function withOneBitChanged({ payload, headers }: Sent, [where, at, bit]: [string, number, number]): Sent {
+function withOneBitChanged(
+  { payload, headers }: Sent,
+  [where, at, bit]: [string, number, number],
+): Sent {
   const turned = (bytes: Buffer) => {
     const copy = Buffer.from(bytes);
     const index = at % copy.length;
@@ -63,7 +81,10 @@ function withOneBitChanged({ payload, headers }: Sent, [where, at, bit]: [string
   if (where === 'payload') return { payload: turned(payload), headers };
   return {
     payload,
-    headers: { ...headers, [where]: turned(Buffer.from(headers[where] ?? '', 'latin1')).toString('latin1') },
+    headers: {
+      ...headers,
+      [where]: turned(Buffer.from(headers[where] ?? '', 'latin1')).toString('latin1'),
+    },
   };
 }
 
@@ -78,7 +99,9 @@ describe('a signature', () => {
         (id, body, secrets, which) => {
           const secret = secrets[which % secrets.length] ?? '';
           expect(checkSecret(secret)).toBeUndefined();
-          expect(verifyWebhook({ ...sent(id, body, secrets), secret, now: NOW })).toEqual(JSON.parse(body));
+          expect(verifyWebhook({ ...sent(id, body, secrets), secret, now: NOW })).toEqual(
+            JSON.parse(body),
+          );
         },
       ),
       { numRuns: 300 },
@@ -90,7 +113,9 @@ describe('a signature', () => {
       fc.property(id, body, asymmetric, symmetric, (id, body, secret, beside) => {
         const both = sent(id, body, [beside, secret]);
         expect(verifiesAsymmetric(both, publicKeyOf(secret))).toBe(true);
-        expect(problemOf(() => verifyWebhook({ ...both, secret: beside, now: NOW }))).toBe('genuine');
+        expect(problemOf(() => verifyWebhook({ ...both, secret: beside, now: NOW }))).toBe(
+          'genuine',
+        );
         expect(verifiesAsymmetric(sent(id, body, [beside]), publicKeyOf(secret))).toBe(false);
       }),
       { numRuns: 100 },
@@ -111,14 +136,24 @@ describe('a signature', () => {
 
   it('is not verified by a secret that differs in one bit', () => {
     fc.assert(
-      fc.property(id, body, fc.uint8Array({ minLength: 24, maxLength: 64 }), fc.nat(), (id, body, key, at) => {
-        const other = Buffer.from(key);
-        const bit = at % (8 * other.length);
-        other[bit >> 3] = (other[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-        const [secret, near] = [key, other].map((bytes) => `whsec_${Buffer.from(bytes).toString('base64')}`);
-        const request = sent(id, body, [secret ?? '']);
-        expect(problemOf(() => verifyWebhook({ ...request, secret: near ?? '', now: NOW }))).toBe('no_match');
-      }),
+      fc.property(
+        id,
+        body,
+        fc.uint8Array({ minLength: 24, maxLength: 64 }),
+        fc.nat(),
+        (id, body, key, at) => {
+          const other = Buffer.from(key);
+          const bit = at % (8 * other.length);
+          other[bit >> 3] = (other[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+          const [secret, near] = [key, other].map(
+            (bytes) => `whsec_${Buffer.from(bytes).toString('base64')}`,
+          );
+          const request = sent(id, body, [secret ?? '']);
+          expect(problemOf(() => verifyWebhook({ ...request, secret: near ?? '', now: NOW }))).toBe(
+            'no_match',
+          );
+        },
+      ),
     );
   });
 });
@@ -153,10 +188,17 @@ it('for any headers, is accepted or refused without another error', () => {
   );
   const payload = fc.oneof(fc.string({ unit: 'binary' }), fc.uint8Array());
   fc.assert(
-    fc.property(fc.array(fc.tuple(name, value), { maxLength: 6 }), payload, symmetric, (pairs, payload, secret) => {
-      const problem = problemOf(() => verifyWebhook({ payload, headers: Object.fromEntries(pairs), secret, now: NOW }));
-      expect(problem).not.toBe('genuine');
-    }),
+    fc.property(
+      fc.array(fc.tuple(name, value), { maxLength: 6 }),
+      payload,
+      symmetric,
+      (pairs, payload, secret) => {
+        const problem = problemOf(() =>
+          verifyWebhook({ payload, headers: Object.fromEntries(pairs), secret, now: NOW }),
+        );
+        expect(problem).not.toBe('genuine');
+      },
+    ),
     { numRuns: 1_000 },
   );
 });
@@ -176,8 +218,15 @@ it('for any timestamp, is accepted only with whole seconds within the tolerance,
     fc.property(time, symmetric, (timestamp, secret) => {
       const payload = '{"type":"upstream.up","data":{}}';
       const key = Buffer.from(secret.slice(6), 'base64');
-      const signature = crypto.createHmac('sha256', key).update(`evt_1.${timestamp}.${payload}`).digest('base64');
-      const headers = { 'webhook-id': 'evt_1', 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` };
+      const signature = crypto
+        .createHmac('sha256', key)
+        .update(`evt_1.${timestamp}.${payload}`)
+        .digest('base64');
+      const headers = {
+        'webhook-id': 'evt_1',
+        'webhook-timestamp': timestamp,
+        'webhook-signature': `v1,${signature}`,
+      };
       const isGenuine = /^\d{1,12}$/.test(timestamp) && Math.abs(Number(timestamp) - NOW_S) <= 300;
       const problem = problemOf(() => verifyWebhook({ payload, headers, secret, now: NOW }));
       expect(problem === 'genuine').toBe(isGenuine);
@@ -191,13 +240,19 @@ it('for any text as a secret, is created or the secret is refused without being 
     fc.string(),
     fc.base64String().map((rest) => `whsec_${rest}`),
     fc.base64String({ minLength: 80, maxLength: 100 }).map((rest) => `whsk_${rest}`),
-    fc.uint8Array({ minLength: 20, maxLength: 70 }).map((key) => `whsec_${Buffer.from(key).toString('base64')}`),
+    fc
+      .uint8Array({ minLength: 20, maxLength: 70 })
+      .map((key) => `whsec_${Buffer.from(key).toString('base64')}`),
     // A valid secret with a typing error.
-    fc.tuple(symmetric, fc.nat(), fc.constantFrom(' ', '-', '_', '=', '\n', '')).map(([secret, at, slip]) => {
-      const from = 6 + (at % (secret.length - 6));
-      return secret.slice(0, from) + slip + secret.slice(from + 1);
-    }),
-    fc.uint8Array({ minLength: 64, maxLength: 64 }).map((key) => `whsk_${Buffer.from(key).toString('base64')}`),
+    fc
+      .tuple(symmetric, fc.nat(), fc.constantFrom(' ', '-', '_', '=', '\n', ''))
+      .map(([secret, at, slip]) => {
+        const from = 6 + (at % (secret.length - 6));
+        return secret.slice(0, from) + slip + secret.slice(from + 1);
+      }),
+    fc
+      .uint8Array({ minLength: 64, maxLength: 64 })
+      .map((key) => `whsk_${Buffer.from(key).toString('base64')}`),
   );
   fc.assert(
     fc.property(text, (secret) => {
@@ -205,7 +260,11 @@ it('for any text as a secret, is created or the secret is refused without being 
       const sign = () => sent('evt_1', '{}', [secret]);
       const content = secret.replace(/^wh\w+_/, '');
       if (refusal !== undefined) expect(sign).toThrow(TypeError);
-      else expect([sign(), Buffer.from(content, 'base64').toString('base64')]).toEqual([expect.anything(), content]);
+      else
+        expect([sign(), Buffer.from(content, 'base64').toString('base64')]).toEqual([
+          expect.anything(),
+          content,
+        ]);
       if (content.length > 8) expect(refusal ?? '').not.toContain(content);
     }),
     { numRuns: 500 },

@@ -3,16 +3,31 @@ import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { describe, expect, it } from 'vitest';
 import { verifyWebhook } from '../../src/client/webhook.ts';
-import { checkSecret, createSigner, makeSecret, publicKeyOf } from '../../src/notifications/channels/signing.ts';
+import {
+  checkSecret,
+  createSigner,
+  makeSecret,
+  publicKeyOf,
+} from '../../src/notifications/channels/signing.ts';
 
 const BODY = JSON.stringify({ id: 'evt_1', type: 'upstream.up', data: { upstream: 'größer ✓' } });
 const nowS = () => Math.floor(Date.now() / 1_000);
-const signed = (...secrets: string[]) => createSigner(secrets)({ id: 'evt_1', timestampS: nowS(), body: BODY });
+const signed = (...secrets: string[]) =>
+  createSigner(secrets)({ id: 'evt_1', timestampS: nowS(), body: BODY });
 
-const VERIFIERS: [string, (secret: string, headers: Record<string, string>, body?: string) => unknown][] = [
-  ['standardwebhooks', (secret, headers, body = BODY) => new StandardWebhook(secret).verify(body, headers)],
+const VERIFIERS: [
+  string,
+  (secret: string, headers: Record<string, string>, body?: string) => unknown,
+][] = [
+  [
+    'standardwebhooks',
+    (secret, headers, body = BODY) => new StandardWebhook(secret).verify(body, headers),
+  ],
   ['svix', (secret, headers, body = BODY) => new SvixWebhook(secret).verify(body, headers)],
-  ['our client', (secret, headers, body = BODY) => verifyWebhook({ payload: body, headers, secret })],
+  [
+    'our client',
+    (secret, headers, body = BODY) => verifyWebhook({ payload: body, headers, secret }),
+  ],
 ];
 
 /** Signs by the standard with node:crypto only. */
@@ -54,10 +69,13 @@ describe.each(VERIFIERS)('a signed event, verified by %s', (_name, verified) => 
     ['the body', { body: BODY.replace('up', 'uq') }],
     ['the id', { headers: { 'webhook-id': 'evt_2' } }],
     ['the time', { headers: { 'webhook-timestamp': String(nowS() - 60) } }],
-  ])('is refused after %s was changed', (_what, { body, headers }: { body?: string; headers?: object }) => {
-    const secret = makeSecret('v1');
-    expect(() => verified(secret, { ...signed(secret), ...headers }, body)).toThrow();
-  });
+  ])(
+    'is refused after %s was changed',
+    (_what, { body, headers }: { body?: string; headers?: object }) => {
+      const secret = makeSecret('v1');
+      expect(() => verified(secret, { ...signed(secret), ...headers }, body)).toThrow();
+    },
+  );
 
   it('is refused with another secret', () => {
     expect(() => verified(makeSecret('v1'), signed(makeSecret('v1')))).toThrow();
@@ -106,7 +124,9 @@ const whsec = (bytes: number) => `whsec_${Buffer.alloc(bytes, 'k').toString('bas
 describe('a supplied secret', () => {
   it.each([24, 25, 32, 64])('may have %i bytes', (bytes) => {
     expect(checkSecret(whsec(bytes))).toBeUndefined();
-    expect(() => verifyWebhook({ payload: BODY, headers: signed(whsec(bytes)), secret: whsec(bytes) })).not.toThrow();
+    expect(() =>
+      verifyWebhook({ payload: BODY, headers: signed(whsec(bytes)), secret: whsec(bytes) }),
+    ).not.toThrow();
   });
 
   const half = Buffer.alloc(32, 'k').toString('base64');

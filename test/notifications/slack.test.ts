@@ -21,9 +21,11 @@ function expectWithinLimits(message: string): void {
     expect(each).not.toMatch(/&(?!amp;|lt;|gt;)/);
     expectEscaped(each);
   }
-  for (const { text: shown } of blocks) expect(shown).toMatchObject({ type: 'mrkdwn', verbatim: true });
+  for (const { text: shown } of blocks)
+    expect(shown).toMatchObject({ type: 'mrkdwn', verbatim: true });
   // A value is a single code span without other formatting.
-  for (const { text: shown } of blocks.slice(1)) expect(shown.text).toMatch(/^(?:\*[\w' ]+\* )?`[^`\n]+`$/);
+  for (const { text: shown } of blocks.slice(1))
+    expect(shown.text).toMatch(/^(?:\*[\w' ]+\* )?`[^`\n]+`$/);
 }
 
 describeChannel('Slack', {
@@ -40,9 +42,14 @@ it('shows Slack the title with a symbol, a line for every fact, and a text for n
   );
   const [request] = receiver.requests;
   const { text, blocks, unfurl_links } = JSON.parse(request?.body ?? '') as SlackBody;
-  expect(request).toMatchObject({ method: 'POST', headers: { 'content-type': 'application/json' } });
+  expect(request).toMatchObject({
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+  });
   expect(blocks[0]?.text.text).toBe('🚨 Submission s-1 failed');
   expect(blocks.map((block) => block.text.text)).toContain("*Error* `a &lt; b &amp; 'c'`");
-  expect(text).toMatch(/^🚨 Submission s-1 failed\n\nSubmission: s-1\nStatus: failed \(was failing\)\n/);
+  expect(text).toMatch(
+    /^🚨 Submission s-1 failed\n\nSubmission: s-1\nStatus: failed \(was failing\)\n/,
+  );
   expect(unfurl_links).toBe(false);
 });

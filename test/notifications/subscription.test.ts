@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createMatcher, eventTypeSchema, metadataFilterSchema } from '../../src/notifications/subscription.ts';
+import {
+  createMatcher,
+  eventTypeSchema,
+  metadataFilterSchema,
+} from '../../src/notifications/subscription.ts';
 
 const matches = (
   types: string[],
@@ -24,13 +28,19 @@ describe('types', () => {
     expect(matches(types, null, { type })).toBe(expected);
   });
 
-  it.each(['', 'submission', 'submission.', 'Submission.*', '**', 'submission.done', 'sub*', '*.failed'])(
-    '%j is not a list of types',
-    (type) => {
-      const { error } = eventTypeSchema.safeParse(type);
-      expect(error?.issues[0]?.message).toContain('is not an event type; valid are *, submission.*');
-    },
-  );
+  it.each([
+    '',
+    'submission',
+    'submission.',
+    'Submission.*',
+    '**',
+    'submission.done',
+    'sub*',
+    '*.failed',
+  ])('%j is not a list of types', (type) => {
+    const { error } = eventTypeSchema.safeParse(type);
+    expect(error?.issues[0]?.message).toContain('is not an event type; valid are *, submission.*');
+  });
 });
 
 describe('metadata', () => {
@@ -44,10 +54,15 @@ describe('metadata', () => {
     [{ a: null }, undefined, false],
     [{ toString: 'x' }, {}, false],
   ])('%j and %j: %s', (filter, metadata, expected) => {
-    expect(matches(['*'], filter, { type: 'submission.failed', ...(metadata && { metadata }) })).toBe(expected);
+    expect(
+      matches(['*'], filter, { type: 'submission.failed', ...(metadata && { metadata }) }),
+    ).toBe(expected);
   });
 
-  it.each([{}, { a: {} }, { a: [1] }, [], 'a', { '': 1 }, { a: 'x'.repeat(3_000) }])('%j is not a filter', (filter) => {
-    expect(metadataFilterSchema.safeParse(filter).success).toBe(false);
-  });
+  it.each([{}, { a: {} }, { a: [1] }, [], 'a', { '': 1 }, { a: 'x'.repeat(3_000) }])(
+    '%j is not a filter',
+    (filter) => {
+      expect(metadataFilterSchema.safeParse(filter).success).toBe(false);
+    },
+  );
 });

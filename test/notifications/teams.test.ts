@@ -7,7 +7,10 @@ import { failedEvent, outgoing } from './sample-events.ts';
 type Block = { type: string; text: string; color?: string; wrap: boolean };
 type TeamsBody = {
   type: string;
-  attachments: { contentType: string; content: { type: string; version: string; body: Block[]; msteams: unknown } }[];
+  attachments: {
+    contentType: string;
+    content: { type: string; version: string; body: Block[]; msteams: unknown };
+  }[];
 };
 
 /** 28 kB for the whole message; a mention would require an entity in addition to its text. */
@@ -16,7 +19,10 @@ function expectWithinLimits(message: string): void {
   const { type, attachments } = JSON.parse(message) as TeamsBody;
   expect(type).toBe('message');
   expect(attachments).toMatchObject([
-    { contentType: 'application/vnd.microsoft.card.adaptive', content: { type: 'AdaptiveCard', version: '1.4' } },
+    {
+      contentType: 'application/vnd.microsoft.card.adaptive',
+      content: { type: 'AdaptiveCard', version: '1.4' },
+    },
   ]);
   const { body, msteams } = (attachments[0] as TeamsBody['attachments'][0]).content;
   expect(msteams).toEqual({ width: 'Full' });
@@ -40,7 +46,10 @@ describeChannel('Teams', {
 
 it('shows Teams a card with the title in the colour of its severity and every fact below it', async () => {
   const { channel, receiver } = await httpRig(createTeamsChannel);
-  await channel.send([outgoing(failedEvent({ submissionId: 'a_b', error: '[x](y)' }))], AbortSignal.timeout(5_000));
+  await channel.send(
+    [outgoing(failedEvent({ submissionId: 'a_b', error: '[x](y)' }))],
+    AbortSignal.timeout(5_000),
+  );
   const { attachments } = JSON.parse(receiver.requests[0]?.body ?? '') as TeamsBody;
   const [title, ...facts] = attachments[0]?.content.body ?? [];
   expect(title).toMatchObject({ text: 'Submission a\\_b failed', color: 'Attention', wrap: true });
@@ -58,7 +67,11 @@ it.each([
   const body = `Webhook message delivery failed with error: ${refusal}`;
   const { channel } = await httpRig(createTeamsChannel, { status: 200, body });
   const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(5_000));
-  expect(result).toMatchObject({ kind: 'failed', httpStatus: 200, error: expect.stringContaining('Teams') });
+  expect(result).toMatchObject({
+    kind: 'failed',
+    httpStatus: 200,
+    error: expect.stringContaining('Teams'),
+  });
   expect('slowDown' in result ? result.slowDown : undefined).toEqual(slowDown);
 });
 
@@ -71,5 +84,7 @@ it.each([{ status: 200, body: '1' }, { status: 202 }])('%o is delivered', async 
 
 it('omits what exceeds the limits of Teams', () => {
   const lines = Array.from({ length: 60 }, () => ({ label: 'Line', value: '漢'.repeat(1_500) }));
-  expectWithinLimits(JSON.stringify(toTeamsBody({ title: 'T', severity: 'info', lines, text: '', link: null })));
+  expectWithinLimits(
+    JSON.stringify(toTeamsBody({ title: 'T', severity: 'info', lines, text: '', link: null })),
+  );
 });

@@ -3,7 +3,10 @@ import { checkWebhookUrl } from '../../src/notifications/channels/webhook-url.ts
 import { createAddressGuard } from '../../src/notifications/transport/address-guard.ts';
 
 const outside = { allowHttp: false, guard: createAddressGuard({ allow: [] }) };
-const inside = { allowHttp: true, guard: createAddressGuard({ allow: ['127.0.0.0/8', '10.0.0.0/8'] }) };
+const inside = {
+  allowHttp: true,
+  guard: createAddressGuard({ allow: ['127.0.0.0/8', '10.0.0.0/8'] }),
+};
 const ofLength = (length: number) => 'https://example.com/'.padEnd(length, 'x');
 
 describe('events may be sent to', () => {

@@ -1,7 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { verifyWebhook } from '../../src/client/webhook.ts';
 import { makeSecret } from '../../src/notifications/channels/signing.ts';
-import { createWebhookChannel, type WebhookEndpoint } from '../../src/notifications/channels/webhook.ts';
+import {
+  createWebhookChannel,
+  type WebhookEndpoint,
+} from '../../src/notifications/channels/webhook.ts';
 import { toEventJson } from '../../src/notifications/event-body.ts';
 import { createAddressGuard } from '../../src/notifications/transport/address-guard.ts';
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
@@ -9,7 +12,13 @@ import { openReceiver, type ScriptedResponse } from '../support/servers/receiver
 
 const NOW = Date.parse('2026-01-02T03:04:05.678Z');
 const SECRET = makeSecret('v1');
-const EVENT = { seq: 7, id: 'evt_7', at: NOW - 60_000, type: 'webhook.test', webhookId: 'wh_1' } as const;
+const EVENT = {
+  seq: 7,
+  id: 'evt_7',
+  at: NOW - 60_000,
+  type: 'webhook.test',
+  webhookId: 'wh_1',
+} as const;
 const JSON_BODY = toEventJson(EVENT);
 
 type Settings = Partial<WebhookEndpoint> & {
@@ -26,7 +35,8 @@ function channelTo(url: string | null, settings: Settings = {}) {
   onTestFinished(() => http.close());
   const endpoint = { url, secrets };
   const open = () => createWebhookChannel({ post: http.post, endpoint, refusalOf, now: () => NOW });
-  const send = () => open().send([{ event: EVENT, json: JSON_BODY, callbackUrl }], new AbortController().signal);
+  const send = () =>
+    open().send([{ event: EVENT, json: JSON_BODY, callbackUrl }], new AbortController().signal);
   return { channel: open(), send, endpoint };
 }
 
@@ -53,7 +63,9 @@ describe('an event', () => {
       'webhook-timestamp': String(Math.floor(NOW / 1_000)),
     });
     const { headers = {}, body = '' } = request ?? {};
-    expect(verifyWebhook({ payload: body, headers, secret: SECRET, now: NOW })).toMatchObject({ id: 'evt_7' });
+    expect(verifyWebhook({ payload: body, headers, secret: SECRET, now: NOW })).toMatchObject({
+      id: 'evt_7',
+    });
   });
 
   it.each([
@@ -75,7 +87,9 @@ describe('an event', () => {
 
   it('is not sent to an address that is no longer allowed, even if it was allowed when it was stored', async () => {
     const receiver = await openReceiver();
-    const result = await channelTo(receiver.url, { refusalOf: () => 'only https:// addresses' }).send();
+    const result = await channelTo(receiver.url, {
+      refusalOf: () => 'only https:// addresses',
+    }).send();
     expect(result).toEqual(failed('only https'));
     expect(receiver.requests).toEqual([]);
   });
@@ -100,10 +114,11 @@ describe('an event', () => {
     await send();
     endpoint.secrets = [makeSecret('v1'), makeSecret('v1a')];
     await send();
-    expect(receiver.requests.map(({ headers }) => String(headers['webhook-signature']).replace(/,\S+/g, ''))).toEqual([
-      'v1',
-      'v1 v1a',
-    ]);
+    expect(
+      receiver.requests.map(({ headers }) =>
+        String(headers['webhook-signature']).replace(/,\S+/g, ''),
+      ),
+    ).toEqual(['v1', 'v1 v1a']);
     for (const secrets of [[], ['whsec_short']]) {
       endpoint.secrets = secrets;
       expect(await send()).toEqual(failed('no valid secret'));
@@ -127,7 +142,11 @@ describe('a response', () => {
     ['500', { status: 500, body: 'oops' }, { error: 'responded with 500', response: 'oops' }],
     ['404', { status: 404 }, { error: 'responded with 404', response: null }],
     ['410: it is gone', { status: 410 }, { gone: true, error: 'responded with 410' }],
-    ['429 with seconds', { status: 429, headers: { 'retry-after': '90' } }, { slowDown: { retryAfterMs: 90_000 } }],
+    [
+      '429 with seconds',
+      { status: 429, headers: { 'retry-after': '90' } },
+      { slowDown: { retryAfterMs: 90_000 } },
+    ],
     [
       '429 with a date',
       { status: 429, headers: { date, 'retry-after': new Date(NOW + 120_000).toUTCString() } },
@@ -135,11 +154,19 @@ describe('a response', () => {
     ],
     ['503 without a time', { status: 503 }, { slowDown: { retryAfterMs: null } }],
     ['502', { status: 502 }, { slowDown: { retryAfterMs: null } }],
-    ['504', { status: 504, headers: { 'retry-after': '7' } }, { slowDown: { retryAfterMs: 7_000 } }],
+    [
+      '504',
+      { status: 504, headers: { 'retry-after': '7' } },
+      { slowDown: { retryAfterMs: 7_000 } },
+    ],
   ])('of %s is classified accordingly', async (text, script, expected) => {
     const receiver = await openReceiver(script);
     const result = await channelTo(receiver.url).send();
-    expect(result).toMatchObject({ kind: 'failed', httpStatus: Number(text.slice(0, 3)), ...expected });
+    expect(result).toMatchObject({
+      kind: 'failed',
+      httpStatus: Number(text.slice(0, 3)),
+      ...expected,
+    });
     expect('gone' in result).toBe('gone' in expected);
     expect('slowDown' in result).toBe('slowDown' in expected);
   });
@@ -150,17 +177,29 @@ describe('a response', () => {
       response.sendDate = false;
       response.writeHead(429, headers).end();
     });
-    const { slowDown } = (await channelTo(receiver.url).send()) as { slowDown?: { retryAfterMs: number | null } };
+    const { slowDown } = (await channelTo(receiver.url).send()) as {
+      slowDown?: { retryAfterMs: number | null };
+    };
     expect(slowDown?.retryAfterMs).toBe(60_000);
   });
 
-  it.each([301, 302, 303, 307, 308])('that redirects with %i is not followed, whatever its target', async (status) => {
-    const other = await openReceiver();
-    const location = (to: string) => ({ status, headers: { location: to }, body: 'over there' });
-    const receiver = await openReceiver([location(other.url), location('http://169.254.169.254/latest/meta-data')]);
-    const { send } = channelTo(receiver.url, { allow: ['127.0.0.1/32', '169.254.0.0/16'] });
-    const redirect = { kind: 'failed', httpStatus: status, error: 'responded with a redirect, which is not followed' };
-    expect([await send(), await send()]).toMatchObject([redirect, redirect]);
-    expect([receiver.requests.length, other.requests.length]).toEqual([2, 0]);
-  });
+  it.each([301, 302, 303, 307, 308])(
+    'that redirects with %i is not followed, whatever its target',
+    async (status) => {
+      const other = await openReceiver();
+      const location = (to: string) => ({ status, headers: { location: to }, body: 'over there' });
+      const receiver = await openReceiver([
+        location(other.url),
+        location('http://169.254.169.254/latest/meta-data'),
+      ]);
+      const { send } = channelTo(receiver.url, { allow: ['127.0.0.1/32', '169.254.0.0/16'] });
+      const redirect = {
+        kind: 'failed',
+        httpStatus: status,
+        error: 'responded with a redirect, which is not followed',
+      };
+      expect([await send(), await send()]).toMatchObject([redirect, redirect]);
+      expect([receiver.requests.length, other.requests.length]).toEqual([2, 0]);
+    },
+  );
 });

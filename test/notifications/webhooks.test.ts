@@ -48,7 +48,12 @@ describe('creating', () => {
       types: ['upstream.*', 'alert.raised'],
       metadata: { team: 'billing', n: 1, ok: true, no: null },
     };
-    const made = await create({ ...fields, description: 'Überwachung 👀', enabled: false, secret: OWN_SECRET });
+    const made = await create({
+      ...fields,
+      description: 'Überwachung 👀',
+      enabled: false,
+      secret: OWN_SECRET,
+    });
     expect(made).toMatchObject({
       ...fields,
       description: 'Überwachung 👀',
@@ -75,7 +80,9 @@ it('lists webhooks page by page, newest first', async () => {
   for (let index = 0; index < 5; index += 1) ids.unshift((await create({ url })).id);
   const seen: string[] = [];
   for (let cursor = ''; ; ) {
-    const page = webhooksOf(await admin('GET', `/v1/webhooks?limit=2${cursor && `&cursor=${cursor}`}`));
+    const page = webhooksOf(
+      await admin('GET', `/v1/webhooks?limit=2${cursor && `&cursor=${cursor}`}`),
+    );
     expect(page.webhooks.length).toBeLessThanOrEqual(2);
     seen.push(...page.webhooks.map(({ id }) => id));
     if (page.next_cursor === null) break;
@@ -95,7 +102,11 @@ describe('changing', () => {
     [{ description: 'other' }],
     [{ types: ['upstream.up'], description: '' }],
   ])('%j changes nothing else', async (patch) => {
-    const { secret: _, ...before } = await create({ url, metadata: { team: 'billing' }, description: 'before' });
+    const { secret: _, ...before } = await create({
+      url,
+      metadata: { team: 'billing' },
+      description: 'before',
+    });
     const after = webhookOf(await admin('PATCH', pathOf(before.id), patch));
     expect(after).toEqual({ ...before, ...patch, updated_at: TIME });
     expect(webhookOf(await admin('GET', pathOf(before.id)))).toEqual(after);
@@ -115,7 +126,9 @@ describe('a secret that is rotated', () => {
   async function sentAfter(keep_old_s: number) {
     const receiver = await openReceiver();
     const { id, secret: old } = await create({ url: `${receiver.url}/hook` });
-    const { secret } = rotatedOf(await admin('POST', `${pathOf(id)}/rotate`, { keep_old_s, secret: OWN_SECRET }));
+    const { secret } = rotatedOf(
+      await admin('POST', `${pathOf(id)}/rotate`, { keep_old_s, secret: OWN_SECRET }),
+    );
     await app.tried(acceptedOf(await admin('POST', `${pathOf(id)}/test`)).id);
     const { headers, body } = receiver.requests[0] ?? expect.fail('nothing was sent');
     const verify = (key: string | null) =>
@@ -139,23 +152,36 @@ describe('a secret that is rotated', () => {
 describe('a test event', () => {
   it('is sent to one webhook only, regardless of its filters', async () => {
     const [receiver, other] = [await openReceiver(), await openReceiver()];
-    const { id } = await create({ url: receiver.url, types: ['submission.finalized'], metadata: { team: 'none' } });
+    const { id } = await create({
+      url: receiver.url,
+      types: ['submission.finalized'],
+      metadata: { team: 'none' },
+    });
     await create({ url: other.url, types: ['*'] });
     const accepted = acceptedOf(await admin('POST', `${pathOf(id)}/test`));
-    expect(accepted).toMatchObject({ event_type: 'webhook.test', destination: `webhook:${id}`, submission_id: null });
+    expect(accepted).toMatchObject({
+      event_type: 'webhook.test',
+      destination: `webhook:${id}`,
+      submission_id: null,
+    });
     expect(await app.tried(accepted.id)).toMatchObject({
       state: 'delivered',
       event: { id: accepted.event_id, type: 'webhook.test', data: { webhook_id: id } },
       attempts: [{ http_status: 200, error: null }],
     });
-    expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual([accepted.event_id]);
+    expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual([
+      accepted.event_id,
+    ]);
     expect(other.requests).toEqual([]);
   });
 
   it('is refused if nothing would be sent', async () => {
     const { id } = await create({ url, enabled: false });
     const refused = await admin('POST', `${pathOf(id)}/test`);
-    expect([refused.status, problemOf(refused).detail]).toEqual([409, expect.stringContaining('is disabled')]);
+    expect([refused.status, problemOf(refused).detail]).toEqual([
+      409,
+      expect.stringContaining('is disabled'),
+    ]);
   });
 });
 
@@ -181,10 +207,17 @@ it('a deleted webhook is gone and receives nothing', async () => {
 
 describe('the webhook of the callbacks', () => {
   it('always exists, can be disabled, and has its own secrets', async () => {
-    expect(webhookOf(await admin('GET', pathOf('callbacks')))).toMatchObject({ url: null, enabled: true });
-    expect(webhookOf(await admin('PATCH', pathOf('callbacks'), { enabled: false }))).toMatchObject({ enabled: false });
+    expect(webhookOf(await admin('GET', pathOf('callbacks')))).toMatchObject({
+      url: null,
+      enabled: true,
+    });
+    expect(webhookOf(await admin('PATCH', pathOf('callbacks'), { enabled: false }))).toMatchObject({
+      enabled: false,
+    });
     await admin('PATCH', pathOf('callbacks'), { enabled: true });
-    expect(rotatedOf(await admin('POST', `${pathOf('callbacks')}/rotate`, {})).secret).toMatch(/^whsec_/);
+    expect(rotatedOf(await admin('POST', `${pathOf('callbacks')}/rotate`, {})).secret).toMatch(
+      /^whsec_/,
+    );
   });
 
   it.each<[string, string, object | undefined, number, string]>([

@@ -5,7 +5,9 @@ import { findingsOf, settingsOf } from '../support/doctor.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const examine = async (env: Record<string, string>) => {
-  const { findings, named } = await findingsOf(settingsOf({ DAWATCH_DATABASE: join(tempFolder(), 'x.db'), ...env }));
+  const { findings, named } = await findingsOf(
+    settingsOf({ DAWATCH_DATABASE: join(tempFolder(), 'x.db'), ...env }),
+  );
   return { all: JSON.stringify(findings), credentials: named('credentials') };
 };
 
@@ -49,12 +51,18 @@ describe.each([
     ['32 random bytes in base64', (random) => random.toString('base64')],
     ['16 random bytes in hex', (random) => random.toString('hex', 0, 16)],
     ['random characters after a name', (random) => `prod-service-${random.toString('hex', 0, 16)}`],
-    ['a UUID', (random) => random.toString('hex', 0, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')],
+    [
+      'a UUID',
+      (random) =>
+        random.toString('hex', 0, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
+    ],
     ['many words', () => 'correct-horse-battery-staple-lamp-river-green'],
   ])('is not reported if it is %s', async (_, make) => {
     const secrets = Array.from({ length: 20 }, (_, n) => make(sha256(`random ${n}`)));
     for (const secret of secrets)
-      expect((await examine({ [variable]: secret })).credentials, secret).toMatchObject([{ status: 'ok' }]);
+      expect((await examine({ [variable]: secret })).credentials, secret).toMatchObject([
+        { status: 'ok' },
+      ]);
   });
 });
 

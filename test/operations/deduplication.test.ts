@@ -14,7 +14,9 @@ function open(perMinute = 3) {
   });
   /** Returns how many of the lines are written. */
   const written = (count: number, fields = {}, level: 'warn' | 'error' = 'warn') =>
-    Array.from({ length: count }, () => deduplication.allows(level, 'delivery.failed', fields)).filter(Boolean).length;
+    Array.from({ length: count }, () =>
+      deduplication.allows(level, 'delivery.failed', fields),
+    ).filter(Boolean).length;
   return { clock, deduplication, reported, written, passMinute: () => clock.fire(MINUTE_MS) };
 }
 
@@ -24,7 +26,9 @@ describe('with one event name', () => {
     expect(written(10)).toBe(3);
     expect(reported).toEqual([]);
     passMinute();
-    expect(reported).toEqual([{ level: 'warn', event: 'delivery.failed', subject: {}, suppressed: 7 }]);
+    expect(reported).toEqual([
+      { level: 'warn', event: 'delivery.failed', subject: {}, suppressed: 7 },
+    ]);
     expect(written(10)).toBe(3);
   });
 
@@ -37,7 +41,13 @@ describe('with one event name', () => {
 
   it('limits lines of each upstream, destination, alert and level separately', () => {
     const { written, reported, passMinute } = open();
-    const things = [{}, { upstream: 'a' }, { upstream: 'b' }, { destination: 'a' }, { rule: 'stuck', subject: 'a' }];
+    const things = [
+      {},
+      { upstream: 'a' },
+      { upstream: 'b' },
+      { destination: 'a' },
+      { rule: 'stuck', subject: 'a' },
+    ];
     for (const about of things) expect(written(5, about)).toBe(3);
     expect(written(5, { upstream: 'a' }, 'error')).toBe(3);
     expect(written(1, { upstream: 'a', submission_id: 'another' })).toBe(0);
@@ -57,7 +67,9 @@ describe('with one event name', () => {
     );
     expect(lines.filter(Boolean).length).toBe(1_003);
     passMinute();
-    expect(reported).toEqual([{ level: 'warn', event: 'delivery.failed', subject: {}, suppressed: 3_997 }]);
+    expect(reported).toEqual([
+      { level: 'warn', event: 'delivery.failed', subject: {}, suppressed: 3_997 },
+    ]);
   });
 
   it('writes all lines without a limit', () => {

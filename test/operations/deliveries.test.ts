@@ -24,12 +24,18 @@ it('attempts are counted by kind and result, without addresses in labels', async
   onTestFinished(() => app.close());
   const headers = { authorization: `Bearer ${ADMIN}`, 'x-api-key': [] };
   for (const { url } of [kind, gone])
-    await call(app.url, '/v1/webhooks', { method: 'POST', headers, body: { url, types: ['submission.cancelled'] } });
+    await call(app.url, '/v1/webhooks', {
+      method: 'POST',
+      headers,
+      body: { url, types: ['submission.cancelled'] },
+    });
   await post(app.url, { submission_id: 'told', callback_url: failing.url });
   await call(app.url, pathOf('told'), { method: 'DELETE' });
 
   await vi.waitFor(async () => {
-    const samples = familiesOf((await scrape(app.url)).text).get('dawatch_delivery_attempts_total')?.samples ?? [];
+    const samples =
+      familiesOf((await scrape(app.url)).text).get('dawatch_delivery_attempts_total')?.samples ??
+      [];
     const counted = samples.map(({ labels, value }) => `${labels.kind} ${labels.result} ${value}`);
     expect(counted.toSorted()).toEqual([
       'apprise delivered 1',
@@ -45,9 +51,15 @@ it('attempts are counted by kind and result, without addresses in labels', async
     expect(reading(text, 'dawatch_deliveries_dead')).toBe(1);
     return text;
   }, PATIENCE_MS);
-  expect(reading(text, 'dawatch_dead_letters_total', { kind: 'webhook', reason: 'endpoint_gone' })).toBe(1);
-  expect(reading(text, 'dawatch_dead_letters_total', { kind: 'apprise', reason: 'attempts_used_up' })).toBe(0);
-  expect(reading(text, 'dawatch_delivery_attempt_duration_seconds_count', { kind: 'webhook' })).toBe(2);
+  expect(
+    reading(text, 'dawatch_dead_letters_total', { kind: 'webhook', reason: 'endpoint_gone' }),
+  ).toBe(1);
+  expect(
+    reading(text, 'dawatch_dead_letters_total', { kind: 'apprise', reason: 'attempts_used_up' }),
+  ).toBe(0);
+  expect(
+    reading(text, 'dawatch_delivery_attempt_duration_seconds_count', { kind: 'webhook' }),
+  ).toBe(2);
   expect(reading(text, 'dawatch_deliveries_oldest_waiting_age_seconds')).toBeGreaterThan(0);
   expect(text).not.toContain('127.0.0.1');
 });

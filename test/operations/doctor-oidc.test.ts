@@ -8,8 +8,17 @@ const PUBLIC = 'https://da.example/';
 
 async function findingsFor(issuer: string, { scopes = ['openid'], publicUrl = PUBLIC } = {}) {
   const { config } = loadConfig({ env: {}, file: null });
-  const oidc = { ...config.oidc, issuer, client_id: CLIENT.id, client_secret: CLIENT.secret, scopes };
-  return await checkProvider({ ...config, oidc, server: { ...config.server, public_url: publicUrl } }, 5_000);
+  const oidc = {
+    ...config.oidc,
+    issuer,
+    client_id: CLIENT.id,
+    client_secret: CLIENT.secret,
+    scopes,
+  };
+  return await checkProvider(
+    { ...config, oidc, server: { ...config.server, public_url: publicUrl } },
+    5_000,
+  );
 }
 
 it('the provider responds, and the redirect address is shown', async () => {
@@ -18,7 +27,8 @@ it('the provider responds, and the redirect address is shown', async () => {
     {
       name: 'oidc',
       status: 'ok',
-      message: 'the provider responds; it must allow the redirect to https://da.example/v1/session/oidc/callback',
+      message:
+        'the provider responds; it must allow the redirect to https://da.example/v1/session/oidc/callback',
       action: null,
     },
   ]);
@@ -26,7 +36,10 @@ it('the provider responds, and the redirect address is shown', async () => {
 
 it('warns of unknown scopes, and of people who sign in without https', async () => {
   const provider = await openOidcProvider({ redirectUri: `${PUBLIC}v1/session/oidc/callback` });
-  const found = await findingsFor(provider.url, { scopes: ['openid', 'teams'], publicUrl: 'http://da.example' });
+  const found = await findingsFor(provider.url, {
+    scopes: ['openid', 'teams'],
+    publicUrl: 'http://da.example',
+  });
   expect(found.map(({ name, status }) => [name, status])).toEqual([
     ['oidc', 'ok'],
     ['oidc.scopes', 'warning'],
@@ -36,8 +49,14 @@ it('warns of unknown scopes, and of people who sign in without https', async () 
 
 it('reports a provider that is away, and one with another name', async () => {
   expect(await findingsFor(await deadAddress())).toMatchObject([
-    { name: 'oidc', status: 'problem', message: 'people cannot sign in at the provider: the connection was refused' },
+    {
+      name: 'oidc',
+      status: 'problem',
+      message: 'people cannot sign in at the provider: the connection was refused',
+    },
   ]);
   const provider = await openOidcProvider({ redirectUri: `${PUBLIC}v1/session/oidc/callback` });
-  expect(await findingsFor(provider.url.replace('127.0.0.1', 'localhost'))).toMatchObject([{ status: 'problem' }]);
+  expect(await findingsFor(provider.url.replace('127.0.0.1', 'localhost'))).toMatchObject([
+    { status: 'problem' },
+  ]);
 });

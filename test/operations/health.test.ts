@@ -9,7 +9,11 @@ import { API_KEY, useAppWithSandbox } from '../support/app/running-app.ts';
 const app = useAppWithSandbox({ adminToken: ADMIN_TOKEN });
 const asAdmin = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
 
-type Readiness = { status: string; ledger: string; upstreams: Record<string, { state: string; tracked: number }> };
+type Readiness = {
+  status: string;
+  ledger: string;
+  upstreams: Record<string, { state: string; tracked: number }>;
+};
 
 async function readiness(headers: Record<string, string | string[]> = asAdmin): Promise<Readiness> {
   const response = await call(app.url, '/readyz', { headers });
@@ -18,7 +22,9 @@ async function readiness(headers: Record<string, string | string[]> = asAdmin): 
 }
 
 const untilState = (state: string) =>
-  vi.waitFor(async () => expect((await readiness()).upstreams.default?.state).toBe(state), { timeout: 15_000 });
+  vi.waitFor(async () => expect((await readiness()).upstreams.default?.state).toBe(state), {
+    timeout: 15_000,
+  });
 
 // A submission that is always polled, so that the app detects the state of the upstream.
 beforeAll(async () => {
@@ -60,15 +66,20 @@ it.each([
   ['is out', 'reset', 'down'],
   ['sends pages of a proxy', 'html_503', 'down'],
   ['refuses the key', 'unauthorized', 'unauthorized'],
-] as const)('accepts submissions but is degraded while the upstream %s, and recovers', async (_, kind, state) => {
-  app.sandbox.injectFault({ kind });
-  await untilState(state);
-  expect((await readiness()).status).toBe('degraded');
-  expect((await post(app.url, { submission_id: `taken-while-${state}-${kind}` })).status).toBe(202);
-  app.sandbox.injectFault({ kind: 'none' });
-  await untilState('closed');
-  expect((await readiness()).status).toBe('ok');
-});
+] as const)(
+  'accepts submissions but is degraded while the upstream %s, and recovers',
+  async (_, kind, state) => {
+    app.sandbox.injectFault({ kind });
+    await untilState(state);
+    expect((await readiness()).status).toBe('degraded');
+    expect((await post(app.url, { submission_id: `taken-while-${state}-${kind}` })).status).toBe(
+      202,
+    );
+    app.sandbox.injectFault({ kind: 'none' });
+    await untilState('closed');
+    expect((await readiness()).status).toBe('ok');
+  },
+);
 
 it('shows the states even if the ledger cannot be read for credentials', async () => {
   const server = fastify();
@@ -83,7 +94,13 @@ it('shows the states even if the ledger cannot be read for credentials', async (
     },
     health: () => ({ ledgerWritable: false, upstreams: [] }),
   });
-  const response = await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/readyz', { headers: asAdmin });
+  const response = await call(await server.listen({ port: 0, host: '127.0.0.1' }), '/readyz', {
+    headers: asAdmin,
+  });
   expect(response.status).toBe(503);
-  expect(JSON.parse(response.text)).toEqual({ status: 'unavailable', ledger: 'not_writable', upstreams: {} });
+  expect(JSON.parse(response.text)).toEqual({
+    status: 'unavailable',
+    ledger: 'not_writable',
+    upstreams: {},
+  });
 });

@@ -2,15 +2,24 @@ import { describe, expect, it } from 'vitest';
 import { STATUSES } from '../../src/submissions/submission.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
-import { openLedger, rawConnection, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
+import {
+  openLedger,
+  rawConnection,
+  trackRequest,
+  trackRequests,
+} from '../support/ledger/ledger-file.ts';
 
 const counts = (ledger: Ledger) =>
-  Object.fromEntries(Object.entries(ledger.stats.submissionsByStatus()).filter(([, count]) => count > 0));
+  Object.fromEntries(
+    Object.entries(ledger.stats.submissionsByStatus()).filter(([, count]) => count > 0),
+  );
 
 describe('the number of submissions by status', () => {
   it('equals a full count after every commit', () => {
     const ledger = openLedger();
-    expect(Object.keys(ledger.stats.submissionsByStatus()).toSorted()).toEqual([...STATUSES].toSorted());
+    expect(Object.keys(ledger.stats.submissionsByStatus()).toSorted()).toEqual(
+      [...STATUSES].toSorted(),
+    );
     expect(counts(ledger)).toEqual({});
     ledger.track(trackRequests(5), 0);
     ledger.track(trackRequests(5), 0);
@@ -22,7 +31,9 @@ describe('the number of submissions by status', () => {
     ledger.cancel(['s3'], 5);
     const expected = { failing: 1, finalized: 1, rejected: 1, cancelled: 1, tracking: 1 };
     expect(counts(ledger)).toEqual(expected);
-    const rows = rawConnection(ledger.file).prepare('SELECT status, count(*) FROM submissions GROUP BY status');
+    const rows = rawConnection(ledger.file).prepare(
+      'SELECT status, count(*) FROM submissions GROUP BY status',
+    );
     expect(Object.fromEntries(rows.raw().all() as [string, number][])).toEqual(expected);
   });
 
@@ -50,8 +61,14 @@ describe('the final status of submissions', () => {
     const ended: string[] = [];
     ledger.stats.onEnded((status) => ended.push(status));
     ledger.track(trackRequests(4), 0);
-    ledger.record([observation('finalized', 1, 's0'), observation('rejected', 1, 's1')], context({ recheck: true }));
-    ledger.record([observation('pending', 2, 's0'), observation('error', 2, 's2')], context({ recheck: true }));
+    ledger.record(
+      [observation('finalized', 1, 's0'), observation('rejected', 1, 's1')],
+      context({ recheck: true }),
+    );
+    ledger.record(
+      [observation('pending', 2, 's0'), observation('error', 2, 's2')],
+      context({ recheck: true }),
+    );
     ledger.cancel(['s3'], 3);
     ledger.cancel(['s3'], 4);
     expect(ended).toEqual(['finalized', 'rejected', 'cancelled']);
@@ -66,7 +83,9 @@ describe('the final status of submissions', () => {
     const ended: string[] = [];
     full.stats.onEnded((status) => ended.push(status));
     full.track([trackRequest('s1')], 2);
-    rawConnection(full.file).exec("CREATE TRIGGER stop BEFORE INSERT ON history BEGIN SELECT raise(ABORT, 'no'); END");
+    rawConnection(full.file).exec(
+      "CREATE TRIGGER stop BEFORE INSERT ON history BEGIN SELECT raise(ABORT, 'no'); END",
+    );
     expect(() => full.cancel(['s1'], 3)).toThrow('no');
     expect(ended).toEqual([]);
   });
@@ -97,7 +116,9 @@ describe('the oldest open submissions', () => {
 });
 
 describe('the submissions that were finalized since a time', () => {
-  const since = (ledger: Ledger, at: number, limit = 1_000) => [...ledger.stats.finalizedSince(at, limit)];
+  const since = (ledger: Ledger, at: number, limit = 1_000) => [
+    ...ledger.stats.finalizedSince(at, limit),
+  ];
 
   function ledgerWith(times: readonly number[]): Ledger {
     const ledger = openLedger();
@@ -152,7 +173,9 @@ it('counts waiting deliveries and dead letters, with the time of the oldest wait
 
 it('a replayed delivery waits since the replay, not since its event', () => {
   const ledger = openLedger();
-  ledger.routes.setChannels([{ name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 }]);
+  ledger.routes.setChannels([
+    { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 },
+  ]);
   ledger.track(trackRequests(2), 0);
   for (const id of ['s0', 's1']) ledger.cancel([id], 10);
   ledger.deliveries.expireUnconfigured('channel:ops', 11, 20);

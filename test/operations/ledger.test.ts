@@ -25,7 +25,10 @@ function named(file: string, name: string) {
 }
 
 async function integrity(file: string, full = false) {
-  const [finding] = await checkLedgerIntegrity(file, { full, signal: new AbortController().signal });
+  const [finding] = await checkLedgerIntegrity(file, {
+    full,
+    signal: new AbortController().signal,
+  });
   return finding;
 }
 
@@ -49,12 +52,15 @@ describe('the ledger', () => {
   it('passes beside its server, and is not modified', async () => {
     const ledger = openLedger();
     ledger.track(trackRequests(10), 0);
-    expect(checkLedger(ledger.file, ledger.file, inspectLedger(ledger.file, 0)).map(({ status }) => status)).toEqual([
-      'ok',
-      'ok',
-      'ok',
-    ]);
-    expect(await integrity(ledger.file)).toMatchObject({ status: 'ok', message: expect.stringContaining('--full') });
+    expect(
+      checkLedger(ledger.file, ledger.file, inspectLedger(ledger.file, 0)).map(
+        ({ status }) => status,
+      ),
+    ).toEqual(['ok', 'ok', 'ok']);
+    expect(await integrity(ledger.file)).toMatchObject({
+      status: 'ok',
+      message: expect.stringContaining('--full'),
+    });
     ledger.track(trackRequests(10, 'more'), 0);
   });
 
@@ -62,7 +68,10 @@ describe('the ledger', () => {
     const file = closedLedger();
     const before = readFileSync(file);
     expect(named(file, 'ledger')).toMatchObject([{ status: 'ok' }]);
-    expect(await integrity(file, true)).toMatchObject({ status: 'ok', message: 'intact, including indexes' });
+    expect(await integrity(file, true)).toMatchObject({
+      status: 'ok',
+      message: 'intact, including indexes',
+    });
     expect(readFileSync(file).equals(before)).toBe(true);
   });
 
@@ -117,27 +126,35 @@ describe('the ledger', () => {
   it('that is empty, a foreign database or no database is a problem', () => {
     const file = join(tempFolder(), 'dawatch.db');
     writeFileSync(file, '');
-    expect(named(file, 'ledger')).toMatchObject([{ status: 'ok', message: expect.stringMatching(/empty/) }]);
+    expect(named(file, 'ledger')).toMatchObject([
+      { status: 'ok', message: expect.stringMatching(/empty/) },
+    ]);
     rawConnection(file).exec('CREATE TABLE theirs (a)');
     expect(named(file, 'ledger')).toMatchObject([
       { status: 'problem', message: expect.stringMatching(/another program/) },
     ]);
     const text = join(tempFolder(), 'dawatch.db');
     writeFileSync(text, 'no database '.repeat(1_000));
-    expect(named(text, 'ledger')).toMatchObject([{ status: 'problem', message: expect.stringMatching(/damaged/) }]);
+    expect(named(text, 'ledger')).toMatchObject([
+      { status: 'problem', message: expect.stringMatching(/damaged/) },
+    ]);
   });
 
   it('that others may read is a problem', () => {
     const file = closedLedger();
     chmodSync(file, 0o644);
-    expect(named(file, 'ledger.rights')).toMatchObject([{ status: 'warning', action: `chmod 600 ${file}` }]);
+    expect(named(file, 'ledger.rights')).toMatchObject([
+      { status: 'warning', action: `chmod 600 ${file}` },
+    ]);
   });
 
   it('with a write-ahead log that only grows gets a warning', () => {
     const file = closedLedger();
     writeFileSync(`${file}-wal`, '');
     truncateSync(`${file}-wal`, 300 * 1024 * 1024);
-    expect(named(file, 'ledger.wal')).toMatchObject([{ status: 'warning', message: expect.stringMatching(/315 MB/) }]);
+    expect(named(file, 'ledger.wal')).toMatchObject([
+      { status: 'warning', message: expect.stringMatching(/315 MB/) },
+    ]);
   });
 });
 
@@ -160,7 +177,9 @@ describe('the integrity check', () => {
     const db = new Database(file);
     db.unsafeMode();
     db.pragma('writable_schema = ON');
-    db.exec('CREATE TABLE odd (a, b); INSERT INTO odd VALUES (1, 2); CREATE INDEX odd_a ON odd (a)');
+    db.exec(
+      'CREATE TABLE odd (a, b); INSERT INTO odd VALUES (1, 2); CREATE INDEX odd_a ON odd (a)',
+    );
     db.exec("UPDATE sqlite_schema SET sql = 'CREATE INDEX odd_a ON odd (b)' WHERE name = 'odd_a'");
     db.close();
     expect(await integrity(file)).toMatchObject({ status: 'ok' });
@@ -176,7 +195,9 @@ describe('the integrity check', () => {
 
   it('stops when its signal aborts', async () => {
     const signal = AbortSignal.abort();
-    await expect(checkLedgerIntegrity(closedLedger(), { full: true, signal })).rejects.toThrow(/abort/);
+    await expect(checkLedgerIntegrity(closedLedger(), { full: true, signal })).rejects.toThrow(
+      /abort/,
+    );
   });
 });
 
@@ -190,7 +211,10 @@ describe('the disk', () => {
     [500e6, 'warning'],
     [5e9, 'ok'],
   ])('with %i bytes left: %s', (freeBytes, status) => {
-    const [space, ...more] = checkDisk(join(tempFolder(), 'not', 'there', 'dawatch.db'), of(freeBytes));
+    const [space, ...more] = checkDisk(
+      join(tempFolder(), 'not', 'there', 'dawatch.db'),
+      of(freeBytes),
+    );
     expect([space?.status, more]).toEqual([status, []]);
   });
 

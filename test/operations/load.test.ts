@@ -20,7 +20,10 @@ function load(yaml: string, env: Record<string, string> = {}): LoadedConfig {
   return loadConfig({ env, file: fileOf(yaml) });
 }
 
-/** Returns the problems of these settings; asserts that they contain no secret, and the temporary folder only as a source. */
+/**
+ * Returns the problems of these settings; asserts that they contain no secret, and the temporary
+ * folder only as a source.
+ */
 function problems(yaml: string, env: Record<string, string> = {}): string[] {
   try {
     load(yaml, env);
@@ -38,12 +41,19 @@ const sourceOf = ({ settings }: LoadedConfig, path: string) =>
 
 describe('the effective settings', () => {
   it('the environment overrides the file, the file overrides the defaults, and each setting has its source', () => {
-    const loaded = load('server: { host: 10.0.0.1, port: 1 }\nupstreams: { default: { url: "http://file" } }', {
-      DAWATCH_PORT: '2',
-      DAWATCH_UPSTREAM_API_KEY: 'k',
-    });
+    const loaded = load(
+      'server: { host: 10.0.0.1, port: 1 }\nupstreams: { default: { url: "http://file" } }',
+      {
+        DAWATCH_PORT: '2',
+        DAWATCH_UPSTREAM_API_KEY: 'k',
+      },
+    );
     expect(loaded.config.server).toMatchObject({ host: '10.0.0.1', port: 2, shutdown_s: 15 });
-    expect(loaded.config.upstreams.default).toMatchObject({ url: 'http://file', api_key: 'k', timeout_s: 10 });
+    expect(loaded.config.upstreams.default).toMatchObject({
+      url: 'http://file',
+      api_key: 'k',
+      timeout_s: 10,
+    });
     expect(sourceOf(loaded, 'server.port')).toBe('DAWATCH_PORT');
     expect(sourceOf(loaded, 'server.host')).toMatch(/settings\.yaml$/);
     expect(sourceOf(loaded, 'server.shutdown_s')).toBe('default');
@@ -62,16 +72,22 @@ describe('the effective settings', () => {
         DAWATCH_HEARTBEAT_URL: ['https://h.example/p', 'https://h.example/p'],
         DAWATCH_OIDC_ISSUER: ['https://i.example/p', 'https://i.example/p'],
         DAWATCH_REDIS_URL: ['redis://r:1', 'redis://r:1'],
-        DAWATCH_TRUSTED_PROXIES: ['loopback, 10.0.0.7,fd00::/8', ['loopback', '10.0.0.7', 'fd00::/8']],
+        DAWATCH_TRUSTED_PROXIES: [
+          'loopback, 10.0.0.7,fd00::/8',
+          ['loopback', '10.0.0.7', 'fd00::/8'],
+        ],
         DAWATCH_WEBHOOK_ALLOW: ['10.0.0.0/8, fd00::/8', ['10.0.0.0/8', 'fd00::/8']],
         DAWATCH_WEBHOOK_ALLOW_HTTP: ['true', true],
         DAWATCH_PACING_LAG_PRICE: ['2.5', 2.5],
       } as Record<string, [string, unknown]>
     )[name] ?? ['a-value-that-is-long-enough-for-all', 'a-value-that-is-long-enough-for-all'];
-    const beside = name === 'DAWATCH_REDIS_PREVIOUS_SECRET' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
+    const beside =
+      name === 'DAWATCH_REDIS_PREVIOUS_SECRET' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
     const sentinels = 'redis: { url: "redis://mymaster", sentinels: [s] }';
-    const provider = 'server: { public_url: "https://d.example" }\noidc: { client_id: a, roles: { admin: [a] } }';
-    const required = { DAWATCH_OIDC_ISSUER: provider, DAWATCH_REDIS_SENTINEL_PASSWORD: sentinels }[name] ?? '';
+    const provider =
+      'server: { public_url: "https://d.example" }\noidc: { client_id: a, roles: { admin: [a] } }';
+    const required =
+      { DAWATCH_OIDC_ISSUER: provider, DAWATCH_REDIS_SENTINEL_PASSWORD: sentinels }[name] ?? '';
     const loaded = load(required, { ...beside, [name]: text });
     const setting = loaded.settings.find((candidate) => candidate.path === path);
     expect(setting).toMatchObject({ source: name, value });
@@ -81,11 +97,15 @@ describe('the effective settings', () => {
     const env = Object.fromEntries(Object.keys(ENVIRONMENT).map((name) => [name, '']));
     const file = fileOf('server: { port: 5 }');
     expect(loadConfig({ env, file })).toEqual(loadConfig({ env: {}, file }));
-    expect(loadConfig({ env: { DAWATCH_CONFIG: '' } }).config).toEqual(loadConfig({ env: {} }).config);
+    expect(loadConfig({ env: { DAWATCH_CONFIG: '' } }).config).toEqual(
+      loadConfig({ env: {} }).config,
+    );
   });
 
   it('DAWATCH_CONFIG names the file; without it config/dawatch.yaml is read if it exists', () => {
-    expect(loadConfig({ env: { DAWATCH_CONFIG: fileOf('server: { port: 5 }') } }).config.server.port).toBe(5);
+    expect(
+      loadConfig({ env: { DAWATCH_CONFIG: fileOf('server: { port: 5 }') } }).config.server.port,
+    ).toBe(5);
     const before = process.cwd();
     process.chdir(tempFolder());
     onTestFinished(() => process.chdir(before));
@@ -95,14 +115,23 @@ describe('the effective settings', () => {
     expect(loadConfig({ env: {} }).config.server.port).toBe(6);
   });
 
-  it.each(['', '# nothing', 'server:\nupstreams:\n  default:\n', '---\n'])('%j is a file without settings', (yaml) => {
-    expect(load(yaml).config).toEqual(load('{}').config);
-  });
+  it.each(['', '# nothing', 'server:\nupstreams:\n  default:\n', '---\n'])(
+    '%j is a file without settings',
+    (yaml) => {
+      expect(load(yaml).config).toEqual(load('{}').config);
+    },
+  );
 
   it('additional upstreams exist beside the default one, each with its own defaults', () => {
-    const { config, settings } = load('upstreams: { other-1: { url: "https://o.example", budget: { per_s: 60 } } }');
+    const { config, settings } = load(
+      'upstreams: { other-1: { url: "https://o.example", budget: { per_s: 60 } } }',
+    );
     expect(Object.keys(config.upstreams)).toEqual(['default', 'other-1']);
-    expect(config.upstreams).toHaveProperty('other-1.budget', { requests: 50, per_s: 60, concurrency: 32 });
+    expect(config.upstreams).toHaveProperty('other-1.budget', {
+      requests: 50,
+      per_s: 60,
+      concurrency: 32,
+    });
     expect(settings.map(({ path }) => path)).toContain('upstreams.other-1.timeout_s');
   });
 
@@ -114,15 +143,21 @@ describe('the effective settings', () => {
     const channels = `
       ops: { type: slack, url: https://hooks.slack.com/services/x }
       mail: { type: email, smtp_url: "smtp://h:25", from: a@b.example, to: [c@d.example], gather_s: 1 }`;
-    const { config, settings } = load(`channels:${channels}\nroutes: [{ types: [alert.*], channels: [ops, mail] }]`);
+    const { config, settings } = load(
+      `channels:${channels}\nroutes: [{ types: [alert.*], channels: [ops, mail] }]`,
+    );
     expect(config.channels).toMatchObject({
       ops: { type: 'slack', gather_s: 5 },
       mail: { type: 'email', gather_s: 1 },
     });
     expect(config.routes).toEqual([{ types: ['alert.*'], channels: ['ops', 'mail'] }]);
     const paths = settings.map(({ path }) => path);
-    expect(paths).toEqual(expect.arrayContaining(['channels.ops.url', 'channels.mail.smtp_url', 'routes']));
-    expect(paths.filter(isSecret)).toEqual(expect.arrayContaining(['channels.ops.url', 'channels.mail.smtp_url']));
+    expect(paths).toEqual(
+      expect.arrayContaining(['channels.ops.url', 'channels.mail.smtp_url', 'routes']),
+    );
+    expect(paths.filter(isSecret)).toEqual(
+      expect.arrayContaining(['channels.ops.url', 'channels.mail.smtp_url']),
+    );
   });
 
   it('mark the settings that are secrets', () => {
@@ -163,7 +198,11 @@ describe('config/dawatch.yaml', () => {
 
 describe('a problem is reported with its setting and source', () => {
   it.each<[string, string, RegExp]>([
-    ['an unknown section', 'sever: { port: 1 }', /^sever is not a setting; did you mean server\? \(FILE:1\)$/],
+    [
+      'an unknown section',
+      'sever: { port: 1 }',
+      /^sever is not a setting; did you mean server\? \(FILE:1\)$/,
+    ],
     [
       'an unknown name',
       'server: { prot: 1 }',
@@ -179,50 +218,122 @@ describe('a problem is reported with its setting and source', () => {
       'server: { port: "80" }',
       /^server\.port must be a whole number from 0 to 65535, not text \(FILE:1\)$/,
     ],
-    ['an impossible port', 'server: { port: 65536 }', /^server\.port must be .* to 65535, not 65536 \(FILE:1\)$/],
-    ['a number for a section', 'server: 80', /^server must be a section of settings by name, not 80 \(FILE:1\)$/],
+    [
+      'an impossible port',
+      'server: { port: 65536 }',
+      /^server\.port must be .* to 65535, not 65536 \(FILE:1\)$/,
+    ],
+    [
+      'a number for a section',
+      'server: 80',
+      /^server must be a section of settings by name, not 80 \(FILE:1\)$/,
+    ],
     ['a list for upstreams', 'upstreams: [http://u]', /^upstreams .*FILE/],
-    ['infinity', 'upstreams: { default: { timeout_s: .inf } }', /^upstreams\.default\.timeout_s .*FILE/],
-    ['no time at all', 'upstreams: { default: { timeout_s: 0 } }', /^upstreams\.default\.timeout_s .*FILE/],
-    ['an invalid upstream name', 'upstreams: { "Bad Name": {} }', /^upstreams\.Bad Name .*a-z.*FILE/],
+    [
+      'infinity',
+      'upstreams: { default: { timeout_s: .inf } }',
+      /^upstreams\.default\.timeout_s .*FILE/,
+    ],
+    [
+      'no time at all',
+      'upstreams: { default: { timeout_s: 0 } }',
+      /^upstreams\.default\.timeout_s .*FILE/,
+    ],
+    [
+      'an invalid upstream name',
+      'upstreams: { "Bad Name": {} }',
+      /^upstreams\.Bad Name .*a-z.*FILE/,
+    ],
     [
       'an address without a protocol',
       'upstreams: { a: { url: u.example } }',
       /^upstreams\.a\.url must be an http.*FILE/,
     ],
-    ['another protocol', 'upstreams: { a: { url: "ftp://u" } }', /^upstreams\.a\.url must be an http.*FILE/],
+    [
+      'another protocol',
+      'upstreams: { a: { url: "ftp://u" } }',
+      /^upstreams\.a\.url must be an http.*FILE/,
+    ],
     [
       'a path without its slash',
       'upstreams: { a: { users: { get_path: users } } }',
       /get_path must be a path that.*FILE/,
     ],
-    ['a path with a query', 'upstreams: { a: { users: { list_path: "/a?b" } } }', /list_path .*without a query.*FILE/],
+    [
+      'a path with a query',
+      'upstreams: { a: { users: { list_path: "/a?b" } } }',
+      /list_path .*without a query.*FILE/,
+    ],
     ['a maximum of zero users', 'users: { max_limit: 0 }', /^users\.max_limit .*FILE/],
     [
       'an origin with a path',
       'server: { cors_origins: ["https://a.example/"] }',
       /^server\.cors_origins\.0 must be an origin.*FILE/,
     ],
-    ['every origin', 'server: { cors_origins: ["*"] }', /^server\.cors_origins\.0 must be an origin.*FILE/],
-    ['a host as the public address', 'server: { public_url: d.example }', /^server\.public_url must be an http.*FILE/],
-    ['a fragment in it', 'server: { public_url: "https://d.example/#/" }', /^server\.public_url .*without user.*FILE/],
-    ['a password in it', 'server: { public_url: "https://u:p@d.example" }', /^server\.public_url .*without user.*FILE/],
-    ['another heartbeat', 'heartbeat: { url: "ftp://h.example" }', /^heartbeat\.url must be an http.*FILE/],
+    [
+      'every origin',
+      'server: { cors_origins: ["*"] }',
+      /^server\.cors_origins\.0 must be an origin.*FILE/,
+    ],
+    [
+      'a host as the public address',
+      'server: { public_url: d.example }',
+      /^server\.public_url must be an http.*FILE/,
+    ],
+    [
+      'a fragment in it',
+      'server: { public_url: "https://d.example/#/" }',
+      /^server\.public_url .*without user.*FILE/,
+    ],
+    [
+      'a password in it',
+      'server: { public_url: "https://u:p@d.example" }',
+      /^server\.public_url .*without user.*FILE/,
+    ],
+    [
+      'another heartbeat',
+      'heartbeat: { url: "ftp://h.example" }',
+      /^heartbeat\.url must be an http.*FILE/,
+    ],
     ['no time between heartbeats', 'heartbeat: { every_s: 0 }', /^heartbeat\.every_s .*FILE/],
-    ['a negative limit', 'limits: { requests_per_minute: -1 }', /^limits\.requests_per_minute .*FILE/],
+    [
+      'a negative limit',
+      'limits: { requests_per_minute: -1 }',
+      /^limits\.requests_per_minute .*FILE/,
+    ],
     ['lag without a price', 'pacing: { lag_price: 0 }', /^pacing\.lag_price .*0\.01.*FILE/],
-    ['a price above the maximum', 'upstreams: { a: { lag_price: 1001 } }', /^upstreams\.a\.lag_price .*1000.*FILE/],
+    [
+      'a price above the maximum',
+      'upstreams: { a: { lag_price: 1001 } }',
+      /^upstreams\.a\.lag_price .*1000.*FILE/,
+    ],
     ['a price in words', 'pacing: { lag_price: high }', /^pacing\.lag_price .*number.*FILE/],
-    ['a removed setting', 'pacing: { min_interval_s: 1 }', /^pacing\.min_interval_s: removed.*pacing\.lag_price.*FILE/],
-    ['an invalid address range', 'webhooks: { allow: [10.0.0.1] }', /^webhooks\.allow\.0 must be a range.*FILE/],
+    [
+      'a removed setting',
+      'pacing: { min_interval_s: 1 }',
+      /^pacing\.min_interval_s: removed.*pacing\.lag_price.*FILE/,
+    ],
+    [
+      'an invalid address range',
+      'webhooks: { allow: [10.0.0.1] }',
+      /^webhooks\.allow\.0 must be a range.*FILE/,
+    ],
     ['an unknown kind of channel', 'channels: { a: { type: fax } }', /^channels\.a\.type .*FILE/],
-    ['a channel without its address', 'channels: { a: { type: slack } }', /^channels\.a\.url .*FILE/],
+    [
+      'a channel without its address',
+      'channels: { a: { type: slack } }',
+      /^channels\.a\.url .*FILE/,
+    ],
     [
       'a channel called queue',
       'channels: { queue: { type: slack, url: "https://s" } }',
       /^channels\.queue .*reserved.*FILE/,
     ],
-    ['a route to an unknown channel', 'routes: [{ types: ["*"], channels: [b] }]', /^routes\.0\.channels .*"b".*FILE/],
+    [
+      'a route to an unknown channel',
+      'routes: [{ types: ["*"], channels: [b] }]',
+      /^routes\.0\.channels .*"b".*FILE/,
+    ],
     [
       'an unknown event',
       'channels: { b: { type: slack, url: "https://s" } }\nroutes: [{ types: [blocks.*], channels: [b] }]',
@@ -271,7 +382,9 @@ describe('a problem is reported with its setting and source', () => {
     ['DAWATCH_UPSTREAM_BEARER', 'Bearer a.b.c'],
   ] as const)('%s=%j', (name, value) => {
     expect(problems('', { [name]: value })).toEqual([
-      expect.stringMatching(new RegExp(`^${ENVIRONMENT[name].replaceAll('.', '\\.')}(\\.\\d)? must .* \\(${name}\\)$`)),
+      expect.stringMatching(
+        new RegExp(`^${ENVIRONMENT[name].replaceAll('.', '\\.')}(\\.\\d)? must .* \\(${name}\\)$`),
+      ),
     ]);
   });
 
@@ -283,12 +396,16 @@ describe('a problem is reported with its setting and source', () => {
 
   it('together with all other problems', () => {
     const yaml = 'server: { port: x, prot: 1 }\nbreaker: { failures: 0 }';
-    const names = problems(yaml, { DAWATCH_LOG_LEVEL: 'loud' }).map((problem) => problem.split(' ')[0]);
+    const names = problems(yaml, { DAWATCH_LOG_LEVEL: 'loud' }).map(
+      (problem) => problem.split(' ')[0],
+    );
     expect(names.sort()).toEqual(['breaker.failures', 'log.level', 'server.port', 'server.prot']);
   });
 
   it('if a section contains a removed setting and an unknown one', () => {
-    const reported = problems('pacing: { min_interval_s: 1, max_interval_s: 60, speed: 1, mode: x }');
+    const reported = problems(
+      'pacing: { min_interval_s: 1, max_interval_s: 60, speed: 1, mode: x }',
+    );
     expect(reported).toHaveLength(4);
     expect(reported[0]).toMatch(/^pacing\.min_interval_s: removed.*pacing\.lag_price.*FILE/);
     expect(reported[1]).toMatch(/^pacing\.max_interval_s: removed.*FILE/);
@@ -311,7 +428,9 @@ describe('no message contains a secret:', () => {
     `https://u.example/?key=${SECRET}`,
     `https://u.example/#${SECRET}`,
   ])('an address with credentials is refused: %s', (url) => {
-    expect(problems('', { DAWATCH_UPSTREAM_URL: url })).toEqual([expect.stringMatching(/without credentials/)]);
+    expect(problems('', { DAWATCH_UPSTREAM_URL: url })).toEqual([
+      expect.stringMatching(/without credentials/),
+    ]);
   });
 
   it.each([
@@ -340,7 +459,9 @@ describe('no message contains a secret:', () => {
 describe('refuses a hostile settings file:', () => {
   const bomb = [
     'a: &a [x,x,x,x,x,x,x,x,x]',
-    ...[...'bcdefghi'].map((name, n) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[n]}`)}]`),
+    ...[...'bcdefghi'].map(
+      (name, n) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[n]}`)}]`,
+    ),
   ];
   it.each<[string, string]>([
     ['another prototype', '__proto__: { auth: { api_key: "0123456789abcdef" } }'],
@@ -357,10 +478,22 @@ describe('refuses a hostile settings file:', () => {
 
 describe('a problem names the line of its setting, also for', () => {
   it.each<[string, string, RegExp]>([
-    ['a nested setting', '# first\nserver:\n  host: h\n  port: x\n', /^server\.port .* \(FILE:4\)$/],
-    ['an entry of a list', 'webhooks:\n  allow:\n    - 10.0.0.0/8\n    - all\n', /^webhooks\.allow\.1 .* \(FILE:4\)$/],
+    [
+      'a nested setting',
+      '# first\nserver:\n  host: h\n  port: x\n',
+      /^server\.port .* \(FILE:4\)$/,
+    ],
+    [
+      'an entry of a list',
+      'webhooks:\n  allow:\n    - 10.0.0.0/8\n    - all\n',
+      /^webhooks\.allow\.1 .* \(FILE:4\)$/,
+    ],
     ['an unknown setting', 'server:\n  host: h\n  prot: 1\n', /^server\.prot .* \(FILE:3\)$/],
-    ['a setting without a value', 'server:\n  prot:\n', /^server\.prot is not a setting.* \(FILE:2\)$/],
+    [
+      'a setting without a value',
+      'server:\n  prot:\n',
+      /^server\.prot is not a setting.* \(FILE:2\)$/,
+    ],
     [
       'a missing setting',
       'channels:\n  ops:\n    type: email\n    from: a@b.c\n    to: [a@b.example]\n',
@@ -381,7 +514,9 @@ it.each([
   const found = problems(yaml);
   expect(found.length).toBeGreaterThan(1);
   for (const problem of found) {
-    expect(problem).toMatch(/^\S+ (?:must (?:be|have)|is missing: it must be|is not a setting)\b.* \(FILE:\d+\)$/);
+    expect(problem).toMatch(
+      /^\S+ (?:must (?:be|have)|is missing: it must be|is not a setting)\b.* \(FILE:\d+\)$/,
+    );
     expect(problem).not.toMatch(/invalid|expected|received|unrecognized|too (?:small|big)|>=|<=/i);
   }
 });
@@ -389,7 +524,9 @@ it.each([
 it.each([`auth: { api_key:${SECRET} }`, `auth: { "${SECRET}": 1 }`])(
   'a secret in the place of a setting name is refused and not shown: %s',
   (yaml) => {
-    expect(problems(yaml)).toEqual([expect.stringMatching(/^auth\.\(hidden\) is not a setting \(FILE:1\)$/)]);
+    expect(problems(yaml)).toEqual([
+      expect.stringMatching(/^auth\.\(hidden\) is not a setting \(FILE:1\)$/),
+    ]);
   },
 );
 
@@ -446,6 +583,8 @@ describe('variables that begin with DAWATCH_', () => {
       DAWATCH_REDIS_PORT_6379_TCP_ADDR: '10.0.0.8',
     });
     expect(config.server.port).toBe(8080);
-    expect(problems('', { DAWATCH_REDIS_PORT: '6379' })).toEqual([expect.stringContaining('DAWATCH_REDIS_PORT is no')]);
+    expect(problems('', { DAWATCH_REDIS_PORT: '6379' })).toEqual([
+      expect.stringContaining('DAWATCH_REDIS_PORT is no'),
+    ]);
   });
 });

@@ -3,16 +3,23 @@ import { describe, expect, it } from 'vitest';
 import { MAX_LINE_BYTES, toJsonLine, toPrettyLine } from '../../src/operations/logging/log-line.ts';
 
 const HEAD = { level: 'warn', time: '2026-01-02T03:04:05.678Z' };
-const lineOf = (fields: object) => `${JSON.stringify({ ...HEAD, ...fields, event: 'http.failed' })}\n`;
+const lineOf = (fields: object) =>
+  `${JSON.stringify({ ...HEAD, ...fields, event: 'http.failed' })}\n`;
 
 describe('a line that is too long', () => {
   it.each<[string, object]>([
     ['a long text', { message: 'x'.repeat(100_000) }],
     ['a long text of many bytes', { message: '€'.repeat(100_000) }],
     ['a text that grows when it is escaped', { message: '\u009b'.repeat(5_000) }],
-    ['many texts', Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`f${at}`, 'x'.repeat(50)]))],
+    [
+      'many texts',
+      Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`f${at}`, 'x'.repeat(50)])),
+    ],
     ['a long list', { upstreams: Array.from({ length: 5_000 }, () => 'default') }],
-    ['short texts', { err: { causes: Array.from({ length: 100 }, () => ({ message: 'x'.repeat(5_000) })) } }],
+    [
+      'short texts',
+      { err: { causes: Array.from({ length: 100 }, () => ({ message: 'x'.repeat(5_000) })) } },
+    ],
     ['long names', { ['n'.repeat(20_000)]: 1 }],
   ])('is truncated, marked, and keeps its name (%s)', (_, fields) => {
     const written = toJsonLine(lineOf(fields));
@@ -22,16 +29,28 @@ describe('a line that is too long', () => {
   });
 
   it('keeps the beginning of long fields, and short fields', () => {
-    const written = JSON.parse(toJsonLine(lineOf({ message: 'x'.repeat(100_000), upstream: 'default' })));
-    expect(written).toMatchObject({ message: expect.stringMatching(/^x{500,}…$/), upstream: 'default' });
+    const written = JSON.parse(
+      toJsonLine(lineOf({ message: 'x'.repeat(100_000), upstream: 'default' })),
+    );
+    expect(written).toMatchObject({
+      message: expect.stringMatching(/^x{500,}…$/),
+      upstream: 'default',
+    });
   });
 
   it('keeps only its name if nothing else fits', () => {
     const deep = (depth: number): object =>
       Object.fromEntries(
-        Array.from({ length: 10 }, (_, at) => [`${at}`, depth === 0 ? 'x'.repeat(100) : deep(depth - 1)]),
+        Array.from({ length: 10 }, (_, at) => [
+          `${at}`,
+          depth === 0 ? 'x'.repeat(100) : deep(depth - 1),
+        ]),
       );
-    expect(JSON.parse(toJsonLine(lineOf(deep(3))))).toEqual({ ...HEAD, event: 'http.failed', cut: true });
+    expect(JSON.parse(toJsonLine(lineOf(deep(3))))).toEqual({
+      ...HEAD,
+      event: 'http.failed',
+      cut: true,
+    });
   });
 });
 
@@ -55,7 +74,9 @@ it('a line with any content is one line of JSON without control characters and k
 
 it('text for people contains no control characters except the line breaks of a stack', () => {
   const evil = 'a\u001b[2J\nb\u009b\u202e';
-  const shown = JSON.parse(toPrettyLine(lineOf({ message: evil, err: { message: evil, stack: `x\n    ${evil}` } })));
+  const shown = JSON.parse(
+    toPrettyLine(lineOf({ message: evil, err: { message: evil, stack: `x\n    ${evil}` } })),
+  );
   const harmless = 'a\\u001b[2J\\u000ab\\u009b\\u202e';
   expect(shown.message).toBe(harmless);
   expect(shown.err).toEqual({ message: harmless, stack: 'x\n    a\\u001b[2J\nb\\u009b\\u202e' });

@@ -25,11 +25,16 @@ const SETTINGS = [
   { path: 'redis.url', value: 'redis://:p%2Fss%22word-1@redis:6379' },
   { path: 'server.port', value: 8080 },
 ];
-const NASTY = 'bad\n{"level":"info"}\r\u001b[31mred\u001b]8;;http://x\u0007\u009b2J\u2028\u202eevil\u0000';
+const NASTY =
+  'bad\n{"level":"info"}\r\u001b[31mred\u001b]8;;http://x\u0007\u009b2J\u2028\u202eevil\u0000';
 
 type Line = Record<string, unknown>;
 
-function openLog(settings: Partial<Config['log']> = {}, clock?: Clock, secrets: readonly string[] = []) {
+function openLog(
+  settings: Partial<Config['log']> = {},
+  clock?: Clock,
+  secrets: readonly string[] = [],
+) {
   let text = '';
   const stream = new Writable({
     write(chunk, _encoding, done) {
@@ -37,10 +42,14 @@ function openLog(settings: Partial<Config['log']> = {}, clock?: Clock, secrets: 
       done();
     },
   });
-  const log = createLog({ level: 'debug', format: 'json', repeats_per_minute: 0, ...settings }, stream, {
-    ...(clock && { clock }),
-    secrets,
-  });
+  const log = createLog(
+    { level: 'debug', format: 'json', repeats_per_minute: 0, ...settings },
+    stream,
+    {
+      ...(clock && { clock }),
+      secrets,
+    },
+  );
   /** Returns the written lines; asserts that none is too long. */
   const raw = () => {
     const lines = text.split('\n').slice(0, -1);
@@ -49,7 +58,13 @@ function openLog(settings: Partial<Config['log']> = {}, clock?: Clock, secrets: 
   };
   /** The logger as untyped code can call it. */
   const loose = log as unknown as Logger;
-  return { log, loose, raw, text: () => text, lines: () => raw().map((line): Line => JSON.parse(line)) };
+  return {
+    log,
+    loose,
+    raw,
+    text: () => text,
+    lines: () => raw().map((line): Line => JSON.parse(line)),
+  };
 }
 
 function recorded(
@@ -73,7 +88,12 @@ describe('a line', () => {
     const { log, lines } = openLog();
     log.info({ url: 'http://x' }, 'server.started');
     expect(lines()).toEqual([
-      { level: 'info', time: expect.stringMatching(/^\d{4}-.*Z$/), url: 'http://x', event: 'server.started' },
+      {
+        level: 'info',
+        time: expect.stringMatching(/^\d{4}-.*Z$/),
+        url: 'http://x',
+        event: 'server.started',
+      },
     ]);
   });
 
@@ -93,24 +113,33 @@ describe('a line', () => {
     expect(text()).toMatch(/INFO.*submission\.finalized.*"polls":3/);
   });
 
-  it.each(['x-api-key', 'authorization', 'api_key', 'apiKey', 'bearer', 'token', 'secret', 'cookie'])(
-    'shows no %s in any field',
-    (name) => {
-      const { loose, text } = openLog();
-      const headers = { [name]: SECRET };
-      loose.info({ ...headers, headers, req: { headers }, list: [headers] }, 'server.started');
-      loose.error({ err: Object.assign(new Error('x'), headers) }, 'http.failed');
-      expect(text()).not.toContain(SECRET);
-      expect(text()).toContain('[redacted]');
-    },
-  );
+  it.each([
+    'x-api-key',
+    'authorization',
+    'api_key',
+    'apiKey',
+    'bearer',
+    'token',
+    'secret',
+    'cookie',
+  ])('shows no %s in any field', (name) => {
+    const { loose, text } = openLog();
+    const headers = { [name]: SECRET };
+    loose.info({ ...headers, headers, req: { headers }, list: [headers] }, 'server.started');
+    loose.error({ err: Object.assign(new Error('x'), headers) }, 'http.failed');
+    expect(text()).not.toContain(SECRET);
+    expect(text()).toContain('[redacted]');
+  });
 
   it('redacts secrets of the settings in every line', () => {
     for (const format of ['json', 'pretty'] as const) {
       const { log, text } = openLog({ format }, undefined, secretsOf(SETTINGS as never));
       const words = `WRONGPASS p/ss"word-1 and ${JSON.stringify('p/ss"word-1')} and p%2Fss%22word-1`;
       log.error({ message: words }, 'redis.disconnected');
-      log.error({ err: new Error(`redis://:p%2Fss%22word-1@redis:6379 refused`) }, 'dispatcher.failed');
+      log.error(
+        { err: new Error(`redis://:p%2Fss%22word-1@redis:6379 refused`) },
+        'dispatcher.failed',
+      );
       expect(text()).not.toMatch(/word-1/);
       expect(text()).toContain('[redacted]');
     }
@@ -129,7 +158,10 @@ describe('a line', () => {
 
   it('is limited in length, however long the error is', () => {
     const { log, loose, lines } = openLog();
-    const cause = Object.assign(new Error('c'.repeat(1_000_000)), { code: 'ENOSPC', body: 'b'.repeat(1_000_000) });
+    const cause = Object.assign(new Error('c'.repeat(1_000_000)), {
+      code: 'ENOSPC',
+      body: 'b'.repeat(1_000_000),
+    });
     log.error({ err: new Error('m'.repeat(1_000_000), { cause }) }, 'http.failed');
     loose.error(cause, 'request.failed');
     loose.error(new Error('\u0001'.repeat(1_000_000)));
@@ -160,9 +192,17 @@ describe('repeated lines', () => {
     clock.fire(60_000);
     const names = lines().map(({ event }) => event);
     const count = (name: string) => names.filter((event) => event === name).length;
-    expect([count('upstream.down'), count('delivery.failed'), count('upstream.up')]).toEqual([2, 2, 5]);
+    expect([count('upstream.down'), count('delivery.failed'), count('upstream.up')]).toEqual([
+      2, 2, 5,
+    ]);
     expect(lines().slice(-2)).toMatchObject([
-      { level: 'error', event: 'log.suppressed', suppressed_event: 'upstream.down', upstream: 'a', suppressed: 3 },
+      {
+        level: 'error',
+        event: 'log.suppressed',
+        suppressed_event: 'upstream.down',
+        upstream: 'a',
+        suppressed: 3,
+      },
       {
         level: 'warn',
         event: 'log.suppressed',
@@ -175,7 +215,8 @@ describe('repeated lines', () => {
 
   it('are suppressed across the loggers of all requests, and counted at the end', () => {
     const { log, loose, lines } = openLog({ repeats_per_minute: 1 }, new HeldClock(60_000));
-    for (const request_id of ['1', '2', '3']) loose.child({ request_id }).error({ err: new Error('x') }, 'http.failed');
+    for (const request_id of ['1', '2', '3'])
+      loose.child({ request_id }).error({ err: new Error('x') }, 'http.failed');
     log.end();
     expect(lines()).toMatchObject([
       { request_id: '1' },
@@ -195,7 +236,9 @@ describe('a message of a library', () => {
   it('has an event name and no fields of the library', () => {
     const { loose, lines } = openLog();
     const reply = { url: '/users?email=ada@example.com' };
-    loose.warn(`Reply was already sent in the "/users/get_user?email=ada@example.com" (GET) route\n${NASTY}`);
+    loose.warn(
+      `Reply was already sent in the "/users/get_user?email=ada@example.com" (GET) route\n${NASTY}`,
+    );
     loose.info({ res: reply, req: reply }, 'stream closed prematurely');
     loose.error({ err: new Error('first'), res: reply }, 'Promise errored');
     loose.error(new Error('alone'));
@@ -206,7 +249,12 @@ describe('a message of a library', () => {
         message: expect.stringMatching(/^Reply was already sent in the/),
       },
       { level: 'info', event: 'http.library_message', message: 'stream closed prematurely' },
-      { level: 'error', event: 'http.library_message', message: 'Promise errored', err: { message: 'first' } },
+      {
+        level: 'error',
+        event: 'http.library_message',
+        message: 'Promise errored',
+        err: { message: 'first' },
+      },
       { level: 'error', event: 'http.library_message', err: { message: 'alone' } },
     ]);
     expect(JSON.stringify(lines())).not.toContain('ada@');
@@ -230,7 +278,9 @@ describe('the monitor', () => {
     const { log, lines } = openLog({ level: 'info' });
     const response = JSON.stringify(finalEnvelope({ created_at: '1970-01-01T00:00:01.000' }));
     const before = { status: 'pending', polls: 4, trackedAt: 2_000, version: 2 } as const;
-    logMonitor(log).recorded?.(recorded(before, { ...VERDICTS.finalized, envelope: response }, 9_000));
+    logMonitor(log).recorded?.(
+      recorded(before, { ...VERDICTS.finalized, envelope: response }, 9_000),
+    );
     expect(lines()).toEqual([
       {
         level: 'info',
@@ -266,7 +316,9 @@ describe('the monitor', () => {
   it('a confirmed not_found is logged as submission.unknown', () => {
     const { log, lines } = openLog();
     logMonitor(log).recorded?.(recorded({ notFoundMs: 120_000 }, 'not_found', 1_500));
-    expect(lines().map(({ level, event }) => `${level} ${event}`)).toContain('warn submission.unknown');
+    expect(lines().map(({ level, event }) => `${level} ${event}`)).toContain(
+      'warn submission.unknown',
+    );
   });
 
   it('logs the outage and the recovery of an upstream', () => {
@@ -300,19 +352,30 @@ describe('the monitor', () => {
 describe('text of the upstream', () => {
   const nasty = { kind: 'error', state: NASTY, error: NASTY + 'x'.repeat(1_000_000) } as const;
 
-  it.each(['json', 'pretty'] as const)('can neither imitate a line nor control a terminal (%s)', (format) => {
-    const { log, raw, text } = openLog({ format });
-    const data = { block_number: 'n'.repeat(60_000) + NASTY, block_hash: NASTY, created_at: NASTY };
-    const response = JSON.stringify({ state: NASTY, error: NASTY, data });
-    logMonitor(log).recorded?.(recorded({}, { ...nasty, envelope: response }, 500));
-    logMonitor(log).recorded?.(recorded({}, { ...VERDICTS.finalized, state: NASTY, envelope: response }, 500));
-    logMonitor(log).recorded?.(recorded({}, { ...VERDICTS.rejected, error: nasty.error }, 500));
-    logMonitor(log).writeFailed?.(new Error(nasty.error));
-    expect(raw().filter((line) => line.startsWith('{"level"')).length).toBe(format === 'json' ? raw().length : 0);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
-    expect(text().replaceAll('\n', '')).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u202e]/);
-    expect(text()).toContain('\\\\u001b');
-  });
+  it.each(['json', 'pretty'] as const)(
+    'can neither imitate a line nor control a terminal (%s)',
+    (format) => {
+      const { log, raw, text } = openLog({ format });
+      const data = {
+        block_number: 'n'.repeat(60_000) + NASTY,
+        block_hash: NASTY,
+        created_at: NASTY,
+      };
+      const response = JSON.stringify({ state: NASTY, error: NASTY, data });
+      logMonitor(log).recorded?.(recorded({}, { ...nasty, envelope: response }, 500));
+      logMonitor(log).recorded?.(
+        recorded({}, { ...VERDICTS.finalized, state: NASTY, envelope: response }, 500),
+      );
+      logMonitor(log).recorded?.(recorded({}, { ...VERDICTS.rejected, error: nasty.error }, 500));
+      logMonitor(log).writeFailed?.(new Error(nasty.error));
+      expect(raw().filter((line) => line.startsWith('{"level"')).length).toBe(
+        format === 'json' ? raw().length : 0,
+      );
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+      expect(text().replaceAll('\n', '')).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u202e]/);
+      expect(text()).toContain('\\\\u001b');
+    },
+  );
 
   it('is truncated', () => {
     const { log, lines } = openLog();

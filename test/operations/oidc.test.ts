@@ -6,7 +6,11 @@ import { tempFolder } from '../support/temp-folder.ts';
 
 const COMPLETE = {
   server: { public_url: 'https://da.example' },
-  oidc: { issuer: 'https://login.example/realms/staff', client_id: 'dawatch', roles: { admin: ['admins'] } },
+  oidc: {
+    issuer: 'https://login.example/realms/staff',
+    client_id: 'dawatch',
+    roles: { admin: ['admins'] },
+  },
 };
 
 function load(settings: object, env: Record<string, string> = {}) {
@@ -18,19 +22,31 @@ function load(settings: object, env: Record<string, string> = {}) {
 describe('the settings of OpenID Connect', () => {
   it('are complete with an issuer, a client, a role and the public address', () => {
     const { config, settings } = load(COMPLETE, { DAWATCH_OIDC_CLIENT_SECRET: 'a-secret' });
-    expect(config.oidc).toMatchObject({ client_secret: 'a-secret', role_claim: 'groups', roles: { operator: [] } });
-    expect(settings.find(({ path }) => path === 'oidc.client_secret')?.source).toBe('DAWATCH_OIDC_CLIENT_SECRET');
+    expect(config.oidc).toMatchObject({
+      client_secret: 'a-secret',
+      role_claim: 'groups',
+      roles: { operator: [] },
+    });
+    expect(settings.find(({ path }) => path === 'oidc.client_secret')?.source).toBe(
+      'DAWATCH_OIDC_CLIENT_SECRET',
+    );
   });
 
   it.each(['http://127.0.0.1:8080', 'http://localhost/realms/a', 'http://[::1]:1/'])(
     'accept %s, on this machine',
     (issuer) => {
-      expect(load({ ...COMPLETE, oidc: { ...COMPLETE.oidc, issuer } }).config.oidc.issuer).toBe(issuer);
+      expect(load({ ...COMPLETE, oidc: { ...COMPLETE.oidc, issuer } }).config.oidc.issuer).toBe(
+        issuer,
+      );
     },
   );
 
   it.each([
-    ['http to another machine', { issuer: 'http://login.example' }, 'oidc.issuer must be an https://'],
+    [
+      'http to another machine',
+      { issuer: 'http://login.example' },
+      'oidc.issuer must be an https://',
+    ],
     ['a query', { issuer: 'https://login.example?a' }, 'oidc.issuer must be an https://'],
     ['a password', { issuer: 'https://a:b@login.example' }, 'oidc.issuer must be an https://'],
     ['no client', { client_id: undefined }, 'oidc.client_id is required'],

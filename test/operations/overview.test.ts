@@ -76,7 +76,10 @@ it('shows finalized submissions with time to finality, lag and cost', async () =
   expect(lag.mean).toBeGreaterThan(0);
   expect(lag.mean).toBeLessThanOrEqual(took.mean);
   const sum = (name: string) =>
-    per_minute.reduce((total: number, minute: Record<string, number | null>) => total + (minute[name] ?? 0), 0);
+    per_minute.reduce(
+      (total: number, minute: Record<string, number | null>) => total + (minute[name] ?? 0),
+      0,
+    );
   expect(sum('finalized')).toBe(3);
   expect(sum('polls')).toBeGreaterThanOrEqual(3);
 });
@@ -91,7 +94,10 @@ it('continues after a restart with the last hour from the ledger', async () => {
   // The ledger does not store the detection lag.
   expect(last_hour).toEqual({ ...before.last_hour, detection_lag_s: null });
   await finalize(1);
-  expect((await overview()).last_hour).toMatchObject({ finalized: 4, detection_lag_s: { mean: expect.any(Number) } });
+  expect((await overview()).last_hour).toMatchObject({
+    finalized: 4,
+    detection_lag_s: { mean: expect.any(Number) },
+  });
 });
 
 it('lists the ten oldest open submissions, oldest first', async () => {
@@ -100,8 +106,14 @@ it('lists the ten oldest open submissions, oldest first', async () => {
   for (const submission_id of ids) await post(url(), { submission_id, upstream: 'other' });
   const { oldest_open, submissions } = await overview();
   expect(submissions).toEqual({ ...NOTHING, tracking: 12 });
-  expect(oldest_open.map(({ submission_id }: { submission_id: string }) => submission_id)).toEqual(ids.slice(0, 10));
-  expect(oldest_open[0]).toMatchObject({ upstream: 'other', status: 'tracking', age_s: expect.any(Number) });
+  expect(oldest_open.map(({ submission_id }: { submission_id: string }) => submission_id)).toEqual(
+    ids.slice(0, 10),
+  );
+  expect(oldest_open[0]).toMatchObject({
+    upstream: 'other',
+    status: 'tracking',
+    age_s: expect.any(Number),
+  });
   await call(url(), pathOf(ids[0] ?? ''), { method: 'DELETE' });
   const after = await overview();
   expect(after.submissions).toEqual({ ...NOTHING, tracking: 11, cancelled: 1 });

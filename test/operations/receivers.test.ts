@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { Webhook } from '../../src/notifications/webhook.ts';
-import { checkCallbacks, checkChannel, checkHeartbeat, checkWebhook } from '../../src/operations/doctor/receivers.ts';
+import {
+  checkCallbacks,
+  checkChannel,
+  checkHeartbeat,
+  checkWebhook,
+} from '../../src/operations/doctor/receivers.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 
@@ -25,9 +30,19 @@ const common = (dead: Record<string, number> = {}) => ({
   signal: new AbortController().signal,
 });
 
-async function webhook(fields: Partial<Webhook>, settings: { allow?: string[]; dead?: Record<string, number> } = {}) {
-  const webhooks = { allow: settings.allow ?? ['127.0.0.0/8'], allow_http: true, disable_after_s: 1 };
-  const findings = await checkWebhook({ ...WEBHOOK, ...fields }, { webhooks, ...common(settings.dead) });
+async function webhook(
+  fields: Partial<Webhook>,
+  settings: { allow?: string[]; dead?: Record<string, number> } = {},
+) {
+  const webhooks = {
+    allow: settings.allow ?? ['127.0.0.0/8'],
+    allow_http: true,
+    disable_after_s: 1,
+  };
+  const findings = await checkWebhook(
+    { ...WEBHOOK, ...fields },
+    { webhooks, ...common(settings.dead) },
+  );
   expect(JSON.stringify(findings)).not.toContain(SECRET_PATH);
   return findings;
 }
@@ -37,14 +52,23 @@ describe('a webhook', () => {
     const receiver = await openReceiver();
     const url = `${receiver.url}/${SECRET_PATH}`;
     expect(await webhook({ url })).toEqual([
-      { name: 'webhook.wh_1', status: 'ok', message: `127.0.0.1:${receiver.port} is reachable`, action: null },
+      {
+        name: 'webhook.wh_1',
+        status: 'ok',
+        message: `127.0.0.1:${receiver.port} is reachable`,
+        action: null,
+      },
     ]);
     expect([receiver.requests, receiver.connections.total()]).toEqual([[], 1]);
   });
 
   it('with a refused connection is a problem', async () => {
     expect(await webhook({ url: `${await deadAddress()}/${SECRET_PATH}` })).toMatchObject([
-      { status: 'warning', message: expect.stringMatching(/refused$/), action: expect.stringMatching(/three days/) },
+      {
+        status: 'warning',
+        message: expect.stringMatching(/refused$/),
+        action: expect.stringMatching(/three days/),
+      },
     ]);
   });
 
@@ -52,7 +76,9 @@ describe('a webhook', () => {
     const receiver = await openReceiver();
     const url = `${receiver.url}/${SECRET_PATH}`;
     const advice = expect.stringMatching(/webhooks\.allow/);
-    expect(await webhook({ url }, { allow: [] })).toMatchObject([{ status: 'problem', action: advice }]);
+    expect(await webhook({ url }, { allow: [] })).toMatchObject([
+      { status: 'problem', action: advice },
+    ]);
     const named = `http://localhost:${receiver.port}/${SECRET_PATH}`;
     expect(await webhook({ url: named }, { allow: ['::1/128', '127.0.0.2/32'] })).toMatchObject([
       { status: 'warning', message: expect.stringMatching(/not public|unreachable/) },
@@ -71,7 +97,9 @@ describe('a webhook', () => {
       },
     ]);
     const disabled = { url, enabled: false };
-    expect(await webhook({ ...disabled, disabledReason: 'operator' })).toMatchObject([{ status: 'ok' }]);
+    expect(await webhook({ ...disabled, disabledReason: 'operator' })).toMatchObject([
+      { status: 'ok' },
+    ]);
     for (const disabledReason of ['gone', 'failing'] as const)
       expect(await webhook({ ...disabled, disabledReason })).toMatchObject([
         { status: 'warning', action: expect.stringMatching(/--enable/) },
@@ -95,13 +123,21 @@ describe('a channel', () => {
   it('is connected to at any address without sending anything', async () => {
     const receiver = await openReceiver();
     const slack = { type: 'slack' as const, url: `${receiver.url}/${SECRET_PATH}`, gather_s: 5 };
-    expect(await checkChannel('ops', slack, common())).toMatchObject([{ name: 'channel.ops', status: 'ok' }]);
+    expect(await checkChannel('ops', slack, common())).toMatchObject([
+      { name: 'channel.ops', status: 'ok' },
+    ]);
     expect([receiver.requests, receiver.connections.total()]).toEqual([[], 1]);
   });
 
   it('of e-mail with an unreachable server and dead letters is a problem', async () => {
     const smtp_url = (await deadAddress()).replace('http://', 'smtp://user:the-password@');
-    const email = { type: 'email' as const, smtp_url, from: 'a@b.example', to: ['c@d.example'], gather_s: 5 };
+    const email = {
+      type: 'email' as const,
+      smtp_url,
+      from: 'a@b.example',
+      to: ['c@d.example'],
+      gather_s: 5,
+    };
     const findings = await checkChannel('mail', email, common({ 'channel:mail': 1 }));
     expect(findings).toMatchObject([
       { status: 'warning', action: expect.stringMatching(/channels\.mail\.smtp_url/) },

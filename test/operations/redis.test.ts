@@ -16,13 +16,18 @@ function problems(redis: Record<string, unknown>): string[] {
     load(redis);
     return [];
   } catch (error) {
-    if (error instanceof ConfigError) return error.problems.map((problem) => problem.replace(/ \([^)]*\)$/, ''));
+    if (error instanceof ConfigError)
+      return error.problems.map((problem) => problem.replace(/ \([^)]*\)$/, ''));
     throw error;
   }
 }
 
 const SENTINELS = ['s1.internal:26379', 's2.internal', '[fd00::1]:26380'];
-const TLS = { tls_ca_file: '/tls/ca.pem', tls_cert_file: '/tls/client.pem', tls_key_file: '/tls/client.key' };
+const TLS = {
+  tls_ca_file: '/tls/ca.pem',
+  tls_cert_file: '/tls/client.pem',
+  tls_key_file: '/tls/client.key',
+};
 
 describe('the settings of Redis', () => {
   it.each([
@@ -33,23 +38,41 @@ describe('the settings of Redis', () => {
     ['Sentinels', { url: 'redis://:password@mymaster', sentinels: SENTINELS }],
     [
       'Sentinels with a user, and TLS',
-      { url: 'rediss://mymaster', sentinels: SENTINELS, sentinel_user: 'a', sentinel_password: 'b', ...TLS },
+      {
+        url: 'rediss://mymaster',
+        sentinels: SENTINELS,
+        sentinel_user: 'a',
+        sentinel_password: 'b',
+        ...TLS,
+      },
     ],
   ])('allow %s', (_name, redis) => {
     expect(load(redis)).toMatchObject(redis);
   });
 
   it.each([
-    [{ url: 'redis://redis', ...TLS }, 'redis.tls_ca_file: requires redis.url to begin with rediss://'],
+    [
+      { url: 'redis://redis', ...TLS },
+      'redis.tls_ca_file: requires redis.url to begin with rediss://',
+    ],
     [{ ...TLS }, 'redis.tls_ca_file: requires redis.url to begin with rediss://'],
-    [{ url: 'rediss://redis', tls_cert_file: '/c' }, 'redis.tls_cert_file: requires redis.tls_key_file'],
-    [{ url: 'rediss://redis', tls_key_file: '/k' }, 'redis.tls_key_file: requires redis.tls_cert_file'],
+    [
+      { url: 'rediss://redis', tls_cert_file: '/c' },
+      'redis.tls_cert_file: requires redis.tls_key_file',
+    ],
+    [
+      { url: 'rediss://redis', tls_key_file: '/k' },
+      'redis.tls_key_file: requires redis.tls_cert_file',
+    ],
     [{ sentinels: SENTINELS }, 'redis.sentinels: requires redis.url with the name of the primary'],
     [
       { url: 'redis://mymaster:6379', sentinels: SENTINELS },
       'redis.url must be the name of the primary without a port, such as redis://mymaster, because redis.sentinels is set',
     ],
-    [{ url: 'redis://redis', sentinel_password: 'b' }, 'redis.sentinel_password: requires redis.sentinels'],
+    [
+      { url: 'redis://redis', sentinel_password: 'b' },
+      'redis.sentinel_password: requires redis.sentinels',
+    ],
     [
       { url: 'redis://mymaster', sentinels: SENTINELS, sentinel_user: 'a' },
       'redis.sentinel_user: requires redis.sentinel_password',

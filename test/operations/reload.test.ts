@@ -4,7 +4,8 @@ import { compareSettings, isReloadable, loadSettled } from '../../src/operations
 import type { Config } from '../../src/operations/config/schema.ts';
 
 const URLS = { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1' };
-const load = (env: Record<string, string> = {}) => loadConfig({ env: { ...URLS, ...env }, file: null });
+const load = (env: Record<string, string> = {}) =>
+  loadConfig({ env: { ...URLS, ...env }, file: null });
 
 function changed(change: (config: Config) => void): Config {
   const config = structuredClone(load().config);
@@ -59,7 +60,8 @@ describe('a change of settings', () => {
     ],
     [
       'a new upstream',
-      ({ upstreams }) => void Object.assign(upstreams, { a: { ...upstreams.default, bearer: undefined } }),
+      ({ upstreams }) =>
+        void Object.assign(upstreams, { a: { ...upstreams.default, bearer: undefined } }),
       expect.arrayContaining(['upstreams.a.budget.requests', 'upstreams.a.url']),
       expect.arrayContaining(['upstreams.a.url']),
     ],
@@ -80,9 +82,12 @@ describe('a change of settings', () => {
       [],
     ],
   ];
-  it.each(cases)('%s: its name, and whether it needs a restart', (_name, change, changes, needRestart) => {
-    expect(compareSettings(before, changed(change), 'server')).toEqual({ changes, needRestart });
-  });
+  it.each(cases)(
+    '%s: its name, and whether it needs a restart',
+    (_name, change, changes, needRestart) => {
+      expect(compareSettings(before, changed(change), 'server')).toEqual({ changes, needRestart });
+    },
+  );
 
   it('of the server does not concern a worker', () => {
     const after = changed((config) => {
@@ -99,9 +104,18 @@ describe('a change of settings', () => {
 });
 
 it('a server reloads keys, budgets, channels, routes, the public address, the heartbeat, sessions, the provider and the log level, and nothing else', () => {
-  const names = [...load().settings.map(({ path }) => path), 'channels.ops.url'].filter(isReloadable);
+  const names = [...load().settings.map(({ path }) => path), 'channels.ops.url'].filter(
+    isReloadable,
+  );
   expect(names.sort()).toEqual([
-    ...['auth.admin_token', 'auth.api_key', 'channels.ops.url', 'heartbeat.every_s', 'heartbeat.url', 'log.level'],
+    ...[
+      'auth.admin_token',
+      'auth.api_key',
+      'channels.ops.url',
+      'heartbeat.every_s',
+      'heartbeat.url',
+      'log.level',
+    ],
     ...['client_id', 'client_secret', 'issuer', 'name', 'role_claim'].map((name) => `oidc.${name}`),
     ...['admin', 'operator', 'service', 'user'].map((role) => `oidc.roles.${role}`),
     'oidc.scopes',

@@ -3,8 +3,12 @@ import { RollingHour } from '../../src/operations/metrics/rolling-hour.ts';
 
 const MINUTE_MS = 60_000;
 const NOON = 1_760_000_400_000;
-const about = (s: number) => expect.toSatisfy((actual: number) => Math.abs(actual / s - 1) < 0.05, `about ${s}`);
-const found = (at: number, fields: { timeToFinalityMs?: number; lagMs?: number | null; polls?: number } = {}) => ({
+const about = (s: number) =>
+  expect.toSatisfy((actual: number) => Math.abs(actual / s - 1) < 0.05, `about ${s}`);
+const found = (
+  at: number,
+  fields: { timeToFinalityMs?: number; lagMs?: number | null; polls?: number } = {},
+) => ({
   at,
   timeToFinalityMs: 50_000,
   lagMs: 500,
@@ -15,7 +19,9 @@ const found = (at: number, fields: { timeToFinalityMs?: number; lagMs?: number |
 it('keeps each minute separate, and the total', () => {
   const hour = new RollingHour(NOON);
   hour.addFinalized(found(NOON, { timeToFinalityMs: 40_000, polls: 1 }));
-  hour.addFinalized(found(NOON + MINUTE_MS - 1, { timeToFinalityMs: 60_000, lagMs: 1_000, polls: 3 }));
+  hour.addFinalized(
+    found(NOON + MINUTE_MS - 1, { timeToFinalityMs: 60_000, lagMs: 1_000, polls: 3 }),
+  );
   hour.addFinalized(found(NOON + MINUTE_MS, { timeToFinalityMs: 12_000 }));
   const minutes = hour.minutes(NOON + MINUTE_MS);
   expect(minutes.map(({ finalized }) => finalized)).toEqual([...Array(58).fill(0), 2, 1]);
@@ -41,15 +47,24 @@ it('drops minutes older than an hour, also if nothing was added since', () => {
   hour.addFinalized(found(NOON));
   hour.addPoll(NOON);
   const last = NOON + 59 * MINUTE_MS;
-  expect(hour.minutes(last)[0]).toMatchObject({ at: new Date(NOON).toISOString(), finalized: 1, polls: 1 });
+  expect(hour.minutes(last)[0]).toMatchObject({
+    at: new Date(NOON).toISOString(),
+    finalized: 1,
+    polls: 1,
+  });
   expect(hour.hour(last).finalized).toBe(1);
-  expect(hour.minutes(last + MINUTE_MS).some(({ finalized, polls }) => finalized > 0 || polls !== 0)).toBe(false);
+  expect(
+    hour.minutes(last + MINUTE_MS).some(({ finalized, polls }) => finalized > 0 || polls !== 0),
+  ).toBe(false);
   expect(hour.hour(last + MINUTE_MS)).toEqual({
     ...{ finalized: 0, time_to_finality_s: null, detection_lag_s: null },
     ...{ polls_per_submission: null, fixed_5s_polls_per_submission: null },
   });
   hour.addFinalized(found(last + MINUTE_MS));
-  expect(hour.minutes(last + MINUTE_MS).map(({ finalized }) => finalized)).toEqual([...Array(59).fill(0), 1]);
+  expect(hour.minutes(last + MINUTE_MS).map(({ finalized }) => finalized)).toEqual([
+    ...Array(59).fill(0),
+    1,
+  ]);
 });
 
 it('accepts past samples, newest first as at a start, and ignores those older than an hour', () => {
@@ -59,13 +74,21 @@ it('accepts past samples, newest first as at a start, and ignores those older th
   hour.addFinalized(found(NOON - 60 * MINUTE_MS, { lagMs: null }));
   const minutes = hour.minutes(NOON);
   expect(minutes.map(({ finalized }) => finalized)).toEqual([...Array(56).fill(0), 1, 0, 0, 1]);
-  expect(minutes[59]).toMatchObject({ time_to_finality_p50_s: about(50), detection_lag_p50_s: null });
+  expect(minutes[59]).toMatchObject({
+    time_to_finality_p50_s: about(50),
+    detection_lag_p50_s: null,
+  });
 });
 
 it('returns null polls for the time before it began, and 0 for a minute without polls', () => {
   const hour = new RollingHour(NOON + 30_000);
   hour.addPoll(NOON + 40_000);
-  expect(hour.minutes(NOON + 2 * MINUTE_MS).map(({ polls }) => polls)).toEqual([...Array(57).fill(null), 1, 0, 0]);
+  expect(hour.minutes(NOON + 2 * MINUTE_MS).map(({ polls }) => polls)).toEqual([
+    ...Array(57).fill(null),
+    1,
+    0,
+    0,
+  ]);
 });
 
 it('keeps the whole hour if the clock goes back', () => {

@@ -22,7 +22,10 @@ const text = async () => (await scrape(app.url)).text;
 
 it('is the text format of Prometheus: each family has a help, a type, and samples of its own', async () => {
   const { status, headers, text } = await scrape(app.url);
-  expect([status, headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
+  expect([status, headers['content-type']]).toEqual([
+    200,
+    'text/plain; version=0.0.4; charset=utf-8',
+  ]);
   expect(text.endsWith('\n')).toBe(true);
   const families = [...familiesOf(text).values()];
   expect(families.length).toBeGreaterThan(60);
@@ -49,14 +52,21 @@ it('measures a submission from its tracking to its finality', async () => {
   const after = await text();
   const upstream = 'default';
   const grown = (name: string, labels: Record<string, string> = { upstream }) =>
-    (reading(after, `dawatch_${name}`, labels) ?? 0) - (reading(before, `dawatch_${name}`, labels) ?? 0);
-  for (const name of ['time_to_finality_seconds', 'detection_lag_seconds', 'requests_per_submission'])
+    (reading(after, `dawatch_${name}`, labels) ?? 0) -
+    (reading(before, `dawatch_${name}`, labels) ?? 0);
+  for (const name of [
+    'time_to_finality_seconds',
+    'detection_lag_seconds',
+    'requests_per_submission',
+  ])
     expect(grown(`${name}_count`), name).toBe(1);
   const [took, lag] = [grown('time_to_finality_seconds_sum'), grown('detection_lag_seconds_sum')];
   expect(took).toBeGreaterThan(0);
   expect(lag).toBeLessThanOrEqual(took);
   expect(grown('polls_total', { upstream, result: 'finalized' })).toBe(1);
-  expect(grown('poll_duration_seconds_count')).toBeGreaterThanOrEqual(grown('requests_per_submission_sum'));
+  expect(grown('poll_duration_seconds_count')).toBeGreaterThanOrEqual(
+    grown('requests_per_submission_sum'),
+  );
   expect(grown('submissions', { status: 'finalized' })).toBe(1);
   expect(grown('submissions_ended_total', { status: 'finalized' })).toBe(1);
   expect(grown('ledger_commit_duration_seconds_count', {})).toBeGreaterThanOrEqual(2);
@@ -66,10 +76,14 @@ it('ended submissions and dead letters are counted from 0, so that the first is 
   const fresh = await openApp({ database: join(tempFolder(), 'dawatch.db') });
   onTestFinished(() => fresh.close());
   const { text } = await scrape(fresh.url);
-  for (const status of FINAL_STATUSES) expect(reading(text, 'dawatch_submissions_ended_total', { status })).toBe(0);
+  for (const status of FINAL_STATUSES)
+    expect(reading(text, 'dawatch_submissions_ended_total', { status })).toBe(0);
   for (const kind of ['webhook', 'callback', 'queue'])
     for (const reason of DEAD_REASONS)
-      expect(reading(text, 'dawatch_dead_letters_total', { kind, reason }), `${kind} ${reason}`).toBe(0);
+      expect(
+        reading(text, 'dawatch_dead_letters_total', { kind, reason }),
+        `${kind} ${reason}`,
+      ).toBe(0);
 });
 
 it('counts responses by route pattern, never by the path of a client', async () => {
@@ -81,9 +95,12 @@ it('counts responses by route pattern, never by the path of a client', async () 
   expect(now).not.toContain(id);
   expect(now).not.toContain(API_KEY);
   expect(now).not.toContain('such');
-  const responseCount = (labels: Record<string, string>) => reading(now, 'dawatch_http_requests_total', labels);
+  const responseCount = (labels: Record<string, string>) =>
+    reading(now, 'dawatch_http_requests_total', labels);
   expect(responseCount({ method: 'any', route: 'none', status: '404' })).toBeGreaterThanOrEqual(2);
-  expect(responseCount({ method: 'GET', route: '/v1/submissions/:id/wait', status: '200' })).toBeGreaterThanOrEqual(1);
+  expect(
+    responseCount({ method: 'GET', route: '/v1/submissions/:id/wait', status: '200' }),
+  ).toBeGreaterThanOrEqual(1);
   const routes = familiesOf(now).get('dawatch_http_request_duration_seconds')?.samples ?? [];
   expect(routes.map(({ labels }) => labels.route)).toContain('/v1/submissions');
   // A request that waits for finality would make the server appear slow.
@@ -114,7 +131,9 @@ it('shows which state each upstream is in', async () => {
     const now = await text();
     expect(state(now, 'other')).toEqual(['down']);
     expect(state(now, 'default')).toEqual(['closed']);
-    expect(reading(now, 'dawatch_polls_total', { upstream: 'other', result: 'network' })).toBeGreaterThan(2);
+    expect(
+      reading(now, 'dawatch_polls_total', { upstream: 'other', result: 'network' }),
+    ).toBeGreaterThan(2);
     expect(reading(now, 'dawatch_oldest_open_submission_age_seconds')).toBeGreaterThan(0);
   }, 15_000);
   await call(app.url, pathOf(hanging), { method: 'DELETE' });
@@ -129,7 +148,9 @@ it('has no samples for Redis and workers without Redis', async () => {
 it('does not mix concurrent scrapes', async () => {
   const responseCount = await Promise.all(Array.from({ length: 20 }, () => text()));
   const names = responseCount.map((one) =>
-    [...familiesOf(one).values()].map(({ name, samples }) => (name.startsWith('dawatch_pacing') ? samples.length : 0)),
+    [...familiesOf(one).values()].map(({ name, samples }) =>
+      name.startsWith('dawatch_pacing') ? samples.length : 0,
+    ),
   );
   expect(new Set(names.map((one) => one.join())).size).toBe(1);
 });

@@ -18,7 +18,13 @@ describe('the doctor', () => {
     const ledger = openLedger();
     const { url: hook } = await openReceiver();
     const secret = { secret: 'whsec_x', publicKey: null };
-    const fields = { types: ['*'], metadata: null, description: '', signature: 'v1' as const, enabled: true };
+    const fields = {
+      types: ['*'],
+      metadata: null,
+      description: '',
+      signature: 'v1' as const,
+      enabled: true,
+    };
     const { id } = ledger.webhooks.create({ ...fields, url: hook }, secret, 0);
     const file = join(tempFolder(), 'dawatch.yaml');
     const dead = await deadAddress();
@@ -59,9 +65,15 @@ channels: {ops: {type: slack, url: "${dead}/services/T0/B0/x"}}`,
 
   it('shows neither a key that an upstream quotes nor a password', async () => {
     const key = 'the-key-of-the-upstream';
-    const { url } = await serve((_request, response) => response.writeHead(503).end(`bad key ${key}`));
+    const { url } = await serve((_request, response) =>
+      response.writeHead(503).end(`bad key ${key}`),
+    );
     const { findings, named } = await findingsOf(
-      settingsOf({ DAWATCH_UPSTREAM_URL: url, DAWATCH_UPSTREAM_API_KEY: key, DAWATCH_DATABASE: nothingHere() }),
+      settingsOf({
+        DAWATCH_UPSTREAM_URL: url,
+        DAWATCH_UPSTREAM_API_KEY: key,
+        DAWATCH_DATABASE: nothingHere(),
+      }),
     );
     expect(named('upstream.default')[0]?.message).toContain('bad key [redacted]');
     expect(JSON.stringify(findings)).not.toContain(key);
@@ -77,23 +89,38 @@ channels: {ops: {type: slack, url: "${dead}/services/T0/B0/x"}}`,
   });
 
   it('checks the token for user lookups with a user that does not exist', async () => {
-    const responses: Record<string, number> = { '/users/get_user': 401, '/v1/get_submission_info': 500 };
+    const responses: Record<string, number> = {
+      '/users/get_user': 401,
+      '/v1/get_submission_info': 500,
+    };
     const { url, requests } = await serve((request, response) =>
-      response.writeHead(responses[request.url?.split('?')[0] ?? ''] ?? 404).end('{"error":"record not found"}'),
+      response
+        .writeHead(responses[request.url?.split('?')[0] ?? ''] ?? 404)
+        .end('{"error":"record not found"}'),
     );
-    const env = { DAWATCH_UPSTREAM_URL: url, DAWATCH_UPSTREAM_BEARER: 'the-token', DAWATCH_DATABASE: nothingHere() };
+    const env = {
+      DAWATCH_UPSTREAM_URL: url,
+      DAWATCH_UPSTREAM_BEARER: 'the-token',
+      DAWATCH_DATABASE: nothingHere(),
+    };
     expect((await findingsOf(settingsOf(env))).named('users.default')).toMatchObject([
       { status: 'problem', action: expect.stringMatching(/DAWATCH_UPSTREAM_BEARER/) },
     ]);
-    expect(requests.find(({ url: path }) => path?.startsWith('/users'))?.url).toContain('dawatch.invalid');
+    expect(requests.find(({ url: path }) => path?.startsWith('/users'))?.url).toContain(
+      'dawatch.invalid',
+    );
     responses['/users/get_user'] = 500;
-    expect((await findingsOf(settingsOf(env))).named('users.default')).toMatchObject([{ status: 'ok' }]);
+    expect((await findingsOf(settingsOf(env))).named('users.default')).toMatchObject([
+      { status: 'ok' },
+    ]);
   });
 });
 
 describe('reports the settings', () => {
   const settings = async (env: Record<string, string>) =>
-    (await findingsOf(settingsOf({ DAWATCH_DATABASE: nothingHere(), ...env }), { env })).named('settings');
+    (await findingsOf(settingsOf({ DAWATCH_DATABASE: nothingHere(), ...env }), { env })).named(
+      'settings',
+    );
 
   it('without an upstream', async () => {
     expect(await settings({})).toMatchObject([
@@ -114,9 +141,13 @@ describe('reports the settings', () => {
     const file = join(tempFolder(), 'dawatch.yaml');
     const upstream = `database: ${nothingHere()}\nupstreams: {default: {url: "${await deadAddress()}"}, spare: {api_key: k}}\n`;
     writeFileSync(file, upstream);
-    const found = async () => (await findingsOf(loadConfig({ env: {}, file }))).named('settings').slice(1);
+    const found = async () =>
+      (await findingsOf(loadConfig({ env: {}, file }))).named('settings').slice(1);
     const withoutUrl = { status: 'problem', message: 'upstreams.spare has no url' };
-    expect(await found()).toMatchObject([withoutUrl, { status: 'warning', action: expect.stringMatching(/^chmod/) }]);
+    expect(await found()).toMatchObject([
+      withoutUrl,
+      { status: 'warning', action: expect.stringMatching(/^chmod/) },
+    ]);
     chmodSync(file, 0o600);
     expect(await found()).toMatchObject([withoutUrl]);
     writeFileSync(file, upstream.replace('{api_key: k}', '{}'));
@@ -134,13 +165,18 @@ describe('reports the settings', () => {
     [{ DAWATCH_HOST: '0.0.0.0', DAWATCH_API_KEY: '9w3kZ0rT-vQm7fLxB2sYhD' }, 'ok', /^set$/],
   ])('and credentials: %o', async (env, status, message) => {
     const { named } = await findingsOf(settingsOf({ DAWATCH_DATABASE: nothingHere(), ...env }));
-    expect(named('credentials')).toMatchObject([{ status, message: expect.stringMatching(message) }]);
+    expect(named('credentials')).toMatchObject([
+      { status, message: expect.stringMatching(message) },
+    ]);
   });
 });
 
 it('names the version of Node, and reports a low limit of open files', () => {
   const found = (openFiles: number | 'unlimited') =>
-    checkMachine({ nodeVersion: '22.19.0', openFiles }).map(({ status, message }) => [status, message]);
+    checkMachine({ nodeVersion: '22.19.0', openFiles }).map(({ status, message }) => [
+      status,
+      message,
+    ]);
   expect(found(1_024)).toEqual([
     ['ok', 'Node 22.19.0'],
     ['warning', 'limit of 1024 open files and connections'],
@@ -149,7 +185,8 @@ it('names the version of Node, and reports a low limit of open files', () => {
 });
 
 describe('a check', () => {
-  const run = (check: Parameters<typeof runChecks>[0][number]) => runChecks([check], () => undefined);
+  const run = (check: Parameters<typeof runChecks>[0][number]) =>
+    runChecks([check], () => undefined);
 
   it('that hangs is stopped at its time limit, and its signal aborts', async () => {
     let isAborted = false;
@@ -161,7 +198,9 @@ describe('a check', () => {
         return new Promise(() => undefined);
       },
     });
-    expect(findings).toMatchObject([{ name: 'slow', status: 'warning', message: 'not completed within 0.02 s' }]);
+    expect(findings).toMatchObject([
+      { name: 'slow', status: 'warning', message: 'not completed within 0.02 s' },
+    ]);
     expect(isAborted).toBe(true);
   });
 

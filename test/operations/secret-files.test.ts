@@ -15,7 +15,8 @@ function file(content: string | Buffer, name = 'secret'): string {
   return path;
 }
 
-const load = (yaml: string, env: Record<string, string> = {}) => loadConfig({ env, file: file(yaml, 'settings.yaml') });
+const load = (yaml: string, env: Record<string, string> = {}) =>
+  loadConfig({ env, file: file(yaml, 'settings.yaml') });
 
 /** Returns the problems of these settings; asserts that they contain no secret. */
 function problems(yaml: string, env: Record<string, string> = {}): string[] {
@@ -36,11 +37,14 @@ describe('a secret in a file', () => {
       DAWATCH_HEARTBEAT_URL_FILE: 'https://h.example/key',
     };
     const secret = addresses[name] ?? `${SECRET}-of-32-bytes-at-least`;
-    const beside = name === 'DAWATCH_REDIS_PREVIOUS_SECRET_FILE' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
+    const beside =
+      name === 'DAWATCH_REDIS_PREVIOUS_SECRET_FILE' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
     const isOfSentinels = name === 'DAWATCH_REDIS_SENTINEL_PASSWORD_FILE';
     const required = isOfSentinels ? 'redis: { url: "redis://mymaster", sentinels: [s] }' : '';
     const loaded = load(required, { ...beside, [name]: file(`${secret}\n`) });
-    const setting = loaded.settings.find((candidate) => candidate.path === path.replace(/_file$/, ''));
+    const setting = loaded.settings.find(
+      (candidate) => candidate.path === path.replace(/_file$/, ''),
+    );
     expect(setting).toMatchObject({ source: name, value: secret });
     expect(secretsOf(loaded.settings)).toContain(secret);
   });
@@ -73,7 +77,9 @@ channels:
       ops: { url: 'https://hooks.slack.example/T/B/x' },
       mail: { smtp_url: 'smtps://u:p@m.example' },
     });
-    expect(settings.find(({ path }) => path === 'channels.ops.url')?.source).toMatch(/settings\.yaml, url_file$/);
+    expect(settings.find(({ path }) => path === 'channels.ops.url')?.source).toMatch(
+      /settings\.yaml, url_file$/,
+    );
   });
 
   it('in the environment overrides the settings file, in either form', () => {
@@ -97,7 +103,9 @@ channels:
 
   it('and the secret itself exclude each other', () => {
     const env = { DAWATCH_API_KEY: SECRET, DAWATCH_API_KEY_FILE: file(SECRET) };
-    expect(problems('', env)).toEqual(['DAWATCH_API_KEY_FILE: DAWATCH_API_KEY is set, too; set only one of them']);
+    expect(problems('', env)).toEqual([
+      'DAWATCH_API_KEY_FILE: DAWATCH_API_KEY is set, too; set only one of them',
+    ]);
     const [problem] = problems(`auth: { api_key: ${SECRET}, api_key_file: ${file(SECRET)} }`);
     expect(problem).toMatch(
       /^auth\.api_key_file: auth\.api_key is set, too; set only one of them \(.*settings\.yaml\)$/,
@@ -129,15 +137,17 @@ channels:
   });
 
   it('may begin with a byte order mark', () => {
-    expect(load('', { DAWATCH_API_KEY_FILE: file('\uFEFFa-service-key-of-bytes') }).config.auth.api_key).toBe(
-      'a-service-key-of-bytes',
-    );
+    expect(
+      load('', { DAWATCH_API_KEY_FILE: file('\uFEFFa-service-key-of-bytes') }).config.auth.api_key,
+    ).toBe('a-service-key-of-bytes');
   });
 
   it.runIf(process.getuid?.() !== 0)('that cannot be read is an error', () => {
     const path = file(SECRET);
     chmodSync(path, 0);
-    expect(problems('', { DAWATCH_API_KEY_FILE: path })[0]).toContain('without permission to read it');
+    expect(problems('', { DAWATCH_API_KEY_FILE: path })[0]).toContain(
+      'without permission to read it',
+    );
   });
 
   it.each([
@@ -166,7 +176,10 @@ it('dawatch config shows the source of a secret in a file, not the secret', asyn
 });
 
 it('a command reads its admin token from a file', async () => {
-  const env = { DAWATCH_ADMIN_TOKEN_FILE: join(tempFolder(), 'none'), DAWATCH_URL: 'http://127.0.0.1:1' };
+  const env = {
+    DAWATCH_ADMIN_TOKEN_FILE: join(tempFolder(), 'none'),
+    DAWATCH_URL: 'http://127.0.0.1:1',
+  };
   const { code, stderr } = await cli(['audit'], { env });
   expect(code).not.toBe(0);
   expect(stderr).toContain('DAWATCH_ADMIN_TOKEN_FILE names a file that does not exist');
@@ -176,7 +189,8 @@ describe('a process reads only the secret files that it uses:', () => {
   const MISSING = '/not/mounted';
   /** Settings with every secret in a file; those that `mounted` matches exist. */
   function settings(mounted: RegExp): string {
-    const secret = (path: string, content: string) => (mounted.test(path) ? file(content) : MISSING);
+    const secret = (path: string, content: string) =>
+      mounted.test(path) ? file(content) : MISSING;
     return `
 auth: { api_key_file: ${secret('auth.api_key', SECRET)}, admin_token_file: ${secret('auth.admin_token', SECRET)} }
 upstreams:
@@ -195,7 +209,14 @@ redis:
 `;
   }
   const ALL = [
-    ...['auth.admin_token', 'auth.api_key', 'channels.mail.smtp_url', 'channels.ops.url', 'redis.secret', 'redis.url'],
+    ...[
+      'auth.admin_token',
+      'auth.api_key',
+      'channels.mail.smtp_url',
+      'channels.ops.url',
+      'redis.secret',
+      'redis.url',
+    ],
     ...['upstreams.default.api_key', 'upstreams.default.bearer'],
   ];
 
@@ -206,7 +227,9 @@ redis:
     ['client', ['auth.api_key']],
     ['none', []],
   ] as const)('%s reads %j', (user, used) => {
-    const yaml = settings(new RegExp(`^(?:${used.map((path) => path.replaceAll('.', '\\.')).join('|')})$`));
+    const yaml = settings(
+      new RegExp(`^(?:${used.map((path) => path.replaceAll('.', '\\.')).join('|')})$`),
+    );
     const loaded = loadConfig({ env: {}, file: file(yaml, 'settings.yaml'), user });
     const known = new Map(loaded.settings.map(({ path, value }) => [path, value]));
     expect(ALL.filter((path) => known.get(path) !== undefined)).toEqual(used);
@@ -217,9 +240,9 @@ redis:
 
   it('a missing file that it uses is an error', () => {
     for (const user of ['server', 'worker', 'worker_check', 'client'] as const)
-      expect(() => loadConfig({ env: {}, file: file(settings(/^$/), 'settings.yaml'), user })).toThrow(
-        'does not exist',
-      );
+      expect(() =>
+        loadConfig({ env: {}, file: file(settings(/^$/), 'settings.yaml'), user }),
+      ).toThrow('does not exist');
   });
 
   it('other problems of the settings are still errors', () => {
@@ -233,15 +256,21 @@ redis:
     const server = { DAWATCH_URL: 'http://127.0.0.1:1', DAWATCH_API_KEY: null };
     const env = { DAWATCH_CONFIG: file(settings(/^auth\.api_key$/), 'settings.yaml'), ...server };
     const database = { DAWATCH_DATABASE: join(folder, 'l.db') };
-    expect((await cli(['status'], { env })).stderr).toContain('no response from http://127.0.0.1:1');
-    expect((await cli(['audit'], { env: { ...env, DAWATCH_ADMIN_TOKEN_FILE: file(SECRET) } })).stderr).toContain(
+    expect((await cli(['status'], { env })).stderr).toContain(
       'no response from http://127.0.0.1:1',
     );
+    expect(
+      (await cli(['audit'], { env: { ...env, DAWATCH_ADMIN_TOKEN_FILE: file(SECRET) } })).stderr,
+    ).toContain('no response from http://127.0.0.1:1');
     const without = { ...env, DAWATCH_CONFIG: file(settings(/^$/), 'settings.yaml') };
-    expect((await cli(['status'], { env: without })).stderr).toContain('auth.api_key_file names a file that does not');
+    expect((await cli(['status'], { env: without })).stderr).toContain(
+      'auth.api_key_file names a file that does not',
+    );
     const created = await cli(['token', 'list'], { env: { ...without, ...database } });
     expect(created.stderr).not.toContain('names a file');
     const checked = { ...without, DAWATCH_CONFIG: file(settings(/^redis/), 'settings.yaml') };
-    expect((await cli(['worker', '--check'], { env: checked })).stderr).toBe('dawatch: Redis does not respond\n');
+    expect((await cli(['worker', '--check'], { env: checked })).stderr).toBe(
+      'dawatch: Redis does not respond\n',
+    );
   });
 });

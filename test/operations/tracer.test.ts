@@ -11,12 +11,23 @@ const INTERVAL_MS = 5_000;
 const sampled = `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`;
 const unsampled = sampled.replace(/01$/, '00');
 
-/** A tracer whose interval passes when a test says so, with a receiver that first fails with these statuses. */
-async function openTracer({ failWith = [], ...more }: { failWith?: number[] } & Partial<TracerSettings> = {}) {
+/**
+ * A tracer whose interval passes when a test says so, with a receiver that first fails with these
+ * statuses.
+ */
+async function openTracer({
+  failWith = [],
+  ...more
+}: { failWith?: number[] } & Partial<TracerSettings> = {}) {
   const receiver = await openTraceReceiver(failWith);
   const clock = new HeldClock(INTERVAL_MS);
   const dropped: { spans: number; reason: string }[] = [];
-  const settings = { url: receiver.url, headers: {}, timeoutMs: 2_000, resource: { 'service.name': 'dawatch' } };
+  const settings = {
+    url: receiver.url,
+    headers: {},
+    timeoutMs: 2_000,
+    resource: { 'service.name': 'dawatch' },
+  };
   const tracer = createTracer({
     settings: { ...settings, sampleRatio: 1, followsCaller: true, ...more },
     clock,
@@ -34,7 +45,9 @@ it('exports ended spans together, after the interval', async () => {
   expect(receiver.attempts).toBe(0);
   clock.fire(INTERVAL_MS);
   await vi.waitFor(() => expect(receiver.spans.map(({ name }) => name)).toEqual(['a', 'b', 'c']));
-  expect(receiver.requests).toMatchObject([{ resource: { 'service.name': 'dawatch', 'service.version': '1.2.3' } }]);
+  expect(receiver.requests).toMatchObject([
+    { resource: { 'service.name': 'dawatch', 'service.version': '1.2.3' } },
+  ]);
 });
 
 it('exports a full batch at once', async () => {
@@ -51,7 +64,11 @@ it('exports a span once, with its error and attributes of every type', async () 
     at: 1_767_323_045_000,
     attributes: { text: 'x', none: undefined },
   });
-  span.end({ at: 1_767_323_045_250, error: 'it failed', attributes: { whole: 3, part: 0.5, yes: true } });
+  span.end({
+    at: 1_767_323_045_250,
+    error: 'it failed',
+    attributes: { whole: 3, part: 0.5, yes: true },
+  });
   span.end();
   await tracer.close(1_000);
   expect(receiver.spans).toMatchObject([
@@ -84,7 +101,9 @@ it('drops and reports spans that the receiver refuses', async () => {
   const { receiver, clock, dropped, end } = await openTracer({ failWith: [401] });
   end('a');
   clock.fire(INTERVAL_MS);
-  await vi.waitFor(() => expect(dropped).toEqual([{ spans: 1, reason: 'the receiver of traces responded with 401' }]));
+  await vi.waitFor(() =>
+    expect(dropped).toEqual([{ spans: 1, reason: 'the receiver of traces responded with 401' }]),
+  );
   expect(receiver.spans).toEqual([]);
 });
 
@@ -105,7 +124,10 @@ it('is closed in time although the receiver does not respond', async () => {
   });
   await once(silent, 'listening');
   const { port } = silent.address() as AddressInfo;
-  const { tracer, dropped, end } = await openTracer({ url: `http://127.0.0.1:${port}/`, timeoutMs: 60_000 });
+  const { tracer, dropped, end } = await openTracer({
+    url: `http://127.0.0.1:${port}/`,
+    timeoutMs: 60_000,
+  });
   end('a');
   await tracer.close(50);
   expect(dropped).toEqual([{ spans: 1, reason: 'the receiver of traces did not respond in time' }]);
@@ -124,7 +146,12 @@ it.each([
   ],
   ['ignores an invalid caller', { parent: 'no' }, {}, true],
   ['samples no new trace at ratio 0', {}, { sampleRatio: 0 }, false],
-  ['always samples what is linked with a sampled span', { links: [sampled] }, { sampleRatio: 0 }, true],
+  [
+    'always samples what is linked with a sampled span',
+    { links: [sampled] },
+    { sampleRatio: 0 },
+    true,
+  ],
 ])('%s', async (_, start, settings, isSampled) => {
   const { tracer } = await openTracer(settings);
   const { traceparent } = tracer.start({ name: 'a', kind: 'server', ...start });

@@ -39,14 +39,24 @@ it('needs only an endpoint', () => {
 it.each([
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://a/otlp/' }, { url: 'https://a/otlp/v1/traces' }],
   [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://b/own' }, { url: 'http://b/own' }],
-  [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: 'a=1, X-B = c%3Dd%2C' }, { headers: { a: '1', 'x-b': 'c=d,' } }],
+  [
+    { ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: 'a=1, X-B = c%3Dd%2C' },
+    { headers: { a: '1', 'x-b': 'c=d,' } },
+  ],
   [
     { ...ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS: 'a=1', OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'b=2' },
     { headers: { b: '2' } },
   ],
   [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_TIMEOUT: '500' }, { timeoutMs: 500 }],
   [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' }, {}],
-  [{ ...ENDPOINT, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' }, {}],
+  [
+    {
+      ...ENDPOINT,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+      OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json',
+    },
+    {},
+  ],
   [
     {
       ...ENDPOINT,
@@ -94,5 +104,8 @@ it.each([
 it('is off with a sampling ratio above 1', () => {
   const sampler = { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '2' };
   const variable = 'OTEL_TRACES_SAMPLER_ARG';
-  expect(read({ ...ENDPOINT, ...sampler })).toMatchObject({ settings: undefined, problems: [{ variable }] });
+  expect(read({ ...ENDPOINT, ...sampler })).toMatchObject({
+    settings: undefined,
+    problems: [{ variable }],
+  });
 });

@@ -5,7 +5,10 @@ import { upstreamOf } from '../support/doctor.ts';
 import { openReceiver, selfSigned } from '../support/servers/receiver.ts';
 import { deadAddress, KEY, serve, serveRaw } from '../support/servers/upstream-server.ts';
 
-async function examined(url: string, fields: { api_key?: string | undefined; limitMs?: number } = {}) {
+async function examined(
+  url: string,
+  fields: { api_key?: string | undefined; limitMs?: number } = {},
+) {
   const { limitMs = 5_000, ...upstream } = fields;
   const findings = await checkUpstream({
     name: 'default',
@@ -72,7 +75,13 @@ describe('an upstream', () => {
       /base address/,
     ],
     ['at another path', respondWith(404, 'nothing here'), 'problem', /HTTP 404/, /base address/],
-    ['that fails', respondWith(503, 'overloaded'), 'problem', /HTTP 503 overloaded/, /resumes by itself/],
+    [
+      'that fails',
+      respondWith(503, 'overloaded'),
+      'problem',
+      /HTTP 503 overloaded/,
+      /resumes by itself/,
+    ],
     [
       'that refuses UUIDs',
       respondWith(406, '{"error":"invalid submission id"}'),
@@ -108,7 +117,9 @@ describe('an upstream', () => {
   it('passes without a key if it requires none, and fails if it requires one', async () => {
     const open = await serve(respondWith(500, NOT_FOUND));
     const closed = await serve(respondWith(401, ''));
-    expect((await examined(open.url, { api_key: undefined }))[0]).toMatchObject({ status: 'warning' });
+    expect((await examined(open.url, { api_key: undefined }))[0]).toMatchObject({
+      status: 'warning',
+    });
     expect((await examined(closed.url, { api_key: undefined }))[0]).toMatchObject({
       status: 'problem',
       message: expect.stringMatching(/none is set/),
@@ -127,7 +138,11 @@ describe('an upstream', () => {
 
   it('whose name does not resolve', async () => {
     expect(await examined('http://nowhere.invalid')).toMatchObject([
-      { status: 'problem', message: expect.stringMatching(/name/), action: expect.stringMatching(/name/) },
+      {
+        status: 'problem',
+        message: expect.stringMatching(/name/),
+        action: expect.stringMatching(/name/),
+      },
     ]);
   });
 
@@ -135,7 +150,10 @@ describe('an upstream', () => {
     const tls = selfSigned();
     const { url, requests } = await openReceiver({}, tls && { tls });
     expect(await examined(url)).toMatchObject([
-      { message: expect.stringMatching(/TLS failed \(\w+\)/), action: expect.stringMatching(/NODE_EXTRA_CA_CERTS/) },
+      {
+        message: expect.stringMatching(/TLS failed \(\w+\)/),
+        action: expect.stringMatching(/NODE_EXTRA_CA_CERTS/),
+      },
     ]);
     expect(requests).toEqual([]);
   });
@@ -155,7 +173,9 @@ describe('the clock', () => {
     ['ahead', -20_000, 'warning', /this clock is \d\d s ahead of the clock of default/],
     ['far behind', 3_600_000, 'problem', /3\d{3} s behind/],
   ])('%s', async (_what, offMs, status, message) => {
-    const { url } = await serve((_request, response) => response.writeHead(500, dated(offMs)).end(NOT_FOUND));
+    const { url } = await serve((_request, response) =>
+      response.writeHead(500, dated(offMs)).end(NOT_FOUND),
+    );
     const [, clock] = await examined(url);
     expect(clock).toMatchObject({ status, message: expect.stringMatching(message) });
   });

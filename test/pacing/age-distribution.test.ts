@@ -10,7 +10,8 @@ it('the age distribution finds quartiles from intervals of a fifth of the age', 
     const after = age * (1 - 0.2 * random());
     ages.learn(after, after * 1.25);
   }
-  const quantile = (p: number) => ages.curve().find(({ probability }) => probability >= p)?.afterMs ?? 0;
+  const quantile = (p: number) =>
+    ages.curve().find(({ probability }) => probability >= p)?.afterMs ?? 0;
   expect(quantile(0.25) / 60_000).toBeCloseTo(1, 0);
   expect(ages.medianMs / 80_000).toBeGreaterThan(0.85);
   expect(ages.medianMs / 80_000).toBeLessThan(1.15);

@@ -4,7 +4,12 @@ import { simulate } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';
 import { learnedPacing } from '../../src/pacing/index.ts';
 import { periodic, worldOf } from '../support/virtual-time/finality-worlds.ts';
-import { costOf, countingReschedules, excessOverSafetyNet, SLACK_MS } from '../support/virtual-time/policy-runs.ts';
+import {
+  costOf,
+  countingReschedules,
+  excessOverSafetyNet,
+  SLACK_MS,
+} from '../support/virtual-time/policy-runs.ts';
 
 const AMPLE = { requests: 100_000, perMs: 1_000, concurrency: 100_000 };
 const TRAINING = 300;
@@ -16,7 +21,13 @@ function burst(size: number, hasBlocks: boolean) {
   const own = Array.from({ length: size }, () => 800_000 + 15_000 * random()).sort((a, b) => a - b);
   const { policy, reschedules } = countingReschedules(learnedPacing({ lagPrice: 1 }));
   const world = worldOf(periodic(20, { hasBlocks }), seededRandom(5));
-  const { submissions } = simulate({ world, arrivals: [...training, ...own], budget: AMPLE, policy, seed: 5 });
+  const { submissions } = simulate({
+    world,
+    arrivals: [...training, ...own],
+    budget: AMPLE,
+    policy,
+    seed: 5,
+  });
   const ofBurst = submissions.slice(TRAINING);
   const polls = ofBurst.reduce((sum, { polledAt }) => sum + polledAt.length, 0);
   return {

@@ -3,12 +3,28 @@ import { arrivalsOf } from '../../bench/pacing/arrivals.ts';
 import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
 import { type Run, START_MS, simulate, type World } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';
-import { ceilingMs, learnedPacing, type PacingPolicy, type PolicyFactory } from '../../src/pacing/index.ts';
+import {
+  ceilingMs,
+  learnedPacing,
+  type PacingPolicy,
+  type PolicyFactory,
+} from '../../src/pacing/index.ts';
 import type { Scheduler } from '../../src/polling/scheduler.ts';
 import type { Classification } from '../../src/submissions/classify.ts';
-import { type Finality, PENDING, periodic, SHAPES, worldOf } from '../support/virtual-time/finality-worlds.ts';
+import {
+  type Finality,
+  PENDING,
+  periodic,
+  SHAPES,
+  worldOf,
+} from '../support/virtual-time/finality-worlds.ts';
 import { createScheduler, drain } from '../support/virtual-time/pacing.ts';
-import { costOf, excessOverSafetyNet, restarting, SLACK_MS } from '../support/virtual-time/policy-runs.ts';
+import {
+  costOf,
+  excessOverSafetyNet,
+  restarting,
+  SLACK_MS,
+} from '../support/virtual-time/policy-runs.ts';
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const LEARNED = learnedPacing({ lagPrice: 1 });
@@ -26,7 +42,9 @@ function cost({ submissions }: Run, fromMs: number, untilMs: number): number {
   return costOf(submissions.filter(({ trackedAt }) => trackedAt >= fromMs && trackedAt < untilMs));
 }
 
-/** Polls until `untilMs` and returns the number of polls. Fails if the scheduler makes no progress. */
+/**
+ * Polls until `untilMs` and returns the number of polls. Fails if the scheduler makes no progress.
+ */
 function poll(
   scheduler: Scheduler,
   fromMs: number,
@@ -39,7 +57,11 @@ function poll(
     for (const submissionId of drain(scheduler, now)) {
       polls++;
       const response = verdict(submissionId, now);
-      scheduler.observe({ submissionId, at: now, durationMs: 0, ...response }, response.kind !== 'finalized', now);
+      scheduler.observe(
+        { submissionId, at: now, durationMs: 0, ...response },
+        response.kind !== 'finalized',
+        now,
+      );
     }
     const wakeAt = scheduler.wakeAt();
     expect(wakeAt, 'wakes in the past').toBeGreaterThanOrEqual(now);
@@ -53,7 +75,10 @@ describe('after a change of the chain', () => {
     '20 blocks after the finality gap becomes 1 instead of 2, the cost is that of a gap of 1 (seed %d)',
     (seed) => {
       const changeMs = 900_000;
-      const world = sandboxWorld({ seed, world: 'calm', finalityGap: 2 }, { atMs: START_MS + changeMs, blocks: 1 });
+      const world = sandboxWorld(
+        { seed, world: 'calm', finalityGap: 2 },
+        { atMs: START_MS + changeMs, blocks: 1 },
+      );
       const changed = run(world, 0.25, 450);
       const settled = run(sandboxWorld({ seed, world: 'calm', finalityGap: 1 }), 0.25, 450);
       const after = [changeMs + 400_000, 1_800_000] as const;
@@ -64,10 +89,15 @@ describe('after a change of the chain', () => {
   it('slots that become 20 s instead of 6 s are learned', () => {
     const changeMs = START_MS + 600_000;
     const [short, long] = [periodic(6), periodic(20)];
-    const both = worldOf((now, random) => (now < changeMs ? short : long)(now, random), seededRandom(5));
+    const both = worldOf(
+      (now, random) => (now < changeMs ? short : long)(now, random),
+      seededRandom(5),
+    );
     const changed = run(both, 0.25, 600);
     const settled = run(worldOf(long, seededRandom(5)), 0.25, 600);
-    expect(cost(changed, 1_600_000, 2_400_000)).toBeLessThan(1.5 * cost(settled, 1_600_000, 2_400_000));
+    expect(cost(changed, 1_600_000, 2_400_000)).toBeLessThan(
+      1.5 * cost(settled, 1_600_000, 2_400_000),
+    );
   });
 
   it('a chain that restarts its block numbers at 0 costs as much as before', () => {
@@ -75,10 +105,15 @@ describe('after a change of the chain', () => {
     const chain = periodic(20);
     const world = worldOf((now, random) => {
       const { at, block } = chain(now, random);
-      return { at, block: (block as number) - Math.floor((now < changeMs ? START_MS : changeMs) / 20_000) };
+      return {
+        at,
+        block: (block as number) - Math.floor((now < changeMs ? START_MS : changeMs) / 20_000),
+      };
     }, seededRandom(5));
     const changed = run(world, 0.25, 500);
-    expect(cost(changed, 1_200_000, 2_000_000)).toBeLessThan(1.25 * cost(changed, 400_000, 900_000));
+    expect(cost(changed, 1_200_000, 2_000_000)).toBeLessThan(
+      1.25 * cost(changed, 400_000, 900_000),
+    );
   });
 });
 
@@ -98,7 +133,8 @@ describe('unusual submissions', () => {
 
   it('ids that never appear are polled less and less, but at least every five minutes', () => {
     const scheduler = newScheduler();
-    for (let i = 0; i < 20; i++) scheduler.add({ submissionId: `s${i}`, trackedAt: START_MS, seen: false }, START_MS);
+    for (let i = 0; i < 20; i++)
+      scheduler.add({ submissionId: `s${i}`, trackedAt: START_MS, seen: false }, START_MS);
     const last = new Map<string, number>();
     const polls = poll(scheduler, START_MS, START_MS + 8 * 3_600_000, (id, now) => {
       expect(now - (last.get(id) ?? START_MS)).toBeLessThanOrEqual(301_000);
@@ -115,7 +151,13 @@ describe('unusual submissions', () => {
       const before = START_MS + jumpMs;
       for (let i = 0; i < 10; i++)
         scheduler.resume(
-          { submissionId: `s${i}`, trackedAt: before, seen: true, polledAt: before + 10_000, finalizedAt: null },
+          {
+            submissionId: `s${i}`,
+            trackedAt: before,
+            seen: true,
+            polledAt: before + 10_000,
+            finalizedAt: null,
+          },
           START_MS,
         );
       const polled = new Set<string>();
@@ -133,7 +175,8 @@ describe('unusual submissions', () => {
       const [chain, random] = [periodic(20), seededRandom(6)];
       const rows: { failsAt: number; resentAt: number }[] = [];
       const base = worldOf((now, draw) => {
-        const resentAt = failing && isFailing(`s${rows.length}`) ? now + 20_000 + 300_000 * random() : now;
+        const resentAt =
+          failing && isFailing(`s${rows.length}`) ? now + 20_000 + 300_000 * random() : now;
         rows.push({ failsAt: now + 10_000, resentAt });
         return chain(resentAt, draw);
       }, seededRandom(5));
@@ -176,7 +219,13 @@ describe('unusual submissions', () => {
         return verdict;
       },
     };
-    const { submissions } = simulate({ world, arrivals, budget: AMPLE, policy: capturing, seed: 5 });
+    const { submissions } = simulate({
+      world,
+      arrivals,
+      budget: AMPLE,
+      policy: capturing,
+      seed: 5,
+    });
     expect(errors).toBeGreaterThan(0);
     expect(excessOverSafetyNet(submissions)).toBeLessThan(SLACK_MS);
 
@@ -201,7 +250,8 @@ describe('unusual submissions', () => {
       polledAt.delete(`s${i}`);
     }
     pollUntil(30, 3_600);
-    for (const [id, at] of polledAt) expect(START_MS + 3_600_000 - at, id).toBeLessThan(300_000 + SLACK_MS);
+    for (const [id, at] of polledAt)
+      expect(START_MS + 3_600_000 - at, id).toBeLessThan(300_000 + SLACK_MS);
   });
 
   it.each([
@@ -226,7 +276,8 @@ describe('unusual submissions', () => {
 
   it('after a whole cohort with its scout is removed, the scheduler never wakes', () => {
     const scheduler = newScheduler();
-    for (let i = 0; i < 50; i++) scheduler.add({ submissionId: `s${i}`, trackedAt: START_MS, seen: false }, START_MS);
+    for (let i = 0; i < 50; i++)
+      scheduler.add({ submissionId: `s${i}`, trackedAt: START_MS, seen: false }, START_MS);
     poll(scheduler, START_MS, START_MS + 60_000, () => PENDING);
     for (let i = 0; i < 50; i++) scheduler.remove(`s${i}`, START_MS + 60_000);
     expect([scheduler.size, scheduler.wakeAt()]).toEqual([0, Number.POSITIVE_INFINITY]);
@@ -235,11 +286,15 @@ describe('unusual submissions', () => {
 
 /** Returns a copy in which each number is replaced by `value`. */
 function withNumbers(state: unknown, value: unknown): object {
-  return JSON.parse(JSON.stringify(state), (_, inner) => (typeof inner === 'number' ? value : inner));
+  return JSON.parse(JSON.stringify(state), (_, inner) =>
+    typeof inner === 'number' ? value : inner,
+  );
 }
 
 function withArrays(state: unknown, change: (array: unknown[]) => unknown[]): unknown {
-  return JSON.parse(JSON.stringify(state), (_, inner) => (Array.isArray(inner) ? change(inner) : inner));
+  return JSON.parse(JSON.stringify(state), (_, inner) =>
+    Array.isArray(inner) ? change(inner) : inner,
+  );
 }
 
 describe('the learned state', () => {
@@ -273,7 +328,9 @@ describe('the learned state', () => {
       old.add(tracked, now);
     }
     const uninterrupted = poll(old, now, now + 15_000, () => PENDING);
-    expect(poll(scheduler, now, now + 15_000, () => PENDING)).toBeLessThanOrEqual(uninterrupted + 30);
+    expect(poll(scheduler, now, now + 15_000, () => PENDING)).toBeLessThanOrEqual(
+      uninterrupted + 30,
+    );
   });
 
   it.each<[string, number, number, () => World]>([
@@ -283,7 +340,9 @@ describe('the learned state', () => {
   ])('costs no more if the process restarts every ten minutes: %s', (_, perS, count, world) => {
     const late = ({ submissions }: Run) => costOf(submissions.slice(count / 3));
     const uninterrupted = late(run(world(), perS, count));
-    expect(late(run(world(), perS, count, restarting(LEARNED, 600_000)))).toBeLessThan(1.15 * uninterrupted);
+    expect(late(run(world(), perS, count, restarting(LEARNED, 600_000)))).toBeLessThan(
+      1.15 * uninterrupted,
+    );
   });
 
   /** Returns a policy restored from `text` that fails on poll times that are NaN or infinite. */
@@ -301,7 +360,9 @@ describe('the learned state', () => {
         const decide = policy[name].bind(policy) as (...args: unknown[]) => number;
         policy[name] = (...args: unknown[]) => {
           const dueAt = decide(...args);
-          expect(dueAt, `${name} after ${text.slice(0, 60)}`).toBeLessThan(Number.POSITIVE_INFINITY);
+          expect(dueAt, `${name} after ${text.slice(0, 60)}`).toBeLessThan(
+            Number.POSITIVE_INFINITY,
+          );
           return dueAt;
         };
       }
@@ -330,15 +391,28 @@ describe('the learned state', () => {
         { ...own, [key]: withArrays(own[key], (array) => Array(1_000).fill(array).flat()) },
       ]),
     ];
-    for (const text of ['', 'null', '[]', '{}', ...bytes, ...others.map((other) => JSON.stringify(other))]) {
+    for (const text of [
+      '',
+      'null',
+      '[]',
+      '{}',
+      ...bytes,
+      ...others.map((other) => JSON.stringify(other)),
+    ]) {
       const scheduler = newScheduler();
       scheduler.restore(text);
       const now = START_MS + 1_200_000;
       scheduler.add({ submissionId: 'a', trackedAt: now, seen: false }, now);
       const { curve } = scheduler.outlook(now).description;
-      for (const { probability } of curve) expect(probability, text.slice(0, 60)).toBeGreaterThanOrEqual(0);
+      for (const { probability } of curve)
+        expect(probability, text.slice(0, 60)).toBeGreaterThanOrEqual(0);
       expect(poll(scheduler, now, now + 400_000, () => PENDING)).toBeGreaterThan(0);
-      const { submissions, requests } = run(worldOf(periodic(20), seededRandom(5)), 0.5, 20, restored(text));
+      const { submissions, requests } = run(
+        worldOf(periodic(20), seededRandom(5)),
+        0.5,
+        20,
+        restored(text),
+      );
       expect(excessOverSafetyNet(submissions), text.slice(0, 60)).toBeLessThan(SLACK_MS);
       expect(requests, text.slice(0, 60)).toBeLessThan(20 * submissions.length);
     }
@@ -362,9 +436,15 @@ it('learned state whose distributions do not sum to 1 is ignored, and the probab
   for (const factor of [1e-6, 1, 1e6]) {
     const slots = { ...own.slots, event: own.slots.event.map((p: number) => p * factor) };
     const restored = policyOf(JSON.stringify({ ...own, slots }));
-    const item = { trackedAt: START_MS, dueAt: START_MS, order: 0, openAt: Number.NEGATIVE_INFINITY };
+    const item = {
+      trackedAt: START_MS,
+      dueAt: START_MS,
+      order: 0,
+      openAt: Number.NEGATIVE_INFINITY,
+    };
     restored.register(item, { polledAt: null }, START_MS);
-    for (let s = 0; s < 100; s++) expect(restored.gain(item, START_MS + 1_000 * s)).toBeLessThanOrEqual(1);
+    for (let s = 0; s < 100; s++)
+      expect(restored.gain(item, START_MS + 1_000 * s)).toBeLessThanOrEqual(1);
     expect(restored.describe(START_MS).slot !== null).toBe(factor === 1);
   }
 });

@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
-import { type CheckingProblem, checkingSchedule, nextCheck } from '../../src/pacing/checking-schedule.ts';
+import {
+  type CheckingProblem,
+  checkingSchedule,
+  nextCheck,
+} from '../../src/pacing/checking-schedule.ts';
 
-/** Cost of these polls (grid points, in order), where the event may have happened before the first cell without a poll. */
+/**
+ * Cost of these polls (grid points, in order), where the event may have happened before the first
+ * cell without a poll.
+ */
 function costOf({ cdf, widths, price, endLag }: CheckingProblem, polls: readonly number[]): number {
   let cost = 0;
   let last = 0;
@@ -27,7 +34,9 @@ function costOf({ cdf, widths, price, endLag }: CheckingProblem, polls: readonly
 /** Every set of grid points from 1 to `cells`. */
 function* everySchedule(cells: number): Generator<number[]> {
   for (let mask = 0; mask < 2 ** cells; mask++)
-    yield Array.from({ length: cells }, (_, i) => i + 1).filter((point) => mask & (1 << (point - 1)));
+    yield Array.from({ length: cells }, (_, i) => i + 1).filter(
+      (point) => mask & (1 << (point - 1)),
+    );
 }
 
 function randomProblem(random: () => number): CheckingProblem {
@@ -40,7 +49,13 @@ function randomProblem(random: () => number): CheckingProblem {
     sum += weight / total;
     return sum;
   });
-  return { cdf, widths: cdf.map(() => 0.1 + random()), from: 0, price: 0.1 * 100 ** random(), endLag: 5 * random() };
+  return {
+    cdf,
+    widths: cdf.map(() => 0.1 + random()),
+    from: 0,
+    price: 0.1 * 100 ** random(),
+    endLag: 5 * random(),
+  };
 }
 
 describe('the checking schedule', () => {
@@ -50,7 +65,9 @@ describe('the checking schedule', () => {
       const next = checkingSchedule(problem);
       const chosen: number[] = [];
       for (let i = next[0] ?? -1; i > 0; i = next[i] ?? -1) chosen.push(i);
-      const minCost = Math.min(...[...everySchedule(problem.cdf.length)].map((polls) => costOf(problem, polls)));
+      const minCost = Math.min(
+        ...[...everySchedule(problem.cdf.length)].map((polls) => costOf(problem, polls)),
+      );
       expect(costOf(problem, chosen), `seed ${seed}`).toBeLessThanOrEqual(minCost + 1e-9);
     }
   });
@@ -58,8 +75,17 @@ describe('the checking schedule', () => {
   it('is evenly spaced for an exponential distribution: the spacing x that fulfils exp(ax) - ax - 1 = a / price', () => {
     const [rate, price, width] = [1 / 30, 1, 0.02];
     const cells = 20_000;
-    const cdf = Float64Array.from({ length: cells }, (_, i) => 1 - Math.exp(-rate * width * (i + 1)));
-    const next = checkingSchedule({ cdf, widths: new Float64Array(cells).fill(width), from: 0, price, endLag: 0 });
+    const cdf = Float64Array.from(
+      { length: cells },
+      (_, i) => 1 - Math.exp(-rate * width * (i + 1)),
+    );
+    const next = checkingSchedule({
+      cdf,
+      widths: new Float64Array(cells).fill(width),
+      from: 0,
+      price,
+      endLag: 0,
+    });
     let spacing = Math.sqrt(2 / (rate * price));
     for (let i = 0; i < 50; i++) spacing = Math.log(rate / price + 1 + rate * spacing) / rate;
     for (let i = 0, poll = 0; i < 8; i++) {

@@ -29,19 +29,28 @@ function lagsOf(upstream: SandboxOptionsInput, arrivals: Arrivals, seed: number)
   return submissions.map(({ detectedAt, finalAt }) => (detectedAt - finalAt) / 1_000);
 }
 
-// A group that is polled a slot late is found final by its first poll, which fits the belief that it became final just then.
+// A group that is polled a slot late is found final by its first poll, which fits the belief that
+// it became final just then.
 describe('a belief that all groups become final a slot later than they do', () => {
   it.each([
-    { senders: 8, world: 'calm', seed: 3, because: 'finality in every second slot looks like a slot twice as long' },
+    {
+      senders: 8,
+      world: 'calm',
+      seed: 3,
+      because: 'finality in every second slot looks like a slot twice as long',
+    },
     { senders: 3, world: 'usual', seed: 3, because: 'wide intervals fit every short slot' },
     { senders: 8, world: 'usual', seed: 6, because: 'few phases fit several cuts' },
-  ] as const)('does not persist behind $senders senders ($world): $because', ({ senders, world, seed }) => {
-    const lags = lagsOf({ world, senders }, bursts(250), seed);
-    for (let burst = 1; burst < 5; burst++) {
-      const late = lags.slice(50 * burst, 50 * (burst + 1)).filter((lag) => lag > 10);
-      expect(late.length, `burst ${burst}`).toBeLessThan(10);
-    }
-  });
+  ] as const)(
+    'does not persist behind $senders senders ($world): $because',
+    ({ senders, world, seed }) => {
+      const lags = lagsOf({ world, senders }, bursts(250), seed);
+      for (let burst = 1; burst < 5; burst++) {
+        const late = lags.slice(50 * burst, 50 * (burst + 1)).filter((lag) => lag > 10);
+        expect(late.length, `burst ${burst}`).toBeLessThan(10);
+      }
+    },
+  );
 
   it('does not persist for the submissions that are sent just before the cut', () => {
     const lags = lagsOf({ world: 'calm' }, { kind: 'poisson', perS: 0.02, submissions: 270 }, 1);
@@ -70,7 +79,9 @@ it('during a stall, one submission is polled at a time on behalf of all', () => 
     .flatMap(({ polledAt }) => polledAt)
     .filter((at) => at > 1_000 * (stallS + 20) && at < 1_000 * (endS - 20))
     .sort((a, b) => a - b);
-  const mostAtOnce = Math.max(...times.map((at) => times.filter((other) => other >= at && other < at + 100).length));
+  const mostAtOnce = Math.max(
+    ...times.map((at) => times.filter((other) => other >= at && other < at + 100).length),
+  );
   expect(times.length).toBeGreaterThan(50);
   expect(mostAtOnce).toBeLessThanOrEqual(4);
 });

@@ -8,13 +8,22 @@ import { tempFolder } from '../support/temp-folder.ts';
 const PACKAGE = join(import.meta.dirname, '../../src/pacing');
 
 type Poller = { watch(id: string): void; close(): void };
-type CreatePoller = (port: { isDone(id: string): Promise<boolean>; onDone(id: string): void }) => Poller;
+type CreatePoller = (port: {
+  isDone(id: string): Promise<boolean>;
+  onDone(id: string): void;
+}) => Poller;
 
 /** Returns the function of the README, which imports the package from its source. */
 async function exampleOfReadme(): Promise<CreatePoller> {
   const code = /```js\n(.*?)```/s.exec(readFileSync(join(PACKAGE, 'README.md'), 'utf8'))?.[1] ?? '';
   const file = join(tempFolder(), 'poller.mjs');
-  writeFileSync(file, code.replace("'@dawatch/pacing'", JSON.stringify(pathToFileURL(join(PACKAGE, 'index.ts')).href)));
+  writeFileSync(
+    file,
+    code.replace(
+      "'@dawatch/pacing'",
+      JSON.stringify(pathToFileURL(join(PACKAGE, 'index.ts')).href),
+    ),
+  );
   return (await import(pathToFileURL(file).href)).createPoller;
 }
 
@@ -25,7 +34,8 @@ it('the example of the README finds each job once, and soon needs the requests a
   const createPoller = await exampleOfReadme();
   const random = seededRandom(1);
   const jobs = new Map<string, { doneAt: number; requests: number; foundAt: number[] }>();
-  const jobOf = (id: string) => jobs.get(id) as { doneAt: number; requests: number; foundAt: number[] };
+  const jobOf = (id: string) =>
+    jobs.get(id) as { doneAt: number; requests: number; foundAt: number[] };
   const poller = createPoller({
     async isDone(id) {
       const job = jobOf(id);
@@ -36,7 +46,11 @@ it('the example of the README finds each job once, and soon needs the requests a
     onDone: (id) => void jobOf(id).foundAt.push(Date.now()),
   });
   for (let n = 0; n < 200; n++) {
-    jobs.set(`job ${n}`, { doneAt: Date.now() + 60_000 + 6_000 * random(), requests: 0, foundAt: [] });
+    jobs.set(`job ${n}`, {
+      doneAt: Date.now() + 60_000 + 6_000 * random(),
+      requests: 0,
+      foundAt: [],
+    });
     poller.watch(`job ${n}`);
     await vi.advanceTimersByTimeAsync(20_000 * random());
   }

@@ -24,7 +24,11 @@ const SEED = 3;
 /** A rate so low that the first third lasts longer than the longest distribution. */
 const RARE = { perS: 0.02, submissions: 100 };
 
-function run(world: World, policy: PolicyFactory, { perS = 0.1, submissions = 200, endMs = Infinity } = {}): Run {
+function run(
+  world: World,
+  policy: PolicyFactory,
+  { perS = 0.1, submissions = 200, endMs = Infinity } = {},
+): Run {
   const arrivals = arrivalsOf({ kind: 'poisson', perS, submissions }, seededRandom(SEED));
   return simulate({ world, arrivals, budget: AMPLE, policy, seed: SEED, endMs });
 }
@@ -34,7 +38,9 @@ const longRunCost = ({ submissions }: Run) => costOf(submissions.slice(submissio
 
 const shapes = [
   ...Object.entries(SHAPES),
-  ...[8, 14, 46, 47, 2, 5].map((seed) => [`mixture, seed ${seed}`, mixture(seededRandom(seed * 77 + 5))] as const),
+  ...[8, 14, 46, 47, 2, 5].map(
+    (seed) => [`mixture, seed ${seed}`, mixture(seededRandom(seed * 77 + 5))] as const,
+  ),
 ];
 
 describe('for any distribution of finality time', () => {
@@ -66,21 +72,28 @@ describe('for any distribution of finality time', () => {
       run(never(), EXPONENTIAL, { submissions: 50, endMs: 4 * 3_600_000 }).requests,
     );
     expect(excessOverSafetyNet(learned.submissions)).toBeLessThan(SLACK_MS);
-    for (const { polledAt } of learned.submissions) expect(polledAt.at(-1)).toBeGreaterThan(4 * 3_600_000 - 301_000);
+    for (const { polledAt } of learned.submissions)
+      expect(polledAt.at(-1)).toBeGreaterThan(4 * 3_600_000 - 301_000);
   });
 
   it('in a stall of 28 minutes all fail: they are found final soon after it', () => {
     const [fromMs, stallMs] = [START_MS + 3_600_000, 28 * 60_000];
-    const world = stallingWorld(sandboxWorld({ world: 'usual', seed: SEED }), { fromMs, untilMs: fromMs + stallMs });
+    const world = stallingWorld(sandboxWorld({ world: 'usual', seed: SEED }), {
+      fromMs,
+      untilMs: fromMs + stallMs,
+    });
     const { submissions } = run(world, LEARNED, { perS: 0.1, submissions: 600 });
-    const hit = submissions.filter(({ trackedAt }) => trackedAt >= 3_600_000 && trackedAt < 3_600_000 + stallMs);
+    const hit = submissions.filter(
+      ({ trackedAt }) => trackedAt >= 3_600_000 && trackedAt < 3_600_000 + stallMs,
+    );
     const lags = hit.map(({ detectedAt, finalAt }) => detectedAt - finalAt).sort((a, b) => a - b);
     expect(hit.length).toBeGreaterThan(100);
     expect(lags[Math.floor(lags.length / 2)]).toBeLessThan(8_000);
     expect(lags.at(-1)).toBeLessThan(90_000);
   });
 
-  // Each failure begins a new attempt, which would become final as fast as the first one if it succeeded.
+  // Each failure begins a new attempt, which would become final as fast as the first one if it
+  // succeeded.
   it.each([
     ['in slots', () => sandboxWorld({ world: 'usual', seed: SEED })],
     ['without slots', () => worldOf(SHAPES.exponential as Finality, seededRandom(SEED))],

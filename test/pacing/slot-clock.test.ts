@@ -72,7 +72,10 @@ it('the slot clock keeps its period although the narrow intervals fit a fraction
   const clock = new SlotClock();
   for (let slot = 0; slot < 128; slot++) {
     const by = START_MS + 20_000 * slot + 100 * random();
-    clock.learn({ after: by - (slot < 64 || slot % 3 === 0 ? 200 : 6_000 + 6_000 * random()), by }, 30_000);
+    clock.learn(
+      { after: by - (slot < 64 || slot % 3 === 0 ? 200 : 6_000 + 6_000 * random()), by },
+      30_000,
+    );
     if (clock.state) expect(clock.state.periodMs).toBe(20_000);
   }
   expect(clock.state).not.toBeNull();

@@ -30,7 +30,11 @@ it('finds the first submission after a position without a scan over removed ones
     line.firstAfter(1);
   }
   expect(performance.now() - startedAt).toBeLessThan(1_000);
-  expect([line.firstAfter(1), line.firstAfter(0), line.firstAfter(1)]).toEqual([last, items[0], last]);
+  expect([line.firstAfter(1), line.firstAfter(0), line.firstAfter(1)]).toEqual([
+    last,
+    items[0],
+    last,
+  ]);
   line.remove(last);
   expect(line.firstAfter(1)).toBeUndefined();
   const next = candidate();
@@ -42,13 +46,17 @@ it('groups submissions that begin to wait in the same slot into a cohort, and dr
   const line = new WaitingLine();
   const items = Array.from({ length: 6 }, candidate);
   for (const item of items) line.append(item);
-  for (const [i, item] of items.slice(0, 5).entries()) line.begin(item, { slot: i < 3 ? 7 : 8, zone: 0 });
+  for (const [i, item] of items.slice(0, 5).entries())
+    line.begin(item, { slot: i < 3 ? 7 : 8, zone: 0 });
   const [first, second] = line.cohorts;
   expect([first?.size, second?.size, line.next]).toEqual([3, 2, items[5]]);
   expect(line.cohortOf(items[4] as Candidate)).toBe(second);
   expect(line.cohortOf(items[5] as Candidate)).toBeNull();
   line.remove(items[1] as Candidate);
-  expect([...line.membersOf(first as (typeof line.cohorts)[number], 1)]).toEqual([items[2], items[0]]);
+  expect([...line.membersOf(first as (typeof line.cohorts)[number], 1)]).toEqual([
+    items[2],
+    items[0],
+  ]);
   expect(line.dropOldest()).toEqual([items[0], items[2]]);
   expect([line.size, line.cohorts, items[0]?.order]).toEqual([3, [second], 0]);
 });

@@ -18,7 +18,10 @@ const { client: tarball, npmCli, nodes } = inject('packages');
 const ENTRY = 'node_modules/@dawatch/client/dist/esm/index.js';
 const folder = removedAfterTests();
 
-/** Tracks a submission, waits until it is final, then reads its events as they occur. Shows the result, or the error. */
+/**
+ * Tracks a submission, waits until it is final, then reads its events as they occur. Shows the
+ * result, or the error.
+ */
 const PROGRAM = `
 import { ApiError, DawatchClient } from '@dawatch/client';
 const { url, apiKey, id, next } = JSON.parse(decodeURIComponent(location.hash.slice(1)));
@@ -94,13 +97,19 @@ describe.skipIf(SKIPPED)('the installed client in a browser', () => {
     ['plain ES modules and an import map', '/plain.html'],
     ['one bundled file', '/bundled/index.html'],
   ])('tracks, waits and reads live events as %s', async (_name, path) => {
-    const result = (await resultOf(origins[0], path)) as { accepted: number; status: string; types: string[] };
+    const result = (await resultOf(origins[0], path)) as {
+      accepted: number;
+      status: string;
+      types: string[];
+    };
     expect(result).toMatchObject({ accepted: 1, status: 'finalized' });
     expect(result.types.filter((type) => type === 'submission.finalized')).toHaveLength(2);
   });
 
   it('reads why the server refuses a request', async () => {
-    expect(await resultOf(origins[0], '/plain.html', { apiKey: 'a-wrong-key-of-some-length' })).toMatchObject({
+    expect(
+      await resultOf(origins[0], '/plain.html', { apiKey: 'a-wrong-key-of-some-length' }),
+    ).toMatchObject({
       name: 'ApiError',
       status: 401,
     });
@@ -121,7 +130,9 @@ async function serveFolder(): Promise<string> {
       statSync(file, { throwIfNoEntry: false })?.isFile(),
     );
     if (path === undefined) return void response.writeHead(404).end();
-    response.writeHead(200, { 'content-type': TYPES[extname(path)] ?? 'text/plain' }).end(readFileSync(path));
+    response
+      .writeHead(200, { 'content-type': TYPES[extname(path)] ?? 'text/plain' })
+      .end(readFileSync(path));
   }).listen(0, '127.0.0.1');
   afterAll(() => void files.close());
   await new Promise((resolve) => files.once('listening', resolve));

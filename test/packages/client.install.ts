@@ -46,7 +46,10 @@ describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
 
   it('tracks submissions and returns their results, as in the example', async () => {
     const ids = [app.submit(), app.submit(), app.submit()];
-    const child = start('track-and-wait.mjs', ids, { DAWATCH_URL: app.url, DAWATCH_API_KEY: API_KEY });
+    const child = start('track-and-wait.mjs', ids, {
+      DAWATCH_URL: app.url,
+      DAWATCH_API_KEY: API_KEY,
+    });
     const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
     expect(stderr).toBe('');
     const lines = stdout.trim().split('\n');
@@ -55,8 +58,13 @@ describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
   });
 
   it('throws an error with the problem, as in the example', async () => {
-    const child = start('track-and-wait.mjs', ['not good'], { DAWATCH_URL: app.url, DAWATCH_API_KEY: API_KEY });
-    expect(await text(child.stderr)).toContain('a submission id is 1 to 128 printable ASCII characters');
+    const child = start('track-and-wait.mjs', ['not good'], {
+      DAWATCH_URL: app.url,
+      DAWATCH_API_KEY: API_KEY,
+    });
+    expect(await text(child.stderr)).toContain(
+      'a submission id is 1 to 128 printable ASCII characters',
+    );
   });
 
   it('accepts only genuine webhooks, as in the example', async () => {
@@ -65,15 +73,29 @@ describe.each(RUNTIMES)('the installed client on %s', (runtime) => {
       PORT: '0',
       DAWATCH_WEBHOOK_SECRET: `whsec_${'a'.repeat(44)} ${secret}`,
     });
-    const port = /\d+/.exec(String(await new Promise((resolve) => child.stdout.once('data', resolve))))?.[0];
-    const payload = toEventJson({ seq: 1, id: 'evt_1', at: 0, type: 'upstream.up', upstream: 'default' });
+    const port = /\d+/.exec(
+      String(await new Promise((resolve) => child.stdout.once('data', resolve))),
+    )?.[0];
+    const payload = toEventJson({
+      seq: 1,
+      id: 'evt_1',
+      at: 0,
+      type: 'upstream.up',
+      upstream: 'default',
+    });
     const timestamp = Math.floor(Date.now() / 1_000);
-    const hmac = createHmac('sha256', Buffer.alloc(32, 7)).update(`evt_1.${timestamp}.${payload}`).digest('base64');
+    const hmac = createHmac('sha256', Buffer.alloc(32, 7))
+      .update(`evt_1.${timestamp}.${payload}`)
+      .digest('base64');
     const send = (signature: string) =>
       fetch(`http://127.0.0.1:${port}`, {
         method: 'POST',
         body: payload,
-        headers: { 'webhook-id': 'evt_1', 'webhook-timestamp': String(timestamp), 'webhook-signature': signature },
+        headers: {
+          'webhook-id': 'evt_1',
+          'webhook-timestamp': String(timestamp),
+          'webhook-signature': signature,
+        },
       });
     expect((await send(`v1,${hmac}`)).status).toBe(204);
     const refused = await send('v1,AAAA');
@@ -118,8 +140,22 @@ describe('the types of the installed client', () => {
     const installed = install(CLIENT_NODES[1]);
     writeFileSync(join(installed.folder, file), code(module));
     const types = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')];
-    const options = ['--module', module, '--moduleResolution', resolution, '--target', 'es2022', ...types];
-    const args = ['--ignoreConfig', '--noEmit', '--strict', ...options, join(installed.folder, file)];
+    const options = [
+      '--module',
+      module,
+      '--moduleResolution',
+      resolution,
+      '--target',
+      'es2022',
+      ...types,
+    ];
+    const args = [
+      '--ignoreConfig',
+      '--noEmit',
+      '--strict',
+      ...options,
+      join(installed.folder, file),
+    ];
     expect(execFileSync(TSC, args, { encoding: 'utf8' })).toBe('');
   });
 });
@@ -133,7 +169,8 @@ it('imports nothing of Node except for webhooks, so that browsers can load it', 
   const { folder: at } = install(CLIENT_NODES[1]);
   const modules = join(at, 'node_modules/@dawatch/client/dist/esm');
   const importing = readdirSync(modules).filter(
-    (name) => name.endsWith('.js') && /from ['"]node:/.test(readFileSync(join(modules, name), 'utf8')),
+    (name) =>
+      name.endsWith('.js') && /from ['"]node:/.test(readFileSync(join(modules, name), 'utf8')),
   );
   expect(importing).toEqual(['webhook.js']);
 });

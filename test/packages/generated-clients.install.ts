@@ -10,12 +10,28 @@ import { removedAfterTests } from './support/folders.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const MODULES = join(ROOT, 'node_modules');
 const ADMIN_TOKEN = 'an-admin-token-for-tests';
-const STRICT = ['--strict', '--noUncheckedIndexedAccess', '--noImplicitOverride', '--verbatimModuleSyntax'];
-const OPTIONS = ['--target', 'es2022', '--module', 'nodenext', '--allowImportingTsExtensions', '--noEmit', ...STRICT];
+const STRICT = [
+  '--strict',
+  '--noUncheckedIndexedAccess',
+  '--noImplicitOverride',
+  '--verbatimModuleSyntax',
+];
+const OPTIONS = [
+  '--target',
+  'es2022',
+  '--module',
+  'nodenext',
+  '--allowImportingTsExtensions',
+  '--noEmit',
+  ...STRICT,
+];
 
 const folder = removedAfterTests();
 const app = useAppWithSandbox({ adminToken: ADMIN_TOKEN });
-/** Runs a program of Node without blocking the server in this process. Resolves with its output, or rejects. */
+/**
+ * Runs a program of Node without blocking the server in this process. Resolves with its output, or
+ * rejects.
+ */
 const run = promisify(execFile);
 
 /** Each generator, how it is run, and one function per operation that the program below calls. */
@@ -59,7 +75,11 @@ const GENERATORS = [
   },
   {
     name: 'oazapfts',
-    args: (document: string, client: string) => [join(MODULES, 'oazapfts/dist/cli.js'), document, client],
+    args: (document: string, client: string) => [
+      join(MODULES, 'oazapfts/dist/cli.js'),
+      document,
+      client,
+    ],
     operations: `
       import { ok } from '@oazapfts/runtime';
       import * as api from './client.ts';
@@ -136,33 +156,44 @@ export const refused = [
 ];
 `;
 
-describe.each(GENERATORS)('the TypeScript client that $name generates', ({ name, args, operations }) => {
-  it('compiles in strict mode, works with the server, and refuses wrong requests', async () => {
-    const at = join(folder, name);
-    mkdirSync(at);
-    symlinkSync(MODULES, join(at, 'node_modules'));
-    writeFileSync(join(at, 'package.json'), '{ "type": "module" }');
-    const document = await fetch(`${app.url}/openapi.json`);
-    writeFileSync(join(at, 'openapi.json'), await document.text());
-    await run(process.execPath, args(join(at, 'openapi.json'), join(at, 'client.ts')));
-    writeFileSync(join(at, 'use.ts'), program(operations));
-    const types = ['--types', 'node', '--typeRoots', join(MODULES, '@types')];
-    const compiled = run(join(MODULES, '.bin/tsc'), ['--ignoreConfig', ...OPTIONS, ...types, 'use.ts'], { cwd: at });
-    await compiled.catch(({ stdout }) => expect.fail(stdout));
+describe.each(GENERATORS)(
+  'the TypeScript client that $name generates',
+  ({ name, args, operations }) => {
+    it('compiles in strict mode, works with the server, and refuses wrong requests', async () => {
+      const at = join(folder, name);
+      mkdirSync(at);
+      symlinkSync(MODULES, join(at, 'node_modules'));
+      writeFileSync(join(at, 'package.json'), '{ "type": "module" }');
+      const document = await fetch(`${app.url}/openapi.json`);
+      writeFileSync(join(at, 'openapi.json'), await document.text());
+      await run(process.execPath, args(join(at, 'openapi.json'), join(at, 'client.ts')));
+      writeFileSync(join(at, 'use.ts'), program(operations));
+      const types = ['--types', 'node', '--typeRoots', join(MODULES, '@types')];
+      const compiled = run(
+        join(MODULES, '.bin/tsc'),
+        ['--ignoreConfig', ...OPTIONS, ...types, 'use.ts'],
+        { cwd: at },
+      );
+      await compiled.catch(({ stdout }) => expect.fail(stdout));
 
-    // The upstream does not know the second id, and rejects none of this form.
-    const [finalId, cancelledId] = [app.submit(), randomUUID()];
-    const { stdout } = await run(process.execPath, ['use.ts', app.url, ADMIN_TOKEN, finalId, cancelledId], { cwd: at });
-    expect(JSON.parse(stdout)).toEqual({
-      accepted: 2,
-      page: [1, 'string'],
-      cancelled: 'cancelled',
-      final: ['finalized', 'string', 'number'],
-      history: ['tracking', 'finalized'],
-      secret: true,
-      urls: expect.arrayContaining(['https://hooks.example.com/', null]),
-      delivery: ['webhook.test', true],
-      problem: [404, 'urn:dawatch:problem:not-found'],
+      // The upstream does not know the second id, and rejects none of this form.
+      const [finalId, cancelledId] = [app.submit(), randomUUID()];
+      const { stdout } = await run(
+        process.execPath,
+        ['use.ts', app.url, ADMIN_TOKEN, finalId, cancelledId],
+        { cwd: at },
+      );
+      expect(JSON.parse(stdout)).toEqual({
+        accepted: 2,
+        page: [1, 'string'],
+        cancelled: 'cancelled',
+        final: ['finalized', 'string', 'number'],
+        history: ['tracking', 'finalized'],
+        secret: true,
+        urls: expect.arrayContaining(['https://hooks.example.com/', null]),
+        delivery: ['webhook.test', true],
+        problem: [404, 'urn:dawatch:problem:not-found'],
+      });
     });
-  });
-});
+  },
+);

@@ -9,17 +9,29 @@ import { loadConfig } from '../../src/operations/config/load.ts';
 import { configSchema, ENVIRONMENT } from '../../src/operations/config/schema.ts';
 import { fileVariables, isSecret } from '../../src/operations/config/secret-files.ts';
 import { createMetrics } from '../../src/operations/metrics/metrics.ts';
-import { BASE, FROM_VALUES, KEDA, OPTIONS, SECRETS, SECRETS_FOLDER, workers } from './support/chart-options.ts';
+import {
+  BASE,
+  FROM_VALUES,
+  KEDA,
+  OPTIONS,
+  SECRETS,
+  SECRETS_FOLDER,
+  workers,
+} from './support/chart-options.ts';
 import { removedAfterTests } from './support/folders.ts';
 import { installHelm, type KubernetesObject, parseObjects } from './support/helm.ts';
 import { pairwise, type Row } from './support/pairwise.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const CHART = join(ROOT, 'deploy/helm/dawatch');
-const SECRET_VARIABLES = Object.keys(fileVariables(ENVIRONMENT)).map((name) => name.replace(/_FILE$/, ''));
+const SECRET_VARIABLES = Object.keys(fileVariables(ENVIRONMENT)).map((name) =>
+  name.replace(/_FILE$/, ''),
+);
 const SERVER_ONLY = ['DAWATCH_API_KEY', 'DAWATCH_ADMIN_TOKEN', 'DAWATCH_UPSTREAM_BEARER', 'slack'];
 const ROWS = pairwise(
-  Object.fromEntries(Object.entries(OPTIONS).map(([name, variants]) => [name, Object.keys(variants)])),
+  Object.fromEntries(
+    Object.entries(OPTIONS).map(([name, variants]) => [name, Object.keys(variants)]),
+  ),
 );
 
 // The downloaded Helm runs only there.
@@ -74,255 +86,303 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
     expect(rows.length).toBeGreaterThan(500);
   });
 
-  describe.each(ROWS.map((row, index) => ({ row, title: titleOf(row, index) })))('$title', ({ row }) => {
-    let objects: KubernetesObject[];
-    beforeAll(async () => {
-      objects = await render(...valuesOf(row));
-    });
-    const all = (kind: string) => objects.filter((object) => object.kind === kind);
-    const one = (kind: string) => {
-      const [object, ...others] = all(kind);
-      if (object === undefined || others.length > 0) throw new Error(`${1 + others.length} objects ${kind}`);
-      return object;
-    };
-    const workloads = () => [...all('StatefulSet'), ...all('Deployment')];
+  describe.each(ROWS.map((row, index) => ({ row, title: titleOf(row, index) })))(
+    '$title',
+    ({ row }) => {
+      let objects: KubernetesObject[];
+      beforeAll(async () => {
+        objects = await render(...valuesOf(row));
+      });
+      const all = (kind: string) => objects.filter((object) => object.kind === kind);
+      const one = (kind: string) => {
+        const [object, ...others] = all(kind);
+        if (object === undefined || others.length > 0)
+          throw new Error(`${1 + others.length} objects ${kind}`);
+        return object;
+      };
+      const workloads = () => [...all('StatefulSet'), ...all('Deployment')];
 
-    it('passes helm lint', async () => {
-      const { code, stdout } = await helm.lint(CHART, filesOf(...valuesOf(row)));
-      expect(code, stdout).toBe(0);
-    });
+      it('passes helm lint', async () => {
+        const { code, stdout } = await helm.lint(CHART, filesOf(...valuesOf(row)));
+        expect(code, stdout).toBe(0);
+      });
 
-    it('has the objects of the options, each valid and named once', async () => {
-      const hasWorkers = /workers|keda|hpa/.test(row.processes as string);
-      expect(objects.map(({ kind }) => kind).toSorted()).toEqual(
-        [
-          ...['ConfigMap', 'Service', 'StatefulSet'],
-          ...(row.names === 'long' ? [] : ['ServiceAccount']),
-          ...(/^(server|workers|keda|hpa)$/.test(row.processes as string) ? ['Secret'] : []),
-          ...(hasWorkers ? ['Deployment'] : []),
-          ...(row.processes?.startsWith('keda') ? ['ScaledObject'] : []),
-          ...(row.processes?.startsWith('hpa') ? ['HorizontalPodAutoscaler'] : []),
-          ...(row.ingress === 'off' ? [] : ['Ingress']),
-          ...(row.serviceMonitor === 'off' ? [] : ['ServiceMonitor']),
-          ...(row.podDisruptionBudget === 'off' ? [] : perPod('PodDisruptionBudget')),
-          ...(row.networkPolicy === 'off' ? [] : perPod('NetworkPolicy')),
-        ].toSorted(),
-      );
-      function perPod(kind: string): string[] {
-        return hasWorkers ? [kind, kind] : [kind];
-      }
-      const names = objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
-      expect(new Set(names).size).toBe(names.length);
-      for (const { metadata } of objects) expect(metadata.name.length).toBeLessThanOrEqual(63);
-      for (const object of objects) expect(await helm.problemsOf(object), object.kind).toEqual([]);
-    });
-
-    it('selects the pods, the service and the targets that are meant', () => {
-      const labelsOf = (workload: KubernetesObject) => workload.spec.template.metadata.labels;
-      const selects = (selector: Record<string, string>) =>
-        workloads()
-          .filter((workload) => matches(selector, labelsOf(workload)))
-          .map(({ kind }) => kind);
-      for (const { kind, spec } of workloads()) expect(selects(spec.selector.matchLabels)).toEqual([kind]);
-      const service = one('Service');
-      expect(selects(service.spec.selector)).toEqual(['StatefulSet']);
-      expect(one('StatefulSet').spec.serviceName).toBe(service.metadata.name);
-      expect(
-        all('PodDisruptionBudget')
-          .flatMap(({ spec }) => selects(spec.selector.matchLabels))
-          .toSorted(),
-      ).toEqual(
-        row.podDisruptionBudget === 'off'
-          ? []
-          : workloads()
-              .map(({ kind }) => kind)
-              .toSorted(),
-      );
-      for (const { spec } of all('NetworkPolicy')) {
-        const [kind] = selects(spec.podSelector.matchLabels);
-        expect(Boolean(spec.ingress)).toBe(kind === 'StatefulSet');
-      }
-      for (const { spec } of all('ServiceMonitor')) {
-        expect(
-          objects.filter(
-            ({ kind, metadata }) => kind === 'Service' && matches(spec.selector.matchLabels, metadata.labels),
-          ),
-        ).toEqual([service]);
-        expect(service.spec.ports.map(({ name }: { name: string }) => name)).toContain(spec.endpoints[0].port);
-        expect(service.metadata.labels[spec.jobLabel]).toBe('dawatch');
-      }
-      for (const { spec } of all('Ingress')) {
-        const { name, port } = spec.rules[0].http.paths[0].backend.service;
-        expect([name, port.name]).toEqual([service.metadata.name, service.spec.ports[0].name]);
-      }
-      for (const scaler of [...all('ScaledObject'), ...all('HorizontalPodAutoscaler')]) {
-        const { metadata, spec } = one('Deployment');
-        expect(scaler.spec.scaleTargetRef.name).toBe(metadata.name);
-        expect(spec.replicas, 'the autoscaler sets the replicas').toBeUndefined();
-        expect(JSON.stringify(scaler.spec)).toContain(service.metadata.name);
-      }
-    });
-
-    it('runs the commands of the image with few privileges, and probes ports and paths that exist', () => {
-      const { spec: pod } = one('StatefulSet').spec.template;
-      const [server] = pod.containers;
-      expect(server.args).toEqual(imageCommand());
-      expect(one('StatefulSet').spec.replicas).toBe(1);
-      const [port] = server.ports;
-      expect(one('Service').spec.ports[0].targetPort).toBe(port.name);
-      for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
-        expect(server[probe].httpGet.port).toBe(port.name);
-        expect(server[probe].httpGet.path).toBe(probe === 'readinessProbe' ? '/readyz' : '/livez');
-      }
-      const preStop = Number(server.lifecycle?.preStop.exec.command[1] ?? 0);
-      expect(preStop).toBe(row.storage === 'class' ? 0 : 5);
-      const replication = row.litestream === 'off' ? 0 : 30;
-      const needed = preStop + BASE.settings.server.shutdown_s + 5 + replication;
-      expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(needed);
-      for (const { spec } of all('Deployment')) {
-        const [worker] = spec.template.spec.containers;
-        expect(worker.args.slice(-2)).toEqual(['src/cli/main.js', 'worker']);
-        for (const probe of ['livenessProbe', 'readinessProbe'])
-          expect(worker[probe].exec.command).toEqual([...worker.args, '--check']);
-        expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
-          BASE.settings.server.shutdown_s + 5,
+      it('has the objects of the options, each valid and named once', async () => {
+        const hasWorkers = /workers|keda|hpa/.test(row.processes as string);
+        expect(objects.map(({ kind }) => kind).toSorted()).toEqual(
+          [
+            ...['ConfigMap', 'Service', 'StatefulSet'],
+            ...(row.names === 'long' ? [] : ['ServiceAccount']),
+            ...(/^(server|workers|keda|hpa)$/.test(row.processes as string) ? ['Secret'] : []),
+            ...(hasWorkers ? ['Deployment'] : []),
+            ...(row.processes?.startsWith('keda') ? ['ScaledObject'] : []),
+            ...(row.processes?.startsWith('hpa') ? ['HorizontalPodAutoscaler'] : []),
+            ...(row.ingress === 'off' ? [] : ['Ingress']),
+            ...(row.serviceMonitor === 'off' ? [] : ['ServiceMonitor']),
+            ...(row.podDisruptionBudget === 'off' ? [] : perPod('PodDisruptionBudget')),
+            ...(row.networkPolicy === 'off' ? [] : perPod('NetworkPolicy')),
+          ].toSorted(),
         );
-      }
-      for (const { spec } of workloads()) {
-        const { securityContext, automountServiceAccountToken, containers, initContainers = [] } = spec.template.spec;
-        expect(securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000, fsGroup: 1000 });
-        expect(automountServiceAccountToken).toBe(false);
-        for (const container of [...containers, ...initContainers]) {
-          expect(container.securityContext).toEqual({
-            readOnlyRootFilesystem: true,
-            allowPrivilegeEscalation: false,
-            capabilities: { drop: ['ALL'] },
-          });
-          expect(container.resources).toMatchObject({ requests: expect.anything(), limits: expect.anything() });
+        function perPod(kind: string): string[] {
+          return hasWorkers ? [kind, kind] : [kind];
         }
-      }
-    });
-
-    it('mounts what exists, and gives the server and the workers the same valid settings', () => {
-      const given = workloads().map((workload) => settingsGivenTo(workload, one('ConfigMap')));
-      const [server, worker] = given;
-      expect(server?.config.server).toMatchObject({
-        host: '0.0.0.0',
-        port: one('StatefulSet').spec.template.spec.containers[0].ports[0].containerPort,
+        const names = objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+        expect(new Set(names).size).toBe(names.length);
+        for (const { metadata } of objects) expect(metadata.name.length).toBeLessThanOrEqual(63);
+        for (const object of objects)
+          expect(await helm.problemsOf(object), object.kind).toEqual([]);
       });
-      expect(server?.config.database).toBe('/data/dawatch.db');
-      expect(server?.config.submissions.deadline_s).toBe(31_622_400);
-      if (row.processes !== 'server without secrets') {
-        expect(server?.mounted.toSorted()).toEqual(Object.keys(SECRETS).toSorted());
-        expect(server?.config).toMatchObject({
-          auth: { api_key: SECRETS.DAWATCH_API_KEY },
-          upstreams: { second: { api_key: SECRETS['second-api-key'] } },
-          channels: { ops: { url: SECRETS.slack } },
-        });
-      }
-      if (worker === undefined) return;
-      expect(worker.file).toBe(server?.file);
-      expect(worker.mounted.toSorted()).toEqual(
-        Object.keys(SECRETS)
-          .filter((name) => !SERVER_ONLY.includes(name))
-          .toSorted(),
-      );
-      const withoutServerOnly = structuredClone(server?.config);
-      if (withoutServerOnly?.upstreams.default === undefined) throw new Error('no default upstream');
-      withoutServerOnly.auth = {};
-      delete withoutServerOnly.upstreams.default.bearer;
-      Object.assign(withoutServerOnly.channels, { ops: { type: 'slack', gather_s: 5 } });
-      expect(worker.config).toEqual(withoutServerOnly);
-    });
 
-    it.runIf(row.litestream !== 'off')(
-      'restores the ledger and checks its primary before the start, and replicates both beside the server',
-      () => {
+      it('selects the pods, the service and the targets that are meant', () => {
+        const labelsOf = (workload: KubernetesObject) => workload.spec.template.metadata.labels;
+        const selects = (selector: Record<string, string>) =>
+          workloads()
+            .filter((workload) => matches(selector, labelsOf(workload)))
+            .map(({ kind }) => kind);
+        for (const { kind, spec } of workloads())
+          expect(selects(spec.selector.matchLabels)).toEqual([kind]);
+        const service = one('Service');
+        expect(selects(service.spec.selector)).toEqual(['StatefulSet']);
+        expect(one('StatefulSet').spec.serviceName).toBe(service.metadata.name);
+        expect(
+          all('PodDisruptionBudget')
+            .flatMap(({ spec }) => selects(spec.selector.matchLabels))
+            .toSorted(),
+        ).toEqual(
+          row.podDisruptionBudget === 'off'
+            ? []
+            : workloads()
+                .map(({ kind }) => kind)
+                .toSorted(),
+        );
+        for (const { spec } of all('NetworkPolicy')) {
+          const [kind] = selects(spec.podSelector.matchLabels);
+          expect(Boolean(spec.ingress)).toBe(kind === 'StatefulSet');
+        }
+        for (const { spec } of all('ServiceMonitor')) {
+          expect(
+            objects.filter(
+              ({ kind, metadata }) =>
+                kind === 'Service' && matches(spec.selector.matchLabels, metadata.labels),
+            ),
+          ).toEqual([service]);
+          expect(service.spec.ports.map(({ name }: { name: string }) => name)).toContain(
+            spec.endpoints[0].port,
+          );
+          expect(service.metadata.labels[spec.jobLabel]).toBe('dawatch');
+        }
+        for (const { spec } of all('Ingress')) {
+          const { name, port } = spec.rules[0].http.paths[0].backend.service;
+          expect([name, port.name]).toEqual([service.metadata.name, service.spec.ports[0].name]);
+        }
+        for (const scaler of [...all('ScaledObject'), ...all('HorizontalPodAutoscaler')]) {
+          const { metadata, spec } = one('Deployment');
+          expect(scaler.spec.scaleTargetRef.name).toBe(metadata.name);
+          expect(spec.replicas, 'the autoscaler sets the replicas').toBeUndefined();
+          expect(JSON.stringify(scaler.spec)).toContain(service.metadata.name);
+        }
+      });
+
+      it('runs the commands of the image with few privileges, and probes ports and paths that exist', () => {
         const { spec: pod } = one('StatefulSet').spec.template;
-        const [restore, restorePrimary, check, sidecar, ...others] = pod.initContainers;
-        expect(others).toEqual([]);
-        const text: string = one('ConfigMap').data['litestream.yml'];
-        const config = parse(text);
-        expect(Object.keys(config).toSorted()).toEqual(['dbs', 'logging', 'snapshot']);
-        const [ledger, primary] = config.dbs;
-        expect(config.dbs).toHaveLength(2);
-        expect(Object.keys(ledger).toSorted()).toEqual(['path', 'replica']);
-        expect(ledger.path).toBe(parse(one('ConfigMap').data['dawatch.yaml']).database);
-        expect(primary).toEqual({
-          path: `${ledger.path}.primary`,
-          replica:
-            row.litestream === 'credentials'
-              ? { url: 's3://ledger/production/primary?endpoint=minio:9000' }
-              : { ...ledger.replica, path: 'production/primary' },
-        });
-        expect(config.snapshot).toEqual({ interval: '24h', retention: '168h' });
-        expect(restore.args.at(-1)).toBe(ledger.path);
-        expect(restorePrimary.args.at(-1)).toBe(primary.path);
-        expect(check.args.at(-1)).toBe(restorePrimary.args.at(-2));
-        expect(mountOf(pod, check, '/tmp')).toEqual(mountOf(pod, restorePrimary, '/tmp'));
         const [server] = pod.containers;
-        expect([check.image, check.env, check.volumeMounts]).toEqual([server.image, server.env, server.volumeMounts]);
-        for (const { restartPolicy } of [restore, restorePrimary, check]) expect(restartPolicy).toBeUndefined();
-        const configFile = sidecar.args.at(-1);
-        expect(sidecar).toMatchObject({ restartPolicy: 'Always', args: ['replicate', '-config', configFile] });
-        const secret = row.litestream === 'credentials' ? [{ secretRef: { name: 'object-store' } }] : undefined;
-        for (const container of [restore, restorePrimary, sidecar]) {
-          expect(container.envFrom).toEqual(secret);
-          expect(container.args).toContain(configFile);
-          const mount = mountOf(pod, container, configFile.replace(/\/[^/]*$/, ''));
-          expect(mount.configMap.items).toEqual([{ key: 'litestream.yml', path: 'litestream.yml' }]);
+        expect(server.args).toEqual(imageCommand());
+        expect(one('StatefulSet').spec.replicas).toBe(1);
+        const [port] = server.ports;
+        expect(one('Service').spec.ports[0].targetPort).toBe(port.name);
+        for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe']) {
+          expect(server[probe].httpGet.port).toBe(port.name);
+          expect(server[probe].httpGet.path).toBe(
+            probe === 'readinessProbe' ? '/readyz' : '/livez',
+          );
         }
-      },
-    );
-
-    /** Loads the settings as the container of the pod does, from copies of its mounted files. */
-    function settingsGivenTo({ kind, spec }: KubernetesObject, configMap: KubernetesObject) {
-      const { spec: pod } = spec.template;
-      const [container] = pod.containers;
-      for (const { name } of container.volumeMounts) expect(volumesOf(spec)).toContain(name);
-      const copies = mkdtempSync(join(folder, 'mounts-'));
-      const secrets = container.volumeMounts.some(({ name }: { name: string }) => name === 'secrets');
-      const { secret } = secrets ? mountOf(pod, container, SECRETS_FOLDER) : {};
-      const items: { key: string; path: string }[] = secret?.items ?? [];
-      if (secrets) expect(secret.secretName).toBe(secretName());
-      for (const { key, path } of items) writeFileSync(join(copies, path), SECRETS[key] ?? '');
-      const env: Record<string, string> = Object.fromEntries(
-        container.env.map(({ name, value }: { name: string; value: string }) => [
-          name,
-          value.replace(SECRETS_FOLDER, copies),
-        ]),
-      );
-      const path = env.DAWATCH_CONFIG ?? '';
-      const settings = mountOf(pod, container, path.replace(/\/[^/]*$/, '')).configMap;
-      expect(settings).toEqual({
-        name: configMap.metadata.name,
-        items: [{ key: 'dawatch.yaml', path: 'dawatch.yaml' }],
+        const preStop = Number(server.lifecycle?.preStop.exec.command[1] ?? 0);
+        expect(preStop).toBe(row.storage === 'class' ? 0 : 5);
+        const replication = row.litestream === 'off' ? 0 : 30;
+        const needed = preStop + BASE.settings.server.shutdown_s + 5 + replication;
+        expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(needed);
+        for (const { spec } of all('Deployment')) {
+          const [worker] = spec.template.spec.containers;
+          expect(worker.args.slice(-2)).toEqual(['src/cli/main.js', 'worker']);
+          for (const probe of ['livenessProbe', 'readinessProbe'])
+            expect(worker[probe].exec.command).toEqual([...worker.args, '--check']);
+          expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
+            BASE.settings.server.shutdown_s + 5,
+          );
+        }
+        for (const { spec } of workloads()) {
+          const {
+            securityContext,
+            automountServiceAccountToken,
+            containers,
+            initContainers = [],
+          } = spec.template.spec;
+          expect(securityContext).toMatchObject({
+            runAsNonRoot: true,
+            runAsUser: 1000,
+            fsGroup: 1000,
+          });
+          expect(automountServiceAccountToken).toBe(false);
+          for (const container of [...containers, ...initContainers]) {
+            expect(container.securityContext).toEqual({
+              readOnlyRootFilesystem: true,
+              allowPrivilegeEscalation: false,
+              capabilities: { drop: ['ALL'] },
+            });
+            expect(container.resources).toMatchObject({
+              requests: expect.anything(),
+              limits: expect.anything(),
+            });
+          }
+        }
       });
-      for (const name of Object.keys(env))
-        if (name.endsWith('_FILE')) expect(SECRET_VARIABLES).toContain(name.replace(/_FILE$/, ''));
-      const file: string = configMap.data['dawatch.yaml'];
-      const copy = join(copies, 'dawatch.yaml');
-      writeFileSync(copy, file.replaceAll(SECRETS_FOLDER, copies));
-      const user = kind === 'StatefulSet' ? 'server' : 'worker';
-      const { config } = loadConfig({ env: { ...env, DAWATCH_CONFIG: copy }, user });
-      return { config, file, mounted: items.map(({ key }) => key) };
-    }
 
-    function secretName(): string {
-      return row.processes?.includes('existing') ? 'our-secret' : one('Secret').metadata.name;
-    }
-  });
+      it('mounts what exists, and gives the server and the workers the same valid settings', () => {
+        const given = workloads().map((workload) => settingsGivenTo(workload, one('ConfigMap')));
+        const [server, worker] = given;
+        expect(server?.config.server).toMatchObject({
+          host: '0.0.0.0',
+          port: one('StatefulSet').spec.template.spec.containers[0].ports[0].containerPort,
+        });
+        expect(server?.config.database).toBe('/data/dawatch.db');
+        expect(server?.config.submissions.deadline_s).toBe(31_622_400);
+        if (row.processes !== 'server without secrets') {
+          expect(server?.mounted.toSorted()).toEqual(Object.keys(SECRETS).toSorted());
+          expect(server?.config).toMatchObject({
+            auth: { api_key: SECRETS.DAWATCH_API_KEY },
+            upstreams: { second: { api_key: SECRETS['second-api-key'] } },
+            channels: { ops: { url: SECRETS.slack } },
+          });
+        }
+        if (worker === undefined) return;
+        expect(worker.file).toBe(server?.file);
+        expect(worker.mounted.toSorted()).toEqual(
+          Object.keys(SECRETS)
+            .filter((name) => !SERVER_ONLY.includes(name))
+            .toSorted(),
+        );
+        const withoutServerOnly = structuredClone(server?.config);
+        if (withoutServerOnly?.upstreams.default === undefined)
+          throw new Error('no default upstream');
+        withoutServerOnly.auth = {};
+        delete withoutServerOnly.upstreams.default.bearer;
+        Object.assign(withoutServerOnly.channels, { ops: { type: 'slack', gather_s: 5 } });
+        expect(worker.config).toEqual(withoutServerOnly);
+      });
+
+      it.runIf(row.litestream !== 'off')(
+        'restores the ledger and checks its primary before the start, and replicates both beside the server',
+        () => {
+          const { spec: pod } = one('StatefulSet').spec.template;
+          const [restore, restorePrimary, check, sidecar, ...others] = pod.initContainers;
+          expect(others).toEqual([]);
+          const text: string = one('ConfigMap').data['litestream.yml'];
+          const config = parse(text);
+          expect(Object.keys(config).toSorted()).toEqual(['dbs', 'logging', 'snapshot']);
+          const [ledger, primary] = config.dbs;
+          expect(config.dbs).toHaveLength(2);
+          expect(Object.keys(ledger).toSorted()).toEqual(['path', 'replica']);
+          expect(ledger.path).toBe(parse(one('ConfigMap').data['dawatch.yaml']).database);
+          expect(primary).toEqual({
+            path: `${ledger.path}.primary`,
+            replica:
+              row.litestream === 'credentials'
+                ? { url: 's3://ledger/production/primary?endpoint=minio:9000' }
+                : { ...ledger.replica, path: 'production/primary' },
+          });
+          expect(config.snapshot).toEqual({ interval: '24h', retention: '168h' });
+          expect(restore.args.at(-1)).toBe(ledger.path);
+          expect(restorePrimary.args.at(-1)).toBe(primary.path);
+          expect(check.args.at(-1)).toBe(restorePrimary.args.at(-2));
+          expect(mountOf(pod, check, '/tmp')).toEqual(mountOf(pod, restorePrimary, '/tmp'));
+          const [server] = pod.containers;
+          expect([check.image, check.env, check.volumeMounts]).toEqual([
+            server.image,
+            server.env,
+            server.volumeMounts,
+          ]);
+          for (const { restartPolicy } of [restore, restorePrimary, check])
+            expect(restartPolicy).toBeUndefined();
+          const configFile = sidecar.args.at(-1);
+          expect(sidecar).toMatchObject({
+            restartPolicy: 'Always',
+            args: ['replicate', '-config', configFile],
+          });
+          const secret =
+            row.litestream === 'credentials'
+              ? [{ secretRef: { name: 'object-store' } }]
+              : undefined;
+          for (const container of [restore, restorePrimary, sidecar]) {
+            expect(container.envFrom).toEqual(secret);
+            expect(container.args).toContain(configFile);
+            const mount = mountOf(pod, container, configFile.replace(/\/[^/]*$/, ''));
+            expect(mount.configMap.items).toEqual([
+              { key: 'litestream.yml', path: 'litestream.yml' },
+            ]);
+          }
+        },
+      );
+
+      /** Loads the settings as the container of the pod does, from copies of its mounted files. */
+      function settingsGivenTo({ kind, spec }: KubernetesObject, configMap: KubernetesObject) {
+        const { spec: pod } = spec.template;
+        const [container] = pod.containers;
+        for (const { name } of container.volumeMounts) expect(volumesOf(spec)).toContain(name);
+        const copies = mkdtempSync(join(folder, 'mounts-'));
+        const secrets = container.volumeMounts.some(
+          ({ name }: { name: string }) => name === 'secrets',
+        );
+        const { secret } = secrets ? mountOf(pod, container, SECRETS_FOLDER) : {};
+        const items: { key: string; path: string }[] = secret?.items ?? [];
+        if (secrets) expect(secret.secretName).toBe(secretName());
+        for (const { key, path } of items) writeFileSync(join(copies, path), SECRETS[key] ?? '');
+        const env: Record<string, string> = Object.fromEntries(
+          container.env.map(({ name, value }: { name: string; value: string }) => [
+            name,
+            value.replace(SECRETS_FOLDER, copies),
+          ]),
+        );
+        const path = env.DAWATCH_CONFIG ?? '';
+        const settings = mountOf(pod, container, path.replace(/\/[^/]*$/, '')).configMap;
+        expect(settings).toEqual({
+          name: configMap.metadata.name,
+          items: [{ key: 'dawatch.yaml', path: 'dawatch.yaml' }],
+        });
+        for (const name of Object.keys(env))
+          if (name.endsWith('_FILE'))
+            expect(SECRET_VARIABLES).toContain(name.replace(/_FILE$/, ''));
+        const file: string = configMap.data['dawatch.yaml'];
+        const copy = join(copies, 'dawatch.yaml');
+        writeFileSync(copy, file.replaceAll(SECRETS_FOLDER, copies));
+        const user = kind === 'StatefulSet' ? 'server' : 'worker';
+        const { config } = loadConfig({ env: { ...env, DAWATCH_CONFIG: copy }, user });
+        return { config, file, mounted: items.map(({ key }) => key) };
+      }
+
+      function secretName(): string {
+        return row.processes?.includes('existing') ? 'our-secret' : one('Secret').metadata.name;
+      }
+    },
+  );
 
   const keda = { ...FROM_VALUES, ...KEDA };
   it.each<[string, object, string]>([
-    ['an unknown value', { image: { pulPolicy: 'Always' } }, 'image: Additional property pulPolicy is not allowed'],
+    [
+      'an unknown value',
+      { image: { pulPolicy: 'Always' } },
+      'image: Additional property pulPolicy is not allowed',
+    ],
     ['an unknown section', { ingres: {} }, 'Additional property ingres is not allowed'],
     [
       'a value of the wrong type',
       { service: { port: 'http' } },
       'service.port: Invalid type. Expected: integer, given: string',
     ],
-    ['a size without a unit', { server: { storage: { size: '10' } } }, 'server.storage.size: Does not match pattern'],
+    [
+      'a size without a unit',
+      { server: { storage: { size: '10' } } },
+      'server.storage.size: Does not match pattern',
+    ],
     [
       'an unknown kind of autoscaling',
       { workers: { autoscaling: { kind: 'x' } } },
@@ -338,7 +398,11 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       { secrets: { existing: { name: 'a', keys: ['DAWATCH_X'] } } },
       'secrets.existing.keys.0: Does not match',
     ],
-    ['an empty secret', { secrets: { values: { slack: '' } } }, 'String length must be greater than or equal to 1'],
+    [
+      'an empty secret',
+      { secrets: { values: { slack: '' } } },
+      'String length must be greater than or equal to 1',
+    ],
     [
       'an unknown section of the settings',
       { settings: { serber: {} } },
@@ -350,22 +414,46 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       { settings: { upstreams: { default: { url: '' } } } },
       'settings.upstreams needs an upstream with a url',
     ],
-    ['another ledger', { settings: { database: '/tmp/a.db' } }, 'settings.database is set by the chart'],
-    ['another port of the server', { settings: { server: { port: 80 } } }, 'settings.server.port is set by the chart'],
-    ['another host of the server', { settings: { server: { host: 'a' } } }, 'settings.server.host is set by the chart'],
-    ['a name of all workers', { settings: { worker: { name: 'a' } } }, 'settings.worker.name cannot be set'],
+    [
+      'another ledger',
+      { settings: { database: '/tmp/a.db' } },
+      'settings.database is set by the chart',
+    ],
+    [
+      'another port of the server',
+      { settings: { server: { port: 80 } } },
+      'settings.server.port is set by the chart',
+    ],
+    [
+      'another host of the server',
+      { settings: { server: { host: 'a' } } },
+      'settings.server.host is set by the chart',
+    ],
+    [
+      'a name of all workers',
+      { settings: { worker: { name: 'a' } } },
+      'settings.worker.name cannot be set',
+    ],
     [
       'two sources of secrets',
       { ...FROM_VALUES, secrets: { values: SECRETS, existing: { name: 'a', keys: ['b'] } } },
       'exclude each other',
     ],
-    ['an existing secret without keys', { secrets: { existing: { name: 'a' } } }, 'secrets.existing.keys is required'],
+    [
+      'an existing secret without keys',
+      { secrets: { existing: { name: 'a' } } },
+      'secrets.existing.keys is required',
+    ],
     [
       'keys without an existing secret',
       { secrets: { existing: { keys: ['a'] } } },
       'secrets.existing.name is required',
     ],
-    ['workers without Redis', { workers: { enabled: true } }, 'workers.enabled requires the secret DAWATCH_REDIS_URL'],
+    [
+      'workers without Redis',
+      { workers: { enabled: true } },
+      'workers.enabled requires the secret DAWATCH_REDIS_URL',
+    ],
     [
       'autoscaling without workers',
       { workers: { autoscaling: { kind: 'hpa' } } },
@@ -381,7 +469,11 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       { ...FROM_VALUES, ...workers({ kind: 'hpa', minReplicas: 20 }) },
       'minReplicas must not be greater',
     ],
-    ['Litestream without a replica', { litestream: { enabled: true } }, 'litestream.replica is required'],
+    [
+      'Litestream without a replica',
+      { litestream: { enabled: true } },
+      'litestream.replica is required',
+    ],
     [
       'an unknown key of a replica',
       { litestream: { replica: { regoin: 'eu-central-1' } } },
@@ -429,8 +521,11 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
 
   it('gives Prometheus a token if the values name one', async () => {
     const authorization = { credentials: { name: 'dawatch-metrics', key: 'token' } };
-    const objects = await render(BASE, FROM_VALUES, { serviceMonitor: { enabled: true, authorization } });
-    const monitor = objects.find(({ kind }) => kind === 'ServiceMonitor') ?? expect.fail('no ServiceMonitor');
+    const objects = await render(BASE, FROM_VALUES, {
+      serviceMonitor: { enabled: true, authorization },
+    });
+    const monitor =
+      objects.find(({ kind }) => kind === 'ServiceMonitor') ?? expect.fail('no ServiceMonitor');
     expect(monitor.spec.endpoints).toMatchObject([{ path: '/metrics', authorization }]);
     expect(await helm.problemsOf(monitor)).toEqual([]);
   });
@@ -444,7 +539,9 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
   it('is packaged for a release with the image of that release as its default', async () => {
     const image = 'ghcr.io/owner/dawatch';
     const path = `${join(folder, 'helm')}:${process.env.PATH}`;
-    execFileSync(join(ROOT, '.ci/release/package-chart.sh'), [image, folder], { env: { HOME: folder, PATH: path } });
+    execFileSync(join(ROOT, '.ci/release/package-chart.sh'), [image, folder], {
+      env: { HOME: folder, PATH: path },
+    });
     const { code, stdout, stderr } = await helm.template(
       join(folder, `dawatch-${pkg.version}.tgz`),
       filesOf({ settings: BASE.settings }),
@@ -475,13 +572,20 @@ describe('the files of the chart', () => {
   const schema = JSON.parse(read('values.schema.json'));
 
   it('have the version of the package', () => {
-    expect(parse(read('Chart.yaml'))).toMatchObject({ version: pkg.version, appVersion: pkg.version });
+    expect(parse(read('Chart.yaml'))).toMatchObject({
+      version: pkg.version,
+      appVersion: pkg.version,
+    });
   });
 
   it('have a schema with the sections of the settings and the secrets of dawatch', () => {
     const { settings, secrets } = schema.properties;
-    expect(Object.keys(settings.properties).toSorted()).toEqual(Object.keys(configSchema.shape).toSorted());
-    expect(Object.keys(secrets.properties.values.properties).toSorted()).toEqual(SECRET_VARIABLES.toSorted());
+    expect(Object.keys(settings.properties).toSorted()).toEqual(
+      Object.keys(configSchema.shape).toSorted(),
+    );
+    expect(Object.keys(secrets.properties.values.properties).toSorted()).toEqual(
+      SECRET_VARIABLES.toSorted(),
+    );
     const keys = new RegExp(secrets.properties.existing.properties.keys.items.pattern);
     for (const name of SECRET_VARIABLES) expect(name).toMatch(keys);
   });
@@ -513,7 +617,9 @@ describe('the files of the chart', () => {
 
   it('are described in docs/kubernetes.md', () => {
     const page = readFileSync(join(ROOT, 'docs/kubernetes.md'), 'utf8');
-    const missing = Object.keys(parse(read('values.yaml'))).filter((name) => !page.includes(`\`${name}`));
+    const missing = Object.keys(parse(read('values.yaml'))).filter(
+      (name) => !page.includes(`\`${name}`),
+    );
     expect(missing).toEqual([]);
   });
 
@@ -554,7 +660,9 @@ function volumesOf({ template, volumeClaimTemplates = [] }: KubernetesObject['sp
 
 /** Returns the volume that the container mounts at the path. */
 function mountOf(pod: KubernetesObject['spec'], container: KubernetesObject, path: string) {
-  const mount = container.volumeMounts.find(({ mountPath }: { mountPath: string }) => mountPath === path);
+  const mount = container.volumeMounts.find(
+    ({ mountPath }: { mountPath: string }) => mountPath === path,
+  );
   return pod.volumes.find(({ name }: { name: string }) => name === mount?.name);
 }
 
@@ -562,7 +670,9 @@ function mountOf(pod: KubernetesObject['spec'], container: KubernetesObject, pat
 function combinations(names: readonly string[]): Row[] {
   return names.reduce<Row[]>(
     (rows, name) =>
-      rows.flatMap((row) => Object.keys(OPTIONS[name] ?? {}).map((variant) => ({ ...row, [name]: variant }))),
+      rows.flatMap((row) =>
+        Object.keys(OPTIONS[name] ?? {}).map((variant) => ({ ...row, [name]: variant })),
+      ),
     [{}],
   );
 }

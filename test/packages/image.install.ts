@@ -29,18 +29,36 @@ describe.skipIf(SKIPPED)('the image', () => {
 
   /** Runs a command in a container without a network, a writable file system and capabilities. */
   const run = (...command: string[]) =>
-    containers.succeed('run', '--rm', '--network', 'none', '--read-only', '--cap-drop', 'ALL', IMAGE, ...command);
+    containers.succeed(
+      'run',
+      '--rm',
+      '--network',
+      'none',
+      '--read-only',
+      '--cap-drop',
+      'ALL',
+      IMAGE,
+      ...command,
+    );
 
   it('contains the files of the npm package and nothing of the development', async () => {
-    const files = (await run('find', '.', '-path', './node_modules', '-prune', '-o', '-type', 'f', '-print')).split(
-      '\n',
-    );
-    const packed = execFileSync('tar', ['-tzf', packages.server], { encoding: 'utf8' }).trim().split('\n');
+    const files = (
+      await run('find', '.', '-path', './node_modules', '-prune', '-o', '-type', 'f', '-print')
+    ).split('\n');
+    const packed = execFileSync('tar', ['-tzf', packages.server], { encoding: 'utf8' })
+      .trim()
+      .split('\n');
     expect(files.toSorted()).toEqual(
-      [...packed.map((file) => file.replace('package/', './')), './package-lock.json', './.npmrc'].toSorted(),
+      [
+        ...packed.map((file) => file.replace('package/', './')),
+        './package-lock.json',
+        './.npmrc',
+      ].toSorted(),
     );
     const modules = (await run('ls', 'node_modules')).split('\n');
-    expect(modules).toEqual(expect.arrayContaining(Object.keys(pkg.dependencies).map((name) => name.split('/')[0])));
+    expect(modules).toEqual(
+      expect.arrayContaining(Object.keys(pkg.dependencies).map((name) => name.split('/')[0])),
+    );
     for (const name of Object.keys(pkg.devDependencies)) expect(modules).not.toContain(name);
   });
 
@@ -76,9 +94,19 @@ describe.skipIf(SKIPPED)('the image', () => {
   });
 
   it('refuses to serve without a credential', async () => {
-    const options = ['--rm', '--read-only', '--network', 'none', '--env', 'DAWATCH_UPSTREAM_URL=http://upstream'];
+    const options = [
+      '--rm',
+      '--read-only',
+      '--network',
+      'none',
+      '--env',
+      'DAWATCH_UPSTREAM_URL=http://upstream',
+    ];
     const { code, stderr } = await containers.podman('run', ...options, IMAGE);
-    expect([code, stderr]).toEqual([2, expect.stringContaining('without a credential: set DAWATCH_API_KEY')]);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining('without a credential: set DAWATCH_API_KEY'),
+    ]);
   });
 
   describe('with docker-compose.yml and the profile sandbox', () => {
@@ -88,17 +116,28 @@ describe.skipIf(SKIPPED)('the image', () => {
       await containers.succeed(...runArgs('test', name, services[name] as Service, IMAGE));
     };
     const isHealthy = (name: string) =>
-      vi.waitFor(async () => expect((await containers.podman('healthcheck', 'run', `test-${name}`)).code).toBe(0), {
-        timeout: 60_000,
-        interval: 500,
-      });
-    const inside = (name: string, ...command: string[]) => containers.podman('exec', `test-${name}`, ...command);
+      vi.waitFor(
+        async () =>
+          expect((await containers.podman('healthcheck', 'run', `test-${name}`)).code).toBe(0),
+        {
+          timeout: 60_000,
+          interval: 500,
+        },
+      );
+    const inside = (name: string, ...command: string[]) =>
+      containers.podman('exec', `test-${name}`, ...command);
 
     beforeAll(async () => {
-      for (const name of Object.keys(ports) as (keyof typeof ports)[]) ports[name] = String(await freePort());
+      for (const name of Object.keys(ports) as (keyof typeof ports)[])
+        ports[name] = String(await freePort());
       const { services, networks } = readCompose(ports);
       for (const [name, network] of Object.entries(networks))
-        await containers.succeed('network', 'create', ...(network?.internal ? ['--internal'] : []), `test-${name}`);
+        await containers.succeed(
+          'network',
+          'create',
+          ...(network?.internal ? ['--internal'] : []),
+          `test-${name}`,
+        );
       // The order of depends_on.
       expect(services.server?.depends_on).toEqual({ redis: { condition: 'service_healthy' } });
       expect(services.worker?.depends_on).toEqual({ redis: { condition: 'service_healthy' } });
@@ -146,7 +185,9 @@ describe.skipIf(SKIPPED)('the image', () => {
     it('ends at once when it is stopped, and keeps its key and its submissions', async () => {
       const key = await inside('server', 'cat', '/data/api-key');
       await containers.succeed('stop', 'test-server');
-      expect(await containers.succeed('inspect', '--format', '{{.State.ExitCode}}', 'test-server')).toBe('0');
+      expect(
+        await containers.succeed('inspect', '--format', '{{.State.ExitCode}}', 'test-server'),
+      ).toBe('0');
       await containers.succeed('rm', 'test-server');
       await start('server');
       await isHealthy('server');
@@ -168,18 +209,25 @@ describe('the image for arm64', () => {
       copyFileSync(join(ROOT, file), join(folder, file));
     // As in the Dockerfile.
     const npm = (...args: string[]) =>
-      execFileSync(process.execPath, [packages.npmCli, ...args], { cwd: folder, env: installEnv(), stdio: 'pipe' });
+      execFileSync(process.execPath, [packages.npmCli, ...args], {
+        cwd: folder,
+        env: installEnv(),
+        stdio: 'pipe',
+      });
     npm('pkg', 'delete', 'devDependencies', 'workspaces');
     npm('install', '--package-lock-only');
     npm('ci', '--os', 'linux', '--cpu', 'arm64', '--libc', 'glibc');
     const isArm = (file: string) => readFileSync(file).readUInt16LE(18) === ELF_AARCH64;
-    const native = globSync('node_modules/**/*.node', { cwd: folder }).map((file) => join(folder, file));
+    const native = globSync('node_modules/**/*.node', { cwd: folder }).map((file) =>
+      join(folder, file),
+    );
     const ofPlatform = native.filter((file) => /linux-arm64/.test(file));
     expect(ofPlatform.map((file) => basename(file))).toContain('linux-arm64.node');
     for (const file of ofPlatform) expect(isArm(file), file).toBe(true);
     // Nothing is native for another architecture only.
     const others = native.filter((file) => /linux-x64/.test(file));
-    for (const file of others) expect(ofPlatform).toContain(file.replaceAll('linux-x64', 'linux-arm64'));
+    for (const file of others)
+      expect(ofPlatform).toContain(file.replaceAll('linux-x64', 'linux-arm64'));
   });
 });
 

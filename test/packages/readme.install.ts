@@ -10,26 +10,37 @@ const folder = removedAfterTests();
 const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
 
 /** The commands of the README's section on the installation, in order. */
-const COMMANDS = [...(/## Install\n([\s\S]*?)\n## /.exec(README)?.[1]?.matchAll(/^\$ ([^#\n]+)/gm) ?? [])].map(
-  ([, command]) => command?.trim() ?? '',
-);
+const COMMANDS = [
+  ...(/## Install\n([\s\S]*?)\n## /.exec(README)?.[1]?.matchAll(/^\$ ([^#\n]+)/gm) ?? []),
+].map(([, command]) => command?.trim() ?? '');
 const FEWER = '--submissions 5';
 
 it('the README begins with the commands for users, then with those for a clone', () => {
   expect(README.indexOf('## ')).toBe(README.indexOf('## Install'));
-  expect(COMMANDS).toEqual(['npx dawatch demo', 'npm install --global dawatch', 'npm ci && npm run demo']);
+  expect(COMMANDS).toEqual([
+    'npx dawatch demo',
+    'npm install --global dawatch',
+    'npm ci && npm run demo',
+  ]);
 });
 
 it('the first command runs the demo of the package', async () => {
   const cwd = mkdtempSync(join(folder, 'npx-'));
   const command = COMMANDS[0]?.replace('npx dawatch', `npx --yes --package ${tarball} dawatch`);
   const nodePath = nodes[SERVER_NODES[0]] as string;
-  expect(await runInShell(`${command} ${FEWER}`, { cwd, nodePath, npmCli })).toContain('5, all finalized');
+  expect(await runInShell(`${command} ${FEWER}`, { cwd, nodePath, npmCli })).toContain(
+    '5, all finalized',
+  );
 });
 
 // The clone brings its own Node there.
-it.runIf(process.platform === 'linux')('the last command runs the demo in a clone, with any Node', async () => {
-  const cwd = cloneBelow(folder);
-  const command = `${COMMANDS.at(-1)} -- ${FEWER}`;
-  expect(await runInShell(command, { cwd, nodePath: tooOldNode, npmCli })).toContain('5, all finalized');
-});
+it.runIf(process.platform === 'linux')(
+  'the last command runs the demo in a clone, with any Node',
+  async () => {
+    const cwd = cloneBelow(folder);
+    const command = `${COMMANDS.at(-1)} -- ${FEWER}`;
+    expect(await runInShell(command, { cwd, nodePath: tooOldNode, npmCli })).toContain(
+      '5, all finalized',
+    );
+  },
+);

@@ -25,22 +25,28 @@ describe('the packages that the release workflow makes', () => {
       GITHUB_REF_NAME: `v${pkg.version}`,
     };
     for (const { run } of jobs.package.steps)
-      if (run) await runInShell(run, { cwd: clone, nodePath: nodes['24.21.0'] as string, npmCli, env });
+      if (run)
+        await runInShell(run, { cwd: clone, nodePath: nodes['24.21.0'] as string, npmCli, env });
   }, 600_000);
 
   it.each([
     ['dawatch', `dawatch-${pkg.version}.tgz`],
     ['@dawatch/client', `dawatch-client-${pkg.version}.tgz`],
     ['@dawatch/pacing', `dawatch-pacing-${pkg.version}.tgz`],
-  ])('%s names its version and the repository, which the registry compares with the provenance', (name, file) => {
-    const options = { cwd: clone, encoding: 'utf8' } as const;
-    const manifest = JSON.parse(execFileSync('tar', ['-xzOf', file, 'package/package.json'], options));
-    expect(manifest).toMatchObject({
-      name,
-      version: pkg.version,
-      repository: { type: 'git', url: 'git+https://forge.example/owner/name.git' },
-    });
-  });
+  ])(
+    '%s names its version and the repository, which the registry compares with the provenance',
+    (name, file) => {
+      const options = { cwd: clone, encoding: 'utf8' } as const;
+      const manifest = JSON.parse(
+        execFileSync('tar', ['-xzOf', file, 'package/package.json'], options),
+      );
+      expect(manifest).toMatchObject({
+        name,
+        version: pkg.version,
+        repository: { type: 'git', url: 'git+https://forge.example/owner/name.git' },
+      });
+    },
+  );
 
   it('have an SBOM in CycloneDX of exactly the production dependencies in the lockfile', () => {
     const sbom = JSON.parse(readFileSync(join(clone, 'dawatch-sbom.cdx.json'), 'utf8'));
@@ -52,9 +58,17 @@ describe('the packages that the release workflow makes', () => {
       type: 'application',
       version: pkg.version,
     });
-    type Component = { name: string; version: string; purl: string; hashes: { alg: string }[]; licenses: object[] };
+    type Component = {
+      name: string;
+      version: string;
+      purl: string;
+      hashes: { alg: string }[];
+      licenses: object[];
+    };
     const components: Component[] = sbom.components;
-    expect(components.map(({ name, version }) => `${name} ${version}`).toSorted()).toEqual(productionPackages());
+    expect(components.map(({ name, version }) => `${name} ${version}`).toSorted()).toEqual(
+      productionPackages(),
+    );
     for (const { name, hashes, licenses } of components) {
       expect(hashes[0]?.alg, name).toBe('SHA-512');
       expect(licenses.length, name).toBeGreaterThan(0);
@@ -70,7 +84,10 @@ type Locked = {
   peerDependenciesMeta?: Record<string, { optional?: boolean }>;
 };
 
-/** Returns the name and version of every package that an installation for production may contain, read from the lockfile. */
+/**
+ * Returns the name and version of every package that an installation for production may contain,
+ * read from the lockfile.
+ */
 function productionPackages(): string[] {
   const packages = lockfile.packages as Record<string, Locked>;
   const reached = new Set<string>();
@@ -92,7 +109,9 @@ function productionPackages(): string[] {
     }
   };
   visit('', { dependencies: pkg.dependencies });
-  const named = [...reached].map((path) => `${path.replace(/^.*node_modules\//, '')} ${packages[path]?.version}`);
+  const named = [...reached].map(
+    (path) => `${path.replace(/^.*node_modules\//, '')} ${packages[path]?.version}`,
+  );
   // The same version may be in several places.
   return [...new Set(named)].toSorted();
 }

@@ -24,14 +24,21 @@ describe.each(SERVER_NODES)('the installed server on Node %s', (version) => {
   });
 
   it('prints its version through npx', async () => {
-    const { stdout, stderr } = await installed.run(npxCliOf(npmCli), ['--no-install', 'dawatch', '--version'], {
-      npm_config_script_shell: '/bin/sh',
-    });
+    const { stdout, stderr } = await installed.run(
+      npxCliOf(npmCli),
+      ['--no-install', 'dawatch', '--version'],
+      {
+        npm_config_script_shell: '/bin/sh',
+      },
+    );
     expect(stdout, stderr).toBe(`${pkg.version}\n`);
   });
 
   it('checks its settings and its ledger with doctor', async () => {
-    const settings = { DAWATCH_API_KEY: API_KEY, DAWATCH_DATABASE: join(installed.folder, 'doctor.db') };
+    const settings = {
+      DAWATCH_API_KEY: API_KEY,
+      DAWATCH_DATABASE: join(installed.folder, 'doctor.db'),
+    };
     const { code, stdout } = await installed.run(COMMAND, ['doctor'], settings);
     expect(code).toBe(2);
     expect(stdout).toContain(`Node ${version}`);
@@ -70,10 +77,20 @@ describe.each(SERVER_NODES)('the installed server on Node %s', (version) => {
       });
       const { submission_id: id } = (await submitted.json()) as { submission_id: string };
       const caller = { DAWATCH_URL: String(url), DAWATCH_API_KEY: API_KEY };
-      const { code, stdout, stderr } = await installed.run(COMMAND, ['track', id, '--wait'], caller);
+      const { code, stdout, stderr } = await installed.run(
+        COMMAND,
+        ['track', id, '--wait'],
+        caller,
+      );
       expect(code, stderr).toBe(0);
       expect(stdout).toMatch(/^finalized +\S+/m);
-      for (const path of ['/', '/assets/main.js', '/assets/lib/preact.js', '/docs/', '/openapi.json'])
+      for (const path of [
+        '/',
+        '/assets/main.js',
+        '/assets/lib/preact.js',
+        '/docs/',
+        '/openapi.json',
+      ])
         expect((await fetch(`${url}${path}`)).status, path).toBe(200);
     } finally {
       await redis.close();
@@ -93,7 +110,10 @@ it('can be installed globally', () => {
   const args = [npmCli, 'install', '--global', '--prefix', prefix, tarball];
   execFileSync(join(nodePath, 'node'), args, { cwd: prefix, env, stdio: 'pipe' });
   const command = join(prefix, 'bin/dawatch');
-  const options = { env: { PATH: `${nodePath}:/usr/bin`, HOME: prefix }, encoding: 'utf8' } as const;
+  const options = {
+    env: { PATH: `${nodePath}:/usr/bin`, HOME: prefix },
+    encoding: 'utf8',
+  } as const;
   expect(execFileSync(command, ['--version'], options)).toBe(`${pkg.version}\n`);
 });
 
@@ -101,7 +121,10 @@ it('names the versions of Node that it needs on any other', () => {
   const [version] = SERVER_NODES;
   const main = join(folder, version, COMMAND);
   expect(existsSync(main)).toBe(true);
-  const { status, stderr } = spawnSync(join(tooOldNode, 'node'), [main, 'serve'], { encoding: 'utf8', env: {} });
+  const { status, stderr } = spawnSync(join(tooOldNode, 'node'), [main, 'serve'], {
+    encoding: 'utf8',
+    env: {},
+  });
   expect([status, stderr]).toEqual([
     1,
     expect.stringMatching(/^dawatch needs Node 22\.19 or newer, this is 20\.\d+\.\d+\n$/),
@@ -116,7 +139,8 @@ it.each([
   const tool = (name: string, ...args: string[]) =>
     execFileSync(join(ROOT, 'node_modules/.bin', name), args, { encoding: 'utf8' });
   expect(tool('publint', '--strict', packed)).toContain('All good!');
-  // It exits with 1 if it finds a problem. node10, which the profiles ignore: TypeScript's resolution before package.json had exports.
+  // It exits with 1 if it finds a problem. node10, which the profiles ignore: TypeScript's
+  // resolution before package.json had exports.
   tool('attw', packed, '--profile', profile);
 });
 
@@ -126,6 +150,8 @@ it('contains the compiled program, its settings and its documents, and nothing e
     /^package\/(?:dist\/.*\.(?:js|js\.map|css|html)|src\/cli\/main\.js|config\/.*|package\.json|README\.md|LICENSE)$/;
   expect(files.filter((file) => !known.test(file))).toEqual([]);
   // These are started by their paths.
-  const started = ['program', 'disk-thread', 'integrity-child'].map((name) => `package/dist/${name}.js`);
+  const started = ['program', 'disk-thread', 'integrity-child'].map(
+    (name) => `package/dist/${name}.js`,
+  );
   expect(files).toEqual(expect.arrayContaining(started));
 });

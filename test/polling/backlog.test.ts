@@ -7,7 +7,10 @@ import { createScheduler, paced } from '../support/virtual-time/pacing.ts';
 
 const LIMIT_MS = 60_000;
 
-type World = { gainOf: (item: Candidate, now: number) => number; confirm?: PacingPolicy['confirm'] };
+type World = {
+  gainOf: (item: Candidate, now: number) => number;
+  confirm?: PacingPolicy['confirm'];
+};
 
 /** A budget of one request a second, and a policy by which every submission is due at once. */
 function tightScheduler({ gainOf, confirm = (_item, now) => now }: World): Scheduler {
@@ -17,7 +20,8 @@ function tightScheduler({ gainOf, confirm = (_item, now) => now }: World): Sched
     learn: (_item, _observation, now) => now,
     confirm,
     gain: gainOf,
-    reasonOf: (item, now) => (now - Math.max(item.trackedAt, item.openAt) >= LIMIT_MS ? 'net' : 'slot'),
+    reasonOf: (item, now) =>
+      now - Math.max(item.trackedAt, item.openAt) >= LIMIT_MS ? 'net' : 'slot',
   };
   return createScheduler({ requests: 1, perMs: 1_000, concurrency: 1, policy: () => policy });
 }
@@ -37,19 +41,28 @@ function poll(
   return polled;
 }
 
-const gainByTracking = (gains: readonly number[]) => (item: Candidate) => gains[item.trackedAt] ?? 0;
+const gainByTracking = (gains: readonly number[]) => (item: Candidate) =>
+  gains[item.trackedAt] ?? 0;
 
 describe('when more polls are due than the budget allows', () => {
   it('the polls with the highest gain are sent first, and of equal ones the longest due', () => {
     const gains = [0.1, 0.9, 0.5, 0.9, 0.2];
     const scheduler = tightScheduler({ gainOf: gainByTracking(gains) });
     for (const index of gains.keys()) scheduler.add(paced(`s${index}`, { dueAt: index }), index);
-    expect(poll(scheduler, { from: 10, requests: 5, watched: false })).toEqual(['s1', 's3', 's2', 's4', 's0']);
+    expect(poll(scheduler, { from: 10, requests: 5, watched: false })).toEqual([
+      's1',
+      's3',
+      's2',
+      's4',
+      's0',
+    ]);
   });
 
   it('the current gain counts, even if it changed while the poll waited', () => {
     let turned = false;
-    const scheduler = tightScheduler({ gainOf: (item) => ((item.trackedAt === 0) === turned ? 0.9 : 0.1) });
+    const scheduler = tightScheduler({
+      gainOf: (item) => ((item.trackedAt === 0) === turned ? 0.9 : 0.1),
+    });
     scheduler.add(paced('a', { dueAt: 0 }), 0);
     scheduler.add(paced('b', { dueAt: 1 }), 1);
     scheduler.add(paced('c', { dueAt: 2 }), 2);
@@ -71,7 +84,8 @@ describe('when more polls are due than the budget allows', () => {
     const scheduler = tightScheduler({ gainOf: (item) => (item.trackedAt < 10 ? 0.01 : 0.9) });
     for (const index of [0, 1, 2]) scheduler.add(paced(`old${index}`, { dueAt: index }), index);
     const from = LIMIT_MS + 100;
-    for (const index of [0, 1, 2, 3, 4]) scheduler.add(paced(`new${index}`, { dueAt: from - 50 + index }), from);
+    for (const index of [0, 1, 2, 3, 4])
+      scheduler.add(paced(`new${index}`, { dueAt: from - 50 + index }), from);
     expect(poll(scheduler, { from, requests: 8, watched: false })).toEqual([
       ...['old0', 'new0', 'old1', 'new1', 'old2', 'new2', 'new3', 'new4'],
     ]);
@@ -89,7 +103,8 @@ describe('when more polls are due than the budget allows', () => {
 
   it('a backlog of thousands polls each submission exactly once', () => {
     const scheduler = tightScheduler({ gainOf: (item) => (item.trackedAt % 7) / 7 });
-    for (let index = 0; index < 3_000; index++) scheduler.add(paced(`s${index}`, { dueAt: index }), index);
+    for (let index = 0; index < 3_000; index++)
+      scheduler.add(paced(`s${index}`, { dueAt: index }), index);
     for (let index = 0; index < 3_000; index += 10) scheduler.remove(`s${index}`, 3_000);
     const polled = poll(scheduler, { from: 3_000, requests: 2_700, watched: false });
     expect(new Set(polled).size).toBe(2_700);

@@ -16,7 +16,12 @@ function opened(health: 'down' | 'unauthorized' = 'down', at = 0): CircuitBreake
 describe('a closed circuit breaker', () => {
   it('opens after the given number of consecutive failures, and reports it once', () => {
     const breaker = new CircuitBreaker(settings, half);
-    expect([1, 2, 3, 4].map((at) => breaker.observe('down', at))).toEqual([null, null, 'down', null]);
+    expect([1, 2, 3, 4].map((at) => breaker.observe('down', at))).toEqual([
+      null,
+      null,
+      'down',
+      null,
+    ]);
     expect(breaker).toMatchObject({ state: 'down', isOpen: true, openedAt: 3, probeAt: 1_003 });
   });
 

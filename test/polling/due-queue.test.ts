@@ -27,7 +27,16 @@ it('an empty queue has no earliest entry', () => {
 it('the entries are returned in the order of their due times', () => {
   const queue = new DueQueue<Entry>();
   for (const dueAt of [5, 3, 9, 1, 3, 7, Number.POSITIVE_INFINITY, -2]) queue.add(entry(0, dueAt));
-  expect(drain(queue).map(({ dueAt }) => dueAt)).toEqual([-2, 1, 3, 3, 5, 7, 9, Number.POSITIVE_INFINITY]);
+  expect(drain(queue).map(({ dueAt }) => dueAt)).toEqual([
+    -2,
+    1,
+    3,
+    3,
+    5,
+    7,
+    9,
+    Number.POSITIVE_INFINITY,
+  ]);
 });
 
 it('a removed entry can be added again', () => {
@@ -68,7 +77,9 @@ it('behaves like a sorted array, for any sequence of additions and removals', ()
         expect(queue.size).toBe(model.length);
       }
       const rest = drain(queue);
-      expect(rest.map(({ dueAt }) => dueAt)).toEqual(model.map(({ dueAt }) => dueAt).sort((a, b) => a - b));
+      expect(rest.map(({ dueAt }) => dueAt)).toEqual(
+        model.map(({ dueAt }) => dueAt).sort((a, b) => a - b),
+      );
       expect(new Set(rest)).toEqual(new Set(model));
     }),
     { numRuns: 400 },

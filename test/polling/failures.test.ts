@@ -2,7 +2,13 @@ import type { RequestListener } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { classify } from '../../src/submissions/classify.ts';
-import { deadAddress, KEY, openClient, serve, serveRaw } from '../support/servers/upstream-server.ts';
+import {
+  deadAddress,
+  KEY,
+  openClient,
+  serve,
+  serveRaw,
+} from '../support/servers/upstream-server.ts';
 
 const TIMEOUT_MS = 200;
 const HEAD = 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n';
@@ -25,7 +31,10 @@ describe('the time limit of a call applies to', () => {
   it.each<[string, RequestListener]>([
     ['no response at all', () => undefined],
     ['headers, and then nothing', (_request, response) => response.flushHeaders()],
-    ['half a body', (_request, response) => response.writeHead(200, { 'content-length': 100 }).write('{')],
+    [
+      'half a body',
+      (_request, response) => response.writeHead(200, { 'content-length': 100 }).write('{'),
+    ],
     ['a byte at intervals', drip],
   ])('%s', async (_name, respond) => {
     const { url, sockets } = await serve(respond);
@@ -69,7 +78,9 @@ describe('the time limit of a call applies to', () => {
       await sleep(150);
       response.end('{}');
     });
-    expect(await openClient(url, { timeoutMs: 3_000 }).getSubmissionInfo('s')).toMatchObject({ kind: 'response' });
+    expect(await openClient(url, { timeoutMs: 3_000 }).getSubmissionInfo('s')).toMatchObject({
+      kind: 'response',
+    });
   });
 });
 
@@ -117,7 +128,10 @@ describe('a broken connection is a network failure', () => {
   it.each([
     ['another protocol', 'SSH-2.0-OpenSSH_9.9\r\n'],
     ['an endless header', `HTTP/1.1 200 OK\r\nx-long: ${'x'.repeat(100_000)}`],
-    ['two lengths that differ', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}x'],
+    [
+      'two lengths that differ',
+      'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}x',
+    ],
     ['an upgrade', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
   ])('%s', async (_name, sent) => {
     const { url } = await serveRaw((socket) => socket.once('data', () => socket.end(sent)));
@@ -145,7 +159,10 @@ describe('a broken connection is a network failure', () => {
       else response.end('{}');
     });
     const client = openClient(url, { connections: 1 });
-    expect(await client.getSubmissionInfo('s')).toMatchObject({ kind: 'failure', reason: 'network' });
+    expect(await client.getSubmissionInfo('s')).toMatchObject({
+      kind: 'failure',
+      reason: 'network',
+    });
     expect(await client.getSubmissionInfo('s')).toMatchObject({ kind: 'response' });
   });
 });
@@ -171,7 +188,8 @@ describe('closing', () => {
 
   it('leaves no timer that would keep the process running', async () => {
     const { url } = await serve((_request, response) => response.end('{}'));
-    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const timers = () =>
+      process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
     const before = timers();
     const client = openClient(url, { timeoutMs: 60_000 });
     await Promise.all(Array.from({ length: 10 }, () => client.getSubmissionInfo('s')));

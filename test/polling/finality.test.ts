@@ -4,12 +4,24 @@ import { learnedPacing } from '../../src/pacing/index.ts';
 import type { Finality } from '../../src/polling/finality.ts';
 import type { UpstreamResponse } from '../../src/submissions/classify.ts';
 import { byAge } from '../support/virtual-time/pacing.ts';
-import { openWatcher, pending, response, START_MS, unauthorized } from '../support/virtual-time/virtual-watcher.ts';
+import {
+  openWatcher,
+  pending,
+  response,
+  START_MS,
+  unauthorized,
+} from '../support/virtual-time/virtual-watcher.ts';
 
 const responseOf = (block: number) =>
-  response(200, { state: 'Finalized', error: null, data: { block_hash: '0xabc', block_number: block } });
+  response(200, {
+    state: 'Finalized',
+    error: null,
+    data: { block_hash: '0xabc', block_number: block },
+  });
 
-/** An upstream where all submissions become final 40 s after the start and every 20 s from then on. */
+/**
+ * An upstream where all submissions become final 40 s after the start and every 20 s from then on.
+ */
 function world({
   respondInstead,
   policy = byAge,
@@ -47,7 +59,11 @@ it('is reported once, with the time it was last found open, its polls and its du
   expect(finalities).toHaveLength(1);
   const [{ at = 0, after = 0, trackedAt, polls, upstream } = {}] = finalities;
   const pollTimes = monitor.polls.map((one) => one.at);
-  expect({ trackedAt, polls, upstream }).toEqual({ trackedAt: START_MS, polls: pollTimes.length, upstream: 'default' });
+  expect({ trackedAt, polls, upstream }).toEqual({
+    trackedAt: START_MS,
+    polls: pollTimes.length,
+    upstream: 'default',
+  });
   expect(at).toBe(pollTimes.at(-1));
   expect(after).toBe(pollTimes.at(-2));
   expect(after).toBeLessThan(START_MS + 40_000);
@@ -55,7 +71,11 @@ it('is reported once, with the time it was last found open, its polls and its du
 });
 
 it('is never bounded too late, whenever the learned policy polls', async () => {
-  const { monitor, reported: finalities, track } = world({ policy: learnedPacing({ lagPrice: 1 }) });
+  const {
+    monitor,
+    reported: finalities,
+    track,
+  } = world({ policy: learnedPacing({ lagPrice: 1 }) });
   for (let second = 0; second < 300; second += 2) {
     track(`s${second}`);
     await monitor.clock.advance(2_000);

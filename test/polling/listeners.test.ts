@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { WatcherListener } from '../../src/polling/listeners.ts';
-import { databaseDown, finalized, MINUTE_MS, openWatcher, pending } from '../support/virtual-time/virtual-watcher.ts';
+import {
+  databaseDown,
+  finalized,
+  MINUTE_MS,
+  openWatcher,
+  pending,
+} from '../support/virtual-time/virtual-watcher.ts';
 
 const KINDS = ['recorded', 'finalized', 'upstream', 'writeFailed'] as const;
 
@@ -23,7 +29,10 @@ function openWithThrowing(
       },
     ]),
   );
-  const world = openWatcher({ respond: sendResponse, listeners: [noting('first'), throwing, noting('last')] });
+  const world = openWatcher({
+    respond: sendResponse,
+    listeners: [noting('first'), throwing, noting('last')],
+  });
   return { world, calls, faults };
 }
 

@@ -9,10 +9,15 @@ type Deps = Parameters<typeof registerSubmit>[1];
 const ID = '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325';
 
 /** The route with an upstream that accepts everything, and the given tracking. */
-async function respondWith(track: () => unknown, { isWritable = true, release = () => undefined as unknown } = {}) {
+async function respondWith(
+  track: () => unknown,
+  { isWritable = true, release = () => undefined as unknown } = {},
+) {
   const lines: string[] = [];
   let submits = 0;
-  const server = fastify({ logger: { level: 'error', stream: { write: (line: string) => lines.push(line) } } });
+  const server = fastify({
+    logger: { level: 'error', stream: { write: (line: string) => lines.push(line) } },
+  });
   onTestFinished(() => server.close());
   server.setValidatorCompiler(compileValidator as never);
   server.setSerializerCompiler(() => (body) => JSON.stringify(body));
@@ -38,7 +43,11 @@ async function respondWith(track: () => unknown, { isWritable = true, release = 
       admission: { beforeBody: pass, whileBody: pass },
     } as never as Deps,
   );
-  const result = await server.inject({ method: 'POST', url: '/v1/submit_data', payload: { data: 'x' } });
+  const result = await server.inject({
+    method: 'POST',
+    url: '/v1/submit_data',
+    payload: { data: 'x' },
+  });
   return { status: result.statusCode, problem: result.json(), logged: lines.join(''), submits };
 }
 
@@ -54,13 +63,18 @@ it.each([
     500,
     () => ({ kind: 'conflict', field: 'submission_id', submission: { upstream: 'other' } }),
   ],
-])('returns the id of accepted data that cannot be tracked because %s', async (reason, status, track) => {
-  const { problem, logged, submits, ...response } = await respondWith(track);
-  expect([response.status, submits]).toEqual([status, 1]);
-  expect(problem).toMatchObject({ submitted: 'yes', submission_id: ID, error: problem.detail });
-  expect(problem.detail).toContain(`accepted the data as ${ID}, but it is not tracked: ${reason}`);
-  expect(logged).toContain(ID);
-});
+])(
+  'returns the id of accepted data that cannot be tracked because %s',
+  async (reason, status, track) => {
+    const { problem, logged, submits, ...response } = await respondWith(track);
+    expect([response.status, submits]).toEqual([status, 1]);
+    expect(problem).toMatchObject({ submitted: 'yes', submission_id: ID, error: problem.detail });
+    expect(problem.detail).toContain(
+      `accepted the data as ${ID}, but it is not tracked: ${reason}`,
+    );
+    expect(logged).toContain(ID);
+  },
+);
 
 it('reports `unclear` if an unexpected error occurs after the data was sent', async () => {
   const release = () => {

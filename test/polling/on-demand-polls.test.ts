@@ -17,7 +17,9 @@ const kinds = (results: { kind: string; observation?: { kind: string } }[]) =>
 
 test('two hundred concurrent polls of one submission share one request', async () => {
   const world = openWatcher({ respond: () => pending });
-  const polls = Promise.all(Array.from({ length: 200 }, () => world.monitor.pollOnDemand('default', 'untracked')));
+  const polls = Promise.all(
+    Array.from({ length: 200 }, () => world.monitor.pollOnDemand('default', 'untracked')),
+  );
   await world.clock.advance(100);
   expect(new Set(kinds(await polls))).toEqual(new Set(['pending']));
   expect(world.polls.length).toBe(1);
@@ -74,11 +76,15 @@ test('on-demand polls respect the budget, and neither they nor the due submissio
   world.track(Array.from({ length: 100 }, (_, index) => `due-${index}`));
   await world.clock.advance(1_000);
   const polls = Promise.all(
-    Array.from({ length: 100 }, (_, index) => world.monitor.pollOnDemand('default', `question-${index}`)),
+    Array.from({ length: 100 }, (_, index) =>
+      world.monitor.pollOnDemand('default', `question-${index}`),
+    ),
   );
   await world.clock.advance(60_000);
   const times = world.polls.map(({ at }) => at);
-  const maxPerWindow = Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length));
+  const maxPerWindow = Math.max(
+    ...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length),
+  );
   expect(maxPerWindow).toBe(10);
   const pendingCount = kinds(await polls).filter((kind) => kind === 'pending').length;
   expect(pendingCount).toBeGreaterThan(3);
@@ -102,7 +108,9 @@ test('reserved requests and polls share the budget, and neither starves', async 
     });
   await world.clock.advance(60_000);
   const times = [...world.polls.map(({ at }) => at), ...sent];
-  const maxPerWindow = Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length));
+  const maxPerWindow = Math.max(
+    ...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length),
+  );
   expect(maxPerWindow).toBe(10);
   expect(sent.length).toBeGreaterThan(3);
   expect(world.polls.length).toBeGreaterThan(10);
@@ -134,7 +142,10 @@ test('the pause that a reserved request met applies to all requests, and extends
   await world.monitor.reserve('default');
   world.monitor.release('default', { kind: 'throttled', retryAfterMs: 5 * MINUTE_MS });
   const polls = world.polls.length;
-  expect(await world.monitor.reserve('default')).toMatchObject({ kind: 'failed', reason: 'budget_exhausted' });
+  expect(await world.monitor.reserve('default')).toMatchObject({
+    kind: 'failed',
+    reason: 'budget_exhausted',
+  });
   await world.clock.advance(5 * MINUTE_MS - 1);
   expect(world.polls).toHaveLength(polls);
   await world.clock.advance(MINUTE_MS);
@@ -174,7 +185,10 @@ test('an on-demand poll fails when the budget stays exhausted, with the time of 
 test('requests that wait for a disk name the ledger as the reason, not the request budget', async () => {
   const world = openWatcher({ respond: () => pending });
   vi.spyOn(world.ledger, 'whenDurable').mockReturnValue(new Promise(() => undefined));
-  const waiting = Promise.all([world.monitor.pollOnDemand('default', 'a'), world.monitor.reserve('default')]);
+  const waiting = Promise.all([
+    world.monitor.pollOnDemand('default', 'a'),
+    world.monitor.reserve('default'),
+  ]);
   await world.clock.advance(MINUTE_MS);
   const refused = { kind: 'failed', reason: 'ledger_unavailable', retryAfterMs: ON_DEMAND_WAIT_MS };
   expect(await waiting).toEqual([refused, refused]);
@@ -184,24 +198,32 @@ test('requests that wait for a disk name the ledger as the reason, not the reque
 test.each([
   ['is out', databaseDown],
   ['refuses us', unauthorized],
-])('while the upstream %s, an on-demand poll fails at once, without a request', async (_how, response) => {
-  const world = openWatcher({
-    respond: () => response,
-    scheduler: { breaker: { failures: 2, probeMs: 60_000, maxProbeMs: 60_000 } },
-  });
-  world.track(['a', 'b']);
-  await world.clock.advance(100);
-  const before = world.polls.length;
-  expect(await world.monitor.pollOnDemand('default', 'c')).toMatchObject({ reason: 'upstream_down' });
-  expect(world.polls.length).toBe(before);
-});
+])(
+  'while the upstream %s, an on-demand poll fails at once, without a request',
+  async (_how, response) => {
+    const world = openWatcher({
+      respond: () => response,
+      scheduler: { breaker: { failures: 2, probeMs: 60_000, maxProbeMs: 60_000 } },
+    });
+    world.track(['a', 'b']);
+    await world.clock.advance(100);
+    const before = world.polls.length;
+    expect(await world.monitor.pollOnDemand('default', 'c')).toMatchObject({
+      reason: 'upstream_down',
+    });
+    expect(world.polls.length).toBe(before);
+  },
+);
 
 test('a 429 delays on-demand polls too', async () => {
   const world = openWatcher({ respond: () => response(429, '', { retryAfter: '30' }) });
   const first = world.monitor.pollOnDemand('default', 'a');
   await world.clock.advance(10);
   expect(kinds([await first])).toEqual(['throttled']);
-  const { kind, retryAfterMs } = { retryAfterMs: 0, ...(await world.monitor.pollOnDemand('default', 'b')) };
+  const { kind, retryAfterMs } = {
+    retryAfterMs: 0,
+    ...(await world.monitor.pollOnDemand('default', 'b')),
+  };
   expect(kind).toBe('failed');
   expect(retryAfterMs).toBeGreaterThan(29_000);
 });
@@ -246,25 +268,32 @@ test.each([
   ['1 per second', { requests: 1, perMs: 1_000, concurrency: 1 }],
   ['5 per second', { requests: 5, perMs: 1_000, concurrency: 5 }],
   ['15 per minute', { requests: 15, perMs: MINUTE_MS, concurrency: 8 }],
-])('with a budget of %s used up by both, on-demand polls and due submissions share it', async (_name, budget) => {
-  const world = openWatcher({ respond: () => pending, scheduler: { budget } });
-  world.track(Array.from({ length: 500 }, (_, index) => `due-${index}`));
-  let isOver = false;
-  const pollRepeatedly = async (name: string) => {
-    for (let count = 0; !isOver; count++) {
-      await world.monitor.pollOnDemand('default', `question-${name}-${count}`);
-      await new Promise<void>((resolve) => world.clock.after(50, resolve));
-    }
-  };
-  const clients = Promise.all(Array.from({ length: 8 }, (_, index) => pollRepeatedly(String(index))));
-  await world.clock.advance(5 * MINUTE_MS);
-  isOver = true;
-  const onDemandCount = world.polls.filter(({ submissionId }) => submissionId.startsWith('question')).length;
-  const due = world.polls.length - onDemandCount;
-  expect(Math.abs(onDemandCount - due) / world.polls.length).toBeLessThan(0.2);
-  await world.clock.advance(MINUTE_MS);
-  await clients;
-});
+])(
+  'with a budget of %s used up by both, on-demand polls and due submissions share it',
+  async (_name, budget) => {
+    const world = openWatcher({ respond: () => pending, scheduler: { budget } });
+    world.track(Array.from({ length: 500 }, (_, index) => `due-${index}`));
+    let isOver = false;
+    const pollRepeatedly = async (name: string) => {
+      for (let count = 0; !isOver; count++) {
+        await world.monitor.pollOnDemand('default', `question-${name}-${count}`);
+        await new Promise<void>((resolve) => world.clock.after(50, resolve));
+      }
+    };
+    const clients = Promise.all(
+      Array.from({ length: 8 }, (_, index) => pollRepeatedly(String(index))),
+    );
+    await world.clock.advance(5 * MINUTE_MS);
+    isOver = true;
+    const onDemandCount = world.polls.filter(({ submissionId }) =>
+      submissionId.startsWith('question'),
+    ).length;
+    const due = world.polls.length - onDemandCount;
+    expect(Math.abs(onDemandCount - due) / world.polls.length).toBeLessThan(0.2);
+    await world.clock.advance(MINUTE_MS);
+    await clients;
+  },
+);
 
 test('an on-demand poll without a response fails after the lease', async () => {
   const world = openWatcher({ respond: () => new Promise(() => undefined) });
@@ -297,7 +326,9 @@ test('clients take turns for the budget, however many ids one of them requests',
   expect(positions).toEqual(positions.toSorted((a, b) => a - b));
   await world.clock.advance(20_000);
   // The budget of some seconds, within the promised wait.
-  expect(completed.filter((text) => text.endsWith(' budget_exhausted')).length).toBeGreaterThan(300);
+  expect(completed.filter((text) => text.endsWith(' budget_exhausted')).length).toBeGreaterThan(
+    300,
+  );
   expect(completed).toHaveLength(504);
 });
 
@@ -323,7 +354,10 @@ test('a client may wait although another has filled the queue, and is refused be
   for (let index = 0; index < 10_100; index++) void poll(`busy-${index}`, 'busy');
   for (let index = 0; index < 5_100; index++) void poll(`other-${index}`, 'other');
   await world.clock.advance(1);
-  const refused = { busy: counts['busy budget_exhausted'] ?? 0, other: counts['other budget_exhausted'] ?? 0 };
+  const refused = {
+    busy: counts['busy budget_exhausted'] ?? 0,
+    other: counts['other budget_exhausted'] ?? 0,
+  };
   expect(refused.busy).toBeGreaterThan(90);
   expect(refused.busy).toBeLessThanOrEqual(100);
   expect(refused.other).toBe(100);

@@ -26,13 +26,23 @@ it('counts an outage during a pause once, and the rest of the pause after it', (
   expect(clock.pauses(1_000, 450), 'the pause is part of the outage').toBe(false);
   clock.outageEnds(600);
   expect(clock.pauses(1_000, 600)).toBe(true);
-  expect([450, 600, 1_000, 2_000].map((now) => clock.totalMs(now))).toEqual([600, 600, 1_000, 1_000]);
+  expect([450, 600, 1_000, 2_000].map((now) => clock.totalMs(now))).toEqual([
+    600, 600, 1_000, 1_000,
+  ]);
 });
 
 it('extends a pause, and counts a pause after its end as another one', () => {
   const clock = paused(100);
-  expect([clock.pauses(100, 10), clock.pauses(150, 20), clock.totalMs(200)]).toEqual([false, true, 150]);
-  expect([clock.pauses(150, 300), clock.pauses(400, 300), clock.totalMs(500)]).toEqual([false, true, 250]);
+  expect([clock.pauses(100, 10), clock.pauses(150, 20), clock.totalMs(200)]).toEqual([
+    false,
+    true,
+    150,
+  ]);
+  expect([clock.pauses(150, 300), clock.pauses(400, 300), clock.totalMs(500)]).toEqual([
+    false,
+    true,
+    250,
+  ]);
 });
 
 it('continues from the stored totals; times in the future were written by a clock that was ahead', () => {
@@ -56,7 +66,8 @@ it('always equals the length of the union of all outages, pauses and sleeps, als
       const blocked = new Set<number>();
       let [now, isOut, pausedUntil] = [0, false, 0];
       for (const { afterMs, act, ms } of acts) {
-        for (let ended = now + afterMs; now < ended; now++) if (isOut || now < pausedUntil) blocked.add(now);
+        for (let ended = now + afterMs; now < ended; now++)
+          if (isOut || now < pausedUntil) blocked.add(now);
         if (act === 'skip') {
           for (let ended = now + ms; now < ended; now++) blocked.add(now);
           clock.skips(now - ms, now);

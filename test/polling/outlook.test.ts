@@ -37,10 +37,13 @@ function schedulerOf(
 }
 
 describe('the next poll', () => {
-  it.each<PolicyReason>(['slot', 'scout', 'age', 'net'])('is that of the policy, with its reason: %s', (why) => {
-    const next = schedulerOf(['a', 'b'], { firstMs: FIRST_MS, why }).outlook(NOW).next;
-    expect(next).toEqual({ submissionId: 'a', at: NOW + FIRST_MS, reason: why, heldBy: null });
-  });
+  it.each<PolicyReason>(['slot', 'scout', 'age', 'net'])(
+    'is that of the policy, with its reason: %s',
+    (why) => {
+      const next = schedulerOf(['a', 'b'], { firstMs: FIRST_MS, why }).outlook(NOW).next;
+      expect(next).toEqual({ submissionId: 'a', at: NOW + FIRST_MS, reason: why, heldBy: null });
+    },
+  );
 
   it('is the recheck of a finalized submission', () => {
     const scheduler = schedulerOf(['a']);
@@ -51,7 +54,10 @@ describe('the next poll', () => {
   it('is the probe during an outage', () => {
     const scheduler = schedulerOf(['a', 'b']);
     scheduler.observe(observation('unavailable', NOW, scheduler.next(NOW, 1)[0]), true, NOW);
-    expect(scheduler.outlook(NOW).next).toMatchObject({ reason: 'probe', at: scheduler.limits.breaker.probeAt });
+    expect(scheduler.outlook(NOW).next).toMatchObject({
+      reason: 'probe',
+      at: scheduler.limits.breaker.probeAt,
+    });
   });
 
   it('is null if nothing is tracked', () => {
@@ -67,14 +73,25 @@ describe('the next poll is held', () => {
     expect(budget).toEqual({ requests: 1, perMs: 10_000, concurrency: 50, used: 1 });
     expect(next).toMatchObject({ submissionId: 'b', at: null, heldBy: 'budget' });
     scheduler.observe(observation('pending', NOW + 50, 'a'), true, NOW + 50);
-    expect(scheduler.outlook(NOW + 50).next).toMatchObject({ submissionId: 'b', at: NOW + 10_051, heldBy: 'budget' });
-    expect(scheduler.outlook(NOW + 10_051)).toMatchObject({ budget: { used: 0 }, next: { heldBy: null } });
+    expect(scheduler.outlook(NOW + 50).next).toMatchObject({
+      submissionId: 'b',
+      at: NOW + 10_051,
+      heldBy: 'budget',
+    });
+    expect(scheduler.outlook(NOW + 10_051)).toMatchObject({
+      budget: { used: 0 },
+      next: { heldBy: null },
+    });
   });
 
   it('by a pause', () => {
     const scheduler = schedulerOf(['a', 'b']);
     const throttled = { ...VERDICTS.throttled, retryAfterMs: 7_000 };
     scheduler.observe(observation(throttled, NOW, scheduler.next(NOW, 1)[0]), true, NOW);
-    expect(scheduler.outlook(NOW).next).toMatchObject({ submissionId: 'b', at: NOW + 7_000, heldBy: 'pause' });
+    expect(scheduler.outlook(NOW).next).toMatchObject({
+      submissionId: 'b',
+      at: NOW + 7_000,
+      heldBy: 'pause',
+    });
   });
 });

@@ -17,7 +17,8 @@ async function open(description?: (now: number) => PacingDescription) {
   const samples = async (upstream: string) =>
     Object.fromEntries(
       (await scrape(app.url)).text.split('\n').flatMap((line): [string, number][] => {
-        const [, name, of, value] = /^dawatch_pacing_(\w+)\{upstream="(\w+)"\} (\S+)$/.exec(line) ?? [];
+        const [, name, of, value] =
+          /^dawatch_pacing_(\w+)\{upstream="(\w+)"\} (\S+)$/.exec(line) ?? [];
         return name !== undefined && of === upstream ? [[name, Number(value)]] : [];
       }),
     );

@@ -9,7 +9,11 @@ const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 
 async function open(description?: (now: number) => PacingDescription, lagPrice = 2) {
   const policy = description && (() => describing(description));
-  const app = await openApp({ database: `${tempFolder()}/dawatch.db`, lagPrice, ...(policy && { policy }) });
+  const app = await openApp({
+    database: `${tempFolder()}/dawatch.db`,
+    lagPrice,
+    ...(policy && { policy }),
+  });
   onTestFinished(() => app.close());
   const pacing = async () => {
     const { status, text } = await call(app.url, '/v1/pacing');
@@ -42,13 +46,21 @@ it('shows the learned distribution, polls and cost of each upstream', async () =
     next: null,
   });
   expect(first.curve).toHaveLength(61);
-  expect(Math.abs(Date.parse(first.slot.next_event_at) - Date.parse(at) - 10_000)).toBeLessThan(5_000);
+  expect(Math.abs(Date.parse(first.slot.next_event_at) - Date.parse(at) - 10_000)).toBeLessThan(
+    5_000,
+  );
 });
 
 it('shows the initial assumption before anything is learned, with the configured price', async () => {
   const { upstreams } = await (await open()).pacing();
   for (const upstream of upstreams)
-    expect(upstream).toMatchObject({ lag_price: 2, mode: 'age', slot: null, observed: 0, cost: { current: null } });
+    expect(upstream).toMatchObject({
+      lag_price: 2,
+      mode: 'age',
+      slot: null,
+      observed: 0,
+      cost: { current: null },
+    });
 });
 
 it('turns invalid numbers into null and clamps probabilities', async () => {
@@ -83,6 +95,11 @@ it('shows the next poll and its reason', async () => {
   await vi.waitFor(async () => {
     const [, other] = (await app.pacing()).upstreams;
     expect(other).toMatchObject({ state: 'down', tracked: 1 });
-    expect(other.next).toEqual({ submission_id: 'of-an-outage', at: TIME, reason: 'probe', held_by: null });
+    expect(other.next).toEqual({
+      submission_id: 'of-an-outage',
+      at: TIME,
+      reason: 'probe',
+      held_by: null,
+    });
   });
 });

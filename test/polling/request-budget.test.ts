@@ -63,7 +63,11 @@ describe('a changed request budget', () => {
     const budget = new RequestBudget(THREE);
     sendAll(budget, 0);
     budget.change({ requests: 2, perMs: 1_000, concurrency: 1 }, 0);
-    expect([budget.used(0), budget.available(0), budget.availableAt()]).toEqual([3, 0, Number.POSITIVE_INFINITY]);
+    expect([budget.used(0), budget.available(0), budget.availableAt()]).toEqual([
+      3,
+      0,
+      Number.POSITIVE_INFINITY,
+    ]);
     respondToAll(budget, 3, 10);
     expect(budget.availableAt()).toBe(1_011);
     expect(budget.available(1_011)).toBe(1);
@@ -102,9 +106,12 @@ const attempts = fc.array(
 
 describe('any pattern of changes', () => {
   it('holds each limit from its first request on, and is available exactly at the returned time', () => {
-    const steps = fc.array(fc.record({ to: settings, afterMs: fc.nat(400), responseMs: fc.nat(300) }), {
-      minLength: 2,
-    });
+    const steps = fc.array(
+      fc.record({ to: settings, afterMs: fc.nat(400), responseMs: fc.nat(300) }),
+      {
+        minLength: 2,
+      },
+    );
     fc.assert(
       fc.property(settings, steps, (first, changes) => {
         const budget = new RequestBudget(first);
@@ -145,8 +152,12 @@ describe('any pattern of requests', () => {
           for (const { afterMs, responseMs } of tries) {
             const availableAt = budget.availableAt();
             // Half of the attempts come as soon as the budget allows.
-            now = afterMs < 200 && Number.isFinite(availableAt) ? Math.max(now, availableAt) : now + afterMs;
-            for (const at of inFlight.filter((at) => at <= now).sort((a, b) => a - b)) budget.complete(Math.floor(at));
+            now =
+              afterMs < 200 && Number.isFinite(availableAt)
+                ? Math.max(now, availableAt)
+                : now + afterMs;
+            for (const at of inFlight.filter((at) => at <= now).sort((a, b) => a - b))
+              budget.complete(Math.floor(at));
             inFlight = inFlight.filter((at) => at > now);
             const sent = sendAll(budget, Math.floor(now));
             expect(inFlight.length + sent).toBeLessThanOrEqual(given.concurrency);
@@ -158,7 +169,8 @@ describe('any pattern of requests', () => {
           counted.sort((a, b) => a - b);
           for (const [index, at] of counted.entries()) {
             const beyond = counted[index + given.requests];
-            if (beyond !== undefined) expect(beyond - at).toBeGreaterThanOrEqual(given.perMs - 1e-6);
+            if (beyond !== undefined)
+              expect(beyond - at).toBeGreaterThanOrEqual(given.perMs - 1e-6);
           }
         },
       ),

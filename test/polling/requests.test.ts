@@ -9,7 +9,10 @@ describe('a request', () => {
   it('contains the key in its header, and not in its URL', async () => {
     const { url, requests } = await ok();
     await openClient(url).getSubmissionInfo('s');
-    expect(requests[0]).toMatchObject({ method: 'GET', url: '/v1/get_submission_info?submission_id=s' });
+    expect(requests[0]).toMatchObject({
+      method: 'GET',
+      url: '/v1/get_submission_info?submission_id=s',
+    });
     expect(requests[0]?.headers).toMatchObject({ 'x-api-key': KEY, accept: 'application/json' });
     expect(requests[0]?.headers).not.toHaveProperty('accept-encoding');
   });
@@ -32,22 +35,33 @@ describe('a request', () => {
     expect(requests[0]?.url).toBe(`${expected}get_submission_info?submission_id=s`);
   });
 
-  it.each(['a/b', '../x', '?x=1', '#f', '100%', '%2F', 'a&submission_id=b', 'a+b', '\'"\\<>{}|^`', 'a=b;c,d', '~!*()'])(
-    'requests exactly the id %j',
-    async (id) => {
-      const { url, requests } = await ok();
-      await openClient(url).getSubmissionInfo(id);
-      const requested = new URL(requests[0]?.url ?? '', url);
-      expect(requested.pathname).toBe('/v1/get_submission_info');
-      expect([...requested.searchParams]).toEqual([['submission_id', id]]);
-    },
-  );
+  it.each([
+    'a/b',
+    '../x',
+    '?x=1',
+    '#f',
+    '100%',
+    '%2F',
+    'a&submission_id=b',
+    'a+b',
+    '\'"\\<>{}|^`',
+    'a=b;c,d',
+    '~!*()',
+  ])('requests exactly the id %j', async (id) => {
+    const { url, requests } = await ok();
+    await openClient(url).getSubmissionInfo(id);
+    const requested = new URL(requests[0]?.url ?? '', url);
+    expect(requested.pathname).toBe('/v1/get_submission_info');
+    expect([...requested.searchParams]).toEqual([['submission_id', id]]);
+  });
 });
 
 describe('a response', () => {
   it('is returned with its status, its body and the two relevant headers', async () => {
     const { url } = await serve((_request, response) => {
-      response.writeHead(429, { 'retry-after': '7', date: 'Sat, 01 Jan 2000 00:00:00 GMT' }).end('grüße');
+      response
+        .writeHead(429, { 'retry-after': '7', date: 'Sat, 01 Jan 2000 00:00:00 GMT' })
+        .end('grüße');
     });
     expect(await openClient(url).getSubmissionInfo('s')).toEqual({
       kind: 'response',
@@ -64,7 +78,11 @@ describe('a response', () => {
       response.end();
     });
     const httpResponse = await openClient(url, { now: () => 86_400_000 }).getSubmissionInfo('s');
-    expect(httpResponse).toMatchObject({ retryAfter: null, date: 'Fri, 02 Jan 1970 00:00:00 GMT', body: '' });
+    expect(httpResponse).toMatchObject({
+      retryAfter: null,
+      date: 'Fri, 02 Jan 1970 00:00:00 GMT',
+      body: '',
+    });
   });
 
   it('in chunks that split a character is reassembled', async () => {
@@ -83,12 +101,17 @@ describe('a response', () => {
     });
     const httpResponse = await openClient(url).getSubmissionInfo('s');
     expect(httpResponse).toMatchObject({ kind: 'response', httpStatus: 502, body: page });
-    expect(classify('s', httpResponse)).toMatchObject({ kind: 'unavailable', reason: 'http_status' });
+    expect(classify('s', httpResponse)).toMatchObject({
+      kind: 'unavailable',
+      reason: 'http_status',
+    });
   });
 
   it('with compression that was not requested does not count as a submission', async () => {
     const { url } = await serve((_request, response) => {
-      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('{"state":"Finalized"}'));
+      response
+        .writeHead(200, { 'content-encoding': 'gzip' })
+        .end(gzipSync('{"state":"Finalized"}'));
     });
     const httpResponse = await openClient(url).getSubmissionInfo('s');
     expect(httpResponse).toMatchObject({ kind: 'response', httpStatus: 200 });
@@ -102,7 +125,10 @@ describe('a response', () => {
       const { url, requests } = await serve((_request, response) => {
         response.writeHead(status, { location: `${other.url}/v1/stolen` }).end();
       });
-      expect(await openClient(url).getSubmissionInfo('s')).toMatchObject({ kind: 'response', httpStatus: status });
+      expect(await openClient(url).getSubmissionInfo('s')).toMatchObject({
+        kind: 'response',
+        httpStatus: status,
+      });
       expect(requests).toHaveLength(1);
       expect(other.sockets.total).toBe(0);
     },
@@ -111,15 +137,25 @@ describe('a response', () => {
   it('of exactly 1 MiB is read, and one of a byte more is truncated', async () => {
     const body = 'x'.repeat(1024 * 1024);
     const fits = await ok(body);
-    expect(await openClient(fits.url).getSubmissionInfo('s')).toMatchObject({ kind: 'response', body });
+    expect(await openClient(fits.url).getSubmissionInfo('s')).toMatchObject({
+      kind: 'response',
+      body,
+    });
     const large = await ok(`${body}y`);
-    expect(await openClient(large.url).getSubmissionInfo('s')).toMatchObject({ kind: 'failure', reason: 'too_large' });
+    expect(await openClient(large.url).getSubmissionInfo('s')).toMatchObject({
+      kind: 'failure',
+      reason: 'too_large',
+    });
   });
 });
 
 it('that quotes a key has it redacted', async () => {
-  const { url } = await serve((request, response) => response.end(`no such key: ${request.headers['x-api-key']}`));
-  expect(await openClient(url).getSubmissionInfo('a')).toMatchObject({ body: 'no such key: [redacted]' });
+  const { url } = await serve((request, response) =>
+    response.end(`no such key: ${request.headers['x-api-key']}`),
+  );
+  expect(await openClient(url).getSubmissionInfo('a')).toMatchObject({
+    body: 'no such key: [redacted]',
+  });
 });
 
 describe('connections', () => {
@@ -137,7 +173,9 @@ describe('connections', () => {
       setTimeout(() => response.end('{}'), 5);
     });
     const client = openClient(url, { connections: 3 });
-    const responses = await Promise.all(Array.from({ length: 60 }, (_, i) => client.getSubmissionInfo(`s${i}`)));
+    const responses = await Promise.all(
+      Array.from({ length: 60 }, (_, i) => client.getSubmissionInfo(`s${i}`)),
+    );
     expect(responses.every(({ kind }) => kind === 'response')).toBe(true);
     expect(sockets.maxOpen).toBe(3);
   });
@@ -145,7 +183,10 @@ describe('connections', () => {
   it('time spent waiting for a free one counts towards the limit of a call', async () => {
     const { url } = await serve(() => undefined);
     const client = openClient(url, { connections: 1, timeoutMs: 150 });
-    const responses = await Promise.all([client.getSubmissionInfo('a'), client.getSubmissionInfo('b')]);
+    const responses = await Promise.all([
+      client.getSubmissionInfo('a'),
+      client.getSubmissionInfo('b'),
+    ]);
     expect(responses).toMatchObject([{ reason: 'timeout' }, { reason: 'timeout' }]);
   });
 });

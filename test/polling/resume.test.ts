@@ -3,18 +3,29 @@ import { LedgerError } from '../../src/ledger/errors.ts';
 import type { UpstreamResponse } from '../../src/submissions/classify.ts';
 import { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
-import { finalized, MINUTE_MS, openWatcher, pending, response } from '../support/virtual-time/virtual-watcher.ts';
+import {
+  finalized,
+  MINUTE_MS,
+  openWatcher,
+  pending,
+  response,
+} from '../support/virtual-time/virtual-watcher.ts';
 
 /** More than one page. */
 const MANY = 6_000;
 const PIECE = 5_000;
 const ids = Array.from({ length: MANY }, (_, index) => `id-${index}`);
 
-/** A ledger with this number of open submissions that were never polled, and a watcher that has just started on it. */
+/**
+ * A ledger with this number of open submissions that were never polled, and a watcher that has just
+ * started on it.
+ */
 function openLarge(options: Partial<Parameters<typeof openWatcher>[0]> = {}) {
   const world = openWatcher({ respond: () => finalized, ...options });
   const at = world.clock.now() + 600 * MINUTE_MS;
-  const requests = ids.map((id) => trackRequest(id, { deadlineAt: at, graceEndsAt: at, stuckAt: at }));
+  const requests = ids.map((id) =>
+    trackRequest(id, { deadlineAt: at, graceEndsAt: at, stuckAt: at }),
+  );
   world.ledger.track(requests, world.clock.now());
   world.restart();
   return Object.assign(world, {
@@ -84,7 +95,9 @@ test.each([
   ['a budget that counts as exhausted', () => undefined],
   ['no open submission left', (world: ReturnType<typeof openLarge>) => world.monitor.cancel(ids)],
 ])('health recovers once the page is read, also with %s', async (_name, meanwhile) => {
-  const world = openLarge({ scheduler: { budget: { requests: 1_000, perMs: 60 * MINUTE_MS, concurrency: 8 } } });
+  const world = openLarge({
+    scheduler: { budget: { requests: 1_000, perMs: 60 * MINUTE_MS, concurrency: 8 } },
+  });
   world.ledger.recordPolling('default', world.clock.now(), null);
   world.restart();
   vi.spyOn(world.ledger, 'listWatched').mockImplementationOnce(() => {
@@ -106,7 +119,10 @@ function fillDisk() {
 
 test('a watcher that starts while the disk is full begins to poll when there is space', async () => {
   const failures: unknown[] = [];
-  const world = openWatcher({ respond: () => finalized, listener: { writeFailed: (error) => failures.push(error) } });
+  const world = openWatcher({
+    respond: () => finalized,
+    listener: { writeFailed: (error) => failures.push(error) },
+  });
   world.track(['a']);
   const full = fillDisk();
   world.restart();
@@ -175,7 +191,12 @@ test('an outage that only previously seen submissions can show continues after a
     .run();
   await world.clock.advance(10 * MINUTE_MS);
   const record = { state: 'down', outSince: world.clock.now(), outageMs: 0 } as const;
-  world.ledger.recordUpstream({ upstream: 'default', at: world.clock.now(), event: 'upstream.down', record });
+  world.ledger.recordUpstream({
+    upstream: 'default',
+    at: world.clock.now(),
+    event: 'upstream.down',
+    record,
+  });
   await world.clock.advance(10 * MINUTE_MS);
   world.restart();
   await world.clock.advance(30 * MINUTE_MS);

@@ -1,7 +1,13 @@
 import { expect, test } from 'vitest';
 import type { UpstreamResponse } from '../../src/submissions/classify.ts';
 import { trackRequest } from '../support/ledger/ledger-file.ts';
-import { finalized, MINUTE_MS, openWatcher, pending, response } from '../support/virtual-time/virtual-watcher.ts';
+import {
+  finalized,
+  MINUTE_MS,
+  openWatcher,
+  pending,
+  response,
+} from '../support/virtual-time/virtual-watcher.ts';
 
 const rejected = response(406, { id: 'a', state: 'ERROR', error: 'invalid id' });
 
@@ -24,7 +30,14 @@ test('a submission that is tracked again is polled until it is final, and waiter
   current = finalized;
   await world.clock.advance(10 * MINUTE_MS);
   await wait;
-  expect(world.statuses('a')).toEqual(['tracking', 'pending', 'expired', 'tracking', 'pending', 'finalized']);
+  expect(world.statuses('a')).toEqual([
+    'tracking',
+    'pending',
+    'expired',
+    'tracking',
+    'pending',
+    'finalized',
+  ]);
 });
 
 test('a retrack that was committed before a kill is continued after it', async () => {
@@ -76,9 +89,9 @@ test('an earlier deadline takes effect when it passes, however rarely the submis
   await world.clock.advance(20 * MINUTE_MS);
   const deadlineAt = world.clock.now() + 90_000;
   for (const id of ['a', 'b'])
-    expect(world.monitor.update(id, { deadlineAt: id === 'a' ? deadlineAt : deadlineAt + 1_000 })?.kind).toBe(
-      'updated',
-    );
+    expect(
+      world.monitor.update(id, { deadlineAt: id === 'a' ? deadlineAt : deadlineAt + 1_000 })?.kind,
+    ).toBe('updated');
   await world.clock.advance(90_000);
   expect(['a', 'b'].map((id) => world.get(id).status)).toEqual(['expired', 'pending']);
   await world.clock.advance(1_000);
@@ -100,7 +113,11 @@ test('the next poll of an open submission is known, and that of a final one is n
   expect(world.polls).toHaveLength(polls);
   current = finalized;
   await world.clock.advance(2);
-  expect(world.get('a')).toMatchObject({ status: 'finalized', polledAt: nextAt, notFoundSince: null });
+  expect(world.get('a')).toMatchObject({
+    status: 'finalized',
+    polledAt: nextAt,
+    notFoundSince: null,
+  });
   expect(world.monitor.nextPollAt(world.get('a'))).toBeNull();
 });
 
@@ -124,7 +141,10 @@ test('a submission that is tracked again while older ones are being registered i
   const far = world.clock.now() + 600 * MINUTE_MS;
   const limits = { deadlineAt: far, graceEndsAt: far, stuckAt: far };
   const ids = Array.from({ length: 6_000 }, (_, index) => `id-${index}`);
-  world.ledger.track([trackRequest('first', limits), ...ids.map((id) => trackRequest(id, limits))], world.clock.now());
+  world.ledger.track(
+    [trackRequest('first', limits), ...ids.map((id) => trackRequest(id, limits))],
+    world.clock.now(),
+  );
   world.ledger.cancel(['first'], world.clock.now());
   world.restart();
   expect(world.monitor.pacing()[0]?.tracked).toBe(5_000);

@@ -1,13 +1,25 @@
 import { describe, expect, it } from 'vitest';
 import type { Scheduler } from '../../src/polling/scheduler.ts';
 import { observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
-import { DELAY_MS, drain, ids, LEASE_MS, PROBE_MS, paced, schedulerOf } from '../support/virtual-time/pacing.ts';
+import {
+  DELAY_MS,
+  drain,
+  ids,
+  LEASE_MS,
+  PROBE_MS,
+  paced,
+  schedulerOf,
+} from '../support/virtual-time/pacing.ts';
 
 const throttled = (retryAfterMs: number | null) => ({ ...VERDICTS.throttled, retryAfterMs });
 
 /** Fails polls until the circuit breaker is open. Returns when it opened. */
-function breakOpen(scheduler: Scheduler, how: 'unavailable' | 'unauthorized' = 'unavailable'): number {
-  for (const [index, id] of drain(scheduler, 0).entries()) scheduler.observe(observation(how, index, id), true, index);
+function breakOpen(
+  scheduler: Scheduler,
+  how: 'unavailable' | 'unauthorized' = 'unavailable',
+): number {
+  for (const [index, id] of drain(scheduler, 0).entries())
+    scheduler.observe(observation(how, index, id), true, index);
   expect(scheduler.limits.breaker.isOpen).toBe(true);
   return scheduler.limits.breaker.openedAt;
 }
@@ -25,7 +37,11 @@ describe('a pause', () => {
   it('follows from a 503 with Retry-After, too', () => {
     const scheduler = schedulerOf(ids(3), { concurrency: 1 });
     scheduler.next(0);
-    scheduler.observe(observation({ ...VERDICTS.unavailable, retryAfterMs: 5_000 }, 10, 's0'), true, 10);
+    scheduler.observe(
+      observation({ ...VERDICTS.unavailable, retryAfterMs: 5_000 }, 10, 's0'),
+      true,
+      10,
+    );
     expect(scheduler.wakeAt()).toBe(5_010);
     expect(scheduler.next(5_009)).toEqual([]);
   });
@@ -64,7 +80,8 @@ describe('a pause', () => {
 
   it('does not change the state of the circuit breaker', () => {
     const scheduler = schedulerOf(ids(9));
-    for (const id of scheduler.next(0)) expect(scheduler.observe(observation('throttled', 0, id), true, 0)).toBeNull();
+    for (const id of scheduler.next(0))
+      expect(scheduler.observe(observation('throttled', 0, id), true, 0)).toBeNull();
     expect(scheduler.limits.breaker.isOpen).toBe(false);
   });
 });
@@ -73,11 +90,16 @@ describe('during an outage', () => {
   it.each([
     ['unavailable', 'down'],
     ['unauthorized', 'unauthorized'],
-  ] as const)('%s responses open the circuit breaker, which is reported once: %s', (name, state) => {
-    const scheduler = schedulerOf(ids(5));
-    const changes = scheduler.next(0).map((id) => scheduler.observe(observation(name, 0, id), true, 0));
-    expect(changes).toEqual([null, null, state, null, null]);
-  });
+  ] as const)(
+    '%s responses open the circuit breaker, which is reported once: %s',
+    (name, state) => {
+      const scheduler = schedulerOf(ids(5));
+      const changes = scheduler
+        .next(0)
+        .map((id) => scheduler.observe(observation(name, 0, id), true, 0));
+      expect(changes).toEqual([null, null, state, null, null]);
+    },
+  );
 
   it('one probe at a time is sent, at growing intervals, each for another submission, due or not', () => {
     const scheduler = schedulerOf(ids(5));
@@ -134,13 +156,20 @@ describe('during an outage', () => {
   it('an outage that began before a restart continues, with a probe at once', () => {
     const scheduler = schedulerOf(ids(3));
     scheduler.limits.breaker.restore('unauthorized', 111, 5_000);
-    expect(scheduler.limits.breaker).toMatchObject({ state: 'unauthorized', isOpen: true, openedAt: 111 });
+    expect(scheduler.limits.breaker).toMatchObject({
+      state: 'unauthorized',
+      isOpen: true,
+      openedAt: 111,
+    });
     expect(drain(scheduler, 5_000)).toHaveLength(1);
   });
 });
 
 describe('the circuit breaker by kind of response', () => {
-  /** Returns the state after three responses of this kind; the circuit breaker opens at three failures. */
+  /**
+   * Returns the state after three responses of this kind; the circuit breaker opens at three
+   * failures.
+   */
   function stateAfter(name: VerdictName, seen: boolean): string {
     const scheduler = schedulerOf([]);
     for (const id of ids(3)) scheduler.add(paced(id, { seen }), 0);
@@ -163,20 +192,25 @@ describe('the circuit breaker by kind of response', () => {
     expect(stateAfter(name, true)).toBe(seen);
   });
 
-  it.each(['pending', 'error', 'finalized'] as const)('a submission counts as seen after a response %s', (name) => {
-    const scheduler = schedulerOf(['a'], { failures: 1 });
-    scheduler.next(0);
-    scheduler.observe(observation('not_found_500', 1, 'a'), true, 1);
-    expect(scheduler.limits.breaker.isOpen).toBe(false);
-    scheduler.observe(observation(name, 2, 'a'), true, 2);
-    expect(scheduler.observe(observation('not_found_500', 3, 'a'), true, 3)).toBe('down');
-  });
+  it.each(['pending', 'error', 'finalized'] as const)(
+    'a submission counts as seen after a response %s',
+    (name) => {
+      const scheduler = schedulerOf(['a'], { failures: 1 });
+      scheduler.next(0);
+      scheduler.observe(observation('not_found_500', 1, 'a'), true, 1);
+      expect(scheduler.limits.breaker.isOpen).toBe(false);
+      scheduler.observe(observation(name, 2, 'a'), true, 2);
+      expect(scheduler.observe(observation('not_found_500', 3, 'a'), true, 3)).toBe('down');
+    },
+  );
 
   it('"Record not found" for a new submission ends an outage', () => {
     const scheduler = schedulerOf(ids(3));
     breakOpen(scheduler);
     scheduler.next(PROBE_MS + 2);
-    expect(scheduler.observe(observation('not_found_500', 2_000, 's0'), true, 2_000)).toBe('closed');
+    expect(scheduler.observe(observation('not_found_500', 2_000, 's0'), true, 2_000)).toBe(
+      'closed',
+    );
   });
 });
 
@@ -198,31 +232,51 @@ describe('a 500 "Record not found"', () => {
     const probeAt = scheduler.wakeAt();
     const [id = ''] = scheduler.next(probeAt);
     expect(openedAt).toBeLessThan(probeAt);
-    expect(scheduler.observe(observation('not_found_500', probeAt, id), true, probeAt)).toBe('closed');
+    expect(scheduler.observe(observation('not_found_500', probeAt, id), true, probeAt)).toBe(
+      'closed',
+    );
   });
 });
 
 describe('an upstream that lost submissions which it returned before', () => {
-  /** A scheduler with an open circuit breaker: the upstream has returned `lost` submissions, and finds none of them any more. */
+  /**
+   * A scheduler with an open circuit breaker: the upstream has returned `lost` submissions, and
+   * finds none of them any more.
+   */
   function withLost(lost: number): { scheduler: Scheduler; now: number } {
     const scheduler = schedulerOf([], { concurrency: 1_000 });
     const names = Array.from({ length: lost }, (_, index) => `lost-${index}`);
     for (const name of names) scheduler.add(paced(name), 0);
     for (const id of drain(scheduler, 0)) scheduler.observe(observation('pending', 0, id), true, 0);
     const now = 10_000;
-    for (const id of drain(scheduler, now)) scheduler.observe(observation('not_found_500', now, id), true, now);
+    for (const id of drain(scheduler, now))
+      scheduler.observe(observation('not_found_500', now, id), true, now);
     expect(scheduler.limits.breaker.isOpen).toBe(true);
     return { scheduler, now };
   }
 
-  /** Polls until `untilMs`. Returns the states of the circuit breaker that were reported, and the ids of the polls. */
-  function run(scheduler: Scheduler, fromMs: number, untilMs: number, isReturned: (id: string) => boolean) {
+  /**
+   * Polls until `untilMs`. Returns the states of the circuit breaker that were reported, and the
+   * ids of the polls.
+   */
+  function run(
+    scheduler: Scheduler,
+    fromMs: number,
+    untilMs: number,
+    isReturned: (id: string) => boolean,
+  ) {
     const states: (string | null)[] = [];
     const polled: string[] = [];
     for (let now = fromMs; now < untilMs; now = Math.max(now + 1, scheduler.wakeAt()))
       for (const id of scheduler.next(now)) {
         polled.push(id);
-        states.push(scheduler.observe(observation(isReturned(id) ? 'pending' : 'not_found_500', now, id), true, now));
+        states.push(
+          scheduler.observe(
+            observation(isReturned(id) ? 'pending' : 'not_found_500', now, id),
+            true,
+            now,
+          ),
+        );
       }
     return { states: states.filter((state) => state !== null), polled };
   }
@@ -243,7 +297,11 @@ describe('an upstream that lost submissions which it returned before', () => {
       for (const id of ids(3)) scheduler.add(paced(id, { dueAt: now }), now);
       const { breaker } = scheduler.limits;
       let probes = 0;
-      for (let at = now; breaker.isOpen && probes < 4 * 303; at = Math.max(at + 1, scheduler.wakeAt()))
+      for (
+        let at = now;
+        breaker.isOpen && probes < 4 * 303;
+        at = Math.max(at + 1, scheduler.wakeAt())
+      )
         for (const id of scheduler.next(at)) {
           probes++;
           const response = id === `lost-${kept}` ? 'pending' : 'not_found_500';
@@ -277,7 +335,8 @@ describe('an upstream that lost submissions which it returned before', () => {
     scheduler.remove('new', now + 60_000);
     for (let failed = 0; failed < 3; failed++) {
       const at = Math.max(now + 60_000, scheduler.wakeAt());
-      for (const id of scheduler.next(at)) scheduler.observe(observation('unavailable', at, id), true, at);
+      for (const id of scheduler.next(at))
+        scheduler.observe(observation('unavailable', at, id), true, at);
     }
     expect(scheduler.limits.breaker.isOpen).toBe(true);
     const { states } = run(scheduler, now + 100_000, now + 300_000, () => false);

@@ -21,7 +21,9 @@ const world = fc.record({
   trouble: fc.constantFrom(0, 20, 90),
   policy: fc.constantFrom('steady', 'learned'),
   /** Block numbers of final submissions, in addition to those of a regular chain. */
-  oddBlocks: fc.array(fc.constantFrom(null, -1, 0, 0.5, 2 ** 60, Number.MAX_VALUE), { maxLength: 3 }),
+  oddBlocks: fc.array(fc.constantFrom(null, -1, 0, 0.5, 2 ** 60, Number.MAX_VALUE), {
+    maxLength: 3,
+  }),
 });
 /** A high price of lag, so that polls are as dense as those of the steady policy. */
 const LEARNED = learnedPacing({ lagPrice: 1_000 });
@@ -45,25 +47,36 @@ class Simulation {
     this.#random = seededRandom(settings.seed);
     const { policy, ...pacing } = settings;
     const common = { ...pacing, maxProbeMs: 4_000, random: this.#random };
-    this.scheduler = createScheduler(policy === 'learned' ? { ...common, policy: LEARNED } : common);
+    this.scheduler = createScheduler(
+      policy === 'learned' ? { ...common, policy: LEARNED } : common,
+    );
     for (let i = 0; i < settings.submissions; i++)
-      this.scheduler.add(paced(`s${i}`, { seen: this.#random() < 0.5, dueAt: Math.floor(this.#random() * 5_000) }), 0);
+      this.scheduler.add(
+        paced(`s${i}`, { seen: this.#random() < 0.5, dueAt: Math.floor(this.#random() * 5_000) }),
+        0,
+      );
   }
 
-  /** Advances to the next event, and checks that the scheduler returns nothing before its wake time. */
+  /**
+   * Advances to the next event, and checks that the scheduler returns nothing before its wake time.
+   */
   step(): void {
     const { scheduler, now } = this;
     const { isOpen, probeAt } = scheduler.limits.breaker;
     const ids = drain(scheduler, now);
-    if (ids.length > 0) expect(now, 'polled during the pause').toBeGreaterThanOrEqual(this.pausedUntil);
-    if (ids.length > 0 && isOpen) expect([ids.length, now >= probeAt], 'more than a probe').toEqual([1, true]);
+    if (ids.length > 0)
+      expect(now, 'polled during the pause').toBeGreaterThanOrEqual(this.pausedUntil);
+    if (ids.length > 0 && isOpen)
+      expect([ids.length, now >= probeAt], 'more than a probe').toEqual([1, true]);
     for (const id of ids) this.#send(id);
     const wakeAt = scheduler.wakeAt();
     expect(wakeAt, 'a busy loop').toBeGreaterThan(now);
     expect(wakeAt, 'never wakes').toBeLessThan(Number.POSITIVE_INFINITY);
     const next = Math.min(wakeAt, this.#responses[0]?.at ?? Number.POSITIVE_INFINITY);
     const between = now + (next - now) * 0.9 * this.#random();
-    expect(scheduler.next(between), `polled at ${between}, before the wake time ${wakeAt}`).toEqual([]);
+    expect(scheduler.next(between), `polled at ${between}, before the wake time ${wakeAt}`).toEqual(
+      [],
+    );
     this.now = next;
     if (this.#responses[0]?.at === next) this.#deliver();
   }
@@ -71,7 +84,8 @@ class Simulation {
   #send(id: string): void {
     this.sent.push({ at: this.now, id });
     const chance = () => this.#random() * 100;
-    const copies = this.hostile && chance() < this.#world.lost ? 0 : this.hostile && chance() < 5 ? 2 : 1;
+    const copies =
+      this.hostile && chance() < this.#world.lost ? 0 : this.hostile && chance() < 5 ? 2 : 1;
     for (let i = 0; i < copies; i++) {
       const late = this.hostile && chance() < 5 ? 2 * LEASE_MS : 500;
       this.#responses.push({ at: this.now + 1 + this.#random() * late, id });
@@ -82,7 +96,9 @@ class Simulation {
   #deliver(): void {
     const id = this.#responses.shift()?.id ?? '';
     const trouble = this.hostile && this.#random() * 100 < this.#world.trouble;
-    const name = trouble ? (NAMES[Math.floor(this.#random() * NAMES.length)] ?? 'pending') : 'pending';
+    const name = trouble
+      ? (NAMES[Math.floor(this.#random() * NAMES.length)] ?? 'pending')
+      : 'pending';
     const wait = this.#random() < 0.5 ? null : this.#random() * 8_000;
     const verdict: Classification =
       name === 'throttled'
@@ -95,11 +111,16 @@ class Simulation {
       this.pausedUntil = Math.max(this.pausedUntil, this.now + wait);
     if (chance < 0.03) this.scheduler.retry(id, this.now + 1_000, this.now);
     else this.scheduler.observe(observation(verdict, this.now, id), true, this.now);
-    // Cancelled and tracked again, possibly with its poll in flight; later resumed as after a restart.
+    // Cancelled and tracked again, possibly with its poll in flight; later resumed as after a
+    // restart.
     if (chance > 0.03 && chance < 0.06) {
       this.scheduler.remove(id, this.now);
       if (chance < 0.045) this.scheduler.add(paced(id, { dueAt: this.now }), this.now);
-      else this.scheduler.resume({ ...paced(id), polledAt: this.now - 1_000 * chance, finalizedAt: null }, this.now);
+      else
+        this.scheduler.resume(
+          { ...paced(id), polledAt: this.now - 1_000 * chance, finalizedAt: null },
+          this.now,
+        );
     }
   }
 
@@ -137,8 +158,10 @@ describe('with any sequence of results', () => {
         for (let i = 0; i < 100; i++) simulation.step();
         simulation.hostile = false;
         const { submissions, requests, perMs } = settings;
-        // A pause of up to a minute, a lease, a probe, and then two rounds of all submissions within the budget.
-        const turnMs = Math.ceil(submissions / requests) * (perMs + 501) + submissions * 501 + 2_400;
+        // A pause of up to a minute, a lease, a probe, and then two rounds of all submissions
+        // within the budget.
+        const turnMs =
+          Math.ceil(submissions / requests) * (perMs + 501) + submissions * 501 + 2_400;
         const from = simulation.now;
         const until = from + 60_000 + 3 * LEASE_MS + 4_800 + 2 * turnMs;
         for (let i = 0; simulation.now < until; i++) {

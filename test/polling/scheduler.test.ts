@@ -72,7 +72,13 @@ describe('the next polls', () => {
 });
 
 describe('after a restart', () => {
-  const watched = { submissionId: 'a', trackedAt: 1_000, seen: true, polledAt: null, finalizedAt: null };
+  const watched = {
+    submissionId: 'a',
+    trackedAt: 1_000,
+    seen: true,
+    polledAt: null,
+    finalizedAt: null,
+  };
 
   it('a submission that was never polled is due at once', () => {
     const scheduler = createScheduler();
@@ -90,7 +96,10 @@ describe('after a restart', () => {
     const scheduler = createScheduler();
     scheduler.resume({ ...watched, polledAt: 9_000, finalizedAt: 8_000 }, 600_000);
     expect(scheduler.wakeAt()).toBe(8_000 + RECHECK_MS);
-    scheduler.resume({ ...watched, submissionId: 'b', polledAt: 500_000, finalizedAt: 8_000 }, 600_000);
+    scheduler.resume(
+      { ...watched, submissionId: 'b', polledAt: 500_000, finalizedAt: 8_000 },
+      600_000,
+    );
     scheduler.remove('a', 0);
     expect(scheduler.wakeAt()).toBe(500_000);
   });
@@ -101,7 +110,10 @@ describe('after a restart', () => {
     expect(scheduler.next(10_000)).toEqual(['a']);
     scheduler.resume({ ...watched, submissionId: 'b', trackedAt: 1, polledAt: 90_000_000 }, 10_000);
     expect(scheduler.next(10_000 + DELAY_MS)).toEqual(['b']);
-    scheduler.resume({ ...watched, submissionId: 'c', polledAt: 5, finalizedAt: 90_000_000 }, 10_000);
+    scheduler.resume(
+      { ...watched, submissionId: 'c', polledAt: 5, finalizedAt: 90_000_000 },
+      10_000,
+    );
     expect(scheduler.next(10_000 + RECHECK_MS)).toContain('c');
   });
 
@@ -242,7 +254,8 @@ describe('a batch without results', () => {
     const scheduler = schedulerOf(['a'], { concurrency: 1 });
     scheduler.next(0);
     expect(scheduler.next(LEASE_MS)).toEqual(['a']);
-    for (const at of [LEASE_MS + 1, LEASE_MS + 2]) scheduler.observe(observation('pending', at, 'a'), true, at);
+    for (const at of [LEASE_MS + 1, LEASE_MS + 2])
+      scheduler.observe(observation('pending', at, 'a'), true, at);
     expect(scheduler).toMatchObject({ size: 1, inFlight: 0 });
     expect(drain(scheduler, LEASE_MS + 2 + DELAY_MS)).toEqual(['a']);
   });

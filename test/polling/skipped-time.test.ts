@@ -85,7 +85,9 @@ it('a step forward does not allow a second budget, because the elapsed part of t
 
 it('submissions in flight at the start of a sleep are polled again, and a late response still counts', async () => {
   const held: ((response: UpstreamResponse) => void)[] = [];
-  const world = openWatcher({ respond: () => new Promise<UpstreamResponse>((resolve) => held.push(resolve)) });
+  const world = openWatcher({
+    respond: () => new Promise<UpstreamResponse>((resolve) => held.push(resolve)),
+  });
   world.track(['a', 'b']);
   await world.clock.advance(1_000);
   world.clock.skip(HOUR_MS);

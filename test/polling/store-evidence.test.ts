@@ -4,10 +4,16 @@ import { observation, VERDICTS, type VerdictName } from '../support/ledger/domai
 
 const MINUTE = 60_000;
 
-/** Observations in order: a classification, its time, and whether the upstream had returned that submission before. */
-function evidenceOf(...observed: [VerdictName, number, { seen?: boolean; id?: string }?][]): StoreEvidence {
+/**
+ * Observations in order: a classification, its time, and whether the upstream had returned that
+ * submission before.
+ */
+function evidenceOf(
+  ...observed: [VerdictName, number, { seen?: boolean; id?: string }?][]
+): StoreEvidence {
   const evidence = new StoreEvidence();
-  for (const [name, at, { seen = false, id = 'a' } = {}] of observed) evidence.observe(observation(name, at, id), seen);
+  for (const [name, at, { seen = false, id = 'a' } = {}] of observed)
+    evidence.observe(observation(name, at, id), seen);
   return evidence;
 }
 
@@ -18,18 +24,25 @@ function believes(evidence: StoreEvidence, at: number): boolean {
 }
 
 describe('"not found" is accepted as evidence', () => {
-  it.each(['pending', 'finalized', 'error', 'not_found'] as const)('for six minutes after %s', (name) => {
-    const evidence = evidenceOf(['pending', 0], [name, 10 * MINUTE]);
-    expect(evidence.trust(10 * MINUTE).share).toBe(1);
-    expect(believes(evidence, 10 * MINUTE - 1), 'the silence before it lasted too long').toBe(false);
-    expect(believes(evidence, 16 * MINUTE)).toBe(true);
-    expect(believes(evidence, 16 * MINUTE + 1)).toBe(false);
-  });
+  it.each(['pending', 'finalized', 'error', 'not_found'] as const)(
+    'for six minutes after %s',
+    (name) => {
+      const evidence = evidenceOf(['pending', 0], [name, 10 * MINUTE]);
+      expect(evidence.trust(10 * MINUTE).share).toBe(1);
+      expect(believes(evidence, 10 * MINUTE - 1), 'the silence before it lasted too long').toBe(
+        false,
+      );
+      expect(believes(evidence, 16 * MINUTE)).toBe(true);
+      expect(believes(evidence, 16 * MINUTE + 1)).toBe(false);
+    },
+  );
 
   it.each(['not_found_500', 'rejected', 'throttled', 'unauthorized', 'unavailable'] as const)(
     'not because of %s, which a failing store may also return',
     (name) => {
-      expect(believes(evidenceOf(['pending', 0], [name, 10 * MINUTE]), 10 * MINUTE + 1)).toBe(false);
+      expect(believes(evidenceOf(['pending', 0], [name, 10 * MINUTE]), 10 * MINUTE + 1)).toBe(
+        false,
+      );
     },
   );
 
@@ -37,9 +50,13 @@ describe('"not found" is accepted as evidence', () => {
     const shown = evidenceOf(['pending', 0], ['not_found_500', MINUTE, { id: 'a' }]);
     const seen = evidenceOf(['pending', 0], ['not_found_500', MINUTE, { id: 'b', seen: true }]);
     const silent = evidenceOf(['pending', 0], ['unavailable', MINUTE, { id: 'b' }]);
-    for (const evidence of [shown, seen, silent]) expect(believes(evidence, MINUTE + 1)).toBe(false);
+    for (const evidence of [shown, seen, silent])
+      expect(believes(evidence, MINUTE + 1)).toBe(false);
     const refused = evidenceOf(['pending', 0]);
-    refused.observe(observation({ ...VERDICTS.unavailable, reason: 'refused' }, MINUTE, 'odd'), false);
+    refused.observe(
+      observation({ ...VERDICTS.unavailable, reason: 'refused' }, MINUTE, 'odd'),
+      false,
+    );
     refused.observe(observation('not_found_500', MINUTE, 'new'), false);
     expect(believes(refused, MINUTE + 1), 'a response about one request or one new id').toBe(true);
   });

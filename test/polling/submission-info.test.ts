@@ -7,14 +7,19 @@ import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
-const info = (id: string, more = '') => `/v1/get_submission_info?submission_id=${encodeURIComponent(id)}${more}`;
+const info = (id: string, more = '') =>
+  `/v1/get_submission_info?submission_id=${encodeURIComponent(id)}${more}`;
 
 async function open(options: SandboxOptionsInput = {}) {
   const sandbox = await startSandbox({ options: { speed: 200, rowDelayMs: 0, ...options } });
   onTestFinished(() => sandbox.close());
-  const app = await openApp({ database: join(tempFolder(), 'ledger.db'), upstreamUrl: sandbox.url });
+  const app = await openApp({
+    database: join(tempFolder(), 'ledger.db'),
+    upstreamUrl: sandbox.url,
+  });
   onTestFinished(() => app.close());
-  const direct = (id: string) => call(sandbox.url, info(id), { headers: { 'x-api-key': 'sandbox-key' } });
+  const direct = (id: string) =>
+    call(sandbox.url, info(id), { headers: { 'x-api-key': 'sandbox-key' } });
   return {
     sandbox,
     url: app.url,
@@ -30,12 +35,19 @@ async function open(options: SandboxOptionsInput = {}) {
     },
     trackedUntilFinal: async (id: string) => {
       await post(app.url, { submission_id: id });
-      expect((await call(app.url, `${pathOf(id)}/wait?timeout_s=20`)).text).toContain('"finalized"');
+      expect((await call(app.url, `${pathOf(id)}/wait?timeout_s=20`)).text).toContain(
+        '"finalized"',
+      );
     },
   };
 }
 
-function problemOf(response: HttpResponse): { status: number; detail: string; error?: string; type: string } {
+function problemOf(response: HttpResponse): {
+  status: number;
+  detail: string;
+  error?: string;
+  type: string;
+} {
   expect(response.headers['content-type']).toContain('application/problem+json');
   return JSON.parse(response.text);
 }
@@ -97,13 +109,16 @@ it('?track=true starts tracking without a second request', async () => {
   expect((await lookUp(id, '&track=true&upstream=other')).status).toBe(409);
 });
 
-it.each([404, 500] as const)('an unknown id is a 404, even if the upstream responds with %i', async (unknownStatus) => {
-  const { lookUp } = await open({ unknownStatus });
-  const response = await lookUp(UNKNOWN);
-  const problem = problemOf(response);
-  expect([response.status, problem.status, problem.error]).toEqual([404, 404, problem.detail]);
-  expect(problem.detail).toMatch(/not found/i);
-});
+it.each([404, 500] as const)(
+  'an unknown id is a 404, even if the upstream responds with %i',
+  async (unknownStatus) => {
+    const { lookUp } = await open({ unknownStatus });
+    const response = await lookUp(UNKNOWN);
+    const problem = problemOf(response);
+    expect([response.status, problem.status, problem.error]).toEqual([404, 404, problem.detail]);
+    expect(problem.detail).toMatch(/not found/i);
+  },
+);
 
 it('an id that the upstream refuses is a 400 with its reason', async () => {
   const { lookUp } = await open();
@@ -146,7 +161,11 @@ it.each([
   sandbox.injectFault({ kind, count: 1, ...(kind === 'throttle' && { retryAfterS: 7 }) });
   const response = await lookUp(submit());
   const problem = problemOf(response);
-  expect([response.status, problem.status, response.headers['retry-after']]).toEqual([status, status, retryAfter]);
+  expect([response.status, problem.status, response.headers['retry-after']]).toEqual([
+    status,
+    status,
+    retryAfter,
+  ]);
   expect(response.text).not.toMatch(/sandbox-key|<html|Invalid API key/i);
 });
 
@@ -158,7 +177,9 @@ it('while the upstream is down, the response is 502 at once with Retry-After', a
   const responses = await Promise.all(Array.from({ length: 50 }, () => lookUp(submit())));
   expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([502]));
   // One of the requests may have been a probe.
-  expect(responses.filter(({ headers }) => Number(headers['retry-after']) > 0).length).toBeGreaterThan(40);
+  expect(
+    responses.filter(({ headers }) => Number(headers['retry-after']) > 0).length,
+  ).toBeGreaterThan(40);
   expect(requests()).toBeLessThan(before + 10);
 });
 
@@ -166,6 +187,8 @@ it('requires a credential, and reports failures in the form of the interface', a
   const { url } = await open();
   const none = await call(url, info(UNKNOWN), { headers: { 'x-api-key': '' } });
   expect([none.status, problemOf(none).error]).toEqual([401, problemOf(none).detail]);
-  const bearer = await call(url, info(UNKNOWN), { headers: { 'x-api-key': '', authorization: `Bearer ${API_KEY}` } });
+  const bearer = await call(url, info(UNKNOWN), {
+    headers: { 'x-api-key': '', authorization: `Bearer ${API_KEY}` },
+  });
   expect(bearer.status).toBe(404);
 });

@@ -4,7 +4,13 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { call, detailsOf, type HttpResponse, pathOf, problemOf } from '../support/app/http-calls.ts';
+import {
+  call,
+  detailsOf,
+  type HttpResponse,
+  pathOf,
+  problemOf,
+} from '../support/app/http-calls.ts';
 import { API_KEY, openApp, useApp, useAppWithSandbox } from '../support/app/running-app.ts';
 import { deadAddress, serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
@@ -15,9 +21,14 @@ const upstream = { submit: SUBMIT, timeout_s: 0.4 };
 const app = useAppWithSandbox({ upstream });
 const disabled = useApp();
 
-const submitTo = (url: string, body: unknown = { data: 'abc' }, path = '/v1/submit_data', headers = {}) =>
-  call(url, path, { method: 'POST', body, headers });
-const submit = (body?: unknown, path?: string, headers?: object) => submitTo(app.url, body, path, headers);
+const submitTo = (
+  url: string,
+  body: unknown = { data: 'abc' },
+  path = '/v1/submit_data',
+  headers = {},
+) => call(url, path, { method: 'POST', body, headers });
+const submit = (body?: unknown, path?: string, headers?: object) =>
+  submitTo(app.url, body, path, headers);
 const acceptedId = ({ status, text: body }: HttpResponse): string => {
   expect([status, body]).toEqual([200, expect.stringContaining('submission_id')]);
   return JSON.parse(body).submission_id;
@@ -44,55 +55,85 @@ async function openBehind(url: string, upstreamSettings = {}, settings = {}) {
 }
 
 /** An upstream that responds to a submit, and finds nothing. */
-async function serveSubmits(status: number, body: string | Buffer, headers: Record<string, string> = {}) {
+async function serveSubmits(
+  status: number,
+  body: string | Buffer,
+  headers: Record<string, string> = {},
+) {
   const bodies: Buffer[] = [];
   const served = await serve((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk) => chunks.push(chunk));
     request.on('end', () => {
       if (request.method === 'GET') {
-        response.writeHead(404, { 'content-type': 'application/json' }).end('{"error":"not found"}');
+        response
+          .writeHead(404, { 'content-type': 'application/json' })
+          .end('{"error":"not found"}');
         return;
       }
       bodies.push(Buffer.concat(chunks));
       response.writeHead(status, headers).end(body);
     });
   });
-  return { ...served, bodies, submits: () => served.requests.filter(({ method }) => method === 'POST') };
+  return {
+    ...served,
+    bodies,
+    submits: () => served.requests.filter(({ method }) => method === 'POST'),
+  };
 }
 
 it.each([
   ['/v1/submit_data', 'application/json', '{"data":"raw request"}'],
   ['/v1/submit_raw_data', 'application/octet-stream', 'raw bytes'],
-])('an upstream client that uses %s changes its base URL and nothing else', async (path, type, body) => {
-  // The key of the client is the key of the service, which sends the same one to the upstream.
-  const client = async (base: string, id?: string): Promise<{ id: string; state: unknown }> => {
-    const { host } = new URL(base);
-    const head = (line: string) => `${line} HTTP/1.1\r\nhost: ${host}\r\nx-api-key: ${KEY}\r\nconnection: close\r\n`;
-    const entity = `content-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
-    const submitted = id ?? JSON.parse(bodyOf(await exchange(base, `${head(`POST ${path}`)}${entity}`))).submission_id;
-    const info = await exchange(base, `${head(`GET /v1/get_submission_info?submission_id=${submitted}`)}\r\n`);
-    return { id: submitted, state: info.startsWith('HTTP/1.1 200') ? JSON.parse(bodyOf(info)).state : undefined };
-  };
-  const bodyOf = (response: string) => /\{.*\}/s.exec(response)?.[0] ?? response;
-  const KEY = 'sandbox-key';
-  const behind = await openApp({
-    database: join(tempFolder(), 'l.db'),
-    upstreamUrl: app.sandbox.url,
-    apiKey: KEY,
-    upstream,
-  });
-  onTestFinished(() => behind.close());
-  for (const base of [app.sandbox.url, behind.url]) {
-    const { id } = await client(base);
-    await vi.waitFor(async () => expect((await client(base, id)).state).toBe('Finalized'), 15_000);
-  }
-});
+])(
+  'an upstream client that uses %s changes its base URL and nothing else',
+  async (path, type, body) => {
+    // The key of the client is the key of the service, which sends the same one to the upstream.
+    const client = async (base: string, id?: string): Promise<{ id: string; state: unknown }> => {
+      const { host } = new URL(base);
+      const head = (line: string) =>
+        `${line} HTTP/1.1\r\nhost: ${host}\r\nx-api-key: ${KEY}\r\nconnection: close\r\n`;
+      const entity = `content-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+      const submitted =
+        id ??
+        JSON.parse(bodyOf(await exchange(base, `${head(`POST ${path}`)}${entity}`))).submission_id;
+      const info = await exchange(
+        base,
+        `${head(`GET /v1/get_submission_info?submission_id=${submitted}`)}\r\n`,
+      );
+      return {
+        id: submitted,
+        state: info.startsWith('HTTP/1.1 200') ? JSON.parse(bodyOf(info)).state : undefined,
+      };
+    };
+    const bodyOf = (response: string) => /\{.*\}/s.exec(response)?.[0] ?? response;
+    const KEY = 'sandbox-key';
+    const behind = await openApp({
+      database: join(tempFolder(), 'l.db'),
+      upstreamUrl: app.sandbox.url,
+      apiKey: KEY,
+      upstream,
+    });
+    onTestFinished(() => behind.close());
+    for (const base of [app.sandbox.url, behind.url]) {
+      const { id } = await client(base);
+      await vi.waitFor(
+        async () => expect((await client(base, id)).state).toBe('Finalized'),
+        15_000,
+      );
+    }
+  },
+);
 
 it('tracks the submission before the client receives its id, and until it is final', async () => {
   const id = acceptedId(await submit());
-  expect(detailsOf(await call(app.url, pathOf(id)))).toMatchObject({ upstream: 'default', submission_id: id });
-  expect(JSON.parse((await call(app.url, `${pathOf(id)}/wait?timeout_s=20`)).text).status).toBe('finalized');
+  expect(detailsOf(await call(app.url, pathOf(id)))).toMatchObject({
+    upstream: 'default',
+    submission_id: id,
+  });
+  expect(JSON.parse((await call(app.url, `${pathOf(id)}/wait?timeout_s=20`)).text).status).toBe(
+    'finalized',
+  );
 });
 
 it('forwards the bytes, the query and the headers of the data, and returns the response unchanged', async () => {
@@ -101,7 +142,11 @@ it('forwards the bytes, the query and the headers of the data, and returns the r
   const target = await serveSubmits(201, body, headers);
   const { url } = await openBehind(`${target.url}/base`);
   const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, index) => index % 256));
-  const sent = { 'content-type': 'application/x-blob; a=b', 'idempotency-key': 'k-1', authorization: 'Bearer secret' };
+  const sent = {
+    'content-type': 'application/x-blob; a=b',
+    'idempotency-key': 'k-1',
+    authorization: 'Bearer secret',
+  };
   const response = await submitTo(url, bytes, '/v1/submit_raw_data?upstream=default&x=%2F&y', sent);
   expect([response.status, response.text, response.headers['content-type']]).toEqual([
     201,
@@ -139,17 +184,22 @@ it.each([
   [400, 'Json deserialize error', {}],
   [402, '{"error":"no credit"}', { 'content-type': 'application/json' }],
   [429, 'Too many requests', { 'retry-after': '7' }],
-])('returns the refusal %i of the upstream unchanged, and tracks nothing', async (status, body, headers) => {
-  const target = await serveSubmits(status, body, headers);
-  const { url } = await openBehind(target.url);
-  const response = await submitTo(url);
-  expect(response).toMatchObject({ status, text: body });
-  expect(response.headers).toMatchObject(headers);
-  expect(target.submits()).toHaveLength(1);
-  expect(JSON.parse((await call(url, '/v1/submissions')).text).submissions).toEqual([]);
-});
+])(
+  'returns the refusal %i of the upstream unchanged, and tracks nothing',
+  async (status, body, headers) => {
+    const target = await serveSubmits(status, body, headers);
+    const { url } = await openBehind(target.url);
+    const response = await submitTo(url);
+    expect(response).toMatchObject({ status, text: body });
+    expect(response.headers).toMatchObject(headers);
+    expect(target.submits()).toHaveLength(1);
+    expect(JSON.parse((await call(url, '/v1/submissions')).text).submissions).toEqual([]);
+  },
+);
 
-/** Submits over a raw connection, and returns the head of the response and the bytes of its body. */
+/**
+ * Submits over a raw connection, and returns the head of the response and the bytes of its body.
+ */
 async function submitRaw(url: string) {
   const head = `POST /v1/submit_raw_data HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\nconnection: close\r\n`;
   const response = await exchange(url, `${head}content-length: 3\r\n\r\nabc`);
@@ -165,8 +215,18 @@ describe('returns the bytes of the upstream with the headers that describe them:
       Buffer.from('zu gro\xdf', 'latin1'),
       { 'content-type': 'text/plain; charset=latin1' },
     ],
-    ['a compressed refusal', 400, gzipSync('{"error":"too large"}'), { 'content-encoding': 'gzip' }],
-    ['a compressed acceptance', 200, brotliCompressSync(`{"submission_id":"${ID}"}`), { 'content-encoding': 'br' }],
+    [
+      'a compressed refusal',
+      400,
+      gzipSync('{"error":"too large"}'),
+      { 'content-encoding': 'gzip' },
+    ],
+    [
+      'a compressed acceptance',
+      200,
+      brotliCompressSync(`{"submission_id":"${ID}"}`),
+      { 'content-encoding': 'br' },
+    ],
     [
       'what is not encoded as stated',
       400,
@@ -185,7 +245,9 @@ describe('returns the bytes of the upstream with the headers that describe them:
   });
 
   it('except credentials of this server, also in compressed ones', async () => {
-    const target = await serveSubmits(400, gzipSync('wrong key sandbox-key'), { 'content-encoding': 'gzip' });
+    const target = await serveSubmits(400, gzipSync('wrong key sandbox-key'), {
+      'content-encoding': 'gzip',
+    });
     const { url } = await openBehind(target.url);
     const { head, body } = await submitRaw(url);
     expect(head).not.toContain('content-encoding');
@@ -218,10 +280,15 @@ it('tracks the id again if its tracking had ended', async () => {
 it('forwards data of the largest size that can be set', async () => {
   const max_bytes = 16 * 1024 * 1024;
   const target = await serveSubmits(200, `{"submission_id":"${ID}"}`);
-  const { url } = await openBehind(target.url, { submit: { enabled: true, max_bytes }, timeout_s: 5 });
+  const { url } = await openBehind(target.url, {
+    submit: { enabled: true, max_bytes },
+    timeout_s: 5,
+  });
   acceptedId(await submitTo(url, Buffer.alloc(max_bytes), '/v1/submit_raw_data'));
   expect(target.bodies[0]).toHaveLength(max_bytes);
-  const problem = problemOf(await submitTo(url, Buffer.alloc(max_bytes + 1), '/v1/submit_raw_data'));
+  const problem = problemOf(
+    await submitTo(url, Buffer.alloc(max_bytes + 1), '/v1/submit_raw_data'),
+  );
   expect(problem).toMatchObject({ status: 413, submitted: 'no' });
 });
 
@@ -229,7 +296,18 @@ describe('after an unclear response, reports that, submits nothing again and tra
   it.each<
     [
       string,
-      'hang' | 'reset' | 'html_502' | 'database' | 'cut' | 'truncated' | 'not_json' | 'empty_200' | 'drip' | 'redirect',
+      (
+        | 'hang'
+        | 'reset'
+        | 'html_502'
+        | 'database'
+        | 'cut'
+        | 'truncated'
+        | 'not_json'
+        | 'empty_200'
+        | 'drip'
+        | 'redirect'
+      ),
       number,
     ]
   >([
@@ -249,17 +327,26 @@ describe('after an unclear response, reports that, submits nothing again and tra
     const problem = problemOf(await submit());
     expect(problem).toMatchObject({ status, submitted: 'unclear', error: problem.detail });
     expect(problem.detail).toContain('it is unclear whether the upstream has accepted the data');
-    expect({ submitted: app.sandbox.model.size - 1, tracked: await trackedCount() }).toEqual(before);
+    expect({ submitted: app.sandbox.model.size - 1, tracked: await trackedCount() }).toEqual(
+      before,
+    );
   });
 
-  const trackedCount = async () => JSON.parse((await call(app.url, '/v1/overview')).text).submissions.total;
+  const trackedCount = async () =>
+    JSON.parse((await call(app.url, '/v1/overview')).text).submissions.total;
 });
 
 it('logs no part of the data, even if an unclear response repeats it', async () => {
   const logged: string[] = [];
   const target = await serveSubmits(500, 'cannot store secret-data');
-  const { url } = await openBehind(target.url, {}, { logLevel: 'debug', onLog: (line: string) => logged.push(line) });
-  expect(problemOf(await submitTo(url, 'secret-data')).detail).toContain('HTTP 500: cannot store secret-data');
+  const { url } = await openBehind(
+    target.url,
+    {},
+    { logLevel: 'debug', onLog: (line: string) => logged.push(line) },
+  );
+  expect(problemOf(await submitTo(url, 'secret-data')).detail).toContain(
+    'HTTP 500: cannot store secret-data',
+  );
   await vi.waitFor(() => expect(logged.join('')).toContain('"reason":"HTTP 500"'));
   expect(logged.join('')).not.toContain('secret-data');
 });
@@ -280,7 +367,9 @@ describe('reports that nothing was submitted:', () => {
 
   it('the request budget is exhausted', async () => {
     const target = await serveSubmits(200, `{"submission_id":"${ID}"}`);
-    const { url } = await openBehind(target.url, { budget: { requests: 2, per_s: 600, concurrency: 2 } });
+    const { url } = await openBehind(target.url, {
+      budget: { requests: 2, per_s: 600, concurrency: 2 },
+    });
     // One request for the submit, and one for the poll of its submission.
     acceptedId(await submitTo(url));
     await vi.waitFor(() => expect(target.requests).toHaveLength(2));
@@ -305,14 +394,20 @@ describe('reports that nothing was submitted:', () => {
     [415, { 'content-encoding': 'gzip' }, ''],
     [415, { 'content-type': 'nonsense' }, ''],
     [400, {}, '?upstream=default&upstream=default'],
-  ])('it is refused with %i before it reaches the handler: %j%s', async (status, headers, query) => {
-    const problem = problemOf(await submit({}, `/v1/submit_data${query}`, headers));
-    expect(problem).toMatchObject({ status, submitted: 'no', error: problem.detail });
-  });
+  ])(
+    'it is refused with %i before it reaches the handler: %j%s',
+    async (status, headers, query) => {
+      const problem = problemOf(await submit({}, `/v1/submit_data${query}`, headers));
+      expect(problem).toMatchObject({ status, submitted: 'no', error: problem.detail });
+    },
+  );
 
   it('the upstream is not configured', async () => {
     const problem = problemOf(await submit({}, '/v1/submit_data?upstream=moon'));
-    expect(problem).toMatchObject({ status: 400, detail: 'query upstream: no data can be submitted to "moon"' });
+    expect(problem).toMatchObject({
+      status: 400,
+      detail: 'query upstream: no data can be submitted to "moon"',
+    });
   });
 });
 
@@ -330,7 +425,9 @@ it('tracks the submission of a client that disconnects after the upstream has re
   const { url } = await openBehind(target.url, { timeout_s: 5 });
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
-  socket.write(`POST /v1/submit_raw_data HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-length: 3\r\n\r\nabc`);
+  socket.write(
+    `POST /v1/submit_raw_data HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-length: 3\r\n\r\nabc`,
+  );
   await received.promise;
   socket.destroy();
   await once(socket, 'close');
@@ -349,12 +446,17 @@ it('spends no request budget on a client that disconnects while its data waits',
     received.resolve();
     void released.promise.then(() => response.end(`{"submission_id":"${ID}"}`));
   });
-  const { url } = await openBehind(target.url, { timeout_s: 5, budget: { requests: 2, per_s: 600, concurrency: 1 } });
+  const { url } = await openBehind(target.url, {
+    timeout_s: 5,
+    budget: { requests: 2, per_s: 600, concurrency: 1 },
+  });
   const first = submitTo(url);
   await received.promise;
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
-  socket.write(`POST /v1/submit_raw_data HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-length: 3\r\n\r\nabc`);
+  socket.write(
+    `POST /v1/submit_raw_data HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-length: 3\r\n\r\nabc`,
+  );
   await new Promise((resolve) => setTimeout(resolve, 100));
   socket.destroy();
   await once(socket, 'close');
@@ -362,7 +464,10 @@ it('spends no request budget on a client that disconnects while its data waits',
   released.resolve();
   acceptedId(await first);
   // The rest of the budget is for the poll of the first submission.
-  await vi.waitFor(() => expect(target.requests.map(({ method }) => method)).toEqual(['POST', 'GET']), 5_000);
+  await vi.waitFor(
+    () => expect(target.requests.map(({ method }) => method)).toEqual(['POST', 'GET']),
+    5_000,
+  );
 });
 
 it('never sends the body of a client that disconnects before its end', async () => {
@@ -370,7 +475,9 @@ it('never sends the body of a client that disconnects before its end', async () 
   const { url } = await openBehind(target.url);
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
-  socket.write(`POST /v1/submit_raw_data HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-length: 9\r\n\r\nabc`);
+  socket.write(
+    `POST /v1/submit_raw_data HTTP/1.1\r\nhost: x\r\nx-api-key: ${API_KEY}\r\ncontent-length: 9\r\n\r\nabc`,
+  );
   await new Promise((resolve) => setTimeout(resolve, 50));
   socket.destroy();
   acceptedId(await submitTo(url, 'later'));
@@ -378,7 +485,9 @@ it('never sends the body of a client that disconnects before its end', async () 
 });
 
 it('needs a credential of dawatch, and does not exist unless it is enabled', async () => {
-  expect((await submit({}, '/v1/submit_data', { 'x-api-key': 'wrong-key-of-this-test' })).status).toBe(401);
+  expect(
+    (await submit({}, '/v1/submit_data', { 'x-api-key': 'wrong-key-of-this-test' })).status,
+  ).toBe(401);
   const response = await submitTo(disabled.url);
   expect(problemOf(response).detail).toBe(
     'there is no POST /v1/submit_data: upstreams.<name>.submit.enabled is false for each upstream',
@@ -393,7 +502,9 @@ it('describes both endpoints in the OpenAPI document, with examples', async () =
   ]) {
     const { post } = paths[path as string];
     expect(Object.keys(post.requestBody.content)).toEqual([type]);
-    expect(Object.keys(post.responses)).toEqual(expect.arrayContaining(['200', '413', '502', '504', '507']));
+    expect(Object.keys(post.responses)).toEqual(
+      expect.arrayContaining(['200', '413', '502', '504', '507']),
+    );
   }
   const { paths: without } = JSON.parse((await call(disabled.url, '/openapi.json')).text);
   expect(Object.keys(without)).not.toContain('/v1/submit_data');

@@ -130,7 +130,9 @@ test('a restart does not spend the budget of the previous process again', async 
   }
   await world.clock.advance(30_000);
   const times = world.polls.map(({ at }) => at);
-  const maxPerWindow = Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length));
+  const maxPerWindow = Math.max(
+    ...times.map((from) => times.filter((at) => at >= from && at < from + 10_000).length),
+  );
   expect(maxPerWindow).toBeLessThanOrEqual(5);
 });
 
@@ -287,7 +289,11 @@ test('a finalized submission whose data changes is corrected with an event', asy
   const world = openWatcher({ respond: () => httpResponse, recheck: true });
   world.track(['a', 'b']);
   await world.clock.advance(1_000);
-  httpResponse = response(200, { state: 'Finalized', error: null, data: { ...data, block_hash: '0xother' } });
+  httpResponse = response(200, {
+    state: 'Finalized',
+    error: null,
+    data: { ...data, block_hash: '0xother' },
+  });
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.statuses('a')).toEqual(['tracking', 'finalized', 'finalized']);
   expect(world.get('a').envelope).toContain('0xother');
@@ -329,7 +335,10 @@ test('tracking a tracked submission again changes nothing and polls nothing', as
 
 test('a full ledger loses observations but no submissions, and accepts writes again once there is space', async () => {
   let failures = 0;
-  const world = openWatcher({ respond: () => finalized, listener: { writeFailed: () => failures++ } });
+  const world = openWatcher({
+    respond: () => finalized,
+    listener: { writeFailed: () => failures++ },
+  });
   world.track(['a']);
   const { ledger } = world;
   const record = ledger.record.bind(ledger);
@@ -368,7 +377,8 @@ test('an observation that cannot be recorded does not affect the others', async 
   const { ledger } = world;
   const record = ledger.record.bind(ledger);
   ledger.record = (observations, context) => {
-    if (observations.some(({ submissionId }) => submissionId === 'poison')) throw new Error('this one cannot be kept');
+    if (observations.some(({ submissionId }) => submissionId === 'poison'))
+      throw new Error('this one cannot be kept');
     return record(observations, context);
   };
   world.track(['a', 'poison', 'b']);
@@ -387,7 +397,9 @@ test('waiting ends with finality, with the timeout, or with the monitor', async 
   await world.clock.advance(100);
   const ended: string[] = [];
   const wait = (name: string, id: string, timeoutMs: number) =>
-    world.monitor.waitUntilFinal(() => world.ledger.submissions.get(id), timeoutMs).then(() => ended.push(name));
+    world.monitor
+      .waitUntilFinal(() => world.ledger.submissions.get(id), timeoutMs)
+      .then(() => ended.push(name));
   wait('short', 'a', 1_000);
   wait('long', 'a', 10 * MINUTE_MS);
   await world.clock.advance(2_000);
@@ -408,7 +420,10 @@ test('waiting ends with finality, with the timeout, or with the monitor', async 
 test('stopping is limited in time, and drops later results', async () => {
   const hanging = Promise.withResolvers<UpstreamResponse>();
   let failures = 0;
-  const world = openWatcher({ respond: () => hanging.promise, listener: { writeFailed: () => failures++ } });
+  const world = openWatcher({
+    respond: () => hanging.promise,
+    listener: { writeFailed: () => failures++ },
+  });
   world.track(['a']);
   await world.clock.advance(100);
   const stopped = world.monitor.stop(1_000);
@@ -447,7 +462,11 @@ test('a settled submission that an on-demand poll finds changed is rechecked unt
   response = finalized;
   await world.clock.advance(10 * MINUTE_MS);
   expect(world.get('a')).toMatchObject({ watched: false, upstreamState: 'Finalized' });
-  expect(world.polls.slice(before).map(({ at }) => at - from)).toEqual([0, MINUTE_MS, 2 * MINUTE_MS]);
+  expect(world.polls.slice(before).map(({ at }) => at - from)).toEqual([
+    0,
+    MINUTE_MS,
+    2 * MINUTE_MS,
+  ]);
   expect(world.monitor.pacing()[0]?.tracked).toBe(0);
 });
 
@@ -455,7 +474,8 @@ test('a late result about a settled submission causes no second poll while one i
   const held: ((response: UpstreamResponse) => void)[] = [];
   let isHeld = false;
   const world = openWatcher({
-    respond: () => (isHeld ? new Promise<UpstreamResponse>((resolve) => held.push(resolve)) : finalized),
+    respond: () =>
+      isHeld ? new Promise<UpstreamResponse>((resolve) => held.push(resolve)) : finalized,
     recheck: true,
   });
   world.track(['a', 'b']);
@@ -480,7 +500,12 @@ test.each([
   async (_name, waitMs, deadlineMinutes) => {
     const world = openWatcher({ respond: () => finalized, recheck: true });
     const record = { state: 'closed', outSince: null, outageMs: 180 * MINUTE_MS } as const;
-    world.ledger.recordUpstream({ upstream: 'default', at: world.clock.now(), event: 'upstream.up', record });
+    world.ledger.recordUpstream({
+      upstream: 'default',
+      at: world.clock.now(),
+      event: 'upstream.up',
+      record,
+    });
     world.restart();
     world.track(['a'], { deadlineAt: world.clock.now() + deadlineMinutes * MINUTE_MS });
     await world.clock.advance(waitMs);

@@ -7,7 +7,10 @@ import type { PollEngine } from '../../src/submissions/ports.ts';
 import { openSandbox } from '../sandbox/open-sandbox.ts';
 import { deadAddress, KEY, serve } from '../support/servers/upstream-server.ts';
 
-/** Opens an engine for one upstream, `default`. The implementation closes its resources when the test ends. */
+/**
+ * Opens an engine for one upstream, `default`. The implementation closes its resources when the
+ * test ends.
+ */
 type EngineSetting = { url: string; apiKey: string; timeoutMs: number };
 export type OpenEngine = (setting: EngineSetting) => PollEngine | Promise<PollEngine>;
 
@@ -28,7 +31,9 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       sandbox.clock.ms += 1;
       const engine = await open(sandbox.url, { apiKey: 'sandbox-key' });
       const observations = await polled(engine, [early, late, UNKNOWN, 'not-a-uuid']);
-      expect(Object.fromEntries(observations.map(({ submissionId, kind }) => [submissionId, kind]))).toEqual({
+      expect(
+        Object.fromEntries(observations.map(({ submissionId, kind }) => [submissionId, kind])),
+      ).toEqual({
         [early]: 'finalized',
         [late]: 'pending',
         [UNKNOWN]: 'not_found',
@@ -59,7 +64,9 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       const reported: string[] = [];
       let through = false;
       const batch = engine
-        .poll({ upstream: 'default', submissionIds: ['hangs', 'a', 'b'] }, (o) => reported.push(o.submissionId))
+        .poll({ upstream: 'default', submissionIds: ['hangs', 'a', 'b'] }, (o) =>
+          reported.push(o.submissionId),
+        )
         .then(() => (through = true));
       await vi.waitFor(() => expect(reported.sort()).toEqual(['a', 'b']), 5_000);
       expect((await polled(engine, ['c'])).map(({ kind }) => kind)).toEqual(['pending']);
@@ -85,7 +92,10 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       sandbox.injectFault({ kind });
       const engine = await open(sandbox.url, { apiKey: 'sandbox-key', timeoutMs: 300 });
       const observations = await polled(engine, [UNKNOWN, 'another']);
-      expect(observations.map((observation) => observation.kind)).toEqual(['unavailable', 'unavailable']);
+      expect(observations.map((observation) => observation.kind)).toEqual([
+        'unavailable',
+        'unavailable',
+      ]);
       for (const { error } of observations) expect(error).not.toContain('sandbox-key');
     });
 
@@ -94,7 +104,9 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       const engine = await open(sandbox.url, { apiKey: 'wrong' });
       expect(await polled(engine, [UNKNOWN])).toMatchObject([{ kind: 'unauthorized' }]);
       sandbox.injectFault({ kind: 'throttle', retryAfterS: 7, count: 1 });
-      expect(await polled(engine, [UNKNOWN])).toMatchObject([{ kind: 'throttled', retryAfterMs: 7_000 }]);
+      expect(await polled(engine, [UNKNOWN])).toMatchObject([
+        { kind: 'throttled', retryAfterMs: 7_000 },
+      ]);
     });
 
     it.each([
@@ -130,7 +142,9 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
       expect(observation?.at).toBeGreaterThanOrEqual(before + 95);
       expect(observation?.at).toBeLessThanOrEqual(after);
       expect(Number.isInteger(observation?.at)).toBe(true);
-      expect((observation?.at ?? 0) - (observation?.durationMs ?? 0)).toBeGreaterThanOrEqual(before);
+      expect((observation?.at ?? 0) - (observation?.durationMs ?? 0)).toBeGreaterThanOrEqual(
+        before,
+      );
     });
 
     it('completes an empty batch at once', async () => {
@@ -140,11 +154,17 @@ export function describeEngine(name: string, openEngine: OpenEngine): void {
   });
 }
 
-/** Returns all observations of a batch once its poll has completed; fails if another one follows. */
+/**
+ * Returns all observations of a batch once its poll has completed; fails if another one follows.
+ */
 async function polled(engine: PollEngine, submissionIds: string[]): Promise<Observation[]> {
   const observations: Observation[] = [];
-  await engine.poll({ upstream: 'default', submissionIds }, (observation) => observations.push(observation));
+  await engine.poll({ upstream: 'default', submissionIds }, (observation) =>
+    observations.push(observation),
+  );
   const inTime = observations.length;
-  onTestFinished(() => expect(observations, 'reported after the poll was through').toHaveLength(inTime));
+  onTestFinished(() =>
+    expect(observations, 'reported after the poll was through').toHaveLength(inTime),
+  );
   return observations;
 }

@@ -15,7 +15,9 @@ import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { openClient } from '../support/servers/upstream-server.ts';
 import { describeEngine } from './engine-conformance.ts';
 
-/** The poll of an engine that must not poll by itself: every observation has to come from a worker. */
+/**
+ * The poll of an engine that must not poll by itself: every observation has to come from a worker.
+ */
 const neverPoll = async () => Promise.reject(new Error('polled by this process'));
 const polledOf = (submission_id: string, error = 'x') => ({
   submission_id,
@@ -25,16 +27,23 @@ const polledOf = (submission_id: string, error = 'x') => ({
 
 async function polled(engine: PollEngine, submissionIds: string[]): Promise<Observation[]> {
   const observations: Observation[] = [];
-  await engine.poll({ upstream: 'default', submissionIds }, (observation) => observations.push(observation));
+  await engine.poll({ upstream: 'default', submissionIds }, (observation) =>
+    observations.push(observation),
+  );
   return observations;
 }
 
 describe.skipIf(isRedisMissing())('with Redis', () => {
   describeEngine('the BullMQ engine with two workers', async ({ url, apiKey, timeoutMs }) => {
     const client = openClient(url, { apiKey, timeoutMs, connections: 50 });
-    const sendPoll = (_upstream: string, submissionId: string) => client.getSubmissionInfo(submissionId);
+    const sendPoll = (_upstream: string, submissionId: string) =>
+      client.getSubmissionInfo(submissionId);
     const redis = await redisForTest();
-    const server = openEngine(redis, { local: neverPoll, timeoutMs, leaseMs: timeoutMs * 2 + 10_000 });
+    const server = openEngine(redis, {
+      local: neverPoll,
+      timeoutMs,
+      leaseMs: timeoutMs * 2 + 10_000,
+    });
     openWorker(redis, { sendPoll, timeoutMs });
     openWorker(redis, { sendPoll, timeoutMs });
     await server.sees(2);
@@ -68,7 +77,10 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const redis = await redisForTest();
     const server = openEngine(redis);
     await server.isUp();
-    expect(await polled(server.engine, ['a', 'b'])).toMatchObject([{ kind: 'pending' }, { kind: 'pending' }]);
+    expect(await polled(server.engine, ['a', 'b'])).toMatchObject([
+      { kind: 'pending' },
+      { kind: 'pending' },
+    ]);
     expect(await openQueue(redis).getJobCounts()).toMatchObject({ waiting: 0, completed: 0 });
   });
 
@@ -77,9 +89,16 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const server = openEngine(redis);
     const worker = openWorker(redis, { upstreams: ['another'] });
     await server.sees(1);
-    expect(await polled(server.engine, ['a'])).toMatchObject([{ submissionId: 'a', kind: 'pending' }]);
+    expect(await polled(server.engine, ['a'])).toMatchObject([
+      { submissionId: 'a', kind: 'pending' },
+    ]);
     expect(worker.polled).toEqual([]);
-    expect(server.events).toContainEqual({ kind: 'returned', reason: 'upstream', upstream: 'default', submissions: 1 });
+    expect(server.events).toContainEqual({
+      kind: 'returned',
+      reason: 'upstream',
+      upstream: 'default',
+      submissions: 1,
+    });
   });
 
   it('a worker with a longer request timeout than the server polls nothing', async () => {
@@ -89,7 +108,11 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await server.sees(1);
     expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
     expect(worker.polled).toEqual([]);
-    expect(worker.events).toContainEqual({ kind: 'returned', reason: 'timeout', upstream: 'default' });
+    expect(worker.events).toContainEqual({
+      kind: 'returned',
+      reason: 'timeout',
+      upstream: 'default',
+    });
   });
 
   it('accepts each id once', async () => {
@@ -108,7 +131,9 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
   it('a failed job, such as a stalled one, occupies its request budget until the lease expires', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: neverPoll });
-    await openFakeWorker(redis, async () => Promise.reject(new Error('job stalled more than allowable limit')));
+    await openFakeWorker(redis, async () =>
+      Promise.reject(new Error('job stalled more than allowable limit')),
+    );
     await server.sees(1);
     expect(await polled(server.engine, ['a'])).toEqual([]);
   });
@@ -121,11 +146,15 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await openFakeWorker(redis, async ({ data }: Job<PollJob>) => {
       responseCount += 1;
       if (responseCount === 1) await late.promise;
-      return { polled: [polledOf(data.submission_ids[0] ?? '', responseCount === 1 ? 'late' : 'in time')] };
+      return {
+        polled: [polledOf(data.submission_ids[0] ?? '', responseCount === 1 ? 'late' : 'in time')],
+      };
     });
     await server.sees(1);
     const first: Observation[] = [];
-    const polling = server.engine.poll({ upstream: 'default', submissionIds: ['a'] }, (o) => first.push(o));
+    const polling = server.engine.poll({ upstream: 'default', submissionIds: ['a'] }, (o) =>
+      first.push(o),
+    );
     await vi.waitUntil(() => responseCount === 1);
     // The results of other jobs keep the worker registered as working.
     expect(await polled(server.engine, ['b'])).toHaveLength(1);
@@ -202,7 +231,10 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const before = server.link.usable?.fencingToken;
     await server.engine.close();
     await openRedisClient(redis).flushall();
-    await vi.waitUntil(() => server.link.usable && server.link.usable.fencingToken !== before, 5_000);
+    await vi.waitUntil(
+      () => server.link.usable && server.link.usable.fencingToken !== before,
+      5_000,
+    );
     const names = String(await openRedisClient(redis).client('LIST'));
     expect(names.split('\n').filter((line) => line.includes('cmd=xread'))).toEqual([]);
   });
@@ -230,6 +262,8 @@ it('without Redis this process polls, from the first batch on', async () => {
       },
     },
   );
-  expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending', at: expect.any(Number) }]);
+  expect(await polled(server.engine, ['a'])).toMatchObject([
+    { kind: 'pending', at: expect.any(Number) },
+  ]);
   expect(polledIds).toEqual(['a']);
 });

@@ -1,18 +1,31 @@
 import type { Job } from 'bullmq';
 import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/lib/system-clock.ts';
-import { type Polled, type PollJob, type PollResult, signedResult } from '../../src/redis/poll-job.ts';
+import {
+  type Polled,
+  type PollJob,
+  type PollResult,
+  signedResult,
+} from '../../src/redis/poll-job.ts';
 import { MessageSigner } from '../../src/redis/signer.ts';
 import type { Observation } from '../../src/submissions/classify.ts';
 import type { PollEngine } from '../../src/submissions/ports.ts';
-import { openEngine, openFakeWorker, openRedisClient, openWorker, PENDING } from '../support/redis/bullmq-rig.ts';
+import {
+  openEngine,
+  openFakeWorker,
+  openRedisClient,
+  openWorker,
+  PENDING,
+} from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 
 const BODY = '{"state":"Pending","error":null,"data":null}';
 const SECRET = 'a-secret-of-server-and-workers-0123456789';
 const OTHER = 'another-secret-that-nobody-shares-0123456';
 
-/** The poll of an engine that must not poll by itself: every observation has to come from a worker. */
+/**
+ * The poll of an engine that must not poll by itself: every observation has to come from a worker.
+ */
 const neverPoll = async () => Promise.reject(new Error('polled by this process'));
 /** A lease that no machine is too slow for: a rejected result ends the poll before it. */
 const LONG = { local: neverPoll, leaseMs: 60_000, timeoutMs: 100 };
@@ -23,11 +36,17 @@ const response = (more: object) => ({ polled: [one('a', { response: { ...PENDING
 
 async function poll(engine: PollEngine, submissionIds: string[]): Promise<Observation[]> {
   const observations: Observation[] = [];
-  await engine.poll({ upstream: 'default', submissionIds }, (observation) => observations.push(observation));
+  await engine.poll({ upstream: 'default', submissionIds }, (observation) =>
+    observations.push(observation),
+  );
   return observations;
 }
 
-const sign = (secret: string, job: Pick<Job<PollJob>, 'id' | 'data'>, result: PollResult): PollResult => ({
+const sign = (
+  secret: string,
+  job: Pick<Job<PollJob>, 'id' | 'data'>,
+  result: PollResult,
+): PollResult => ({
   ...result,
   signature: new MessageSigner([secret]).sign(
     'result',
@@ -64,16 +83,27 @@ describe.skipIf(isRedisMissing())('a result in Redis that no worker would send',
     ],
     ['an id of another job', { polled: [one('a'), one('b')] }, 'foreign_id'],
     ['an id of the wrong type', { polled: [one('a', { submission_id: 7 })] }, 'malformed'],
-    ['very deep nesting', { polled: JSON.parse(`${'['.repeat(1_000)}${']'.repeat(1_000)}`) }, 'malformed'],
-  ])('%s is rejected as a whole, reported, and its id can be polled again', async (_what, forged, reason) => {
-    const redis = await redisForTest();
-    const server = openEngine(redis, LONG);
-    await openFakeWorker(redis, async () => forged);
-    await server.sees(1);
-    expect(await poll(server.engine, ['a'])).toEqual([]);
-    expect(server.events).toContainEqual(expect.objectContaining({ kind: 'rejected', upstream: 'default', reason }));
-    expect(server.events).toContainEqual(expect.objectContaining({ kind: 'job_failed', upstream: 'default' }));
-  });
+    [
+      'very deep nesting',
+      { polled: JSON.parse(`${'['.repeat(1_000)}${']'.repeat(1_000)}`) },
+      'malformed',
+    ],
+  ])(
+    '%s is rejected as a whole, reported, and its id can be polled again',
+    async (_what, forged, reason) => {
+      const redis = await redisForTest();
+      const server = openEngine(redis, LONG);
+      await openFakeWorker(redis, async () => forged);
+      await server.sees(1);
+      expect(await poll(server.engine, ['a'])).toEqual([]);
+      expect(server.events).toContainEqual(
+        expect.objectContaining({ kind: 'rejected', upstream: 'default', reason }),
+      );
+      expect(server.events).toContainEqual(
+        expect.objectContaining({ kind: 'job_failed', upstream: 'default' }),
+      );
+    },
+  );
 
   it('does not affect the results of a worker', async () => {
     const redis = await redisForTest();
@@ -84,26 +114,42 @@ describe.skipIf(isRedisMissing())('a result in Redis that no worker would send',
       return { polled: [one('a')] };
     });
     await server.sees(1);
-    expect(await poll(server.engine, ['a'])).toMatchObject([{ submissionId: 'a', kind: 'pending' }]);
+    expect(await poll(server.engine, ['a'])).toMatchObject([
+      { submissionId: 'a', kind: 'pending' },
+    ]);
     expect(server.events.filter(({ kind }) => kind === 'rejected')).toHaveLength(2);
   });
 
   it('finalizes nothing without a block hash, nor with a body that is not JSON: the server classifies', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: neverPoll });
-    const bodies = ['{"state":"Finalized","error":null,"data":{}}', 'Finalized', '{"state":"Finalized"', BODY];
+    const bodies = [
+      '{"state":"Finalized","error":null,"data":{}}',
+      'Finalized',
+      '{"state":"Finalized"',
+      BODY,
+    ];
     await openFakeWorker(redis, async ({ data }: Job<PollJob>) => ({
-      polled: data.submission_ids.map((id, index) => one(id, { response: { ...PENDING, body: bodies[index] } })),
+      polled: data.submission_ids.map((id, index) =>
+        one(id, { response: { ...PENDING, body: bodies[index] } }),
+      ),
     }));
     await server.sees(1);
     const observations = await poll(server.engine, ['a', 'b', 'c', 'd']);
-    expect(observations.map(({ kind }) => kind)).toEqual(['pending', 'unavailable', 'unavailable', 'pending']);
+    expect(observations.map(({ kind }) => kind)).toEqual([
+      'pending',
+      'unavailable',
+      'unavailable',
+      'pending',
+    ]);
   });
 
   it('gets the times of the server, whatever the result contains', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: neverPoll });
-    await openFakeWorker(redis, async () => ({ polled: [one('a', { at: 9e15, received_at: 9e15 })] }));
+    await openFakeWorker(redis, async () => ({
+      polled: [one('a', { at: 9e15, received_at: 9e15 })],
+    }));
     await server.sees(1);
     const [observation] = await poll(server.engine, ['a']);
     expect(observation?.at).toBeLessThanOrEqual(systemClock.now());
@@ -126,13 +172,18 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     const observations = await poll(server.engine, ids);
     expect(observations.map(({ submissionId }) => submissionId).sort()).toEqual(ids.toSorted());
     expect(worker.polled).toHaveLength(100);
-    expect(server.events.filter(({ kind }) => kind === 'rejected' || kind === 'job_failed')).toEqual([]);
+    expect(
+      server.events.filter(({ kind }) => kind === 'rejected' || kind === 'job_failed'),
+    ).toEqual([]);
   });
 
   it.each<[string, (job: Job<PollJob>, earlier: Job<PollJob>) => PollResult]>([
     ['that is not signed', () => ({ polled: [one()] })],
     ['signed with another secret', (job) => sign(OTHER, job, { polled: [one()] })],
-    ['signed for another purpose', (job) => ({ ...sign(SECRET, job, { polled: [one()] }), not_polled: 'late' })],
+    [
+      'signed for another purpose',
+      (job) => ({ ...sign(SECRET, job, { polled: [one()] }), not_polled: 'late' }),
+    ],
     ['with an invalid signature', () => ({ polled: [one()], signature: '' })],
     ['of another job', (_job, earlier) => sign(SECRET, earlier, { polled: [one()] })],
   ])('a result %s is rejected', async (_what, forge) => {
@@ -147,7 +198,9 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     await server.sees(1);
     expect(await poll(server.engine, ['first'])).toHaveLength(1);
     expect(await poll(server.engine, ['a'])).toEqual([]);
-    expect(server.events).toContainEqual(expect.objectContaining({ kind: 'rejected', reason: 'signature' }));
+    expect(server.events).toContainEqual(
+      expect.objectContaining({ kind: 'rejected', reason: 'signature' }),
+    );
   });
 
   it('a result replayed after the end of its job is dropped, and within a job each id counts once', async () => {
@@ -164,7 +217,14 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     await server.sees(1);
     expect(await poll(server.engine, ['a'])).toHaveLength(1);
     const [first] = kept;
-    const replay = ['event', 'completed', 'jobId', first?.job.id ?? '', 'returnvalue', JSON.stringify(first?.result)];
+    const replay = [
+      'event',
+      'completed',
+      'jobId',
+      first?.job.id ?? '',
+      'returnvalue',
+      JSON.stringify(first?.result),
+    ];
     await openRedisClient(redis).xadd(`bull:${first?.job.queueName}:events`, '*', ...replay);
     expect(await poll(server.engine, ['a'])).toHaveLength(1);
     expect(server.events.filter(({ kind }) => kind === 'rejected')).toEqual([]);

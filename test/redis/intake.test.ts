@@ -49,7 +49,8 @@ function openProducer(redis: RedisServer) {
       if (!job?.finishedOn) throw new Error('not yet');
       return job;
     }, 15_000);
-  const enqueue = async (data: unknown, options = {}) => (await queue.add('track', data, options)).id;
+  const enqueue = async (data: unknown, options = {}) =>
+    (await queue.add('track', data, options)).id;
   return { queue, enqueue, ended };
 }
 
@@ -62,13 +63,28 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     openIntake(redis, track);
     const { enqueue, ended } = openProducer(redis);
     const one = await ended(await enqueue({ submission_id: 'a', metadata: { order: 1 } }));
-    expect(one.returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
+    expect(one.returnvalue).toEqual({
+      accepted: 1,
+      already_tracked: 0,
+      already_final: 0,
+      retracked: 0,
+    });
     const more = await ended(await enqueue({ submission_ids: ['a', 'b', 'c'] }));
-    expect(more.returnvalue).toEqual({ accepted: 2, already_tracked: 1, already_final: 0, retracked: 0 });
+    expect(more.returnvalue).toEqual({
+      accepted: 2,
+      already_tracked: 1,
+      already_final: 0,
+      retracked: 0,
+    });
     expect(track.bodies[0]).toEqual({ submission_id: 'a', metadata: { order: 1 } });
     const submissions = [{ submission_id: 'd', metadata: { order: 2 } }, { submission_id: 'a' }];
     const items = await ended(await enqueue({ submissions }));
-    expect(items.returnvalue).toEqual({ accepted: 1, already_tracked: 1, already_final: 0, retracked: 0 });
+    expect(items.returnvalue).toEqual({
+      accepted: 1,
+      already_tracked: 1,
+      already_final: 0,
+      retracked: 0,
+    });
   });
 
   it.each<[string, unknown, RegExp]>([
@@ -77,8 +93,16 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     ['nothing', null, /must be a request body of POST \/v1\/submissions/],
     ['a text', 'a', /must be a request body of POST \/v1\/submissions/],
     ['an id with a space', { submission_id: 'a b' }, /submission_id/],
-    ['an id that no URL can contain', { submission_ids: ['a', '..'] }, /no URL leads to them → at submission_ids\[1\]/],
-    ['too many ids', { submission_ids: Array.from({ length: 10_001 }, (_, i) => `s${i}`) }, /submission_ids/],
+    [
+      'an id that no URL can contain',
+      { submission_ids: ['a', '..'] },
+      /no URL leads to them → at submission_ids\[1\]/,
+    ],
+    [
+      'too many ids',
+      { submission_ids: Array.from({ length: 10_001 }, (_, i) => `s${i}`) },
+      /submission_ids/,
+    ],
     [
       'an invalid submission',
       { submissions: [{ submission_id: 'a' }, { submission_id: 'b c' }] },
@@ -86,16 +110,36 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     ],
     ['an invalid deadline', { submission_id: 'a', deadline: 'soon' }, /deadline/],
     ['an unknown field', { submission_id: 'a', colour: 'red' }, /colour/],
-    ['metadata nested too deeply', { submission_id: 'a', metadata: JSON.parse(nested(65)) }, /at most 64 levels/],
-    ['metadata with the name __proto__', JSON.parse('{"submission_id":"a","metadata":{"__proto__":1}}'), /__proto__/],
-    ['metadata nested without end', { submission_id: 'a', metadata: JSON.parse(nested(2_000)) }, /at most 64 levels/],
-    ['metadata far above the limit', { submission_id: 'a', metadata: { x: 'x'.repeat(5_000) } }, /metadata/],
+    [
+      'metadata nested too deeply',
+      { submission_id: 'a', metadata: JSON.parse(nested(65)) },
+      /at most 64 levels/,
+    ],
+    [
+      'metadata with the name __proto__',
+      JSON.parse('{"submission_id":"a","metadata":{"__proto__":1}}'),
+      /__proto__/,
+    ],
+    [
+      'metadata nested without end',
+      { submission_id: 'a', metadata: JSON.parse(nested(2_000)) },
+      /at most 64 levels/,
+    ],
+    [
+      'metadata far above the limit',
+      { submission_id: 'a', metadata: { x: 'x'.repeat(5_000) } },
+      /metadata/,
+    ],
     [
       'names of several megabytes',
       { ['k'.repeat(1_000_000)]: 1, '\u001b[31m': 2 },
       /^(?=.{50,1200}$)\P{Cc}*there is no field/u,
     ],
-    ['100,000 names', Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [i, i])), /^.{50,1200}$/],
+    [
+      '100,000 names',
+      Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [i, i])),
+      /^.{50,1200}$/,
+    ],
     [
       'metadata nested thousands of levels deep',
       { submission_id: 'a', metadata: JSON.parse(`${'{"a":'.repeat(3_000)}1${'}'.repeat(3_000)}`) },
@@ -115,9 +159,16 @@ describe.skipIf(isRedisMissing())('the intake', () => {
   });
 
   it.each<[Awaited<ReturnType<Track>>, string]>([
-    [{ kind: 'invalid', field: 'upstream', reason: 'no upstream is named "x"' }, 'upstream: no upstream is named "x"'],
     [
-      { kind: 'invalid', field: 'submissions/3/deadline', reason: 'the deadline is not in the future' },
+      { kind: 'invalid', field: 'upstream', reason: 'no upstream is named "x"' },
+      'upstream: no upstream is named "x"',
+    ],
+    [
+      {
+        kind: 'invalid',
+        field: 'submissions/3/deadline',
+        reason: 'the deadline is not in the future',
+      },
       'submissions/3/deadline: the deadline is not in the future',
     ],
     [
@@ -141,7 +192,12 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     });
     const { enqueue, ended } = openProducer(redis);
     const job = await ended(await enqueue({ submission_id: 'a' }, { attempts: 1 }));
-    expect(job.returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
+    expect(job.returnvalue).toEqual({
+      accepted: 1,
+      already_tracked: 0,
+      already_final: 0,
+      retracked: 0,
+    });
     expect(postponed.map(({ delayMs }) => delayMs)).toEqual([1_000, 2_000]);
   });
 
@@ -149,7 +205,12 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     const redis = await redisForTest();
     const { queue, enqueue, ended } = openProducer(redis);
     const id = await enqueue({ submission_id: 'a' });
-    const watch = { lockDuration: 50, stalledInterval: 50, maxStalledCount: 1_000, skipLockRenewal: true };
+    const watch = {
+      lockDuration: 50,
+      stalledInterval: 50,
+      maxStalledCount: 1_000,
+      skipLockRenewal: true,
+    };
     const dying = new Worker(SUBMISSIONS_QUEUE, null, { connection: { url: redis.url }, ...watch });
     dying.on('error', () => undefined);
     await dying.startStalledCheckTimer();
@@ -160,19 +221,32 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     await dying.close();
     expect((await queue.getJob(id ?? ''))?.stalledCounter).toBe(4);
     openIntake(redis, ledger());
-    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
+    expect((await ended(id)).returnvalue).toEqual({
+      accepted: 1,
+      already_tracked: 0,
+      already_final: 0,
+      retracked: 0,
+    });
   });
 
   it('accepts a job that a crashed server had started', async () => {
     const redis = await redisForTest();
     const { enqueue, ended } = openProducer(redis);
     const id = await enqueue({ submission_id: 'a' });
-    const dead = new Worker(SUBMISSIONS_QUEUE, null, { connection: { url: redis.url }, lockDuration: 200 });
+    const dead = new Worker(SUBMISSIONS_QUEUE, null, {
+      connection: { url: redis.url },
+      lockDuration: 200,
+    });
     dead.on('error', () => undefined);
     onTestFinished(() => dead.close());
     await dead.getNextJob('token');
     openIntake(redis, ledger());
-    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
+    expect((await ended(id)).returnvalue).toEqual({
+      accepted: 1,
+      already_tracked: 0,
+      already_final: 0,
+      retracked: 0,
+    });
   });
 
   it('accepts jobs that were added while no server was running', async () => {
@@ -181,7 +255,12 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     const id = await enqueue({ submission_id: 'a' });
     await redis.restart();
     openIntake(redis, ledger());
-    expect((await ended(id)).returnvalue).toEqual({ accepted: 1, already_tracked: 0, already_final: 0, retracked: 0 });
+    expect((await ended(id)).returnvalue).toEqual({
+      accepted: 1,
+      already_tracked: 0,
+      already_final: 0,
+      retracked: 0,
+    });
   });
 
   it('continues after Redis was emptied, and after it was unreachable', async () => {
@@ -197,15 +276,18 @@ describe.skipIf(isRedisMissing())('the intake', () => {
     expect([...track.ids]).toEqual(['a', 'b', 'c']);
   });
 
-  it.each(['is away', 'stands still'])('closes within its time limit while Redis %s', async (how) => {
-    const redis = await redisForTest();
-    const track = ledger();
-    const { intake } = openIntake(redis, track);
-    const { enqueue, ended } = openProducer(redis);
-    await ended(await enqueue({ submission_id: 'a' }));
-    if (how === 'is away') await redis.kill();
-    else redis.pause();
-    await intake.close(100);
-    if (how === 'stands still') redis.resume();
-  });
+  it.each(['is away', 'stands still'])(
+    'closes within its time limit while Redis %s',
+    async (how) => {
+      const redis = await redisForTest();
+      const track = ledger();
+      const { intake } = openIntake(redis, track);
+      const { enqueue, ended } = openProducer(redis);
+      await ended(await enqueue({ submission_id: 'a' }));
+      if (how === 'is away') await redis.kill();
+      else redis.pause();
+      await intake.close(100);
+      if (how === 'stands still') redis.resume();
+    },
+  );
 });

@@ -17,20 +17,27 @@ describe.each(['server', 'worker'] as const)('the documented user of a %s', (use
     expect(commands).toEqual(neededCommands(user).map((name) => `+${name}`));
   });
 
-  test.skipIf(isRedisMissing())('lacks nothing; one command or key pattern less is reported by its name', async () => {
-    const { admin, addresses } = await redisWithUsers();
-    const name = `dawatch-${user}`;
-    const own = openRedisClient({ url: addresses[user] });
-    const verify = () => verifyPermissions(own, 'bull', user);
-    await expect(verify()).resolves.toBeUndefined();
-    for (const command of neededCommands(user)) {
-      await admin.call('ACL', 'SETUSER', name, `-${command}`);
-      await expect(verify(), command).rejects.toThrow(`NOPERM the ACL user lacks permissions: +${command}`);
-      await admin.call('ACL', 'SETUSER', name, `+${command}`);
-    }
-    await admin.call('ACL', 'SETUSER', name, 'resetkeys', '~bull:dawatch-polls-3:*');
-    await expect(verify()).rejects.toThrow(/^NOPERM the ACL user lacks permissions: .*~bull:dawatch-workers:names/);
-  });
+  test.skipIf(isRedisMissing())(
+    'lacks nothing; one command or key pattern less is reported by its name',
+    async () => {
+      const { admin, addresses } = await redisWithUsers();
+      const name = `dawatch-${user}`;
+      const own = openRedisClient({ url: addresses[user] });
+      const verify = () => verifyPermissions(own, 'bull', user);
+      await expect(verify()).resolves.toBeUndefined();
+      for (const command of neededCommands(user)) {
+        await admin.call('ACL', 'SETUSER', name, `-${command}`);
+        await expect(verify(), command).rejects.toThrow(
+          `NOPERM the ACL user lacks permissions: +${command}`,
+        );
+        await admin.call('ACL', 'SETUSER', name, `+${command}`);
+      }
+      await admin.call('ACL', 'SETUSER', name, 'resetkeys', '~bull:dawatch-polls-3:*');
+      await expect(verify()).rejects.toThrow(
+        /^NOPERM the ACL user lacks permissions: .*~bull:dawatch-workers:names/,
+      );
+    },
+  );
 });
 
 describe.skipIf(isRedisMissing())('a permission that was forgotten', () => {
@@ -39,7 +46,10 @@ describe.skipIf(isRedisMissing())('a permission that was forgotten', () => {
     await admin.call('ACL', 'SETUSER', 'dawatch-server', '-xread', '-zadd');
     const server = openEngine({ url: addresses.server });
     const detail = 'NOPERM the ACL user lacks permissions: +xread +zadd';
-    await vi.waitUntil(() => server.events.some((event) => 'detail' in event && event.detail === detail), 10_000);
+    await vi.waitUntil(
+      () => server.events.some((event) => 'detail' in event && event.detail === detail),
+      10_000,
+    );
     expect(server.link.health).toMatchObject({ state: 'disconnected', reason: 'refused' });
     await admin.call('ACL', 'SETUSER', 'dawatch-server', '+xread', '+zadd');
     await server.isUp();

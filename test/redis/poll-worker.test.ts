@@ -29,7 +29,11 @@ async function openServer(redis: RedisServer, secrets: string[] = []) {
     };
     const jobId = `j-${randomUUID()}`;
     const job: PollJob = { ...data, ...more };
-    return queue.add('poll', { signature: signer.sign('job', signedJob(jobId, job)), ...job }, { jobId });
+    return queue.add(
+      'poll',
+      { signature: signer.sign('job', signedJob(jobId, job)), ...job },
+      { jobId },
+    );
   }
   const ended = async (job: Job): Promise<Job> =>
     vi.waitFor(async () => {
@@ -65,17 +69,31 @@ describe.skipIf(isRedisMissing())('a worker', () => {
 
   it.each<[string, (data: PollJob) => PollJob, RegExp]>([
     ['without a signature', ({ signature: _, ...data }) => data as PollJob, /unsigned/],
-    ['with an additional id', (data) => ({ ...data, submission_ids: ['a', 'stolen'] }), /not signed with/],
+    [
+      'with an additional id',
+      (data) => ({ ...data, submission_ids: ['a', 'stolen'] }),
+      /not signed with/,
+    ],
     ['of another upstream', (data) => ({ ...data, upstream: 'other' }), /not signed with/],
-    ['with a later expiry', (data) => ({ ...data, expires_at: data.expires_at + 60_000 }), /not signed with/],
+    [
+      'with a later expiry',
+      (data) => ({ ...data, expires_at: data.expires_at + 60_000 }),
+      /not signed with/,
+    ],
     ['that is a copy of another', (data) => data, /not signed with/],
-    ['with the signature of an empty text', (data) => ({ ...data, signature: 'x' }), /not signed with/],
+    [
+      'with the signature of an empty text',
+      (data) => ({ ...data, signature: 'x' }),
+      /not signed with/,
+    ],
   ])('with a secret, refuses a job %s', async (_what, forge, reason) => {
     const redis = await redisForTest();
     const server = await openServer(redis, [SECRET]);
     const worker = openWorker(redis, { secrets: [SECRET] });
     const genuine = await server.ended(await server.addJob());
-    const forged = await server.queue.add('poll', forge(genuine.data), { jobId: `j-${randomUUID()}` });
+    const forged = await server.queue.add('poll', forge(genuine.data), {
+      jobId: `j-${randomUUID()}`,
+    });
     expect((await server.ended(forged)).failedReason).toMatch(reason);
     expect(worker.polled).toEqual(['a']);
   });
@@ -95,7 +113,9 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
     const worker = openWorker(redis);
-    expect((await server.ended(await server.addJob({ signature: 'x' }))).failedReason).toMatch(/no redis.secret/);
+    expect((await server.ended(await server.addJob({ signature: 'x' }))).failedReason).toMatch(
+      /no redis.secret/,
+    );
     expect(worker.polled).toEqual([]);
   });
 
@@ -107,7 +127,9 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const submission_ids = Array.from({ length: 20 }, (_, index) => `s${index}`);
     await server.ended(await server.addJob({ submission_ids }));
     const entries = await server.redisClient.xrange(`bull:${POLLS_QUEUE}:events`, '-', '+');
-    expect(Math.max(...entries.map(([, fields]) => fields.join('').length))).toBeLessThan(1_000_000);
+    expect(Math.max(...entries.map(([, fields]) => fields.join('').length))).toBeLessThan(
+      1_000_000,
+    );
     const seen = new Set(JSON.stringify(entries).match(/\bs\d+\b/g));
     expect([...seen].toSorted()).toEqual(submission_ids.toSorted());
   });
@@ -117,7 +139,9 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const server = await openServer(redis);
     const worker = openWorker(redis, { timeoutMs: 1_000 });
     const [seconds] = await server.redisClient.time();
-    const job = await server.ended(await server.addJob({ expires_at: Number(seconds) * 1_000 + 1_000 }));
+    const job = await server.ended(
+      await server.addJob({ expires_at: Number(seconds) * 1_000 + 1_000 }),
+    );
     expect(job.returnvalue).toEqual({ polled: [], not_polled: 'late' });
     expect(worker.polled).toEqual([]);
   });
@@ -130,7 +154,9 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await server.issue();
     await server.queue.resume();
     const worker = openWorker(redis);
-    expect(await server.ended(old)).toMatchObject({ failedReason: 'the job was created by another server' });
+    expect(await server.ended(old)).toMatchObject({
+      failedReason: 'the job was created by another server',
+    });
     await server.redisClient.del('bull:dawatch-workers:fencing-token');
     const withoutPolls = await server.ended(await server.addJob());
     expect(withoutPolls.returnvalue).toEqual({ polled: [], not_polled: 'emptied' });
@@ -145,7 +171,9 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await redis.restart();
     const worker = openWorker(redis);
     await vi.waitFor(() => server.queue.resume(), 10_000);
-    expect(await server.ended(old)).toMatchObject({ failedReason: 'the job was created by another server' });
+    expect(await server.ended(old)).toMatchObject({
+      failedReason: 'the job was created by another server',
+    });
     expect(worker.polled).toEqual([]);
   });
 
@@ -187,7 +215,12 @@ describe.skipIf(isRedisMissing())('a worker', () => {
   it('does not start a job that stalled in a crashed worker', async () => {
     const redis = await redisForTest();
     const server = await openServer(redis);
-    const watch = { lockDuration: 300, stalledInterval: 200, maxStalledCount: 0, skipLockRenewal: true };
+    const watch = {
+      lockDuration: 300,
+      stalledInterval: 200,
+      maxStalledCount: 0,
+      skipLockRenewal: true,
+    };
     const bullWorker = new Worker(POLLS_QUEUE, null, { connection: { url: redis.url }, ...watch });
     bullWorker.on('error', () => undefined);
     onTestFinished(() => bullWorker.close());
@@ -195,7 +228,9 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await bullWorker.getNextJob('token');
     await bullWorker.startStalledCheckTimer();
     const worker = openWorker(redis);
-    expect(await server.ended(job)).toMatchObject({ failedReason: 'job stalled more than allowable limit' });
+    expect(await server.ended(job)).toMatchObject({
+      failedReason: 'job stalled more than allowable limit',
+    });
     expect(worker.polled).toEqual([]);
   });
 
@@ -209,7 +244,10 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await server.addJob({ submission_ids: ['a', 'b', 'c'] });
     await started;
     const seen = { name: 'w-1', version: '0.0.0-test', in_flight: 3, concurrency: 16 };
-    await vi.waitFor(async () => expect(await announced()).toEqual({ format: 3, worker: seen }), 5_000);
+    await vi.waitFor(
+      async () => expect(await announced()).toEqual({ format: 3, worker: seen }),
+      5_000,
+    );
     respond();
     await worker.close();
     expect(await announced()).toBeNull();
@@ -246,14 +284,17 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     await worker.close(100);
   });
 
-  it.each(['is away', 'stands still'])('stops within its time limit while Redis %s', async (how) => {
-    const redis = await redisForTest();
-    const worker = openWorker(redis);
-    await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'connected' }), 5_000);
-    if (how === 'is away') await redis.kill();
-    else redis.pause();
-    await worker.close(100);
-  });
+  it.each(['is away', 'stands still'])(
+    'stops within its time limit while Redis %s',
+    async (how) => {
+      const redis = await redisForTest();
+      const worker = openWorker(redis);
+      await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'connected' }), 5_000);
+      if (how === 'is away') await redis.kill();
+      else redis.pause();
+      await worker.close(100);
+    },
+  );
 
   it('waits for a Redis that is not running yet, and reconnects after an outage', async () => {
     const redis = await redisForTest({ keeps: true });
@@ -273,7 +314,9 @@ describe.skipIf(isRedisMissing())('a worker', () => {
     const redis = await redisForTest({ password: 'right-one' });
     const worker = openWorker({ url: redis.url.replace('right-one', 'wrong-one') });
     await vi.waitUntil(() => worker.events.length > 0, 5_000);
-    expect(worker.events).toMatchObject([{ kind: 'disconnected', detail: expect.stringMatching(/WRONGPASS|NOAUTH/) }]);
+    expect(worker.events).toMatchObject([
+      { kind: 'disconnected', detail: expect.stringMatching(/WRONGPASS|NOAUTH/) },
+    ]);
     expect(JSON.stringify(worker.events)).not.toContain('wrong-one');
     await openRedisClient(redis).config('SET', 'requirepass', 'wrong-one');
     await vi.waitFor(() => expect(worker.events).toContainEqual({ kind: 'connected' }), 10_000);

@@ -39,9 +39,11 @@ async function workingRig(): Promise<Rig> {
   const queue = openQueue(redis);
   const connections = async () => {
     const clients = String(await redisClient.client('LIST')).split('\n');
-    return clients.filter((line) => line.includes(' name=') && !line.includes(` name=${CLIENT}`)).length;
+    return clients.filter((line) => line.includes(' name=') && !line.includes(` name=${CLIENT}`))
+      .length;
   };
-  const received = async () => (await queue.getJobs(['waiting'])).map(({ data }) => JSON.stringify(data));
+  const received = async () =>
+    (await queue.getJobs(['waiting'])).map(({ data }) => JSON.stringify(data));
   return { channel, received, connections };
 }
 
@@ -62,7 +64,9 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     },
     absent: async () => {
       const { port } = new URL(await deadAddress());
-      const channel = createQueueChannel({ redis: { url: `redis://:${PASSWORD}@127.0.0.1:${port}`, prefix: 'bull' } });
+      const channel = createQueueChannel({
+        redis: { url: `redis://:${PASSWORD}@127.0.0.1:${port}`, prefix: 'bull' },
+      });
       return { channel, received: () => [], connections: () => 0 };
     },
     secrets: [PASSWORD, '127.0.0.1'],
@@ -73,15 +77,23 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
   it("a worker receives each event once: its type as the job's name, its id as the job's id, its body as the data", async () => {
     const { redis, send } = await rig();
     const jobs: { id: string | undefined; name: string; data: unknown }[] = [];
-    const worker = new Worker(EVENTS_QUEUE, async ({ id, name, data }) => void jobs.push({ id, name, data }), {
-      connection: { url: redis.url },
-    });
+    const worker = new Worker(
+      EVENTS_QUEUE,
+      async ({ id, name, data }) => void jobs.push({ id, name, data }),
+      {
+        connection: { url: redis.url },
+      },
+    );
     onTestFinished(() => worker.close());
     const events = [failedEvent(), failedEvent()];
     await send(...events);
     await vi.waitFor(() => expect(jobs).toHaveLength(2), 10_000);
     expect(jobs.toSorted((a, b) => Number(a.id?.slice(4)) - Number(b.id?.slice(4)))).toEqual(
-      events.map((event) => ({ id: event.id, name: 'submission.failed', data: JSON.parse(outgoing(event).json) })),
+      events.map((event) => ({
+        id: event.id,
+        name: 'submission.failed',
+        data: JSON.parse(outgoing(event).json),
+      })),
     );
   });
 
@@ -89,7 +101,9 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const { redis, send } = await rig();
     const event = failedEvent();
     const done: (string | undefined)[] = [];
-    const worker = new Worker(EVENTS_QUEUE, async ({ id }) => void done.push(id), { connection: { url: redis.url } });
+    const worker = new Worker(EVENTS_QUEUE, async ({ id }) => void done.push(id), {
+      connection: { url: redis.url },
+    });
     onTestFinished(() => worker.close());
     await send(event, event);
     const queue = openQueue(redis);
@@ -118,12 +132,19 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     onTestFinished(() => errorLog.mockRestore());
     await send(failedEvent());
     await redis.kill();
-    const outage = { kind: 'failed', error: 'Redis is not reachable', slowDown: { retryAfterMs: null } };
+    const outage = {
+      kind: 'failed',
+      error: 'Redis is not reachable',
+      slowDown: { retryAfterMs: null },
+    };
     expect(await send(failedEvent())).toMatchObject(outage);
     expect(await send(failedEvent())).toMatchObject(outage);
     await redis.restart();
     const event = failedEvent();
-    await vi.waitFor(async () => expect(await send(event)).toMatchObject({ kind: 'delivered' }), 10_000);
+    await vi.waitFor(
+      async () => expect(await send(event)).toMatchObject({ kind: 'delivered' }),
+      10_000,
+    );
     expect(errorLog).not.toHaveBeenCalled();
     expect(await openQueue(redis).getWaitingCount()).toBe(1);
   });
@@ -134,7 +155,10 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const { send } = await rig(redis);
     expect(await send(failedEvent())).toMatchObject({ kind: 'failed' });
     await redis.restart();
-    await vi.waitFor(async () => expect(await send(failedEvent())).toMatchObject({ kind: 'delivered' }), 10_000);
+    await vi.waitFor(
+      async () => expect(await send(failedEvent())).toMatchObject({ kind: 'delivered' }),
+      10_000,
+    );
   });
 
   it('fails if Redis disconnects during a send', async () => {
@@ -153,7 +177,10 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const result = await channel.send([outgoing(failedEvent())], new AbortController().signal);
     expect(result).toMatchObject({ kind: 'failed', error: 'Redis is not reachable' });
     redis.resume();
-    await vi.waitFor(async () => expect(await send(failedEvent())).toMatchObject({ kind: 'delivered' }), 10_000);
+    await vi.waitFor(
+      async () => expect(await send(failedEvent())).toMatchObject({ kind: 'delivered' }),
+      10_000,
+    );
   });
 
   it('closes while Redis does not respond', async () => {
@@ -176,10 +203,16 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const replica = await redisForTest({ password: PASSWORD, settings: { masterauth: PASSWORD } });
     const replicaClient = await openRedisClient(replica);
     await replicaClient.replicaof('127.0.0.1', redis.port);
-    await vi.waitUntil(async () => (await redisClient.info('replication')).includes('state=online'), 10_000);
+    await vi.waitUntil(
+      async () => (await redisClient.info('replication')).includes('state=online'),
+      10_000,
+    );
     const event = failedEvent();
     replica.pause();
-    expect(await send(event)).toMatchObject({ kind: 'failed', error: expect.stringMatching(/no replica/) });
+    expect(await send(event)).toMatchObject({
+      kind: 'failed',
+      error: expect.stringMatching(/no replica/),
+    });
     replica.resume();
     expect(await send(event)).toMatchObject({ kind: 'delivered' });
     expect(await replicaClient.exists(`bull:${EVENTS_QUEUE}:${event.id}`)).toBe(1);
@@ -204,7 +237,9 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
 
   it('reports that Redis refuses the password, without the password', async () => {
     const redis = await redisForTest({ password: PASSWORD });
-    const channel = createQueueChannel({ redis: { url: redis.url.replace(PASSWORD, 'a-wrong-one'), prefix: 'bull' } });
+    const channel = createQueueChannel({
+      redis: { url: redis.url.replace(PASSWORD, 'a-wrong-one'), prefix: 'bull' },
+    });
     onTestFinished(() => channel.close());
     const result = await channel.send([outgoing(failedEvent())], AbortSignal.timeout(10_000));
     expect(result).toMatchObject({ kind: 'failed' });

@@ -10,7 +10,9 @@ import { openQueue } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, startRedis } from '../support/redis/redis-server.ts';
 
 const ADMIN = 'an-admin-token-for-tests';
-const basic = (password: string) => ({ authorization: `Basic ${Buffer.from(`any:${password}`).toString('base64')}` });
+const basic = (password: string) => ({
+  authorization: `Basic ${Buffer.from(`any:${password}`).toString('base64')}`,
+});
 
 describe.skipIf(isRedisMissing())('the page at /queues', () => {
   let redis: RedisServer;
@@ -28,7 +30,10 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
       await redis.close();
       rmSync(folder, { recursive: true });
     };
-    await vi.waitFor(async () => expect((await call(url, '/readyz')).text).toContain('"up"'), 10_000);
+    await vi.waitFor(
+      async () => expect((await call(url, '/readyz')).text).toContain('"up"'),
+      10_000,
+    );
   });
   afterAll(() => end());
   const get = (path: string, headers: Record<string, string>, method = 'GET') =>
@@ -44,13 +49,18 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
       }
       for (const headers of [basic(API_KEY), { 'x-api-key': API_KEY }])
         expect((await get(path, headers)).status).toBe(403);
-      for (const headers of [basic(ADMIN), { authorization: `Bearer ${ADMIN}` }, { 'x-api-key': ADMIN }])
+      for (const headers of [
+        basic(ADMIN),
+        { authorization: `Bearer ${ADMIN}` },
+        { 'x-api-key': ADMIN },
+      ])
         expect((await get(path, headers)).status).not.toBe(401);
     },
   );
 
   it('the token as a password is accepted nowhere else', async () => {
-    for (const path of ['/v1/webhooks', '/v1/submissions']) expect((await get(path, basic(ADMIN))).status).toBe(401);
+    for (const path of ['/v1/webhooks', '/v1/submissions'])
+      expect((await get(path, basic(ADMIN))).status).toBe(401);
   });
 
   it('shows the three queues, the one of polls read-only', async () => {
@@ -72,20 +82,29 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
     expect(policy.join()).not.toMatch(/https?:|\*/);
     const scripts = [...text.matchAll(/<script[^>]*\ssrc="([^"]+)"/g)].map(([, src]) => src ?? '');
     expect(scripts.length).toBeGreaterThan(0);
-    for (const src of scripts) expect((await get(`/queues/${src}`, basic(ADMIN))).status, src).toBe(200);
+    for (const src of scripts)
+      expect((await get(`/queues/${src}`, basic(ADMIN))).status, src).toBe(200);
   });
 
   it('refuses requests from pages of other sites, and audits changes', async () => {
     const queue = openQueue(redis, 'dawatch-submissions');
     const path = '/queues/api/queues/dawatch-submissions/pause';
     for (const site of ['cross-site', 'same-site', 'none'])
-      expect((await get(path, { ...basic(ADMIN), 'sec-fetch-site': site }, 'PUT')).status).toBe(403);
+      expect((await get(path, { ...basic(ADMIN), 'sec-fetch-site': site }, 'PUT')).status).toBe(
+        403,
+      );
     expect(await queue.isPaused()).toBe(false);
-    expect((await get(path, { ...basic(ADMIN), 'sec-fetch-site': 'same-origin' }, 'PUT')).status).toBe(200);
+    expect(
+      (await get(path, { ...basic(ADMIN), 'sec-fetch-site': 'same-origin' }, 'PUT')).status,
+    ).toBe(200);
     expect(await queue.isPaused()).toBe(true);
     await queue.resume();
-    const { entries } = JSON.parse((await get('/v1/audit', { authorization: `Bearer ${ADMIN}` })).text);
-    expect(entries.filter(({ action }: { action: string }) => action === 'queues.change')).toMatchObject([
+    const { entries } = JSON.parse(
+      (await get('/v1/audit', { authorization: `Bearer ${ADMIN}` })).text,
+    );
+    expect(
+      entries.filter(({ action }: { action: string }) => action === 'queues.change'),
+    ).toMatchObject([
       {
         caller: 'DAWATCH_ADMIN_TOKEN',
         subject: 'dawatch-submissions',
@@ -115,7 +134,10 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
     expect(await from('same-origin', '/queues/api/queues')).toBe(200);
     const pause = '/queues/api/queues/dawatch-submissions/pause';
     const resume = pause.replace('pause', 'resume');
-    expect([await from('same-origin', pause, 'PUT'), await from('same-origin', resume, 'PUT')]).toEqual([200, 200]);
+    expect([
+      await from('same-origin', pause, 'PUT'),
+      await from('same-origin', resume, 'PUT'),
+    ]).toEqual([200, 200]);
     for (const site of ['same-site', 'cross-site']) {
       expect(await from(site, '/queues')).toBe(401);
       expect(await from(site, pause, 'PUT')).toBe(401);
@@ -125,12 +147,17 @@ describe.skipIf(isRedisMissing())('the page at /queues', () => {
     expect((await get(pause, { cookie, origin: 'https://evil.example' }, 'PUT')).status).toBe(401);
     expect((await get(resume, { cookie, origin: url }, 'PUT')).status).toBe(200);
     const service = await signInWith(url, API_KEY);
-    expect((await get('/queues', { cookie: service.cookie, 'sec-fetch-site': 'same-origin' })).status).toBe(403);
+    expect(
+      (await get('/queues', { cookie: service.cookie, 'sec-fetch-site': 'same-origin' })).status,
+    ).toBe(403);
   });
 
   it('responds 503 while Redis is unreachable', async () => {
     await redis.kill();
-    await vi.waitFor(async () => expect((await call(url, '/readyz')).text).toContain('"disconnected"'), 10_000);
+    await vi.waitFor(
+      async () => expect((await call(url, '/readyz')).text).toContain('"disconnected"'),
+      10_000,
+    );
     const response = await get('/queues/api/queues', basic(ADMIN));
     expect(response.status).toBe(503);
     expect(response.text).toContain('Redis is disconnected');

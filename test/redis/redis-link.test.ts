@@ -8,7 +8,10 @@ import { deadAddress } from '../support/servers/upstream-server.ts';
 const FENCING_TOKEN_KEY = 'bull:dawatch-workers:fencing-token';
 
 /** The server's side, which records the polls that it sends itself. */
-function openServer(redis: { url: string }, setting: { leaseMs?: number; timeoutMs?: number } = {}) {
+function openServer(
+  redis: { url: string },
+  setting: { leaseMs?: number; timeoutMs?: number } = {},
+) {
   const own: string[] = [];
   const server = openEngine(redis, {
     ...setting,
@@ -19,10 +22,13 @@ function openServer(redis: { url: string }, setting: { leaseMs?: number; timeout
   });
   const poll = async (...submissionIds: string[]) => {
     const observations: Observation[] = [];
-    await server.engine.poll({ upstream: 'default', submissionIds }, (observation) => observations.push(observation));
+    await server.engine.poll({ upstream: 'default', submissionIds }, (observation) =>
+      observations.push(observation),
+    );
     return observations.map(({ submissionId }) => submissionId).sort();
   };
-  const disconnected = (reason: string) => expect.objectContaining({ kind: 'disconnected', reason });
+  const disconnected = (reason: string) =>
+    expect.objectContaining({ kind: 'disconnected', reason });
   return { ...server, own, poll, disconnected };
 }
 
@@ -119,9 +125,13 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await server.sees(1);
     const before = server.link.usable?.fencingToken;
     await openRedisClient(redis).flushall();
-    await vi.waitUntil(() => server.link.usable && server.link.usable.fencingToken !== before, 5_000);
+    await vi.waitUntil(
+      () => server.link.usable && server.link.usable.fencingToken !== before,
+      5_000,
+    );
     await server.sees(1);
-    // Results read before the new fencing token may be lost once more; then their ids are polled again.
+    // Results read before the new fencing token may be lost once more; then their ids are polled
+    // again.
     await vi.waitFor(async () => expect(await server.poll('a')).toEqual(['a']), 15_000);
     expect(worker.polled).toContain('a');
     expect(server.events.filter(({ kind }) => kind === 'fencing_token_lost')).toEqual([]);
@@ -141,7 +151,10 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
   it('a wrong password is reported as disconnected, without the password', async () => {
     const redis = await redisForTest({ password: 'right-one' });
     const server = openServer({ url: redis.url.replace('right-one', 'wrong-one') });
-    await vi.waitFor(() => expect(JSON.stringify(server.events)).toMatch(/WRONGPASS|NOAUTH/), 10_000);
+    await vi.waitFor(
+      () => expect(JSON.stringify(server.events)).toMatch(/WRONGPASS|NOAUTH/),
+      10_000,
+    );
     await vi.waitFor(
       () => expect(server.link.health).toMatchObject({ state: 'disconnected', reason: 'refused' }),
       10_000,
@@ -220,11 +233,19 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     const worker = openWorker(redis, { name: 'w-1' });
     await server.sees(1);
     const seen = { name: 'w-1', version: '0.0.0-test', in_flight: 0, concurrency: 16 };
-    expect(server.link.health).toEqual({ state: 'up', reason: null, workers: [seen], refusedWorkers: 0 });
+    expect(server.link.health).toEqual({
+      state: 'up',
+      reason: null,
+      workers: [seen],
+      refusedWorkers: 0,
+    });
     await worker.close();
     await server.sees(0);
     expect(server.events).toContainEqual({ kind: 'worker_joined', worker: seen });
-    expect(server.events).toContainEqual({ kind: 'worker_left', worker: expect.objectContaining({ name: 'w-1' }) });
+    expect(server.events).toContainEqual({
+      kind: 'worker_left',
+      worker: expect.objectContaining({ name: 'w-1' }),
+    });
   });
 
   it('a worker with the previous format is reported and gets no jobs', async () => {
@@ -235,15 +256,30 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await redisClient.set('bull:dawatch-workers:names:old', JSON.stringify(old), 'PX', 60_000);
     const server = openServer(redis);
     await server.isUp();
-    expect(server.events).toContainEqual({ kind: 'worker_refused', worker: { name: 'old', reason: 'other_format' } });
+    expect(server.events).toContainEqual({
+      kind: 'worker_refused',
+      worker: { name: 'old', reason: 'other_format' },
+    });
     expect(await server.poll('a')).toEqual(['a']);
     expect(server.own).toEqual(['a']);
   });
 
   it.each<[string, string, unknown]>([
-    ['a name with control characters', '\u001b[31mred', { version: '1', in_flight: 0, concurrency: 1 }],
-    ['a version with markup', 'w', { name: 'w', version: '<b>1</b>', in_flight: 0, concurrency: 1 }],
-    ['impossible numbers of workers', 'w', { name: 'w', version: '1', in_flight: 9e15, concurrency: 1 }],
+    [
+      'a name with control characters',
+      '\u001b[31mred',
+      { version: '1', in_flight: 0, concurrency: 1 },
+    ],
+    [
+      'a version with markup',
+      'w',
+      { name: 'w', version: '<b>1</b>', in_flight: 0, concurrency: 1 },
+    ],
+    [
+      'impossible numbers of workers',
+      'w',
+      { name: 'w', version: '1', in_flight: 9e15, concurrency: 1 },
+    ],
     ['the name of another', 'w', { name: 'other', version: '1', in_flight: 0, concurrency: 1 }],
     [
       'an announcement of several megabytes',

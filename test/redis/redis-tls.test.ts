@@ -39,70 +39,92 @@ async function connected(address: RedisAddress): Promise<string> {
   return first.finally(() => disconnect(redis));
 }
 
-describe.skipIf(isRedisMissing())('a Redis with a private authority and client certificates', () => {
-  test('carries polls to workers and their results', async () => {
-    const { address } = await tlsRedis();
-    const server = openEngine(address);
-    const worker = openWorker(address);
-    await server.sees(1);
-    const reported: string[] = [];
-    await server.engine.poll({ upstream: 'default', submissionIds: ['a', 'b'] }, ({ submissionId }) =>
-      reported.push(submissionId),
-    );
-    expect(reported.sort()).toEqual(['a', 'b']);
-    expect(worker.polled.sort()).toEqual(['a', 'b']);
-  });
+describe.skipIf(isRedisMissing())(
+  'a Redis with a private authority and client certificates',
+  () => {
+    test('carries polls to workers and their results', async () => {
+      const { address } = await tlsRedis();
+      const server = openEngine(address);
+      const worker = openWorker(address);
+      await server.sees(1);
+      const reported: string[] = [];
+      await server.engine.poll(
+        { upstream: 'default', submissionIds: ['a', 'b'] },
+        ({ submissionId }) => reported.push(submissionId),
+      );
+      expect(reported.sort()).toEqual(['a', 'b']);
+      expect(worker.polled.sort()).toEqual(['a', 'b']);
+    });
 
-  test('is refused without its authority, and refuses clients without a certificate of it', async () => {
-    const { address, client } = await tlsRedis();
-    const other = createAuthority('other');
-    const foreign = other.issue('client');
-    const { url, tls_ca_file } = address;
-    expect(await connected(address)).toBe('ready');
-    expect(await connected({ url, tls_cert_file: client.cert, tls_key_file: client.key })).toMatch(/certificate/);
-    expect(await connected({ ...address, tls_ca_file: other.ca })).toMatch(/certificate/);
-    expect(await connected({ url, tls_ca_file })).not.toBe('ready');
-    expect(await connected({ url, tls_ca_file, tls_cert_file: foreign.cert, tls_key_file: foreign.key })).not.toBe(
-      'ready',
-    );
-  });
+    test('is refused without its authority, and refuses clients without a certificate of it', async () => {
+      const { address, client } = await tlsRedis();
+      const other = createAuthority('other');
+      const foreign = other.issue('client');
+      const { url, tls_ca_file } = address;
+      expect(await connected(address)).toBe('ready');
+      expect(
+        await connected({ url, tls_cert_file: client.cert, tls_key_file: client.key }),
+      ).toMatch(/certificate/);
+      expect(await connected({ ...address, tls_ca_file: other.ca })).toMatch(/certificate/);
+      expect(await connected({ url, tls_ca_file })).not.toBe('ready');
+      expect(
+        await connected({
+          url,
+          tls_ca_file,
+          tls_cert_file: foreign.cert,
+          tls_key_file: foreign.key,
+        }),
+      ).not.toBe('ready');
+    });
 
-  test('is reconnected with the current certificates, once all of them are replaced', async () => {
-    const { address, redis, client } = await tlsRedis();
-    const server = openEngine(address);
-    await server.isUp();
-    const next = createAuthority('next');
-    const admin = openRedis({ url: redis.url });
-    await vi.waitUntil(() => admin.status === 'ready');
-    const { cert, key } = next.issue('redis');
-    // A certificate must match the authority while clients need one.
-    await admin.config('SET', 'tls-auth-clients', 'no');
-    await admin.config('SET', 'tls-ca-cert-file', next.ca, 'tls-cert-file', cert, 'tls-key-file', key);
-    await admin.config('SET', 'tls-auth-clients', 'yes');
-    await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    await server.isDisconnected();
-    // A reconnection between the following three steps finds files that do not match.
-    writeFileSync(client.cert, 'incomplete');
-    next.issue('client', client);
-    execFileSync('cp', [next.ca, address.tls_ca_file]);
-    await server.isUp();
-    disconnect(admin);
-  });
+    test('is reconnected with the current certificates, once all of them are replaced', async () => {
+      const { address, redis, client } = await tlsRedis();
+      const server = openEngine(address);
+      await server.isUp();
+      const next = createAuthority('next');
+      const admin = openRedis({ url: redis.url });
+      await vi.waitUntil(() => admin.status === 'ready');
+      const { cert, key } = next.issue('redis');
+      // A certificate must match the authority while clients need one.
+      await admin.config('SET', 'tls-auth-clients', 'no');
+      await admin.config(
+        'SET',
+        'tls-ca-cert-file',
+        next.ca,
+        'tls-cert-file',
+        cert,
+        'tls-key-file',
+        key,
+      );
+      await admin.config('SET', 'tls-auth-clients', 'yes');
+      await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await server.isDisconnected();
+      // A reconnection between the following three steps finds files that do not match.
+      writeFileSync(client.cert, 'incomplete');
+      next.issue('client', client);
+      execFileSync('cp', [next.ca, address.tls_ca_file]);
+      await server.isUp();
+      disconnect(admin);
+    });
 
-  test('restarts while a file is unusable: the previous ones carry polls to workers', async () => {
-    const { address, redis, client } = await tlsRedis();
-    const server = openEngine(address);
-    const worker = openWorker(address);
-    await server.sees(1);
-    const before = server.link.usable?.fencingToken;
-    writeFileSync(client.key, 'incomplete');
-    await redis.restart();
-    await vi.waitUntil(() => server.link.usable && server.link.usable.fencingToken !== before, 15_000);
-    await server.sees(1);
-    await server.engine.poll({ upstream: 'default', submissionIds: ['a'] }, () => undefined);
-    expect(worker.polled).toEqual(['a']);
-  });
-});
+    test('restarts while a file is unusable: the previous ones carry polls to workers', async () => {
+      const { address, redis, client } = await tlsRedis();
+      const server = openEngine(address);
+      const worker = openWorker(address);
+      await server.sees(1);
+      const before = server.link.usable?.fencingToken;
+      writeFileSync(client.key, 'incomplete');
+      await redis.restart();
+      await vi.waitUntil(
+        () => server.link.usable && server.link.usable.fencingToken !== before,
+        15_000,
+      );
+      await server.sees(1);
+      await server.engine.poll({ upstream: 'default', submissionIds: ['a'] }, () => undefined);
+      expect(worker.polled).toEqual(['a']);
+    });
+  },
+);
 
 describe('the files of TLS', () => {
   const authority = () => createAuthority();
@@ -110,7 +132,9 @@ describe('the files of TLS', () => {
   test('that fit together are no problem', () => {
     const { ca, issue } = authority();
     const { cert, key } = issue('client');
-    expect(problemOfTls({ tls_ca_file: ca, tls_cert_file: cert, tls_key_file: key })).toBeUndefined();
+    expect(
+      problemOfTls({ tls_ca_file: ca, tls_cert_file: cert, tls_key_file: key }),
+    ).toBeUndefined();
     expect(problemOfTls({})).toBeUndefined();
   });
 
@@ -125,9 +149,13 @@ describe('the files of TLS', () => {
       expect(problemOfTls({ ...files, [name]: '/nowhere/file' })).toBe(
         `redis.${name} names a file that does not exist`,
       );
-      expect(problemOfTls({ ...files, [name]: tempFolder() })).toBe(`redis.${name} names a file that is a directory`);
+      expect(problemOfTls({ ...files, [name]: tempFolder() })).toBe(
+        `redis.${name} names a file that is a directory`,
+      );
       const problem = problemOfTls({ ...files, [name]: odd });
-      expect(problem).toMatch(new RegExp(`^redis\\.${name} names a file that is not a .* in PEM format$`));
+      expect(problem).toMatch(
+        new RegExp(`^redis\\.${name} names a file that is not a .* in PEM format$`),
+      );
     },
   );
 
@@ -138,7 +166,9 @@ describe('the files of TLS', () => {
       'redis.tls_key_file is not the key of the certificate in redis.tls_cert_file',
     );
     const encrypted = join(tempFolder(), 'encrypted.key');
-    execFileSync(OPENSSL, ['ec', '-in', key, '-aes256', '-passout', 'pass:x', '-out', encrypted], { stdio: 'ignore' });
+    execFileSync(OPENSSL, ['ec', '-in', key, '-aes256', '-passout', 'pass:x', '-out', encrypted], {
+      stdio: 'ignore',
+    });
     expect(problemOfTls({ tls_ca_file: ca, tls_cert_file: cert, tls_key_file: encrypted })).toBe(
       'redis.tls_key_file names a file that is an encrypted key, which is not supported',
     );

@@ -17,7 +17,11 @@ async function statuses(url: string, secret?: string) {
 describe.skipIf(isRedisMissing())('a Redis', () => {
   it('that persists its data and evicts nothing passes', async () => {
     const { url } = await redisForTest({ keeps: true });
-    expect(await statuses(url)).toEqual({ redis: 'ok', 'redis.persistence': 'ok', 'redis.eviction': 'ok' });
+    expect(await statuses(url)).toEqual({
+      redis: 'ok',
+      'redis.persistence': 'ok',
+      'redis.eviction': 'ok',
+    });
   });
 
   it('without persistence, with eviction or as a replica is a problem', async () => {
@@ -32,7 +36,10 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
   });
 
   it('on another machine requires a signing secret', async () => {
-    const { port } = await redisForTest({ keeps: true, settings: { bind: '0.0.0.0', 'protected-mode': 'no' } });
+    const { port } = await redisForTest({
+      keeps: true,
+      settings: { bind: '0.0.0.0', 'protected-mode': 'no' },
+    });
     const otherHostUrl = `redis://0.0.0.0:${port}`;
     expect(await statuses(otherHostUrl)).toMatchObject({ 'redis.secret': 'warning' });
     expect(await statuses(otherHostUrl, 'x'.repeat(32))).toMatchObject({ 'redis.secret': 'ok' });
@@ -53,7 +60,10 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
     const { server } = await createUsers(admin, redis.url);
     await admin.call('ACL', 'SETUSER', 'dawatch-server', '-xread', '-wait');
     expect(await checkRedis({ url: server, prefix: 'bull' }, LIMIT_MS)).toMatchObject([
-      { status: 'problem', message: expect.stringMatching(/NOPERM the ACL user lacks permissions: \+wait \+xread$/) },
+      {
+        status: 'problem',
+        message: expect.stringMatching(/NOPERM the ACL user lacks permissions: \+wait \+xread$/),
+      },
     ]);
   });
 
@@ -66,8 +76,13 @@ describe.skipIf(isRedisMissing())('a Redis', () => {
 
   it('that refuses the password is a problem, without showing the password', async () => {
     const { url } = await redisForTest({ password: 'right-one' });
-    const findings = await checkRedis({ url: url.replace('right-one', 'wrong-one'), prefix: 'bull' }, LIMIT_MS);
-    expect(findings).toMatchObject([{ status: 'problem', message: expect.stringMatching(/refuses the credentials/) }]);
+    const findings = await checkRedis(
+      { url: url.replace('right-one', 'wrong-one'), prefix: 'bull' },
+      LIMIT_MS,
+    );
+    expect(findings).toMatchObject([
+      { status: 'problem', message: expect.stringMatching(/refuses the credentials/) },
+    ]);
     expect(JSON.stringify(findings)).not.toMatch(/wrong-one|right-one/);
   });
 });
@@ -86,7 +101,9 @@ describe('an address of Redis', () => {
 
   it('that accepts the connection but never responds is a problem', async () => {
     const { url } = await serveRaw((socket) => socket.resume());
-    expect(await checkRedis({ url: url.replace('http:', 'redis:'), prefix: 'bull' }, 100)).toMatchObject([
+    expect(
+      await checkRedis({ url: url.replace('http:', 'redis:'), prefix: 'bull' }, 100),
+    ).toMatchObject([
       { status: 'problem', message: expect.stringMatching(/no response within 0.1 s/) },
     ]);
   });

@@ -33,7 +33,10 @@ describe.skipIf(isRedisMissing())('the result stream', () => {
   it.each<[string, string[]]>([
     ['progress that is not JSON', ['event', 'progress', 'jobId', 'x', 'data', '{']],
     ['progress without data', ['event', 'progress', 'jobId', 'x']],
-    ['a return value that is not JSON', ['event', 'completed', 'jobId', 'x', 'returnvalue', 'undefined']],
+    [
+      'a return value that is not JSON',
+      ['event', 'completed', 'jobId', 'x', 'returnvalue', 'undefined'],
+    ],
     ['no job', ['event', 'completed', 'returnvalue', '{}']],
     ['no event', ['jobId', 'x']],
     ['an unknown event', ['event', '__proto__', 'jobId', 'x']],
@@ -45,7 +48,10 @@ describe.skipIf(isRedisMissing())('the result stream', () => {
     both.xadd(EVENTS, '*', ...garbage);
     both.xadd(EVENTS, '*', ...done('after'));
     await both.exec();
-    await vi.waitFor(() => expect(completed).toEqual(expect.arrayContaining(['before', 'after'])), 5_000);
+    await vi.waitFor(
+      () => expect(completed).toEqual(expect.arrayContaining(['before', 'after'])),
+      5_000,
+    );
   });
 
   it('a read that Redis refuses for a while skips no later entry', async () => {
@@ -66,6 +72,9 @@ describe.skipIf(isRedisMissing())('the result stream', () => {
       await redisClient.xadd(EVENTS, '*', ...done(`job-${count}`));
       await redisClient.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     }
-    await vi.waitFor(() => expect(completed).toEqual(Array.from({ length: 20 }, (_, n) => `job-${n}`)), 15_000);
+    await vi.waitFor(
+      () => expect(completed).toEqual(Array.from({ length: 20 }, (_, n) => `job-${n}`)),
+      15_000,
+    );
   });
 });

@@ -5,7 +5,10 @@ import { sentinelsForTest } from '../support/redis/sentinels.ts';
 
 describe.skipIf(isRedisMissing())('a primary behind Sentinels', () => {
   test('is found with the passwords of both, and its replacement is found after a failover', async () => {
-    const redis = await sentinelsForTest({ password: 'of-redis', sentinelPassword: 'of-sentinels' });
+    const redis = await sentinelsForTest({
+      password: 'of-redis',
+      sentinelPassword: 'of-sentinels',
+    });
     const server = openEngine(redis.address);
     const worker = openWorker(redis.address);
     await server.sees(1);
@@ -28,7 +31,11 @@ describe.skipIf(isRedisMissing())('a primary behind Sentinels', () => {
     const server = openEngine({ ...redis.address, sentinel_password: 'a-wrong-one' });
     await vi.waitUntil(() => server.events.length > 0, 10_000);
     expect(server.events).toMatchObject([
-      { kind: 'disconnected', reason: 'refused', detail: expect.stringMatching(/Last error: WRONGPASS/) },
+      {
+        kind: 'disconnected',
+        reason: 'refused',
+        detail: expect.stringMatching(/Last error: WRONGPASS/),
+      },
     ]);
     expect(JSON.stringify(server.events)).not.toContain('a-wrong-one');
   });

@@ -100,7 +100,10 @@ it('keeps slices for 400 days', () => {
   for (const daysAgo of [401, 399, 1]) track(ledger, [`s${daysAgo}`], NOW - daysAgo * DAY_MS);
   countsOf(ledger, NOW);
   while (ledger.objectives.prune('default', NOW, 1));
-  expect(ledger.objectives.sum({ upstream: 'default', from: 0, until: NOW })).toEqual({ good: 0, bad: 2 });
+  expect(ledger.objectives.sum({ upstream: 'default', from: 0, until: NOW })).toEqual({
+    good: 0,
+    bad: 2,
+  });
   const days = { upstream: 'default', from: NOW - 2 * DAY_MS, until: NOW, unitMs: DAY_MS };
   expect(ledger.objectives.byPeriod(days)).toEqual([{ start: NOW - DAY_MS, good: 0, bad: 1 }]);
 });

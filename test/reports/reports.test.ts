@@ -24,11 +24,20 @@ it('by default has a row for each day and upstream of the last 30 days', async (
   const { from, to, rows, total, interval, group_by } = await report('');
   expect({ to, interval, group_by }).toEqual({ to: today, interval: 'day', group_by: 'upstream' });
   expect(Date.parse(to) - Date.parse(from)).toBe(29 * DAY_MS);
-  expect(rows.map(({ start, group, submissions }) => [start.slice(0, 10), group, submissions.finalized])).toEqual([
+  expect(
+    rows.map(({ start, group, submissions }) => [start.slice(0, 10), group, submissions.finalized]),
+  ).toEqual([
     [yesterday, 'default', 1],
     [today, 'default', 2],
   ]);
-  expect(total.submissions).toEqual({ finalized: 3, failed: 0, unknown: 0, rejected: 0, expired: 0, cancelled: 1 });
+  expect(total.submissions).toEqual({
+    finalized: 3,
+    failed: 0,
+    unknown: 0,
+    rejected: 0,
+    expired: 0,
+    cancelled: 1,
+  });
 });
 
 it('has exact sums of amounts, percentiles, requests and the objective', async () => {
@@ -53,13 +62,22 @@ it('has exact sums of amounts, percentiles, requests and the objective', async (
 
 it('groups by credential for admins, with the names of the credentials', async () => {
   const { rows } = await report('?interval=total&group_by=credential', ADMIN);
-  expect(rows.map(({ group, credential_id, submissions }) => [group, credential_id, submissions.finalized])).toEqual([
+  expect(
+    rows.map(({ group, credential_id, submissions }) => [
+      group,
+      credential_id,
+      submissions.finalized,
+    ]),
+  ).toEqual([
     ['DAWATCH_API_KEY', null, 2],
     ['=nightly', 1, 1],
     [null, null, 0],
   ]);
   const refused = problemOf(await call(app.url, '/v1/reports?group_by=credential'));
-  expect(refused).toMatchObject({ status: 403, detail: 'group_by=credential needs the scope operations:read' });
+  expect(refused).toMatchObject({
+    status: 403,
+    detail: 'group_by=credential needs the scope operations:read',
+  });
 });
 
 it('groups by the configured metadata key', async () => {
@@ -107,9 +125,18 @@ describe('as CSV', () => {
   ])('with "%s" and %j', async (query, headers) => {
     const response = await call(app.url, `/v1/reports${query}`, { headers });
     expect(response.headers['content-type']).toBe('text/csv; charset=utf-8');
-    expect(response.headers['content-disposition']).toMatch(/^attachment; filename="dawatch-[\d-]+\.csv"$/);
+    expect(response.headers['content-disposition']).toMatch(
+      /^attachment; filename="dawatch-[\d-]+\.csv"$/,
+    );
     const [header = '', ...lines] = response.text.trimEnd().split('\r\n');
-    expect(header.split(',').slice(0, 6)).toEqual(['start', 'group', 'credential_id', 'other', 'finalized', 'failed']);
+    expect(header.split(',').slice(0, 6)).toEqual([
+      'start',
+      'group',
+      'credential_id',
+      'other',
+      'finalized',
+      'failed',
+    ]);
     expect(lines).toHaveLength(2);
     for (const line of lines) expect(line.split(',')).toHaveLength(header.split(',').length);
     expect(lines[1]).toContain(String(2n * BigInt(FEES)));
@@ -122,7 +149,9 @@ describe('as CSV', () => {
 
   it('is not sent to clients that accept JSON, or anything', async () => {
     for (const accept of ['*/*', 'text/csv;q=0.5, application/json'])
-      expect((await call(app.url, '/v1/reports', { headers: { accept } })).headers['content-type']).toContain('json');
+      expect(
+        (await call(app.url, '/v1/reports', { headers: { accept } })).headers['content-type'],
+      ).toContain('json');
   });
 });
 

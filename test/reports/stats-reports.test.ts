@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { ReportUnit } from '../../src/reports/report-rows-store.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { context, FINAL_DATA, finalEnvelope, observation, VERDICTS } from '../support/ledger/domain.ts';
+import {
+  context,
+  FINAL_DATA,
+  finalEnvelope,
+  observation,
+  VERDICTS,
+} from '../support/ledger/domain.ts';
 import { openLedger, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
 import { openMaintenance } from '../support/ledger/maintenance.ts';
 
@@ -26,7 +32,12 @@ function rowsOf(ledger: Ledger, dimension = 'upstream', unit: ReportUnit = 'day'
 }
 
 /** Tracks submissions and finalizes them 40 s later. */
-function finalize(ledger: Ledger, ids: readonly string[], fields: Parameters<typeof trackRequest>[1] = {}, at = NOW) {
+function finalize(
+  ledger: Ledger,
+  ids: readonly string[],
+  fields: Parameters<typeof trackRequest>[1] = {},
+  at = NOW,
+) {
   ledger.track(
     ids.map((id) => trackRequest(id, { deadlineAt: at + DAY_MS, ...fields })),
     at - 40_000,
@@ -57,7 +68,9 @@ it('adds up final statuses, times, requests and amounts by day and hour', () => 
   });
   expect(sums?.timeToFinality.count).toBe(2);
   expect((sums?.timeToFinality.percentile(0.5) ?? 0) / 40_000).toBeCloseTo(1, 0);
-  expect(rowsOf(ledger, 'upstream', 'hour').map(({ key: { start } }) => start)).toEqual([DAY + 10 * HOUR_MS]);
+  expect(rowsOf(ledger, 'upstream', 'hour').map(({ key: { start } }) => start)).toEqual([
+    DAY + 10 * HOUR_MS,
+  ]);
 });
 
 it('counts each change once, in whatever steps, and also after a restart', () => {
@@ -82,7 +95,10 @@ it('keeps amounts exact beyond every number type, and counts those that are no i
     0,
   );
   const wrong = { fees: '1.5', data_billed: null };
-  ledger.record([final('a', 5, { fees: most }), final('b', 5, { fees: most }), final('c', 5, wrong)], context());
+  ledger.record(
+    [final('a', 5, { fees: most }), final('b', 5, { fees: most }), final('c', 5, wrong)],
+    context(),
+  );
   countAll(ledger);
   const [row] = rowsOf(ledger);
   expect(String(row?.sums.fees)).toBe(String(2n * BigInt(most)));
@@ -95,7 +111,10 @@ it('a correction adds the difference on its own day', () => {
   countAll(ledger);
   const error = { ...observation('error', NOW + DAY_MS, 'a') };
   ledger.record([error], { ...context(), recheck: true });
-  ledger.record([final('a', NOW + DAY_MS + 1, { fees: '7', data_billed: '3' })], { ...context(), recheck: true });
+  ledger.record([final('a', NOW + DAY_MS + 1, { fees: '7', data_billed: '3' })], {
+    ...context(),
+    recheck: true,
+  });
   countAll(ledger, { now: NOW + DAY_MS + 1 });
   const rows = rowsOf(ledger).map(({ sums }) => sums);
   expect(rows.map(({ corrected }) => corrected)).toEqual([0, 2]);
@@ -112,7 +131,10 @@ it('counts a submission that was tracked again once for each end, with the reque
   ledger.track([request], NOW);
   ledger.record([observation('pending', NOW + 1_000, 'a')], context());
   ledger.cancel(['a'], NOW + 2_000);
-  ledger.track([{ ...request, retrack: true, named: ['metadata'], metadata: { team: 'x' } }], NOW + HOUR_MS);
+  ledger.track(
+    [{ ...request, retrack: true, named: ['metadata'], metadata: { team: 'x' } }],
+    NOW + HOUR_MS,
+  );
   ledger.record([observation('pending', NOW + HOUR_MS + 1_000, 'a')], context());
   ledger.record([final('a', NOW + HOUR_MS + 10_000)], context());
   countAll(ledger, { now: NOW + DAY_MS });
@@ -161,12 +183,16 @@ describe('groups', () => {
   it('beyond the first hundred of a day are one, and nothing is lost', () => {
     const ledger = openLedger();
     for (let index = 0; index < 130; index++)
-      finalize(ledger, [`s${index}`], { metadata: { user: index < 100 ? index : index % 2 ? 3 : `new${index}` } });
+      finalize(ledger, [`s${index}`], {
+        metadata: { user: index < 100 ? index : index % 2 ? 3 : `new${index}` },
+      });
     countAll(ledger, { metadataKey: 'user' });
     const rows = rowsOf(ledger, 'metadata.user');
     expect(rows).toHaveLength(101);
     const finalizedIn = (kind: string) =>
-      rows.filter(({ key }) => key.group.kind === kind).reduce((sum, { sums }) => sum + sums.ended.finalized, 0);
+      rows
+        .filter(({ key }) => key.group.kind === kind)
+        .reduce((sum, { sums }) => sum + sums.ended.finalized, 0);
     expect([finalizedIn('value'), finalizedIn('other'), finalizedIn('none')]).toEqual([115, 15, 0]);
   });
 
@@ -175,7 +201,9 @@ describe('groups', () => {
     for (const [index, team] of ['', '*', '=', "'; DROP TABLE x; --"].entries())
       finalize(ledger, [`s${index}`], { metadata: { team } });
     countAll(ledger, { metadataKey: 'team' });
-    const values = rowsOf(ledger, 'metadata.team').map(({ key: { group } }) => group.kind === 'value' && group.value);
+    const values = rowsOf(ledger, 'metadata.team').map(
+      ({ key: { group } }) => group.kind === 'value' && group.value,
+    );
     expect(values.toSorted()).toEqual(['', "'; DROP TABLE x; --", '*', '=']);
   });
 });
@@ -216,7 +244,9 @@ describe('the maintenance', () => {
     const ledger = openLedger();
     finalize(ledger, ['a', 'b', 'c'], {}, HOUR_MS);
     const db = rawConnection(ledger.file);
-    db.exec("CREATE TRIGGER broken BEFORE INSERT ON report_rows BEGIN SELECT RAISE(ABORT, 'broken'); END");
+    db.exec(
+      "CREATE TRIGGER broken BEFORE INSERT ON report_rows BEGIN SELECT RAISE(ABORT, 'broken'); END",
+    );
     const { clock, errors } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(2 * 60_000);
     expect(errors).toHaveLength(1);

@@ -4,9 +4,19 @@ import { START_MS } from './open-sandbox.ts';
 
 export const SLOT_MS = 20_000;
 
-/** Sent in parallel, with no delay between a block's finality and the row, so that only the chain causes delays. */
-export const CHAIN_ONLY = { rowUpdateMinS: 0, rowUpdateMaxS: 0, timeoutS: 1e9 } satisfies SandboxOptionsInput;
-/** As above, and final as soon as it is in a block, so that only the production of blocks causes delays. */
+/**
+ * Sent in parallel, with no delay between a block's finality and the row, so that only the chain
+ * causes delays.
+ */
+export const CHAIN_ONLY = {
+  rowUpdateMinS: 0,
+  rowUpdateMaxS: 0,
+  timeoutS: 1e9,
+} satisfies SandboxOptionsInput;
+/**
+ * As above, and final as soon as it is in a block, so that only the production of blocks causes
+ * delays.
+ */
 export const PRODUCTION_ONLY = {
   ...CHAIN_ONLY,
   finalityGap: 0,
@@ -35,7 +45,10 @@ export function draw(options: SandboxOptionsInput, { count = 6_000, everyS = 15 
   }));
 }
 
-/** Groups the draws by block number; with the chain alone, those of one block have the same time of finality. */
+/**
+ * Groups the draws by block number; with the chain alone, those of one block have the same time of
+ * finality.
+ */
 export function finalByBlock(draws: readonly Draw[]): Map<number, number> {
   return new Map(draws.map(({ block, finalMs }) => [block, finalMs]));
 }
@@ -45,13 +58,16 @@ export function meanOf(values: readonly number[]): number {
 }
 
 /**
- * The Kolmogorov–Smirnov statistic of a sample against a distribution function, times the root of the sample's size: above
- * 1.95 in one of a thousand samples of that distribution.
+ * The Kolmogorov–Smirnov statistic of a sample against a distribution function, times the root of
+ * the sample's size: above 1.95 in one of a thousand samples of that distribution.
  */
 export function distance(sample: readonly number[], cdf: (value: number) => number): number {
   const sorted = sample.toSorted((a, b) => a - b);
   const gaps = sorted.map((value, index) =>
-    Math.max(Math.abs(cdf(value) - index / sorted.length), Math.abs(cdf(value) - (index + 1) / sorted.length)),
+    Math.max(
+      Math.abs(cdf(value) - index / sorted.length),
+      Math.abs(cdf(value) - (index + 1) / sorted.length),
+    ),
   );
   return Math.max(...gaps) * Math.sqrt(sorted.length);
 }
@@ -62,14 +78,25 @@ export const uniform =
     Math.min(1, Math.max(0, (value - from) / (to - from)));
 
 /** The distribution function of an exponential variable plus something even from `from` to `to`. */
-export function exponentialPlusUniform(mean: number, from: number, to: number): (value: number) => number {
+export function exponentialPlusUniform(
+  mean: number,
+  from: number,
+  to: number,
+): (value: number) => number {
   // The integral of the exponential distribution function from 0 to y.
   const integral = (y: number) => (y <= 0 ? 0 : y - mean * (1 - Math.exp(-y / mean)));
   return (value) => (integral(value - from) - integral(value - to)) / (to - from);
 }
 
-/** The distribution function of a variable plus something even from `from` to `to`, by the midpoint rule. */
+/**
+ * The distribution function of a variable plus something even from `from` to `to`, by the midpoint
+ * rule.
+ */
 export const plusUniform =
   (cdf: (value: number) => number, from: number, to: number) =>
   (value: number): number =>
-    meanOf(Array.from({ length: 50 }, (_, index) => cdf(value - from - ((to - from) * (index + 0.5)) / 50)));
+    meanOf(
+      Array.from({ length: 50 }, (_, index) =>
+        cdf(value - from - ((to - from) * (index + 0.5)) / 50),
+      ),
+    );

@@ -12,17 +12,23 @@ function modelWith(options: SandboxOptionsInput): Model {
 /** Every state a lookup would have seen, in order, each with the seconds since the start. */
 function historyOf(model: Model, id: string, forS: number): string[] {
   const history: string[] = [];
-  for (let nowMs: number | undefined = START_MS; nowMs !== undefined && nowMs <= START_MS + forS * 1000; ) {
+  for (
+    let nowMs: number | undefined = START_MS;
+    nowMs !== undefined && nowMs <= START_MS + forS * 1000;
+  ) {
     const row = model.read(id, nowMs);
     const seen = row === undefined ? 'none' : row.state;
-    if (history.at(-1)?.split('@')[0] !== seen) history.push(`${seen}@${(nowMs - START_MS) / 1000}`);
+    if (history.at(-1)?.split('@')[0] !== seen)
+      history.push(`${seen}@${(nowMs - START_MS) / 1000}`);
     nowMs = model.nextChangeAt(nowMs);
   }
   return history;
 }
 
 function submitMany(model: Model, count: number, everyMs: number): string[] {
-  return Array.from({ length: count }, (_, index) => model.submit(`data ${index}`, START_MS + index * everyMs));
+  return Array.from({ length: count }, (_, index) =>
+    model.submit(`data ${index}`, START_MS + index * everyMs),
+  );
 }
 
 const statesOf = (history: readonly string[]) => history.map((entry) => entry.split('@')[0]);
@@ -35,7 +41,11 @@ describe('a submission', () => {
     expect(model.read(id, START_MS)).toBeUndefined();
     const appearsMs = model.nextChangeAt(START_MS) ?? Number.NaN;
     expect(model.read(id, appearsMs - 0.001)).toBeUndefined();
-    expect(model.read(id, appearsMs)).toMatchObject({ state: 'Pending', error: null, createdAtMs: START_MS });
+    expect(model.read(id, appearsMs)).toMatchObject({
+      state: 'Pending',
+      error: null,
+      createdAtMs: START_MS,
+    });
   });
 
   test('has rows that appear after the mean delay on average', () => {
@@ -71,7 +81,10 @@ describe('a submission', () => {
 
   test('is ten times faster at speed 10', () => {
     const model = modelWith({ speed: 10 });
-    expect(historyOf(model, model.submit('data', START_MS), 100)).toEqual(['Pending@0', 'Finalized@6']);
+    expect(historyOf(model, model.submit('data', START_MS), 100)).toEqual([
+      'Pending@0',
+      'Finalized@6',
+    ]);
   });
 
   test('has fees that exceed the numbers of JavaScript, and never more than 39 digits', () => {
@@ -120,7 +133,9 @@ describe('serial senders', () => {
   test('send the next submission only when the block of the previous one is final, in the order of submission', () => {
     const model = modelWith({ senders: 3 });
     const ids = submitMany(model, 9, 1);
-    const finalS = ids.map((id) => (Number(model.finalizedAt(id, START_MS + 1e6)) - START_MS) / 1000);
+    const finalS = ids.map(
+      (id) => (Number(model.finalizedAt(id, START_MS + 1e6)) - START_MS) / 1000,
+    );
     expect(finalS).toEqual([60, 60, 60, 120, 120, 120, 180, 180, 180]);
   });
 
@@ -135,7 +150,11 @@ describe('serial senders', () => {
   test('are blocked by an attempt until it times out', () => {
     const model = modelWith({ senders: 1, deadRate: 1, timeoutRate: 1 });
     const [first = '', second = ''] = submitMany(model, 2, 1);
-    expect(model.read(first, START_MS + 120_000)).toMatchObject({ state: 'Error', error: 'TIMEOUT', attempts: 1 });
+    expect(model.read(first, START_MS + 120_000)).toMatchObject({
+      state: 'Error',
+      error: 'TIMEOUT',
+      attempts: 1,
+    });
     expect(model.read(second, START_MS + 239_999)?.state).toBe('Pending');
     expect(model.read(second, START_MS + 240_000)?.state).toBe('Error');
   });
@@ -153,7 +172,9 @@ describe('a failed attempt', () => {
   test('reads Error with a text, and is repeated by the next run of the fallback job', () => {
     const model = modelWith({ errorRate: 0.5, seed: 7 });
     const histories = submitMany(model, 40, 0).map((id) => historyOf(modelWithSame(id), id, 600));
-    const recovered = histories.filter((history) => statesOf(history).join() === 'Pending,Error,Pending,Finalized');
+    const recovered = histories.filter(
+      (history) => statesOf(history).join() === 'Pending,Error,Pending,Finalized',
+    );
     expect(recovered.length).toBeGreaterThan(3);
     for (const history of recovered) expect(history[2]).toBe('Pending@10');
     for (const history of histories) expect(history.at(-1)).toContain('Finalized');
@@ -177,7 +198,12 @@ describe('a failed attempt', () => {
     for (const updateS of [0, 1]) {
       const model = modelWith({ finalityGap: 5, rowUpdateMinS: updateS, rowUpdateMaxS: updateS });
       const history = historyOf(model, model.submit('data', START_MS), 600);
-      expect(history).toEqual(['Pending@0', 'Error@120', 'Pending@130', `Finalized@${240 + updateS}`]);
+      expect(history).toEqual([
+        'Pending@0',
+        'Error@120',
+        'Pending@130',
+        `Finalized@${240 + updateS}`,
+      ]);
     }
   });
 
@@ -193,7 +219,10 @@ describe('a failed attempt', () => {
 
   test('left behind by a restart is repeated after 15 minutes', () => {
     const model = modelWith({ leftBehindRate: 1 });
-    expect(historyOf(model, model.submit('data', START_MS), 2000)).toEqual(['Pending@0', 'Finalized@960']);
+    expect(historyOf(model, model.submit('data', START_MS), 2000)).toEqual([
+      'Pending@0',
+      'Finalized@960',
+    ]);
   });
 });
 
@@ -202,13 +231,16 @@ describe('a regression', () => {
   const ids = submitMany(model, 200, 0);
   const before = ids.map((id) => model.read(id, START_MS + 89_999));
   const after = ids.map((id) => model.read(id, START_MS + 90_000));
-  const replaced = ids.map((_, index) => index).filter((index) => after[index]?.state === 'Finalized');
+  const replaced = ids
+    .map((_, index) => index)
+    .filter((index) => after[index]?.state === 'Finalized');
 
   test('changes about half of the finalized submissions to Error', () => {
     expect(before.every((row) => row?.state === 'Finalized')).toBe(true);
     expect(replaced.length).toBeGreaterThan(70);
     expect(replaced.length).toBeLessThan(130);
-    for (const row of after) if (row?.state !== 'Finalized') expect(row).toMatchObject({ state: 'Error' });
+    for (const row of after)
+      if (row?.state !== 'Finalized') expect(row).toMatchObject({ state: 'Error' });
   });
 
   test('assigns another block, block number and transaction to the others', () => {
@@ -224,7 +256,9 @@ describe('a regression', () => {
   test('is followed by the fallback job, happens once, and keeps the time of the first finalization', () => {
     const final = ids.map((id) => model.read(id, START_MS + 1e7));
     expect(final.every((row) => row?.state === 'Finalized')).toBe(true);
-    expect(ids.every((id) => model.finalizedAt(id, START_MS + 1e7) === START_MS + 60_000)).toBe(true);
+    expect(ids.every((id) => model.finalizedAt(id, START_MS + 1e7) === START_MS + 60_000)).toBe(
+      true,
+    );
     expect(model.finalizedCount(START_MS + 1e7)).toBe(200);
     expect(model.nextChangeAt(START_MS + 1e7)).toBeUndefined();
   });
@@ -260,7 +294,9 @@ describe('the model', () => {
 
   test('sends submissions in their order, however late their rows are', () => {
     const model = modelWith({ senders: 1, rowDelayMs: 300 });
-    const finalMs = submitMany(model, 50, 0).map((id) => Number(model.finalizedAt(id, START_MS + 1e8)));
+    const finalMs = submitMany(model, 50, 0).map((id) =>
+      Number(model.finalizedAt(id, START_MS + 1e8)),
+    );
     expect(finalMs).toEqual(finalMs.toSorted((a, b) => a - b));
   });
 
@@ -273,18 +309,26 @@ describe('the model', () => {
   });
 
   test('produces other results with another seed', () => {
-    expect(rowsOf(modelWith(options), false)).not.toEqual(rowsOf(modelWith({ ...options, seed: 2 }), false));
+    expect(rowsOf(modelWith(options), false)).not.toEqual(
+      rowsOf(modelWith({ ...options, seed: 2 }), false),
+    );
   });
 
   test('issues other ids if it starts at another time', () => {
-    expect(modelWith({}).submit('data', START_MS)).not.toBe(modelWith({}).submit('data', START_MS + 1));
+    expect(modelWith({}).submit('data', START_MS)).not.toBe(
+      modelWith({}).submit('data', START_MS + 1),
+    );
   });
 
   test('changes nothing between two announced changes', () => {
     const model = modelWith({ ...options, seed: 3 });
     const ids = submitMany(model, 50, 0);
     let atMs = START_MS;
-    for (let nextMs = model.nextChangeAt(atMs); nextMs !== undefined; nextMs = model.nextChangeAt(atMs)) {
+    for (
+      let nextMs = model.nextChangeAt(atMs);
+      nextMs !== undefined;
+      nextMs = model.nextChangeAt(atMs)
+    ) {
       const seen = ids.map((id) => model.read(id, atMs));
       expect(ids.map((id) => model.read(id, (atMs + Number(nextMs)) / 2))).toEqual(seen);
       atMs = nextMs;

@@ -13,10 +13,16 @@ export type OpenSandbox = Sandbox & {
   order(fault: object): Promise<Response>;
 };
 
-/** A sandbox on a free port, by default in the world `ideal`, whose clock only the test advances; closed when the test ends. */
+/**
+ * A sandbox on a free port, by default in the world `ideal`, whose clock only the test advances;
+ * closed when the test ends.
+ */
 export async function openSandbox(options: SandboxOptionsInput = {}): Promise<OpenSandbox> {
   const clock = { ms: START_MS };
-  const sandbox = await startSandbox({ options: { world: 'ideal', rowDelayMs: 0, ...options }, now: () => clock.ms });
+  const sandbox = await startSandbox({
+    options: { world: 'ideal', rowDelayMs: 0, ...options },
+    now: () => clock.ms,
+  });
   onTestFinished(() => sandbox.close());
   const key = { 'x-api-key': 'sandbox-key' };
   const post = (path: string, body: object) =>
@@ -33,9 +39,12 @@ export async function openSandbox(options: SandboxOptionsInput = {}): Promise<Op
     clock,
     get,
     order: (fault) => post('/_sandbox/faults', fault),
-    lookUp: (submissionId, headers = key) => get(`/v1/get_submission_info?submission_id=${submissionId}`, headers),
+    lookUp: (submissionId, headers = key) =>
+      get(`/v1/get_submission_info?submission_id=${submissionId}`, headers),
     async submit(data = 'some data') {
-      const response = (await (await post('/v1/submit_data', { data })).json()) as { submission_id: string };
+      const response = (await (await post('/v1/submit_data', { data })).json()) as {
+        submission_id: string;
+      };
       return response.submission_id;
     },
   };

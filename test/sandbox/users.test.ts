@@ -19,20 +19,33 @@ describe('one user', () => {
       const sandbox = await openSandbox();
       const response = await sandbox.get(`${path}?${SECOND}`, USER);
       expect(response.status).toBe(200);
-      expect(await response.json()).toEqual({ ...RECORD, name: 'User 2', email: 'user2@example.com', app_id: 101 });
+      expect(await response.json()).toEqual({
+        ...RECORD,
+        name: 'User 2',
+        email: 'user2@example.com',
+        app_id: 101,
+      });
     },
   );
 
   test('is wrapped if configured', async () => {
     const sandbox = await openSandbox({ wrapped: true });
     const response = await sandbox.get(`/users/get_user?${SECOND}`, USER);
-    expect(await response.json()).toEqual({ state: 'SUCCESS', message: expect.any(String), data: RECORD });
+    expect(await response.json()).toEqual({
+      state: 'SUCCESS',
+      message: expect.any(String),
+      data: RECORD,
+    });
   });
 
   test("is the token's own if the parameters are ignored", async () => {
     const sandbox = await openSandbox({ userParams: 'ignored' });
-    expect(await (await sandbox.get(`/users/get_user?${SECOND}`, USER)).json()).toMatchObject({ name: 'User 1' });
-    expect(await (await sandbox.get('/users/get_user', ADMIN)).json()).toMatchObject({ name: 'User 25' });
+    expect(await (await sandbox.get(`/users/get_user?${SECOND}`, USER)).json()).toMatchObject({
+      name: 'User 1',
+    });
+    expect(await (await sandbox.get('/users/get_user', ADMIN)).json()).toMatchObject({
+      name: 'User 25',
+    });
   });
 
   test('must be identified by name and email if the deployment requires both', async () => {
@@ -47,9 +60,15 @@ describe('one user', () => {
   test('is unknown if name and email do not belong together: 404 in plain text, or 500', async () => {
     const path = '/users/get_user?name=User%201&email=user2%40example.com';
     const older = await (await openSandbox({ unknownStatus: 404 })).get(path, USER);
-    expect([older.status, older.headers.get('content-type')]).toEqual([404, expect.stringContaining('text/plain')]);
+    expect([older.status, older.headers.get('content-type')]).toEqual([
+      404,
+      expect.stringContaining('text/plain'),
+    ]);
     const newer = await (await openSandbox({ unknownStatus: 500 })).get(path, USER);
-    expect([newer.status, await newer.json()]).toEqual([500, { state: 'ERROR', error: 'Record not found' }]);
+    expect([newer.status, await newer.json()]).toEqual([
+      500,
+      { state: 'ERROR', error: 'Record not found' },
+    ]);
   });
 
   test.each([{}, { authorization: 'Bearer other' }, { authorization: 'Basic sandbox-user-token' }])(
@@ -69,7 +88,10 @@ describe('one user', () => {
   test('has more fields if the deployment has them', async () => {
     const sandbox = await openSandbox({ extraFields: true });
     const response = await sandbox.get(`/users/get_user?${SECOND}`, USER);
-    expect(await response.json()).toEqual({ ...RECORD, credit_balance: expect.stringMatching(/^\d{30,39}$/) });
+    expect(await response.json()).toEqual({
+      ...RECORD,
+      credit_balance: expect.stringMatching(/^\d{30,39}$/),
+    });
   });
 });
 
@@ -89,7 +111,10 @@ describe('the listing', () => {
   test('can be a database error with status 200', async () => {
     const sandbox = await openSandbox({ listingForm: 'dataErr' });
     const response = await sandbox.get('/admin/get_all_users?limit=2', ADMIN);
-    expect([response.status, await response.json()]).toEqual([200, { data: { Err: expect.any(String) } }]);
+    expect([response.status, await response.json()]).toEqual([
+      200,
+      { data: { Err: expect.any(String) } },
+    ]);
   });
 
   test('does not limit the requested number, and ends with the last user', async () => {
@@ -98,16 +123,21 @@ describe('the listing', () => {
       const response = await sandbox.get(`/v1/admin/get_all_users?limit=${limit}`, ADMIN);
       return ((await response.json()) as unknown[]).length;
     };
-    expect([await count('0'), await count('1100'), await count('99999999')]).toEqual([0, 1100, 1200]);
-  });
-
-  test.each(['', '?limit=', '?limit=-1', '?limit=ten'])('is refused with 400 in plain text for %j', async (query) => {
-    const response = await (await openSandbox()).get(`/admin/get_all_users${query}`, ADMIN);
-    expect([response.status, response.headers.get('content-type')]).toEqual([
-      400,
-      expect.stringContaining('text/plain'),
+    expect([await count('0'), await count('1100'), await count('99999999')]).toEqual([
+      0, 1100, 1200,
     ]);
   });
+
+  test.each(['', '?limit=', '?limit=-1', '?limit=ten'])(
+    'is refused with 400 in plain text for %j',
+    async (query) => {
+      const response = await (await openSandbox()).get(`/admin/get_all_users${query}`, ADMIN);
+      expect([response.status, response.headers.get('content-type')]).toEqual([
+        400,
+        expect.stringContaining('text/plain'),
+      ]);
+    },
+  );
 
   test.each([USER, {}])('is refused with 401 without an admin token: %j', async (headers) => {
     const response = await (await openSandbox()).get('/admin/get_all_users?limit=2', headers);

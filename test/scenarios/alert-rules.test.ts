@@ -9,7 +9,9 @@ const RULES = 'config/prometheus/alerts.yml';
 const parsed = parse(readFileSync(RULES, 'utf8')) as { groups: { rules: { alert: string }[] }[] };
 const names = parsed.groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
 
-/** Samples once a minute, in the notation of promtool: `a+bxn` is a, followed by n increments of b. */
+/**
+ * Samples once a minute, in the notation of promtool: `a+bxn` is a, followed by n increments of b.
+ */
 type Series = Record<string, string>;
 
 const is = (name: string, value: number): Series => ({ [name]: `${value}+0x180` });
@@ -42,7 +44,10 @@ const burn = (rates: Record<string, number>): Series =>
   );
 
 const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
-  DawatchDown: { fires: [is('up{job="dawatch"}', 0)], isQuiet: [is('up{job="dawatch"}', 1), is('up{job="other"}', 0)] },
+  DawatchDown: {
+    fires: [is('up{job="dawatch"}', 0)],
+    isQuiet: [is('up{job="dawatch"}', 1), is('up{job="other"}', 0)],
+  },
   DawatchLedgerNotWritable: {
     fires: [is('dawatch_ledger_writable', 0)],
     isQuiet: [is('dawatch_ledger_writable', 1)],
@@ -62,7 +67,11 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
   DawatchSubmissionsFail: {
     fires: [
       grew(`${ENDED}"failed"}`, 12),
-      { ...grew(`${ENDED}"unknown"}`, 4), ...grew(`${ENDED}"rejected"}`, 4), ...grew(`${ENDED}"expired"}`, 4) },
+      {
+        ...grew(`${ENDED}"unknown"}`, 4),
+        ...grew(`${ENDED}"rejected"}`, 4),
+        ...grew(`${ENDED}"expired"}`, 4),
+      },
       // The process restarted within the hour.
       { [`${ENDED}"failed"}`]: '100+0x110 0+0x8 12+0x60' },
     ],
@@ -85,14 +94,20 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
       burn({ '1h': 1, '5m': 15 }),
       burn({ '6h': 7, '30m': 1 }),
       burn({ '3d': 20, '6h': 5 }),
-      { ...burn({ '1h': 15 }), 'dawatch_objective_burn_rate{upstream="other",window="5m"}': '15+0x180' },
+      {
+        ...burn({ '1h': 15 }),
+        'dawatch_objective_burn_rate{upstream="other",window="5m"}': '15+0x180',
+      },
     ],
   },
   DawatchErrorBudgetBurns: {
     fires: [burn({ '3d': 1.1, '6h': 1.1 })],
     isQuiet: [burn({ '3d': 1.1, '6h': 0.9 }), burn({ '3d': 0.9, '6h': 5 })],
   },
-  DawatchBudgetTooSmall: { fires: [is(HELD, 1)], isQuiet: [is(HELD, 0), { [HELD]: '0 1 '.repeat(90).trim() }] },
+  DawatchBudgetTooSmall: {
+    fires: [is(HELD, 1)],
+    isQuiet: [is(HELD, 0), { [HELD]: '0 1 '.repeat(90).trim() }],
+  },
   DawatchDeliveriesWait: {
     fires: [is('dawatch_deliveries_oldest_waiting_age_seconds', 3_700)],
     isQuiet: [is('dawatch_deliveries_oldest_waiting_age_seconds', 3_500)],
@@ -106,7 +121,10 @@ const CASES: Record<string, { fires: Series[]; isQuiet: Series[] }> = {
     ],
     isQuiet: [is(DEAD, 0), is(DEAD, 7), { [DEAD]: '5+0x110 0+0x70' }],
   },
-  DawatchRedisDisconnected: { fires: [is('dawatch_redis_up', 0)], isQuiet: [is('dawatch_redis_up', 1), {}] },
+  DawatchRedisDisconnected: {
+    fires: [is('dawatch_redis_up', 0)],
+    isQuiet: [is('dawatch_redis_up', 1), {}],
+  },
   DawatchWorkersRefused: {
     fires: [is('dawatch_workers_refused', 1)],
     isQuiet: [is('dawatch_workers_refused', 0)],
@@ -151,8 +169,8 @@ it('every alert rule has cases in which it fires and does not', () => {
 });
 
 /**
- * Evaluates one rule by promtool after two hours and ten minutes; the longest duration of an alert rule is 30 minutes. All rules
- * would take ten times as long.
+ * Evaluates one rule by promtool after two hours and ten minutes; the longest duration of an alert
+ * rule is 30 minutes. All rules would take ten times as long.
  */
 function run(alert: string, tests: { series: Series; fires: boolean }[]) {
   const folder = tempFolder();
@@ -182,12 +200,15 @@ function run(alert: string, tests: { series: Series; fires: boolean }[]) {
 }
 
 describe.skipIf(isPromtoolMissing())('the rule', () => {
-  it.each(Object.entries(CASES))('%s fires in its failing cases only', (alert, { fires, isQuiet }) => {
-    const tests = [
-      ...fires.map((series) => ({ series, fires: true })),
-      ...isQuiet.map((series) => ({ series, fires: false })),
-    ];
-    const { status, output } = run(alert, tests);
-    expect(status, output).toBe(0);
-  });
+  it.each(Object.entries(CASES))(
+    '%s fires in its failing cases only',
+    (alert, { fires, isQuiet }) => {
+      const tests = [
+        ...fires.map((series) => ({ series, fires: true })),
+        ...isQuiet.map((series) => ({ series, fires: false })),
+      ];
+      const { status, output } = run(alert, tests);
+      expect(status, output).toBe(0);
+    },
+  );
 });

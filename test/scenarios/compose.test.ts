@@ -36,14 +36,18 @@ describe('docker-compose.yml', () => {
   it('puts Redis in an internal network that only the server and the workers share', () => {
     expect(service('redis').networks).toEqual(['queue']);
     expect(compose.networks.queue).toEqual({ internal: true });
-    const inside = services.filter(([, { networks }]) => networks.includes('queue')).map(([name]) => name);
+    const inside = services
+      .filter(([, { networks }]) => networks.includes('queue'))
+      .map(([name]) => name);
     expect(inside).toEqual(['redis', 'server', 'worker']);
     for (const [name, { networks }] of services)
       for (const network of networks) expect(compose.networks, name).toHaveProperty(network);
   });
 
   it('publishes the ports of the server and the sandbox on the local machine only', () => {
-    expect(Object.fromEntries(services.flatMap(([name, { ports }]) => (ports ? [[name, ports]] : [])))).toEqual({
+    expect(
+      Object.fromEntries(services.flatMap(([name, { ports }]) => (ports ? [[name, ports]] : []))),
+    ).toEqual({
       server: ['127.0.0.1:8080:8080'],
       sandbox: ['127.0.0.1:8790:8790'],
     });
@@ -68,7 +72,8 @@ describe('docker-compose.yml', () => {
 
   it('runs dawatch without privileges on a read-only file system', () => {
     for (const [name, { read_only, cap_drop }] of services)
-      if (name !== 'redis') expect({ read_only, cap_drop }, name).toEqual({ read_only: true, cap_drop: ['ALL'] });
+      if (name !== 'redis')
+        expect({ read_only, cap_drop }, name).toEqual({ read_only: true, cap_drop: ['ALL'] });
   });
 
   it('starts the server with the options of the image', () => {
@@ -85,17 +90,25 @@ describe('docker-compose.yml', () => {
     ],
   ])('passes the server and the workers %s', (_name, variables, upstream) => {
     const folder = tempFolder();
-    for (const [name, { environment = {}, volumes = [] }] of Object.entries(readCompose(variables).services)) {
+    for (const [name, { environment = {}, volumes = [] }] of Object.entries(
+      readCompose(variables).services,
+    )) {
       if (name !== 'server' && name !== 'worker') continue;
       // The secret files are on volumes of the service.
       const env = Object.entries(environment).map(([key, value]) => {
         if (!key.endsWith('_FILE')) return [key, value];
         expect(volumes.some((volume) => value.startsWith(`${volume.split(':')[1]}/`))).toBe(true);
         const file = join(folder, key);
-        writeFileSync(file, key === 'DAWATCH_REDIS_URL_FILE' ? 'redis://:a@redis:6379\n' : `${'0'.repeat(64)}\n`);
+        writeFileSync(
+          file,
+          key === 'DAWATCH_REDIS_URL_FILE' ? 'redis://:a@redis:6379\n' : `${'0'.repeat(64)}\n`,
+        );
         return [key, file];
       });
-      const { config } = loadConfig({ env: Object.fromEntries(env), file: join(ROOT, 'config/docker.yaml') });
+      const { config } = loadConfig({
+        env: Object.fromEntries(env),
+        file: join(ROOT, 'config/docker.yaml'),
+      });
       expect(config.redis.url).toBe('redis://:a@redis:6379');
       expect(config.upstreams.default).toMatchObject(upstream);
       expect(config.server.host).toBe('0.0.0.0');
@@ -110,7 +123,10 @@ describe('docker-compose.yml', () => {
     const script = scriptOf('server')
       .replaceAll('/data/', `${data}/`)
       .replace(/^exec .*$/m, '');
-    const { environment = {} } = service('server', readCompose(key === '' ? {} : { DAWATCH_API_KEY: key }));
+    const { environment = {} } = service(
+      'server',
+      readCompose(key === '' ? {} : { DAWATCH_API_KEY: key }),
+    );
     const run = () => {
       const env = { PATH: process.env.PATH, SERVICE_KEY: environment.SERVICE_KEY };
       expect(spawnSync('sh', ['-c', script], { env }).status).toBe(0);
@@ -129,13 +145,17 @@ describe.skipIf(isRedisMissing())('the Redis of docker-compose.yml', () => {
     const socket = join(folder, 'redis.sock');
     const bin = join(folder, 'bin');
     mkdirSync(bin);
-    // The entrypoint of the image becomes the user redis and runs the command. Here, it also sets a place of the test.
+    // The entrypoint of the image becomes the user redis and runs the command. Here, it also sets a
+    // place of the test.
     const entrypoint = `#!/bin/sh\nexec "$@" --port 0 --unixsocket ${socket} --dir ${folder}\n`;
     writeFileSync(join(bin, 'docker-entrypoint.sh'), entrypoint, { mode: 0o755 });
     const inFolder = (text: string) => text.replaceAll('/credentials', folder);
     const PATH = `${bin}:${process.env.PATH}`;
     async function start(): Promise<string> {
-      const redis = spawn('sh', ['-c', inFolder(scriptOf('redis'))], { stdio: 'ignore', env: { PATH } });
+      const redis = spawn('sh', ['-c', inFolder(scriptOf('redis'))], {
+        stdio: 'ignore',
+        env: { PATH },
+      });
       const gone = new Promise((resolve) => redis.once('close', resolve));
       const kill = async () => {
         redis.kill('SIGKILL');
@@ -145,8 +165,9 @@ describe.skipIf(isRedisMissing())('the Redis of docker-compose.yml', () => {
       const [kind, check = ''] = service('redis').healthcheck?.test ?? [];
       expect(kind).toBe('CMD-SHELL');
       const isHealthy = () =>
-        spawnSync('sh', ['-c', inFolder(check).replace('redis-cli', `redis-cli -s ${socket}`)], { env: { PATH } })
-          .status;
+        spawnSync('sh', ['-c', inFolder(check).replace('redis-cli', `redis-cli -s ${socket}`)], {
+          env: { PATH },
+        }).status;
       await vi.waitFor(() => expect(isHealthy()).toBe(0), { timeout: 10_000, interval: 50 });
       const ask = (auth: string | undefined, ...words: string[]) =>
         spawnSync('redis-cli', ['-e', '-s', socket, ...words], {

@@ -10,10 +10,19 @@ import { openReceiver } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const ADMIN = 'an-admin-token-for-these-tests';
-const HOOK = { types: ['*'], metadata: null, description: '', signature: 'v1' as const, enabled: true };
+const HOOK = {
+  types: ['*'],
+  metadata: null,
+  description: '',
+  signature: 'v1' as const,
+  enabled: true,
+};
 const SECRET = { secret: `whsec_${'A'.repeat(43)}=`, publicKey: null };
 
-/** A ledger with three finalized submissions, and a webhook that has received nothing yet, in which a statement damages a row. */
+/**
+ * A ledger with three finalized submissions, and a webhook that has received nothing yet, in which
+ * a statement damages a row.
+ */
 function damagedLedger(hookUrl: string, damage: string): { database: string; webhookId: string } {
   const ledger = openLedger({ file: join(tempFolder(), 'dawatch.db') });
   const { id: webhookId } = ledger.webhooks.create({ ...HOOK, url: hookUrl }, SECRET, 0);
@@ -45,7 +54,9 @@ it('a damaged row is one clear 500 that names it, and stops nothing else', async
   };
   expect(await get('/v1/submissions/s1')).toMatchObject({
     status: 500,
-    body: { detail: expect.stringMatching(/^the submission s1 is damaged: its metadata cannot be read/) },
+    body: {
+      detail: expect.stringMatching(/^the submission s1 is damaged: its metadata cannot be read/),
+    },
   });
   expect((await get('/v1/submissions/s2')).status).toBe(200);
   expect((await post(app.url, { submission_id: 'new' })).status).toBe(202);
@@ -54,15 +65,24 @@ it('a damaged row is one clear 500 that names it, and stops nothing else', async
   const client = new DawatchClient({ url: app.url, apiKey: API_KEY, token: ADMIN });
   await client.cancel('new');
   const seen: unknown[] = [];
-  for await (const { data } of client.events({ after: 0, onGap: ({ through }) => seen.push(through) })) {
+  for await (const { data } of client.events({
+    after: 0,
+    onGap: ({ through }) => seen.push(through),
+  })) {
     seen.push('submission' in data && data.submission.submission_id);
     if (seen.includes('new')) break;
   }
   expect(seen).toEqual(['s0', 2, 's2', 'new']);
 
   // The dispatcher makes it a dead letter, and delivers the others.
-  await vi.waitFor(() => expect(receiver.requests).toHaveLength(3), { timeout: 10_000, interval: 20 });
-  const { deliveries } = await client.deliveries.list({ destination: `webhook:${webhookId}`, state: 'dead' });
+  await vi.waitFor(() => expect(receiver.requests).toHaveLength(3), {
+    timeout: 10_000,
+    interval: 20,
+  });
+  const { deliveries } = await client.deliveries.list({
+    destination: `webhook:${webhookId}`,
+    state: 'dead',
+  });
   expect(deliveries).toMatchObject([{ dead_reason: 'undeliverable', submission_id: 's1' }]);
   expect(deliveries[0]?.last_error).toContain('is damaged: its metadata cannot be read');
 });

@@ -29,7 +29,9 @@ describe('the heartbeat of a server', () => {
     await vi.waitUntil(() => receiver.requests.length >= 3, UNTIL);
     expect(receiver.requests[0]).toMatchObject({ method: 'GET', path: '/ping/SECRET', body: '' });
     expect(receiver.requests[0]?.headers['user-agent']).toMatch(/^dawatch\//);
-    expect(reading((await scrape(app.url)).text, 'dawatch_heartbeats_total', { result: 'sent' })).toBeGreaterThan(1);
+    expect(
+      reading((await scrape(app.url)).text, 'dawatch_heartbeats_total', { result: 'sent' }),
+    ).toBeGreaterThan(1);
     await app.close();
     const { length } = receiver.requests;
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -43,7 +45,9 @@ describe('the heartbeat of a server', () => {
     await vi.waitUntil(() => logged().length === 2, UNTIL);
     expect(logged()).toEqual(['heartbeat.failed', 'heartbeat.resumed']);
     expect(receiver.requests.length).toBeGreaterThanOrEqual(5);
-    expect(reading((await scrape(app.url)).text, 'dawatch_heartbeats_total', { result: 'failed' })).toBe(3);
+    expect(
+      reading((await scrape(app.url)).text, 'dawatch_heartbeats_total', { result: 'failed' }),
+    ).toBe(3);
     expect(lines.join()).not.toContain('SECRET');
   });
 
@@ -59,7 +63,10 @@ describe('the heartbeat of a server', () => {
     await vi.waitUntil(() => logged().includes('heartbeat.withheld'), UNTIL);
     expect(lines.join()).toContain('the disk of the ledger does not end a sync');
     const { status, text } = await call(app.url, '/readyz');
-    expect([status, JSON.parse(text)]).toEqual([503, expect.objectContaining({ ledger: 'not_writable' })]);
+    expect([status, JSON.parse(text)]).toEqual([
+      503,
+      expect.objectContaining({ ledger: 'not_writable' }),
+    ]);
     syncs.release();
     await vi.waitUntil(() => logged().includes('heartbeat.resumed'), UNTIL);
     expect((await call(app.url, '/readyz')).status).toBe(200);

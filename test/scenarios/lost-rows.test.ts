@@ -19,7 +19,8 @@ test('an upstream that restarted without its rows is up again with the first sub
     policy: () => byAge,
   });
   onTestFinished(() => app.close());
-  const track = (ids: string[]) => call(app.url, '/v1/submissions', { method: 'POST', body: { submission_ids: ids } });
+  const track = (ids: string[]) =>
+    call(app.url, '/v1/submissions', { method: 'POST', body: { submission_ids: ids } });
   const read = async (path: string) => JSON.parse((await call(app.url, path)).text);
   const statusOf = async (id: string) => (await read(`/v1/submissions/${id}`)).status;
   const stateOf = async () => (await read('/readyz')).upstreams.default.state;

@@ -19,13 +19,16 @@ async function openWorld(setting: Setting = {}) {
   const sandbox = await startSandbox({ options: { speed: 200 } });
   onTestFinished(() => sandbox.close());
   const database = join(folder, 'ledger.db');
-  const open = () => openApp({ database, upstreamUrl: sandbox.url, adminToken: ADMIN, webhooks: HERE, ...setting });
+  const open = () =>
+    openApp({ database, upstreamUrl: sandbox.url, adminToken: ADMIN, webhooks: HERE, ...setting });
   const app = await open();
   onTestFinished(() => app.close());
   const admin = async (method: string, path: string, body?: unknown) => {
     const headers = { authorization: `Bearer ${ADMIN}`, 'content-type': 'application/json' };
     const init = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
-    return (await (await fetch(`${app.url}${path}`, init)).json()) as Record<string, unknown> & { secret: string };
+    return (await (await fetch(`${app.url}${path}`, init)).json()) as Record<string, unknown> & {
+      secret: string;
+    };
   };
   const client = new DawatchClient({ url: app.url, apiKey: API_KEY });
   return { app, admin, client, sandbox, submit: () => sandbox.model.submit('data', Date.now()) };
@@ -44,8 +47,13 @@ it('a finalized submission is delivered to a webhook and to its callback, each s
   const id = submit();
   await client.track([id], { metadata, callback_url: `${caller.url}/done?order=7` });
   await client.track([submit()], { metadata: { team: 'other' } });
-  await vi.waitUntil(() => receiver.requests.length + caller.requests.length >= 2, { timeout: 10_000 });
-  const verified = (request: (typeof receiver.requests)[number] | undefined, key: string): DawatchEvent =>
+  await vi.waitUntil(() => receiver.requests.length + caller.requests.length >= 2, {
+    timeout: 10_000,
+  });
+  const verified = (
+    request: (typeof receiver.requests)[number] | undefined,
+    key: string,
+  ): DawatchEvent =>
     verifyWebhook({ payload: request?.body ?? '', headers: request?.headers ?? {}, secret: key });
   const event = verified(receiver.requests[0], secret);
   expect(event).toMatchObject({
@@ -85,7 +93,9 @@ it('an outage is reported once to the chat of the operators, as is its end', asy
   await respondWith('none');
   await vi.waitUntil(() => chat.requests.length >= 2, { timeout: 10_000 });
   expect(chat.requests).toHaveLength(2);
-  expect(chat.requests[0]?.body).toContain('The upstream default is not responding; 50 submissions are waiting for it');
+  expect(chat.requests[0]?.body).toContain(
+    'The upstream default is not responding; 50 submissions are waiting for it',
+  );
   expect(chat.requests[1]?.body).toMatch(/resolved|over/i);
 
   async function respondWith(kind: string): Promise<void> {
@@ -101,13 +111,20 @@ it('no secret of a webhook, a callback or a channel is logged, whatever fails', 
   const { admin, client, submit } = await openWorld({
     logLevel: 'debug',
     onLog: (line) => lines.push(line),
-    channels: { ops: { type: 'slack', url: `${receiver.url}/services/CHANNEL-SECRET`, gather_s: 0 } },
+    channels: {
+      ops: { type: 'slack', url: `${receiver.url}/services/CHANNEL-SECRET`, gather_s: 0 },
+    },
     routes: [{ types: ['*'], channels: ['ops'] }],
   });
-  const { secret } = await admin('POST', '/v1/webhooks', { url: `${receiver.url}/?token=URL-SECRET`, types: ['*'] });
+  const { secret } = await admin('POST', '/v1/webhooks', {
+    url: `${receiver.url}/?token=URL-SECRET`,
+    types: ['*'],
+  });
   await client.track([submit()], { callback_url: `${receiver.url}/?token=CALLBACK-SECRET` });
   await vi.waitUntil(() => receiver.requests.length >= 3, { timeout: 10_000 });
-  await vi.waitUntil(() => lines.filter((line) => line.includes('delivery.failed')).length >= 3, { timeout: 5_000 });
+  await vi.waitUntil(() => lines.filter((line) => line.includes('delivery.failed')).length >= 3, {
+    timeout: 5_000,
+  });
   expect(lines.join('')).not.toMatch(/URL-SECRET|CALLBACK-SECRET|CHANNEL-SECRET|whsec_/);
   expect(lines.join('')).not.toContain(secret);
 });

@@ -14,11 +14,13 @@ const DASHBOARD = 'config/grafana/dawatch.json';
 
 type Rule = { alert: string; expr: string; annotations: { summary: string; description: string } };
 type Panel = { id: number; title: string; type: string; targets?: { expr: string }[] };
-const rules = (parse(readFileSync(RULES, 'utf8')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
-  (group) => group.rules,
-);
+const rules = (
+  parse(readFileSync(RULES, 'utf8')) as { groups: { rules: Rule[] }[] }
+).groups.flatMap((group) => group.rules);
 const { panels } = JSON.parse(readFileSync(DASHBOARD, 'utf8')) as { panels: Panel[] };
-const shown = panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })));
+const shown = panels.flatMap(({ title, targets = [] }) =>
+  targets.map(({ expr }) => ({ title, expr })),
+);
 
 const app = useAppWithSandbox();
 let text = '';
@@ -52,21 +54,28 @@ it('every metric of the dashboard and of the alert rules exists', () => {
 it('histograms are queried by their buckets, sums and counts, and rates and increases only of counters', () => {
   for (const { expr } of [...shown, ...rules]) {
     for (const name of namesIn(expr))
-      expect(name.endsWith('_bucket') || /_(sum|count)$/.test(name)).toBe(familyOf(name)?.type === 'histogram');
+      expect(name.endsWith('_bucket') || /_(sum|count)$/.test(name)).toBe(
+        familyOf(name)?.type === 'histogram',
+      );
     for (const [, name = ''] of expr.matchAll(/\b(?:rate|increase)\((\w+)/g))
       expect(['counter', 'histogram'], expr).toContain(familyOf(name)?.type);
   }
 });
 
 it('every metric of dawatch is on the dashboard', () => {
-  const onIt = new Set(shown.flatMap(({ expr }) => namesIn(expr).map((name) => familyOf(name)?.name)));
-  const missing = [...families.keys()].filter((name) => name.startsWith('dawatch_') && !onIt.has(name));
+  const onIt = new Set(
+    shown.flatMap(({ expr }) => namesIn(expr).map((name) => familyOf(name)?.name)),
+  );
+  const missing = [...families.keys()].filter(
+    (name) => name.startsWith('dawatch_') && !onIt.has(name),
+  );
   expect(missing).toEqual([]);
 });
 
 it('panels have unique ids, and all except rows have a query', () => {
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
-  for (const { type, title, targets } of panels) if (type !== 'row') expect(targets?.length, title).toBeGreaterThan(0);
+  for (const { type, title, targets } of panels)
+    if (type !== 'row') expect(targets?.length, title).toBeGreaterThan(0);
 });
 
 it('every alert has a summary and a remedy', () => {
@@ -85,16 +94,20 @@ it('docs/metrics.md has a row for every family, with its type and meaning (npm r
     expect(row, name).toContain(`| ${help} |`);
   }
   const described = [...document.matchAll(/^\| `(dawatch_\w+)` \|/gm)].map(([, name = '']) => name);
-  expect(described.toSorted()).toEqual([...families.keys()].filter((name) => name.startsWith('dawatch_')).toSorted());
+  expect(described.toSorted()).toEqual(
+    [...families.keys()].filter((name) => name.startsWith('dawatch_')).toSorted(),
+  );
 });
 
 it('docs/metrics.md lists the labels of every family', () => {
   const document = readFileSync('docs/metrics.md', 'utf8');
   for (const { name, samples } of families.values()) {
-    const [, labels = ''] = new RegExp(`^\\| \`${name}\` \\| \\w+ \\| ([\\w, ]*)\\|`, 'm').exec(document) ?? [];
+    const [, labels = ''] =
+      new RegExp(`^\\| \`${name}\` \\| \\w+ \\| ([\\w, ]*)\\|`, 'm').exec(document) ?? [];
     const named = labels.split(',').map((label) => label.trim());
     for (const sample of samples)
-      for (const label of Object.keys(sample.labels)) if (label !== 'le') expect(named, name).toContain(label);
+      for (const label of Object.keys(sample.labels))
+        if (label !== 'le') expect(named, name).toContain(label);
   }
 });
 
@@ -102,7 +115,9 @@ describe.skipIf(isPromtoolMissing())('promtool accepts', () => {
   it('the metrics', () => {
     expect(promtool(['check', 'metrics'], text)).toEqual({ status: 0, output: '' });
     // The check detects a mistake.
-    expect(promtool(['check', 'metrics'], 'bad_total{} 1\n# TYPE bad_total gauge\n').status).not.toBe(0);
+    expect(
+      promtool(['check', 'metrics'], 'bad_total{} 1\n# TYPE bad_total gauge\n').status,
+    ).not.toBe(0);
   });
 
   it('the alert rules and the example configuration', () => {

@@ -16,14 +16,21 @@ import { serve } from '../support/servers/upstream-server.ts';
 const ADMIN = 'an-admin-token-for-tests';
 const COUNT = 40;
 
-/** Responses of an upstream that quotes the secret wherever possible, each character escaped or not. */
+/**
+ * Responses of an upstream that quotes the secret wherever possible, each character escaped or not.
+ */
 function bodiesWith(secret: string, seed: number): { status: number; body: string }[] {
   const text = fc.string({ maxLength: 20 }).map((each) => JSON.stringify(each).slice(1, -1));
   const field = fc.constantFrom('state', 'error', 'extra');
   const response = fc.record({
     status: fc.constantFrom(200, 200, 200, 200, 404, 406, 400),
     body: fc.tuple(escapedIn(secret), text, text, field).map(([quoted, before, after, name]) => {
-      const fields = { state: '"Error"', error: '"refused"', extra: '1', [name]: `"${before} ${quoted} ${after}"` };
+      const fields = {
+        state: '"Error"',
+        error: '"refused"',
+        extra: '1',
+        [name]: `"${before} ${quoted} ${after}"`,
+      };
       const members = Object.entries(fields).map(([key, value]) => `"${key}":${value}`);
       return `{${members.join()},"data":{"user_id":"${quoted}","${quoted}":"${quoted}"}}`;
     }),
@@ -42,7 +49,9 @@ it.skipIf(isRedisMissing())(
       `TEST_SEED=${seed}`,
     ).toBe(true);
     const upstream = await serve((request, response) => {
-      const id = Number(new URL(request.url ?? '', 'http://x').searchParams.get('submission_id')?.slice(1));
+      const id = Number(
+        new URL(request.url ?? '', 'http://x').searchParams.get('submission_id')?.slice(1),
+      );
       const { status = 500, body = '' } = bodies[id] ?? {};
       response.writeHead(status).end(body);
     });
@@ -75,11 +84,19 @@ it.skipIf(isRedisMissing())(
     await vi.waitUntil(() => hooks.requests.length >= COUNT, { timeout: 10_000 });
 
     const headers = { 'x-api-key': API_KEY };
-    const pages = ids.flatMap((id) => [`/v1/submissions/${id}`, `/v1/get_submission_info?submission_id=${id}`]);
+    const pages = ids.flatMap((id) => [
+      `/v1/submissions/${id}`,
+      `/v1/get_submission_info?submission_id=${id}`,
+    ]);
     const shown = await Promise.all(
-      [...pages, '/v1/submissions?limit=1000', '/v1/pacing', '/v1/overview', '/readyz', '/metrics'].map(async (path) =>
-        (await fetch(`${app.url}${path}`, { headers })).text(),
-      ),
+      [
+        ...pages,
+        '/v1/submissions?limit=1000',
+        '/v1/pacing',
+        '/v1/overview',
+        '/readyz',
+        '/metrics',
+      ].map(async (path) => (await fetch(`${app.url}${path}`, { headers })).text()),
     );
     const jobs = (await queue.getJobs()).map((job) => JSON.stringify(job.data));
     const rows = Object.values(allRows(database))
@@ -88,7 +105,8 @@ it.skipIf(isRedisMissing())(
     const delivered = hooks.requests.map(({ body }) => body);
     for (const [place, texts] of Object.entries({ lines, shown, jobs, rows, bodies: delivered })) {
       expect(texts.length, place).toBeGreaterThan(0);
-      for (const text of texts) expect(reveals(text, secret), `${place}, TEST_SEED=${seed}: ${text}`).toBe(false);
+      for (const text of texts)
+        expect(reveals(text, secret), `${place}, TEST_SEED=${seed}: ${text}`).toBe(false);
     }
     expect(rows.join('')).toContain('[redacted]');
   },
@@ -97,23 +115,30 @@ it.skipIf(isRedisMissing())(
 it.each([
   ['at the limit of the text', (quoted: string) => `${'x'.repeat(4_080)}${quoted} ${quoted}`],
   ['repeatedly', (quoted: string) => quoted.repeat(1_000)],
-])('a secret of a webhook that its receiver quotes %s is redacted in the recorded attempt', async (_name, pageOf) => {
-  const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const secret = `whsec_${Buffer.alloc(32, 0xfb).toString('base64')}`;
-  const quoted = JSON.stringify(secret).replaceAll('/', '\\/').replaceAll('+', '\\u002B');
-  const receiver = await openReceiver({ status: 500, body: pageOf(quoted) });
-  const database = join(folder, 'ledger.db');
-  const app = await openApp({ database, adminToken: ADMIN, webhooks: { allow: ['127.0.0.0/8'], allow_http: true } });
-  onTestFinished(() => app.close());
-  const client = new DawatchClient({ url: app.url, token: ADMIN });
-  const { id } = await client.webhooks.create({ url: receiver.url, secret });
-  const delivery = await client.webhooks.test(id);
-  const attempt = await vi.waitFor(async () => {
-    const [first] = (await client.deliveries.get(delivery.id)).attempts;
-    if (!first) throw new Error('not yet');
-    return first;
-  });
-  expect(attempt.response).toMatch(/^x*"\[redacted\]"/);
-  expect(reveals(attempt.response ?? '', secret.slice(6, 14))).toBe(false);
-});
+])(
+  'a secret of a webhook that its receiver quotes %s is redacted in the recorded attempt',
+  async (_name, pageOf) => {
+    const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const secret = `whsec_${Buffer.alloc(32, 0xfb).toString('base64')}`;
+    const quoted = JSON.stringify(secret).replaceAll('/', '\\/').replaceAll('+', '\\u002B');
+    const receiver = await openReceiver({ status: 500, body: pageOf(quoted) });
+    const database = join(folder, 'ledger.db');
+    const app = await openApp({
+      database,
+      adminToken: ADMIN,
+      webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+    });
+    onTestFinished(() => app.close());
+    const client = new DawatchClient({ url: app.url, token: ADMIN });
+    const { id } = await client.webhooks.create({ url: receiver.url, secret });
+    const delivery = await client.webhooks.test(id);
+    const attempt = await vi.waitFor(async () => {
+      const [first] = (await client.deliveries.get(delivery.id)).attempts;
+      if (!first) throw new Error('not yet');
+      return first;
+    });
+    expect(attempt.response).toMatch(/^x*"\[redacted\]"/);
+    expect(reveals(attempt.response ?? '', secret.slice(6, 14))).toBe(false);
+  },
+);

@@ -10,7 +10,10 @@ type Expression = { pattern: string; flags: string };
 
 const SRC = join(import.meta.dirname, '../../src');
 
-/** Files whose expressions match only text of dawatch or its operator: its own command line, settings, files and packages. */
+/**
+ * Files whose expressions match only text of dawatch or its operator: its own command line,
+ * settings, files and packages.
+ */
 const OWN_TEXT = [
   /^sandbox\//,
   /^cli\//,
@@ -23,13 +26,17 @@ const OWN_TEXT = [
 
 /** Expressions with more than linear time, and why that is harmless. */
 const ACCEPTED: Record<string, string> = {
-  'client/client.ts \\/+$': 'the address of the server, from the settings of whoever uses the client',
+  'client/client.ts \\/+$':
+    'the address of the server, from the settings of whoever uses the client',
   'notifications/dashboard-links.ts \\/+$': 'the public address of the server, from the settings',
   'access/cookies.ts \\/+$': 'the public address of the server, from the settings',
   'polling/upstream-client.ts \\/+$': 'the address of the upstream, from the settings',
 };
 
-/** Returns every regular expression of a file, and the number of those built at run time, which the test cannot analyze. */
+/**
+ * Returns every regular expression of a file, and the number of those built at run time, which the
+ * test cannot analyze.
+ */
 function expressionsOf(file: string): { literals: Expression[]; made: number } {
   const literals: Expression[] = [];
   let made = 0;
@@ -41,12 +48,17 @@ function expressionsOf(file: string): { literals: Expression[]; made: number } {
     for (const child of Object.values(node)) walk(child);
   };
   walk(
-    parseSync(readFileSync(join(SRC, file), 'utf8'), { syntax: file.endsWith('.ts') ? 'typescript' : 'ecmascript' }),
+    parseSync(readFileSync(join(SRC, file), 'utf8'), {
+      syntax: file.endsWith('.ts') ? 'typescript' : 'ecmascript',
+    }),
   );
   return { literals, made };
 }
 
-/** Finds expressions that match the same text in several ways or from several positions, by analysis instead of timing. */
+/**
+ * Finds expressions that match the same text in several ways or from several positions, by analysis
+ * instead of timing.
+ */
 function riskOf({ pattern, flags }: Expression): string[] {
   return analyse(new RegExp(pattern, flags)).reports.map(({ type }) => type);
 }
@@ -57,7 +69,9 @@ const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
   .filter((file) => !/^(?:client|pacing)\/dist\//.test(file))
   .filter((file) => !OWN_TEXT.some((own) => own.test(file)));
 
-const found = files.flatMap((file) => expressionsOf(file).literals.map((literal) => ({ file, ...literal })));
+const found = files.flatMap((file) =>
+  expressionsOf(file).literals.map((literal) => ({ file, ...literal })),
+);
 
 describe('matching a regular expression takes time linear in the length of a text from outside:', () => {
   it.each(found)('$file /$pattern/$flags', (expression) => {
@@ -94,7 +108,10 @@ describe('matching a regular expression takes time linear in the length of a tex
   });
 });
 
-/** A case that the analysis does not find: a scan of the whole remaining text from each of many positions. */
+/**
+ * A case that the analysis does not find: a scan of the whole remaining text from each of many
+ * positions.
+ */
 it('none without an anchor scans the whole remaining text for its end', () => {
   const isWide = ({ pattern }: Expression) =>
     !pattern.startsWith('^') && /(?<!\\)\.[*+]./.test(pattern.replace(/\[[^\]]*\]/g, ''));
@@ -102,6 +119,9 @@ it('none without an anchor scans the whole remaining text for its end', () => {
   expect(wide.map(({ file, pattern }) => `${file} /${pattern}/`)).toEqual([]);
 });
 
-it.each(['^(a+)+$', '\\s+$', '^\\d+\\d+$', '^(.*),(.*),x$'])('/%s/ would be rejected', (pattern) => {
-  expect(riskOf({ pattern, flags: '' })).not.toEqual([]);
-});
+it.each(['^(a+)+$', '\\s+$', '^\\d+\\d+$', '^(.*),(.*),x$'])(
+  '/%s/ would be rejected',
+  (pattern) => {
+    expect(riskOf({ pattern, flags: '' })).not.toEqual([]);
+  },
+);

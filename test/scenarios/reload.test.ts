@@ -9,7 +9,11 @@ import { call, post, problemOf } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { finalEnvelope } from '../support/ledger/domain.ts';
 import { cli, startCli } from '../support/processes/cli.ts';
-import { CRASH_ADMIN_TOKEN, CRASH_API_KEY, prepareServer } from '../support/processes/killable-server.ts';
+import {
+  CRASH_ADMIN_TOKEN,
+  CRASH_API_KEY,
+  prepareServer,
+} from '../support/processes/killable-server.ts';
 import { prepareWorker } from '../support/processes/killable-worker.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
@@ -21,14 +25,18 @@ const ADMIN = { authorization: `Bearer ${CRASH_ADMIN_TOKEN}` };
 const SERVICE = { 'x-api-key': CRASH_API_KEY };
 const UNTIL = { timeout: 15_000, interval: 10 };
 
-/** An upstream that finalizes every submission at its first poll, and holds its responses between `hold` and `release`. */
+/**
+ * An upstream that finalizes every submission at its first poll, and holds its responses between
+ * `hold` and `release`.
+ */
 async function openUpstream() {
   const polls: { id: string; key: string; at: number }[] = [];
   const held: (() => void)[] = [];
   const refused = new Set<string>();
   let isHolding = false;
   const { url } = await serve((request, response: ServerResponse) => {
-    const id = new URL(request.url ?? '', 'http://upstream').searchParams.get('submission_id') ?? '';
+    const id =
+      new URL(request.url ?? '', 'http://upstream').searchParams.get('submission_id') ?? '';
     const key = String(request.headers['x-api-key']);
     polls.push({ id, key, at: performance.now() });
     if (refused.has(key)) {
@@ -89,7 +97,8 @@ async function openWorld(settings: Settings = {}) {
       await vi.waitUntil(() => reloaded().length > before, UNTIL);
       return reloaded().at(-1);
     },
-    reload: (headers: Record<string, string> = ADMIN) => call(server.url, '/v1/reload', { method: 'POST', headers }),
+    reload: (headers: Record<string, string> = ADMIN) =>
+      call(server.url, '/v1/reload', { method: 'POST', headers }),
     track: (...ids: string[]) => post(server.url, { submission_ids: ids }, SERVICE),
     async finalized(id: string) {
       await vi.waitUntil(async () => (await server.client.get(id)).status === 'finalized', UNTIL);
@@ -97,7 +106,10 @@ async function openWorld(settings: Settings = {}) {
   };
 }
 
-/** Mounts a secret as Kubernetes does: the file is a link through a folder that is a link, and a change replaces that link. */
+/**
+ * Mounts a secret as Kubernetes does: the file is a link through a folder that is a link, and a
+ * change replaces that link.
+ */
 function mountSecret(folder: string, name: string, secret: string) {
   let version = 0;
   const data = join(folder, '..data');
@@ -122,12 +134,22 @@ describe('SIGHUP', () => {
     const second = await openReceiver();
     const third = await openReceiver();
     const fourth = await openReceiver();
-    const channel = (url: string) => ({ type: 'slack', url: `${url}/hooks/the-path-is-secret`, gather_s: 0 });
+    const channel = (url: string) => ({
+      type: 'slack',
+      url: `${url}/hooks/the-path-is-secret`,
+      gather_s: 0,
+    });
     const route = (...channels: string[]) => [{ types: ['submission.finalized'], channels }];
     const world = await openWorld({ channels: { ops: channel(first.url) }, routes: route('ops') });
     const { upstream, server } = world;
-    const withKey = (budget: object) => ({ default: { url: upstream.url, api_key_file: secret.path, budget } });
-    world.change({ upstreams: withKey({}), channels: { ops: channel(first.url) }, routes: route('ops') });
+    const withKey = (budget: object) => ({
+      default: { url: upstream.url, api_key_file: secret.path, budget },
+    });
+    world.change({
+      upstreams: withKey({}),
+      channels: { ops: channel(first.url) },
+      routes: route('ops'),
+    });
     // The same key, now in a file.
     expect(await world.hangUp()).toMatchObject({ changes: 'none' });
     const reader = await readEvents(server.url, '', SERVICE);
@@ -179,7 +201,8 @@ describe('SIGHUP', () => {
     expect(server.logged('http.responded').length).toBeGreaterThan(0);
     const pacing = await server.client.pacing();
     expect(pacing.upstreams[0]).toMatchObject({ budget: { requests: 40 } });
-    for (const text of [...KEYS, 'the-path-is-secret']) expect(server.lines.join('\n')).not.toContain(text);
+    for (const text of [...KEYS, 'the-path-is-secret'])
+      expect(server.lines.join('\n')).not.toContain(text);
   });
 
   it('with a valid key resumes polling at once, although the next probe is an hour away', async () => {
@@ -218,56 +241,72 @@ describe('SIGHUP', () => {
     key.write('the-second-service-key');
     child.kill('SIGHUP');
     await vi.waitUntil(() => output.includes('"changes":"auth.api_key"'), UNTIL);
-    expect([await statusWith('the-first-service-key'), await statusWith('the-second-service-key')]).toEqual([401, 200]);
+    expect([
+      await statusWith('the-first-service-key'),
+      await statusWith('the-second-service-key'),
+    ]).toEqual([401, 200]);
   });
 
-  it.skipIf(isRedisMissing())('gives a worker the new key; it never reads the secret files of the server', async () => {
-    const upstream = await openUpstream();
-    const redis = await redisForTest();
-    const folder = tempFolder();
-    const app = await openApp({ database: join(folder, 'l.db'), upstreamUrl: upstream.url, redisUrl: redis.url });
-    const settingsWith = (key: string) => ({
-      worker: { name: 'one' },
-      log: { level: 'info' },
-      auth: { api_key_file: '/not/mounted', admin_token_file: '/not/mounted' },
-      channels: { ops: { type: 'slack', url_file: '/not/mounted' } },
-      routes: [{ types: ['*'], channels: ['ops'] }],
-      upstreams: { default: { url: upstream.url, api_key: key, bearer_file: '/not/mounted' } },
-      redis: { url: redis.url },
-    });
-    const worker = prepareWorker(folder, 'one', settingsWith(KEYS[0] ?? ''));
-    worker.start();
-    const pollWith = async (id: string, key: string | undefined) => {
-      await post(app.url, { submission_ids: [id] });
-      await vi.waitUntil(() => upstream.polls.some((poll) => poll.id === id), UNTIL);
-      expect(upstream.polls.find((poll) => poll.id === id)?.key).toBe(key);
-    };
-    try {
-      await vi.waitUntil(() => worker.logged('redis.connected').length > 0, UNTIL);
-      await vi.waitUntil(async () => (await overviewOf(app.url)).workers === 1, UNTIL);
-      await pollWith('a', KEYS[0]);
-      // A setting of the server that needs a restart does not concern a worker.
-      const changed = { ...settingsWith(KEYS[1] ?? ''), server: { port: 1 } };
-      writeFileSync(join(folder, 'one.yaml'), JSON.stringify(changed));
-      worker.hangUp();
-      await vi.waitUntil(() => worker.logged('settings.reloaded').length > 0, UNTIL);
-      expect(worker.logged('settings.reloaded')).toMatchObject([{ changes: 'upstreams.default.api_key' }]);
-      await pollWith('b', KEYS[1]);
+  it.skipIf(isRedisMissing())(
+    'gives a worker the new key; it never reads the secret files of the server',
+    async () => {
+      const upstream = await openUpstream();
+      const redis = await redisForTest();
+      const folder = tempFolder();
+      const app = await openApp({
+        database: join(folder, 'l.db'),
+        upstreamUrl: upstream.url,
+        redisUrl: redis.url,
+      });
+      const settingsWith = (key: string) => ({
+        worker: { name: 'one' },
+        log: { level: 'info' },
+        auth: { api_key_file: '/not/mounted', admin_token_file: '/not/mounted' },
+        channels: { ops: { type: 'slack', url_file: '/not/mounted' } },
+        routes: [{ types: ['*'], channels: ['ops'] }],
+        upstreams: { default: { url: upstream.url, api_key: key, bearer_file: '/not/mounted' } },
+        redis: { url: redis.url },
+      });
+      const worker = prepareWorker(folder, 'one', settingsWith(KEYS[0] ?? ''));
+      worker.start();
+      const pollWith = async (id: string, key: string | undefined) => {
+        await post(app.url, { submission_ids: [id] });
+        await vi.waitUntil(() => upstream.polls.some((poll) => poll.id === id), UNTIL);
+        expect(upstream.polls.find((poll) => poll.id === id)?.key).toBe(key);
+      };
+      try {
+        await vi.waitUntil(() => worker.logged('redis.connected').length > 0, UNTIL);
+        await vi.waitUntil(async () => (await overviewOf(app.url)).workers === 1, UNTIL);
+        await pollWith('a', KEYS[0]);
+        // A setting of the server that needs a restart does not concern a worker.
+        const changed = { ...settingsWith(KEYS[1] ?? ''), server: { port: 1 } };
+        writeFileSync(join(folder, 'one.yaml'), JSON.stringify(changed));
+        worker.hangUp();
+        await vi.waitUntil(() => worker.logged('settings.reloaded').length > 0, UNTIL);
+        expect(worker.logged('settings.reloaded')).toMatchObject([
+          { changes: 'upstreams.default.api_key' },
+        ]);
+        await pollWith('b', KEYS[1]);
 
-      writeFileSync(join(folder, 'one.yaml'), JSON.stringify({ ...changed, worker: { name: 'two' } }));
-      worker.hangUp();
-      await vi.waitUntil(() => worker.logged('settings.reload_refused').length > 0, UNTIL);
-      expect(worker.logged('settings.reload_refused')).toMatchObject([
-        { reason: 'a restart is needed to change worker.name' },
-      ]);
-      expect(worker.isGone()).toBe(false);
-    } finally {
-      await app.close();
-    }
-  });
+        writeFileSync(
+          join(folder, 'one.yaml'),
+          JSON.stringify({ ...changed, worker: { name: 'two' } }),
+        );
+        worker.hangUp();
+        await vi.waitUntil(() => worker.logged('settings.reload_refused').length > 0, UNTIL);
+        expect(worker.logged('settings.reload_refused')).toMatchObject([
+          { reason: 'a restart is needed to change worker.name' },
+        ]);
+        expect(worker.isGone()).toBe(false);
+      } finally {
+        await app.close();
+      }
+    },
+  );
 });
 
-const overviewOf = async (url: string) => JSON.parse((await call(url, '/v1/overview')).text) as { workers: number };
+const overviewOf = async (url: string) =>
+  JSON.parse((await call(url, '/v1/overview')).text) as { workers: number };
 
 describe('POST /v1/reload', () => {
   it('needs the role admin, returns the names of the changes, and is audited', async () => {
@@ -293,7 +332,8 @@ describe('POST /v1/reload', () => {
   it('with anything invalid applies nothing, names the reason without secrets, and the server continues', async () => {
     const secret = join(tempFolder(), 'key');
     writeFileSync(secret, KEYS[0] ?? '');
-    const { server, folder, file, original, reload, change, track, finalized, upstream } = await openWorld();
+    const { server, folder, file, original, reload, change, track, finalized, upstream } =
+      await openWorld();
     const pipe = join(folder, 'pipe');
     const asFile = (path: string) => ({ default: { url: upstream.url, api_key_file: path } });
     change({ upstreams: asFile(secret) });
@@ -303,8 +343,16 @@ describe('POST /v1/reload', () => {
     const complete = JSON.stringify({ ...original, ...changed }, null, 1);
     const cases: [name: string, write: () => void, reason: string][] = [
       ['an unknown setting', () => change({ ...changed, chanels: {} }), 'chanels is not a setting'],
-      ['a value out of bounds', () => change({ ...changed, log: { level: 'loud' } }), 'log.level must be'],
-      ['a file cut in the middle', () => writeFileSync(file, complete.slice(0, complete.length / 2)), file],
+      [
+        'a value out of bounds',
+        () => change({ ...changed, log: { level: 'loud' } }),
+        'log.level must be',
+      ],
+      [
+        'a file cut in the middle',
+        () => writeFileSync(file, complete.slice(0, complete.length / 2)),
+        file,
+      ],
       ['an empty file', () => writeFileSync(file, ''), 'the file is empty'],
       ['no file', () => undefined, 'the file does not exist'],
       ['a folder instead of the file', () => mkdirSync(file), 'is a directory'],
@@ -313,8 +361,16 @@ describe('POST /v1/reload', () => {
         () => change({ ...changed, upstreams: asFile(join(folder, 'none')) }),
         'does not exist',
       ],
-      ['an empty secret file', () => change({ ...changed, upstreams: asFile('/dev/null') }), 'names an empty file'],
-      ['a pipe, which would block', () => change({ ...changed, upstreams: asFile(pipe) }), 'names a pipe'],
+      [
+        'an empty secret file',
+        () => change({ ...changed, upstreams: asFile('/dev/null') }),
+        'names an empty file',
+      ],
+      [
+        'a pipe, which would block',
+        () => change({ ...changed, upstreams: asFile(pipe) }),
+        'names a pipe',
+      ],
       [
         'a changed port',
         () => change({ ...changed, server: { port: 1 } }),
@@ -322,7 +378,11 @@ describe('POST /v1/reload', () => {
       ],
       [
         'a bearer for the first time',
-        () => change({ ...changed, upstreams: { default: { ...asFile(secret).default, bearer: 'a-bearer' } } }),
+        () =>
+          change({
+            ...changed,
+            upstreams: { default: { ...asFile(secret).default, bearer: 'a-bearer' } },
+          }),
         'a restart is needed to change upstreams.default.bearer',
       ],
       [
@@ -358,7 +418,8 @@ describe('POST /v1/reload', () => {
     change(changed);
     expect(await reload()).toMatchObject({ status: 200, text: '{"changes":["auth.api_key"]}' });
     expect((await call(server.url, '/v1/overview', { headers: SERVICE })).status).toBe(401);
-    for (const text of ['another-service-key', KEYS[0]]) expect(server.lines.join('\n')).not.toContain(text);
+    for (const text of ['another-service-key', KEYS[0]])
+      expect(server.lines.join('\n')).not.toContain(text);
   });
 
   it('serves concurrent requests one after the other: each change is applied and reported once', async () => {
@@ -370,7 +431,9 @@ describe('POST /v1/reload', () => {
       const responses = await Promise.all([reload(), reload(), reload()]);
       reports.push(...responses.map(({ text }) => JSON.parse(text).changes as string[]));
     }
-    expect(reports.filter((changes) => changes.length > 0)).toEqual(levels.map(() => ['log.level']));
+    expect(reports.filter((changes) => changes.length > 0)).toEqual(
+      levels.map(() => ['log.level']),
+    );
     expect((await call(server.url, '/livez')).status).toBe(200);
   });
 
@@ -389,7 +452,11 @@ describe('POST /v1/reload', () => {
     }
     const times = upstream.polls.map(({ at }) => at);
     const mostAfter = (from: number, to: number) =>
-      Math.max(...times.map((at) => times.filter((t) => t >= from && t < to && t >= at && t < at + 1_000).length));
+      Math.max(
+        ...times.map(
+          (at) => times.filter((t) => t >= from && t < to && t >= at && t < at + 1_000).length,
+        ),
+      );
     const [low = 0, high = 0] = changedAt.slice(1);
     expect(mostAfter(changedAt[0] ?? 0, low)).toBeLessThanOrEqual(50);
     // Requests before the change count, so even its first window holds the new limit.
@@ -397,7 +464,9 @@ describe('POST /v1/reload', () => {
     expect(mostAfter(high, Number.POSITIVE_INFINITY)).toBeLessThanOrEqual(30);
   });
 
-  it('that a kill interrupts loses nothing: the next start has the new settings', { timeout: 60_000 }, async () => {
+  it('that a kill interrupts loses nothing: the next start has the new settings', {
+    timeout: 60_000,
+  }, async () => {
     const { server, reload, change, track, original, finalized } = await openWorld();
     const acknowledged: string[] = [];
     for (const [index, delayMs] of [0, 205, 230].entries()) {
@@ -421,14 +490,29 @@ describe('dawatch reload', () => {
   it('prints the changes, and fails with the reason if nothing was applied', async () => {
     const { server, change } = await openWorld();
     const env = { DAWATCH_URL: server.url, DAWATCH_ADMIN_TOKEN: CRASH_ADMIN_TOKEN };
-    expect(await cli(['reload'], { env })).toEqual({ code: 0, stdout: 'nothing has changed\n', stderr: '' });
-    change({ auth: { api_key: 'another-service-key', admin_token: CRASH_ADMIN_TOKEN }, log: { level: 'debug' } });
+    expect(await cli(['reload'], { env })).toEqual({
+      code: 0,
+      stdout: 'nothing has changed\n',
+      stderr: '',
+    });
+    change({
+      auth: { api_key: 'another-service-key', admin_token: CRASH_ADMIN_TOKEN },
+      log: { level: 'debug' },
+    });
     expect((await cli(['reload'], { env })).stdout).toBe('applied: auth.api_key, log.level\n');
     expect((await cli(['reload', '--json'], { env })).stdout).toBe('{"changes":[]}\n');
     change({ database: 'elsewhere.db' });
     const { code, stderr } = await cli(['reload'], { env });
-    expect([code, stderr]).toEqual([2, expect.stringContaining('a restart is needed to change database')]);
-    const wrong = await cli(['reload'], { env: { ...env, DAWATCH_ADMIN_TOKEN: 'another-service-key' } });
-    expect([wrong.code, wrong.stderr]).toEqual([5, expect.stringContaining('needs the scope admin')]);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining('a restart is needed to change database'),
+    ]);
+    const wrong = await cli(['reload'], {
+      env: { ...env, DAWATCH_ADMIN_TOKEN: 'another-service-key' },
+    });
+    expect([wrong.code, wrong.stderr]).toEqual([
+      5,
+      expect.stringContaining('needs the scope admin'),
+    ]);
   });
 });

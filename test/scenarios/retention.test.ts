@@ -31,7 +31,13 @@ it('a server deletes expired data while it serves, and reports it everywhere', a
     log += line;
   };
   const alerts = { check_s: 3_600 };
-  const app = await openApp({ database: oldLedger(), clock, onLog, alerts, retention: { submissions_days: 30 } });
+  const app = await openApp({
+    database: oldLedger(),
+    clock,
+    onLog,
+    alerts,
+    retention: { submissions_days: 30 },
+  });
   onTestFinished(() => app.close());
   expect((await call(app.url, pathOf('s7'))).status).toBe(200);
   clock.fire(CHECK_MS);
@@ -48,5 +54,8 @@ it('a server deletes expired data while it serves, and reports it everywhere', a
   expect(output).toMatch(
     /^: dawatch\nid: 0\n\nid: 0\nevent: feed\.gap\ndata: .*"data":\{"after":0,"through":50\}\}\n\n/,
   );
-  expect(trackedOf(await post(app.url, { submission_id: 's7' }))).toMatchObject({ accepted: 1, already_tracked: 0 });
+  expect(trackedOf(await post(app.url, { submission_id: 's7' }))).toMatchObject({
+    accepted: 1,
+    already_tracked: 0,
+  });
 });

@@ -21,7 +21,10 @@ import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis
 const PASSWORD = 'redis-S3cret';
 const KEY = 'sandbox-key';
 
-type Setting = { sandbox?: SandboxOptionsInput; budget?: { requests: number; per_s: number; concurrency: number } };
+type Setting = {
+  sandbox?: SandboxOptionsInput;
+  budget?: { requests: number; per_s: number; concurrency: number };
+};
 
 /** A server with Redis and the sandbox, closed when the test ends. */
 async function openWorld({ sandbox: options = { speed: 200 }, budget }: Setting = {}) {
@@ -43,13 +46,18 @@ async function openWorld({ sandbox: options = { speed: 200 }, budget }: Setting 
     onTestFinished(() => app.close());
     return app;
   };
-  const submit = (count: number) => Array.from({ length: count }, () => sandbox.model.submit('data', Date.now()));
+  const submit = (count: number) =>
+    Array.from({ length: count }, () => sandbox.model.submit('data', Date.now()));
   return { redis, sandbox, open, submit, logged };
 }
 
 /** Runs `dawatch worker` within this process. */
 function openWorker(redis: RedisServer, upstreamUrl: string, name: string) {
-  const env = { DAWATCH_REDIS_URL: redis.url, DAWATCH_UPSTREAM_URL: upstreamUrl, DAWATCH_UPSTREAM_API_KEY: KEY };
+  const env = {
+    DAWATCH_REDIS_URL: redis.url,
+    DAWATCH_UPSTREAM_URL: upstreamUrl,
+    DAWATCH_UPSTREAM_API_KEY: KEY,
+  };
   const { config } = loadConfig({ env, file: null });
   config.upstreams.default.timeout_s = 1;
   const log = pino({ level: 'silent' });
@@ -58,9 +66,14 @@ function openWorker(redis: RedisServer, upstreamUrl: string, name: string) {
   return worker;
 }
 
-type Readiness = { status: string; redis: { state: string; reason: string | null; workers: { name: string }[] } };
+type Readiness = {
+  status: string;
+  redis: { state: string; reason: string | null; workers: { name: string }[] };
+};
 const readiness = async (url: string): Promise<Readiness> =>
-  JSON.parse((await call(url, '/readyz', { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } })).text);
+  JSON.parse(
+    (await call(url, '/readyz', { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } })).text,
+  );
 const ready = (url: string, expected: object) =>
   vi.waitFor(async () => expect(await readiness(url)).toMatchObject(expected), 15_000);
 const statusOf = async (url: string, id: string): Promise<string> =>
@@ -109,8 +122,11 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     const ids = submit(1);
     await post(app.url, { submission_ids: ids });
     await vi.waitUntil(() => sandbox.stats().throttled === 1, 5_000);
-    // From here on the server knows about the pause, and sends nothing until the two seconds have passed.
-    await vi.waitFor(async () => expect((await openQueue(redis).getJobCounts()).completed).toBeGreaterThan(0));
+    // From here on the server knows about the pause, and sends nothing until the two seconds have
+    // passed.
+    await vi.waitFor(async () =>
+      expect((await openQueue(redis).getJobCounts()).completed).toBeGreaterThan(0),
+    );
     const before = sandbox.stats().requests;
     await post(app.url, { submission_ids: submit(50) });
     await new Promise((resolve) => setTimeout(resolve, 500));
@@ -124,7 +140,10 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     const events = recordEvents(redis);
     const queue = openQueue(redis, SUBMISSIONS_QUEUE);
     const [id = ''] = submit(1);
-    const job = await queue.add('track', { submission_id: id.toUpperCase(), metadata: { order: 4711 } });
+    const job = await queue.add('track', {
+      submission_id: id.toUpperCase(),
+      metadata: { order: 4711 },
+    });
     await vi.waitFor(async () => {
       const found = await queue.getJob(job.id ?? '');
       expect(found?.returnvalue).toMatchObject({ accepted: 1, already_tracked: 0 });
@@ -135,21 +154,32 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
       type: 'submission.finalized',
       data: { submission: { submission_id: id, status: 'finalized', metadata: { order: 4711 } } },
     });
-    expect((await queue.add('track', { submission_id: 'a', upstream: 'nowhere' })).id).toBeDefined();
-    await vi.waitFor(async () => expect((await queue.getFailed())[0]?.failedReason).toMatch(/nowhere/), 10_000);
+    expect(
+      (await queue.add('track', { submission_id: 'a', upstream: 'nowhere' })).id,
+    ).toBeDefined();
+    await vi.waitFor(
+      async () => expect((await queue.getFailed())[0]?.failedReason).toMatch(/nowhere/),
+      10_000,
+    );
   });
 
   it('is degraded while Redis is unreachable, still tracks, and recovers afterwards', async () => {
     const { redis, open, submit, logged } = await openWorld();
     await redis.kill();
     const app = await open();
-    await ready(app.url, { status: 'degraded', redis: { state: 'disconnected', reason: 'unreachable', workers: [] } });
+    await ready(app.url, {
+      status: 'degraded',
+      redis: { state: 'disconnected', reason: 'unreachable', workers: [] },
+    });
     const ids = submit(3);
     expect((await post(app.url, { submission_ids: ids })).status).toBe(202);
     await final(app.url, ids);
     await redis.restart();
     await ready(app.url, { status: 'ok', redis: { state: 'up', reason: null } });
-    await vi.waitFor(async () => expect(await openQueue(redis, EVENTS_QUEUE).getWaitingCount()).toBe(3), 15_000);
+    await vi.waitFor(
+      async () => expect(await openQueue(redis, EVENTS_QUEUE).getWaitingCount()).toBe(3),
+      15_000,
+    );
     expect(logged.join()).toContain('redis.disconnected');
     expect(logged.join()).toContain('redis.connected');
     expect(logged.join()).not.toContain(PASSWORD);
@@ -166,7 +196,8 @@ describe.skipIf(isRedisMissing())('a server with Redis', () => {
     await second.close();
     await redis.kill();
     const third = await open();
-    // The server was stopped regularly, so that no worker can still poll once the previous leases have expired.
+    // The server was stopped regularly, so that no worker can still poll once the previous leases
+    // have expired.
     await final(third.url, ids);
   });
 

@@ -5,13 +5,17 @@ import { shrink } from './shrink.ts';
 import type { Result, Settings } from './simulate.ts';
 import { ACTIONS, FAULTS, OCCURRENCES } from './world/faults.ts';
 
-/** They cover every kind of fault. 5, 6 and 31 have workers; only after more than two days submissions are deleted. */
+/**
+ * They cover every kind of fault. 5, 6 and 31 have workers; only after more than two days
+ * submissions are deleted.
+ */
 const FIXED_RUNS = [
   { seed: 1, days: 4 },
   { seed: 5, days: 1 },
   { seed: 6, days: 1 },
   { seed: 31, days: 1 },
-  // A loss of power undid the record that polls might be sent, and the next process exceeded the request budget.
+  // A loss of power undid the record that polls might be sent, and the next process exceeded the
+  // request budget.
   { seed: 403_940_246, days: 0.21 },
   // 190 pauses in a row, each begun by eight responses: the check allowed for less than they took.
   { seed: 422_654_157, days: 0.1 },
@@ -25,7 +29,10 @@ const USAGE = `npm run simulate -- [options]
   --without <kind>,…   leaves faults out: ${KINDS.join(', ')}
   --fixed              the same runs each time; fails if a kind of fault did not occur in any of them`;
 
-/** Prints the result of a run. If it failed, also its smallest form. Returns what occurred; undefined: it failed. */
+/**
+ * Prints the result of a run. If it failed, also its smallest form. Returns what occurred;
+ * undefined: it failed.
+ */
 async function run(settings: Settings): Promise<Result['occurrences'] | undefined> {
   const startedAt = performance.now();
   const result = await runProcess(settings);
@@ -38,7 +45,9 @@ async function run(settings: Settings): Promise<Result['occurrences'] | undefine
   console.log(result.defects.join('\n'));
   console.log('searching a shorter run …');
   const smallest = await shrink(settings, result);
-  console.log([...smallest.result.lines, ...smallest.result.defects, commandOf(smallest.settings)].join('\n'));
+  console.log(
+    [...smallest.result.lines, ...smallest.result.defects, commandOf(smallest.settings)].join('\n'),
+  );
   return undefined;
 }
 
@@ -68,15 +77,20 @@ try {
   const { values } = parseArgs({
     options: { seed: text, days: text, runs: text, minutes: text, without: text, fixed: flag },
   });
-  if (values.fixed && Object.keys(values).length > 1) throw new Error('--fixed excludes all other options');
+  if (values.fixed && Object.keys(values).length > 1)
+    throw new Error('--fixed excludes all other options');
   const seed = numberIn(values.seed ?? String(Date.now() % 2 ** 31), 0, 2 ** 31);
   const days = numberIn(values.days ?? '30', 0.01, 3_650);
   if (values.runs !== undefined && values.minutes !== undefined)
     throw new Error('--runs and --minutes exclude each other');
-  const runs = values.minutes === undefined ? numberIn(values.runs ?? '1', 1, 1_000_000) : Number.POSITIVE_INFINITY;
+  const runs =
+    values.minutes === undefined
+      ? numberIn(values.runs ?? '1', 1, 1_000_000)
+      : Number.POSITIVE_INFINITY;
   const endsAt = performance.now() + numberIn(values.minutes ?? '1', 0.01, 10_000) * 60_000;
   const without = new Set(values.without?.split(',') ?? []);
-  for (const kind of without) if (!KINDS.includes(kind)) throw new Error(`${kind} is not a kind of fault`);
+  for (const kind of without)
+    if (!KINDS.includes(kind)) throw new Error(`${kind} is not a kind of fault`);
   const isInTime = () => values.minutes === undefined || performance.now() < endsAt;
   let hasPassed = true;
   if (values.fixed) hasPassed = await runFixed();

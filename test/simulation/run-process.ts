@@ -3,12 +3,16 @@ import { join } from 'node:path';
 import type { Result, Settings } from './simulate.ts';
 
 const RESULT = 'result: ';
-/** A run that reports no progress for this long is a defect, too: it prints a line after each virtual hour. */
+/**
+ * A run that reports no progress for this long is a defect, too: it prints a line after each
+ * virtual hour.
+ */
 const STALLED_MS = 5 * 60_000;
 
 /**
- * Runs one simulation in a process of its own, because it replaces the time of its process. `root`: the folder of the code. Never
- * rejects: a process that ends without a result, or prints nothing for `stalledMs`, is a defect.
+ * Runs one simulation in a process of its own, because it replaces the time of its process. `root`:
+ * the folder of the code. Never rejects: a process that ends without a result, or prints nothing
+ * for `stalledMs`, is a defect.
  */
 export function runProcess(
   { seed, days, without }: Settings,
@@ -17,7 +21,13 @@ export function runProcess(
 ): Promise<Result> {
   const script = join(root, 'test/simulation/simulation-process.ts');
   // Most objects are dropped at once.
-  const args = ['--max-semi-space-size=64', script, String(seed), String(days), [...without].join(',')];
+  const args = [
+    '--max-semi-space-size=64',
+    script,
+    String(seed),
+    String(days),
+    [...without].join(','),
+  ];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let isStalled = false;
   const limit = setTimeout(() => {
@@ -35,7 +45,9 @@ export function runProcess(
       clearTimeout(limit);
       const result = output.split('\n').find((line) => line.startsWith(RESULT));
       if (result !== undefined) return resolve(JSON.parse(result.slice(RESULT.length)));
-      const end = isStalled ? `made no progress for ${stalledMs / 1_000} s` : `ended with ${signal ?? code}`;
+      const end = isStalled
+        ? `made no progress for ${stalledMs / 1_000} s`
+        : `ended with ${signal ?? code}`;
       const defects = [`the process ${end}: ${output.slice(-1_000)}`];
       resolve({ defects, days, digest: '', counts: {}, occurrences: {}, lines: [] });
     });

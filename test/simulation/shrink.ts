@@ -2,8 +2,13 @@ import { runProcess } from './run-process.ts';
 import type { Result, Settings } from './simulate.ts';
 import { ACTIONS, FAULTS } from './world/faults.ts';
 
-/** Returns a failing run with fewer days and fewer kinds of faults, which fails too, and its result. */
-export async function shrink(settings: Settings, result: Result): Promise<{ settings: Settings; result: Result }> {
+/**
+ * Returns a failing run with fewer days and fewer kinds of faults, which fails too, and its result.
+ */
+export async function shrink(
+  settings: Settings,
+  result: Result,
+): Promise<{ settings: Settings; result: Result }> {
   let smallest = { settings, result };
   const attempt = async (changed: Partial<Settings>) => {
     const candidate = { ...smallest.settings, ...changed };
@@ -17,7 +22,8 @@ export async function shrink(settings: Settings, result: Result): Promise<{ sett
   };
   await shorter();
   for (const kind of [...FAULTS, ...ACTIONS])
-    if (!smallest.settings.without.has(kind)) await attempt({ without: new Set([...smallest.settings.without, kind]) });
+    if (!smallest.settings.without.has(kind))
+      await attempt({ without: new Set([...smallest.settings.without, kind]) });
   await shorter();
   return smallest;
 }

@@ -38,11 +38,17 @@ const WITH_WORKERS = 1 / 3;
 const STARTED_MS = 100;
 const SETUP_MS = 1_000;
 const STEP_MS = 3 * MINUTE_MS;
-/** After the faults, in which everything has to end: a deadline, an outage that extends it, and the retry schedule. */
+/**
+ * After the faults, in which everything has to end: a deadline, an outage that extends it, and the
+ * retry schedule.
+ */
 const HEALED_MS = 3 * DAY_MS;
 const HOOK_URL = 'https://hook.test';
 
-/** Runs the server for some virtual days with random faults, and returns the first defects. The same settings give the same result. */
+/**
+ * Runs the server for some virtual days with random faults, and returns the first defects. The same
+ * settings give the same result.
+ */
 export async function simulate({
   seed,
   days,
@@ -70,7 +76,11 @@ export async function simulate({
     occurrences[occurrence] = (occurrences[occurrence] ?? 0) + 1;
   };
 
-  const disk = new Disk(join(parent, 'disk'), { machine, random: createRandom(seed, 'disk'), note });
+  const disk = new Disk(join(parent, 'disk'), {
+    machine,
+    random: createRandom(seed, 'disk'),
+    note,
+  });
   const network = new Network(machine, createRandom(seed, 'network'));
   const hasWorkers = !without.has('workers') && createRandom(seed, 'workers').chance(WITH_WORKERS);
   redisModel.now = () => machine.now;
@@ -100,7 +110,11 @@ export async function simulate({
     onDefect,
     disturbedAt: () => faults.disturbedAt(['disk', 'receivers']),
   };
-  const [hook, callback, slack] = [new Receiver(receiving), new Receiver(receiving), new Receiver(receiving)];
+  const [hook, callback, slack] = [
+    new Receiver(receiving),
+    new Receiver(receiving),
+    new Receiver(receiving),
+  ];
   const receivers = [hook, callback, slack];
   for (const [index, origin] of [HOOK_URL, CALLBACK_URL, SLACK_URL].entries())
     network.hosts.set(origin, (sent) => (receivers[index] as Receiver).receive(sent));
@@ -119,7 +133,10 @@ export async function simulate({
   );
   server.start();
   await machine.advance(machine.now);
-  const created = network.call('POST', '/v1/webhooks', TOKEN, { url: `${HOOK_URL}/events`, types: ['*'] });
+  const created = network.call('POST', '/v1/webhooks', TOKEN, {
+    url: `${HOOK_URL}/events`,
+    types: ['*'],
+  });
   await machine.advance(machine.now + SETUP_MS);
   const { id: webhookId } = JSON.parse((await created)?.body ?? '{}');
   const callers: Callers = new Callers({
@@ -139,7 +156,8 @@ export async function simulate({
         random: createRandom(seed, 'producer'),
         onAcknowledged: (ids) => callers.acknowledge(ids),
         onDefect,
-        disturbedAt: () => faults.disturbedAt(['kills', 'stops', 'reloads', 'disk', 'clock', 'redis']),
+        disturbedAt: () =>
+          faults.disturbedAt(['kills', 'stops', 'reloads', 'disk', 'clock', 'redis']),
       })
     : undefined;
   const faults: Faults = new Faults({
@@ -175,7 +193,10 @@ export async function simulate({
   callers.isActive = false;
   if (producer) producer.isActive = false;
   faults.heal();
-  await run(machine.now + HEALED_MS, () => checks?.hasEnded() === true && producer?.hasEnded() !== false);
+  await run(
+    machine.now + HEALED_MS,
+    () => checks?.hasEnded() === true && producer?.hasEnded() !== false,
+  );
   if (defects.length === 0) {
     checks.checkEnd(callers.acknowledged.values());
     checks.checkReceived('the webhook', hook.accepted);
@@ -184,9 +205,11 @@ export async function simulate({
   }
   const { expected } = checks;
   for (const id of callback.accepted.keys())
-    if (!expected.has(id)) onDefect(`a callback received the event ${id}, which is not in the ledger`);
+    if (!expected.has(id))
+      onDefect(`a callback received the event ${id}, which is not in the ledger`);
   const delivered = checks.deliveredTo('channel:slack');
-  if (slack.announced < delivered) onDefect(`Slack received ${slack.announced} of ${delivered} delivered events`);
+  if (slack.announced < delivered)
+    onDefect(`Slack received ${slack.announced} of ${delivered} delivered events`);
   if (defects.length === 0 && producer?.hasEnded() === false) onDefect('a job was never completed');
   machine.kill();
   const digest = digestOf(disk.folder);

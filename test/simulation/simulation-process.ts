@@ -1,4 +1,5 @@
-// Runs one simulation: <seed> <days> <faults left out>. Prints a line after each virtual hour, and its result.
+// Runs one simulation: <seed> <days> <faults left out>. Prints a line after each virtual hour, and
+// its result.
 import { writeSync } from 'node:fs';
 import './redis/replace-packages.ts';
 

@@ -29,7 +29,10 @@ it(
     expect(refusalOf('--minutes', '0')).toEqual([2, '0 is not between 0.01 and 10000']);
     expect(refusalOf('--minutes', 'soon')).toEqual([2, 'soon is not between 0.01 and 10000']);
     expect(refusalOf('--minutes=')).toEqual([2, ' is not between 0.01 and 10000']);
-    expect(refusalOf('--minutes', '1', '--runs', '2')).toEqual([2, '--runs and --minutes exclude each other']);
+    expect(refusalOf('--minutes', '1', '--runs', '2')).toEqual([
+      2,
+      '--runs and --minutes exclude each other',
+    ]);
     expect(refusalOf('--without', 'luck')).toEqual([2, 'luck is not a kind of fault']);
   },
   TIMEOUT_MS,

@@ -48,7 +48,8 @@ const batch = (name: string, size: number) => ({
 it('refuses with 503 and Retry-After when too many ids would wait, reports it, and accepts later', async () => {
   const app = await bounded({ tracking_wait_s: 0.015 });
   const bodies = Array.from({ length: 6 }, (_, index) => batch(`b${index}`, 50));
-  // The first one is committed at once, and two wait: before any measurement, a thousand ids count as a tenth of a second.
+  // The first one is committed at once, and two wait: before any measurement, a thousand ids count
+  // as a tenth of a second.
   expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 202, 503, 503, 503]);
   expect(app.shedLines()).toHaveLength(3);
   const metrics = (await scrape(app.url)).text;
@@ -63,10 +64,24 @@ it('responds separately to requests that share a commit', async () => {
   const app = await bounded({});
   const late = { submission_id: 'late', deadline: '2000-01-01T00:00:00Z' };
   const otherUpstream = { submission_id: 'elsewhere', upstream: 'moon' };
-  const bodies = [batch('a', 3), { submission_id: 'b' }, late, { submission_id: 'b' }, otherUpstream, batch('c', 2)];
+  const bodies = [
+    batch('a', 3),
+    { submission_id: 'b' },
+    late,
+    { submission_id: 'b' },
+    otherUpstream,
+    batch('c', 2),
+  ];
   expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 400, 202, 400, 202]);
   const { submissions } = listOf(await call(app.url, '/v1/submissions'));
-  expect(submissions.map(({ submission_id }) => submission_id)).toEqual(['c-1', 'c-0', 'b', 'a-2', 'a-1', 'a-0']);
+  expect(submissions.map(({ submission_id }) => submission_id)).toEqual([
+    'c-1',
+    'c-0',
+    'b',
+    'a-2',
+    'a-1',
+    'a-0',
+  ]);
 });
 
 it('reports an invalid request although too many ids wait', async () => {
@@ -88,7 +103,12 @@ describe('bodies being received', () => {
   let received = '';
 
   /** Starts many bodies of 2 MiB at once, and sends the given number of bytes of each. */
-  async function begin(url: string, count: number, bytes: number, header = `content-length: ${MAX_BODY}\r\n`) {
+  async function begin(
+    url: string,
+    count: number,
+    bytes: number,
+    header = `content-length: ${MAX_BODY}\r\n`,
+  ) {
     const { hostname, port } = new URL(url);
     received = '';
     return Promise.all(
@@ -110,12 +130,15 @@ describe('bodies being received', () => {
   it.each([
     ['declared', undefined],
     ['chunked', 'transfer-encoding: chunked\r\n'],
-  ])('count by received bytes, so that large declared lengths block no other client: %s', async (_, header) => {
-    const app = await bounded({});
-    await begin(app.url, 100, 1, header);
-    expect((await post(app.url, large, json)).status).toBe(202);
-    expect((await post(app.url, batch('small', 10))).status).toBe(202);
-  });
+  ])(
+    'count by received bytes, so that large declared lengths block no other client: %s',
+    async (_, header) => {
+      const app = await bounded({});
+      await begin(app.url, 100, 1, header);
+      expect((await post(app.url, large, json)).status).toBe(202);
+      expect((await post(app.url, batch('small', 10))).status).toBe(202);
+    },
+  );
 
   it.each([
     ['declared', undefined],
@@ -144,7 +167,10 @@ describe('bodies being received', () => {
   it('are refused while they are received, once memory is exhausted', async () => {
     const app = await bounded({});
     await begin(app.url, 20, MAX_BODY - 1);
-    await vi.waitFor(() => expect(received).toMatch(/503 .*connection: close.*too many ids are waiting/is), 15_000);
+    await vi.waitFor(
+      () => expect(received).toMatch(/503 .*connection: close.*too many ids are waiting/is),
+      15_000,
+    );
     expect((received.match(/HTTP\/1.1 503/g) ?? []).length).toBeLessThanOrEqual(5);
   });
 });
@@ -179,13 +205,17 @@ describe('while the disk hangs', () => {
     const app = await openApp({ database });
     onTestFinished(() => app.close());
     const syncs = holdSyncs(database);
-    const waitingIds = async () => reading((await scrape(app.url)).text, 'dawatch_tracking_waiting_ids');
+    const waitingIds = async () =>
+      reading((await scrape(app.url)).text, 'dawatch_tracking_waiting_ids');
     const committed = rawConnection(database).prepare('SELECT count(*) FROM submissions').pluck();
     const held: ReturnType<typeof post>[] = [];
     for (const name of ['a', 'b', 'c', 'd', 'e']) {
       held.push(post(app.url, batch(name, 10_000)));
       // Its ids count as waiting before they are committed, too.
-      await vi.waitUntil(() => committed.get() === held.length * 10_000, { timeout: 15_000, interval: 20 });
+      await vi.waitUntil(() => committed.get() === held.length * 10_000, {
+        timeout: 15_000,
+        interval: 20,
+      });
     }
     expect(await waitingIds()).toBe(50_000);
     expect((await post(app.url, { submission_id: 'one-more' })).status).toBe(503);

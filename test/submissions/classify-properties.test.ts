@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { classify, type UpstreamResponse } from '../../src/submissions/classify.ts';
-import { FINAL_DATA, type Fields, finalEnvelope, ID, OTHER_ID, PENDING_DATA } from '../support/ledger/domain.ts';
+import {
+  FINAL_DATA,
+  type Fields,
+  finalEnvelope,
+  ID,
+  OTHER_ID,
+  PENDING_DATA,
+} from '../support/ledger/domain.ts';
 
 const status = fc.oneof(
   { weight: 3, arbitrary: fc.constant(200) },
@@ -48,14 +55,20 @@ const flaw = fc.oneof(
     ...envelope,
     data: { ...dataIn(envelope), [name]: value },
   })),
-  field.map((name) => (envelope: Fields) => ({ ...envelope, data: without(dataIn(envelope), name) })),
+  field.map((name) => (envelope: Fields) => ({
+    ...envelope,
+    data: without(dataIn(envelope), name),
+  })),
   fc
     .tuple(fc.constantFrom('id', 'state', 'error', 'data', 'submission', 'extra'), unusualValue)
     .map(([name, value]) => (envelope: Fields) => ({ ...envelope, [name]: value })),
-  fc.constantFrom('id', 'state', 'error', 'data').map((name) => (envelope: Fields) => without(envelope, name)),
   fc
-    .constantFrom('data', 'submission')
-    .map((name) => (envelope: Fields) => ({ ...envelope, [name]: { ...dataIn(envelope), submission_id: OTHER_ID } })),
+    .constantFrom('id', 'state', 'error', 'data')
+    .map((name) => (envelope: Fields) => without(envelope, name)),
+  fc.constantFrom('data', 'submission').map((name) => (envelope: Fields) => ({
+    ...envelope,
+    [name]: { ...dataIn(envelope), submission_id: OTHER_ID },
+  })),
   fc.constant((envelope: Fields) => ({ ...envelope, data: [envelope.data] })),
   fc.constant((envelope: Fields) => ({ state: 'SUCCESS', data: envelope })),
 );
@@ -108,23 +121,30 @@ const body = fc.oneof(
     .tuple(real, fc.array(flaw, { maxLength: 2 }), fc.array(damage, { maxLength: 2 }))
     .map(([envelope, flaws, damages]) => {
       const text = JSON.stringify(flaws.reduce((flawed, apply) => apply(flawed), envelope));
-      return damages.reduce<Buffer>((bytes, apply) => apply(bytes), Buffer.from(text)).toString('utf8');
+      return damages
+        .reduce<Buffer>((bytes, apply) => apply(bytes), Buffer.from(text))
+        .toString('utf8');
     }),
 );
 
 function dataIn(envelope: Fields): Fields {
-  return (typeof envelope.data === 'object' && envelope.data !== null ? envelope.data : {}) as Fields;
+  return (
+    typeof envelope.data === 'object' && envelope.data !== null ? envelope.data : {}
+  ) as Fields;
 }
 
 function without(envelope: Fields, name: string): Fields {
   return Object.fromEntries(Object.entries(envelope).filter(([key]) => key !== name));
 }
 
-/** An independent formulation of the rule: the content that a text must have to end a submission. */
+/**
+ * An independent formulation of the rule: the content that a text must have to end a submission.
+ */
 function isFinal(text: string): boolean {
   const parsed = JSON.parse(text);
   const { id, state, error, data, submission } = parsed;
-  if (state !== 'Finalized' || (error ?? '') !== '' || typeof data?.block_hash !== 'string') return false;
+  if (state !== 'Finalized' || (error ?? '') !== '' || typeof data?.block_hash !== 'string')
+    return false;
   const names = [id, data.submission_id, submission?.id, submission?.submission_id];
   return data.block_hash.trim() !== '' && !names.includes(OTHER_ID);
 }
@@ -133,10 +153,17 @@ describe('for any body, headers and status of a response', () => {
   it('the observation has a short, well-formed text and a valid delay', () => {
     fc.assert(
       fc.property(body, status, header, header, (text, httpStatus, retryAfter, date) => {
-        const verdict = classify(ID, { kind: 'response', httpStatus, retryAfter, date, body: text });
+        const verdict = classify(ID, {
+          kind: 'response',
+          httpStatus,
+          retryAfter,
+          date,
+          body: text,
+        });
         const { error } = verdict;
         expect(error === null || (error.length <= 2_001 && error.isWellFormed())).toBe(true);
-        if ('state' in verdict) expect(verdict.state.length <= 200 && verdict.state.isWellFormed()).toBe(true);
+        if ('state' in verdict)
+          expect(verdict.state.length <= 200 && verdict.state.isWellFormed()).toBe(true);
         if ('envelope' in verdict) {
           expect(verdict.envelope.length).toBeLessThanOrEqual(64 * 1024);
           expect(() => JSON.stringify(JSON.parse(verdict.envelope))).not.toThrow();
@@ -156,7 +183,13 @@ describe('for any body, headers and status of a response', () => {
     let finalized = 0;
     fc.assert(
       fc.property(body, status, (text, httpStatus) => {
-        const { kind } = classify(ID, { kind: 'response', httpStatus, retryAfter: null, date: null, body: text });
+        const { kind } = classify(ID, {
+          kind: 'response',
+          httpStatus,
+          retryAfter: null,
+          date: null,
+          body: text,
+        });
         if (kind === 'rejected') expect(httpStatus).toBe(406);
         if (kind === 'not_found') expect([404, 500]).toContain(httpStatus);
         if (kind !== 'finalized') return;
@@ -183,7 +216,11 @@ describe('for any body, headers and status of a response', () => {
     fc.assert(
       fc.property(failure, (response) => {
         const verdict = classify(ID, response);
-        expect(verdict).toMatchObject({ kind: 'unavailable', reason: response.reason, retryAfterMs: null });
+        expect(verdict).toMatchObject({
+          kind: 'unavailable',
+          reason: response.reason,
+          retryAfterMs: null,
+        });
         expect(verdict.error?.isWellFormed() && verdict.error.length <= 2_001).toBe(true);
       }),
     );

@@ -3,7 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { isObject, parseJson } from '../../src/lib/json.ts';
 import { classify, type UpstreamResponse } from '../../src/submissions/classify.ts';
 import { dataOf } from '../../src/submissions/envelope.ts';
-import { envelope, FINAL_DATA, finalEnvelope, ID, OTHER_ID, response } from '../support/ledger/domain.ts';
+import {
+  envelope,
+  FINAL_DATA,
+  finalEnvelope,
+  ID,
+  OTHER_ID,
+  response,
+} from '../support/ledger/domain.ts';
 
 function classifyText(text: string, status = 200) {
   return classify(ID, response(status, text));
@@ -18,7 +25,10 @@ function responseWith(text: string): string {
 describe('unknown content is no error', () => {
   it('keeps the response unchanged, with extra fields, the sibling `submission` and whitespace', () => {
     const text = JSON.stringify(
-      { ...finalEnvelope({ retries: 3 }), submission: { block_hash: 'b1', extrinsic_index: 3, converted_fees: '1' } },
+      {
+        ...finalEnvelope({ retries: 3 }),
+        submission: { block_hash: 'b1', extrinsic_index: 3, converted_fees: '1' },
+      },
       null,
       3,
     );
@@ -27,24 +37,38 @@ describe('unknown content is no error', () => {
 
   it('does not take the sibling `submission` for the data', () => {
     const { data, ...rest } = finalEnvelope();
-    expect(classifyText(JSON.stringify({ ...rest, submission: data }))).toMatchObject({ kind: 'pending' });
+    expect(classifyText(JSON.stringify({ ...rest, submission: data }))).toMatchObject({
+      kind: 'pending',
+    });
   });
 
-  it.each(Object.keys(FINAL_DATA).filter((name) => name !== 'block_hash'))('accepts a wrong type in %s', (name) => {
-    for (const wrong of [true, [], {}, -1.5, 'text', null, [['0x']]])
-      expect(classifyText(JSON.stringify(finalEnvelope({ [name]: wrong })))).toMatchObject({ kind: 'finalized' });
-  });
+  it.each(Object.keys(FINAL_DATA).filter((name) => name !== 'block_hash'))(
+    'accepts a wrong type in %s',
+    (name) => {
+      for (const wrong of [true, [], {}, -1.5, 'text', null, [['0x']]])
+        expect(classifyText(JSON.stringify(finalEnvelope({ [name]: wrong })))).toMatchObject({
+          kind: 'finalized',
+        });
+    },
+  );
 
   it('rejects a wrong type in id or data', () => {
     for (const id of [7, null, [], {}])
-      expect(classifyText(JSON.stringify(finalEnvelope({}, { id })))).toMatchObject({ kind: 'finalized' });
+      expect(classifyText(JSON.stringify(finalEnvelope({}, { id })))).toMatchObject({
+        kind: 'finalized',
+      });
     for (const data of [7, 'data', [FINAL_DATA], true])
-      expect(classifyText(JSON.stringify(envelope({ data })))).toMatchObject({ kind: 'pending', state: 'Pending' });
+      expect(classifyText(JSON.stringify(envelope({ data })))).toMatchObject({
+        kind: 'pending',
+        state: 'Pending',
+      });
   });
 
   it('treats a wrong type in block_number as a missing block number', () => {
     for (const block_number of ['12', null, [12]])
-      expect(classifyText(JSON.stringify(finalEnvelope({ block_number })))).toMatchObject({ blockNumber: null });
+      expect(classifyText(JSON.stringify(finalEnvelope({ block_number })))).toMatchObject({
+        blockNumber: null,
+      });
   });
 });
 
@@ -83,21 +107,29 @@ describe('a response that is no submission changes nothing', () => {
   ])('a response that names another submission in %s is not accepted', (_name, fields) => {
     const text = JSON.stringify(finalEnvelope({}, fields));
     expect(classifyText(text)).toMatchObject({ kind: 'unavailable', reason: 'malformed' });
-    expect(classifyText(text.replaceAll(OTHER_ID, ID.toUpperCase()))).toMatchObject({ kind: 'finalized' });
+    expect(classifyText(text.replaceAll(OTHER_ID, ID.toUpperCase()))).toMatchObject({
+      kind: 'finalized',
+    });
   });
 
   it('another submission is detected for every spelling of the requested id', () => {
     const digits = ID.replaceAll('-', '');
     for (const requested of [digits, digits.toUpperCase(), `{${ID}}`, `urn:uuid:${ID}`]) {
-      expect(classify(requested, response(200, finalEnvelope()))).toMatchObject({ kind: 'finalized' });
-      expect(classify(requested, response(200, finalEnvelope({}, { id: OTHER_ID })))).toMatchObject({
-        kind: 'unavailable',
+      expect(classify(requested, response(200, finalEnvelope()))).toMatchObject({
+        kind: 'finalized',
       });
+      expect(classify(requested, response(200, finalEnvelope({}, { id: OTHER_ID })))).toMatchObject(
+        {
+          kind: 'unavailable',
+        },
+      );
     }
   });
 
   it('a block hash of whitespace counts as missing', () => {
-    expect(classifyText(JSON.stringify(finalEnvelope({ block_hash: ' \n' })))).toMatchObject({ kind: 'pending' });
+    expect(classifyText(JSON.stringify(finalEnvelope({ block_hash: ' \n' })))).toMatchObject({
+      kind: 'pending',
+    });
   });
 });
 
@@ -123,13 +155,18 @@ describe('hostile responses', () => {
     const text = JSON.stringify(finalEnvelope()).replace(hash, `"__proto__":{${hash}}`);
     expect(text).toContain('__proto__');
     expect(classifyText(text)).toMatchObject({ kind: 'pending', state: 'Finalized' });
-    expect(classifyText('{"__proto__":{"error":"Record not found"}}', 500)).toMatchObject({ kind: 'unavailable' });
+    expect(classifyText('{"__proto__":{"error":"Record not found"}}', 500)).toMatchObject({
+      kind: 'unavailable',
+    });
     expect(Object.hasOwn(Object.prototype, 'block_hash')).toBe(false);
   });
 
   it('uses the last one of duplicate keys, as JSON.parse does', () => {
     const final = JSON.stringify(finalEnvelope()).slice(1, -1);
-    expect(classifyText(`{${final},"state":"Pending"}`)).toMatchObject({ kind: 'pending', state: 'Pending' });
+    expect(classifyText(`{${final},"state":"Pending"}`)).toMatchObject({
+      kind: 'pending',
+      state: 'Pending',
+    });
     expect(classifyText(`{"state":"Pending",${final}}`)).toMatchObject({ kind: 'finalized' });
   });
 
@@ -145,7 +182,8 @@ describe('hostile responses', () => {
       ]),
       { kind: 'failure', reason: 'network', detail: huge },
     ];
-    for (const response of responses) expect(classify(ID, response).error?.length).toBeLessThan(2_100);
+    for (const response of responses)
+      expect(classify(ID, response).error?.length).toBeLessThan(2_100);
   });
 
   it.each([
@@ -163,7 +201,10 @@ describe('hostile responses', () => {
   it('accepts an error nested deeper than the stack allows', () => {
     const nested = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
     for (const status of [200, 401, 404, 406, 429, 500, 503])
-      expect(() => classifyText(`{"state":"Error","error":${nested}}`, status), `HTTP ${status}`).not.toThrow();
+      expect(
+        () => classifyText(`{"state":"Error","error":${nested}}`, status),
+        `HTTP ${status}`,
+      ).not.toThrow();
   });
 
   it('accepts data nested 100,000 levels deep, with and without integers that must be preserved', () => {
@@ -176,20 +217,41 @@ describe('hostile responses', () => {
 
   it('returns only well-formed text, because a database would replace half a character and report a change each time', () => {
     const split = `${'x'.repeat(1_999)}${'\u{1f600}'.repeat(9)}`;
-    expect(classifyText(JSON.stringify({ state: 'Error', error: split })).error?.isWellFormed()).toBe(true);
-    expect(classifyText('{"state":"Error","error":"\\ud800 lost"}').error?.isWellFormed()).toBe(true);
+    expect(
+      classifyText(JSON.stringify({ state: 'Error', error: split })).error?.isWellFormed(),
+    ).toBe(true);
+    expect(classifyText('{"state":"Error","error":"\\ud800 lost"}').error?.isWellFormed()).toBe(
+      true,
+    );
   });
 });
 
 describe('any response', () => {
-  const kinds = ['pending', 'finalized', 'error', 'not_found', 'rejected', 'unauthorized', 'throttled', 'unavailable'];
-  const state = fc.oneof(fc.constantFrom('Pending', 'Finalized', 'Error', 'ERROR', ''), fc.string(), fc.jsonValue());
+  const kinds = [
+    'pending',
+    'finalized',
+    'error',
+    'not_found',
+    'rejected',
+    'unauthorized',
+    'throttled',
+    'unavailable',
+  ];
+  const state = fc.oneof(
+    fc.constantFrom('Pending', 'Finalized', 'Error', 'ERROR', ''),
+    fc.string(),
+    fc.jsonValue(),
+  );
   const envelopeLike = fc.record(
     {
       id: fc.oneof(fc.constantFrom(ID, OTHER_ID), fc.jsonValue()),
       state,
       error: fc.oneof(fc.constant(null), fc.constant('Record not found'), fc.jsonValue()),
-      data: fc.oneof(fc.constantFrom(FINAL_DATA, null), fc.jsonValue(), fc.dictionary(fc.string(), fc.jsonValue())),
+      data: fc.oneof(
+        fc.constantFrom(FINAL_DATA, null),
+        fc.jsonValue(),
+        fc.dictionary(fc.string(), fc.jsonValue()),
+      ),
     },
     { requiredKeys: [] },
   );
@@ -208,7 +270,13 @@ describe('any response', () => {
   it('gets exactly one classification, and never throws', () => {
     fc.assert(
       fc.property(body, status, header, header, (text, httpStatus, retryAfter, date) => {
-        const verdict = classify(ID, { kind: 'response', httpStatus, retryAfter, date, body: text });
+        const verdict = classify(ID, {
+          kind: 'response',
+          httpStatus,
+          retryAfter,
+          date,
+          body: text,
+        });
         expect(kinds).toContain(verdict.kind);
         // Only a 200 with a complete envelope and its block ends a submission.
         if (verdict.kind !== 'finalized') return;

@@ -1,16 +1,33 @@
 import { describe, expect, it } from 'vitest';
-import { type Classification, classify, type UpstreamResponse } from '../../src/submissions/classify.ts';
-import { envelope, FINAL_DATA, finalEnvelope, ID, PENDING_DATA, response } from '../support/ledger/domain.ts';
+import {
+  type Classification,
+  classify,
+  type UpstreamResponse,
+} from '../../src/submissions/classify.ts';
+import {
+  envelope,
+  FINAL_DATA,
+  finalEnvelope,
+  ID,
+  PENDING_DATA,
+  response,
+} from '../support/ledger/domain.ts';
 
 const html = '<html><head><title>Error</title></head><body><h1>nginx</h1></body></html>';
 const pool = { state: 'ERROR', error: 'Database connection error' };
-const wrongId = { error: 'invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-]' };
+const wrongId = {
+  error: 'invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-]',
+};
 
 type Row = [name: string, answer: UpstreamResponse, verdict: Partial<Classification>];
 
 describe('the states of a submission', () => {
   const rows: Row[] = [
-    ['Pending', response(200, envelope()), { kind: 'pending', state: 'Pending', error: null, blockNumber: null }],
+    [
+      'Pending',
+      response(200, envelope()),
+      { kind: 'pending', state: 'Pending', error: null, blockNumber: null },
+    ],
     [
       'Finalized',
       response(200, finalEnvelope()),
@@ -21,7 +38,11 @@ describe('the states of a submission', () => {
       response(200, envelope({ state: 'Error', error: 'TIMEOUT', data: null })),
       { kind: 'error', state: 'Error', error: 'TIMEOUT' },
     ],
-    ['an unknown state', response(200, envelope({ state: 'Queued' })), { kind: 'pending', state: 'Queued' }],
+    [
+      'an unknown state',
+      response(200, envelope({ state: 'Queued' })),
+      { kind: 'pending', state: 'Queued' },
+    ],
     [
       'an unknown state with a complete envelope',
       response(200, finalEnvelope({}, { state: 'Confirmed' })),
@@ -50,7 +71,8 @@ describe('the states of a submission', () => {
   });
 
   it('reports a reason for an Error without text: the JSON of its value, or that no reason is given', () => {
-    const errorOf = (error: unknown) => classify(ID, response(200, envelope({ state: 'Error', error, data: null })));
+    const errorOf = (error: unknown) =>
+      classify(ID, response(200, envelope({ state: 'Error', error, data: null })));
     expect(errorOf({ code: 7 })).toMatchObject({ kind: 'error', error: '{"code":7}' });
     expect(errorOf(null)).toMatchObject({ kind: 'error', error: 'no reason given' });
   });
@@ -58,14 +80,33 @@ describe('the states of a submission', () => {
 
 describe('the failures of a lookup', () => {
   const seconds = { retryAfter: '7' };
-  const date = { retryAfter: 'Wed, 21 Oct 2026 07:28:30 GMT', date: 'Wed, 21 Oct 2026 07:28:00 GMT' };
+  const date = {
+    retryAfter: 'Wed, 21 Oct 2026 07:28:30 GMT',
+    date: 'Wed, 21 Oct 2026 07:28:00 GMT',
+  };
   const rows: Row[] = [
-    ['no key', response(401, 'Missing API key'), { kind: 'unauthorized', error: 'Missing API key' }],
-    ['wrong key', response(401, 'Invalid API key'), { kind: 'unauthorized', error: 'Invalid API key' }],
+    [
+      'no key',
+      response(401, 'Missing API key'),
+      { kind: 'unauthorized', error: 'Missing API key' },
+    ],
+    [
+      'wrong key',
+      response(401, 'Invalid API key'),
+      { kind: 'unauthorized', error: 'Invalid API key' },
+    ],
     ['401 with an empty body', response(401, ''), { kind: 'unauthorized', error: 'HTTP 401' }],
     ['403', response(403, { error: 'Forbidden' }), { kind: 'unauthorized', error: 'Forbidden' }],
-    ['parameter missing', response(400, 'Query deserialize error'), { kind: 'unavailable', reason: 'refused' }],
-    ['an id that is not a UUID', response(406, wrongId), { kind: 'rejected', error: wrongId.error }],
+    [
+      'parameter missing',
+      response(400, 'Query deserialize error'),
+      { kind: 'unavailable', reason: 'refused' },
+    ],
+    [
+      'an id that is not a UUID',
+      response(406, wrongId),
+      { kind: 'rejected', error: wrongId.error },
+    ],
     [
       'id unknown, or database error',
       response(500, { error: 'Record not found' }),
@@ -79,19 +120,36 @@ describe('the failures of a lookup', () => {
     [
       'pool trouble',
       response(500, pool),
-      { kind: 'unavailable', reason: 'http_status', error: 'HTTP 500 Database connection error', retryAfterMs: null },
+      {
+        kind: 'unavailable',
+        reason: 'http_status',
+        error: 'HTTP 500 Database connection error',
+        retryAfterMs: null,
+      },
     ],
-    ['502 of a proxy', response(502, html), { kind: 'unavailable', reason: 'http_status', retryAfterMs: null }],
+    [
+      '502 of a proxy',
+      response(502, html),
+      { kind: 'unavailable', reason: 'http_status', retryAfterMs: null },
+    ],
     ['503 of a proxy', response(503, html, seconds), { kind: 'unavailable', retryAfterMs: 7_000 }],
     ['503 with a date', response(503, '', date), { kind: 'unavailable', retryAfterMs: 30_000 }],
     ['504 of a proxy', response(504, html), { kind: 'unavailable', reason: 'http_status' }],
     ['504 with an empty body', response(504, ''), { kind: 'unavailable', error: 'HTTP 504' }],
     ['429, seconds', response(429, html, seconds), { kind: 'throttled', retryAfterMs: 7_000 }],
-    ['429, a date', response(429, 'slow down', date), { kind: 'throttled', error: 'slow down', retryAfterMs: 30_000 }],
+    [
+      '429, a date',
+      response(429, 'slow down', date),
+      { kind: 'throttled', error: 'slow down', retryAfterMs: 30_000 },
+    ],
     ['429 bare', response(429, ''), { kind: 'throttled', error: 'HTTP 429', retryAfterMs: null }],
     ['500 with HTML', response(500, html), { kind: 'unavailable', reason: 'http_status' }],
     ['a redirect', response(302, ''), { kind: 'unavailable', reason: 'http_status' }],
-    ['an envelope with an unsuccessful status', response(503, finalEnvelope()), { kind: 'unavailable' }],
+    [
+      'an envelope with an unsuccessful status',
+      response(503, finalEnvelope()),
+      { kind: 'unavailable' },
+    ],
     ['an empty envelope', response(204, ''), { kind: 'unavailable', reason: 'http_status' }],
   ];
   it.each(rows)('%s', (_name, response, verdict) => {
@@ -118,11 +176,18 @@ describe('the failures of a lookup', () => {
       '{"message":"no Route matched"}',
       '{"error":null}',
     ])
-      expect(classify(ID, response(status, body)), body).toMatchObject({ kind: 'unavailable', reason: 'http_status' });
+      expect(classify(ID, response(status, body)), body).toMatchObject({
+        kind: 'unavailable',
+        reason: 'http_status',
+      });
   });
 
   it('a 500 that only mentions a record is not classified as "not found"', () => {
-    for (const error of ['Record not found in cache, connection refused', 'not found', { text: 'Record not found' }])
+    for (const error of [
+      'Record not found in cache, connection refused',
+      'not found',
+      { text: 'Record not found' },
+    ])
       expect(classify(ID, response(500, { error }))).toMatchObject({ kind: 'unavailable' });
     expect(classify(ID, response(500, 'Record not found'))).toMatchObject({ kind: 'unavailable' });
   });

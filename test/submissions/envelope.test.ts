@@ -1,16 +1,39 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { dataOf, sameData, upstreamTime } from '../../src/submissions/envelope.ts';
-import { envelope, FINAL_DATA, type Fields, finalEnvelope, PENDING_DATA } from '../support/ledger/domain.ts';
+import {
+  envelope,
+  FINAL_DATA,
+  type Fields,
+  finalEnvelope,
+  PENDING_DATA,
+} from '../support/ledger/domain.ts';
 
-const final = (data: Fields = {}, fields: Fields = {}) => JSON.stringify(finalEnvelope(data, fields));
+const final = (data: Fields = {}, fields: Fields = {}) =>
+  JSON.stringify(finalEnvelope(data, fields));
 
 describe('two envelopes are equal', () => {
   it.each([
-    ['with and without Z', { created_at: '2026-01-02T03:04:05.123456' }, { created_at: '2026-01-02T03:04:05.123456Z' }],
-    ['with 3 and 6 digits', { created_at: '2026-01-02T03:04:05.123' }, { created_at: '2026-01-02T03:04:05.123000Z' }],
-    ['with 0 and 6 digits', { created_at: '2026-01-02T03:04:05' }, { created_at: '2026-01-02T03:04:05.000000Z' }],
-    ['in another zone', { created_at: '2026-01-02T03:04:05Z' }, { created_at: '2026-01-02T05:04:05+02:00' }],
+    [
+      'with and without Z',
+      { created_at: '2026-01-02T03:04:05.123456' },
+      { created_at: '2026-01-02T03:04:05.123456Z' },
+    ],
+    [
+      'with 3 and 6 digits',
+      { created_at: '2026-01-02T03:04:05.123' },
+      { created_at: '2026-01-02T03:04:05.123000Z' },
+    ],
+    [
+      'with 0 and 6 digits',
+      { created_at: '2026-01-02T03:04:05' },
+      { created_at: '2026-01-02T03:04:05.000000Z' },
+    ],
+    [
+      'in another zone',
+      { created_at: '2026-01-02T03:04:05Z' },
+      { created_at: '2026-01-02T05:04:05+02:00' },
+    ],
     ['with another unknown field', { retries: 1 }, { retries: 2 }],
     ['with and without an unknown field', {}, { retries: 2 }],
   ])('%s', (_name, a, b) => {
@@ -35,7 +58,9 @@ describe('two envelopes are equal', () => {
 
   it('if a field is null in one and missing in the other', () => {
     const { fees: _, ...without } = PENDING_DATA;
-    expect(sameData(JSON.stringify(envelope()), JSON.stringify(envelope({ data: without })))).toBe(true);
+    expect(sameData(JSON.stringify(envelope()), JSON.stringify(envelope({ data: without })))).toBe(
+      true,
+    );
   });
 
   it('if neither has data', () => {
@@ -46,13 +71,20 @@ describe('two envelopes are equal', () => {
 
 describe('two envelopes differ', () => {
   it.each(Object.entries(FINAL_DATA))('if %s differs', (name, value) => {
-    const other = typeof value === 'number' ? value + 1 : name === 'created_at' ? '2026-01-02T03:04:06' : `${value}0`;
+    const other =
+      typeof value === 'number'
+        ? value + 1
+        : name === 'created_at'
+          ? '2026-01-02T03:04:06'
+          : `${value}0`;
     expect(sameData(final(), final({ [name]: other }))).toBe(false);
     expect(sameData(final(), final({ [name]: null }))).toBe(false);
   });
 
   it('if two values are exchanged', () => {
-    expect(sameData(final(), final({ block_hash: FINAL_DATA.tx_hash, tx_hash: FINAL_DATA.block_hash }))).toBe(false);
+    expect(
+      sameData(final(), final({ block_hash: FINAL_DATA.tx_hash, tx_hash: FINAL_DATA.block_hash })),
+    ).toBe(false);
   });
 
   it('if the 39th digit differs, even of a bare number', () => {
@@ -73,7 +105,17 @@ describe('the data of a stored envelope', () => {
   });
 
   it('is null if there is none', () => {
-    for (const response of [null, '', 'no JSON', 'null', '[]', '{}', '{"data":null}', '{"data":[1]}', '{"data":"x"}'])
+    for (const response of [
+      null,
+      '',
+      'no JSON',
+      'null',
+      '[]',
+      '{}',
+      '{"data":null}',
+      '{"data":[1]}',
+      '{"data":"x"}',
+    ])
       expect(dataOf(response), String(response)).toBeNull();
   });
 });

@@ -7,7 +7,12 @@ import { EXPORT_FORMATS } from '../../src/submissions/export-command.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { historyOf } from '../support/ledger/histories.ts';
-import { openLedger, rawConnection, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
+import {
+  openLedger,
+  rawConnection,
+  trackRequest,
+  trackRequests,
+} from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 function openExport(file: string): LedgerExport {
@@ -21,7 +26,8 @@ function read(ledger: Ledger, query: Partial<ExportQuery> = {}) {
   return [...openExport(ledger.file).read({ ...all, ...query })];
 }
 
-const ids = (exported: ReturnType<typeof read>) => exported.map(({ submission }) => submission.submissionId);
+const ids = (exported: ReturnType<typeof read>) =>
+  exported.map(({ submission }) => submission.submissionId);
 
 function sample(): Ledger {
   const ledger = openLedger();
@@ -38,7 +44,9 @@ describe('an export', () => {
     expect(exported.map(({ submission }) => submission)).toEqual(
       ledger.search.list({ limit: 10 }).submissions.toReversed(),
     );
-    expect(exported.map(({ history }) => history)).toEqual(['s0', 's1', 's2'].map((id) => historyOf(ledger, id)));
+    expect(exported.map(({ history }) => history)).toEqual(
+      ['s0', 's1', 's2'].map((id) => historyOf(ledger, id)),
+    );
     expect(exported.map(({ changedAt }) => changedAt)).toEqual([40, 30, 10]);
   });
 
@@ -55,7 +63,11 @@ describe('an export', () => {
     ['submissions of one upstream', { filter: { upstream: 'other' } }, []],
     ['submissions that ended in a period', { filter: { endedSince: 31, endedUntil: 41 } }, ['s0']],
     ['submissions with a text', { filter: { search: 'S2' } }, ['s2']],
-    ['submissions tracked in a period', { filter: { trackedSince: 10, trackedUntil: 11, prefix: 's2' } }, ['s2']],
+    [
+      'submissions tracked in a period',
+      { filter: { trackedSince: 10, trackedUntil: 11, prefix: 's2' } },
+      ['s2'],
+    ],
     ['of nothing', { since: 41 }, []],
   ])('%s', (_name, query, expected) => {
     expect(ids(read(sample(), query))).toEqual(expected);
@@ -63,9 +75,13 @@ describe('an export', () => {
 
   it('of submissions with these metadata', () => {
     const ledger = openLedger();
-    const order = (id: string, value: unknown) => trackRequest(id, { metadata: { order: value, shop: 'berlin' } });
+    const order = (id: string, value: unknown) =>
+      trackRequest(id, { metadata: { order: value, shop: 'berlin' } });
     ledger.track([order('a', 1), order('b', '1'), order('c', 2)], 10);
-    expect(ids(read(ledger, { filter: { metadata: { order: '1', shop: 'berlin' } } }))).toEqual(['a', 'b']);
+    expect(ids(read(ledger, { filter: { metadata: { order: '1', shop: 'berlin' } } }))).toEqual([
+      'a',
+      'b',
+    ]);
   });
 
   it('is as of one moment during writes', () => {
@@ -77,10 +93,12 @@ describe('an export', () => {
     expect(rows.next().value).toMatchObject({ position: 1, submission: { status: 'finalized' } });
     ledger.cancel(['s2'], 50);
     ledger.track([trackRequest('s3')], 60);
-    expect([...rows].map(({ submission }) => [submission.submissionId, submission.status])).toEqual([
-      ['s1', 'finalized'],
-      ['s2', 'tracking'],
-    ]);
+    expect([...rows].map(({ submission }) => [submission.submissionId, submission.status])).toEqual(
+      [
+        ['s1', 'finalized'],
+        ['s2', 'tracking'],
+      ],
+    );
   });
 
   it('moves the deadlines of open submissions by the outages, as the server does', () => {
@@ -140,7 +158,9 @@ describe('its formats', () => {
     const { head } = EXPORT_FORMATS.csv;
     expect(head).toMatch(/^submission_id,upstream,status,.*,data,.*,callback_url\r\n$/);
     const open = line('csv', 2);
-    expect(open).toMatch(/^s2,default,tracking,,,1970-01-01T00:00:00.010Z,,1970-01-01T00:00:00.010Z,/);
+    expect(open).toMatch(
+      /^s2,default,tracking,,,1970-01-01T00:00:00.010Z,,1970-01-01T00:00:00.010Z,/,
+    );
     expect(open.split(',')).toHaveLength(head.split(',').length);
     expect(line('csv')).toContain(',1234567,0xb1,0xa1,,"{""amount_data"":""4.00 B"",');
   });

@@ -33,7 +33,9 @@ it('finds submissions of every status, ordered by id', () => {
   expect(pages(ledger, 'ab', 9)).toEqual([['ab', 'ab1', 'ab2']]);
   expect(pages(ledger, 'ab1', 9)).toEqual([['ab1']]);
   expect(pages(ledger, 'abc', 9)).toEqual([[]]);
-  expect(ledger.search.list({ prefix: 'ab1', limit: 1 }).submissions).toEqual([ledger.submissions.get('ab1')]);
+  expect(ledger.search.list({ prefix: 'ab1', limit: 1 }).submissions).toEqual([
+    ledger.submissions.get('ab1'),
+  ]);
 });
 
 it('treats wildcards literally', () => {
@@ -48,7 +50,9 @@ it('pages without a gap or a repeat while others are added', () => {
   const ids = trackRequests(300).map(({ submissionId }) => submissionId);
   ledger.track(trackRequests(300), 0);
   let added = 0;
-  const seen = pages(ledger, 's', 7, () => ledger.track(trackRequests(1, `s${added++}-`), 1)).flat();
+  const seen = pages(ledger, 's', 7, () =>
+    ledger.track(trackRequests(1, `s${added++}-`), 1),
+  ).flat();
   expect(new Set(seen).size).toBe(seen.length);
   expect(seen.filter((id) => ids.includes(id))).toEqual(ids.toSorted());
 });
@@ -56,7 +60,9 @@ it('pages without a gap or a repeat while others are added', () => {
 it('continues after an id that is not tracked or does not match', () => {
   const ledger = ledgerWith('a', 'b1', 'b3', 'c');
   const after = (id: string) =>
-    ledger.search.list({ prefix: 'b', limit: 9, after: [id] }).submissions.map(({ submissionId }) => submissionId);
+    ledger.search
+      .list({ prefix: 'b', limit: 9, after: [id] })
+      .submissions.map(({ submissionId }) => submissionId);
   expect([after('b'), after('b2'), after('a'), after('c'), after('b3')]).toEqual([
     ['b1', 'b3'],
     ['b3'],

@@ -6,7 +6,11 @@ import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, trackRequests } from '../support/ledger/ledger-file.ts';
 
 /** Reads all pages; `between` runs after each of them. */
-function pages(ledger: Ledger, query: { status?: Status; limit: number }, between = () => {}): string[][] {
+function pages(
+  ledger: Ledger,
+  query: { status?: Status; limit: number },
+  between = () => {},
+): string[][] {
   const all: string[][] = [];
   const { status, limit } = query;
   for (let after: Position | null | undefined; after !== null; ) {
@@ -42,7 +46,9 @@ describe('listing', () => {
     const old = trackRequests(3_000);
     ledger.track(old, 0);
     let added = 0;
-    const seen = pages(ledger, { limit: 70 }, () => ledger.track(trackRequests(10, `new${added++}-`), 1)).flat();
+    const seen = pages(ledger, { limit: 70 }, () =>
+      ledger.track(trackRequests(10, `new${added++}-`), 1),
+    ).flat();
     expect(seen).toEqual(old.map(({ submissionId }) => submissionId).reverse());
     expect(ledger.search.list({ limit: 1 }).submissions[0]?.submissionId).toMatch(/^new/);
   });
@@ -56,8 +62,12 @@ describe('listing', () => {
       finalized.map((id) => observation('finalized', 5, id)),
       context(),
     );
-    expect(pages(ledger, { status: 'finalized', limit: 50 }).flat()).toEqual([...finalized].reverse());
-    expect(pages(ledger, { status: 'tracking', limit: 50 }).flat()).toHaveLength(1_000 - finalized.length);
+    expect(pages(ledger, { status: 'finalized', limit: 50 }).flat()).toEqual(
+      [...finalized].reverse(),
+    );
+    expect(pages(ledger, { status: 'tracking', limit: 50 }).flat()).toHaveLength(
+      1_000 - finalized.length,
+    );
     expect(pages(ledger, { status: 'expired', limit: 50 })).toEqual([[]]);
   });
 

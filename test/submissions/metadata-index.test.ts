@@ -27,9 +27,14 @@ it('has the values of new submissions that its triggers would find, and none of 
   fc.assert(
     fc.property(fc.array(fc.dictionary(name, value, { maxKeys: 12 }), { maxLength: 30 }), (all) => {
       const ledger = openLedger();
-      ledger.trackGroups([all.map((metadata, index) => trackRequest(`s${index}`, { metadata }))], 0);
+      ledger.trackGroups(
+        [all.map((metadata, index) => trackRequest(`s${index}`, { metadata }))],
+        0,
+      );
       const raw = rawConnection(ledger.file);
-      expect(raw.prepare(`${INDEXED} ${ORDER}`).all()).toEqual(raw.prepare(`${BY_SQL} ${ORDER}`).all());
+      expect(raw.prepare(`${INDEXED} ${ORDER}`).all()).toEqual(
+        raw.prepare(`${BY_SQL} ${ORDER}`).all(),
+      );
       raw.exec('UPDATE submissions SET metadata = NULL');
       expect(raw.prepare('SELECT count(*) FROM submission_metadata').pluck().get()).toBe(0);
       ledger.close();
@@ -43,12 +48,15 @@ it('has the first 32 values of each of many submissions, with names of their own
   const metadataOf = (index: number) =>
     Object.fromEntries(Array.from({ length: 40 }, (_, at) => [`n${index}-${at}`, at]));
   ledger.track(
-    Array.from({ length: 100 }, (_, index) => trackRequest(`s${index}`, { metadata: metadataOf(index) })),
+    Array.from({ length: 100 }, (_, index) =>
+      trackRequest(`s${index}`, { metadata: metadataOf(index) }),
+    ),
     0,
   );
   const raw = rawConnection(ledger.file);
   expect(raw.prepare('SELECT count(*) FROM submission_metadata').pluck().get()).toBe(3_200);
-  const find = (key: string, text: string) => ledger.search.list({ metadata: { [key]: text }, limit: 2 }).submissions;
+  const find = (key: string, text: string) =>
+    ledger.search.list({ metadata: { [key]: text }, limit: 2 }).submissions;
   expect([find('n99-31', '31').length, find('n99-32', '32').length]).toEqual([1, 0]);
 });
 

@@ -22,12 +22,17 @@ const NOT_FOUND = [
 
 type World = ReturnType<typeof openWatcher>;
 
-/** Advances in steps until the submission is final. Returns the minutes that passed; Infinity above the limit. */
+/**
+ * Advances in steps until the submission is final. Returns the minutes that passed; Infinity above
+ * the limit.
+ */
 async function minutesUntilFinal(world: World, id: string, limitMinutes: number): Promise<number> {
   const from = world.clock.now();
   while (world.get(id).status === 'tracking' && world.clock.now() - from < limitMinutes * MINUTE_MS)
     await world.clock.advance(MINUTE_MS / 2);
-  return world.get(id).status === 'tracking' ? Number.POSITIVE_INFINITY : (world.clock.now() - from) / MINUTE_MS;
+  return world.get(id).status === 'tracking'
+    ? Number.POSITIVE_INFINITY
+    : (world.clock.now() - from) / MINUTE_MS;
 }
 
 describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
@@ -90,7 +95,10 @@ describe.each(NOT_FOUND)('an id that is not found (%s)', (_name, missing) => {
     world.track(['neighbor', ...ids], FAR);
     await world.clock.advance(45 * MINUTE_MS);
     expect(ids.filter((id) => world.get(id).status !== 'tracking')).toEqual([]);
-    expect(Math.max(...ids.map((id) => world.get(id).polls)), 'the queue is as long as meant').toBeLessThan(5);
+    expect(
+      Math.max(...ids.map((id) => world.get(id).polls)),
+      'the queue is as long as meant',
+    ).toBeLessThan(5);
     for (const id of ids.slice(0, 40)) found.add(id);
     await world.clock.advance(6 * HOUR_MS);
     expect(ids.slice(0, 40).filter((id) => world.get(id).status !== 'pending')).toEqual([]);
@@ -138,7 +146,10 @@ describe('"Record not found" for every id, because the database fails,', () => {
     state.broken = true;
     world.track(['a', 'b'], FAR);
     await world.clock.advance(2 * HOUR_MS);
-    expect([world.get('a').status, world.monitor.health().upstreams[0]?.state]).toEqual(['tracking', 'down']);
+    expect([world.get('a').status, world.monitor.health().upstreams[0]?.state]).toEqual([
+      'tracking',
+      'down',
+    ]);
     state.broken = false;
     state.visible.add('a');
     await world.clock.advance(10 * MINUTE_MS);
@@ -210,7 +221,9 @@ describe('without a proof that the store works', () => {
   });
 
   it('an id still ends at its deadline, some minutes late', async () => {
-    const world = openWatcher({ respond: (id) => (id === 'gone' && !isGone ? finalized : recordNotFound) });
+    const world = openWatcher({
+      respond: (id) => (id === 'gone' && !isGone ? finalized : recordNotFound),
+    });
     let isGone = false;
     world.track(['gone'], FAR);
     await world.clock.advance(MINUTE_MS);

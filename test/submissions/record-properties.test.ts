@@ -5,7 +5,13 @@ import { isFinal } from '../../src/submissions/submission.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
 import { historyOf } from '../support/ledger/histories.ts';
-import { integrityOf, isUnbroken, openLedger, outboxOf, trackRequest } from '../support/ledger/ledger-file.ts';
+import {
+  integrityOf,
+  isUnbroken,
+  openLedger,
+  outboxOf,
+  trackRequest,
+} from '../support/ledger/ledger-file.ts';
 
 const IDS = ['s0', 's1', 's2'];
 const LIMITS = { graceEndsAt: 1_000, stuckAt: 2_000, deadlineAt: 10_000 };
@@ -19,7 +25,10 @@ const arbitraryObservation = fc
   })
   .map(({ name, at, id }) => observation(name, at, id));
 
-/** Observations in their order of arrival, mostly in the order of time, and the sizes of the batches. */
+/**
+ * Observations in their order of arrival, mostly in the order of time, and the sizes of the
+ * batches.
+ */
 const arrivals = fc.record({
   observations: fc
     .tuple(fc.array(arbitraryObservation, { maxLength: 30 }), fc.boolean())
@@ -28,7 +37,11 @@ const arrivals = fc.record({
   recheck: fc.boolean(),
 });
 
-function recordAll(observations: readonly Observation[], sizes: readonly number[], recheck: boolean): Ledger {
+function recordAll(
+  observations: readonly Observation[],
+  sizes: readonly number[],
+  recheck: boolean,
+): Ledger {
   const ledger = openLedger();
   ledger.track(
     IDS.map((id) => trackRequest(id, { ...LIMITS, metadata: { id } })),
@@ -60,7 +73,9 @@ it('the result does not depend on how observations are split into batches', () =
       for (const id of IDS) {
         const history = historyOf(inBatches, id);
         expect(isUnbroken(history)).toBe(true);
-        expect(inBatches.submissions.getWithHistory(id)?.submission).toEqual(inBatches.submissions.get(id));
+        expect(inBatches.submissions.getWithHistory(id)?.submission).toEqual(
+          inBatches.submissions.get(id),
+        );
         const statuses = history.map(({ status }) => status);
         const final = statuses.findIndex((status) => isFinal(status));
         if (final >= 0) expect(new Set(statuses.slice(final)).size).toBe(1);

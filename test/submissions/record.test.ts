@@ -64,21 +64,38 @@ describe('recording', () => {
       submission: ledger.submissions.get('s1'),
     });
     expect(first?.result.change?.status).toBe('pending');
-    expect(second).toMatchObject({ result: { change: null }, submission: ledger.submissions.get('s0') });
-    expect(ledger.submissions.get('s0')).toMatchObject({ status: 'tracking', polls: 1, polledAt: 6 });
+    expect(second).toMatchObject({
+      result: { change: null },
+      submission: ledger.submissions.get('s0'),
+    });
+    expect(ledger.submissions.get('s0')).toMatchObject({
+      status: 'tracking',
+      polls: 1,
+      polledAt: 6,
+    });
   });
 
   it('applies two observations of one submission in one batch in order', () => {
     const ledger = tracked();
-    const recorded = ledger.record([observation('pending', 5, 's0'), observation('finalized', 6, 's0')], context());
+    const recorded = ledger.record(
+      [observation('pending', 5, 's0'), observation('finalized', 6, 's0')],
+      context(),
+    );
     expect(recorded.map(({ previousStatus }) => previousStatus)).toEqual(['tracking', 'pending']);
     expect(isUnbroken(historyOf(ledger, 's0'))).toBe(true);
-    expect(ledger.submissions.get('s0')).toMatchObject({ status: 'finalized', polls: 2, version: 3 });
+    expect(ledger.submissions.get('s0')).toMatchObject({
+      status: 'finalized',
+      polls: 2,
+      version: 3,
+    });
   });
 
   it('ignores an observation of an untracked id and records the others', () => {
     const ledger = tracked();
-    const recorded = ledger.record([observation('pending', 5, 'who'), observation('pending', 5, 's0')], context());
+    const recorded = ledger.record(
+      [observation('pending', 5, 'who'), observation('pending', 5, 's0')],
+      context(),
+    );
     expect(recorded.map(({ submission }) => submission.submissionId)).toEqual(['s0']);
     expect(ledger.submissions.get('who')).toBeUndefined();
   });
@@ -91,7 +108,12 @@ describe('recording', () => {
     ledger.record([observation('pending', 60, 's0')], context());
     ledger.record([observation('pending', 60, 's0')], context());
     expect(historyOf(ledger, 's0')).toHaveLength(2);
-    expect(ledger.submissions.get('s0')).toMatchObject({ status: 'pending', version: 2, polls: 5, polledAt: 60 });
+    expect(ledger.submissions.get('s0')).toMatchObject({
+      status: 'pending',
+      version: 2,
+      polls: 5,
+      polledAt: 60,
+    });
     expect(outboxOf(ledger.file)).toEqual([]);
   });
 
@@ -106,7 +128,9 @@ describe('recording', () => {
     const ledger = tracked(20);
     ledger.record([observation('pending', 1, 's5')], context());
     const before = ledger.submissions.get('s5');
-    const batch = trackRequests(20).map(({ submissionId }) => observation('finalized', 10, submissionId));
+    const batch = trackRequests(20).map(({ submissionId }) =>
+      observation('finalized', 10, submissionId),
+    );
     batch.splice(10, 0, { ...observation('error', 10, 's5'), at: 10.5 });
     expect(() => ledger.record(batch, context())).toThrow();
     expect(ledger.submissions.get('s5')).toEqual(before);
@@ -124,15 +148,25 @@ describe('recording', () => {
     const again = openLedger({ file: ledger.file });
     expect(again.submissions.get('s0')?.envelope).toBe(raw);
     expect(historyOf(again, 's0').at(-1)?.envelope).toBe(raw);
-    expect(again.search.list({ limit: 2 }).submissions.map(({ envelope }) => envelope)).toEqual([null, raw]);
+    expect(again.search.list({ limit: 2 }).submissions.map(({ envelope }) => envelope)).toEqual([
+      null,
+      raw,
+    ]);
   });
 
   it('a correction after finality adds an event; the status and the time of finality stay', () => {
     const ledger = tracked();
     ledger.record([observation('finalized', 10, 's0')], context({ recheck: true }));
     expect(ledger.submissions.get('s0')?.watched).toBe(true);
-    const response = JSON.stringify({ state: 'Finalized', error: null, data: { ...FINAL_DATA, block_hash: '0xb2' } });
-    ledger.record([observation({ ...VERDICTS.finalized, envelope: response }, 20, 's0')], context({ recheck: true }));
+    const response = JSON.stringify({
+      state: 'Finalized',
+      error: null,
+      data: { ...FINAL_DATA, block_hash: '0xb2' },
+    });
+    ledger.record(
+      [observation({ ...VERDICTS.finalized, envelope: response }, 20, 's0')],
+      context({ recheck: true }),
+    );
     expect(ledger.submissions.get('s0')).toMatchObject({
       status: 'finalized',
       finalizedAt: 10,
@@ -140,7 +174,11 @@ describe('recording', () => {
       version: 3,
       envelope: response,
     });
-    expect(historyOf(ledger, 's0').map(({ status }) => status)).toEqual(['tracking', 'finalized', 'finalized']);
+    expect(historyOf(ledger, 's0').map(({ status }) => status)).toEqual([
+      'tracking',
+      'finalized',
+      'finalized',
+    ]);
     expect(outboxOf(ledger.file).map(({ type, version }) => [type, version])).toEqual([
       ['submission.finalized', 2],
       ['submission.corrected', 3],
@@ -157,15 +195,18 @@ describe('the constraints of the file', () => {
     expect(historyOf(ledger, 's0')).toMatchObject([{ status: 'tracking', at: 0 }]);
   });
 
-  it.each(['finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'])('%s cannot change', (status) => {
-    const ledger = tracked();
-    const raw = rawConnection(ledger.file);
-    raw.prepare('UPDATE submissions SET status = ?').run(status);
-    expect(() => raw.exec("UPDATE submissions SET status = 'pending'")).toThrow(
-      /only tracking an ended submission again/,
-    );
-    expect(ledger.submissions.get('s0')?.status).toBe(status);
-  });
+  it.each(['finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'])(
+    '%s cannot change',
+    (status) => {
+      const ledger = tracked();
+      const raw = rawConnection(ledger.file);
+      raw.prepare('UPDATE submissions SET status = ?').run(status);
+      expect(() => raw.exec("UPDATE submissions SET status = 'pending'")).toThrow(
+        /only tracking an ended submission again/,
+      );
+      expect(ledger.submissions.get('s0')?.status).toBe(status);
+    },
+  );
 
   it('an open status may change, but only to a known status', () => {
     const raw = rawConnection(tracked().file);
@@ -178,6 +219,8 @@ describe('the constraints of the file', () => {
     const raw = rawConnection(ledger.file);
     raw.pragma('foreign_keys = ON');
     expect(() => raw.exec('DELETE FROM submissions')).toThrow(/FOREIGN KEY/);
-    expect(ledger.track([trackRequest('s0')], 5)).toMatchObject({ submissions: [{ effect: 'already_tracked' }] });
+    expect(ledger.track([trackRequest('s0')], 5)).toMatchObject({
+      submissions: [{ effect: 'already_tracked' }],
+    });
   });
 });

@@ -5,7 +5,13 @@ import { type HistoryEntry, isFinal } from '../../src/submissions/submission.ts'
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
 import { historyOf } from '../support/ledger/histories.ts';
-import { integrityOf, isUnbroken, openLedger, outboxOf, trackRequest } from '../support/ledger/ledger-file.ts';
+import {
+  integrityOf,
+  isUnbroken,
+  openLedger,
+  outboxOf,
+  trackRequest,
+} from '../support/ledger/ledger-file.ts';
 import { allRows } from '../support/ledger/ledger-rows.ts';
 import { LEGAL } from '../support/ledger/legal.ts';
 
@@ -23,7 +29,9 @@ const observed = fc.record({
   verdict: fc.constantFrom(...RESPONSES),
   lateMs: fc.oneof(fc.constant(0), fc.nat(90_000)),
 });
-/** Operations on a ledger, and the steps of the clock between them: mostly forward, sometimes back. */
+/**
+ * Operations on a ledger, and the steps of the clock between them: mostly forward, sometimes back.
+ */
 const step = fc.record({
   afterMs: fc.oneof(
     { weight: 4, arbitrary: fc.nat(5_000) },
@@ -33,15 +41,27 @@ const step = fc.record({
   act: fc.oneof(
     {
       weight: 8,
-      arbitrary: fc.record({ kind: fc.constant('observe' as const), all: fc.array(observed, { maxLength: 4 }) }),
+      arbitrary: fc.record({
+        kind: fc.constant('observe' as const),
+        all: fc.array(observed, { maxLength: 4 }),
+      }),
     },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant('track' as const), ids: fc.array(id, { maxLength: 3 }) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('track' as const),
+        ids: fc.array(id, { maxLength: 3 }),
+      }),
+    },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('cancel' as const), id }) },
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('turn' as const) }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('restart' as const) }) },
   ),
 });
-const run = fc.record({ steps: fc.array(step, { minLength: 1, maxLength: 25, size: 'max' }), recheck: fc.boolean() });
+const run = fc.record({
+  steps: fc.array(step, { minLength: 1, maxLength: 25, size: 'max' }),
+  recheck: fc.boolean(),
+});
 type Run = typeof run extends fc.Arbitrary<infer T> ? T : never;
 
 const opened = new Set<Ledger>();
@@ -51,8 +71,8 @@ afterEach(() => {
 });
 
 /**
- * Applies the operations as the server does, without its pacing. With `restarts`, the ledger is closed and opened where the
- * run requests it.
+ * Applies the operations as the server does, without its pacing. With `restarts`, the ledger is
+ * closed and opened where the run requests it.
  */
 function play({ steps, recheck }: Run, { restarts }: { restarts: boolean }): Ledger {
   let ledger = openLedger();
@@ -70,9 +90,16 @@ function play({ steps, recheck }: Run, { restarts }: { restarts: boolean }): Led
     const ongoingMs = outSince === null ? 0 : Math.max(0, now - outSince);
     switch (act.kind) {
       case 'observe': {
-        const given = context({ now, outageMs: outageMs + ongoingMs, upstreamUp: outSince === null, recheck });
+        const given = context({
+          now,
+          outageMs: outageMs + ongoingMs,
+          upstreamUp: outSince === null,
+          recheck,
+        });
         ledger.record(
-          act.all.map(({ id, verdict, lateMs }) => observation(verdict, Math.max(0, now - lateMs), id)),
+          act.all.map(({ id, verdict, lateMs }) =>
+            observation(verdict, Math.max(0, now - lateMs), id),
+          ),
           given,
         );
         break;
@@ -86,9 +113,18 @@ function play({ steps, recheck }: Run, { restarts }: { restarts: boolean }): Led
       case 'turn': {
         outageMs += ongoingMs;
         outSince = outSince === null ? now : null;
-        const record = { state: outSince === null ? 'closed' : 'down', outSince, outageMs } as const;
+        const record = {
+          state: outSince === null ? 'closed' : 'down',
+          outSince,
+          outageMs,
+        } as const;
         const event = outSince === null ? 'upstream.up' : 'upstream.down';
-        ledger.recordUpstream({ upstream: 'default', at: now, event, record } satisfies UpstreamChange);
+        ledger.recordUpstream({
+          upstream: 'default',
+          at: now,
+          event,
+          record,
+        } satisfies UpstreamChange);
         break;
       }
       case 'restart':
@@ -134,14 +170,22 @@ describe('for any sequence of operations, with a clock that goes forward and bac
             if (index === 0) expect([status, previousStatus]).toEqual(['tracking', null]);
             else expect(LEGAL[previousStatus ?? status]).toContain(status);
           }
-          const reported = events.filter((event) => event.submission_id === name).map(({ type }) => type);
-          expect(reported.filter((type) => type !== 'submission.stuck')).toEqual(typesReportedBy(history));
-          expect(reported.filter((type) => type === 'submission.stuck').length).toBe(submission?.stuck ? 1 : 0);
+          const reported = events
+            .filter((event) => event.submission_id === name)
+            .map(({ type }) => type);
+          expect(reported.filter((type) => type !== 'submission.stuck')).toEqual(
+            typesReportedBy(history),
+          );
+          expect(reported.filter((type) => type === 'submission.stuck').length).toBe(
+            submission?.stuck ? 1 : 0,
+          );
           if (!submission) {
             expect(history).toEqual([]);
             continue;
           }
-          const { status, version, upstreamState, error, envelope } = history.at(-1) as HistoryEntry;
+          const { status, version, upstreamState, error, envelope } = history.at(
+            -1,
+          ) as HistoryEntry;
           expect(submission).toMatchObject({ status, version, upstreamState, error, envelope });
           const finalizedAt = history.find((entry) => entry.status === 'finalized')?.at ?? null;
           expect(submission.finalizedAt).toBe(finalizedAt);

@@ -10,10 +10,16 @@ describe('after a restart', () => {
     const ledger = openLedger();
     ledger.upstream('other');
     ledger.track([...trackRequests(4), trackRequest('x', { upstream: 'other' })], 7);
-    ledger.record([observation('pending', 20, 's1'), observation('not_found', 30, 's2')], context());
+    ledger.record(
+      [observation('pending', 20, 's1'), observation('not_found', 30, 's2')],
+      context(),
+    );
     ledger.record([observation('finalized', 40, 's3')], context({ recheck: true }));
     ledger.track(trackRequests(3, 'done'), 50);
-    ledger.record([observation('finalized', 60, 'done0'), observation('rejected', 60, 'done1')], context());
+    ledger.record(
+      [observation('finalized', 60, 'done0'), observation('rejected', 60, 'done1')],
+      context(),
+    );
     ledger.cancel(['done2'], 60);
     ledger.close();
     const again = openLedger({ file: ledger.file });
@@ -26,7 +32,9 @@ describe('after a restart', () => {
         { submissionId: 's3', trackedAt: 7, seen: true, polledAt: 40, finalizedAt: 40 },
       ],
     });
-    expect(again.listWatched('other', ALL).watched.map(({ submissionId }) => submissionId)).toEqual(['x']);
+    expect(again.listWatched('other', ALL).watched.map(({ submissionId }) => submissionId)).toEqual(
+      ['x'],
+    );
     expect(again.submissions.watchedCounts()).toEqual(
       new Map([
         ['default', 4],
@@ -44,7 +52,9 @@ describe('after a restart', () => {
     ledger.cancel(['s3'], 2);
     ledger.track([trackRequest('more')], 3);
     const second = ledger.listWatched('default', { after: first.next ?? Number.NaN, limit: 3 });
-    const ids = [first, second].map(({ watched }) => watched.map(({ submissionId }) => submissionId));
+    const ids = [first, second].map(({ watched }) =>
+      watched.map(({ submissionId }) => submissionId),
+    );
     expect(ids).toEqual([
       ['s0', 's1', 's2'],
       ['s4', 'more'],
@@ -55,7 +65,14 @@ describe('after a restart', () => {
   it('an upstream keeps its state, its polling time and its snapshot', () => {
     const ledger = openLedger();
     const noPause = { pausedSince: null, pausedUntil: null };
-    const fresh = { state: 'closed', outSince: null, outageMs: 0, ...noPause, pollingUntil: null, snapshot: null };
+    const fresh = {
+      state: 'closed',
+      outSince: null,
+      outageMs: 0,
+      ...noPause,
+      pollingUntil: null,
+      snapshot: null,
+    };
     expect(ledger.upstream('default')).toEqual(fresh);
     ledger.recordPolling('default', 90, '{}');
     const record = { state: 'unauthorized', outSince: 95, outageMs: 33 } as const;
@@ -78,7 +95,11 @@ describe('after a restart', () => {
     expect(again.upstream('default')).toMatchObject({ state: 'closed', outSince: null, ...pause });
     const record = { state: 'down', outSince: 200, outageMs: 105 } as const;
     again.recordUpstream({ upstream: 'default', at: 200, event: 'upstream.down', record });
-    expect(again.upstream('default')).toMatchObject({ ...record, pausedSince: null, pausedUntil: null });
+    expect(again.upstream('default')).toMatchObject({
+      ...record,
+      pausedSince: null,
+      pausedUntil: null,
+    });
   });
 
   it('the id that the upstream has shown is that of its newest finalized submission', () => {
@@ -89,11 +110,11 @@ describe('after a restart', () => {
     expect(ledger.findShownId('default')).toBeUndefined();
     ledger.record([observation('finalized', 1, 'a'), observation('finalized', 1, 'b')], context());
     ledger.record([observation('error', 1, 'c'), observation('finalized', 1, 'e')], context());
-    expect([ledger.findShownId('default'), ledger.findShownId('other'), ledger.findShownId('none')]).toEqual([
-      'b',
-      'e',
-      undefined,
-    ]);
+    expect([
+      ledger.findShownId('default'),
+      ledger.findShownId('other'),
+      ledger.findShownId('none'),
+    ]).toEqual(['b', 'e', undefined]);
   });
 
   it('outages before tracking began, including the current one, do not count for a submission', () => {
@@ -114,7 +135,10 @@ describe('after a restart', () => {
     });
     expect(outageMsBefore('d', 400)).toBe(140);
     ledger.recordPause('default', { outageMs: 140, pausedSince: 400, pausedUntil: 600 });
-    expect([outageMsBefore('e', 450), outageMsBefore('f', 900)], 'in a pause, and after it').toEqual([190, 340]);
+    expect(
+      [outageMsBefore('e', 450), outageMsBefore('f', 900)],
+      'in a pause, and after it',
+    ).toEqual([190, 340]);
     expect(ledger.submissions.get('a')?.outageMsBefore).toBe(0);
   });
 
@@ -123,7 +147,9 @@ describe('after a restart', () => {
     const ledger = openLedger();
     expect(ledger.credentials.isAnyKept()).toBe(false);
     const { id } = ledger.credentials.add({ hash: hash('key'), role: 'service', name: 'first' }, 5);
-    expect(() => ledger.credentials.add({ hash: hash('key'), role: 'admin', name: 'twice' }, 6)).toThrow();
+    expect(() =>
+      ledger.credentials.add({ hash: hash('key'), role: 'admin', name: 'twice' }, 6),
+    ).toThrow();
     ledger.close();
     const again = openLedger({ file: ledger.file }).credentials;
     expect(again.isAnyKept()).toBe(true);

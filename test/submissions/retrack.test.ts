@@ -4,7 +4,13 @@ import { EVENT_COLUMNS, EVENT_JOINS } from '../../src/notifications/event-rows.t
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation, type VerdictName } from '../support/ledger/domain.ts';
 import { historyOf } from '../support/ledger/histories.ts';
-import { integrityOf, openLedger, outboxOf, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
+import {
+  integrityOf,
+  openLedger,
+  outboxOf,
+  rawConnection,
+  trackRequest,
+} from '../support/ledger/ledger-file.ts';
 
 const LIMITS = { deadlineAt: 1_000, graceEndsAt: 300, stuckAt: 200 };
 const LATER = { deadlineAt: 50_000, graceEndsAt: 9_500, stuckAt: 20_000 };
@@ -32,7 +38,8 @@ const ENDS: [status: string, end: (ledger: Ledger) => void][] = [
   [
     'unknown',
     (ledger) => {
-      for (const at of [150, 200_000]) ledger.record([observation('not_found', at, 's')], context());
+      for (const at of [150, 200_000])
+        ledger.record([observation('not_found', at, 's')], context());
     },
   ],
 ];
@@ -66,8 +73,14 @@ describe('a submission that has ended', () => {
       polls: ended?.polls,
       version: (ended?.version ?? 0) + 1,
     });
-    expect(historyOf(ledger, 's').at(-1)).toMatchObject({ status: 'tracking', previousStatus: status, at: 300_000 });
-    expect(ledger.listWatched('default', { after: 0, limit: 10 }).watched).toMatchObject([{ submissionId: 's' }]);
+    expect(historyOf(ledger, 's').at(-1)).toMatchObject({
+      status: 'tracking',
+      previousStatus: status,
+      at: 300_000,
+    });
+    expect(ledger.listWatched('default', { after: 0, limit: 10 }).watched).toMatchObject([
+      { submissionId: 's' },
+    ]);
   });
 
   it('as finalized stays so', () => {
@@ -91,8 +104,14 @@ describe('a submission that has ended', () => {
     ];
     const effects = ledger
       .trackGroups(groups, 10_000)
-      .map((result) => (result.kind === 'tracked' ? result.submissions.map(({ effect }) => effect) : result.kind));
-    expect(effects).toEqual([['retracked', 'already_tracked'], ['already_tracked'], ['already_tracked']]);
+      .map((result) =>
+        result.kind === 'tracked' ? result.submissions.map(({ effect }) => effect) : result.kind,
+      );
+    expect(effects).toEqual([
+      ['retracked', 'already_tracked'],
+      ['already_tracked'],
+      ['already_tracked'],
+    ]);
     expect(historyOf(ledger, 's')).toHaveLength(3);
   });
 
@@ -113,7 +132,11 @@ describe('a submission that has ended', () => {
         (type) => type !== 'stuck',
       ),
     ]);
-    expect(ledger.stats.submissionsByStatus()).toMatchObject({ tracking: 0, expired: 0, finalized: 1 });
+    expect(ledger.stats.submissionsByStatus()).toMatchObject({
+      tracking: 0,
+      expired: 0,
+      finalized: 1,
+    });
     expect(integrityOf(ledger.file)).toBe('ok');
   });
 
@@ -128,7 +151,11 @@ describe('a submission that has ended', () => {
     const ledger = openExpired();
     ledger.track([trackRequest('newer')], 200);
     const prune = () =>
-      ledger.pruning.submissions({ after: { endedAt: 0, id: 0 }, before: { endedAt: 1e12, id: 0 }, limit: 10 });
+      ledger.pruning.submissions({
+        after: { endedAt: 0, id: 0 },
+        before: { endedAt: 1e12, id: 0 },
+        limit: 10,
+      });
     ledger.track([trackRequest('s', RETRACK)], 10_000);
     expect(prune()).toMatchObject({ deleted: 0 });
     ledger.cancel(['s'], 20_000);
@@ -140,7 +167,10 @@ describe('the events', () => {
   it('report the retrack, and those before it keep their content', () => {
     const ledger = openExpired();
     const before = eventsOf(ledger);
-    ledger.track([trackRequest('s', { ...RETRACK, metadata: { order: 2 }, named: ['metadata'] })], 10_000);
+    ledger.track(
+      [trackRequest('s', { ...RETRACK, metadata: { order: 2 }, named: ['metadata'] })],
+      10_000,
+    );
     const after = eventsOf(ledger);
     expect(after.slice(0, before.length)).toEqual(before);
     expect(after.at(-1)).toMatchObject({
@@ -181,12 +211,17 @@ describe('however often a submission is tracked again', () => {
       ledger.cancel(['s'], at);
       // Every second time, the metadata stay.
       const changed = round % 2 === 0 ? { metadata: { round }, named: ['metadata' as const] } : {};
-      ledger.track([trackRequest('s', { retrack: true, deadlineAt: at + 100_000, ...changed })], at + 1);
+      ledger.track(
+        [trackRequest('s', { retrack: true, deadlineAt: at + 100_000, ...changed })],
+        at + 1,
+      );
       before.push(...eventsOf(ledger).slice(before.length));
       expect(eventsOf(ledger)).toEqual(before);
     }
     const rows = rawConnection(ledger.file)
-      .prepare<[], { laterChanges: string | null }>(`SELECT ${EVENT_COLUMNS} FROM outbox o ${EVENT_JOINS}`)
+      .prepare<[], { laterChanges: string | null }>(
+        `SELECT ${EVENT_COLUMNS} FROM outbox o ${EVENT_JOINS}`,
+      )
       .all();
     const counts = rows.map(({ laterChanges }) => laterChanges?.split('\n').length ?? 0);
     expect([counts.length, Math.max(...counts)]).toEqual([40, 2]);
@@ -194,7 +229,10 @@ describe('however often a submission is tracked again', () => {
 });
 
 describe('a poll that was sent before the retrack', () => {
-  const late = (verdict: VerdictName) => ({ ...observation(verdict, 10_500, 's'), durationMs: 600 });
+  const late = (verdict: VerdictName) => ({
+    ...observation(verdict, 10_500, 's'),
+    durationMs: 600,
+  });
 
   it.each(['rejected', 'not_found', 'unavailable'] as const)(
     'counts as a request, and changes nothing: %s',
@@ -240,7 +278,9 @@ describe('the schema', () => {
     raw.exec(`UPDATE submissions SET status = 'tracking', ${reopen}`);
     raw.exec("UPDATE submissions SET status = 'finalized', ended_at = 1, watched = 0");
     expect(() =>
-      raw.exec("UPDATE submissions SET status = 'tracking', version = version + 1, watched = 1, ended_at = NULL"),
+      raw.exec(
+        "UPDATE submissions SET status = 'tracking', version = version + 1, watched = 1, ended_at = NULL",
+      ),
     ).toThrow(/only tracking/);
   });
 });

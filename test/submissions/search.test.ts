@@ -5,9 +5,15 @@ import { orderOf, type SubmissionFilter } from '../../src/submissions/search-sou
 import type { Submission } from '../../src/submissions/submission.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
-import { openLedger, rawConnection, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
+import {
+  openLedger,
+  rawConnection,
+  trackRequest,
+  trackRequests,
+} from '../support/ledger/ledger-file.ts';
 
-// Every row is in memory, unless a test changes this: a loaded machine may take as long for long rows as a disk.
+// Every row is in memory, unless a test changes this: a loaded machine may take as long for long
+// rows as a disk.
 beforeEach(() => void vi.spyOn(performance, 'now').mockReturnValue(0));
 afterEach(() => void vi.restoreAllMocks());
 
@@ -32,7 +38,10 @@ function counted(ledger: Ledger, filter: SubmissionFilter): number {
   return total;
 }
 
-/** Submissions of two upstreams with all kinds of times, statuses and metadata, tracked out of the order of time. */
+/**
+ * Submissions of two upstreams with all kinds of times, statuses and metadata, tracked out of the
+ * order of time.
+ */
 function variedLedger(): { ledger: Ledger; all: (Submission & { endedAt: number | null })[] } {
   const ledger = openLedger();
   ledger.upstream('other');
@@ -42,7 +51,13 @@ function variedLedger(): { ledger: Ledger; all: (Submission & { endedAt: number 
       trackRequest(['aa', 'ab', 'Ab', 'b', 'ba', 'c'][i] + String(index), {
         upstream: i % 3 === 2 ? 'other' : 'default',
         metadata:
-          i === 4 ? null : { order: i % 2 === 0 ? index : String(index), team: i < 3 ? 'x' : 'y', more: { order: 1 } },
+          i === 4
+            ? null
+            : {
+                order: i % 2 === 0 ? index : String(index),
+                team: i < 3 ? 'x' : 'y',
+                more: { order: 1 },
+              },
       }),
     );
     ledger.track(requests, trackedAt);
@@ -50,7 +65,9 @@ function variedLedger(): { ledger: Ledger; all: (Submission & { endedAt: number 
     ledger.record(
       requests
         .slice(0, 4)
-        .map(({ submissionId }, i) => observation(results[i] ?? 'pending', trackedAt + 100 - index, submissionId)),
+        .map(({ submissionId }, i) =>
+          observation(results[i] ?? 'pending', trackedAt + 100 - index, submissionId),
+        ),
       // Every other finalized submission waits for its recheck.
       context({ recheck: index % 2 === 0 }),
     );
@@ -60,7 +77,10 @@ function variedLedger(): { ledger: Ledger; all: (Submission & { endedAt: number 
     'SELECT submission_id AS id, ended_at AS endedAt FROM submissions ORDER BY id',
   );
   const ended = new Map(
-    (rows.all() as { id: string; endedAt: number | null }[]).map(({ id, endedAt }) => [id, endedAt]),
+    (rows.all() as { id: string; endedAt: number | null }[]).map(({ id, endedAt }) => [
+      id,
+      endedAt,
+    ]),
   );
   const all = ledger.search
     .list({ limit: 1_000 })
@@ -82,7 +102,15 @@ const time = fc.option(fc.integer({ min: 0, max: 180 }), { nil: undefined });
 const filters: fc.Arbitrary<SubmissionFilter> = fc.record(
   {
     statuses: fc.uniqueArray(
-      fc.constantFrom('tracking', 'pending', 'failing', 'finalized', 'rejected', 'cancelled', 'expired'),
+      fc.constantFrom(
+        'tracking',
+        'pending',
+        'failing',
+        'finalized',
+        'rejected',
+        'cancelled',
+        'expired',
+      ),
       {
         minLength: 1,
       },
@@ -117,7 +145,8 @@ describe('a search', () => {
       expect(ledger.search.list({ limit: 1_000 }).submissions).toHaveLength(firstPage);
       const ids = all.map(({ submissionId }) => submissionId);
       expect(ledger.submissions.lookup(ids).remaining).toHaveLength(36 - firstPage);
-      const within = (at: number | null, since = -1, until = 10_000) => at !== null && at >= since && at < until;
+      const within = (at: number | null, since = -1, until = 10_000) =>
+        at !== null && at >= since && at < until;
       const expected = (filter: SubmissionFilter) => {
         const { trackedSince, trackedUntil, endedSince, endedUntil, prefix = '' } = filter;
         const order = orderOf(filter);
@@ -129,15 +158,23 @@ describe('a search', () => {
             (one) =>
               (filter.statuses?.includes(one.status) ?? true) &&
               (filter.upstream ?? one.upstream) === one.upstream &&
-              Object.entries(filter.metadata ?? {}).every(([name, value]) => String(one.metadata?.[name]) === value) &&
+              Object.entries(filter.metadata ?? {}).every(
+                ([name, value]) => String(one.metadata?.[name]) === value,
+              ) &&
               within(one.trackedAt, trackedSince, trackedUntil) &&
-              ((endedSince ?? endedUntil) === undefined || within(one.endedAt, endedSince, endedUntil)) &&
-              // A prefix of a UUID in upper case also finds the canonical one; no id of this ledger is a UUID.
+              ((endedSince ?? endedUntil) === undefined ||
+                within(one.endedAt, endedSince, endedUntil)) &&
+              // A prefix of a UUID in upper case also finds the canonical one; no id of this ledger
+              // is a UUID.
               one.submissionId.startsWith(prefix) &&
               containsText(one, filter.search ?? ''),
           )
           .toSorted((a, b) =>
-            order === 'id' ? (a.submissionId < b.submissionId ? -1 : 1) : key(b) - key(a) || b.index - a.index,
+            order === 'id'
+              ? a.submissionId < b.submissionId
+                ? -1
+                : 1
+              : key(b) - key(a) || b.index - a.index,
           )
           .map(({ submissionId }) => submissionId);
       };
@@ -199,19 +236,23 @@ describe('a search', () => {
       { statuses: ['cancelled'], prefix: 'o', upstream: 'default' },
     ] satisfies SubmissionFilter[]) {
       const { submissions, next } = ledger.search.list({ ...filter, limit: 10 });
-      expect([submissions.map(({ submissionId }) => submissionId), next], JSON.stringify(filter)).toEqual([
-        ['oldest'],
-        null,
-      ]);
+      expect(
+        [submissions.map(({ submissionId }) => submissionId), next],
+        JSON.stringify(filter),
+      ).toEqual([['oldest'], null]);
       expect(ledger.search.count(filter)).toEqual({ count: 1, next: null });
     }
     expect(ledger.search.count({})).toEqual({ count: 21_001, next: null });
-    expect(ledger.search.count({ statuses: ['tracking', 'tracking'] })).toEqual({ count: 21_000, next: null });
+    expect(ledger.search.count({ statuses: ['tracking', 'tracking'] })).toEqual({
+      count: 21_000,
+      next: null,
+    });
   });
 });
 
 describe('metadata', () => {
-  const found = (ledger: Ledger, name: string, value: string) => listed(ledger, { metadata: { [name]: value } });
+  const found = (ledger: Ledger, name: string, value: string) =>
+    listed(ledger, { metadata: { [name]: value } });
 
   it('is found by values as text, whatever their type', () => {
     const ledger = openLedger();
@@ -232,7 +273,10 @@ describe('metadata', () => {
     };
     ledger.track([trackRequest('one', { metadata: values })], 0);
     for (const [name, value] of Object.entries(values))
-      expect(found(ledger, name, typeof value === 'string' ? value : JSON.stringify(value)), name).toEqual(['one']);
+      expect(
+        found(ledger, name, typeof value === 'string' ? value : JSON.stringify(value)),
+        name,
+      ).toEqual(['one']);
     ledger.track([trackRequest('two', { metadata: { number: '4711' } })], 0);
     expect(found(ledger, 'number', '4711')).toEqual(['two', 'one']);
     expect(found(ledger, 'number', '4711.0')).toEqual([]);
@@ -243,8 +287,17 @@ describe('metadata', () => {
     const ledger = openLedger();
     const [name, value] = ['n'.repeat(128), 'v'.repeat(256)];
     const many = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`k${index}`, index]));
-    const nested = { object: { a: 1 }, list: [1], [name]: value, [`${name}+`]: 1, long: `${value}+` };
-    ledger.track([trackRequest('nested', { metadata: nested }), trackRequest('many', { metadata: many })], 0);
+    const nested = {
+      object: { a: 1 },
+      list: [1],
+      [name]: value,
+      [`${name}+`]: 1,
+      long: `${value}+`,
+    };
+    ledger.track(
+      [trackRequest('nested', { metadata: nested }), trackRequest('many', { metadata: many })],
+      0,
+    );
     expect(found(ledger, name, value)).toEqual(['nested']);
     for (const [other, text] of [
       ['a', '1'],
@@ -265,16 +318,22 @@ describe('metadata', () => {
       0,
     );
     const raw = rawConnection(ledger.file);
-    raw.prepare('UPDATE submissions SET metadata = ? WHERE submission_id = ?').run('{"order":2}', 'b');
+    raw
+      .prepare('UPDATE submissions SET metadata = ? WHERE submission_id = ?')
+      .run('{"order":2}', 'b');
     raw.prepare('UPDATE submissions SET metadata = NULL WHERE submission_id = ?').run('c');
-    expect([found(ledger, 'order', '1'), found(ledger, 'order', '2'), found(ledger, 'team', 'b')]).toEqual([
-      ['a'],
-      ['b'],
-      [],
-    ]);
+    expect([
+      found(ledger, 'order', '1'),
+      found(ledger, 'order', '2'),
+      found(ledger, 'team', 'b'),
+    ]).toEqual([['a'], ['b'], []]);
     ledger.cancel(['a', 'b', 'c'], 5);
     ledger.track([trackRequest('newest')], 6);
-    ledger.pruning.submissions({ after: { endedAt: 0, id: 0 }, before: { endedAt: 10, id: 0 }, limit: 100 });
+    ledger.pruning.submissions({
+      after: { endedAt: 0, id: 0 },
+      before: { endedAt: 10, id: 0 },
+      limit: 100,
+    });
     expect(raw.prepare('SELECT count(*) FROM submission_metadata').pluck().get()).toBe(0);
     expect(counted(ledger, {})).toBe(1);
   });
@@ -290,7 +349,10 @@ it('a lookup returns submissions in the order of the request, and ids that are n
 
 it('a lookup of long responses ends early', () => {
   const ledger = openLedger();
-  const requests = trackRequests(1_200).map((request) => ({ ...request, metadata: { note: 'x'.repeat(4_000) } }));
+  const requests = trackRequests(1_200).map((request) => ({
+    ...request,
+    metadata: { note: 'x'.repeat(4_000) },
+  }));
   ledger.track(requests, 0);
   const ids = requests.map(({ submissionId }) => submissionId);
   const first = ledger.submissions.lookup(ids);

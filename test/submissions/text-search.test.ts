@@ -9,12 +9,11 @@ const METADATA = {
 };
 const isFound = (text: string) => textMatcher(text)('Id-1', JSON.stringify(METADATA));
 
-it.each([...['id-', 'D-1', '471', '"HI"', '\\ ü', '\n', '\u0001', 'inner', 'TRU', 'nul', '0.5', '1e+21']])(
-  'finds %j in an id or a value',
-  (text) => {
-    expect(isFound(text)).toBe(true);
-  },
-);
+it.each([
+  ...['id-', 'D-1', '471', '"HI"', '\\ ü', '\n', '\u0001', 'inner', 'TRU', 'nul', '0.5', '1e+21'],
+])('finds %j in an id or a value', (text) => {
+  expect(isFound(text)).toBe(true);
+});
 
 it.each([
   ...[

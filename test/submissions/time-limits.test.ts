@@ -6,9 +6,16 @@ const NOW = 1_760_000_000_000;
 const QUEUED_MS = 4_000;
 const DEFAULTS = { deadlineMs: 1_000, unknownGraceMs: 2_000, stuckAfterMs: 3_000 };
 
-/** The request of a body that is valid at NOW, and its limits if it is committed four seconds later. */
+/**
+ * The request of a body that is valid at NOW, and its limits if it is committed four seconds later.
+ */
 function queued(body: TrackBody) {
-  const context = { now: NOW, defaults: DEFAULTS, hasUpstream: () => true, refusalOf: () => undefined };
+  const context = {
+    now: NOW,
+    defaults: DEFAULTS,
+    hasUpstream: () => true,
+    refusalOf: () => undefined,
+  };
   const valid = toTrackRequests(body, { ...context, credential: null, isTraced: false });
   const [request] = valid.kind === 'requests' ? valid.requests : [];
   if (!request) throw new Error('the body is invalid');
@@ -33,7 +40,11 @@ it('a deadline stays as it is', () => {
 
 it('the limits of an import count from its tracked_at, except a default deadline', () => {
   const { trackedAt, limits } = queued({ submission_id: 'a', tracked_at: iso(NOW - 9_000) });
-  expect([trackedAt, ...limits]).toEqual([NOW - 9_000, NOW + QUEUED_MS + 1_000, ...after(NOW - 9_000, 2, 3)]);
+  expect([trackedAt, ...limits]).toEqual([
+    NOW - 9_000,
+    NOW + QUEUED_MS + 1_000,
+    ...after(NOW - 9_000, 2, 3),
+  ]);
 });
 
 it('a tracked_at slightly in the future counts as the time of the commit', () => {

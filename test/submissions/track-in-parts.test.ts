@@ -46,7 +46,10 @@ it('commits a large request in parts, and returns its submissions in order', () 
   expect(result.submissions.map(({ submission }) => submission.submissionId)).toEqual(
     requests.map(({ submissionId }) => submissionId),
   );
-  expect(countEffects(result.submissions)).toMatchObject({ accepted: 1_000, already_tracked: 1_500 });
+  expect(countEffects(result.submissions)).toMatchObject({
+    accepted: 1_000,
+    already_tracked: 1_500,
+  });
 });
 
 it.each<[string, (ledger: Ledger) => void, Partial<TrackRequest>, object]>([
@@ -56,17 +59,27 @@ it.each<[string, (ledger: Ledger) => void, Partial<TrackRequest>, object]>([
     {},
     { kind: 'conflict', index: 2_400 },
   ],
-  ['with a deadline that has passed', () => undefined, { deadlineAt: NOW }, { kind: 'late', index: 2_400 }],
-])('refuses a large request as a whole because of one submission %s', (_, prepare, last, refusal) => {
-  const ledger = openLedger();
-  ledger.upstream('other');
-  prepare(ledger);
-  const before = stored(ledger);
-  const { committed, result } = end(stepsAt(ledger, [...trackRequests(2_400), trackRequest('last', last)]));
-  expect([committed, stored(ledger)]).toEqual([[], before]);
-  expect(result).toMatchObject(refusal);
-  expect(result).not.toHaveProperty('stored');
-});
+  [
+    'with a deadline that has passed',
+    () => undefined,
+    { deadlineAt: NOW },
+    { kind: 'late', index: 2_400 },
+  ],
+])(
+  'refuses a large request as a whole because of one submission %s',
+  (_, prepare, last, refusal) => {
+    const ledger = openLedger();
+    ledger.upstream('other');
+    prepare(ledger);
+    const before = stored(ledger);
+    const { committed, result } = end(
+      stepsAt(ledger, [...trackRequests(2_400), trackRequest('last', last)]),
+    );
+    expect([committed, stored(ledger)]).toEqual([[], before]);
+    expect(result).toMatchObject(refusal);
+    expect(result).not.toHaveProperty('stored');
+  },
+);
 
 it('checks a large request without reading the submissions that are known', () => {
   const ledger = openLedger();
@@ -98,8 +111,13 @@ it('reports how much is stored if the ledger cannot be written any more, and con
       return ledger.track(part, NOW);
     },
   };
-  expect(() => end(trackInParts(watcher, requests))).toThrow(expect.objectContaining({ stored: 1_000 }));
+  expect(() => end(trackInParts(watcher, requests))).toThrow(
+    expect.objectContaining({ stored: 1_000 }),
+  );
   const { result } = end(stepsAt(ledger, requests));
   if (result.kind !== 'tracked') return expect.fail(result.kind);
-  expect(countEffects(result.submissions)).toMatchObject({ accepted: 1_500, already_tracked: 1_000 });
+  expect(countEffects(result.submissions)).toMatchObject({
+    accepted: 1_500,
+    already_tracked: 1_000,
+  });
 });

@@ -1,13 +1,27 @@
 import { describe, expect, it, vi } from 'vitest';
 import { context, observation } from '../support/ledger/domain.ts';
 import { historyOf } from '../support/ledger/histories.ts';
-import { openLedger, outboxOf, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
+import {
+  openLedger,
+  outboxOf,
+  trackRequest,
+  trackRequests,
+} from '../support/ledger/ledger-file.ts';
 
 describe('tracking', () => {
   it('stores the request unchanged, and begins a history', () => {
     const ledger = openLedger();
-    const metadata = { order: 'ü-17', nested: { list: [1, 2.5, null, true, '\u0000 "\\ \u2028'] }, ['__proto__']: 1 };
-    const request = trackRequest('s', { deadlineAt: 900, graceEndsAt: 300, stuckAt: 200, metadata });
+    const metadata = {
+      order: 'ü-17',
+      nested: { list: [1, 2.5, null, true, '\u0000 "\\ \u2028'] },
+      ['__proto__']: 1,
+    };
+    const request = trackRequest('s', {
+      deadlineAt: 900,
+      graceEndsAt: 300,
+      stuckAt: 200,
+      metadata,
+    });
     const result = ledger.track([request], 100);
     const expected = {
       ...request,
@@ -34,8 +48,16 @@ describe('tracking', () => {
     });
     expect(ledger.submissions.get('s')).toEqual(expected);
     expect(JSON.stringify(ledger.submissions.get('s')?.metadata)).toBe(JSON.stringify(metadata));
-    const empty = { previousStatus: null, upstreamState: null, error: null, envelope: null, changes: null };
-    expect(historyOf(ledger, 's')).toEqual([{ seq: 1, version: 1, at: 100, status: 'tracking', ...empty }]);
+    const empty = {
+      previousStatus: null,
+      upstreamState: null,
+      error: null,
+      envelope: null,
+      changes: null,
+    };
+    expect(historyOf(ledger, 's')).toEqual([
+      { seq: 1, version: 1, at: 100, status: 'tracking', ...empty },
+    ]);
     expect(outboxOf(ledger.file)).toEqual([]);
   });
 
@@ -99,14 +121,18 @@ describe('tracking', () => {
       'late',
       ['accepted'],
     ]);
-    const ids = ledger.search.list({ limit: 10 }).submissions.map(({ submissionId }) => submissionId);
+    const ids = ledger.search
+      .list({ limit: 10 })
+      .submissions.map(({ submissionId }) => submissionId);
     expect(ids).toEqual(['f', 'd', 'b', 'a', 'taken']);
   });
 
   it('a request that waited for longer than its default deadline is tracked, with that deadline from the commit', () => {
     const ledger = openLedger();
     const queued = trackRequest('a', { requestedAt: 0, deadlineAt: 1_000 });
-    expect(ledger.track([queued], 4_000)).toMatchObject({ submissions: [{ submission: { deadlineAt: 5_000 } }] });
+    expect(ledger.track([queued], 4_000)).toMatchObject({
+      submissions: [{ submission: { deadlineAt: 5_000 } }],
+    });
     const named = trackRequest('b', { requestedAt: 0, deadlineAt: 1_000, named: ['deadline'] });
     expect(ledger.track([named], 4_000)).toEqual({ kind: 'late', index: 0 });
   });
@@ -116,21 +142,34 @@ describe('tracking', () => {
     ledger.upstream('other');
     ledger.track([trackRequest('taken', { upstream: 'other' })], 0);
     const batch = [trackRequest('new'), trackRequest('taken'), trackRequest('newer')];
-    expect(ledger.track(batch, 1)).toEqual({ kind: 'conflict', index: 1, submission: ledger.submissions.get('taken') });
-    expect([ledger.submissions.get('new'), ledger.submissions.get('newer')]).toEqual([undefined, undefined]);
+    expect(ledger.track(batch, 1)).toEqual({
+      kind: 'conflict',
+      index: 1,
+      submission: ledger.submissions.get('taken'),
+    });
+    expect([ledger.submissions.get('new'), ledger.submissions.get('newer')]).toEqual([
+      undefined,
+      undefined,
+    ]);
     expect(ledger.search.list({ limit: 10 }).submissions).toHaveLength(1);
   });
 
   it('a batch with one id at two upstreams is refused as a whole', () => {
     const ledger = openLedger();
     ledger.upstream('other');
-    expect(() => ledger.track([trackRequest('s'), trackRequest('s', { upstream: 'other' })], 0)).toThrow(/upstream/);
+    expect(() =>
+      ledger.track([trackRequest('s'), trackRequest('s', { upstream: 'other' })], 0),
+    ).toThrow(/upstream/);
     expect(ledger.submissions.get('s')).toBeUndefined();
   });
 
   it('an error in the middle of a batch rolls back the whole batch', () => {
     const ledger = openLedger();
-    const batch = [...trackRequests(50), trackRequest('odd', { upstream: 'never heard of' }), trackRequest('last')];
+    const batch = [
+      ...trackRequests(50),
+      trackRequest('odd', { upstream: 'never heard of' }),
+      trackRequest('last'),
+    ];
     expect(() => ledger.track(batch, 0)).toThrow(/never heard of/);
     expect(ledger.search.list({ limit: 10 }).submissions).toEqual([]);
     expect(ledger.submissions.watchedCounts()).toEqual(new Map());
@@ -169,7 +208,9 @@ describe('cancelling', () => {
     ledger.track([trackRequest('s'), trackRequest('t')], 0);
     const commits = vi.fn();
     ledger.events.onAppended(commits);
-    const statuses = ledger.cancel(['s', 'nobody', 't', 's'], 10).map((submission) => submission?.status);
+    const statuses = ledger
+      .cancel(['s', 'nobody', 't', 's'], 10)
+      .map((submission) => submission?.status);
     expect(statuses).toEqual(['cancelled', undefined, 'cancelled', 'cancelled']);
     expect(commits).toHaveBeenCalledOnce();
     expect(outboxOf(ledger.file)).toHaveLength(2);

@@ -87,7 +87,8 @@ it('lets other work run, then commits waiting requests together in their order',
 it('commits at most a thousand ids at once', async () => {
   const line = openLine(10_000);
   line.take('first', 1);
-  for (const [name, ids] of Object.entries({ a: 600, b: 400, c: 1, large: 2_500, d: 1, e: 1 })) line.take(name, ids);
+  for (const [name, ids] of Object.entries({ a: 600, b: 400, c: 1, large: 2_500, d: 1, e: 1 }))
+    line.take(name, ids);
   while (line.deferred.length > 0) line.next(0);
   expect(line.commits()).toEqual(['first', 'a+b', 'c+d+e', 'large', 'large', 'large']);
 });
@@ -107,7 +108,12 @@ it('fails a whole batch at once if the ledger cannot be written', async () => {
   for (const name of ['a', 'full', 'b']) line.take(name, 1);
   line.next(0);
   expect(line.commits()).toEqual(['first', 'a+full+b']);
-  expect((await line.taken()).split(',').toSorted()).toEqual(['failed a', 'failed b', 'failed full', 'first']);
+  expect((await line.taken()).split(',').toSorted()).toEqual([
+    'failed a',
+    'failed b',
+    'failed full',
+    'first',
+  ]);
 });
 
 it('rests after a long batch, if requests wait, so that other work proceeds', async () => {

@@ -9,13 +9,24 @@ import {
   type TransitionResult,
   transition,
 } from '../../src/submissions/transition.ts';
-import { applied, context, observation, submission, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
+import {
+  applied,
+  context,
+  observation,
+  submission,
+  VERDICTS,
+  type VerdictName,
+} from '../support/ledger/domain.ts';
 import { LEGAL } from '../support/ledger/legal.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-function statusAfter(before: Submission, input: TransitionInput, fields: Partial<TransitionContext> = {}): Status {
+function statusAfter(
+  before: Submission,
+  input: TransitionInput,
+  fields: Partial<TransitionContext> = {},
+): Status {
   return transition(before, input, context(fields)).change?.status ?? before.status;
 }
 
@@ -29,7 +40,8 @@ describe('an outage moves every time limit by its length', () => {
   });
 
   it('the time from which it is stuck', () => {
-    const stuckAt = (at: number) => transition(submission(), observation('pending', at), context(out)).becameStuck;
+    const stuckAt = (at: number) =>
+      transition(submission(), observation('pending', at), context(out)).becameStuck;
     expect(stuckAt(HOUR + 1_999)).toBe(false);
     expect(stuckAt(HOUR + 2_000)).toBe(true);
   });
@@ -38,11 +50,15 @@ describe('an outage moves every time limit by its length', () => {
     const later = submission({ status: 'pending', outageMsBefore: HOUR });
     expect(statusAfter(later, observation('pending', 9_999), out)).toBe('pending');
     expect(statusAfter(later, observation('pending', 10_000), out)).toBe('expired');
-    expect(statusAfter(later, observation('pending', 10_000), { outageMs: HOUR + 1 })).toBe('pending');
+    expect(statusAfter(later, observation('pending', 10_000), { outageMs: HOUR + 1 })).toBe(
+      'pending',
+    );
   });
 });
 
-/** Polls a submission that is never found at these times, and returns its status after each poll. */
+/**
+ * Polls a submission that is never found at these times, and returns its status after each poll.
+ */
 function polledAt(
   times: readonly number[],
   given: Partial<Submission> = {},
@@ -50,12 +66,17 @@ function polledAt(
 ): Status[] {
   let current = submission({ graceEndsAt: 15 * MINUTE, deadlineAt: 24 * HOUR, ...given });
   return times.map((at) => {
-    current = applied(current, transition(current, observation('not_found_500', at), context(fields(at))), at);
+    current = applied(
+      current,
+      transition(current, observation('not_found_500', at), context(fields(at))),
+      at,
+    );
     return current.status;
   });
 }
 
-const every = (stepMs: number, untilMs: number) => Array.from({ length: untilMs / stepMs + 1 }, (_, i) => i * stepMs);
+const every = (stepMs: number, untilMs: number) =>
+  Array.from({ length: untilMs / stepMs + 1 }, (_, i) => i * stepMs);
 const endOf = (statuses: readonly Status[]) => statuses.indexOf('unknown');
 
 describe('"not found"', () => {
@@ -83,7 +104,9 @@ describe('"not found"', () => {
 
   it('counts from when polls could be sent again: a restart, a pause or an outage is not part of the grace period', () => {
     const restarts = every(10_000, 4 * HOUR);
-    const startedAt = (at: number) => ({ pollableSince: Math.floor(at / MINUTE) * MINUTE + 55_000 });
+    const startedAt = (at: number) => ({
+      pollableSince: Math.floor(at / MINUTE) * MINUTE + 55_000,
+    });
     expect(endOf(polledAt(restarts, {}, startedAt)), 'polled for 5 s of each minute').toBe(-1);
     const times = [0, 5 * MINUTE, 10 * MINUTE, HOUR, HOUR + 4 * MINUTE, HOUR + 5 * MINUTE];
     const restarted = (at: number) => ({ pollableSince: at < HOUR ? 0 : HOUR });
@@ -92,7 +115,9 @@ describe('"not found"', () => {
 
   it('counts nothing during an outage of the upstream', () => {
     expect(endOf(polledAt(every(MINUTE, 2 * HOUR), {}, () => ({ upstreamUp: false })))).toBe(-1);
-    const statuses = polledAt([0, 30 * MINUTE, 31 * MINUTE], {}, (at) => ({ upstreamUp: at < MINUTE }));
+    const statuses = polledAt([0, 30 * MINUTE, 31 * MINUTE], {}, (at) => ({
+      upstreamUp: at < MINUTE,
+    }));
     expect(endOf(statuses)).toBe(-1);
   });
 
@@ -151,7 +176,9 @@ describe('the deadline', () => {
 
   it('does not discard a Finalized that arrives late', () => {
     for (const status of ['tracking', 'pending', 'failing'] as const)
-      expect(statusAfter(submission({ status }), observation('finalized', 100 * HOUR))).toBe('finalized');
+      expect(statusAfter(submission({ status }), observation('finalized', 100 * HOUR))).toBe(
+        'finalized',
+      );
   });
 });
 
@@ -164,19 +191,33 @@ describe('a submission that is open for too long', () => {
     expect(named('unavailable').change).toBeNull();
 
     const reported = submission({ status: 'pending', stuck: true });
-    expect(transition(reported, observation('unavailable', 3_000), context()).becameStuck).toBe(false);
+    expect(transition(reported, observation('unavailable', 3_000), context()).becameStuck).toBe(
+      false,
+    );
   });
 
   it('is not reported as stuck before its time, nor if the same response ends it', () => {
-    expect(transition(submission(), observation('error', 1_999), context()).becameStuck).toBe(false);
-    expect(transition(submission(), observation('finalized', 5_000), context()).becameStuck).toBe(false);
-    expect(transition(submission(), { kind: 'cancel', at: 5_000 }, context()).becameStuck).toBe(false);
+    expect(transition(submission(), observation('error', 1_999), context()).becameStuck).toBe(
+      false,
+    );
+    expect(transition(submission(), observation('finalized', 5_000), context()).becameStuck).toBe(
+      false,
+    );
+    expect(transition(submission(), { kind: 'cancel', at: 5_000 }, context()).becameStuck).toBe(
+      false,
+    );
     const final = submission({ status: 'finalized', envelope: VERDICTS.finalized.envelope });
     expect(transition(final, observation('error', 5_000), context()).becameStuck).toBe(false);
   });
 });
 
-type Step = { name: VerdictName | 'cancel'; afterMs: number; outMs: number; upstreamUp: boolean; recheck: boolean };
+type Step = {
+  name: VerdictName | 'cancel';
+  afterMs: number;
+  outMs: number;
+  upstreamUp: boolean;
+  recheck: boolean;
+};
 const step: fc.Arbitrary<Step> = fc.record({
   name: fc.oneof(
     { weight: 12, arbitrary: fc.constantFrom(...(Object.keys(VERDICTS) as VerdictName[])) },
@@ -188,7 +229,9 @@ const step: fc.Arbitrary<Step> = fc.record({
   recheck: fc.boolean(),
 });
 
-function play(steps: readonly Step[]): { before: Submission; result: TransitionResult; after: Submission }[] {
+function play(
+  steps: readonly Step[],
+): { before: Submission; result: TransitionResult; after: Submission }[] {
   let now = 0;
   let outageMs = 0;
   let current = submission();
@@ -211,7 +254,8 @@ describe('any sequence of inputs', () => {
         for (const { before, result, after } of play(steps)) {
           if (result.change) expect(LEGAL[before.status]).toContain(result.change.status);
           if (isFinal(before.status)) expect(after.status).toBe(before.status);
-          if (isFinal(after.status) && after.status !== 'finalized') expect(after.watched).toBe(false);
+          if (isFinal(after.status) && after.status !== 'finalized')
+            expect(after.watched).toBe(false);
           if (!isFinal(after.status)) expect(after.watched).toBe(true);
           if (result.becameStuck) reported.push('stuck');
           if (after.status !== before.status && isFinal(after.status)) reported.push('end');

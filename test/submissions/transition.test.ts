@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { FINAL_STATUSES, STATUSES, type Status, type Submission } from '../../src/submissions/submission.ts';
-import { type TransitionInput, type TransitionResult, transition } from '../../src/submissions/transition.ts';
+import {
+  FINAL_STATUSES,
+  STATUSES,
+  type Status,
+  type Submission,
+} from '../../src/submissions/submission.ts';
+import {
+  type TransitionInput,
+  type TransitionResult,
+  transition,
+} from '../../src/submissions/transition.ts';
 import {
   applied,
   context,
@@ -16,12 +25,18 @@ const STATUS_OF_EVENT: Record<string, Status> = { recovered: 'pending', correcte
 const DEADLINE = submission().deadlineAt;
 const FAILURE_LIMIT = DEADLINE + 5 * 60_000;
 
-const LAST_RESPONSE = { pending: VERDICTS.pending, failing: VERDICTS.error, finalized: VERDICTS.finalized } as const;
+const LAST_RESPONSE = {
+  pending: VERDICTS.pending,
+  failing: VERDICTS.error,
+  finalized: VERDICTS.finalized,
+} as const;
 
 /** A submission with this status and the response that caused it. */
 function of(status: Status, fields: Partial<Submission> = {}): Submission {
   const lastResponse =
-    status === 'pending' || status === 'failing' || status === 'finalized' ? LAST_RESPONSE[status] : null;
+    status === 'pending' || status === 'failing' || status === 'finalized'
+      ? LAST_RESPONSE[status]
+      : null;
   const last = lastResponse && {
     upstreamState: lastResponse.state,
     error: lastResponse.error,
@@ -37,7 +52,10 @@ function input(name: (typeof INPUTS)[number], at: number): TransitionInput {
 /** The submission has had no response since its deadline. */
 const FAILING_SINCE_DEADLINE = { noResponseSince: DEADLINE };
 
-/** A cell of the tables: the reported event, or the new status in brackets if none is reported, or a dot if nothing changes. */
+/**
+ * A cell of the tables: the reported event, or the new status in brackets if none is reported, or a
+ * dot if nothing changes.
+ */
 function cell({ change }: TransitionResult): string {
   if (!change) return '·';
   if (!change.event) return `(${change.status})`;
@@ -46,9 +64,13 @@ function cell({ change }: TransitionResult): string {
   return event;
 }
 
-/** Columns: pending, finalized, error, not found (404), not found (500), rejected, unauthorized, throttled, unavailable, cancel. */
+/**
+ * Columns: pending, finalized, error, not found (404), not found (500), rejected, unauthorized,
+ * throttled, unavailable, cancel.
+ */
 type Table = Record<Status, string>;
-const NOTHING = '·           ·           ·          ·         ·         ·          ·  ·  ·         ·';
+const NOTHING =
+  '·           ·           ·          ·         ·         ·          ·  ·  ·         ·';
 const FINAL = {
   finalized: 'corrected   ·           corrected  ·         ·         ·          ·  ·  ·         ·',
   failed: NOTHING,
@@ -58,45 +80,78 @@ const FINAL = {
   cancelled: NOTHING,
 };
 const WITHIN_GRACE: Table = {
-  tracking: ' (pending)   finalized   failing    ·         ·         rejected   ·  ·  ·         cancelled',
-  pending: '  ·           finalized   failing    ·         ·         ·          ·  ·  ·         cancelled',
-  failing: '  recovered   finalized   ·          ·         ·         ·          ·  ·  ·         cancelled',
+  tracking:
+    ' (pending)   finalized   failing    ·         ·         rejected   ·  ·  ·         cancelled',
+  pending:
+    '  ·           finalized   failing    ·         ·         ·          ·  ·  ·         cancelled',
+  failing:
+    '  recovered   finalized   ·          ·         ·         ·          ·  ·  ·         cancelled',
   ...FINAL,
 };
 /** "Not found" has been confirmed for the whole grace period. */
 const CONFIRMED_FOR_GRACE: Table = {
   ...WITHIN_GRACE,
-  tracking: ' (pending)   finalized   failing    unknown   unknown   rejected   ·  ·  ·         cancelled',
+  tracking:
+    ' (pending)   finalized   failing    unknown   unknown   rejected   ·  ·  ·         cancelled',
 };
 const AT_DEADLINE: Table = {
-  tracking: ' expired     finalized   failed     ·         ·         rejected   ·  ·  ·         cancelled',
-  pending: '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled',
-  failing: '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled',
+  tracking:
+    ' expired     finalized   failed     ·         ·         rejected   ·  ·  ·         cancelled',
+  pending:
+    '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled',
+  failing:
+    '  expired     finalized   failed     ·         ·         ·          ·  ·  ·         cancelled',
   ...FINAL,
 };
 const BEFORE_FAILURE_LIMIT: Table = {
-  tracking: ' expired     finalized   failed     unknown   unknown   rejected   ·  ·  expired   cancelled',
-  pending: '  expired     finalized   failed     expired   expired   expired    ·  ·  expired   cancelled',
-  failing: '  expired     finalized   failed     failed    failed    failed     ·  ·  failed    cancelled',
+  tracking:
+    ' expired     finalized   failed     unknown   unknown   rejected   ·  ·  expired   cancelled',
+  pending:
+    '  expired     finalized   failed     expired   expired   expired    ·  ·  expired   cancelled',
+  failing:
+    '  expired     finalized   failed     failed    failed    failed     ·  ·  failed    cancelled',
   ...FINAL,
 };
 const CONFIRMED_AT_DEADLINE: Table = {
   ...AT_DEADLINE,
-  tracking: ' expired     finalized   failed     unknown   unknown   rejected   ·  ·  ·         cancelled',
+  tracking:
+    ' expired     finalized   failed     unknown   unknown   rejected   ·  ·  ·         cancelled',
 };
 /** During an outage of the upstream no time limit passes. */
-const WHILE_OUT = { tracking: WITHIN_GRACE.tracking, pending: WITHIN_GRACE.pending, failing: WITHIN_GRACE.failing };
+const WHILE_OUT = {
+  tracking: WITHIN_GRACE.tracking,
+  pending: WITHIN_GRACE.pending,
+  failing: WITHIN_GRACE.failing,
+};
 
 const ONE_RESPONSE = { notFoundMs: 0 };
 const CONFIRMED = { notFoundMs: 120_000 };
 
 describe.each<[string, Partial<Table>, number, Partial<Submission>, { upstreamUp: boolean }]>([
   ['within the grace period', WITHIN_GRACE, 999, ONE_RESPONSE, { upstreamUp: true }],
-  ['after the grace period, "not found" not confirmed', WITHIN_GRACE, 1_000, ONE_RESPONSE, { upstreamUp: true }],
-  ['"not found" confirmed for the grace period', CONFIRMED_FOR_GRACE, 1_000, CONFIRMED, { upstreamUp: true }],
+  [
+    'after the grace period, "not found" not confirmed',
+    WITHIN_GRACE,
+    1_000,
+    ONE_RESPONSE,
+    { upstreamUp: true },
+  ],
+  [
+    '"not found" confirmed for the grace period',
+    CONFIRMED_FOR_GRACE,
+    1_000,
+    CONFIRMED,
+    { upstreamUp: true },
+  ],
   ['just before the deadline', CONFIRMED_FOR_GRACE, DEADLINE - 1, CONFIRMED, { upstreamUp: true }],
   ['at the deadline', AT_DEADLINE, DEADLINE, ONE_RESPONSE, { upstreamUp: true }],
-  ['at the deadline, "not found" confirmed', CONFIRMED_AT_DEADLINE, DEADLINE, CONFIRMED, { upstreamUp: true }],
+  [
+    'at the deadline, "not found" confirmed',
+    CONFIRMED_AT_DEADLINE,
+    DEADLINE,
+    CONFIRMED,
+    { upstreamUp: true },
+  ],
   [
     'just before the limit of failures after the deadline',
     AT_DEADLINE,
@@ -111,12 +166,22 @@ describe.each<[string, Partial<Table>, number, Partial<Submission>, { upstreamUp
     ONE_RESPONSE,
     { upstreamUp: true },
   ],
-  ['the same during an outage of the upstream', WHILE_OUT, FAILURE_LIMIT, ONE_RESPONSE, { upstreamUp: false }],
+  [
+    'the same during an outage of the upstream',
+    WHILE_OUT,
+    FAILURE_LIMIT,
+    ONE_RESPONSE,
+    { upstreamUp: false },
+  ],
 ])('%s', (_name, table, at, fields, { upstreamUp }) => {
   const cells = Object.entries(table).flatMap(([status, row]) => {
     const expected = row.trim().split(/\s{2,}/);
     expect(expected, status).toHaveLength(INPUTS.length);
-    return INPUTS.map((name, column) => ({ status: status as Status, name, expected: expected[column] ?? '' }));
+    return INPUTS.map((name, column) => ({
+      status: status as Status,
+      name,
+      expected: expected[column] ?? '',
+    }));
   });
   it.each(cells)('$status, $name → $expected', ({ status, name, expected }) => {
     const result = transition(
@@ -133,7 +198,13 @@ describe.each<[string, Partial<Table>, number, Partial<Submission>, { upstreamUp
 });
 
 it('the tables cover every status', () => {
-  for (const table of [WITHIN_GRACE, CONFIRMED_FOR_GRACE, AT_DEADLINE, CONFIRMED_AT_DEADLINE, BEFORE_FAILURE_LIMIT])
+  for (const table of [
+    WITHIN_GRACE,
+    CONFIRMED_FOR_GRACE,
+    AT_DEADLINE,
+    CONFIRMED_AT_DEADLINE,
+    BEFORE_FAILURE_LIMIT,
+  ])
     expect(Object.keys(table).sort()).toEqual([...STATUSES].sort());
 });
 
@@ -146,7 +217,11 @@ describe('past the deadline, without a response about this id', () => {
 
   it('the first failure ends nothing, however late it comes and whatever responses preceded it', () => {
     for (const polledAt of [null, 5, DEADLINE, late - 1]) {
-      const { transitionResult: result } = failsAt(of('pending', { polledAt }), 'unavailable', late);
+      const { transitionResult: result } = failsAt(
+        of('pending', { polledAt }),
+        'unavailable',
+        late,
+      );
       expect(result).toMatchObject({ change: null, watched: true, noResponseSince: late });
     }
   });
@@ -163,14 +238,22 @@ describe('past the deadline, without a response about this id', () => {
     const { after } = failsAt(of('pending'), 'unavailable', late);
     const restarted = late + 3_600_000;
     const at = (ms: number) =>
-      transition(after, input('unavailable', restarted + ms), context({ pollableSince: restarted }));
+      transition(
+        after,
+        input('unavailable', restarted + ms),
+        context({ pollableSince: restarted }),
+      );
     expect(at(299_999).change).toBeNull();
     expect(cell(at(300_000))).toBe('expired');
   });
 
   it('an outage in between restarts the five minutes', () => {
     const { after } = failsAt(of('pending'), 'unavailable', late);
-    const during = transition(after, input('unavailable', late + 200_000), context({ upstreamUp: false }));
+    const during = transition(
+      after,
+      input('unavailable', late + 200_000),
+      context({ upstreamUp: false }),
+    );
     expect(during).toMatchObject({ change: null, noResponseSince: null });
   });
 });
@@ -179,22 +262,39 @@ describe('a change takes over', () => {
   it('the state, error and response of the input that caused it', () => {
     const { change } = transition(of('pending'), observation('error', 10), context());
     const { state, error, envelope } = VERDICTS.error;
-    expect(change).toEqual({ status: 'failing', upstreamState: state, error, envelope, event: 'submission.failing' });
+    expect(change).toEqual({
+      status: 'failing',
+      upstreamState: state,
+      error,
+      envelope,
+      event: 'submission.failing',
+    });
   });
 
   it('the last state of the upstream if the input contains nothing about the submission', () => {
     const before = of('failing', FAILING_SINCE_DEADLINE);
     for (const name of ['cancel', 'unavailable'] as const) {
       const { change } = transition(before, input(name, FAILURE_LIMIT), context());
-      expect(change).toMatchObject({ upstreamState: 'Error', error: 'TIMEOUT', envelope: before.envelope });
+      expect(change).toMatchObject({
+        upstreamState: 'Error',
+        error: 'TIMEOUT',
+        envelope: before.envelope,
+      });
     }
     const unseen = transition(of('tracking'), observation('rejected', 10), context());
-    expect(unseen.change).toMatchObject({ error: 'invalid character', upstreamState: null, envelope: null });
+    expect(unseen.change).toMatchObject({
+      error: 'invalid character',
+      upstreamState: null,
+      envelope: null,
+    });
   });
 
   it('a different payload, state or reason without an event', () => {
     const { pending, error } = VERDICTS;
-    const withBlock = { ...pending, envelope: pending.envelope.replace('"block_number":null', '"block_number":5') };
+    const withBlock = {
+      ...pending,
+      envelope: pending.envelope.replace('"block_number":null', '"block_number":5'),
+    };
     const notes = [
       transition(of('pending'), observation(withBlock, 10), context()),
       transition(of('pending'), observation({ ...pending, state: 'Queued' }, 10), context()),
@@ -206,7 +306,11 @@ describe('a change takes over', () => {
   it('nothing if only unknown fields or the spelling of a time differ', () => {
     const envelope = VERDICTS.pending.envelope.replace('123456"', '123Z","retries":7');
     expect(envelope).not.toBe(VERDICTS.pending.envelope);
-    expect(cell(transition(of('pending'), observation({ ...VERDICTS.pending, envelope }, 10), context()))).toBe('·');
+    expect(
+      cell(
+        transition(of('pending'), observation({ ...VERDICTS.pending, envelope }, 10), context()),
+      ),
+    ).toBe('·');
   });
 });
 
@@ -216,7 +320,11 @@ describe('after finality', () => {
 
   it('a submission stays watched exactly if a recheck is due', () => {
     for (const isRechecked of [true, false]) {
-      const result = transition(of('pending'), observation('finalized', 10), context({ recheck: isRechecked }));
+      const result = transition(
+        of('pending'),
+        observation('finalized', 10),
+        context({ recheck: isRechecked }),
+      );
       expect(result.watched).toBe(isRechecked);
     }
   });
@@ -230,7 +338,10 @@ describe('after finality', () => {
     const first = transition(settled, observation('error', 10), recheck);
     expect(first.watched).toBe(true);
     const errored = applied(settled, first, 10);
-    expect(transition(errored, observation('error', 20), recheck)).toMatchObject({ change: null, watched: true });
+    expect(transition(errored, observation('error', 20), recheck)).toMatchObject({
+      change: null,
+      watched: true,
+    });
     const back = transition(errored, observation('finalized', 20), recheck);
     expect([cell(back), back.watched]).toEqual(['corrected', false]);
     expect(transition(errored, observation('error', DEADLINE), recheck).watched).toBe(false);
@@ -238,7 +349,11 @@ describe('after finality', () => {
 
   it('other hashes are reported as a correction, and replace the old ones', () => {
     const envelope = JSON.stringify(finalEnvelope({ block_hash: '0xb2', tx_hash: '0xa2' }));
-    const result = transition(settled, observation({ ...VERDICTS.finalized, envelope }, 10), recheck);
+    const result = transition(
+      settled,
+      observation({ ...VERDICTS.finalized, envelope }, 10),
+      recheck,
+    );
     expect(cell(result)).toBe('corrected');
     expect(result).toMatchObject({ change: { envelope }, watched: false });
   });
@@ -246,20 +361,31 @@ describe('after finality', () => {
   it('Finalized → Error is reported as a correction; the submission stays finalized', () => {
     const result = transition(settled, observation('error', 10), recheck);
     expect(cell(result)).toBe('corrected');
-    expect(result.change).toMatchObject({ status: 'finalized', upstreamState: 'Error', error: 'TIMEOUT' });
+    expect(result.change).toMatchObject({
+      status: 'finalized',
+      upstreamState: 'Error',
+      error: 'TIMEOUT',
+    });
     const again = transition(applied(settled, result, 10), observation('error', 20), recheck);
     expect(cell(again)).toBe('·');
   });
 
   it('the recheck is not repeated forever', () => {
-    expect(transition(settled, observation('not_found_500', DEADLINE), recheck)).toMatchObject({ watched: false });
-    expect(transition(settled, observation('not_found', 10), recheck)).toMatchObject({ watched: false });
+    expect(transition(settled, observation('not_found_500', DEADLINE), recheck)).toMatchObject({
+      watched: false,
+    });
+    expect(transition(settled, observation('not_found', 10), recheck)).toMatchObject({
+      watched: false,
+    });
   });
 
   it.each(['unavailable', 'throttled', 'unauthorized', 'not_found_500'] as const)(
     'a response without information (%s) does not complete the recheck',
     (name) => {
-      expect(transition(settled, observation(name, 10), recheck)).toMatchObject({ change: null, watched: true });
+      expect(transition(settled, observation(name, 10), recheck)).toMatchObject({
+        change: null,
+        watched: true,
+      });
     },
   );
 });
@@ -275,7 +401,13 @@ describe('a retrack', () => {
       watched: !AGAIN.includes(status),
     });
     const result = transition(before, { kind: 'retrack', at: FAILURE_LIMIT }, context());
-    const unchanged = { noResponseSince: 1, notFoundMs: 2, notFoundSince: 3, watched: before.watched, change: null };
+    const unchanged = {
+      noResponseSince: 1,
+      notFoundMs: 2,
+      notFoundSince: 3,
+      watched: before.watched,
+      change: null,
+    };
     const change = {
       status: 'tracking',
       upstreamState: null,
@@ -283,7 +415,13 @@ describe('a retrack', () => {
       envelope: null,
       event: 'submission.retracked',
     };
-    const begun = { noResponseSince: null, notFoundMs: null, notFoundSince: null, watched: true, change };
+    const begun = {
+      noResponseSince: null,
+      notFoundMs: null,
+      notFoundSince: null,
+      watched: true,
+      change,
+    };
     expect(result).toEqual({ becameStuck: false, ...(AGAIN.includes(status) ? begun : unchanged) });
   });
 });

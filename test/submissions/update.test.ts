@@ -21,10 +21,25 @@ describe('an update', () => {
     const ledger = openTracked();
     ledger.record([observation('pending', 200, 's')], context());
     const before = ledger.submissions.get('s');
-    const patch = { deadlineAt: 90_000, unknownGraceMs: 5_000, stuckAfterMs: 6_000, metadata: null };
-    const after = { ...before, deadlineAt: 90_000, graceEndsAt: 5_100, stuckAt: 6_100, metadata: null, version: 3 };
+    const patch = {
+      deadlineAt: 90_000,
+      unknownGraceMs: 5_000,
+      stuckAfterMs: 6_000,
+      metadata: null,
+    };
+    const after = {
+      ...before,
+      deadlineAt: 90_000,
+      graceEndsAt: 5_100,
+      stuckAt: 6_100,
+      metadata: null,
+      version: 3,
+    };
     const result = ledger.update('s', patch, 300);
-    expect(result).toMatchObject({ kind: 'updated', submission: { ...after, deadlineOutageMsBefore: 0 } });
+    expect(result).toMatchObject({
+      kind: 'updated',
+      submission: { ...after, deadlineOutageMsBefore: 0 },
+    });
     expect(ledger.submissions.get('s')).toEqual({ ...after, deadlineOutageMsBefore: 0 });
     expect(historyOf(ledger, 's').at(-1)).toMatchObject({
       at: 300,
@@ -44,8 +59,17 @@ describe('an update', () => {
   it('that differs in nothing leaves no trace', () => {
     const ledger = openTracked();
     const before = ledger.submissions.get('s');
-    const patch = { deadlineAt: 10_000, unknownGraceMs: 1_000, metadata: { order: 1 }, callbackUrl: null };
-    expect(ledger.update('s', patch, 300)).toEqual({ kind: 'updated', submission: before, changed: [] });
+    const patch = {
+      deadlineAt: 10_000,
+      unknownGraceMs: 1_000,
+      metadata: { order: 1 },
+      callbackUrl: null,
+    };
+    expect(ledger.update('s', patch, 300)).toEqual({
+      kind: 'updated',
+      submission: before,
+      changed: [],
+    });
     expect(historyOf(ledger, 's')).toHaveLength(1);
   });
 
@@ -60,7 +84,11 @@ describe('an update', () => {
     const ledger = openTracked();
     ledger.record([observation('finalized', 200, 's')], context());
     const before = ledger.submissions.get('s');
-    for (const patch of [{ deadlineAt: 90_000 }, { unknownGraceMs: 1 }, { stuckAfterMs: 1, metadata: null }])
+    for (const patch of [
+      { deadlineAt: 90_000 },
+      { unknownGraceMs: 1 },
+      { stuckAfterMs: 1, metadata: null },
+    ])
       expect(ledger.update('s', patch, 300)).toEqual({ kind: 'final', submission: before });
     expect(ledger.update('s', { metadata: { order: 2 } }, 300)).toMatchObject({ kind: 'updated' });
     expect(ledger.submissions.get('s')).toEqual({ ...before, metadata: { order: 2 }, version: 3 });
@@ -106,7 +134,10 @@ describe('an update', () => {
     ledger.record([observation('pending', 2_500, 's')], context());
     expect(ledger.submissions.get('s')?.stuck).toBe(false);
     ledger.record([observation('pending', 5_100, 's')], context());
-    expect(outboxOf(ledger.file).map(({ type }) => type)).toEqual(['submission.stuck', 'submission.stuck']);
+    expect(outboxOf(ledger.file).map(({ type }) => type)).toEqual([
+      'submission.stuck',
+      'submission.stuck',
+    ]);
   });
 
   it('shows in later events only', () => {
@@ -120,7 +151,10 @@ describe('an update', () => {
     const shown = eventsOf(ledger);
     expect(shown.slice(0, 1)).toEqual(before);
     const submission = { metadata: { order: 3 }, deadline_at: '1970-01-01T00:00:20.000Z' };
-    expect(shown[1]).toMatchObject({ type: 'submission.recovered', data: { previous_status: 'failing', submission } });
+    expect(shown[1]).toMatchObject({
+      type: 'submission.recovered',
+      data: { previous_status: 'failing', submission },
+    });
   });
 });
 
@@ -128,7 +162,9 @@ describe('a new callback URL', () => {
   const OLD = 'https://old.example/hook?token=secret';
   const NEW = 'https://new.example/hook?token=secret';
   const deliveriesOf = (ledger: Ledger) =>
-    ledger.deliveries.list({ limit: 10 }).deliveries.map(({ destination, state }) => [destination, state]);
+    ledger.deliveries
+      .list({ limit: 10 })
+      .deliveries.map(({ destination, state }) => [destination, state]);
 
   function openFailing(): Ledger {
     const ledger = openTracked({ callbackUrl: OLD });
@@ -148,7 +184,9 @@ describe('a new callback URL', () => {
       ['callback:https://new.example'],
     ]);
     const query = { now: 400, limit: 10, except: new Set<number>() };
-    expect(ledger.deliveries.due('callback:https://new.example', query)).toMatchObject([{ callbackUrl: NEW }]);
+    expect(ledger.deliveries.due('callback:https://new.example', query)).toMatchObject([
+      { callbackUrl: NEW },
+    ]);
     expect(historyOf(ledger, 's').at(-1)?.changes).toEqual({
       callbackOrigin: ['https://old.example', 'https://new.example'],
     });

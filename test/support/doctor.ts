@@ -4,7 +4,9 @@ import { type DoctorOptions, runDoctor } from '../../src/operations/doctor/run-d
 import { checkRedis } from '../../src/redis/doctor-redis.ts';
 
 /** An upstream of the settings, with the defaults. */
-export function upstreamOf(fields: Partial<UpstreamConfig> & { url: string }): UpstreamConfig & { url: string } {
+export function upstreamOf(
+  fields: Partial<UpstreamConfig> & { url: string },
+): UpstreamConfig & { url: string } {
   return { ...loadConfig({ env: {}, file: null }).config.upstreams.default, ...fields };
 }
 
@@ -27,5 +29,9 @@ export async function findingsOf(loaded: LoadedConfig, fields: Partial<DoctorOpt
     onEnded: (name) => progress.ended.push(name),
     ...fields,
   });
-  return { findings, named: (name: string) => findings.filter((finding) => finding.name === name), progress };
+  return {
+    findings,
+    named: (name: string) => findings.filter((finding) => finding.name === name),
+    progress,
+  };
 }

@@ -11,13 +11,25 @@ function inJson(char: string, way: number): string {
   return JSON.stringify(char).slice(1, -1);
 }
 
-/** A text within a JSON string, each of its characters escaped at random; possibly with nested JSON. */
+/**
+ * A text within a JSON string, each of its characters escaped at random; possibly with nested JSON.
+ */
 export function escapedIn(text: string): fc.Arbitrary<string> {
-  const ways = fc.array(fc.integer({ min: 0, max: 5 }), { minLength: text.length, maxLength: text.length });
-  const once = ways.map((each) => Array.from(text, (char, at) => inJson(char, each[at] ?? 5)).join(''));
+  const ways = fc.array(fc.integer({ min: 0, max: 5 }), {
+    minLength: text.length,
+    maxLength: text.length,
+  });
+  const once = ways.map((each) =>
+    Array.from(text, (char, at) => inJson(char, each[at] ?? 5)).join(''),
+  );
   const twice = once.chain((inner) => {
-    const ways = fc.array(fc.integer({ min: 2, max: 9 }), { minLength: inner.length, maxLength: inner.length });
-    return ways.map((each) => Array.from(inner, (char, at) => inJson(char, each[at] ?? 9)).join(''));
+    const ways = fc.array(fc.integer({ min: 2, max: 9 }), {
+      minLength: inner.length,
+      maxLength: inner.length,
+    });
+    return ways.map((each) =>
+      Array.from(inner, (char, at) => inJson(char, each[at] ?? 9)).join(''),
+    );
   });
   const percent = (char: string) => `%${char.charCodeAt(0).toString(16).padStart(2, '0')}`;
   return fc.oneof(
@@ -48,10 +60,16 @@ export function reveals(text: string, secret: string): boolean {
 }
 
 function decoded(text: string): string[] {
-  const json = text.replace(/\\(?:u([0-9a-f]{4})|(["\\/]))/gi, (_all, code: string | undefined, char: string) =>
-    code ? String.fromCharCode(Number.parseInt(code, 16)) : char,
+  const json = text.replace(
+    /\\(?:u([0-9a-f]{4})|(["\\/]))/gi,
+    (_all, code: string | undefined, char: string) =>
+      code ? String.fromCharCode(Number.parseInt(code, 16)) : char,
   );
-  const url = text.replace(/%([0-9a-f]{2})/gi, (_all, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
-  const base64 = (text.match(/[\w+/-]{12,}/g) ?? []).map((run) => Buffer.from(run, 'base64').toString('latin1'));
+  const url = text.replace(/%([0-9a-f]{2})/gi, (_all, code: string) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  );
+  const base64 = (text.match(/[\w+/-]{12,}/g) ?? []).map((run) =>
+    Buffer.from(run, 'base64').toString('latin1'),
+  );
   return [json, url, ...base64];
 }

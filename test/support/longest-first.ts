@@ -1,8 +1,8 @@
 import { BaseSequencer, type TestSequencerConstructor, type TestSpecification } from 'vitest/node';
 
 /**
- * Returns a sequencer that starts the files whose names contain one of these parts first, in their order, so that no long file
- * runs alone at the end.
+ * Returns a sequencer that starts the files whose names contain one of these parts first, in their
+ * order, so that no long file runs alone at the end.
  */
 export function longestFirst(parts: readonly string[]): TestSequencerConstructor {
   const rankOf = ({ moduleId }: TestSpecification) => {

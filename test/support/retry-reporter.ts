@@ -1,6 +1,9 @@
 import type { Reporter, TestCase } from 'vitest/node';
 
-/** Prints why a test failed that passed in a later attempt. The default reporter prints only that it was retried. */
+/**
+ * Prints why a test failed that passed in a later attempt. The default reporter prints only that it
+ * was retried.
+ */
 export class RetryReporter implements Reporter {
   onTestCaseResult(test: TestCase): void {
     const { state, errors } = test.result();

@@ -1,7 +1,10 @@
 import { uniformInt } from 'pure-rand/distribution/uniformInt';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 
-/** Random numbers of a test, from TEST_SEED or a new seed. The seed is printed, so that a run can be repeated. */
+/**
+ * Random numbers of a test, from TEST_SEED or a new seed. The seed is printed, so that a run can be
+ * repeated.
+ */
 export function seeded(name: string) {
   const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
   console.log(`${name}: TEST_SEED=${seed}`);

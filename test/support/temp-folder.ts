@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { MEMORY } from './memory.ts';
 
-/** Creates a folder for this test, removed when the test ends; in memory, if requested and available. */
+/**
+ * Creates a folder for this test, removed when the test ends; in memory, if requested and
+ * available.
+ */
 export function tempFolder({ inMemory = false } = {}): string {
   const parent = (inMemory ? MEMORY : undefined) ?? tmpdir();
   const folder = mkdtempSync(join(parent, 'dawatch-test-'));

@@ -33,7 +33,13 @@ const idsOf = (ledger: Ledger) =>
     .toSorted();
 
 /** Adds submissions tracked at 0 and final at `at`, one millisecond apart. */
-function finalize(ledger: Ledger, count: number, at = 0, prefix = 's', more: Partial<TrackRequest> = {}): void {
+function finalize(
+  ledger: Ledger,
+  count: number,
+  at = 0,
+  prefix = 's',
+  more: Partial<TrackRequest> = {},
+): void {
   const requests = trackRequests(count, prefix).map((request) => ({ ...request, ...more }));
   ledger.track(requests, 0);
   ledger.record(
@@ -52,7 +58,9 @@ function dueDeliveries(
   const query = { now: Number.MAX_SAFE_INTEGER, limit: 100_000, except: new Set<number>() };
   return ledger.deliveries
     .destinations()
-    .flatMap(({ destination }) => ledger.deliveries.due(destination, query).map((due) => ({ ...due, destination })));
+    .flatMap(({ destination }) =>
+      ledger.deliveries.due(destination, query).map((due) => ({ ...due, destination })),
+    );
 }
 
 /** Sets the states of the waiting deliveries. */
@@ -60,10 +68,16 @@ function settle(ledger: Ledger, stateOf: (index: number) => 'delivered' | 'dead'
   for (const [index, due] of dueDeliveries(ledger).entries()) {
     const state = stateOf(index);
     if (state === 'waits') continue;
-    const next = state === 'delivered' ? { kind: 'delivered' } : { kind: 'dead', reason: 'attempts_exhausted' };
+    const next =
+      state === 'delivered'
+        ? { kind: 'delivered' }
+        : { kind: 'dead', reason: 'attempts_exhausted' };
     const attempt = { at: 0, durationMs: 1, httpStatus: 200, error: null, response: null };
     const { id: deliveryId, destination, attempts, revision } = due;
-    ledger.deliveries.recordResults([{ deliveryId, destination, attempts, revision, attempt, next } as never], DAY_MS);
+    ledger.deliveries.recordResults(
+      [{ deliveryId, destination, attempts, revision, attempt, next } as never],
+      DAY_MS,
+    );
   }
 }
 
@@ -78,13 +92,21 @@ describe('by age', () => {
     finalize(ledger, 2, 10 * HOUR_MS, 'later', traced);
     settle(ledger, () => 'delivered');
     expect(ledger.stats.submissionsByStatus()).toMatchObject({ finalized: 52 });
-    const { clock, pruned, errors } = openMaintenance(ledger, { submissionsMs: 8 * HOUR_MS }, 7 * HOUR_MS);
+    const { clock, pruned, errors } = openMaintenance(
+      ledger,
+      { submissionsMs: 8 * HOUR_MS },
+      7 * HOUR_MS,
+    );
     await clock.advance(HOUR_MS - MINUTE_MS);
     expect(pruned).toEqual([]);
     await clock.advance(6 * MINUTE_MS);
     expect(idsOf(ledger)).toEqual(['later0', 'later1', 'open0', 'open1', 'open2']);
     expect(pruned).toEqual([{ submissions: 50, events: 0, deliveries: 0 }]);
-    expect(ledger.stats.submissionsByStatus()).toMatchObject({ finalized: 2, tracking: 2, failing: 1 });
+    expect(ledger.stats.submissionsByStatus()).toMatchObject({
+      finalized: 2,
+      tracking: 2,
+      failing: 1,
+    });
     expect(historyOf(ledger, 's7')).toEqual([]);
     expect(ledger.events.after(0, 1_000).map(({ type }) => type)).toEqual([
       'submission.failing',
@@ -92,7 +114,8 @@ describe('by age', () => {
       'submission.finalized',
     ]);
     expect(ledger.deliveries.list({ limit: 1_000 }).deliveries).toHaveLength(3);
-    const rowsOf = (table: string) => rawConnection(ledger.file).prepare(`SELECT count(*) FROM ${table}`).pluck().get();
+    const rowsOf = (table: string) =>
+      rawConnection(ledger.file).prepare(`SELECT count(*) FROM ${table}`).pluck().get();
     expect([rowsOf('attempts'), rowsOf('submission_traces')]).toEqual([3, 2]);
     expect(integrityOf(ledger.file)).toBe('ok');
     expect(errors).toEqual([]);
@@ -102,8 +125,14 @@ describe('by age', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(3), 0);
     const rechecked = context({ recheck: true });
-    ledger.record([observation('finalized', 5, 's0'), observation('finalized', 5, 's1')], rechecked);
-    ledger.record([observation({ ...VERDICTS.finalized, error: 'other' }, 6 * HOUR_MS, 's0')], context());
+    ledger.record(
+      [observation('finalized', 5, 's0'), observation('finalized', 5, 's1')],
+      rechecked,
+    );
+    ledger.record(
+      [observation({ ...VERDICTS.finalized, error: 'other' }, 6 * HOUR_MS, 's0')],
+      context(),
+    );
     const { clock } = openMaintenance(ledger, { submissionsMs: 2 * HOUR_MS }, 7 * HOUR_MS);
     await clock.advance(2 * MINUTE_MS);
     expect(idsOf(ledger)).toEqual(['s1', 's2']);
@@ -119,7 +148,10 @@ describe('by age', () => {
     const objectives = new Map([['default', { target: 0.99, withinMs: 3 * HOUR_MS }]]);
     const { clock, errors } = openMaintenance(ledger, { submissions: 0 }, 0, { objectives });
     await clock.advance(3 * HOUR_MS + 5 * MINUTE_MS);
-    expect(ledger.objectives.sum({ upstream: 'default', from: 0, until: DAY_MS })).toEqual({ good: 3, bad: 1 });
+    expect(ledger.objectives.sum({ upstream: 'default', from: 0, until: DAY_MS })).toEqual({
+      good: 3,
+      bad: 1,
+    });
     expect(idsOf(ledger)).toEqual(['late']);
     expect(errors).toEqual([]);
   });
@@ -146,9 +178,15 @@ describe('by count', () => {
     ledger.track(trackRequests(5, 'open'), 0);
     finalize(ledger, 60);
     ledger.track([trackRequest('newest')], 0);
-    const { clock } = openMaintenance(ledger, { submissions: count === 0 ? null : count }, 2 * HOUR_MS);
+    const { clock } = openMaintenance(
+      ledger,
+      { submissions: count === 0 ? null : count },
+      2 * HOUR_MS,
+    );
     await clock.advance(3 * MINUTE_MS);
-    const kept = Array.from({ length: 60 }, (_, index) => `s${index}`).slice(count === 0 ? 0 : -count);
+    const kept = Array.from({ length: 60 }, (_, index) => `s${index}`).slice(
+      count === 0 ? 0 : -count,
+    );
     expect(idsOf(ledger).filter((id) => id.startsWith('s'))).toEqual(kept.toSorted());
     expect(idsOf(ledger).filter((id) => !id.startsWith('s'))).toHaveLength(6);
   });
@@ -162,7 +200,11 @@ describe('a waiting delivery', () => {
     ledger.track([trackRequest('newest')], 0);
     const states = ['delivered', 'waits', 'dead'] as const;
     settle(ledger, (index) => states[index] ?? 'waits');
-    const { clock } = openMaintenance(ledger, { submissionsMs: HOUR_MS, deliveriesMs: DAY_MS }, 3 * HOUR_MS);
+    const { clock } = openMaintenance(
+      ledger,
+      { submissionsMs: HOUR_MS, deliveriesMs: DAY_MS },
+      3 * HOUR_MS,
+    );
     await clock.advance(2 * MINUTE_MS);
     expect(idsOf(ledger)).toEqual(['newest', 's1', 's2']);
     settle(ledger, () => 'delivered');
@@ -234,15 +276,19 @@ describe('references to deleted records', () => {
     const { next } = ledger.search.list({ limit: 1, after: [Number.MAX_SAFE_INTEGER] });
     expect(next).toBeNull();
     finalize(ledger, 10, clock.now());
-    expect(ledger.events.after(0, 100).map(({ seq }) => seq)).toEqual([10, 11, 12, 13, 14, 15, 16, 17, 18, 19]);
+    expect(ledger.events.after(0, 100).map(({ seq }) => seq)).toEqual([
+      10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+    ]);
     expect(historyOf(ledger, 's3')).toMatchObject([
       { seq: 24, version: 1, status: 'tracking' },
       { seq: 33, version: 2, status: 'finalized' },
     ]);
     // s9 kept the greatest position, so that every cursor continues where it was.
-    expect(ledger.search.list({ limit: 100, after: [11] }).submissions.map(({ submissionId }) => submissionId)).toEqual(
-      ['s9'],
-    );
+    expect(
+      ledger.search
+        .list({ limit: 100, after: [11] })
+        .submissions.map(({ submissionId }) => submissionId),
+    ).toEqual(['s9']);
   });
 
   it('in late responses are ignored, and the id can be tracked again', async () => {
@@ -266,7 +312,11 @@ it('continues with the other tasks when one fails, and again a minute later', as
   ledger.pruning.submissions = () => {
     throw new Error('no disk');
   };
-  const { clock, errors, pruned } = openMaintenance(ledger, { submissionsMs: HOUR_MS, eventsMs: HOUR_MS }, 3 * HOUR_MS);
+  const { clock, errors, pruned } = openMaintenance(
+    ledger,
+    { submissionsMs: HOUR_MS, eventsMs: HOUR_MS },
+    3 * HOUR_MS,
+  );
   await clock.advance(MINUTE_MS + 1_000);
   expect(errors).toHaveLength(1);
   expect(pruned).toEqual([{ submissions: 0, events: 30, deliveries: 0 }]);
@@ -279,13 +329,16 @@ it('stops between two small transactions, and another server continues', async (
   const ledger = openLedger();
   finalize(ledger, 100);
   const first = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
-  for (let step = 0; idsOf(ledger).length === 100; step++) await first.clock.advance(step === 0 ? MINUTE_MS : 1);
+  for (let step = 0; idsOf(ledger).length === 100; step++)
+    await first.clock.advance(step === 0 ? MINUTE_MS : 1);
   first.maintenance.stop();
   await first.clock.advance(DAY_MS);
   expect(idsOf(ledger).length).toBeGreaterThan(1);
   ledger.close();
   const again = openLedger({ file: ledger.file });
-  await openMaintenance(again, { submissionsMs: HOUR_MS }, 3 * HOUR_MS).clock.advance(2 * MINUTE_MS);
+  await openMaintenance(again, { submissionsMs: HOUR_MS }, 3 * HOUR_MS).clock.advance(
+    2 * MINUTE_MS,
+  );
   expect(idsOf(again)).toEqual(['s99']);
 });
 
@@ -312,7 +365,12 @@ it.each([1, 2])(
       const requests = trackRequests(1 + Math.floor(random() * 20), `t${turn}-`);
       const far = now + 100 * DAY_MS;
       ledger.track(
-        requests.map((request) => ({ ...request, deadlineAt: far, graceEndsAt: far, stuckAt: now + HOUR_MS })),
+        requests.map((request) => ({
+          ...request,
+          deadlineAt: far,
+          graceEndsAt: far,
+          stuckAt: now + HOUR_MS,
+        })),
         now,
       );
       for (const { submissionId } of requests) open.set(submissionId, 1);
@@ -335,7 +393,9 @@ it.each([1, 2])(
     }
     expect(errors).toEqual([]);
     expect(integrityOf(ledger.file)).toBe('ok');
-    expect(rawConnection(ledger.file).prepare('SELECT count(*) FROM history').pluck().get()).toBeGreaterThan(open.size);
+    expect(
+      rawConnection(ledger.file).prepare('SELECT count(*) FROM history').pluck().get(),
+    ).toBeGreaterThan(open.size);
     expect(ledger.events.missingThrough()).toBeGreaterThan(0);
   },
 );

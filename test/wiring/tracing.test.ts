@@ -17,7 +17,10 @@ const CALLER = `00-${TRACE_ID}-b7ad6b7169203331-01`;
 
 const fail = ({ variable, reason }: TracingProblem) => expect.fail(`${variable} ${reason}`);
 
-/** An app over a sandbox that sends callbacks to a receiver, with its spans exported if `endpoint` is given. */
+/**
+ * An app over a sandbox that sends callbacks to a receiver, with its spans exported if `endpoint`
+ * is given.
+ */
 async function openTraced(endpoint?: string, env: Record<string, string> = {}) {
   const delivered: IncomingHttpHeaders[] = [];
   const hook = createServer((request, response) => {
@@ -26,7 +29,10 @@ async function openTraced(endpoint?: string, env: Record<string, string> = {}) {
   }).listen(0, '127.0.0.1');
   const sandbox = await startSandbox({ options: { speed: 200 } });
   const database = join(tempFolder(), 'ledger.db');
-  const tracing = tracingSettings({ ...env, ...(endpoint && { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }) }, fail);
+  const tracing = tracingSettings(
+    { ...env, ...(endpoint && { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }) },
+    fail,
+  );
   const webhooks = { allow: ['127.0.0.0/8'], allow_http: true };
   const upstream = { submit: { enabled: true, max_bytes: 1_000 } };
   const app = await openApp({ database, upstreamUrl: sandbox.url, upstream, webhooks, tracing });
@@ -49,7 +55,8 @@ async function openTraced(endpoint?: string, env: Record<string, string> = {}) {
       await vi.waitFor(() => expect(delivered).not.toEqual([]), { timeout: 15_000, interval: 20 });
       return submission_id;
     },
-    stored: () => rawConnection(database).prepare('SELECT traceparent FROM submission_traces').pluck().all(),
+    stored: () =>
+      rawConnection(database).prepare('SELECT traceparent FROM submission_traces').pluck().all(),
   };
 }
 
@@ -68,8 +75,16 @@ it('links the spans of polls, commits and deliveries with the trace of the calle
   expect(request?.headers).toMatchObject({ 'content-type': 'application/json', 'x-key': 'a b' });
   const [intake, ...others] = receiver.named('POST /v1/submissions');
   expect(others).toEqual([]);
-  expect(intake).toMatchObject({ traceId: TRACE_ID, parentSpanId: 'b7ad6b7169203331', kind: 2, status: {} });
-  expect(intake?.attributes).toMatchObject({ 'dawatch.submission_id': id, 'dawatch.submissions': '1' });
+  expect(intake).toMatchObject({
+    traceId: TRACE_ID,
+    parentSpanId: 'b7ad6b7169203331',
+    kind: 2,
+    status: {},
+  });
+  expect(intake?.attributes).toMatchObject({
+    'dawatch.submission_id': id,
+    'dawatch.submissions': '1',
+  });
   expect(stored).toBe(`00-${TRACE_ID}-${intake?.spanId}-01`);
 
   const links = [{ traceId: TRACE_ID, spanId: intake?.spanId }];
@@ -83,8 +98,13 @@ it('links the spans of polls, commits and deliveries with the trace of the calle
     expect(one?.traceId).not.toBe(TRACE_ID);
     expect(Number(one?.endTimeUnixNano)).toBeGreaterThanOrEqual(Number(one?.startTimeUnixNano));
   }
-  expect(commits.map(({ parentSpanId }) => parentSpanId)).toEqual(polls.map(({ spanId }) => spanId));
-  expect(polls.at(-1)?.attributes).toMatchObject({ 'dawatch.observation': 'finalized', 'dawatch.upstream': 'default' });
+  expect(commits.map(({ parentSpanId }) => parentSpanId)).toEqual(
+    polls.map(({ spanId }) => spanId),
+  );
+  expect(polls.at(-1)?.attributes).toMatchObject({
+    'dawatch.observation': 'finalized',
+    'dawatch.upstream': 'default',
+  });
   expect(commits.at(-1)?.attributes).toMatchObject({ 'dawatch.status': 'finalized' });
   expect(delivery?.attributes).toMatchObject({
     'dawatch.event_type': 'submission.finalized',
@@ -103,8 +123,13 @@ it('links the spans of submitted data with the trace of the caller', async () =>
   });
   const { submission_id } = JSON.parse(submitted.text);
   const status = async () => JSON.parse((await call(app.url, pathOf(submission_id))).text).status;
-  await vi.waitFor(async () => expect(await status()).toBe('finalized'), { timeout: 15_000, interval: 20 });
-  expect((await call(app.url, '/v1/submit_data?upstream=moon', { method: 'POST', body: {} })).status).toBe(400);
+  await vi.waitFor(async () => expect(await status()).toBe('finalized'), {
+    timeout: 15_000,
+    interval: 20,
+  });
+  expect(
+    (await call(app.url, '/v1/submit_data?upstream=moon', { method: 'POST', body: {} })).status,
+  ).toBe(400);
   const [stored] = app.stored();
   await app.close();
   const [intake, refused] = receiver.named('POST /v1/submit_data');
@@ -125,12 +150,21 @@ it('begins a trace for a caller without one, also if its traceparent is invalid'
   const app = await openTraced(receiver.url);
   await post(app.url, { submission_ids: ['a', 'b'] });
   const invalid = { traceparent: '00-0-0-01' };
-  await call(app.url, '/v1/submissions', { method: 'POST', headers: invalid, body: { submission_id: 'c' } });
+  await call(app.url, '/v1/submissions', {
+    method: 'POST',
+    headers: invalid,
+    body: { submission_id: 'c' },
+  });
   expect(new Set(app.stored()).size).toBe(2);
   expect(app.stored()).toHaveLength(3);
   await app.close();
   const intakes = receiver.named('POST /v1/submissions');
-  expect(intakes.map(({ parentSpanId, attributes }) => [parentSpanId, attributes['dawatch.submissions']])).toEqual([
+  expect(
+    intakes.map(({ parentSpanId, attributes }) => [
+      parentSpanId,
+      attributes['dawatch.submissions'],
+    ]),
+  ).toEqual([
     [undefined, '2'],
     [undefined, '1'],
   ]);
@@ -139,7 +173,10 @@ it('begins a trace for a caller without one, also if its traceparent is invalid'
 it('takes the field of the body before the header, and refuses an invalid one', async () => {
   const receiver = await openTraceReceiver();
   const app = await openTraced(receiver.url);
-  await app.finalized({ traceparent: `00-${'1'.repeat(32)}-${'1'.repeat(16)}-01` }, { traceparent: CALLER });
+  await app.finalized(
+    { traceparent: `00-${'1'.repeat(32)}-${'1'.repeat(16)}-01` },
+    { traceparent: CALLER },
+  );
   const refused = await post(app.url, { submission_id: 'b', traceparent: 'no' });
   expect([refused.status, refused.text]).toEqual([
     400,
@@ -159,7 +196,11 @@ it('replaces the trace of a submission that is tracked again', async () => {
   expect(app.stored()).toEqual([expect.stringContaining(TRACE_ID)]);
   expect(first).not.toContain(TRACE_ID);
   await call(app.url, pathOf('a'), { method: 'DELETE' });
-  await post(app.url, { submission_id: 'a', retrack: true, traceparent: CALLER.replace(/01$/, '00') });
+  await post(app.url, {
+    submission_id: 'a',
+    retrack: true,
+    traceparent: CALLER.replace(/01$/, '00'),
+  });
   expect(app.stored()).toEqual([]);
 });
 
@@ -177,7 +218,12 @@ it('traces the intake of a job, also if it fails', async () => {
   await expect(track({ submission_id: 'b' })).rejects.toThrow('the disk is full');
   await traces.tracer.close(1_000);
   const [first, second] = receiver.named('dawatch-submissions process');
-  expect(first).toMatchObject({ kind: 5, traceId: TRACE_ID, parentSpanId: 'b7ad6b7169203331', status: {} });
+  expect(first).toMatchObject({
+    kind: 5,
+    traceId: TRACE_ID,
+    parentSpanId: 'b7ad6b7169203331',
+    status: {},
+  });
   expect(second).toMatchObject({ status: { code: 2, message: 'the ledger could not be written' } });
   expect(bodies[0]).toBe(`00-${TRACE_ID}-${first?.spanId}-01`);
 });

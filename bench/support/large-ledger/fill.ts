@@ -11,9 +11,10 @@ const OPEN = 1_000;
 const PAGE_CACHE_KIB = 2_000_000;
 
 /**
- * Creates the ledger of a server that will start in `folder`: `submissions` ended ones as the server writes them, 1 % of them failed, each with
- * three values of metadata, two or three changes, one event, and one delivery with its attempt. A thousand others are open. Plain SQL in
- * large transactions, because the ledger itself would take some minutes for a million.
+ * Creates the ledger of a server that will start in `folder`: `submissions` ended ones as the
+ * server writes them, 1 % of them failed, each with three values of metadata, two or three changes,
+ * one event, and one delivery with its attempt. A thousand others are open. Plain SQL in large
+ * transactions, because the ledger itself would take some minutes for a million.
  */
 export function fillLargeLedger(folder: string, submissions: number): void {
   const file = join(folder, 'ledger.db');
@@ -26,10 +27,15 @@ export function fillLargeLedger(folder: string, submissions: number): void {
   // Written row by row, triggers and indexes take most of the time.
   const later = db.prepare(LATER).all() as { type: string; name: string; sql: string }[];
   for (const { type, name } of later) db.exec(`DROP ${type} ${name}`);
-  const { offset } = db.prepare('SELECT max(id) AS offset FROM submissions').get() as { offset: number };
+  const { offset } = db.prepare('SELECT max(id) AS offset FROM submissions').get() as {
+    offset: number;
+  };
   const statements = STATEMENTS.map((sql) => db.prepare(sql));
   for (let from = 0; from < submissions; from += PER_COMMIT) {
-    const range = { from: offset + from + 1, to: offset + Math.min(submissions, from + PER_COMMIT) };
+    const range = {
+      from: offset + from + 1,
+      to: offset + Math.min(submissions, from + PER_COMMIT),
+    };
     const times = { start: now - SPAN_MS, stepMs: (SPAN_MS - 2 * HOUR_MS) / submissions, offset };
     const all = { ...range, ...times };
     db.transaction(() => {
@@ -45,7 +51,13 @@ function createWithOpen(file: string, now: number): void {
   const ledger = new Ledger({ file, now });
   ledger.upstream('default');
   const far = now + SPAN_MS;
-  const limits = { deadlineAt: far, graceEndsAt: far, stuckAt: far, callbackUrl: null, upstream: 'default' };
+  const limits = {
+    deadlineAt: far,
+    graceEndsAt: far,
+    stuckAt: far,
+    callbackUrl: null,
+    upstream: 'default',
+  };
   const requests = Array.from({ length: OPEN }, (_, index) => ({
     ...limits,
     submissionId: crypto.randomUUID() as string,

@@ -1,5 +1,6 @@
-// Requests /livez of a server every few milliseconds from one message to the next, which it replies to with the longest response. It does nothing else, because
-// the commands that the benchmark starts, and its own garbage, would delay the responses.
+// Requests /livez of a server every few milliseconds from one message to the next, which it replies
+// to with the longest response. It does nothing else, because the commands that the benchmark
+// starts, and its own garbage, would delay the responses.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
@@ -21,7 +22,15 @@ let isOver = false;
 process.once('message', () => {
   isOver = true;
 });
-let longest: LongestResponse = { livezMs: 0, runMs: 0, coreMs: 0, readKib: 0, faults: 0, ownRunMs: 0, ownCoreMs: 0 };
+let longest: LongestResponse = {
+  livezMs: 0,
+  runMs: 0,
+  coreMs: 0,
+  readKib: 0,
+  faults: 0,
+  ownRunMs: 0,
+  ownCoreMs: 0,
+};
 for (; !isOver; await sleep(EVERY_MS)) {
   const [before, ownBefore] = [threadUse(server), threadUse(process.pid)];
   const from = performance.now();
@@ -35,7 +44,10 @@ process.send?.(longest);
 
 type ThreadUse = Pick<LongestResponse, 'runMs' | 'coreMs' | 'readKib' | 'faults'>;
 
-/** What the main thread of a process has used so far, as Linux counts it: its times at each tick, of 4 ms or less, and each switch. */
+/**
+ * What the main thread of a process has used so far, as Linux counts it: its times at each tick, of
+ * 4 ms or less, and each switch.
+ */
 function threadUse(pid: number): ThreadUse {
   const read = (name: string) => readFileSync(`/proc/${pid}/task/${pid}/${name}`, 'latin1');
   const [run, wait] = read('schedstat').split(' ');

@@ -7,9 +7,11 @@ import type { BenchServer } from '../processes.ts';
 const PROGRAM = join(import.meta.dirname, 'livez-program.ts');
 
 /**
- * The longest response of /livez, `livezMs`. During it, the thread of the server ran for about `runMs`, and waited for a core for about `coreMs`; the
- * program that sent the request did the same for `ownRunMs` and `ownCoreMs`. If the sums are shorter, the server waited for the disk or a lock, or the machine stood still:
- * the thread read `readKib` from the disk, among them the pages of the program of `faults` major page faults.
+ * The longest response of /livez, `livezMs`. During it, the thread of the server ran for about
+ * `runMs`, and waited for a core for about `coreMs`; the program that sent the request did the same
+ * for `ownRunMs` and `ownCoreMs`. If the sums are shorter, the server waited for the disk or a
+ * lock, or the machine stood still: the thread read `readKib` from the disk, among them the pages
+ * of the program of `faults` major page faults.
  */
 export type LongestResponse = Record<
   'livezMs' | 'runMs' | 'coreMs' | 'readKib' | 'faults' | 'ownRunMs' | 'ownCoreMs',
@@ -20,9 +22,14 @@ export type LongestResponse = Record<
 export type Delays = LongestResponse & Record<'loopMs' | 'tookS', number>;
 
 /** Requests /livez every few milliseconds while `work` runs. */
-export async function longestDelays(server: BenchServer, work: () => Promise<void>): Promise<Delays> {
+export async function longestDelays(
+  server: BenchServer,
+  work: () => Promise<void>,
+): Promise<Delays> {
   const prober = fork(PROGRAM, [server.url, String(server.pid)]);
-  const ended = once(prober, 'exit').then(([code]) => Promise.reject(new Error(`${PROGRAM} ended with ${code}`)));
+  const ended = once(prober, 'exit').then(([code]) =>
+    Promise.reject(new Error(`${PROGRAM} ended with ${code}`)),
+  );
   // Also while nothing is awaited.
   ended.catch(() => undefined);
   const message = () => Promise.race([once(prober, 'message'), ended]);
@@ -42,7 +49,10 @@ export async function longestDelays(server: BenchServer, work: () => Promise<voi
   }
 }
 
-/** Returns the longest delay of a timer of the server since the previous call, in milliseconds; each reading resets it. */
+/**
+ * Returns the longest delay of a timer of the server since the previous call, in milliseconds; each
+ * reading resets it.
+ */
 async function loopDelayMs({ url }: BenchServer): Promise<number> {
   // A text is served again for a second, without being reset.
   await sleep(1_100);

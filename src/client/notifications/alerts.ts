@@ -19,11 +19,16 @@ export type Alert = {
   acknowledged: { at: string; by: string } | null;
   /** null: it is not muted. */
   muted_until: string | null;
-  /** The dashboard page about it: a path on the server, or an address if `server.public_url` is set. */
+  /**
+   * The dashboard page about it: a path on the server, or an address if `server.public_url` is set.
+   */
   link: string;
 };
 
-/** `state`: default "firing". `limit`: 1 to 1,000, default 100. `cursor`: `next_cursor` of the previous page. */
+/**
+ * `state`: default "firing". `limit`: 1 to 1,000, default 100. `cursor`: `next_cursor` of the
+ * previous page.
+ */
 export type AlertQuery = { state?: 'firing' | 'resolved' | 'all'; limit?: number; cursor?: string };
 export type AlertPage = { alerts: Alert[]; next_cursor: string | null };
 
@@ -45,7 +50,10 @@ export type Mute = {
 
 export type MutePage = { mutes: Mute[]; next_cursor: string | null };
 
-/** `rule` absent or null: all alerts, a maintenance window. `from`: default now. Times are ISO 8601 with their zone. */
+/**
+ * `rule` absent or null: all alerts, a maintenance window. `from`: default now. Times are ISO 8601
+ * with their zone.
+ */
 export type NewMute = { until: string } & Partial<{
   rule: string | null;
   subject: string | null;
@@ -70,7 +78,10 @@ export class AlertRequests {
     return this.#send('GET', `/v1/alerts/${id}`);
   }
 
-  /** No reminders are sent for the alert any more. Throws ApiError with status 409 if it is resolved. Needs the role admin. */
+  /**
+   * No reminders are sent for the alert any more. Throws ApiError with status 409 if it is
+   * resolved. Needs the role admin.
+   */
   acknowledge(id: number): Promise<Alert> {
     return this.#send('POST', `/v1/alerts/${id}/acknowledge`);
   }

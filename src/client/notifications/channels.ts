@@ -16,7 +16,9 @@ export type Channel = {
   deliveries: { waiting: number; dead: number };
 };
 
-/** Channels of a dawatch server. Needs the role admin. Methods throw ApiError or ConnectionError. */
+/**
+ * Channels of a dawatch server. Needs the role admin. Methods throw ApiError or ConnectionError.
+ */
 export class ChannelRequests {
   readonly #send: SendRequest;
 

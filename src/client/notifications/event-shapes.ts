@@ -4,7 +4,13 @@ import type { ChannelTestEvent, TestEvent } from './test-events.ts';
 /** A submission at the time of an event; `deadline_at` without extensions. */
 export type EventSubmission = Omit<
   Submission,
-  'polls' | 'last_polled_at' | 'next_poll_at' | 'not_found_since' | 'unknown_grace_s' | 'stuck_after_s' | 'callback_url'
+  | 'polls'
+  | 'last_polled_at'
+  | 'next_poll_at'
+  | 'not_found_since'
+  | 'unknown_grace_s'
+  | 'stuck_after_s'
+  | 'callback_url'
 >;
 
 /** A change of a submission. */
@@ -21,7 +27,10 @@ export type SubmissionEvent = {
     previous_upstream_state: string | null;
     previous_error: string | null;
     previous_data: Record<string, unknown> | null;
-    /** True: upstream data was omitted or shortened to limit the size of the event. `href` has all of it. */
+    /**
+     * True: upstream data was omitted or shortened to limit the size of the event. `href` has all
+     * of it.
+     */
     cut: boolean;
     /** Path of the submission on the server. */
     href: string;
@@ -62,7 +71,10 @@ export type AlertEvent = {
       id?: number | undefined;
       /** Address of the dashboard page about it; absent without `server.public_url`. */
       link?: string | undefined;
-      /** Present only in the live feed: recorded while the alert was muted, and sent to no destination. */
+      /**
+       * Present only in the live feed: recorded while the alert was muted, and sent to no
+       * destination.
+       */
       muted?: true | undefined;
     };
   };
@@ -72,4 +84,9 @@ export type AlertEvent = {
 export type FeedGap = { id: string; type: 'feed.gap'; data: { after: number; through: number } };
 
 /** An event of webhooks and the live feed. Ignore unknown types, which a newer server may send. */
-export type DawatchEvent = SubmissionEvent | UpstreamEvent | AlertEvent | TestEvent | ChannelTestEvent;
+export type DawatchEvent =
+  | SubmissionEvent
+  | UpstreamEvent
+  | AlertEvent
+  | TestEvent
+  | ChannelTestEvent;

@@ -3,7 +3,13 @@ import { useCallback, useEffect, useState } from 'preact/hooks';
 import { ApiError } from './data/api.js';
 import { html } from './parts/html.js';
 import { Failure, Loading } from './parts/parts.js';
-import { endSession, fetchSession, SignInAgain, SignInPage, takeFailure } from './session/sign-in.js';
+import {
+  endSession,
+  fetchSession,
+  SignInAgain,
+  SignInPage,
+  takeFailure,
+} from './session/sign-in.js';
 import { SignedIn } from './session/signed-in.js';
 
 /** @typedef {import('./data/context.js').Session} Session */
@@ -22,7 +28,9 @@ function App() {
   const [isChecking, setIsChecking] = useState(true);
   const [failure, setFailure] = useState(/** @type {Error | undefined} */ (undefined));
   const [reason, setReason] = useState(takeFailure);
-  const [provider, setProvider] = useState(/** @type {import('./session/sign-in.js').Provider | null} */ (null));
+  const [provider, setProvider] = useState(
+    /** @type {import('./session/sign-in.js').Provider | null} */ (null),
+  );
 
   const end = useCallback((/** @type {string | undefined} */ why) => {
     setReason(why);
@@ -51,8 +59,10 @@ function App() {
       setFailure(undefined);
     } catch (error) {
       const { message } = /** @type {Error} */ (error);
-      // After a refusal, another token may be accepted. After any other failure, the session may be open.
-      if (error instanceof ApiError && error.status < 500 && error.status !== 429) setReason(message);
+      // After a refusal, another token may be accepted. After any other failure, the session may be
+      // open.
+      if (error instanceof ApiError && error.status < 500 && error.status !== 429)
+        setReason(message);
       else setFailure(/** @type {Error} */ (error));
     }
     setIsChecking(false);

@@ -7,23 +7,41 @@ import { WebhooksPage } from './notifications/webhooks-page.js';
 import { OverviewPage } from './overview/overview-page.js';
 import { PacingPage } from './pacing/pacing-page.js';
 import { ReportsPage } from './reports/reports-page.js';
-import { isAdmin, mayLookUpUsers, maySeeNotifications, maySeeOperations, maySeeSubmissions } from './session/access.js';
+import {
+  isAdmin,
+  mayLookUpUsers,
+  maySeeNotifications,
+  maySeeOperations,
+  maySeeSubmissions,
+} from './session/access.js';
 import { SubmissionPage } from './submissions/submission-page.js';
 import { SubmissionsPage } from './submissions/submissions-page.js';
 import { TokensPage } from './tokens/tokens-page.js';
 import { UsersPage } from './users/users-page.js';
 
 /**
- * Pages by their name in the URL, in navigation order. `key`: a letter of its own, which opens it after `g`; `All`: the list; `One`: the
- * page of a single item.
+ * Pages by their name in the URL, in navigation order. `key`: a letter of its own, which opens it
+ * after `g`; `All`: the list; `One`: the page of a single item.
  * @satisfies {Record<string, { title: string, key: string, may: (session: any) => boolean, All: any, One?: any }>}
  */
 export const PAGES = {
   overview: { title: 'Overview', key: 'o', may: maySeeSubmissions, All: OverviewPage },
-  submissions: { title: 'Submissions', key: 's', may: maySeeSubmissions, All: SubmissionsPage, One: SubmissionPage },
+  submissions: {
+    title: 'Submissions',
+    key: 's',
+    may: maySeeSubmissions,
+    All: SubmissionsPage,
+    One: SubmissionPage,
+  },
   pacing: { title: 'Pacing', key: 'p', may: maySeeSubmissions, All: PacingPage },
   reports: { title: 'Reports', key: 'r', may: maySeeSubmissions, All: ReportsPage },
-  webhooks: { title: 'Webhooks', key: 'w', may: maySeeNotifications, All: WebhooksPage, One: WebhookPage },
+  webhooks: {
+    title: 'Webhooks',
+    key: 'w',
+    may: maySeeNotifications,
+    All: WebhooksPage,
+    One: WebhookPage,
+  },
   deliveries: { title: 'Deliveries', key: 'd', may: maySeeNotifications, All: DeliveriesPage },
   channels: { title: 'Channels', key: 'c', may: maySeeOperations, All: ChannelsPage },
   alerts: { title: 'Alerts', key: 'a', may: maySeeSubmissions, All: AlertsPage },

@@ -10,9 +10,14 @@ import { withQuery } from './data/api.js';
 export function parseRoute(hash) {
   const address = hash.replace(/^#?\/?/, '');
   const mark = address.indexOf('?');
-  const [path, search] = mark === -1 ? [address, ''] : [address.slice(0, mark), address.slice(mark)];
+  const [path, search] =
+    mark === -1 ? [address, ''] : [address.slice(0, mark), address.slice(mark)];
   const [page = '', id] = path.split('/', 2).map(decoded);
-  return { page: page === '' ? 'overview' : page, id: id === '' ? undefined : id, query: new URLSearchParams(search) };
+  return {
+    page: page === '' ? 'overview' : page,
+    id: id === '' ? undefined : id,
+    query: new URLSearchParams(search),
+  };
 }
 
 /** @param {string} text */

@@ -8,7 +8,12 @@ export type AppriseOptions = ChatOptions & {
   tag?: string;
 };
 
-const TYPES: Record<Severity, string> = { good: 'success', info: 'info', warning: 'warning', critical: 'failure' };
+const TYPES: Record<Severity, string> = {
+  good: 'success',
+  info: 'info',
+  warning: 'warning',
+  critical: 'failure',
+};
 
 /** An Apprise API server, which forwards messages to the services configured there. */
 export function createAppriseChannel({ tag, ...options }: AppriseOptions): Channel {
@@ -23,8 +28,8 @@ export function createAppriseChannel({ tag, ...options }: AppriseOptions): Chann
 }
 
 /**
- * Replaces characters that start mentions by similar ones. Escaping is not possible, because the services behind Apprise are
- * not known, and some of them parse mentions in plain text.
+ * Replaces characters that start mentions by similar ones. Escaping is not possible, because the
+ * services behind Apprise are not known, and some of them parse mentions in plain text.
  */
 function unmentioned(text: string): string {
   return text.replaceAll('@', '＠').replace(/<(?=[!#＠])/g, '‹');
@@ -33,8 +38,15 @@ function unmentioned(text: string): string {
 /** Apprise responds with 204 if no service is configured, and with 424 if a service failed. */
 function ofApprise(result: SendResult): SendResult {
   if (result.httpStatus === 204)
-    return { ...result, kind: 'failed', error: 'the Apprise configuration has no service to notify' };
+    return {
+      ...result,
+      kind: 'failed',
+      error: 'the Apprise configuration has no service to notify',
+    };
   if (result.kind === 'failed' && result.httpStatus === 424)
-    return { ...result, error: 'not all services of the Apprise server accepted the message (424)' };
+    return {
+      ...result,
+      error: 'not all services of the Apprise server accepted the message (424)',
+    };
   return result;
 }

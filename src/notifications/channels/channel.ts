@@ -11,7 +11,10 @@ export type Outgoing = {
   traceparent?: string | undefined;
 };
 
-/** The result of one attempt. Failures are returned and not thrown, because a failing receiver is expected. */
+/**
+ * The result of one attempt. Failures are returned and not thrown, because a failing receiver is
+ * expected.
+ */
 export type SendResult =
   | { kind: 'delivered'; httpStatus: number | null; response: string | null }
   | {
@@ -21,13 +24,22 @@ export type SendResult =
       error: string;
       /** The beginning of the response body. */
       response: string | null;
-      /** The receiver requests a lower rate: the destination is paused. `retryAfterMs` null: for an unspecified time. */
+      /**
+       * The receiver requests a lower rate: the destination is paused. `retryAfterMs` null: for an
+       * unspecified time.
+       */
       slowDown?: { retryAfterMs: number | null };
       /** The receiver is permanently gone (410). */
       gone?: boolean;
-      /** The receiver refused this delivery (such as 400): it is retried, and other deliveries are not affected. */
+      /**
+       * The receiver refused this delivery (such as 400): it is retried, and other deliveries are
+       * not affected.
+       */
       refused?: boolean;
-      /** The channel cannot serialize the event: this is not the receiver's failure, and a retry would not help. */
+      /**
+       * The channel cannot serialize the event: this is not the receiver's failure, and a retry
+       * would not help.
+       */
       undeliverable?: boolean;
     };
 

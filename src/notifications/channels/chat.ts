@@ -22,7 +22,13 @@ type ChatService = ChatOptions & {
 export const CHAT_BATCH = 100;
 
 /** A channel that posts messages as JSON to a chat service. */
-export function createChatChannel({ url, post, publicUrl, toBody, read = (result) => result }: ChatService): Channel {
+export function createChatChannel({
+  url,
+  post,
+  publicUrl,
+  toBody,
+  read = (result) => result,
+}: ChatService): Channel {
   return {
     maxBatch: CHAT_BATCH,
     retryDelayMs,
@@ -30,7 +36,9 @@ export function createChatChannel({ url, post, publicUrl, toBody, read = (result
       const [first, ...others] = batch.map(({ event }) => event);
       if (!first) return failed('the batch is empty');
       const body = JSON.stringify(toBody(toMessage([first, ...others], publicUrl?.())));
-      return read(toSendResult(await post({ url, body, headers: { accept: 'application/json' }, signal })));
+      return read(
+        toSendResult(await post({ url, body, headers: { accept: 'application/json' }, signal })),
+      );
     },
     async close() {},
   };

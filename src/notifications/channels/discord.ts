@@ -16,10 +16,20 @@ const INLINE_CHARS = 32;
 const NO_NAME = '\u200b';
 /** The same limit as for the Retry-After header. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
-const COLOURS: Record<Severity, number> = { good: 0x2e9d5b, info: 0x3b82c4, warning: 0xe0a100, critical: 0xd0342c };
+const COLOURS: Record<Severity, number> = {
+  good: 0x2e9d5b,
+  info: 0x3b82c4,
+  warning: 0xe0a100,
+  critical: 0xd0342c,
+};
 
 export function createDiscordChannel({ url, ...options }: ChatOptions): Channel {
-  return createChatChannel({ ...options, url: confirmed(url), toBody: toDiscordBody, read: withRetryAfter });
+  return createChatChannel({
+    ...options,
+    url: confirmed(url),
+    toBody: toDiscordBody,
+    read: withRetryAfter,
+  });
 }
 
 /** Adds `wait`: without it Discord responds before it has validated the message. */
@@ -45,15 +55,27 @@ export function toDiscordBody({ title, severity, lines, link }: Message): unknow
     if (available < 0) break;
     fields.push({ name, value: code, inline: label !== null && value.length <= INLINE_CHARS });
   }
-  const embed = { title: heading, color: COLOURS[severity], fields, ...(link !== null && { url: link }) };
+  const embed = {
+    title: heading,
+    color: COLOURS[severity],
+    fields,
+    ...(link !== null && { url: link }),
+  };
   return { embeds: [embed], allowed_mentions: { parse: [] } };
 }
 
-/** Reads the delay from the body (seconds with a fraction): the Retry-After header may be missing or rounded. */
+/**
+ * Reads the delay from the body (seconds with a fraction): the Retry-After header may be missing or
+ * rounded.
+ */
 function withRetryAfter(result: SendResult): SendResult {
-  if (result.kind === 'delivered' || result.httpStatus !== 429 || result.slowDown?.retryAfterMs) return result;
+  if (result.kind === 'delivered' || result.httpStatus !== 429 || result.slowDown?.retryAfterMs)
+    return result;
   const body = parseJson(result.response ?? '') as { retry_after?: unknown } | null | undefined;
   const seconds = body?.retry_after;
   if (typeof seconds !== 'number' || !(seconds > 0)) return result;
-  return { ...result, slowDown: { retryAfterMs: Math.min(Math.ceil(seconds * 1_000), MAX_RETRY_AFTER_MS) } };
+  return {
+    ...result,
+    slowDown: { retryAfterMs: Math.min(Math.ceil(seconds * 1_000), MAX_RETRY_AFTER_MS) },
+  };
 }

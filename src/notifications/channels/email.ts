@@ -18,19 +18,23 @@ export type EmailOptions = {
 };
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** A server may take long to accept the message body; a shorter timeout would send the mail twice. */
+/**
+ * A server may take long to accept the message body; a shorter timeout would send the mail twice.
+ */
 const SILENCE_TIMEOUT_MS = 120_000;
 
 /**
- * Sends one mail over SMTP to all recipients. It counts as delivered if the server accepts at least one recipient, because a
- * retry would reach accepted recipients twice. The response contains the number of refused recipients.
+ * Sends one mail over SMTP to all recipients. It counts as delivered if the server accepts at least
+ * one recipient, because a retry would reach accepted recipients twice. The response contains the
+ * number of refused recipients.
  */
 export function createEmailChannel({ smtpUrl, from, to, publicUrl }: EmailOptions): Channel {
   const transport = createTransport({
     pool: true,
     url: smtpUrl,
     maxConnections: 2,
-    // One retry on a new connection if a pooled one was closed. The dispatcher makes all other retries.
+    // One retry on a new connection if a pooled one was closed. The dispatcher makes all other
+    // retries.
     maxRequeues: 1,
     connectionTimeout: CONNECT_TIMEOUT_MS,
     dnsTimeout: CONNECT_TIMEOUT_MS,
@@ -48,10 +52,20 @@ export function createEmailChannel({ smtpUrl, from, to, publicUrl }: EmailOption
       const [first, ...others] = batch.map(({ event }) => event);
       if (!first) return failed('the batch is empty');
       const messageId = messageIdOf([first, ...others], from);
-      const mail = { ...toMail(toMessage([first, ...others], publicUrl?.())), from, to: [...to], messageId, signal };
+      const mail = {
+        ...toMail(toMessage([first, ...others], publicUrl?.())),
+        from,
+        to: [...to],
+        messageId,
+        signal,
+      };
       try {
         const { rejected, response } = await transport.sendMail(mail);
-        return { kind: 'delivered', httpStatus: null, response: summaryOf(rejected.length, to.length, response) };
+        return {
+          kind: 'delivered',
+          httpStatus: null,
+          response: summaryOf(rejected.length, to.length, response),
+        };
       } catch (error) {
         return signal.aborted ? failed('the attempt was aborted') : refusal(error as SmtpError);
       }
@@ -70,8 +84,16 @@ function summaryOf(refused: number, all: number, response: string): string {
   return refused === 0 ? code : `${code}; ${refused} of ${all} recipients refused`;
 }
 
-/** Uses only the codes of an error, because its message quotes addresses and logins. 4xx is a temporary failure. */
-function refusal({ code = '', command = '', responseCode, originalCode = '' }: SmtpError): SendResult {
+/**
+ * Uses only the codes of an error, because its message quotes addresses and logins. 4xx is a
+ * temporary failure.
+ */
+function refusal({
+  code = '',
+  command = '',
+  responseCode,
+  originalCode = '',
+}: SmtpError): SendResult {
   if (responseCode !== undefined) {
     const to = /^[A-Z ]{1,20}$/.test(command) ? ` to ${command}` : '';
     const temporary = responseCode >= 400 && responseCode < 500;
@@ -84,12 +106,20 @@ function refusal({ code = '', command = '', responseCode, originalCode = '' }: S
   return failed(`the mail could not be sent${cause ? ` (${cause})` : ''}`);
 }
 
-const COLOURS: Record<Severity, string> = { good: '#2e9d5b', info: '#3b82c4', warning: '#b87d00', critical: '#d0342c' };
+const COLOURS: Record<Severity, string> = {
+  good: '#2e9d5b',
+  info: '#3b82c4',
+  warning: '#b87d00',
+  critical: '#d0342c',
+};
 
 const escaped = escapeWith({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' });
 const html = (text: string) => Array.from(text, escaped).join('');
 
-/** Formats a message as text and HTML. The title contains no line break, so the subject cannot inject a header. */
+/**
+ * Formats a message as text and HTML. The title contains no line break, so the subject cannot
+ * inject a header.
+ */
 export function toMail({ title, severity, lines, text, link }: Message) {
   return {
     subject: `[dawatch] ${title}`,
@@ -111,7 +141,9 @@ function row({ label, value }: Line): string {
   return `<tr><td style="color:#666;vertical-align:top">${html(label ?? '')}</td>${cell}</tr>\n`;
 }
 
-/** The same events always produce the same Message-ID, so that a repeated mail can be recognized. */
+/**
+ * The same events always produce the same Message-ID, so that a repeated mail can be recognized.
+ */
 function messageIdOf(batch: readonly [EventRecord, ...EventRecord[]], from: string): string {
   const [first] = batch;
   const ids = createHash('sha256').update(batch.map(({ id }) => id).join('\n'));

@@ -19,16 +19,23 @@ const [MIN_SECRET_BYTES, MAX_SECRET_BYTES] = [24, 64];
 /** Length of an ed25519 seed. In a secret the public key follows it. */
 const SEED_BYTES = 32;
 
-/** Returns `whsec_` and base64 of 32 random bytes (v1), or `whsk_` and base64 of an ed25519 seed and its public key (v1a). */
+/**
+ * Returns `whsec_` and base64 of 32 random bytes (v1), or `whsk_` and base64 of an ed25519 seed and
+ * its public key (v1a).
+ */
 export function makeSecret(signature: Signature): string {
-  if (signature === 'v1') return `${PREFIXES.v1}${randomBytes(NEW_SECRET_BYTES).toString('base64')}`;
+  if (signature === 'v1')
+    return `${PREFIXES.v1}${randomBytes(NEW_SECRET_BYTES).toString('base64')}`;
   const { d = '', x = '' } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
   const bytes = Buffer.concat([Buffer.from(d, 'base64url'), Buffer.from(x, 'base64url')]);
   return `${PREFIXES.v1a}${bytes.toString('base64')}`;
 }
 
 /** Returns a new secret, or `own`, with the public key of a v1a secret. */
-export function createSecret(signature: Signature, own?: string): { secret: string; publicKey: string | null } {
+export function createSecret(
+  signature: Signature,
+  own?: string,
+): { secret: string; publicKey: string | null } {
   const secret = own ?? makeSecret(signature);
   return { secret, publicKey: signature === 'v1a' ? publicKeyOf(secret) : null };
 }
@@ -38,7 +45,9 @@ export function publicKeyOf(secret: string): string {
   return `${PUBLIC_PREFIX}${publicBytes(privateKey(usable(secret, 'v1a'))).toString('base64')}`;
 }
 
-/** Returns why a supplied secret is invalid, or undefined. The reason does not contain the secret. */
+/**
+ * Returns why a supplied secret is invalid, or undefined. The reason does not contain the secret.
+ */
 export function checkSecret(text: string): string | undefined {
   const signature = signatureOf(text);
   if (!signature) return `a secret must begin with ${PREFIXES.v1} or ${PREFIXES.v1a}`;
@@ -50,12 +59,19 @@ export function checkSecret(text: string): string | undefined {
     return bytes.length < MIN_SECRET_BYTES || bytes.length > MAX_SECRET_BYTES
       ? `a ${PREFIXES.v1} secret must have ${MIN_SECRET_BYTES} to ${MAX_SECRET_BYTES} bytes`
       : undefined;
-  const isPair = bytes.length === 2 * SEED_BYTES && publicBytes(privateKey(bytes)).equals(bytes.subarray(SEED_BYTES));
-  return isPair ? undefined : `a ${PREFIXES.v1a} secret must have 64 bytes: an ed25519 seed and its public key`;
+  const isPair =
+    bytes.length === 2 * SEED_BYTES &&
+    publicBytes(privateKey(bytes)).equals(bytes.subarray(SEED_BYTES));
+  return isPair
+    ? undefined
+    : `a ${PREFIXES.v1a} secret must have 64 bytes: an ed25519 seed and its public key`;
 }
 
 type SignedContent = {
-  /** The event id, the same for all attempts. Must not contain dots: other content could then have the same signature. */
+  /**
+   * The event id, the same for all attempts. Must not contain dots: other content could then have
+   * the same signature.
+   */
   id: string;
   /** Time of the attempt in epoch seconds: receivers refuse old requests. */
   timestampS: number;
@@ -67,8 +83,8 @@ type SignedContent = {
 export type Signer = (content: SignedContent) => Record<string, string>;
 
 /**
- * `secrets`: during a rotation also the old one; each adds a signature, and a receiver accepts any of them.
- * Throws TypeError if there is no secret, or if checkSecret refuses one.
+ * `secrets`: during a rotation also the old one; each adds a signature, and a receiver accepts any
+ * of them. Throws TypeError if there is no secret, or if checkSecret refuses one.
  */
 export function createSigner(secrets: readonly string[]): Signer {
   if (secrets.length === 0) throw new TypeError('there is no secret to sign with');

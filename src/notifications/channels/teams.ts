@@ -15,12 +15,17 @@ const COLOURS: Record<Severity, string> = {
   critical: 'Attention',
 };
 
-/** Sends an Adaptive Card to an incoming webhook of Microsoft Teams or to its successor, a workflow. */
+/**
+ * Sends an Adaptive Card to an incoming webhook of Microsoft Teams or to its successor, a workflow.
+ */
 export function createTeamsChannel(options: ChatOptions): Channel {
   return createChatChannel({ ...options, toBody: toTeamsBody, read: ofConnector });
 }
 
-/** List and heading markup needs no escaping: it applies only at the start of a line, which `toText` sets. */
+/**
+ * List and heading markup needs no escaping: it applies only at the start of a line, which `toText`
+ * sets.
+ */
 const escaped = (char: string) => (/[\\`*_{}[\]()#|~<>&]/.test(char) ? `\\${char}` : char);
 
 /** Exported to test the limit, which current messages do not reach. */
@@ -33,7 +38,8 @@ export function toTeamsBody({ title, severity, lines, link }: Message): unknown 
   const blocks = lines.map((line) => block(toText(line), { spacing: 'Small' }));
   const links = link === null ? [] : [block(`[${LINK_TEXT}](${link})`, { spacing: 'Small' })];
   const whole = () => card([heading, ...blocks, ...links]);
-  while (blocks.length > 0 && Buffer.byteLength(JSON.stringify(whole())) > MAX_BODY_BYTES) blocks.pop();
+  while (blocks.length > 0 && Buffer.byteLength(JSON.stringify(whole())) > MAX_BODY_BYTES)
+    blocks.pop();
   return whole();
 }
 
@@ -69,7 +75,8 @@ function toText({ label, value }: Line): string {
 const CONNECTOR_ERROR = /Microsoft Teams endpoint returned HTTP error (\d{3})/;
 
 function ofConnector(result: SendResult): SendResult {
-  const refusal = result.kind === 'delivered' ? CONNECTOR_ERROR.exec(result.response ?? '')?.[1] : undefined;
+  const refusal =
+    result.kind === 'delivered' ? CONNECTOR_ERROR.exec(result.response ?? '')?.[1] : undefined;
   if (refusal === undefined) return result;
   return {
     ...result,

@@ -11,8 +11,8 @@ type Rules = {
 };
 
 /**
- * Returns why a webhook URL is not allowed, or undefined. Performs no I/O: the address guard checks the addresses of a host
- * name at each connection, because they may change.
+ * Returns why a webhook URL is not allowed, or undefined. Performs no I/O: the address guard checks
+ * the addresses of a host name at each connection, because they may change.
  */
 export function checkWebhookUrl(text: string, { allowHttp, guard }: Rules): string | undefined {
   if (text.length > MAX_CHARS) return `the URL has more than ${MAX_CHARS} characters`;
@@ -21,7 +21,9 @@ export function checkWebhookUrl(text: string, { allowHttp, guard }: Rules): stri
   const url = URL.parse(text);
   if (!url) return 'it is not an absolute URL';
   if (url.protocol !== 'https:' && !(allowHttp && url.protocol === 'http:'))
-    return allowHttp ? 'the URL must begin with https:// or http://' : 'the URL must begin with https://';
+    return allowHttp
+      ? 'the URL must begin with https:// or http://'
+      : 'the URL must begin with https://';
   // The parser also accepts https:b.com and https:\\b.com; other parsers do not.
   if (!/^https?:\/\//i.test(text)) return 'the URL must have // after its protocol';
   // The parser reads it as a slash; other parsers would see another host.
@@ -47,7 +49,10 @@ function checkHost(host: string, guard: AddressGuard): string | undefined {
     const reason = guard.check(host);
     return reason && `the URL is not allowed: ${reason}`;
   }
-  if (/^(?:.*\.)?localhost\.?$/.test(host) && !['127.0.0.1', '::1'].some((address) => !guard.check(address)))
+  if (
+    /^(?:.*\.)?localhost\.?$/.test(host) &&
+    !['127.0.0.1', '::1'].some((address) => !guard.check(address))
+  )
     return 'the URL is not allowed: its host is this machine';
   return undefined;
 }

@@ -7,7 +7,10 @@ export type WebhookChannelOptions = {
   /** Shared by all webhooks; closed by its creator. */
   post: HttpPost['post'];
   endpoint: WebhookEndpoint;
-  /** Returns why a URL is not allowed; undefined: it is allowed. Settings may have changed since the URL was stored. */
+  /**
+   * Returns why a URL is not allowed; undefined: it is allowed. Settings may have changed since the
+   * URL was stored.
+   */
   refusalOf: (url: string) => string | undefined;
   /** Epoch milliseconds. */
   now: () => number;
@@ -21,10 +24,15 @@ export type WebhookEndpoint = {
 };
 
 /**
- * Sends one event per request, signed according to Standard Webhooks 1.0. Created for each pass of the dispatcher, because
- * the URL and the secrets may change.
+ * Sends one event per request, signed according to Standard Webhooks 1.0. Created for each pass of
+ * the dispatcher, because the URL and the secrets may change.
  */
-export function createWebhookChannel({ post, endpoint, refusalOf, now }: WebhookChannelOptions): Channel {
+export function createWebhookChannel({
+  post,
+  endpoint,
+  refusalOf,
+  now,
+}: WebhookChannelOptions): Channel {
   const sign = signerOf(endpoint.secrets);
   const ownRefusal = endpoint.url === null ? undefined : refusalOf(endpoint.url);
   return {
@@ -40,7 +48,9 @@ export function createWebhookChannel({ post, endpoint, refusalOf, now }: Webhook
       const { event, json: body, traceparent } = outgoing;
       const signed = sign({ id: event.id, timestampS: Math.floor(now() / 1_000), body });
       const headers = traceparent === undefined ? signed : { ...signed, traceparent };
-      return toSendResult(await post({ url, body, headers, secrets: redactable(endpoint.secrets), signal }));
+      return toSendResult(
+        await post({ url, body, headers, secrets: redactable(endpoint.secrets), signal }),
+      );
     },
     async close() {},
   };

@@ -8,7 +8,10 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Cidr = [Address, number];
 
 export type AddressGuard = {
-  /** Returns why connections to an IP address are not allowed, without the address; undefined if they are. */
+  /**
+   * Returns why connections to an IP address are not allowed, without the address; undefined if
+   * they are.
+   */
   check(address: string): string | undefined;
 };
 
@@ -32,10 +35,16 @@ const CLOUD_METADATA = ipaddr.parseCIDR('168.63.129.16/32');
 
 export function isCidr(text: string): boolean {
   // The strict test for IPv4 refuses 10.1/8 and 010.0.0.0/8, which parsers interpret differently.
-  return (ipaddr.IPv6.isValidCIDR(text) && !text.includes('%')) || ipaddr.IPv4.isValidCIDRFourPartDecimal(text);
+  return (
+    (ipaddr.IPv6.isValidCIDR(text) && !text.includes('%')) ||
+    ipaddr.IPv4.isValidCIDRFourPartDecimal(text)
+  );
 }
 
-/** Allows public unicast addresses and those in `allow`. Throws TypeError if isCidr refuses one of these. */
+/**
+ * Allows public unicast addresses and those in `allow`. Throws TypeError if isCidr refuses one of
+ * these.
+ */
 export function createAddressGuard({ allow }: { allow: readonly string[] }): AddressGuard {
   const allowed = allow.map(parseCidr);
   return {
@@ -52,7 +61,8 @@ export function createAddressGuard({ allow }: { allow: readonly string[] }): Add
 function parseCidr(text: string): Cidr {
   if (!isCidr(text)) throw new TypeError('an allowed range is not a CIDR');
   const [address, bits] = ipaddr.parseCIDR(text);
-  const isMapped = address.kind() === 'ipv6' && bits >= 96 && (address as ipaddr.IPv6).isIPv4MappedAddress();
+  const isMapped =
+    address.kind() === 'ipv6' && bits >= 96 && (address as ipaddr.IPv6).isIPv4MappedAddress();
   return isMapped ? [(address as ipaddr.IPv6).toIPv4Address(), bits - 96] : [address, bits];
 }
 
@@ -64,8 +74,8 @@ function parse(text: string): Address | undefined {
 }
 
 /**
- * Normalizes an address with the parser that also reads webhook URLs: it reads 0x7f.1 as 127.0.0.1. ipaddr.js alone would read
- * ::8.8.8.8 (IPv4-compatible) as ::ffff:8.8.8.8 (IPv4-mapped).
+ * Normalizes an address with the parser that also reads webhook URLs: it reads 0x7f.1 as 127.0.0.1.
+ * ipaddr.js alone would read ::8.8.8.8 (IPv4-compatible) as ::ffff:8.8.8.8 (IPv4-mapped).
  */
 function canonical(text: string): string | undefined {
   const bare = text.replace(/^\[(.*)\]$/, '$1').replace(/%[\w.:-]+$/, '');
@@ -104,8 +114,8 @@ export type GuardedConnectorOptions = {
 };
 
 /**
- * Returns a connector for undici that applies the guard to the address it connects to. A name that changes from a public to a
- * private address after a check is therefore refused, too.
+ * Returns a connector for undici that applies the guard to the address it connects to. A name that
+ * changes from a public to a private address after a check is therefore refused, too.
  */
 export function guardedConnector(options: GuardedConnectorOptions): buildConnector.connector {
   const { guard, timeoutMs, signal, lookup } = options;
@@ -141,11 +151,15 @@ function guardedLookup(guard: AddressGuard, lookup: LookupAll): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, found) => {
       if (error) return callback(error, '');
-      const addresses = found.filter(({ address }) => isIP(address) && guard.check(address) === undefined);
+      const addresses = found.filter(
+        ({ address }) => isIP(address) && guard.check(address) === undefined,
+      );
       const [first] = addresses;
       if (first && options.all) return callback(null, addresses);
       if (first) return callback(null, first.address, first.family);
-      const reason = found.map(({ address }) => guard.check(address)).find((one) => one !== undefined);
+      const reason = found
+        .map(({ address }) => guard.check(address))
+        .find((one) => one !== undefined);
       return callback(new RefusedAddressError(reason ?? 'the host name has no address'), '');
     });
   };

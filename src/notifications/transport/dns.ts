@@ -10,8 +10,9 @@ const TIMEOUT_MS = 2_500;
 const OTHER_FAMILY_MS = 300;
 
 /**
- * Resolves names through the hosts file and DNS, without search domains. The system's resolver is not used: it has four
- * threads per process, which a few names with unresponsive nameservers would block.
+ * Resolves names through the hosts file and DNS, without search domains. The system's resolver is
+ * not used: it has four threads per process, which a few names with unresponsive nameservers would
+ * block.
  */
 export function createLookup({
   servers,
@@ -27,7 +28,9 @@ export function createLookup({
     const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 2 });
     if (servers) resolver.setServers(servers);
     const resolve = (method: 'resolve4' | 'resolve6'): Promise<Resolution> =>
-      new Promise((done) => resolver[method](hostname, (error, addresses) => done(error ?? addresses)));
+      new Promise((done) =>
+        resolver[method](hostname, (error, addresses) => done(error ?? addresses)),
+      );
     void bothFamilies(resolve('resolve4'), resolve('resolve6')).then((resolutions) => {
       const found = resolutions.flatMap((one) => (Array.isArray(one) ? one : []));
       const errors = resolutions.flatMap((one) => (Array.isArray(one) ? [] : [one]));
@@ -61,7 +64,9 @@ function toLookupAddress(address: string): LookupAddress {
 function addressesOf(hostname: string, file: string): string[] {
   return readHosts(file).flatMap((line) => {
     const [address = '', ...names] = line.replace(/#.*/, '').trim().split(/\s+/);
-    return isIP(address) && names.some((name) => name.toLowerCase() === hostname.toLowerCase()) ? address : [];
+    return isIP(address) && names.some((name) => name.toLowerCase() === hostname.toLowerCase())
+      ? address
+      : [];
   });
 }
 

@@ -1,14 +1,19 @@
 import type { Dispatcher } from 'undici';
 
 /** A response with the part of its body that arrived in time, up to a limit. */
-export type HttpResponse = { httpStatus: number; headers: Record<string, string | string[] | undefined>; body: Buffer };
+export type HttpResponse = {
+  httpStatus: number;
+  headers: Record<string, string | string[] | undefined>;
+  body: Buffer;
+};
 
 export type Exchange = ReturnType<typeof exchange>;
 
 /**
- * Sends one request. The status decides the result: a body that is slow, breaks off or never ends does not change it. A body
- * that is not read to its end closes its connection. Dispatching directly avoids the stream that undici's `request` creates for
- * each body, which costs as much as the rest of the exchange (row `webhooks` of `npm run bench`).
+ * Sends one request. The status decides the result: a body that is slow, breaks off or never ends
+ * does not change it. A body that is not read to its end closes its connection. Dispatching
+ * directly avoids the stream that undici's `request` creates for each body, which costs as much as
+ * the rest of the exchange (row `webhooks` of `npm run bench`).
  */
 export function exchange(
   dispatcher: Dispatcher,

@@ -45,7 +45,10 @@ const ABORTED = 'the attempt was aborted';
 const TIMEOUT_MS = 15_000;
 const BODY_TIMEOUT_MS = 2_000;
 const MAX_RESPONSE_BYTES = 4_096;
-/** Reads more than it stores: the end is dropped, because a truncated secret could not be recognized there. */
+/**
+ * Reads more than it stores: the end is dropped, because a truncated secret could not be recognized
+ * there.
+ */
 const READ_BYTES = 4 * MAX_RESPONSE_BYTES;
 const DROPPED_CHARS = 2_048;
 const MASK = '[redacted]';
@@ -71,14 +74,27 @@ export function createHttpPost(options: HttpPostOptions) {
   // Every open connection adds a listener.
   setMaxListeners(0, closing.signal);
   const connect = guardedConnector({ guard, timeoutMs, signal: closing.signal, lookup });
-  // One deadline covers the whole call. HTTP/2 is off: there, aborting a body leaves the connection open, and undici delays
-  // further requests until the first connection has negotiated its version.
-  const common = { connect, headersTimeout: 0, bodyTimeout: 0, maxHeaderSize: MAX_HEADER_BYTES, allowH2: false };
-  const pooled = new Agent({ ...common, keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS });
+  // One deadline covers the whole call. HTTP/2 is off: there, aborting a body leaves the connection
+  // open, and undici delays further requests until the first connection has negotiated its version.
+  const common = {
+    connect,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    allowH2: false,
+  };
+  const pooled = new Agent({
+    ...common,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveMaxTimeout: KEEP_ALIVE_MS,
+  });
   const fresh = new Agent({ ...common, pipelining: 0 });
   const limits = { bodyTimeoutMs, maxBytes: READ_BYTES };
   const inFlight = new Set<() => void>();
-  /** Origins that have responded, to which a pooled connection may be open. The one unused for longest is evicted. */
+  /**
+   * Origins that have responded, to which a pooled connection may be open. The one unused for
+   * longest is evicted.
+   */
   const responded = new LruMap<true>(MAX_ORIGINS);
 
   /** By URL and secrets: making one takes 5 % of a delivery (row webhooks). */
@@ -93,7 +109,13 @@ export function createHttpPost(options: HttpPostOptions) {
     return redact;
   }
 
-  async function send({ url, body, headers = {}, secrets = [], signal }: Unsent): Promise<PostResult> {
+  async function send({
+    url,
+    body,
+    headers = {},
+    secrets = [],
+    signal,
+  }: Unsent): Promise<PostResult> {
     const target = URL.parse(url);
     if (!target) return noResponse('the URL is invalid');
     if (signal.aborted || closing.signal.aborted) return noResponse(ABORTED);
@@ -121,8 +143,8 @@ export function createHttpPost(options: HttpPostOptions) {
     signal.addEventListener('abort', stop);
     inFlight.add(stop);
     /**
-     * A receiver may close a pooled connection while a request is being written. Such a request is repeated at once on a new
-     * connection. The receiver may get it twice, with the same id.
+     * A receiver may close a pooled connection while a request is being written. Such a request is
+     * repeated at once on a new connection. The receiver may get it twice, with the same id.
      */
     const exchanged = async (): Promise<HttpResponse> => {
       const mayBeStale = responded.get(target.origin) === true;
@@ -174,7 +196,10 @@ export function createHttpPost(options: HttpPostOptions) {
 /** Returns the redacted beginning of a response body; null if it is empty. */
 function storedText(start: Buffer, redact: (text: string) => string): string | null {
   const redacted = redact(textOf(start));
-  const safeEnd = Math.max(redacted.length - DROPPED_CHARS, redacted.lastIndexOf(MASK) + MASK.length);
+  const safeEnd = Math.max(
+    redacted.length - DROPPED_CHARS,
+    redacted.lastIndexOf(MASK) + MASK.length,
+  );
   const whole = start.length < READ_BYTES ? redacted : redacted.slice(0, safeEnd);
   return whole === '' ? null : textOf(Buffer.from(whole).subarray(0, MAX_RESPONSE_BYTES));
 }
@@ -210,21 +235,27 @@ function isReset(error: unknown): boolean {
 /** Requests for fewer requests, with or without Retry-After. */
 const SLOW_DOWN = [429, 502, 503, 504];
 
-/** Redirects and 4xx concern this request only, except 408 and 429 (load) and 410 (the receiver is gone). */
+/**
+ * Redirects and 4xx concern this request only, except 408 and 429 (load) and 410 (the receiver is
+ * gone).
+ */
 function isRefusal(httpStatus: number): boolean {
   return httpStatus >= 300 && httpStatus < 500 && ![408, 410, 429].includes(httpStatus);
 }
 
 /** Converts the result of a POST to the result of an attempt. */
 export function toSendResult(result: PostResult): SendResult {
-  if (result.kind === 'no_response') return { kind: 'failed', httpStatus: null, error: result.error, response: null };
+  if (result.kind === 'no_response')
+    return { kind: 'failed', httpStatus: null, error: result.error, response: null };
   const { httpStatus, response } = result;
   if (httpStatus >= 200 && httpStatus < 300) return { kind: 'delivered', httpStatus, response };
   const isRedirect = httpStatus >= 300 && httpStatus < 400;
   return {
     kind: 'failed',
     httpStatus,
-    error: isRedirect ? 'responded with a redirect, which is not followed' : `responded with ${httpStatus}`,
+    error: isRedirect
+      ? 'responded with a redirect, which is not followed'
+      : `responded with ${httpStatus}`,
     response,
     ...(SLOW_DOWN.includes(httpStatus) && { slowDown: { retryAfterMs: result.retryAfterMs } }),
     ...(httpStatus === 410 && { gone: true }),

@@ -16,7 +16,10 @@ const PROTOCOLS: Record<string, { connectAs: 'http:' | 'https:'; port: string } 
   'smtps:': { connectAs: 'https:', port: '465' },
 };
 
-/** Establishes a connection to a URL, including TLS, and closes it without sending anything. Never rejects. */
+/**
+ * Establishes a connection to a URL, including TLS, and closes it without sending anything. Never
+ * rejects.
+ */
 export async function reach(
   url: string,
   options: {
@@ -30,7 +33,8 @@ export async function reach(
   const { guard, timeoutMs, signal, lookup = createLookup() } = options;
   const target = URL.parse(url);
   const protocol = target && PROTOCOLS[target.protocol];
-  if (!target || !protocol) return { kind: 'not_reached', cause: 'other', error: 'the URL is invalid' };
+  if (!target || !protocol)
+    return { kind: 'not_reached', cause: 'other', error: 'the URL is invalid' };
   const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   const connect = guardedConnector({ guard, timeoutMs, signal: limit, lookup });
   const hostname = target.hostname.replace(/^\[(.*)\]$/, '$1');

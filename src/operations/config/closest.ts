@@ -1,8 +1,15 @@
-/** Returns the known name most similar to `text`, or undefined if none is similar enough to be a misspelling. */
+/**
+ * Returns the known name most similar to `text`, or undefined if none is similar enough to be a
+ * misspelling.
+ */
 export function closest(text: string, known: readonly string[]): string | undefined {
-  // At least two edits, because two swapped characters count as two. Names below four characters would match too much.
+  // At least two edits, because two swapped characters count as two. Names below four characters
+  // would match too much.
   const limit = text.length < 4 ? 1 : Math.max(2, Math.floor(text.length / 3));
-  const ranked = known.map((name) => ({ name, distance: distanceOf(text.toLowerCase(), name.toLowerCase()) }));
+  const ranked = known.map((name) => ({
+    name,
+    distance: distanceOf(text.toLowerCase(), name.toLowerCase()),
+  }));
   const [best] = ranked.sort((a, b) => a.distance - b.distance);
   return best && best.distance <= limit ? best.name : undefined;
 }
@@ -13,7 +20,13 @@ function distanceOf(a: string, b: string): number {
   for (const [i, char] of [...a].entries()) {
     const next = [i + 1];
     for (let j = 0; j < b.length; j++)
-      next.push(Math.min((row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1, (row[j] ?? 0) + (char === b[j] ? 0 : 1)));
+      next.push(
+        Math.min(
+          (row[j + 1] ?? 0) + 1,
+          (next[j] ?? 0) + 1,
+          (row[j] ?? 0) + (char === b[j] ? 0 : 1),
+        ),
+      );
     row = next;
   }
   return row[b.length] ?? 0;

@@ -3,11 +3,23 @@ import { z } from 'zod';
 import { closest } from './closest.ts';
 import { type Config, configSchema, ENVIRONMENT, REMOVED } from './schema.ts';
 import { checkWith, type SchemaProblem } from './schema-problems.ts';
-import { counterpartOf, fileVariables, isSecret, readSecretFiles, type SecretUser } from './secret-files.ts';
+import {
+  counterpartOf,
+  fileVariables,
+  isSecret,
+  readSecretFiles,
+  type SecretUser,
+} from './secret-files.ts';
 import { isTree, readSettings, type SettingsFile, type SettingsTree } from './settings-file.ts';
 
 /** Variables of the command line, and of the receivers in docs/examples. */
-const OTHERS = ['DAWATCH_CONFIG', 'DAWATCH_URL', 'DAWATCH_TOKEN', 'DAWATCH_TOKEN_FILE', 'DAWATCH_WEBHOOK_SECRET'];
+const OTHERS = [
+  'DAWATCH_CONFIG',
+  'DAWATCH_URL',
+  'DAWATCH_TOKEN',
+  'DAWATCH_TOKEN_FILE',
+  'DAWATCH_WEBHOOK_SECRET',
+];
 
 const KNOWN = [...Object.keys(ENVIRONMENT), ...Object.keys(fileVariables(ENVIRONMENT)), ...OTHERS];
 
@@ -19,8 +31,9 @@ const SERVICE_ADDRESS = /^(?:tcp|udp|sctp):\/\//;
 type Environment = Record<string, string | undefined>;
 
 /**
- * Returns the variables that configure dawatch, without empty ones and without those that Kubernetes sets for a Service
- * whose name begins with "dawatch" (DAWATCH_SERVICE_HOST, DAWATCH_PORT=tcp://…, DAWATCH_PORT_8080_TCP…).
+ * Returns the variables that configure dawatch, without empty ones and without those that
+ * Kubernetes sets for a Service whose name begins with "dawatch" (DAWATCH_SERVICE_HOST,
+ * DAWATCH_PORT=tcp://…, DAWATCH_PORT_8080_TCP…).
  */
 function ownVariables(env: Environment): Record<string, string> {
   const own = Object.entries(env).filter(
@@ -30,13 +43,17 @@ function ownVariables(env: Environment): Record<string, string> {
   return Object.fromEntries(own);
 }
 
-/** Returns one sentence per unknown variable, without its value. Unknown variables are errors, because a misspelt one would have no effect. */
+/**
+ * Returns one sentence per unknown variable, without its value. Unknown variables are errors,
+ * because a misspelt one would have no effect.
+ */
 export function unknownVariables(own: Record<string, string>): string[] {
   return Object.keys(own)
     .filter((name) => !KNOWN.includes(name))
     .map((name) => {
       const similar = closest(name, KNOWN);
-      const hint = similar === undefined ? 'docs/settings.md lists all variables' : `did you mean ${similar}?`;
+      const hint =
+        similar === undefined ? 'docs/settings.md lists all variables' : `did you mean ${similar}?`;
       return `${name} is not a variable of dawatch; ${hint}`;
     });
 }
@@ -65,9 +82,10 @@ export type Setting = { path: string; value: unknown; source: string; descriptio
 export type LoadedConfig = { config: Config; settings: Setting[]; file: string | undefined };
 
 /**
- * Loads the settings: environment variables override the file, which overrides defaults. `file` undefined: DAWATCH_CONFIG
- * or config/dawatch.yaml if it exists; null: no file. Reads only the secret files that `user` uses, default all; the settings of
- * the others are absent. Throws one ConfigError with all problems.
+ * Loads the settings: environment variables override the file, which overrides defaults. `file`
+ * undefined: DAWATCH_CONFIG or config/dawatch.yaml if it exists; null: no file. Reads only the
+ * secret files that `user` uses, default all; the settings of the others are absent. Throws one
+ * ConfigError with all problems.
  */
 export function loadConfig(from: {
   env: Record<string, string | undefined>;
@@ -99,15 +117,23 @@ export function loadConfig(from: {
     assign(input, path, FROM_TEXT[path]?.(text) ?? text);
     sources.set(path, name);
   }
-  const secretFiles = readSecretFiles(input, from.user ?? 'server', { isReload: from.isReload ?? false });
-  for (const { path, text } of secretFiles.problems) problems.push(`${path}${text} (${sources.get(path) ?? file})`);
+  const secretFiles = readSecretFiles(input, from.user ?? 'server', {
+    isReload: from.isReload ?? false,
+  });
+  for (const { path, text } of secretFiles.problems)
+    problems.push(`${path}${text} (${sources.get(path) ?? file})`);
   for (const [path, source] of sources) {
     const secret = path.endsWith('_file') ? counterpartOf(path) : undefined;
-    if (secret !== undefined) sources.set(secret, source === file ? `${file}, ${path.split('.').at(-1)}` : source);
+    if (secret !== undefined)
+      sources.set(secret, source === file ? `${file}, ${path.split('.').at(-1)}` : source);
   }
   const checked = checkWith(configSchema, input, isSecret);
   if (checked.kind === 'invalid')
-    problems.push(...checked.problems.map((problem) => explain(problem, { sources, file, lineOf: read.lineOf })));
+    problems.push(
+      ...checked.problems.map((problem) =>
+        explain(problem, { sources, file, lineOf: read.lineOf }),
+      ),
+    );
   if (checked.kind === 'invalid' || problems.length > 0) throw new ConfigError(problems);
   const { data } = checked;
   const descriptions = describeAll(data);
@@ -125,7 +151,10 @@ function fileOf(own: Record<string, string>): string | undefined {
   return own.DAWATCH_CONFIG || (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
 }
 
-/** Returns all secrets of the settings. For an address: the address and its password, both percent-encoded and decoded. */
+/**
+ * Returns all secrets of the settings. For an address: the address and its password, both
+ * percent-encoded and decoded.
+ */
 export function secretsOf(settings: readonly Setting[]): string[] {
   return settings.flatMap(({ path, value }) => {
     if (!isSecret(path) || typeof value !== 'string') return [];
@@ -148,7 +177,10 @@ export function variableOf(path: string): string | null {
   return Object.entries(ENVIRONMENT).find(([, target]) => target === path)?.[0] ?? null;
 }
 
-/** Converts the text of an environment variable. Returns undefined for invalid text, which the schema then reports. */
+/**
+ * Converts the text of an environment variable. Returns undefined for invalid text, which the
+ * schema then reports.
+ */
 const FROM_TEXT: Record<string, ((text: string) => unknown) | undefined> = {
   'server.port': (text) => (/^\d+$/.test(text) ? Number(text) : undefined),
   'pacing.lag_price': (text) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined),
@@ -183,14 +215,18 @@ function sourceOf(path: readonly string[], sources: Map<string, string>): string
   return sources.get(path.join('.')) ?? sourceOf(path.slice(0, -1), sources);
 }
 
-/** Returns the path and description of every setting of a parsed config, including those under names of the operator. */
+/**
+ * Returns the path and description of every setting of a parsed config, including those under names
+ * of the operator.
+ */
 function describeAll(config: Config): Map<string, string> {
   const found = new Map<string, string>();
   const walk = (schema: unknown, value: unknown, path: string) => {
     const inner = unwrap(schema);
     const below = (key: string) => (path ? `${path}.${key}` : key);
     if (inner instanceof z.ZodObject) {
-      for (const [key, field] of Object.entries(inner.shape)) walk(field, valueAt(value, key), below(key));
+      for (const [key, field] of Object.entries(inner.shape))
+        walk(field, valueAt(value, key), below(key));
     } else if (inner instanceof z.ZodRecord && isTree(value)) {
       for (const name of Object.keys(value)) walk(inner.valueType, value[name], below(name));
     } else if (inner instanceof z.ZodDiscriminatedUnion) {
@@ -214,7 +250,11 @@ export function valuesOf(config: Config): Map<string, unknown> {
 
 function unwrap(schema: unknown): unknown {
   if (schema instanceof z.ZodPipe) return unwrap(schema.in);
-  if (schema instanceof z.ZodPrefault || schema instanceof z.ZodDefault || schema instanceof z.ZodOptional)
+  if (
+    schema instanceof z.ZodPrefault ||
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodOptional
+  )
     return unwrap(schema.def.innerType);
   return schema;
 }
@@ -225,7 +265,11 @@ function descriptionOf(schema: unknown): string {
 
 function leaves(tree: SettingsTree, prefix = ''): string[] {
   return Object.entries(tree).flatMap(([key, value]) =>
-    isTree(value) ? leaves(value, `${prefix}${key}.`) : value === undefined ? [] : [`${prefix}${key}`],
+    isTree(value)
+      ? leaves(value, `${prefix}${key}.`)
+      : value === undefined
+        ? []
+        : [`${prefix}${key}`],
   );
 }
 
@@ -249,5 +293,7 @@ function remove(tree: SettingsTree, path: string): void {
 }
 
 function valueAt(tree: unknown, path: string): unknown {
-  return path.split('.').reduce<unknown>((node, key) => (isTree(node) ? node[key] : undefined), tree);
+  return path
+    .split('.')
+    .reduce<unknown>((node, key) => (isTree(node) ? node[key] : undefined), tree);
 }

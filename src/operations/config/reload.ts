@@ -13,7 +13,8 @@ const APPLIED = {
 /** The settings that matter to a process. */
 const USED = {
   server: /^/,
-  worker: /^(?:log\..+|upstreams\.[^.]+\.(?:url|api_key|timeout_s)|redis\..+|worker\..+|server\.shutdown_s)$/,
+  worker:
+    /^(?:log\..+|upstreams\.[^.]+\.(?:url|api_key|timeout_s)|redis\..+|worker\..+|server\.shutdown_s)$/,
 } as const;
 
 export type ReloadingProcess = keyof typeof APPLIED;
@@ -23,13 +24,19 @@ export function isReloadable(path: string): boolean {
   return APPLIED.server.test(path);
 }
 
-/** Returns the names of the settings of a process that differ, and those of them that need a restart. */
+/**
+ * Returns the names of the settings of a process that differ, and those of them that need a
+ * restart.
+ */
 export function compareSettings(before: Config, after: Config, process: ReloadingProcess) {
   const [old, current] = [valuesOf(before), valuesOf(after)];
   const changes = [...new Set([...old.keys(), ...current.keys()])]
-    .filter((path) => USED[process].test(path) && !isDeepStrictEqual(old.get(path), current.get(path)))
+    .filter(
+      (path) => USED[process].test(path) && !isDeepStrictEqual(old.get(path), current.get(path)),
+    )
     .sort();
-  // With a bearer the server sends its own token, without one that of the caller: these are different routes.
+  // With a bearer the server sends its own token, without one that of the caller: these are
+  // different routes.
   const isSwitched = (path: string) =>
     path.endsWith('.bearer') && (old.get(path) === undefined) !== (current.get(path) === undefined);
   const needRestart = changes.filter((path) => !APPLIED[process].test(path) || isSwitched(path));
@@ -37,14 +44,17 @@ export function compareSettings(before: Config, after: Config, process: Reloadin
 }
 
 /** `changes`: names of settings, sorted. */
-export type ReloadResult = { kind: 'reloaded'; changes: string[] } | { kind: 'refused'; reason: string };
+export type ReloadResult =
+  | { kind: 'reloaded'; changes: string[] }
+  | { kind: 'refused'; reason: string };
 
 const SETTLE_MS = 200;
 const MAX_READS = 25;
 
 /**
- * Loads the settings until two loads in a row, 200 ms apart, agree: files may be written, or replaced one after the other,
- * meanwhile. Throws the ConfigError in which both agree, or another one after 5 s without agreement.
+ * Loads the settings until two loads in a row, 200 ms apart, agree: files may be written, or
+ * replaced one after the other, meanwhile. Throws the ConfigError in which both agree, or another
+ * one after 5 s without agreement.
  */
 export async function loadSettled(
   load: () => LoadedConfig,
@@ -63,7 +73,9 @@ export async function loadSettled(
   throw new ConfigError(['the files keep changing: reload again when they are complete']);
 }
 
-function attempt(load: () => LoadedConfig): { loaded: LoadedConfig } | { problems: readonly string[] } {
+function attempt(
+  load: () => LoadedConfig,
+): { loaded: LoadedConfig } | { problems: readonly string[] } {
   try {
     return { loaded: load() };
   } catch (error) {

@@ -4,7 +4,9 @@ import { closest } from './closest.ts';
 /** A problem of the value at `path`, such as "must be a whole number from 0 to 65535, not text". */
 export type SchemaProblem = { path: string[]; text: string };
 
-export type Checked<T> = { kind: 'valid'; data: T } | { kind: 'invalid'; problems: SchemaProblem[] };
+export type Checked<T> =
+  | { kind: 'valid'; data: T }
+  | { kind: 'invalid'; problems: SchemaProblem[] };
 
 /** The parts of a JSON Schema from which messages are built. */
 type Node = {
@@ -25,14 +27,17 @@ type Node = {
   oneOf?: Node[];
 };
 
-/** Replaces the messages of the library, which address developers. Messages set by the schema are kept. */
+/**
+ * Replaces the messages of the library, which address developers. Messages set by the schema are
+ * kept.
+ */
 const NO_MESSAGE = '';
 
 const MAX_SHOWN_NAME = 40;
 
 /**
- * Validates a value and describes all problems. Messages never quote text, which may be a misplaced secret. They quote
- * numbers unless `isSecret` returns true for the path.
+ * Validates a value and describes all problems. Messages never quote text, which may be a misplaced
+ * secret. They quote numbers unless `isSecret` returns true for the path.
  */
 export function checkWith<T extends z.ZodType>(
   schema: T,
@@ -46,20 +51,35 @@ export function checkWith<T extends z.ZodType>(
     const path = issue.path.map(String);
     const node = nodeAt(root, path);
     if (issue.code === 'unrecognized_keys')
-      return issue.keys.map((key) => ({ path: [...path, displayName(key)], text: unknownKeyMessage(key, path, node) }));
+      return issue.keys.map((key) => ({
+        path: [...path, displayName(key)],
+        text: unknownKeyMessage(key, path, node),
+      }));
     const { message } = (issue.code === 'invalid_key' && issue.issues[0]) || issue;
     const value = valueAt(input, path);
-    return [{ path, text: message === NO_MESSAGE ? messageFor(node, value, isSecret(path.join('.'))) : message }];
+    return [
+      {
+        path,
+        text: message === NO_MESSAGE ? messageFor(node, value, isSecret(path.join('.'))) : message,
+      },
+    ];
   });
   return { kind: 'invalid', problems };
 }
 
-function unknownKeyMessage(key: string, path: readonly string[], { properties = {} }: Node): string {
+function unknownKeyMessage(
+  key: string,
+  path: readonly string[],
+  { properties = {} }: Node,
+): string {
   const similar = closest(key, Object.keys(properties));
   return `is not a setting${similar === undefined ? '' : `; did you mean ${[...path, similar].join('.')}?`}`;
 }
 
-/** Returns a placeholder for an unusual key: a line without a space after its colon is parsed as a key and may be a secret. */
+/**
+ * Returns a placeholder for an unusual key: a line without a space after its colon is parsed as a
+ * key and may be a secret.
+ */
 function displayName(key: string): string {
   return /^[a-z_]+$/i.test(key) && key.length <= MAX_SHOWN_NAME ? key : '(hidden)';
 }
@@ -68,7 +88,9 @@ function messageFor(node: Node, value: unknown, isSecret: boolean): string {
   const form = formOf(node);
   if (value === undefined || value === null) return `is missing: it must be ${form}`;
   const found = kindOf(value, isSecret);
-  return found === undefined || found === kindOfNode(node) ? `must be ${form}` : `must be ${form}, not ${found}`;
+  return found === undefined || found === kindOfNode(node)
+    ? `must be ${form}`
+    : `must be ${form}, not ${found}`;
 }
 
 function formOf(node: Node): string {
@@ -94,7 +116,9 @@ function formOf(node: Node): string {
 function rangeOf({ minimum, exclusiveMinimum, maximum = Number.MAX_SAFE_INTEGER }: Node): string {
   if (exclusiveMinimum !== undefined) return ` above ${exclusiveMinimum}`;
   if (minimum === undefined || minimum === Number.MIN_SAFE_INTEGER) return '';
-  return maximum === Number.MAX_SAFE_INTEGER ? ` of at least ${minimum}` : ` from ${minimum} to ${maximum}`;
+  return maximum === Number.MAX_SAFE_INTEGER
+    ? ` of at least ${minimum}`
+    : ` from ${minimum} to ${maximum}`;
 }
 
 function countOf(least: number | undefined, most: number | undefined, what: string): string {
@@ -121,10 +145,15 @@ function nodeAt(root: Node, path: readonly string[]): Node {
   return path.reduce(below, root);
 }
 
-/** Returns the schema of a property. For variants: the discriminating choices, or the first variant that has the property. */
+/**
+ * Returns the schema of a property. For variants: the discriminating choices, or the first variant
+ * that has the property.
+ */
 function below({ properties, additionalProperties, items, oneOf }: Node, name: string): Node {
   if (oneOf) {
-    const variants = oneOf.map((variant) => below(variant, name)).filter((variant) => Object.keys(variant).length > 0);
+    const variants = oneOf
+      .map((variant) => below(variant, name))
+      .filter((variant) => Object.keys(variant).length > 0);
     return variants.length > 1 && variants.every((variant) => 'const' in variant)
       ? { oneOf: variants }
       : (variants[0] ?? {});
@@ -137,7 +166,9 @@ function below({ properties, additionalProperties, items, oneOf }: Node, name: s
 function valueAt(tree: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>(
     (node, name) =>
-      typeof node === 'object' && node !== null && Object.hasOwn(node, name) ? node[name as never] : undefined,
+      typeof node === 'object' && node !== null && Object.hasOwn(node, name)
+        ? node[name as never]
+        : undefined,
     tree,
   );
 }

@@ -22,7 +22,13 @@ import {
   workerSection,
 } from './section-polling.ts';
 import { redisProblems, redisSection } from './section-redis.ts';
-import { authSection, limitsSection, logSection, serverSection, sessionsSection } from './section-server.ts';
+import {
+  authSection,
+  limitsSection,
+  logSection,
+  serverSection,
+  sessionsSection,
+} from './section-server.ts';
 
 export type { ChannelConfig } from './section-notifications.ts';
 export type { UpstreamConfig } from './section-polling.ts';
@@ -33,7 +39,11 @@ const settingsSchema = z.strictObject({
   auth: authSection,
   sessions: sessionsSection,
   oidc: oidcSection,
-  database: z.string().min(1).default('data/dawatch.db').describe('Path of the ledger, a SQLite file'),
+  database: z
+    .string()
+    .min(1)
+    .default('data/dawatch.db')
+    .describe('Path of the ledger, a SQLite file'),
   log: logSection,
   upstreams: upstreamsSection,
   submissions: submissionsSection,
@@ -56,26 +66,39 @@ const settingsSchema = z.strictObject({
 });
 
 /** All settings. The descriptions become docs/settings.md and the output of `dawatch config`. */
-export const configSchema = settingsSchema.superRefine(({ channels, routes, redis, oidc, server }, context) => {
-  const refuse = (path: (string | number)[], message: string) => context.addIssue({ code: 'custom', path, message });
-  for (const [name, message] of redisProblems(redis)) refuse(['redis', name], message);
-  if (oidc.issuer !== undefined) {
-    if (oidc.client_id === undefined) refuse(['oidc', 'client_id'], 'is required, because oidc.issuer is set');
-    if (server.public_url === undefined)
-      refuse(['server', 'public_url'], 'is required, because oidc.issuer is set: the provider redirects to it');
-    if (Object.values(oidc.roles).every((values) => values.length === 0))
+export const configSchema = settingsSchema.superRefine(
+  ({ channels, routes, redis, oidc, server }, context) => {
+    const refuse = (path: (string | number)[], message: string) =>
+      context.addIssue({ code: 'custom', path, message });
+    for (const [name, message] of redisProblems(redis)) refuse(['redis', name], message);
+    if (oidc.issuer !== undefined) {
+      if (oidc.client_id === undefined)
+        refuse(['oidc', 'client_id'], 'is required, because oidc.issuer is set');
+      if (server.public_url === undefined)
+        refuse(
+          ['server', 'public_url'],
+          'is required, because oidc.issuer is set: the provider redirects to it',
+        );
+      if (Object.values(oidc.roles).every((values) => values.length === 0))
+        refuse(
+          ['oidc', 'roles'],
+          'must give a role to at least one value of the claim; otherwise all sign-ins are refused',
+        );
+    }
+    if (Object.hasOwn(channels, 'queue'))
       refuse(
-        ['oidc', 'roles'],
-        'must give a role to at least one value of the claim; otherwise all sign-ins are refused',
+        ['channels', 'queue'],
+        'must have another name: queue is reserved for the queue in Redis',
       );
-  }
-  if (Object.hasOwn(channels, 'queue'))
-    refuse(['channels', 'queue'], 'must have another name: queue is reserved for the queue in Redis');
-  for (const [index, route] of routes.entries())
-    for (const name of route.channels)
-      if (!Object.hasOwn(channels, name))
-        refuse(['routes', index, 'channels'], `must be names of channels; there is no channel ${JSON.stringify(name)}`);
-});
+    for (const [index, route] of routes.entries())
+      for (const name of route.channels)
+        if (!Object.hasOwn(channels, name))
+          refuse(
+            ['routes', index, 'channels'],
+            `must be names of channels; there is no channel ${JSON.stringify(name)}`,
+          );
+  },
+);
 
 export type Config = z.output<typeof configSchema>;
 

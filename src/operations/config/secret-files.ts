@@ -1,7 +1,10 @@
 import { readFileSync, statSync } from 'node:fs';
 import { isTree, type SettingsTree } from './settings-file.ts';
 
-/** The suffix of a setting, and of an environment variable, that names a file with the secret instead of the secret. */
+/**
+ * The suffix of a setting, and of an environment variable, that names a file with the secret
+ * instead of the secret.
+ */
 const SUFFIX = '_file';
 /** Tokens, keys and addresses are much shorter. A larger file is not one secret. */
 const MAX_BYTES = 16_384;
@@ -12,13 +15,23 @@ const REASONS: Record<string, string | undefined> = {
   EACCES: 'names a file without permission to read it',
 };
 
-/** Returns whether a setting is a secret. Addresses of channels, of the heartbeat and of Redis contain keys and passwords. */
+/**
+ * Returns whether a setting is a secret. Addresses of channels, of the heartbeat and of Redis
+ * contain keys and passwords.
+ */
 export function isSecret(path: string): boolean {
-  return /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$/.test(path);
+  return /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$/.test(
+    path,
+  );
 }
 
-/** Returns the variables that name a file with a secret, such as DAWATCH_API_KEY_FILE, each with its setting. */
-export function fileVariables(environment: Readonly<Record<string, string>>): Record<string, string> {
+/**
+ * Returns the variables that name a file with a secret, such as DAWATCH_API_KEY_FILE, each with its
+ * setting.
+ */
+export function fileVariables(
+  environment: Readonly<Record<string, string>>,
+): Record<string, string> {
   return Object.fromEntries(
     Object.entries(environment)
       .filter(([, path]) => isSecret(path))
@@ -26,14 +39,20 @@ export function fileVariables(environment: Readonly<Record<string, string>>): Re
   );
 }
 
-/** Returns the setting that excludes this one: `auth.api_key` and `auth.api_key_file` exclude each other. */
+/**
+ * Returns the setting that excludes this one: `auth.api_key` and `auth.api_key_file` exclude each
+ * other.
+ */
 export function counterpartOf(path: string): string | undefined {
   const secret = path.endsWith(SUFFIX) ? path.slice(0, -SUFFIX.length) : path;
   if (!isSecret(secret)) return undefined;
   return path === secret ? `${path}${SUFFIX}` : secret;
 }
 
-/** The secrets that each kind of process uses. `client`: a command that sends requests with the service key. */
+/**
+ * The secrets that each kind of process uses. `client`: a command that sends requests with the
+ * service key.
+ */
 const USED = {
   server: /^/,
   worker: /^(?:upstreams\..*\.api_key|redis\..*)$/,
@@ -45,11 +64,17 @@ const USED = {
 export type SecretUser = keyof typeof USED;
 
 /**
- * Replaces each setting that names a file with a secret by the secret, in place. Files with secrets that `user` does not use are
- * not read: a placeholder, with which the other settings can be checked, stands for them, and `unread` contains their paths.
- * `isReload`: pipes are refused. `problems` has one entry per unusable file. Other settings that end in `_file` stay, so that the schema reports them.
+ * Replaces each setting that names a file with a secret by the secret, in place. Files with secrets
+ * that `user` does not use are not read: a placeholder, with which the other settings can be
+ * checked, stands for them, and `unread` contains their paths. `isReload`: pipes are refused.
+ * `problems` has one entry per unusable file. Other settings that end in `_file` stay, so that the
+ * schema reports them.
  */
-export function readSecretFiles(tree: SettingsTree, user: SecretUser, { isReload }: { isReload: boolean }) {
+export function readSecretFiles(
+  tree: SettingsTree,
+  user: SecretUser,
+  { isReload }: { isReload: boolean },
+) {
   const problems: { path: string; text: string }[] = [];
   const unread: string[] = [];
   const visit = (section: SettingsTree, prefix: string) => {
@@ -74,7 +99,8 @@ export function readSecretFiles(tree: SettingsTree, user: SecretUser, { isReload
       delete section[key];
       if (USED[user].test(secretPath)) {
         const read = readSecretFile(value, { isReload });
-        // The value is not quoted: it may be the secret itself, set by mistake instead of the name of a file.
+        // The value is not quoted: it may be the secret itself, set by mistake instead of the name
+        // of a file.
         if ('problem' in read) report(` ${read.problem}`);
         else section[secretKey] = read.secret;
       } else {
@@ -94,10 +120,13 @@ function placeholderOf(path: string): string {
 }
 
 /**
- * Returns the content of a file with one secret, without a byte order mark and the line break at its end. The problem quotes
- * neither the content nor the name.
+ * Returns the content of a file with one secret, without a byte order mark and the line break at
+ * its end. The problem quotes neither the content nor the name.
  */
-export function readSecretFile(file: string, { isReload = false } = {}): { secret: string } | { problem: string } {
+export function readSecretFile(
+  file: string,
+  { isReload = false } = {},
+): { secret: string } | { problem: string } {
   let text: string;
   try {
     const stats = statSync(file);

@@ -1,5 +1,9 @@
 import { z } from 'zod';
-import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from '../../notifications/subscription.ts';
+import {
+  eventTypeSchema,
+  MAX_TYPES,
+  metadataFilterSchema,
+} from '../../notifications/subscription.ts';
 import { isCidr } from '../../notifications/transport/address-guard.ts';
 import { byName, count, days, httpUrl, seconds, section } from './section-values.ts';
 
@@ -7,7 +11,9 @@ export const webhooksSection = section({
   allow: z
     .array(z.string().refine(isCidr, 'must be a range of addresses like 10.0.0.0/8 or fd00::/8'))
     .default([])
-    .describe('Ranges of non-public addresses that receivers may have; empty: receivers must have public addresses'),
+    .describe(
+      'Ranges of non-public addresses that receivers may have; empty: receivers must have public addresses',
+    ),
   allow_http: z.boolean().default(false).describe('Whether receivers may use http:// as well'),
   disable_after_s: seconds(5 * 86_400, 1).describe(
     'Seconds of uninterrupted failures after which a webhook is disabled',
@@ -44,9 +50,21 @@ const gatherS = seconds(5).describe(
 );
 
 const channelSchema = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('slack'), url: httpUrl.describe('Incoming webhook address'), gather_s: gatherS }),
-  z.strictObject({ type: z.literal('discord'), url: httpUrl.describe('Webhook address'), gather_s: gatherS }),
-  z.strictObject({ type: z.literal('teams'), url: httpUrl.describe('Incoming webhook address'), gather_s: gatherS }),
+  z.strictObject({
+    type: z.literal('slack'),
+    url: httpUrl.describe('Incoming webhook address'),
+    gather_s: gatherS,
+  }),
+  z.strictObject({
+    type: z.literal('discord'),
+    url: httpUrl.describe('Webhook address'),
+    gather_s: gatherS,
+  }),
+  z.strictObject({
+    type: z.literal('teams'),
+    url: httpUrl.describe('Incoming webhook address'),
+    gather_s: gatherS,
+  }),
   z.strictObject({
     type: z.literal('apprise'),
     url: httpUrl.describe('Notify address of an Apprise API: http://apprise:8000/notify/<key>'),
@@ -71,7 +89,11 @@ export const channelsSection = byName(channelSchema)
   .describe('Notification channels by name: slack, discord, teams, apprise, email');
 
 const routeSchema = z.strictObject({
-  types: z.array(eventTypeSchema).min(1).max(MAX_TYPES).describe('Event types; wildcards such as alert.* are allowed'),
+  types: z
+    .array(eventTypeSchema)
+    .min(1)
+    .max(MAX_TYPES)
+    .describe('Event types; wildcards such as alert.* are allowed'),
   metadata: metadataFilterSchema.optional(),
   channels: z.array(z.string()).min(1).describe('Names of channels'),
 });
@@ -84,13 +106,17 @@ export const routesSection = z
 
 export const alertsSection = section({
   check_s: seconds(5, 0.01).describe('Seconds between two evaluations of the alert rules'),
-  remind_after_s: seconds(4 * 3_600, 1).describe('Seconds after which a persisting alert is sent again'),
+  remind_after_s: seconds(4 * 3_600, 1).describe(
+    'Seconds after which a persisting alert is sent again',
+  ),
   failures: z
     .number()
     .int()
     .min(1)
     .default(10)
-    .describe('Number of submissions of one upstream that fail without recovering within `failures_window_s`'),
+    .describe(
+      'Number of submissions of one upstream that fail without recovering within `failures_window_s`',
+    ),
   failures_window_s: seconds(600, 1).describe('Length of that window in seconds'),
   backlog: z.number().int().min(1).default(1_000).describe('Number of waiting deliveries'),
   wal_mib: count(256, 64, 1_048_576).describe('Size of the write-ahead log of the ledger in MiB'),

@@ -5,19 +5,25 @@ import { section } from './section-values.ts';
 /** Over http, a machine on the network path could replace the keys of the provider. */
 const isIssuer = (text: string) => {
   const url = URL.parse(text);
-  if (url === null || /[?#\s]/.test(text) || url.username !== '' || url.password !== '') return false;
+  if (url === null || /[?#\s]/.test(text) || url.username !== '' || url.password !== '')
+    return false;
   return (
-    url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[(.*)\]$/, '$1')))
+    url.protocol === 'https:' ||
+    (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[(.*)\]$/, '$1')))
   );
 };
 
 const claimValues = z.array(z.string().min(1).max(200)).max(100).default([]);
-const valuesFor = (role: string) => claimValues.describe(`Values of the claim that give the role ${role}`);
+const valuesFor = (role: string) =>
+  claimValues.describe(`Values of the claim that give the role ${role}`);
 
 export const oidcSection = section({
   issuer: z
     .string()
-    .refine(isIssuer, 'must be an https:// address without user, query and fragment; http:// only on this machine')
+    .refine(
+      isIssuer,
+      'must be an https:// address without user, query and fragment; http:// only on this machine',
+    )
     .optional()
     .describe(
       'The OpenID Connect provider at which people sign in to the dashboard, exactly as it names itself. Requires client_id, server.public_url and a role',
@@ -35,7 +41,11 @@ export const oidcSection = section({
     .default('single sign-on')
     .describe('Name of the provider on the sign-in page: "Sign in with …"'),
   scopes: z
-    .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'must be a scope: printable ASCII without spaces'))
+    .array(
+      z
+        .string()
+        .regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, 'must be a scope: printable ASCII without spaces'),
+    )
     .max(50)
     .refine((scopes) => scopes.includes('openid'), 'must contain openid')
     .default(['openid', 'email', 'profile'])

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { byName, count, httpUrl, lagPrice, seconds, section } from './section-values.ts';
 
-const isBare = ({ username, password, search, hash }: URL) => !(username || password || search || hash);
+const isBare = ({ username, password, search, hash }: URL) =>
+  !(username || password || search || hash);
 
 /** Below 100 %, so that the error budget, which is the rest to 100 %, is not empty. */
 const targetPercent = z.number().min(0).max(99.999);
@@ -32,12 +33,18 @@ const upstreamSchema = z.strictObject({
     .optional()
     .describe("Token for user lookups. If not set, the caller's Authorization header is forwarded"),
   users: section({
-    get_path: path('/users/get_user').describe('Path that returns one user, relative to the base address'),
-    list_path: path('/admin/get_all_users').describe('Path that lists users, relative to the base address'),
+    get_path: path('/users/get_user').describe(
+      'Path that returns one user, relative to the base address',
+    ),
+    list_path: path('/admin/get_all_users').describe(
+      'Path that lists users, relative to the base address',
+    ),
     parameters: z
       .enum(['query', 'body'])
       .default('query')
-      .describe('Where user lookups send their parameters; body: as JSON in the body of the GET request'),
+      .describe(
+        'Where user lookups send their parameters; body: as JSON in the body of the GET request',
+      ),
   }).describe('User lookups'),
   submit: section({
     enabled: z
@@ -46,9 +53,13 @@ const upstreamSchema = z.strictObject({
       .describe(
         'Forward POST /v1/submit_data and /v1/submit_raw_data to this upstream, and track the returned id before the client receives it',
       ),
-    max_bytes: count(4 * 1024 * 1024, 1, 16 * 1024 * 1024).describe('Maximum size of the submitted data in bytes'),
+    max_bytes: count(4 * 1024 * 1024, 1, 16 * 1024 * 1024).describe(
+      'Maximum size of the submitted data in bytes',
+    ),
   }).describe('Submitting data through dawatch'),
-  timeout_s: seconds(10, 0.001).describe('Seconds for a complete request, from connecting to the last byte'),
+  timeout_s: seconds(10, 0.001).describe(
+    'Seconds for a complete request, from connecting to the last byte',
+  ),
   budget: section({
     requests: count(50, 1, 100_000).describe('Maximum number of requests in any window of `per_s`'),
     per_s: seconds(1, 0.001).describe('Length of the window in seconds'),
@@ -58,7 +69,9 @@ const upstreamSchema = z.strictObject({
   ),
   lag_price: lagPrice
     .optional()
-    .describe('Price of one second of lag for this upstream, in requests; default: `pacing.lag_price`'),
+    .describe(
+      'Price of one second of lag for this upstream, in requests; default: `pacing.lag_price`',
+    ),
   slo: section({
     target_percent: targetPercent
       .optional()
@@ -75,11 +88,15 @@ export const upstreamsSection = byName(upstreamSchema)
   .describe('Upstream services by name; a tracking request selects one with `upstream`');
 
 export const submissionsSection = section({
-  deadline_s: seconds(86_400, 1).describe('Seconds until a submission that is not final ends as failed or expired'),
+  deadline_s: seconds(86_400, 1).describe(
+    'Seconds until a submission that is not final ends as failed or expired',
+  ),
   unknown_grace_s: seconds(900).describe(
     'Seconds for which "not found" is treated as "not yet", counting only time in which the id was polled; at least 120',
   ),
-  stuck_after_s: seconds(600).describe('Seconds after which an open submission is reported as stuck'),
+  stuck_after_s: seconds(600).describe(
+    'Seconds after which an open submission is reported as stuck',
+  ),
   recheck_after_s: seconds(0).describe(
     'Seconds after finality at which a submission is polled once more to detect a correction; 0: never',
   ),
@@ -91,7 +108,9 @@ export const facadeSection = section({
     .min(0)
     .max(60)
     .default(2)
-    .describe('Seconds for which /v1/get_submission_info returns the last result of an open submission again'),
+    .describe(
+      'Seconds for which /v1/get_submission_info returns the last result of an open submission again',
+    ),
 });
 
 export const usersSection = section({
@@ -106,7 +125,9 @@ export const sloSection = section({
     ),
   within_s: withinS
     .default(120)
-    .describe('Seconds since tracking. A submission that is not known as final by then spends the error budget'),
+    .describe(
+      'Seconds since tracking. A submission that is not known as final by then spends the error budget',
+    ),
 }).describe('Service level objective of every upstream; see docs/reports.md');
 
 export const reportsSection = section({
@@ -129,8 +150,12 @@ export const pacingSection = section({
 });
 
 export const breakerSection = section({
-  failures: count(5, 1, 1_000).describe('Consecutive failures that open the circuit breaker of an upstream'),
-  probe_after_s: seconds(1, 0.01).describe('Seconds until the first probe of a failed upstream; doubled after each'),
+  failures: count(5, 1, 1_000).describe(
+    'Consecutive failures that open the circuit breaker of an upstream',
+  ),
+  probe_after_s: seconds(1, 0.01).describe(
+    'Seconds until the first probe of a failed upstream; doubled after each',
+  ),
   max_probe_s: seconds(30, 0.01).describe('Maximum number of seconds between two probes'),
 });
 

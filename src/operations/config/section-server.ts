@@ -2,12 +2,17 @@ import { z } from 'zod';
 import { trustedProxyError } from '../../lib/addresses.ts';
 import { count, seconds, section } from './section-values.ts';
 
-const isOrigin = (text: string) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+const isOrigin = (text: string) =>
+  /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 
 const isBase = (text: string) => {
   const url = URL.parse(text);
   return (
-    /^https?:\/\//i.test(text) && url !== null && !/[?#\s]/.test(text) && url.username === '' && url.password === ''
+    /^https?:\/\//i.test(text) &&
+    url !== null &&
+    !/[?#\s]/.test(text) &&
+    url.username === '' &&
+    url.password === ''
   );
 };
 
@@ -34,12 +39,18 @@ export const serverSection = section({
       'Address at which people open the dashboard, for links in messages of channels and in alerts; default: no links',
     ),
   port: count(8080, 0, 65_535).describe('Port to listen on; 0 selects a free port'),
-  shutdown_s: seconds(15).describe('Seconds that requests in flight have to complete when the server stops'),
+  shutdown_s: seconds(15).describe(
+    'Seconds that requests in flight have to complete when the server stops',
+  ),
   timeout_s: seconds(30, 0.001).describe(
     'Seconds within which a request must be received completely. A connection is also closed if its client reads nothing of the response for this long',
   ),
   cors_origins: z
-    .array(z.string().refine(isOrigin, 'must be an origin as browsers send it, like https://app.example'))
+    .array(
+      z
+        .string()
+        .refine(isOrigin, 'must be an origin as browsers send it, like https://app.example'),
+    )
     .max(100)
     .default([])
     .describe('Origins whose pages may read responses, matched exactly; empty: none'),
@@ -80,11 +91,16 @@ export const sessionsSection = section({
   idle_s: seconds(7_200, 60).describe(
     'Seconds without a request after which a session of the dashboard ends. An open page sends requests while it is visible',
   ),
-  max_s: seconds(43_200, 60).describe('Seconds after the sign-in when a session of the dashboard ends'),
+  max_s: seconds(43_200, 60).describe(
+    'Seconds after the sign-in when a session of the dashboard ends',
+  ),
 });
 
 export const logSection = section({
-  level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info').describe('Lowest level written'),
+  level: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
+    .default('info')
+    .describe('Lowest level written'),
   format: z
     .enum(['auto', 'json', 'pretty'])
     .default('auto')

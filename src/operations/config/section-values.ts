@@ -26,12 +26,18 @@ export function count(fallback: number, minimum: number, maximum = MAX_COUNT) {
 
 export const lagPrice = z.number().min(0.01).max(1_000);
 
-export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http:// or https:// address' });
+export const httpUrl = z.url({
+  protocol: /^https?$/,
+  error: 'must be an http:// or https:// address',
+});
 
 /** Settings by names chosen by the operator. */
 export function byName<Value extends z.ZodType>(value: Value) {
   const name = z
     .string()
-    .regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'must be a name of at most 32 characters out of a-z, 0-9, - and _');
+    .regex(
+      /^[a-z0-9][a-z0-9_-]{0,31}$/,
+      'must be a name of at most 32 characters out of a-z, 0-9, - and _',
+    );
   return z.record(name, value);
 }

@@ -3,7 +3,10 @@ import { isMap, isScalar, isSeq, LineCounter, parse, parseDocument } from 'yaml'
 
 export type SettingsTree = { [key: string]: unknown };
 
-/** The content of a settings file, or the reason why it is unusable. `lineOf` returns the line of a setting, from 1. */
+/**
+ * The content of a settings file, or the reason why it is unusable. `lineOf` returns the line of a
+ * setting, from 1.
+ */
 export type SettingsFile =
   | { kind: 'read'; tree: SettingsTree; lineOf: (path: readonly string[]) => number | undefined }
   | { kind: 'unusable'; reason: string };
@@ -26,11 +29,14 @@ export function readSettings(file: string): SettingsFile {
   }
   try {
     const content: unknown = parse(text, OPTIONS);
-    if (content === null || content === undefined) return { kind: 'read', tree: {}, lineOf: () => undefined };
-    if (!isTree(content)) return { kind: 'unusable', reason: 'expected named settings, such as "server:"' };
+    if (content === null || content === undefined)
+      return { kind: 'read', tree: {}, lineOf: () => undefined };
+    if (!isTree(content))
+      return { kind: 'unusable', reason: 'expected named settings, such as "server:"' };
     return { kind: 'read', tree: withoutEmpty(content), lineOf: (path) => lineIn(text, path) };
   } catch (error) {
-    // The parser quotes the invalid line after a colon. The line may contain a key, so the quote is removed.
+    // The parser quotes the invalid line after a colon. The line may contain a key, so the quote is
+    // removed.
     return { kind: 'unusable', reason: messageOf(error).split(/[:\n]/)[0] ?? '' };
   }
 }
@@ -39,11 +45,14 @@ export function readSettings(file: string): SettingsFile {
 const NAMED = ['upstreams', 'channels'];
 
 /**
- * Replaces empty values by undefined, such as a section whose lines are all comments. The keys remain, so that unknown ones
- * are still reported: "api_key:secret" without a space is parsed as such a key.
+ * Replaces empty values by undefined, such as a section whose lines are all comments. The keys
+ * remain, so that unknown ones are still reported: "api_key:secret" without a space is parsed as
+ * such a key.
  */
 function withoutEmpty(tree: SettingsTree, section = ''): SettingsTree {
-  const kept = Object.entries(tree).filter(([, value]) => value !== null || !NAMED.includes(section));
+  const kept = Object.entries(tree).filter(
+    ([, value]) => value !== null || !NAMED.includes(section),
+  );
   return Object.fromEntries(
     kept.map(([key, value]) => [
       key,

@@ -7,13 +7,17 @@ const PROTOCOLS = ['http/json', 'http/protobuf'];
 const TIMEOUT_MS = 10_000;
 const MAX_TIMEOUT_MS = 600_000;
 
-/** A variable that is invalid or not supported. The reason does not quote its value, which may be secret. */
+/**
+ * A variable that is invalid or not supported. The reason does not quote its value, which may be
+ * secret.
+ */
 export type TracingProblem = { variable: string; reason: string };
 
 /**
- * Returns the settings of OpenTelemetry from its own variables. Returns undefined if tracing is off: there is no endpoint, a
- * variable disables tracing, or a variable is unusable, which is reported to `onProblem`. Clusters set these variables for all
- * their containers, so an unusable variable does not prevent a start.
+ * Returns the settings of OpenTelemetry from its own variables. Returns undefined if tracing is
+ * off: there is no endpoint, a variable disables tracing, or a variable is unusable, which is
+ * reported to `onProblem`. Clusters set these variables for all their containers, so an unusable
+ * variable does not prevent a start.
  */
 export function tracingSettings(
   env: Environment,
@@ -41,12 +45,16 @@ class UnusableVariable extends Error {
 function settingsFrom(env: Environment): TracerSettings | undefined {
   const value = (name: string) => env[name]?.trim() || undefined;
   const ofTraces = (name: string) =>
-    [`OTEL_EXPORTER_OTLP_TRACES_${name}`, `OTEL_EXPORTER_OTLP_${name}`].find((one) => value(one) !== undefined);
+    [`OTEL_EXPORTER_OTLP_TRACES_${name}`, `OTEL_EXPORTER_OTLP_${name}`].find(
+      (one) => value(one) !== undefined,
+    );
   const endpoint = ofTraces('ENDPOINT');
-  if (endpoint === undefined || value('OTEL_SDK_DISABLED')?.toLowerCase() === 'true') return undefined;
+  if (endpoint === undefined || value('OTEL_SDK_DISABLED')?.toLowerCase() === 'true')
+    return undefined;
   const exporter = value('OTEL_TRACES_EXPORTER') ?? 'otlp';
   if (exporter === 'none') return undefined;
-  if (exporter !== 'otlp') throw new UnusableVariable('OTEL_TRACES_EXPORTER', 'must be otlp or none');
+  if (exporter !== 'otlp')
+    throw new UnusableVariable('OTEL_TRACES_EXPORTER', 'must be otlp or none');
   const protocol = ofTraces('PROTOCOL');
   if (protocol !== undefined && !PROTOCOLS.includes(value(protocol) ?? ''))
     throw new UnusableVariable(
@@ -57,14 +65,20 @@ function settingsFrom(env: Environment): TracerSettings | undefined {
   const timeout = ofTraces('TIMEOUT');
   return {
     url: urlOf(endpoint, value(endpoint) ?? ''),
-    headers: headers === undefined ? {} : headersOf(headers, pairsOf(headers, value(headers) ?? '')),
+    headers:
+      headers === undefined ? {} : headersOf(headers, pairsOf(headers, value(headers) ?? '')),
     timeoutMs: timeout === undefined ? TIMEOUT_MS : milliseconds(timeout, value(timeout) ?? ''),
     resource: {
       'service.name': 'dawatch',
       ...pairsOf('OTEL_RESOURCE_ATTRIBUTES', value('OTEL_RESOURCE_ATTRIBUTES') ?? ''),
-      ...(value('OTEL_SERVICE_NAME') !== undefined && { 'service.name': value('OTEL_SERVICE_NAME') as string }),
+      ...(value('OTEL_SERVICE_NAME') !== undefined && {
+        'service.name': value('OTEL_SERVICE_NAME') as string,
+      }),
     },
-    ...samplerOf(value('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on', value('OTEL_TRACES_SAMPLER_ARG')),
+    ...samplerOf(
+      value('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on',
+      value('OTEL_TRACES_SAMPLER_ARG'),
+    ),
   };
 }
 
@@ -73,7 +87,8 @@ function urlOf(name: string, text: string): string {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password)
     throw new UnusableVariable(name, 'must be an http:// or https:// URL without credentials');
-  if (name !== 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') url.pathname = `${url.pathname.replace(/\/$/, '')}/v1/traces`;
+  if (name !== 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')
+    url.pathname = `${url.pathname.replace(/\/$/, '')}/v1/traces`;
   return url.href;
 }
 

@@ -17,7 +17,10 @@ const NETWORK_FILE_SYSTEMS = new Map([
   [0x5346414f, 'AFS'],
 ]);
 
-export function checkDisk(file: string, statfs: (path: string) => Stats = (path) => statfsSync(path)): Finding[] {
+export function checkDisk(
+  file: string,
+  statfs: (path: string) => Stats = (path) => statfsSync(path),
+): Finding[] {
   const folder = nearestFolder(file);
   const { bavail, bsize, type } = statfs(folder);
   const freeBytes = bavail * bsize;
@@ -32,7 +35,10 @@ export function checkDisk(file: string, statfs: (path: string) => Stats = (path)
         : ok('disk', message);
   const network = process.platform === 'linux' ? NETWORK_FILE_SYSTEMS.get(type >>> 0) : undefined;
   const risk = `${folder} is on a network file system (${network}), on which SQLite cannot rely on locks`;
-  return reported(space, network !== undefined && warning('disk', risk, 'move the ledger to a local disk'));
+  return reported(
+    space,
+    network !== undefined && warning('disk', risk, 'move the ledger to a local disk'),
+  );
 }
 
 type Stats = { bavail: number; bsize: number; type: number };

@@ -1,8 +1,12 @@
-/** Ascending severity. `warning`: it works, but needs attention. `problem`: something does not work. */
+/**
+ * Ascending severity. `warning`: it works, but needs attention. `problem`: something does not work.
+ */
 const LEVELS = ['ok', 'warning', 'problem'] as const;
 export type Level = (typeof LEVELS)[number];
 
-/** The result of a check. `name` is stable. `action` states the solution, null if none is needed. */
+/**
+ * The result of a check. `name` is stable. `action` states the solution, null if none is needed.
+ */
 export type Finding = { name: string; status: Level; message: string; action: string | null };
 
 export function ok(name: string, message: string): Finding {

@@ -30,8 +30,9 @@ const BUSY_MS = 2_000;
 const MAX_WEBHOOKS = 1_000;
 
 /**
- * Reads the state of a ledger, with or without a server. Never throws, and never creates, migrates or changes a ledger. Without
- * a server, SQLite leaves its two empty side files, which the next server reuses.
+ * Reads the state of a ledger, with or without a server. Never throws, and never creates, migrates
+ * or changes a ledger. Without a server, SQLite leaves its two empty side files, which the next
+ * server reuses.
  */
 export function inspectLedger(file: string, now: number): LedgerInspection {
   const path = realPath(file);
@@ -52,7 +53,11 @@ export function inspectLedger(file: string, now: number): LedgerInspection {
     });
   } catch (error) {
     const problem = error instanceof LedgerError ? error.problem : undefined;
-    return { kind: 'refused', problem, message: error instanceof Error ? error.message : String(error) };
+    return {
+      kind: 'refused',
+      problem,
+      message: error instanceof Error ? error.message : String(error),
+    };
   }
 }
 
@@ -60,7 +65,10 @@ function inspectCurrent(database: LedgerDatabase, schema: number, now: number): 
   const deadLetters = database.rows<{ destination: string; count: number }>(
     "SELECT destination, count(*) AS count FROM deliveries WHERE state = 'dead' GROUP BY destination",
   );
-  const webhooks = new Webhooks(database, { routes: new EventRoutes(database), dead: new CommittedChanges(database) });
+  const webhooks = new Webhooks(database, {
+    routes: new EventRoutes(database),
+    dead: new CommittedChanges(database),
+  });
   return {
     kind: 'current',
     schema,

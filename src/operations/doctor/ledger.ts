@@ -31,7 +31,8 @@ function findingOf(file: string, seen: Exclude<LedgerInspection, { kind: 'missin
       return problem(
         'ledger',
         seen.message,
-        // Restoring a backup loses later data, so it is only advised for a damaged file, not for one of a newer version.
+        // Restoring a backup loses later data, so it is only advised for a damaged file, not for
+        // one of a newer version.
         seen.problem === 'corrupt'
           ? `restore a backup to ${file}, or verify ${settingName('database')}`
           : `verify ${settingName('database')}, the version of dawatch that wrote the file, and its permissions`,
@@ -62,7 +63,11 @@ function checkPermissions(file: string, path: string): Finding[] {
     !isWritable && problem(about, `this user may not write ${file} and its folder`, asOwner),
     (statSync(path).mode & OPEN_TO_OTHERS) === 0
       ? ok(about, 'readable only by its owner')
-      : warning(about, `other users may read ${file}, which contains the secrets of webhooks`, `chmod 600 ${file}`),
+      : warning(
+          about,
+          `other users may read ${file}, which contains the secrets of webhooks`,
+          `chmod 600 ${file}`,
+        ),
     isShared && warning(about, `all users may create files in ${folder}`, move),
   );
 }
@@ -71,7 +76,8 @@ function checkWal(path: string): Finding[] {
   const wal = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
   const message = `the write-ahead log has ${(wal / 1e6).toFixed(0)} MB`;
   if (wal < LARGE_WAL_BYTES) return [ok('ledger.wal', message)];
-  const action = 'end long reads of the ledger (a backup, an SQLite shell); a restart of the server truncates the log';
+  const action =
+    'end long reads of the ledger (a backup, an SQLite shell); a restart of the server truncates the log';
   return [warning('ledger.wal', message, action)];
 }
 
@@ -83,13 +89,21 @@ export async function checkLedgerIntegrity(
   const integrity = await checkIntegrity(file, { full, signal });
   switch (integrity.kind) {
     case 'sound':
-      return [ok(about, full ? 'intact, including indexes' : 'intact (use --full to verify indexes)')];
+      return [
+        ok(about, full ? 'intact, including indexes' : 'intact (use --full to verify indexes)'),
+      ];
     case 'damaged': {
       const advice = 'stop the server, keep a copy of the file, and restore the last backup';
       return [problem(about, `${file} is damaged: ${integrity.detail}`, advice)];
     }
     case 'failed':
-      return [problem(about, `${file} cannot be read: ${integrity.detail}`, 'check the disk and the permissions')];
+      return [
+        problem(
+          about,
+          `${file} cannot be read: ${integrity.detail}`,
+          'check the disk and the permissions',
+        ),
+      ];
     default:
       return integrity satisfies never;
   }

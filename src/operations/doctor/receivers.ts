@@ -25,7 +25,8 @@ export async function checkWebhook(
   const host = URL.parse(url)?.host ?? '?';
   const refusal = checkWebhookUrl(url, { allowHttp: webhooks.allow_http, guard });
   const advice = `dawatch webhooks update ${id} --url …; to allow receivers in your network, set webhooks.allow`;
-  if (refusal !== undefined) return [problem(about, `nothing is sent to ${host}: ${refusal}`, advice), ...letters];
+  if (refusal !== undefined)
+    return [problem(about, `nothing is sent to ${host}: ${refusal}`, advice), ...letters];
   const reached = await reach(url, { guard, timeoutMs: limitMs, signal });
   if (reached.kind === 'not_reached') {
     const action =
@@ -41,19 +42,28 @@ export async function checkWebhook(
 
 function disabled(about: string, id: string, reason: Webhook['disabledReason']): Finding {
   if (reason === 'operator') return ok(about, 'disabled by an operator');
-  const why = reason === 'gone' ? 'its receiver responded with 410 (Gone)' : 'its deliveries failed for days';
+  const why =
+    reason === 'gone' ? 'its receiver responded with 410 (Gone)' : 'its deliveries failed for days';
   const action = `dawatch webhooks update ${id} --enable, or dawatch webhooks delete ${id}`;
   return warning(about, `disabled, because ${why}`, action);
 }
 
 /** Reports dead letters of callback addresses. */
 export function checkCallbacks(dead: DeadLetters): Finding[] {
-  const counts = [...dead].filter(([destination]) => destination.startsWith('callback:')).map(([, count]) => count);
+  const counts = [...dead]
+    .filter(([destination]) => destination.startsWith('callback:'))
+    .map(([, count]) => count);
   const total = counts.reduce((sum, count) => sum + count, 0);
-  return deadLetters(`webhook.${CALLBACKS_ID}`, total, `dawatch webhooks replay ${CALLBACKS_ID} --since 24h`);
+  return deadLetters(
+    `webhook.${CALLBACKS_ID}`,
+    total,
+    `dawatch webhooks replay ${CALLBACKS_ID} --since 24h`,
+  );
 }
 
-/** Checks that a channel can be connected to. Its address is set by the operator and may be private. */
+/**
+ * Checks that a channel can be connected to. Its address is set by the operator and may be private.
+ */
 export async function checkChannel(
   name: string,
   channel: ChannelConfig,
@@ -73,7 +83,10 @@ export async function checkChannel(
   return [warning(about, `${host} is unreachable: ${reached.error}`, advice), ...letters];
 }
 
-/** Checks that the host of the heartbeat accepts connections. Sends no request, because a request would count as a heartbeat. */
+/**
+ * Checks that the host of the heartbeat accepts connections. Sends no request, because a request
+ * would count as a heartbeat.
+ */
 export async function checkHeartbeat(url: string, { limitMs, signal }: Limits): Promise<Finding[]> {
   const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
   const { host } = new URL(url);
@@ -84,5 +97,11 @@ export async function checkHeartbeat(url: string, { limitMs, signal }: Limits): 
 
 function deadLetters(about: string, count: number, replay: string): Finding[] {
   if (count === 0) return [];
-  return [warning(about, `${count} dead letter${count === 1 ? '' : 's'}`, `after fixing the cause: ${replay}`)];
+  return [
+    warning(
+      about,
+      `${count} dead letter${count === 1 ? '' : 's'}`,
+      `after fixing the cause: ${replay}`,
+    ),
+  ];
 }

@@ -1,15 +1,23 @@
 import { setMaxListeners } from 'node:events';
 import { type Finding, problem, warning } from './finding.ts';
 
-/** An independent check. It is abandoned after `limitMs`; `run` should end when its signal aborts. */
+/**
+ * An independent check. It is abandoned after `limitMs`; `run` should end when its signal aborts.
+ */
 export type Check = {
   name: string;
   limitMs: number;
   run(signal: AbortSignal): Finding[] | Promise<Finding[]>;
 };
 
-/** Runs all checks concurrently and returns their findings in order. Never rejects and respects every limit. */
-export async function runChecks(checks: readonly Check[], onEnded: (name: string) => void): Promise<Finding[]> {
+/**
+ * Runs all checks concurrently and returns their findings in order. Never rejects and respects
+ * every limit.
+ */
+export async function runChecks(
+  checks: readonly Check[],
+  onEnded: (name: string) => void,
+): Promise<Finding[]> {
   const findings = await Promise.all(
     checks.map(async (check) => {
       const found = await runOne(check);
@@ -26,7 +34,9 @@ async function runOne({ name, limitMs, run }: Check): Promise<Finding[]> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<Finding[]>((resolve) => {
     timer = setTimeout(() => {
-      resolve([warning(name, `not completed within ${limitMs / 1_000} s`, 'try again under less load')]);
+      resolve([
+        warning(name, `not completed within ${limitMs / 1_000} s`, 'try again under less load'),
+      ]);
       over.abort();
     }, limitMs);
   });

@@ -33,10 +33,16 @@ export type DoctorOptions = {
 
 const QUICK_LIMIT_MS = 60_000;
 const FULL_LIMIT_MS = 24 * 3_600_000;
-/** Added to the limits of connection and response, so that their own, more specific timeouts are reported. */
+/**
+ * Added to the limits of connection and response, so that their own, more specific timeouts are
+ * reported.
+ */
 const MARGIN_MS = 1_000;
 
-/** Checks everything that a server with these settings needs and returns the findings. Changes nothing; never rejects. */
+/**
+ * Checks everything that a server with these settings needs and returns the findings. Changes
+ * nothing; never rejects.
+ */
 export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
   const checks = checksOf(options);
   options.onBegin(checks.map(({ name }) => name));
@@ -68,7 +74,9 @@ function checksOf({ loaded, env, now, full, limitMs, checkRedis }: DoctorOptions
     localCheck('node', () => checkMachine()),
     localCheck('settings', () => checkSettings(loaded, env)),
     localCheck('credentials', () => checkCredentials(config, seen)),
-    ...(config.oidc.issuer === undefined ? [] : [networkCheck('oidc', () => checkProvider(config, limitMs))]),
+    ...(config.oidc.issuer === undefined
+      ? []
+      : [networkCheck('oidc', () => checkProvider(config, limitMs))]),
     ...Object.entries(config.upstreams).flatMap(([name, upstream]) => {
       const { url } = upstream;
       if (url === undefined) return [];
@@ -79,7 +87,10 @@ function checksOf({ loaded, env, now, full, limitMs, checkRedis }: DoctorOptions
     ...(defaultUrl !== undefined && bearer !== undefined
       ? [
           networkCheck('users.default', (signal) =>
-            checkBearer({ ...config.upstreams.default, url: defaultUrl, bearer }, { limitMs, signal }),
+            checkBearer(
+              { ...config.upstreams.default, url: defaultUrl, bearer },
+              { limitMs, signal },
+            ),
           ),
         ]
       : []),
@@ -96,7 +107,9 @@ function checksOf({ loaded, env, now, full, limitMs, checkRedis }: DoctorOptions
     ),
     localCheck('webhook.callbacks', () => checkCallbacks(dead)),
     ...Object.entries(config.channels).map(([name, channel]) =>
-      networkCheck(`channel.${name}`, (signal) => checkChannel(name, channel, { dead, limitMs, signal })),
+      networkCheck(`channel.${name}`, (signal) =>
+        checkChannel(name, channel, { dead, limitMs, signal }),
+      ),
     ),
     ...(heartbeatUrl === undefined
       ? []
@@ -109,11 +122,17 @@ const MASK = '********';
 const MIN_CHARS = 4;
 
 /** Masks secrets in findings, because an upstream may quote the key that it refuses. */
-export function withoutSecrets(findings: readonly Finding[], settings: readonly Setting[]): Finding[] {
-  const secrets = [...secretsOf(settings), ...pathsOf(settings)].sort((a, b) => b.length - a.length);
+export function withoutSecrets(
+  findings: readonly Finding[],
+  settings: readonly Setting[],
+): Finding[] {
+  const secrets = [...secretsOf(settings), ...pathsOf(settings)].sort(
+    (a, b) => b.length - a.length,
+  );
   const short = secrets.filter((secret) => secret.length >= MIN_CHARS);
   const redact = redactorOf(secrets, MASK);
-  const mask = (text: string) => short.reduce((masked, secret) => masked.replaceAll(secret, MASK), redact(text));
+  const mask = (text: string) =>
+    short.reduce((masked, secret) => masked.replaceAll(secret, MASK), redact(text));
   return findings.map((finding) => ({
     ...finding,
     message: mask(finding.message),
@@ -123,5 +142,7 @@ export function withoutSecrets(findings: readonly Finding[], settings: readonly 
 
 /** Returns the paths of secret addresses, which may be keys. Their hosts are not secret. */
 function pathsOf(settings: readonly Setting[]): string[] {
-  return settings.flatMap(({ path, value }) => (isSecret(path) ? (URL.parse(String(value))?.pathname ?? []) : []));
+  return settings.flatMap(({ path, value }) =>
+    isSecret(path) ? (URL.parse(String(value))?.pathname ?? []) : [],
+  );
 }

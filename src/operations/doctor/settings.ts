@@ -13,16 +13,25 @@ export function checkSettings(
 ): Finding[] {
   const set = settings.filter(({ source }) => source !== 'default');
   const isInFile = ({ source }: Setting) => file !== undefined && source.startsWith(file);
-  const from = [set.some(isInFile) && file, !set.every(isInFile) && 'the environment'].filter(Boolean);
+  const from = [set.some(isInFile) && file, !set.every(isInFile) && 'the environment'].filter(
+    Boolean,
+  );
   const unusable = Object.entries(config.upstreams).filter(
     ([name, { url }]) => name !== 'default' && url === undefined,
   );
   const isWithout = Object.values(config.upstreams).every(({ url }) => url === undefined);
   const hasSecrets = set.some(({ source, path }) => source === file && isSecret(path));
   return reported(
-    ok('settings', set.length === 0 ? 'all defaults' : `${set.length} set, in ${from.join(' and ')}`),
+    ok(
+      'settings',
+      set.length === 0 ? 'all defaults' : `${set.length} set, in ${from.join(' and ')}`,
+    ),
     ...unusable.map(([name]) =>
-      problem('settings', `upstreams.${name} has no url`, `set upstreams.${name}.url, or remove the upstream`),
+      problem(
+        'settings',
+        `upstreams.${name} has no url`,
+        `set upstreams.${name}.url, or remove the upstream`,
+      ),
     ),
     isWithout &&
       problem(
@@ -47,7 +56,11 @@ function emptyVariables(env: Record<string, string | undefined>): Finding[] {
   return Object.keys(ENVIRONMENT)
     .filter((name) => env[name] === '')
     .map((name) =>
-      warning('settings', `${name} is empty and treated as not set`, 'set its value, or unset the variable'),
+      warning(
+        'settings',
+        `${name} is empty and treated as not set`,
+        'set its value, or unset the variable',
+      ),
     );
 }
 

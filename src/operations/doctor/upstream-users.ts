@@ -15,7 +15,12 @@ export async function checkBearer(
   const about = 'users.default';
   const bearer = settingName('upstreams.default.bearer');
   const timeoutMs = Math.min(limitMs, upstream.timeout_s * 1_000);
-  const client = new UpstreamClient({ url: upstream.url, connections: 1, timeoutMs, now: Date.now });
+  const client = new UpstreamClient({
+    url: upstream.url,
+    connections: 1,
+    timeoutMs,
+    now: Date.now,
+  });
   const close = () => void client.close();
   signal.addEventListener('abort', close, { once: true });
   try {
@@ -27,9 +32,16 @@ export async function checkBearer(
       parameters: upstream.users.parameters,
     });
     const { kind, ...lookup } = await users.getUser(NONEXISTENT_USER);
-    if (kind === 'found' || kind === 'not_found') return [ok(about, 'user lookups work, and the token is accepted')];
+    if (kind === 'found' || kind === 'not_found')
+      return [ok(about, 'user lookups work, and the token is accepted')];
     if (kind === 'unauthorized' || kind === 'forbidden')
-      return [problem(about, 'the upstream refuses the token for user lookups', `set ${bearer} to a valid token`)];
+      return [
+        problem(
+          about,
+          'the upstream refuses the token for user lookups',
+          `set ${bearer} to a valid token`,
+        ),
+      ];
     const detail = 'detail' in lookup ? lookup.detail : 'too many concurrent lookups';
     const advice = 'verify the paths and parameters in upstreams.default.users';
     return [warning(about, `user lookups do not work: ${detail}`, advice)];

@@ -4,21 +4,40 @@ import type { ConnectionCause } from '../../lib/connection-error.ts';
 import { createAddressGuard } from '../../notifications/transport/address-guard.ts';
 import { reach } from '../../notifications/transport/reach.ts';
 import { UpstreamClient } from '../../polling/upstream-client.ts';
-import { type Classification, classify, type UpstreamResponse } from '../../submissions/classify.ts';
+import {
+  type Classification,
+  classify,
+  type UpstreamResponse,
+} from '../../submissions/classify.ts';
 import type { UpstreamConfig } from '../config/schema.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 import { settingName } from './settings.ts';
 
-type Examined = { name: string; upstream: UpstreamConfig & { url: string }; limitMs: number; signal: AbortSignal };
+type Examined = {
+  name: string;
+  upstream: UpstreamConfig & { url: string };
+  limitMs: number;
+  signal: AbortSignal;
+};
 
-/** Checks an upstream by polling an id that does not exist: "not found" shows that it works and accepts the key. */
-export async function checkUpstream({ name, upstream, limitMs, signal }: Examined): Promise<Finding[]> {
+/**
+ * Checks an upstream by polling an id that does not exist: "not found" shows that it works and
+ * accepts the key.
+ */
+export async function checkUpstream({
+  name,
+  upstream,
+  limitMs,
+  signal,
+}: Examined): Promise<Finding[]> {
   const about = `upstream.${name}`;
   const { host } = new URL(upstream.url);
   const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
   const reached = await reach(upstream.url, { guard, timeoutMs: limitMs, signal, lookup });
   if (reached.kind === 'not_reached')
-    return [problem(about, `${host} is unreachable: ${reached.error}`, adviceOn(reached.cause, name))];
+    return [
+      problem(about, `${host} is unreachable: ${reached.error}`, adviceOn(reached.cause, name)),
+    ];
 
   const client = new UpstreamClient({
     url: upstream.url,
@@ -113,9 +132,15 @@ function unavailable(
       `verify that ${url} is the base address of the upstream, and check the proxies in between`,
     );
   if (reason === 'malformed')
-    return found(`does not respond like the upstream service: ${error}`, `verify that ${url} is its base address`);
+    return found(
+      `does not respond like the upstream service: ${error}`,
+      `verify that ${url} is its base address`,
+    );
   if (httpStatus === 404)
-    return found('has no submission endpoints at this address (HTTP 404)', `verify that ${url} is the base address`);
+    return found(
+      'has no submission endpoints at this address (HTTP 404)',
+      `verify that ${url} is the base address`,
+    );
   return found(
     `does not work: ${error}`,
     'contact the operator of the upstream; dawatch resumes by itself once it works',
@@ -142,10 +167,19 @@ function adviceOn(cause: ConnectionCause, name: string): string {
 const WARNING_S = 5;
 const PROBLEM_S = 60;
 
-/** Compares the clock of this machine with the Date header of a response, which has a resolution of one second. */
-function checkClock(name: string, response: UpstreamResponse, sentAt: number, receivedAt: number): Finding[] {
+/**
+ * Compares the clock of this machine with the Date header of a response, which has a resolution of
+ * one second.
+ */
+function checkClock(
+  name: string,
+  response: UpstreamResponse,
+  sentAt: number,
+  receivedAt: number,
+): Finding[] {
   const about = `clock.${name}`;
-  const date = response.kind === 'response' && response.date !== null ? Date.parse(response.date) : Number.NaN;
+  const date =
+    response.kind === 'response' && response.date !== null ? Date.parse(response.date) : Number.NaN;
   if (Number.isNaN(date)) return [];
   // The server set the date at any time between request and response, truncated to a second.
   const aheadMs = sentAt - (date + 999);

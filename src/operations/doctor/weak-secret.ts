@@ -1,5 +1,15 @@
 /** Common parts of chosen keys that the word heuristic below does not detect. */
-const COMMON = ['changeme', 'p@ssw0rd', 'p@ssword', 'passw0rd', 'qwerty', 'qwertz', 'asdfgh', 'zxcvbn', 'dawatch'];
+const COMMON = [
+  'changeme',
+  'p@ssw0rd',
+  'p@ssword',
+  'passw0rd',
+  'qwerty',
+  'qwertz',
+  'asdfgh',
+  'zxcvbn',
+  'dawatch',
+];
 const OWN_PREFIX = /^dawatch_(?:service|user|admin)_/;
 
 /** Minimum estimated entropy. A key of `dawatch token create` has 256 bits. */
@@ -7,15 +17,21 @@ const MIN_BITS = 75;
 /** Entropy of one common word. */
 const BITS_PER_WORD = 11;
 
-/** A short random text does not contain every character of its alphabet. This corrects the entropy per character. */
+/**
+ * A short random text does not contain every character of its alphabet. This corrects the entropy
+ * per character.
+ */
 const UNSEEN_BITS = 0.8;
-/** With fewer distinct characters the text is not considered random, and the correction does not apply. */
+/**
+ * With fewer distinct characters the text is not considered random, and the correction does not
+ * apply.
+ */
 const MIN_DISTINCT = 8;
 
 /**
- * Returns why a secret does not look random, without quoting it, or undefined if it does. Estimates the entropy: a fixed
- * amount per word, and the logarithm of the number of distinct characters for each other character that does not continue
- * a repetition or a sequence.
+ * Returns why a secret does not look random, without quoting it, or undefined if it does. Estimates
+ * the entropy: a fixed amount per word, and the logarithm of the number of distinct characters for
+ * each other character that does not continue a repetition or a sequence.
  */
 export function weaknessOf(secret: string): string | undefined {
   const text = secret.replace(OWN_PREFIX, '');
@@ -60,5 +76,7 @@ function isPronounceable(letters: string): boolean {
 /** Removes characters that continue a sequence of the two before them: aaa, 123, fed. */
 function withoutSequences(text: string): string {
   const step = (at: number) => text.charCodeAt(at) - text.charCodeAt(at - 1);
-  return [...text].filter((_, at) => at < 2 || Math.abs(step(at)) > 1 || step(at) !== step(at - 1)).join('');
+  return [...text]
+    .filter((_, at) => at < 2 || Math.abs(step(at)) > 1 || step(at) !== step(at - 1))
+    .join('');
 }

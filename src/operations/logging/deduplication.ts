@@ -15,21 +15,34 @@ export type Suppressed = {
 };
 
 /**
- * Limits the lines of one event about one subject per minute and reports the number of suppressed lines when the minute
- * ends. A minute starts with the first line after the previous one ended and is shared by all events.
+ * Limits the lines of one event about one subject per minute and reports the number of suppressed
+ * lines when the minute ends. A minute starts with the first line after the previous one ended and
+ * is shared by all events.
  */
 export class LogDeduplication {
-  readonly #deps: { perMinute: number; clock: Clock; onSuppressed: (suppressed: Suppressed) => void };
+  readonly #deps: {
+    perMinute: number;
+    clock: Clock;
+    onSuppressed: (suppressed: Suppressed) => void;
+  };
   readonly #counts = new Map<string, Suppressed & { written: number }>();
   #cancel: (() => void) | undefined;
 
   /** `perMinute` 0 disables the limit. */
-  constructor(deps: { perMinute: number; clock: Clock; onSuppressed: (suppressed: Suppressed) => void }) {
+  constructor(deps: {
+    perMinute: number;
+    clock: Clock;
+    onSuppressed: (suppressed: Suppressed) => void;
+  }) {
     this.#deps = deps;
   }
 
   /** Counts a line and returns whether to write it. */
-  allows(level: 'warn' | 'error', event: LogEventName, fields: Readonly<Record<string, unknown>>): boolean {
+  allows(
+    level: 'warn' | 'error',
+    event: LogEventName,
+    fields: Readonly<Record<string, unknown>>,
+  ): boolean {
     const { perMinute, clock } = this.#deps;
     if (perMinute === 0) return true;
     this.#cancel ??= clock.after(MINUTE_MS, () => this.flush());
@@ -48,10 +61,15 @@ export class LogDeduplication {
     this.#cancel = undefined;
     const counts = [...this.#counts.values()];
     this.#counts.clear();
-    for (const { written: _, ...count } of counts) if (count.suppressed > 0) this.#deps.onSuppressed(count);
+    for (const { written: _, ...count } of counts)
+      if (count.suppressed > 0) this.#deps.onSuppressed(count);
   }
 
-  #countOf(level: 'warn' | 'error', event: LogEventName, fields: Readonly<Record<string, unknown>>) {
+  #countOf(
+    level: 'warn' | 'error',
+    event: LogEventName,
+    fields: Readonly<Record<string, unknown>>,
+  ) {
     const isFull = this.#counts.size >= MAX_SUBJECTS;
     const names = isFull ? [] : SUBJECT_FIELDS.filter((name) => fields[name] !== undefined);
     const subject = Object.fromEntries(names.map((name) => [name, fields[name]]));

@@ -20,7 +20,9 @@ export type LogEventName = keyof typeof LOG_EVENTS;
 type NamesAt<L extends LogLevel> = {
   [Name in LogEventName]: L extends (typeof LOG_EVENTS)[Name]['levels'][number] ? Name : never;
 }[LogEventName];
-type FieldsOf<Name extends LogEventName> = { readonly [F in (typeof LOG_EVENTS)[Name]['fields'][number]]?: unknown };
+type FieldsOf<Name extends LogEventName> = {
+  readonly [F in (typeof LOG_EVENTS)[Name]['fields'][number]]?: unknown;
+};
 
 /** Writes log lines. Accepts only the names, levels and fields of LOG_EVENTS. */
 export type Log = {
@@ -31,7 +33,11 @@ export type Log = {
 } & { isLevelEnabled(level: LogLevel): boolean };
 
 /** Writes a line at the level of its event. */
-export function logAt<Name extends LogEventName>(log: Log, fields: FieldsOf<Name>, event: Name): void {
+export function logAt<Name extends LogEventName>(
+  log: Log,
+  fields: FieldsOf<Name>,
+  event: Name,
+): void {
   const level = LOG_EVENTS[event].levels[0] as LogLevel;
   (log[level] as (fields: object, event: Name) => void).call(log, fields, event);
 }

@@ -86,7 +86,11 @@ export type LogEvent = {
 
 /** Returns a function that describes an event written at these levels. */
 export function eventAt<const Level extends LogLevel>(...levels: Level[]) {
-  return <const Field extends LogField = never>(when: string, fields: readonly Field[] = [], advice?: string) => ({
+  return <const Field extends LogField = never>(
+    when: string,
+    fields: readonly Field[] = [],
+    advice?: string,
+  ) => ({
     levels,
     when,
     fields,

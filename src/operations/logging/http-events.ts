@@ -2,7 +2,12 @@ import { debug, error, eventAt, info, type LogEvent, warn } from './fields.ts';
 
 /** Start and stop of the server, its settings, HTTP requests and the live feed. */
 export const HTTP_EVENTS = {
-  'server.started': info('the server accepts requests', ['url', 'database', 'upstreams', 'version']),
+  'server.started': info('the server accepts requests', [
+    'url',
+    'database',
+    'upstreams',
+    'version',
+  ]),
   'server.stopped': info('the server has stopped'),
   'settings.reloaded': info(
     'SIGHUP or `POST /v1/reload` has reloaded the settings. `changes` names those that changed',
@@ -68,7 +73,11 @@ export const HTTP_EVENTS = {
     'info',
     'warn',
     'error',
-  )('the HTTP library logs a message of its own', ['request_id', 'message', 'err'], 'report it if it recurs'),
+  )(
+    'the HTTP library logs a message of its own',
+    ['request_id', 'message', 'err'],
+    'report it if it recurs',
+  ),
   'metrics.incomplete': error(
     'a part of the metrics could not be collected and is missing from the response',
     ['request_id', 'err'],
@@ -76,7 +85,16 @@ export const HTTP_EVENTS = {
   ),
   'users.lookup': eventAt('info', 'warn')(
     'a user lookup has ended; at warn, because the upstream failed',
-    ['request_id', 'address', 'caller', 'action', 'result', 'detail', 'duration_ms', 'upstream_message'],
+    [
+      'request_id',
+      'address',
+      'caller',
+      'action',
+      'result',
+      'detail',
+      'duration_ms',
+      'upstream_message',
+    ],
     'at warn: check DAWATCH_UPSTREAM_BEARER and `upstreams.default.users`',
   ),
   'feed.failed': error(

@@ -7,7 +7,10 @@ import type { AlertEventType } from '../../submissions/event-types.ts';
 import type { RecordedObservation } from '../../submissions/ports.ts';
 import { type Log, logAt } from './event-catalog.ts';
 
-/** Returns a listener that writes one line per observation, change of a submission and change of an upstream. */
+/**
+ * Returns a listener that writes one line per observation, change of a submission and change of an
+ * upstream.
+ */
 export function logMonitor(log: Log): WatcherListener {
   return {
     recorded: (recorded) => {
@@ -18,7 +21,8 @@ export function logMonitor(log: Log): WatcherListener {
       if (event && event !== 'submission.cancelled' && event !== 'submission.retracked')
         logAt(log, fieldsOf(recorded), event);
     },
-    upstream: ({ upstream, event, record }) => logAt(log, { upstream, outage_ms: record.outageMs }, event),
+    upstream: ({ upstream, event, record }) =>
+      logAt(log, { upstream, outage_ms: record.outageMs }, event),
     writeFailed: (error) => log.error({ err: error }, 'ledger.write_failed'),
     listenerFailed: (error) => log.error({ err: error }, 'listener.failed'),
   };
@@ -27,8 +31,12 @@ export function logMonitor(log: Log): WatcherListener {
 function logObservation(log: Log, { observation, submission }: RecordedObservation): void {
   if (!log.isLevelEnabled('debug')) return;
   const { kind, durationMs } = observation;
-  const error = 'error' in observation && observation.error ? escapeText(observation.error) : undefined;
-  log.debug({ submission_id: submission.submissionId, kind, duration_ms: durationMs, error }, 'poll.observed');
+  const error =
+    'error' in observation && observation.error ? escapeText(observation.error) : undefined;
+  log.debug(
+    { submission_id: submission.submissionId, kind, duration_ms: durationMs, error },
+    'poll.observed',
+  );
 }
 
 function fieldsOf({ submission, previousStatus }: RecordedObservation) {
@@ -43,18 +51,31 @@ function fieldsOf({ submission, previousStatus }: RecordedObservation) {
     error: submission.error === null ? undefined : escapeText(submission.error),
     block_number: typeof data?.block_number === 'number' ? data.block_number : undefined,
     block_hash: typeof data?.block_hash === 'string' ? escapeText(data.block_hash) : undefined,
-    tracked_ms: (submission.finalizedAt ?? submission.polledAt ?? submission.trackedAt) - submission.trackedAt,
+    tracked_ms:
+      (submission.finalizedAt ?? submission.polledAt ?? submission.trackedAt) -
+      submission.trackedAt,
     time_to_finality_ms:
       submission.finalizedAt === null
         ? undefined
-        : submission.finalizedAt - Math.min(createdAt ?? submission.trackedAt, submission.finalizedAt),
+        : submission.finalizedAt -
+          Math.min(createdAt ?? submission.trackedAt, submission.finalizedAt),
     polls: submission.polls,
   };
 }
 
 /** Returns a listener that writes one line per delivery attempt. */
 export function logAttempt(log: Log): (attempted: AttemptReport) => void {
-  return ({ destination, deliveryIds, eventIds, eventType, submissionId, attempt, durationMs, result, next }) => {
+  return ({
+    destination,
+    deliveryIds,
+    eventIds,
+    eventType,
+    submissionId,
+    attempt,
+    durationMs,
+    result,
+    next,
+  }) => {
     const fields = {
       destination,
       delivery_id: deliveryIds[0],
@@ -72,11 +93,15 @@ export function logAttempt(log: Log): (attempted: AttemptReport) => void {
         { ...fields, error: escapeText(result.error), next_at: new Date(next.at).toISOString() },
         'delivery.failed',
       );
-    else log.error({ ...fields, error: escapeText(result.error), reason: next.kind }, 'delivery.dead');
+    else
+      log.error({ ...fields, error: escapeText(result.error), reason: next.kind }, 'delivery.dead');
   };
 }
 
-/** Returns a listener that logs the first failed, the first withheld and the first accepted of several heartbeats. */
+/**
+ * Returns a listener that logs the first failed, the first withheld and the first accepted of
+ * several heartbeats.
+ */
 export function logHeartbeat(
   log: Log,
 ): (beat: { result: 'sent' | 'failed' | 'withheld'; reason: string | null }) => void {

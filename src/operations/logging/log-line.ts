@@ -11,8 +11,8 @@ const LIMITS = [
 type Limit = (typeof LIMITS)[number];
 
 /**
- * Returns a line of JSON with control characters escaped and at most MAX_LINE_BYTES long. A truncated line has
- * `"cut":true`.
+ * Returns a line of JSON with control characters escaped and at most MAX_LINE_BYTES long. A
+ * truncated line has `"cut":true`.
  */
 export function toJsonLine(line: string): string {
   const escaped = escapeJson(line);
@@ -26,7 +26,10 @@ export function toJsonLine(line: string): string {
   return `${JSON.stringify({ level, time, event, cut: true })}\n`;
 }
 
-/** Like `toJsonLine`, for pino-pretty: escapes the decoded texts, because they are printed without JSON escapes. */
+/**
+ * Like `toJsonLine`, for pino-pretty: escapes the decoded texts, because they are printed without
+ * JSON escapes.
+ */
 export function toPrettyLine(line: string): string {
   const shown = (key: string, value: unknown) => {
     if (typeof value !== 'string') return value;
@@ -40,12 +43,16 @@ function fits(line: string): boolean {
 }
 
 function truncateValue(value: unknown, limit: Limit): unknown {
-  if (typeof value === 'string') return value.length > limit.chars ? `${value.slice(0, limit.chars)}…` : value;
-  if (Array.isArray(value)) return value.slice(0, limit.items).map((item) => truncateValue(item, limit));
+  if (typeof value === 'string')
+    return value.length > limit.chars ? `${value.slice(0, limit.chars)}…` : value;
+  if (Array.isArray(value))
+    return value.slice(0, limit.items).map((item) => truncateValue(item, limit));
   return typeof value === 'object' && value !== null ? truncateFields(value, limit) : value;
 }
 
 function truncateFields(fields: object, limit: Limit): Record<string, unknown> {
   const kept = Object.entries(fields).slice(0, limit.items);
-  return Object.fromEntries(kept.map(([name, value]) => [name.slice(0, limit.chars), truncateValue(value, limit)]));
+  return Object.fromEntries(
+    kept.map(([name, value]) => [name.slice(0, limit.chars), truncateValue(value, limit)]),
+  );
 }

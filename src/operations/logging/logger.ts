@@ -22,7 +22,10 @@ export type OpenLog = Log & {
   end(): void;
 };
 
-/** Field names redacted at three levels of nesting, as a safeguard: no code logs these fields on purpose. */
+/**
+ * Field names redacted at three levels of nesting, as a safeguard: no code logs these fields on
+ * purpose.
+ */
 const REDACTED_FIELDS = [
   'x-api-key',
   'authorization',
@@ -37,13 +40,16 @@ const REDACTED_FIELDS = [
   'Authorization',
 ];
 
-/** Returns a log that writes to `stream`. Occurrences of `secrets` anywhere in a line are replaced. */
+/**
+ * Returns a log that writes to `stream`. Occurrences of `secrets` anywhere in a line are replaced.
+ */
 export function createLog(
   settings: Config['log'],
   stream: pino.DestinationStream & { isTTY?: boolean },
   { clock = systemClock, secrets = [] }: { clock?: Clock; secrets?: readonly string[] } = {},
 ): OpenLog {
-  const isPretty = settings.format === 'pretty' || (settings.format === 'auto' && stream.isTTY === true);
+  const isPretty =
+    settings.format === 'pretty' || (settings.format === 'auto' && stream.isTTY === true);
   const deduplication = new LogDeduplication({
     perMinute: settings.repeats_per_minute,
     clock,
@@ -71,13 +77,19 @@ export function createLog(
         const { fields, event } = toEvent(args);
         const level = pino.levels.labels[levelNumber];
         const isLimited = (level === 'warn' || level === 'error') && event !== 'log.suppressed';
-        if (!isLimited || deduplication.allows(level, event, fields)) write.call(this, fields, event);
+        if (!isLimited || deduplication.allows(level, event, fields))
+          write.call(this, fields, event);
       },
       streamWrite: (line) => (isPretty ? toPrettyLine : toJsonLine)(redact(line)),
     },
   };
   const destination = isPretty
-    ? prettyStream({ destination: stream, messageKey: 'event', singleLine: true, translateTime: 'HH:MM:ss' })
+    ? prettyStream({
+        destination: stream,
+        messageKey: 'event',
+        singleLine: true,
+        translateTime: 'HH:MM:ss',
+      })
     : stream;
   const logger = pino(options, destination);
   const log: OpenLog = Object.assign(logger, {
@@ -99,10 +111,14 @@ function prettyStream(options: PrettyOptions): pino.DestinationStream {
 }
 
 /**
- * Returns the fields and the event of a log call. A message of a library becomes `http.library_message`; of its fields
- * only the error is kept, because requests and responses may contain personal data.
+ * Returns the fields and the event of a log call. A message of a library becomes
+ * `http.library_message`; of its fields only the error is kept, because requests and responses may
+ * contain personal data.
  */
-function toEvent(args: readonly unknown[]): { fields: Record<string, unknown>; event: LogEventName } {
+function toEvent(args: readonly unknown[]): {
+  fields: Record<string, unknown>;
+  event: LogEventName;
+} {
   const [first, ...rest] = args;
   if (isLogEvent(first)) return { fields: {}, event: first };
   const fields = typeof first === 'object' && first !== null ? { ...first } : {};
@@ -110,14 +126,20 @@ function toEvent(args: readonly unknown[]): { fields: Record<string, unknown>; e
   const err = first instanceof Error ? first : 'err' in fields ? fields.err : undefined;
   const message = format(...(typeof first === 'object' ? rest : args)).replaceAll(/\?\S*/g, '');
   return {
-    fields: { ...(message !== '' && { message: escapeText(message) }), ...(err !== undefined && { err }) },
+    fields: {
+      ...(message !== '' && { message: escapeText(message) }),
+      ...(err !== undefined && { err }),
+    },
     event: 'http.library_message',
   };
 }
 
 const MAX_STACK_CHARS = 1_500;
 
-/** Serializes an error with its causes, truncated and escaped: its message may quote a whole upstream response. */
+/**
+ * Serializes an error with its causes, truncated and escaped: its message may quote a whole
+ * upstream response.
+ */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return typeof error === 'string' ? escapeText(error) : error;
   const { type, message, stack } = pino.stdSerializers.err(error);

@@ -11,7 +11,14 @@ const DELIVERY = [
   'duration_ms',
   'http_status',
 ] as const satisfies LogField[];
-const ALERT = ['rule', 'subject', 'summary', 'count', 'since', 'muted'] as const satisfies LogField[];
+const ALERT = [
+  'rule',
+  'subject',
+  'summary',
+  'count',
+  'since',
+  'muted',
+] as const satisfies LogField[];
 
 /** Deliveries, alerts and the log itself. */
 export const NOTIFICATION_EVENTS = {

@@ -6,12 +6,23 @@ const SEE_FIELD = '`advice`';
 export const REDIS_EVENTS = {
   'redis.connected': info('Redis works', ['workers']),
   'redis.disconnected': error('Redis does not work', ['reason', 'message', 'advice'], SEE_FIELD),
-  'redis.eviction_policy': warn('Redis would evict jobs when its memory is full', ['policy', 'advice'], SEE_FIELD),
-  'redis.too_old': warn('the version of Redis is too old', ['version', 'required_version', 'advice'], SEE_FIELD),
+  'redis.eviction_policy': warn(
+    'Redis would evict jobs when its memory is full',
+    ['policy', 'advice'],
+    SEE_FIELD,
+  ),
+  'redis.too_old': warn(
+    'the version of Redis is too old',
+    ['version', 'required_version', 'advice'],
+    SEE_FIELD,
+  ),
   'redis.fencing_token_lost': warn('another server took over this prefix', ['advice'], SEE_FIELD),
   'worker.started': info('a worker has started', ['worker', 'upstreams', 'version']),
   'worker.stopped': info('a worker has stopped'),
-  'worker.joined': info('the server receives the first announcement of a worker', ['worker', 'version']),
+  'worker.joined': info('the server receives the first announcement of a worker', [
+    'worker',
+    'version',
+  ]),
   'worker.left': info(
     'the announcements of a worker have ended',
     ['worker', 'version'],
@@ -27,10 +38,13 @@ export const REDIS_EVENTS = {
     ['reason', 'advice'],
     SEE_FIELD,
   ),
-  'worker.secret_matched': info('the secrets match after `worker.secret_mismatch`, and the worker takes jobs'),
-  'polls.startup_delayed': info('the server starts while jobs of its previous process may still be executed', [
-    'max_delay_ms',
-  ]),
+  'worker.secret_matched': info(
+    'the secrets match after `worker.secret_mismatch`, and the worker takes jobs',
+  ),
+  'polls.startup_delayed': info(
+    'the server starts while jobs of its previous process may still be executed',
+    ['max_delay_ms'],
+  ),
   'polls.returned': warn(
     'a worker returned a job without polling. The server polls instead',
     ['upstream', 'reason', 'submissions'],

@@ -22,11 +22,10 @@ export const SUBMISSION_EVENTS = {
     'a tracking request was accepted. `submission_id` is present if the request had a single id',
     ['request_id', 'accepted', 'already_tracked', 'already_final', 'retracked', 'submission_id'],
   ),
-  'submit.accepted': debug('the upstream has accepted submitted data, and the submission is tracked', [
-    'request_id',
-    'submission_id',
-    'upstream',
-  ]),
+  'submit.accepted': debug(
+    'the upstream has accepted submitted data, and the submission is tracked',
+    ['request_id', 'submission_id', 'upstream'],
+  ),
   'submit.unclear': warn(
     'data was sent to the upstream, and its response does not show whether it was accepted. It was not sent again',
     ['request_id', 'upstream', 'reason'],
@@ -37,8 +36,16 @@ export const SUBMISSION_EVENTS = {
     ['request_id', 'submission_id', 'upstream', 'reason', 'err'],
     'track the id: `dawatch track <submission_id>`',
   ),
-  'submission.cancelled': info('a client cancelled the submission', ['request_id', 'submission_id', 'status']),
-  'submission.updated': info('a client changed options of the submission', ['request_id', 'submission_id', 'options']),
+  'submission.cancelled': info('a client cancelled the submission', [
+    'request_id',
+    'submission_id',
+    'status',
+  ]),
+  'submission.updated': info('a client changed options of the submission', [
+    'request_id',
+    'submission_id',
+    'options',
+  ]),
   'submission.finalized': info('the submission is final', SUBMISSION),
   'submission.corrected': info(
     'the data of the submission changed after finality',
@@ -47,8 +54,16 @@ export const SUBMISSION_EVENTS = {
   ),
   'submission.failing': info('the upstream reports Error, which may be temporary', SUBMISSION),
   'submission.recovered': info('the upstream no longer reports Error', SUBMISSION),
-  'submission.stuck': warn('the submission has been open for longer than `stuck_after_s`', SUBMISSION, SHOW_HISTORY),
-  'submission.failed': warn('the upstream still reports Error at the deadline', SUBMISSION, 'submit the data again'),
+  'submission.stuck': warn(
+    'the submission has been open for longer than `stuck_after_s`',
+    SUBMISSION,
+    SHOW_HISTORY,
+  ),
+  'submission.failed': warn(
+    'the upstream still reports Error at the deadline',
+    SUBMISSION,
+    'submit the data again',
+  ),
   'submission.unknown': warn(
     'the upstream has not found the submission for `unknown_grace_s`',
     SUBMISSION,

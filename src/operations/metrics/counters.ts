@@ -1,5 +1,8 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
-import { AUTHENTICATION_FAILURES, type AuthenticationFailure } from '../../access/failed-authentications.ts';
+import {
+  AUTHENTICATION_FAILURES,
+  type AuthenticationFailure,
+} from '../../access/failed-authentications.ts';
 import type { DeadReason } from '../../notifications/delivery.ts';
 import type { Finality } from '../../polling/finality.ts';
 import type { ShedReason } from '../../submissions/admission.ts';
@@ -22,11 +25,20 @@ export type Counters = ReturnType<typeof createCounters>;
 export function createCounters(registry: Registry) {
   const counter = <T extends string>(name: string, help: string, labelNames: T[]) =>
     new Counter({ name: `dawatch_${name}`, help, labelNames, registers: [registry] });
-  const histogram = <T extends string>(name: string, help: string, labelNames: T[], buckets: number[]) =>
-    new Histogram({ name: `dawatch_${name}`, help, labelNames, buckets, registers: [registry] });
+  const histogram = <T extends string>(
+    name: string,
+    help: string,
+    labelNames: T[],
+    buckets: number[],
+  ) => new Histogram({ name: `dawatch_${name}`, help, labelNames, buckets, registers: [registry] });
 
   const polls = counter('polls_total', 'Completed polls, by result', ['upstream', 'result']);
-  const pollSeconds = histogram('poll_duration_seconds', 'Duration of a poll', ['upstream'], BUCKETS.upstream);
+  const pollSeconds = histogram(
+    'poll_duration_seconds',
+    'Duration of a poll',
+    ['upstream'],
+    BUCKETS.upstream,
+  );
   const timeToFinality = histogram(
     'time_to_finality_seconds',
     'Time from tracking until found final',
@@ -45,7 +57,9 @@ export function createCounters(registry: Registry) {
     ['upstream'],
     BUCKETS.requests,
   );
-  const ended = counter('submissions_ended_total', 'Submissions that ended, by final status', ['status']);
+  const ended = counter('submissions_ended_total', 'Submissions that ended, by final status', [
+    'status',
+  ]);
   // increase() sees the first event only if the sample existed before it.
   for (const status of FINAL_STATUSES) ended.inc({ status }, 0);
   const commits = histogram(
@@ -54,20 +68,30 @@ export function createCounters(registry: Registry) {
     [],
     BUCKETS.commit,
   );
-  const attempts = counter('delivery_attempts_total', 'Delivery attempts, by result', ['kind', 'result']);
+  const attempts = counter('delivery_attempts_total', 'Delivery attempts, by result', [
+    'kind',
+    'result',
+  ]);
   const attemptSeconds = histogram(
     'delivery_attempt_duration_seconds',
     'Duration of a delivery attempt',
     ['kind'],
     BUCKETS.delivery,
   );
-  const dead = counter('dead_letters_total', 'Deliveries that became dead letters, by reason', ['kind', 'reason']);
+  const dead = counter('dead_letters_total', 'Deliveries that became dead letters, by reason', [
+    'kind',
+    'reason',
+  ]);
   const heartbeats = counter(
     'heartbeats_total',
     'Calls of the heartbeat address, by result: sent, failed, or withheld because the server does not work',
     ['result'],
   );
-  const responses = counter('http_requests_total', 'Completed HTTP requests', ['method', 'route', 'status']);
+  const responses = counter('http_requests_total', 'Completed HTTP requests', [
+    'method',
+    'route',
+    'status',
+  ]);
   const sheds = counter(
     'http_requests_shed_total',
     'Requests refused with 503 by admission control, by exhausted resource: tracking or held_open',
@@ -104,7 +128,11 @@ export function createCounters(registry: Registry) {
     submissionEnded: (status: Status) => ended.inc({ status }),
     transactionCommitted: (durationMs: number) => commits.observe(durationMs / 1_000),
     /** `kind`: webhook, callback, queue, or the type of a configured channel. */
-    deliveryAttempted(attempt: { kind: string; result: 'delivered' | 'retry' | 'dead' | 'gone'; durationMs: number }) {
+    deliveryAttempted(attempt: {
+      kind: string;
+      result: 'delivered' | 'retry' | 'dead' | 'gone';
+      durationMs: number;
+    }) {
       const { kind, result, durationMs } = attempt;
       attempts.inc({ kind, result });
       attemptSeconds.observe({ kind }, durationMs / 1_000);
@@ -113,9 +141,15 @@ export function createCounters(registry: Registry) {
     deadLettered: ({ count, ...labels }: { kind: string; reason: DeadReason; count: number }) =>
       dead.inc(labels, count),
     /** A `count` of 0 creates the sample without counting. */
-    heartbeat: (result: 'sent' | 'failed' | 'withheld', count = 1) => heartbeats.inc({ result }, count),
+    heartbeat: (result: 'sent' | 'failed' | 'withheld', count = 1) =>
+      heartbeats.inc({ result }, count),
     /** `durationMs` null: the request was held open, so its duration is not observed. */
-    responded(response: { method: string; route: string; status: number; durationMs: number | null }) {
+    responded(response: {
+      method: string;
+      route: string;
+      status: number;
+      durationMs: number | null;
+    }) {
       const { method, route, status, durationMs } = response;
       responses.inc({ method, route, status });
       if (durationMs !== null) responseSeconds.observe({ method, route }, durationMs / 1_000);

@@ -14,8 +14,14 @@ export type GaugeValues = {
   waitingIds: number;
 };
 
-/** The help text and the reading of each gauge without labels; a reading of undefined means no sample. */
-const GAUGES: Record<string, readonly [help: string, of: (values: GaugeValues) => number | undefined]> = {
+/**
+ * The help text and the reading of each gauge without labels; a reading of undefined means no
+ * sample.
+ */
+const GAUGES: Record<
+  string,
+  readonly [help: string, of: (values: GaugeValues) => number | undefined]
+> = {
   oldest_open_submission_age_seconds: [
     'Time since the oldest open submission was tracked; 0 without open submissions',
     ({ now, counts }) => counts && ageS(now, counts.oldestOpen[0]?.trackedAt),
@@ -28,7 +34,10 @@ const GAUGES: Record<string, readonly [help: string, of: (values: GaugeValues) =
     'Time for which the oldest waiting delivery has waited; 0 if none waits',
     ({ now, counts }) => counts && ageS(now, counts.deliveries.oldestWaitingAt),
   ],
-  deliveries_dead: ['Dead letters in the ledger, which can be replayed', ({ counts }) => counts?.deliveries.dead],
+  deliveries_dead: [
+    'Dead letters in the ledger, which can be replayed',
+    ({ counts }) => counts?.deliveries.dead,
+  ],
   feed_readers: ['Readers of the live feed', ({ readers }) => readers],
   tracking_waiting_ids: [
     'Ids of tracking requests that are waiting for the ledger or its disk',
@@ -63,15 +72,20 @@ export function createGauges(registry: Registry, version: string): (values: Gaug
     'upstream',
     'state',
   );
-  const others = Object.entries(GAUGES).map(([name, [help, of]]) => ({ gauge: create(name, help), of }));
+  const others = Object.entries(GAUGES).map(([name, [help, of]]) => ({
+    gauge: create(name, help),
+    of,
+  }));
 
   return (values) => {
     const { counts, health } = values;
     submissions.reset();
     state.reset();
-    if (counts) for (const status of STATUSES) submissions.set({ status }, counts.submissions[status]);
+    if (counts)
+      for (const status of STATUSES) submissions.set({ status }, counts.submissions[status]);
     for (const { upstream, state: current } of health.upstreams)
-      for (const name of Object.values(BreakerState)) state.set({ upstream, state: name }, Number(name === current));
+      for (const name of Object.values(BreakerState))
+        state.set({ upstream, state: name }, Number(name === current));
     for (const { gauge, of } of others) {
       const value = of(values);
       if (value === undefined) gauge.remove();

@@ -6,13 +6,23 @@ import { createCounters } from './counters.ts';
 import { createGauges, type GaugeValues } from './gauges.ts';
 import { createObjectiveGauges } from './objective-gauges.ts';
 
-/** Gauges of Node named like counters, which Prometheus warns about. The families without `_total` have the same data. */
-const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];
+/**
+ * Gauges of Node named like counters, which Prometheus warns about. The families without `_total`
+ * have the same data.
+ */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+];
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** The values of the gauges of a ledger. */
-export type Scraped = GaugeValues & { pacing: readonly UpstreamPacing[]; objectives: readonly ObjectiveStatus[] };
+export type Scraped = GaugeValues & {
+  pacing: readonly UpstreamPacing[];
+  objectives: readonly ObjectiveStatus[];
+};
 
 /** Creates the metrics of one server. A process can have several servers. */
 export function createMetrics({ version }: { version: string }) {
@@ -46,7 +56,9 @@ export function createMetrics({ version }: { version: string }) {
     async describe() {
       collectProcess();
       return registry.getMetricsAsArray().map((metric) => {
-        const { name, help, type, labelNames } = metric as typeof metric & { labelNames?: readonly string[] };
+        const { name, help, type, labelNames } = metric as typeof metric & {
+          labelNames?: readonly string[];
+        };
         return { name, help, type: String(type), labels: labelNames ?? [] };
       });
     },
@@ -56,7 +68,10 @@ export function createMetrics({ version }: { version: string }) {
 const EMPTY_LAG = /^nodejs_eventloop_lag_mean_seconds NaN$/im;
 const LAG_SAMPLES = /^nodejs_eventloop_lag_(?:min|max|mean|stddev|p50|p90|p99)_seconds .*\n/gm;
 
-/** Removes the event loop delays if none was measured, as at the first scrape and directly after another one. */
+/**
+ * Removes the event loop delays if none was measured, as at the first scrape and directly after
+ * another one.
+ */
 function withoutEmptyLag(text: string): string {
   return EMPTY_LAG.test(text) ? text.replace(LAG_SAMPLES, '') : text;
 }

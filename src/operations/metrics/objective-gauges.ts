@@ -1,8 +1,15 @@
 import { Gauge, type Registry } from 'prom-client';
-import { BURN_WINDOW_NAMES, budgetLeft, burnRate, type ObjectiveStatus } from '../../submissions/objective.ts';
+import {
+  BURN_WINDOW_NAMES,
+  budgetLeft,
+  burnRate,
+  type ObjectiveStatus,
+} from '../../submissions/objective.ts';
 
 /** Creates the gauges of the service level objectives and returns the function that sets them. */
-export function createObjectiveGauges(registry: Registry): (statuses: readonly ObjectiveStatus[]) => void {
+export function createObjectiveGauges(
+  registry: Registry,
+): (statuses: readonly ObjectiveStatus[]) => void {
   const create = <T extends string>(name: string, help: string, ...labelNames: T[]) =>
     new Gauge({
       name: `dawatch_objective_${name}`,
@@ -10,7 +17,10 @@ export function createObjectiveGauges(registry: Registry): (statuses: readonly O
       labelNames: ['upstream', ...labelNames],
       registers: [registry],
     });
-  const target = create('target_ratio', 'Share of submissions that are to be known as final in time, 0 to 1');
+  const target = create(
+    'target_ratio',
+    'Share of submissions that are to be known as final in time, 0 to 1',
+  );
   const within = create('within_seconds', 'Time since tracking within which they are to be known');
   const left = create(
     'error_budget_left_ratio',

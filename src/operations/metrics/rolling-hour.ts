@@ -9,7 +9,12 @@ const FIXED_INTERVAL_MS = 5_000;
 const RANGE = { lowest: 1, highest: 8 * 86_400_000 };
 
 /** A submission that was found final. `lagMs`: upper bound of the detection lag; null: unknown. */
-type FinalizedSample = { at: number; timeToFinalityMs: number; lagMs: number | null; polls: number };
+type FinalizedSample = {
+  at: number;
+  timeToFinalityMs: number;
+  lagMs: number | null;
+  polls: number;
+};
 
 class Minute {
   readonly timeToFinality = durations();
@@ -19,7 +24,9 @@ class Minute {
   polls = 0;
 }
 
-/** Statistics of the last hour by minute. The size is bounded, however many submissions there are. */
+/**
+ * Statistics of the last hour by minute. The size is bounded, however many submissions there are.
+ */
 export class RollingHour {
   /** At most sixty, by minutes since 1970. */
   readonly #minutes = new Map<number, Minute>();
@@ -42,7 +49,10 @@ export class RollingHour {
     this.#minuteOf(at).polls += 1;
   }
 
-  /** Returns the last sixty minutes in the form of /v1/overview, the oldest first. The newest has not ended. */
+  /**
+   * Returns the last sixty minutes in the form of /v1/overview, the oldest first. The newest has
+   * not ended.
+   */
   minutes(now: number) {
     const newest = numberOf(now);
     return Array.from({ length: MINUTES }, (_, index) => {
@@ -76,7 +86,8 @@ export class RollingHour {
       fixedPolls += minute.fixedPolls;
     }
     const finalized = timeToFinality.count;
-    const each = (total: number) => (finalized === 0 ? null : Math.round((100 * total) / finalized) / 100);
+    const each = (total: number) =>
+      finalized === 0 ? null : Math.round((100 * total) / finalized) / 100;
     return {
       finalized,
       time_to_finality_s: spreadOf(timeToFinality),

@@ -11,7 +11,10 @@ import type { LedgerStats } from '../ledger-stats.ts';
 import type { Counters } from './counters.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Requests within this time get the same text. The route is open and unlimited, so it must stay cheap. */
+/**
+ * Requests within this time get the same text. The route is open and unlimited, so it must stay
+ * cheap.
+ */
 const MAX_AGE_MS = 1_000;
 
 const metricsSchema = z
@@ -46,7 +49,9 @@ export function registerMetrics(
     health: () => Readiness;
     ledger: {
       stats: LedgerStats;
-      objectives: { status(objectives: ReadonlyMap<string, Objective>, now: number): ObjectiveStatus[] };
+      objectives: {
+        status(objectives: ReadonlyMap<string, Objective>, now: number): ObjectiveStatus[];
+      };
     };
     feed: Pick<EventFeed, 'readers'>;
     waitingIds: () => number;
@@ -97,7 +102,10 @@ export function registerMetrics(
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Requests are held open, so their duration is not measured and response deadlines do not apply. */
+    /**
+     * Requests are held open, so their duration is not measured and response deadlines do not
+     * apply.
+     */
     staysOpen?: boolean;
   }
 }

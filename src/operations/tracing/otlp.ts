@@ -42,7 +42,11 @@ export async function exportSpans(
   try {
     const response = await fetch(url, {
       method: 'POST',
-      headers: { 'user-agent': `dawatch/${deps.version}`, ...headers, 'content-type': 'application/json' },
+      headers: {
+        'user-agent': `dawatch/${deps.version}`,
+        ...headers,
+        'content-type': 'application/json',
+      },
       body: JSON.stringify(toExportRequest(spans, deps)),
       redirect: 'error',
       signal: AbortSignal.any([deps.signal, AbortSignal.timeout(timeoutMs)]),
@@ -63,12 +67,25 @@ function toExportRequest(
   spans: readonly EndedSpan[],
   { settings, version }: { settings: OtlpSettings; version: string },
 ) {
-  const resource = { attributes: toAttributes({ 'service.version': version, ...settings.resource }) };
+  const resource = {
+    attributes: toAttributes({ 'service.version': version, ...settings.resource }),
+  };
   const scope = { name: 'dawatch', version };
   return { resourceSpans: [{ resource, scopeSpans: [{ scope, spans: spans.map(toSpan) }] }] };
 }
 
-function toSpan({ traceId, spanId, parentId, name, kind, links, startedAt, endedAt, error, attributes }: EndedSpan) {
+function toSpan({
+  traceId,
+  spanId,
+  parentId,
+  name,
+  kind,
+  links,
+  startedAt,
+  endedAt,
+  error,
+  attributes,
+}: EndedSpan) {
   return {
     traceId,
     spanId,

@@ -12,25 +12,36 @@ import { type EndedSpan, exportSpans, type OtlpSettings } from './otlp.ts';
 export type TracerSettings = OtlpSettings & {
   /** Share of the traces that begin here which are sampled, 0 to 1. */
   sampleRatio: number;
-  /** Whether a trace that began at a caller is sampled if the caller samples it; otherwise `sampleRatio` decides, too. */
+  /**
+   * Whether a trace that began at a caller is sampled if the caller samples it; otherwise
+   * `sampleRatio` decides, too.
+   */
   followsCaller: boolean;
 };
 
 export type ClosableTracer = Tracer & {
-  /** Exports what is left, for at most `limitMs` and at most 3 s. Spans that end later are dropped. */
+  /**
+   * Exports what is left, for at most `limitMs` and at most 3 s. Spans that end later are dropped.
+   */
   close(limitMs: number): Promise<void>;
 };
 
 const EXPORT_INTERVAL_MS = 5_000;
 const MAX_BATCH = 512;
-/** Maximum number of waiting spans. Further spans are dropped while the receiver is unavailable, to limit memory. */
+/**
+ * Maximum number of waiting spans. Further spans are dropped while the receiver is unavailable, to
+ * limit memory.
+ */
 const MAX_WAITING = 4_096;
 /** Limit for the last export, so that a receiver that does not respond does not delay a restart. */
 const MAX_CLOSE_MS = 3_000;
 
 const UNSAMPLED: Span = { traceparent: undefined, end: () => undefined };
 
-/** Samples spans, collects ended ones, and exports them in batches: every 5 s, or as soon as a batch is full. */
+/**
+ * Samples spans, collects ended ones, and exports them in batches: every 5 s, or as soon as a batch
+ * is full.
+ */
 export function createTracer(deps: {
   settings: TracerSettings;
   clock: Clock;
@@ -68,12 +79,16 @@ export function createTracer(deps: {
     });
   }
 
-  /** Exports batches until one fails. A batch that the receiver may accept later is kept for the next export. */
+  /**
+   * Exports batches until one fails. A batch that the receiver may accept later is kept for the
+   * next export.
+   */
   async function exportAll(): Promise<void> {
     failure = undefined;
     while (waiting.length > 0 && failure === undefined) {
       const batch = waiting.slice(0, MAX_BATCH);
-      // A controller per request, because AbortSignal.any would keep its listeners as long as the signal exists.
+      // A controller per request, because AbortSignal.any would keep its listeners as long as the
+      // signal exists.
       request = new AbortController();
       if (isLate) request.abort();
       const result = await exportSpans(batch, { settings, version, signal: request.signal });
@@ -81,7 +96,8 @@ export function createTracer(deps: {
       if (result.kind === 'refused') onDropped({ spans: batch.length, reason: result.reason });
       if (result.kind === 'retry') failure = result.reason;
     }
-    if (dropped > 0) onDropped({ spans: dropped, reason: failure ?? 'more spans ended than could be exported' });
+    if (dropped > 0)
+      onDropped({ spans: dropped, reason: failure ?? 'more spans ended than could be exported' });
     dropped = 0;
   }
 
@@ -91,7 +107,9 @@ export function createTracer(deps: {
       const traceId = from?.traceId ?? randomBytes(16).toString('hex');
       const isSampled =
         links.length > 0 ||
-        (from && settings.followsCaller ? from.isSampled : isInSample(traceId, settings.sampleRatio));
+        (from && settings.followsCaller
+          ? from.isSampled
+          : isInSample(traceId, settings.sampleRatio));
       if (!isSampled) return UNSAMPLED;
       const spanId = randomBytes(8).toString('hex');
       const linked = links.map(parseTraceparent).filter((link) => link !== undefined);
@@ -103,7 +121,17 @@ export function createTracer(deps: {
           isEnded = true;
           const all = { ...attributes, ...more };
           const times = { startedAt: at, endedAt: Math.max(at, endedAt) };
-          add({ traceId, spanId, parentId: from?.spanId, name, kind, links: linked, ...times, error, attributes: all });
+          add({
+            traceId,
+            spanId,
+            parentId: from?.spanId,
+            name,
+            kind,
+            links: linked,
+            ...times,
+            error,
+            attributes: all,
+          });
         },
       };
     },
@@ -117,7 +145,8 @@ export function createTracer(deps: {
       isClosed = true;
       await exportAll();
       cancelLimit();
-      if (waiting.length > 0) onDropped({ spans: waiting.length, reason: failure ?? 'the server stopped' });
+      if (waiting.length > 0)
+        onDropped({ spans: waiting.length, reason: failure ?? 'the server stopped' });
       waiting = [];
     },
   };

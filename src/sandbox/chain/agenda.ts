@@ -1,4 +1,7 @@
-/** Future actions, earliest first. Actions with equal times keep the order in which they were added, so that runs are reproducible. */
+/**
+ * Future actions, earliest first. Actions with equal times keep the order in which they were added,
+ * so that runs are reproducible.
+ */
 export class Agenda<T> {
   /** In descending order of their times, so that removing the earliest moves no other entry. */
   readonly #entries: { atMs: number; item: T }[] = [];

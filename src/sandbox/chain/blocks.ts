@@ -12,14 +12,18 @@ export type Block = { number: number; producedMs: number; roundCompletedMs: numb
 export type BlockSource = () => Block;
 
 /**
- * Returns a source of blocks from the slot that contains startMs (epoch ms). Slots begin at multiples of the slot time since
- * the epoch. An empty slot has no block and no block number.
+ * Returns a source of blocks from the slot that contains startMs (epoch ms). Slots begin at
+ * multiples of the slot time since the epoch. An empty slot has no block and no block number.
  *
- * A round is completed roundMinS + exp(roundTailMeanS) after its block. When finality stalls at a block, the round of
- * that block and those of all blocks produced before the stall ends are completed at the same time after its end. Stalls
- * do not overlap.
+ * A round is completed roundMinS + exp(roundTailMeanS) after its block. When finality stalls at a
+ * block, the round of that block and those of all blocks produced before the stall ends are
+ * completed at the same time after its end. Stalls do not overlap.
  */
-export function createBlockSource(options: SandboxOptions, clock: UpstreamClock, startMs: number): BlockSource {
+export function createBlockSource(
+  options: SandboxOptions,
+  clock: UpstreamClock,
+  startMs: number,
+): BlockSource {
   const { emptySlotRate, blockDelayMinS, blockDelayMaxS, roundMinS, roundTailMeanS } = options;
   const { stallRate, stallMinS, stallMaxS } = options;
   const { slotMs, seconds } = clock;

@@ -11,13 +11,17 @@ type OpenBlock<T> = Block & { transactionCount: number; transactions: T[] };
 export type FinalBlock<T> = { finalMs: number; transactions: T[] };
 
 /**
- * Blocks with their transactions and finality times. A finality round finalizes a chain, not a block: the round that block C
- * starts finalizes the block finalityGap before it and all its ancestors. Times are epoch ms and must not decrease.
+ * Blocks with their transactions and finality times. A finality round finalizes a chain, not a
+ * block: the round that block C starts finalizes the block finalityGap before it and all its
+ * ancestors. Times are epoch ms and must not decrease.
  */
 export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
   const roundMinMs = clock.seconds(options.roundMinS);
   const gaps = [{ fromMs: Number.NEGATIVE_INFINITY, blocks: options.finalityGap }];
-  /** From the oldest block with pending transactions, or that can still include some, to the newest block produced. */
+  /**
+   * From the oldest block with pending transactions, or that can still include some, to the newest
+   * block produced.
+   */
   const open: OpenBlock<T>[] = [];
   let source: BlockSource | undefined;
   let next: { block: OpenBlock<T>; finalMs: number } | undefined;
@@ -44,7 +48,10 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
     return gaps.findLast(({ fromMs }) => fromMs < atMs)?.blocks ?? 0;
   }
 
-  /** Returns the earliest completion of all rounds that finalize the block. A later round may complete before an earlier one. */
+  /**
+   * Returns the earliest completion of all rounds that finalize the block. A later round may
+   * complete before an earlier one.
+   */
   function finalAt({ number }: Block): number {
     let finalMs = Number.POSITIVE_INFINITY;
     for (let index = number - blockAt(0).number; ; index++) {
@@ -71,12 +78,18 @@ export function createChain<T>(options: SandboxOptions, clock: UpstreamClock) {
       if (next === undefined) findNext();
       return place(block);
     },
-    /** Adds a transaction that is not tracked to the block after another block, which must not be final yet. */
+    /**
+     * Adds a transaction that is not tracked to the block after another block, which must not be
+     * final yet.
+     */
     includeAfter(blockNumber: number): Placement & { finalMs: number } {
       const block = blockAt(blockNumber + 1 - blockAt(0).number);
       return { ...place(block), finalMs: finalAt(block) };
     },
-    /** Returns when the oldest block with transactions becomes final with the current finality gap; undefined without such a block. */
+    /**
+     * Returns when the oldest block with transactions becomes final with the current finality gap;
+     * undefined without such a block.
+     */
     nextFinalAt: () => next?.finalMs,
     /** Removes and returns the oldest block with transactions if it is final at nowMs. */
     takeFinal(nowMs: number): FinalBlock<T> | undefined {

@@ -22,7 +22,10 @@ export function seedOf(hex: string): number {
   return Number.parseInt(hex.slice(0, 8), 16) | 0;
 }
 
-/** Returns an unsigned amount of up to 128 bits as a decimal string of 20 to 39 digits, derived from a digest. */
+/**
+ * Returns an unsigned amount of up to 128 bits as a decimal string of 20 to 39 digits, derived from
+ * a digest.
+ */
 export function feesOf(hex: string): string {
   const narrowBits = BigInt(Number.parseInt(hex.slice(32, 34), 16) % 61);
   // With the highest bit set, even the smallest amount exceeds the range of a JavaScript number.

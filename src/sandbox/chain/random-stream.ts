@@ -3,8 +3,8 @@ import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { digest, seedOf } from './digest.ts';
 
 /**
- * Returns a stream of random numbers that is a pure function of the parts. Each call consumes exactly one number, so that runs
- * with different options stay comparable.
+ * Returns a stream of random numbers that is a pure function of the parts. Each call consumes
+ * exactly one number, so that runs with different options stay comparable.
  */
 export function createRandomStream(...parts: readonly (string | number)[]) {
   const generator = xoroshiro128plus(seedOf(digest(...parts)));

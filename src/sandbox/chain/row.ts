@@ -26,7 +26,10 @@ export function contentsOf(data: string): Contents {
   return { amountBytes: Buffer.byteLength(data), dataHash: digest(data) };
 }
 
-/** Returns the chain data of a finalized transaction. Computed on demand, because most reads are of pending submissions. */
+/**
+ * Returns the chain data of a finalized transaction. Computed on demand, because most reads are of
+ * pending submissions.
+ */
 export function chainDataOf(
   { seed, submissionId, attempts }: { seed: number; submissionId: string; attempts: number },
   { blockNumber, txIndex }: Placement,
@@ -35,6 +38,10 @@ export function chainDataOf(
   const txHash = digest('transaction', seed, submissionId, attempts);
   return {
     block: { number: blockNumber, hash: digest('block', seed, blockNumber), txHash, txIndex },
-    bill: { fees: feesOf(digest('fees', seed, submissionId)), dataBilled: String(amountBytes), dataHash },
+    bill: {
+      fees: feesOf(digest('fees', seed, submissionId)),
+      dataBilled: String(amountBytes),
+      dataHash,
+    },
   };
 }

@@ -3,8 +3,9 @@ import type { SandboxOptions } from '../options.ts';
 import { createRandomStream } from './random-stream.ts';
 
 /**
- * Senders bring submissions to the chain. `begin` is called once per accepted submission with the start time of its sending
- * attempt, which may be in the future. With serial senders, the attempt occupies its sender until `release`.
+ * Senders bring submissions to the chain. `begin` is called once per accepted submission with the
+ * start time of its sending attempt, which may be in the future. With serial senders, the attempt
+ * occupies its sender until `release`.
  */
 export type Senders<T> = {
   accept(submission: T, atMs: number): void;
@@ -13,8 +14,14 @@ export type Senders<T> = {
 
 type Begin<T> = (submission: T, beginMs: number) => void;
 
-export function createSenders<T>(options: SandboxOptions, clock: UpstreamClock, begin: Begin<T>): Senders<T> {
-  return options.senders === 0 ? { accept: begin, release: () => {} } : serialSenders(options, clock, begin);
+export function createSenders<T>(
+  options: SandboxOptions,
+  clock: UpstreamClock,
+  begin: Begin<T>,
+): Senders<T> {
+  return options.senders === 0
+    ? { accept: begin, release: () => {} }
+    : serialSenders(options, clock, begin);
 }
 
 /** A submission in the queue of a sender, preceded by `skipped` messages for other senders. */
@@ -30,10 +37,15 @@ type Sender<T> = {
 };
 
 /**
- * All senders read one queue of messages in order. The addressed sender sends the submission, waits until its row is written
- * and rests; every other sender spends a short time on skipping the message.
+ * All senders read one queue of messages in order. The addressed sender sends the submission, waits
+ * until its row is written and rests; every other sender spends a short time on skipping the
+ * message.
  */
-function serialSenders<T>(options: SandboxOptions, clock: UpstreamClock, begin: Begin<T>): Senders<T> {
+function serialSenders<T>(
+  options: SandboxOptions,
+  clock: UpstreamClock,
+  begin: Begin<T>,
+): Senders<T> {
   const restMs = clock.seconds(options.senderRestS);
   const skipMs = clock.seconds(options.senderSkipS);
   const chance = createRandomStream('senders', options.seed);
@@ -46,7 +58,9 @@ function serialSenders<T>(options: SandboxOptions, clock: UpstreamClock, begin: 
 
   function addressee(): Sender<T> | undefined {
     turn = (turn + 1) % senders.length;
-    return senders[options.senderChoice === 'in_turn' ? turn : Math.floor(chance.uniform() * senders.length)];
+    return senders[
+      options.senderChoice === 'in_turn' ? turn : Math.floor(chance.uniform() * senders.length)
+    ];
   }
 
   function skip(sender: Sender<T>, atMs: number): void {

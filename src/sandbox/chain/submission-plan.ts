@@ -15,7 +15,10 @@ type Attempt =
   | { result: 'failed'; afterMs: number; error: string }
   | {
       result: 'included';
-      /** Returns when the row becomes Finalized for a transaction sent at sentMs and final at finalMs. */
+      /**
+       * Returns when the row becomes Finalized for a transaction sent at sentMs and final at
+       * finalMs.
+       */
       rowUpdatedAt(sentMs: number, finalMs: number): number;
     };
 
@@ -32,10 +35,15 @@ export type SubmissionPlan = {
 };
 
 /**
- * Draws the decisions about a submission from a stream of its own, so that they do not depend on other submissions. All
- * values are always drawn, so that changing one rate does not change the other draws.
+ * Draws the decisions about a submission from a stream of its own, so that they do not depend on
+ * other submissions. All values are always drawn, so that changing one rate does not change the
+ * other draws.
  */
-export function planSubmission(options: SandboxOptions, clock: UpstreamClock, ordinal: number): SubmissionPlan {
+export function planSubmission(
+  options: SandboxOptions,
+  clock: UpstreamClock,
+  ordinal: number,
+): SubmissionPlan {
   const chance = createRandomStream('fate', options.seed, ordinal);
 
   const isLost = chance.happens(options.lostRate);
@@ -70,7 +78,8 @@ export function planSubmission(options: SandboxOptions, clock: UpstreamClock, or
       const fails = chance.happens(options.errorRate) || isDead;
       const timesOut = chance.happens(options.timeoutRate);
       const rejectedAfterMs = clock.seconds(chance.uniform() * REJECTED_WITHIN_S);
-      const rejection = REJECTIONS[Math.floor(chance.uniform() * REJECTIONS.length)] ?? REJECTIONS[0];
+      const rejection =
+        REJECTIONS[Math.floor(chance.uniform() * REJECTIONS.length)] ?? REJECTIONS[0];
       const rowUpdatedAt = drawRowUpdate();
       if (!fails) return { result: 'included', rowUpdatedAt };
       if (timesOut) return { result: 'failed', afterMs: clock.timeoutMs, error: 'TIMEOUT' };
@@ -79,7 +88,12 @@ export function planSubmission(options: SandboxOptions, clock: UpstreamClock, or
   };
 }
 
-/** Returns the first poll of a sender at or after finality. A sender polls at sentMs + pollMs, sentMs + 2 pollMs and so on. */
+/**
+ * Returns the first poll of a sender at or after finality. A sender polls at sentMs + pollMs,
+ * sentMs + 2 pollMs and so on.
+ */
 function firstPollAt(sentMs: number, pollMs: number, finalMs: number): number {
-  return pollMs === 0 ? finalMs : sentMs + pollMs * Math.max(1, Math.ceil((finalMs - sentMs) / pollMs));
+  return pollMs === 0
+    ? finalMs
+    : sentMs + pollMs * Math.max(1, Math.ceil((finalMs - sentMs) / pollMs));
 }

@@ -5,14 +5,26 @@ import { retryAfterOf } from './rate-limit.ts';
 
 const DRIP_EVERY_MS = 200;
 const HUGE_BYTES = 10 * 1024 * 1024;
-const BODY = JSON.stringify({ id: '3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77', state: 'Finalized', error: null, data: {} });
+const BODY = JSON.stringify({
+  id: '3f0c2b1e-4f0a-4c7e-9a51-0d6b8f5c2a77',
+  state: 'Finalized',
+  error: null,
+  data: {},
+});
 const HALF = BODY.slice(0, BODY.length / 2);
 const JSON_HEADERS = { 'content-type': 'application/json' } as const;
 
 /** Parameters of fault responses that are independent of the fault. */
-export type FaultContext = { nowMs: number; retryAfterForm: SandboxOptions['retryAfterForm']; redirectTo: string };
+export type FaultContext = {
+  nowMs: number;
+  retryAfterForm: SandboxOptions['retryAfterForm'];
+  redirectTo: string;
+};
 
-type SendFault = (reply: FastifyReply, context: FaultContext & { retryAfterS: number }) => FastifyReply;
+type SendFault = (
+  reply: FastifyReply,
+  context: FaultContext & { retryAfterS: number },
+) => FastifyReply;
 
 /** Faults by kind, as proxies, database pools and networks produce them. */
 const FAULTS = {
@@ -29,7 +41,8 @@ const FAULTS = {
   record_not_found: (reply) => reply.code(500).send({ error: 'Record not found' }),
   truncated: (reply) => reply.code(200).headers(JSON_HEADERS).send(HALF),
   cut: (reply) => raw(reply, cutShort),
-  not_json: (reply) => reply.code(200).headers(JSON_HEADERS).send('<!doctype html><title>Welcome</title>'),
+  not_json: (reply) =>
+    reply.code(200).headers(JSON_HEADERS).send('<!doctype html><title>Welcome</title>'),
   empty_200: (reply) => reply.code(200).headers(JSON_HEADERS).send(''),
   drip: (reply) => raw(reply, drip),
   endless: (reply) => raw(reply, sendEndlessly),
@@ -42,7 +55,11 @@ export const FAULT_KINDS = Object.keys(FAULTS) as [FaultKind, ...FaultKind[]];
 
 export type Fault = { kind: FaultKind; retryAfterS: number };
 
-export function sendFault(reply: FastifyReply, { kind, retryAfterS }: Fault, context: FaultContext): FastifyReply {
+export function sendFault(
+  reply: FastifyReply,
+  { kind, retryAfterS }: Fault,
+  context: FaultContext,
+): FastifyReply {
   const send: SendFault = FAULTS[kind];
   return send(reply, { ...context, retryAfterS });
 }
@@ -58,7 +75,9 @@ function html(reply: FastifyReply, status: number, reason: string): FastifyReply
   return reply
     .code(status)
     .type('text/html')
-    .send(`<html>\r\n<head><title>${title}</title></head>\r\n<body>\r\n<center><h1>${title}</h1></center>\r\n`);
+    .send(
+      `<html>\r\n<head><title>${title}</title></head>\r\n<body>\r\n<center><h1>${title}</h1></center>\r\n`,
+    );
 }
 
 /** Bypasses Fastify for invalid responses that Fastify would refuse to send. */
@@ -74,7 +93,10 @@ function cutShort(response: ServerResponse): void {
   response.write(HALF, () => response.destroy());
 }
 
-/** Sends one byte at a time, so that only a deadline for the whole request ends it, but no idle timeout. */
+/**
+ * Sends one byte at a time, so that only a deadline for the whole request ends it, but no idle
+ * timeout.
+ */
 function drip(response: ServerResponse): void {
   response.writeHead(200, JSON_HEADERS);
   response.write('{');

@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { FAULT_KINDS, type Fault } from './fault-responses.ts';
 
-/** Which responses a fault replaces: those about submissions (default), about users, or to submits. */
+/**
+ * Which responses a fault replaces: those about submissions (default), about users, or to submits.
+ */
 const FAULT_TARGETS = ['submissions', 'users', 'submits'] as const;
 type FaultTarget = (typeof FAULT_TARGETS)[number];
 
@@ -31,7 +33,12 @@ export function createFaults() {
 
   return {
     /** Replaces the previous order for the same target. */
-    inject({ kind, count = Number.POSITIVE_INFINITY, target = 'submissions', retryAfterS = 1 }: FaultOrder): void {
+    inject({
+      kind,
+      count = Number.POSITIVE_INFINITY,
+      target = 'submissions',
+      retryAfterS = 1,
+    }: FaultOrder): void {
       if (kind === 'none') ordered.delete(target);
       else ordered.set(target, { fault: { kind, retryAfterS }, left: count });
     },

@@ -4,7 +4,10 @@ import { finalityGapSchema } from '../chain/worlds.ts';
 import type { SandboxContext } from '../context.ts';
 import { faultOrderSchema } from './faults.ts';
 
-/** Target of a `redirect` fault. A client that requests it has followed the redirect and disclosed its key. */
+/**
+ * Target of a `redirect` fault. A client that requests it has followed the redirect and disclosed
+ * its key.
+ */
 export const REDIRECT_PATH = '/_sandbox/elsewhere';
 
 const gapChangeSchema = z.object({ blocks: finalityGapSchema });
@@ -20,13 +23,15 @@ export function addOperatorRoutes(app: FastifyInstance, context: SandboxContext)
     return {
       requests: traffic.requestsBySubmission.get(params.id) ?? 0,
       // Rounded up, so that no response appears to precede finality.
-      finalized_at: finalizedMs === undefined ? null : new Date(Math.ceil(finalizedMs)).toISOString(),
+      finalized_at:
+        finalizedMs === undefined ? null : new Date(Math.ceil(finalizedMs)).toISOString(),
     };
   });
 
   app.post('/_sandbox/faults', async (request, reply) => {
     const order = faultOrderSchema.safeParse(request.body);
-    if (!order.success) return reply.code(400).type('text/plain').send(z.prettifyError(order.error));
+    if (!order.success)
+      return reply.code(400).type('text/plain').send(z.prettifyError(order.error));
     context.faults.inject(order.data);
     return reply.code(204).send();
   });
@@ -61,6 +66,7 @@ export function statsOf({ model, traffic, rateLimit, now }: SandboxContext) {
 
 /** Returns the statistics with snake_case names. */
 function statsBody(stats: ReturnType<typeof statsOf>): object {
-  const snakeCase = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  const snakeCase = (name: string) =>
+    name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return Object.fromEntries(Object.entries(stats).map(([name, value]) => [snakeCase(name), value]));
 }

@@ -3,11 +3,19 @@ import type { SandboxOptions } from '../options.ts';
 /** Window of the request meter if there is no limit. */
 const METER_WINDOW_MS = 1000;
 
-export type Admission = { admitted: boolean; limit: number; remaining: number; retryAfterMs: number };
+export type Admission = {
+  admitted: boolean;
+  limit: number;
+  remaining: number;
+  retryAfterMs: number;
+};
 
 export type RateLimit = ReturnType<typeof createRateLimit>;
 
-/** Returns the rate limit of the options. `speed` shortens its window, which is on the upstream's clock. */
+/**
+ * Returns the rate limit of the options. `speed` shortens its window, which is on the upstream's
+ * clock.
+ */
 export function createRateLimit(options: SandboxOptions) {
   const limit = options.rateLimit;
   const windowMs = limit > 0 ? (options.rateLimitPerS * 1000) / options.speed : METER_WINDOW_MS;
@@ -31,16 +39,29 @@ export function createRateLimit(options: SandboxOptions) {
       window.add(nowMs);
       maxPerWindow = Math.max(maxPerWindow, window.count(nowMs));
     },
-    /** Admits or refuses a request. Only admitted requests count against the limit. Returns undefined without a limit. */
+    /**
+     * Admits or refuses a request. Only admitted requests count against the limit. Returns
+     * undefined without a limit.
+     */
     admit(key: string, nowMs: number): Admission | undefined {
       if (limit === 0) return undefined;
       const window = windowOf(admitted, key);
       const used = window.count(nowMs);
       if (used >= limit) {
-        return { admitted: false, limit, remaining: 0, retryAfterMs: window.untilOldestLeavesMs(nowMs) };
+        return {
+          admitted: false,
+          limit,
+          remaining: 0,
+          retryAfterMs: window.untilOldestLeavesMs(nowMs),
+        };
       }
       window.add(nowMs);
-      return { admitted: true, limit, remaining: limit - used - 1, retryAfterMs: window.untilOldestLeavesMs(nowMs) };
+      return {
+        admitted: true,
+        limit,
+        remaining: limit - used - 1,
+        retryAfterMs: window.untilOldestLeavesMs(nowMs),
+      };
     },
     /** Maximum number of requests of one key within one window. */
     get maxPerWindow() {
@@ -50,8 +71,8 @@ export function createRateLimit(options: SandboxOptions) {
 }
 
 /**
- * Returns the Retry-After header for a delay, or undefined if the options disable it. Both forms have whole seconds, rounded
- * up so that a compliant client does not retry too early.
+ * Returns the Retry-After header for a delay, or undefined if the options disable it. Both forms
+ * have whole seconds, rounded up so that a compliant client does not retry too early.
  */
 export function retryAfterOf(
   waitMs: number,
@@ -88,7 +109,9 @@ class SlidingWindow {
     return this.#times.length;
   }
 
-  /** Returns the milliseconds until the oldest entry leaves the window, or 0 if the window is empty. */
+  /**
+   * Returns the milliseconds until the oldest entry leaves the window, or 0 if the window is empty.
+   */
   untilOldestLeavesMs(nowMs: number): number {
     return this.count(nowMs) === 0 ? 0 : (this.#times[0] ?? 0) + this.#windowMs - nowMs;
   }

@@ -20,14 +20,24 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
 
   app.register(async (raw) => {
     raw.removeAllContentTypeParsers();
-    raw.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    raw.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) =>
+      done(null, body),
+    );
     raw.post('/v1/submit_raw_data', async (request, reply) =>
-      submit(request, reply, Buffer.isBuffer(request.body) ? request.body.toString('latin1') : undefined),
+      submit(
+        request,
+        reply,
+        Buffer.isBuffer(request.body) ? request.body.toString('latin1') : undefined,
+      ),
     );
   });
 
   /** Accepts the data. A fault replaces only the response, as when it is lost on its way. */
-  async function submit(request: FastifyRequest, reply: FastifyReply, data: string | undefined): Promise<FastifyReply> {
+  async function submit(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    data: string | undefined,
+  ): Promise<FastifyReply> {
     const refusal = keyRefusal(keyOf(request), options.apiKey);
     if (refusal !== undefined) return text(reply, 401, refusal);
     if (!data) return text(reply, 400, 'Json deserialize error: missing field `data`');
@@ -72,13 +82,15 @@ export function addSubmissionRoutes(app: FastifyInstance, context: SandboxContex
     reply.header('x-ratelimit-limit', admission.limit);
     reply.header('x-ratelimit-remaining', admission.remaining);
     reply.header('x-ratelimit-reset', Math.ceil(admission.retryAfterMs / 1000));
-    if (!admission.admitted) throttled(reply, retryAfterOf(admission.retryAfterMs, now(), options.retryAfterForm));
+    if (!admission.admitted)
+      throttled(reply, retryAfterOf(admission.retryAfterMs, now(), options.retryAfterForm));
     return admission.admitted;
   }
 
   function lookUp(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const query = lookupSchema.safeParse(request.query);
-    if (!query.success) return text(reply, 400, 'Query deserialize error: missing field `submission_id`');
+    if (!query.success)
+      return text(reply, 400, 'Query deserialize error: missing field `submission_id`');
     const id = parseSubmissionId(query.data.submission_id);
     if (!id.ok) return reply.code(406).send({ error: id.error });
     const row = model.read(id.submissionId, now());
@@ -107,17 +119,29 @@ const HEX_DIGITS = 32;
 
 type ParsedId = { ok: true; submissionId: string } | { ok: false; error: string };
 
-/** Parses a UUID with or without hyphens in any case. The error is the text of the upstream's 406 response. */
+/**
+ * Parses a UUID with or without hyphens in any case. The error is the text of the upstream's 406
+ * response.
+ */
 function parseSubmissionId(given: string): ParsedId {
   const invalid = given.search(/[^0-9a-f-]/i);
   const digits = given.toLowerCase().replaceAll('-', '');
-  if (invalid < 0 && digits.length === HEX_DIGITS) return { ok: true, submissionId: hyphenated(digits) };
+  if (invalid < 0 && digits.length === HEX_DIGITS)
+    return { ok: true, submissionId: hyphenated(digits) };
   const at = invalid < 0 ? given.length : invalid;
   const found = given.charAt(at) || 'end of input';
-  return { ok: false, error: `invalid character: expected [0-9a-fA-F-], found \`${found}\` at ${at + 1}` };
+  return {
+    ok: false,
+    error: `invalid character: expected [0-9a-fA-F-], found \`${found}\` at ${at + 1}`,
+  };
 }
 
 function hyphenated(digits: string): string {
-  const groups = [digits.slice(0, 8), digits.slice(8, 12), digits.slice(12, 16), digits.slice(16, 20)];
+  const groups = [
+    digits.slice(0, 8),
+    digits.slice(8, 12),
+    digits.slice(12, 16),
+    digits.slice(16, 20),
+  ];
   return [...groups, digits.slice(20)].join('-');
 }

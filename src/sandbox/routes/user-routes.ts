@@ -12,30 +12,42 @@ const userQuerySchema = z.object({ name: z.string(), email: z.string() });
 // The upstream parses an unsigned integer. Number() alone would accept '' and '1e3'.
 const listingQuerySchema = z.object({ limit: z.string().regex(/^\d+$/).transform(Number) });
 
-/** Adds GET /users/get_user, /user/get_user and /admin/get_all_users, and the paths that deployments serve under /v1. */
+/**
+ * Adds GET /users/get_user, /user/get_user and /admin/get_all_users, and the paths that deployments
+ * serve under /v1.
+ */
 export function addUserRoutes(app: FastifyInstance, context: SandboxContext): void {
   const { options, users } = context;
   const versioned = options.versionedUserPaths ? ['/v1'] : [];
 
-  for (const path of ['/users/get_user', '/user/get_user', ...versioned.map((prefix) => `${prefix}/user/get_user`)]) {
+  for (const path of [
+    '/users/get_user',
+    '/user/get_user',
+    ...versioned.map((prefix) => `${prefix}/user/get_user`),
+  ]) {
     app.get(path, guarded(sendUser));
   }
-  for (const prefix of ['', ...versioned]) app.get(`${prefix}/admin/get_all_users`, guarded(sendListing));
+  for (const prefix of ['', ...versioned])
+    app.get(`${prefix}/admin/get_all_users`, guarded(sendListing));
 
   function guarded(handler: Handler) {
     return async (request: FastifyRequest, reply: FastifyReply) => {
       const fault = context.faults.takeNext('users');
       await context.delay();
-      return fault === undefined ? handler(request, reply) : sendFault(reply, fault, context.faultContext());
+      return fault === undefined
+        ? handler(request, reply)
+        : sendFault(reply, fault, context.faultContext());
     };
   }
 
   function sendUser(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const principal = principalOf(request, options);
     if (principal === undefined) return unauthorized(reply);
-    if (options.userParams === 'ignored') return reply.send(userBody(users.own(principal), options));
+    if (options.userParams === 'ignored')
+      return reply.send(userBody(users.own(principal), options));
     const query = userQuerySchema.safeParse(request.query);
-    if (!query.success) return badRequest(reply, 'Query deserialize error: missing field `name` or `email`');
+    if (!query.success)
+      return badRequest(reply, 'Query deserialize error: missing field `name` or `email`');
     const user = users.find(query.data.name, query.data.email);
     return user === undefined ? unknownUser(reply, options) : reply.send(userBody(user, options));
   }
@@ -43,7 +55,8 @@ export function addUserRoutes(app: FastifyInstance, context: SandboxContext): vo
   function sendListing(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     if (principalOf(request, options) !== 'admin') return unauthorized(reply);
     const query = listingQuerySchema.safeParse(request.query);
-    if (!query.success) return badRequest(reply, 'Query deserialize error: missing or invalid field `limit`');
+    if (!query.success)
+      return badRequest(reply, 'Query deserialize error: missing or invalid field `limit`');
     return reply.send(listingBody(users.list(query.data.limit), options.listingForm));
   }
 }
@@ -64,7 +77,10 @@ function listingBody(users: readonly UserRecord[], form: SandboxOptions['listing
   return bodies[form];
 }
 
-function principalOf(request: FastifyRequest, { userToken, adminToken }: SandboxOptions): Principal | undefined {
+function principalOf(
+  request: FastifyRequest,
+  { userToken, adminToken }: SandboxOptions,
+): Principal | undefined {
   const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
   if (token === adminToken) return 'admin';
   return token === userToken ? 'user' : undefined;

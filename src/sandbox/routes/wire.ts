@@ -16,14 +16,20 @@ export function formatAmount(amountBytes: number): string {
 /** Returns ISO 8601 in UTC, with or without Z, and with 0, 3 or 6 fractional digits. */
 export function formatTimestamp(atMs: number, { zone, fractionDigits }: Dialect): string {
   const wholeMs = Math.floor(atMs);
-  const [seconds = '', milliseconds = '000'] = new Date(wholeMs).toISOString().slice(0, -1).split('.');
+  const [seconds = '', milliseconds = '000'] = new Date(wholeMs)
+    .toISOString()
+    .slice(0, -1)
+    .split('.');
   const microseconds = String(Math.floor((atMs - wholeMs) * 1000)).padStart(3, '0');
   const fraction = `${milliseconds}${microseconds}`.slice(0, fractionDigits);
   return `${seconds}${fraction === '' ? '' : `.${fraction}`}${zone ? 'Z' : ''}`;
 }
 
 /** Returns the response body of get_submission_info. */
-export function submissionBody(row: Row, { userId, dialect }: { userId: string; dialect: Dialect }): object {
+export function submissionBody(
+  row: Row,
+  { userId, dialect }: { userId: string; dialect: Dialect },
+): object {
   return {
     id: row.submissionId,
     state: row.state,
@@ -49,7 +55,10 @@ function metadata({ block, bill, ...row }: Row, userId: string, dialect: Dialect
   };
 }
 
-/** Returns the database row that some versions add, with other names and types and hashes without 0x. */
+/**
+ * Returns the database row that some versions add, with other names and types and hashes without
+ * 0x.
+ */
 function rawRow({ block, bill, ...row }: Row, userId: string, dialect: Dialect): object {
   return {
     id: row.submissionId,

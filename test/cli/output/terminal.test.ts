@@ -9,7 +9,10 @@ import { cli } from '../../support/processes/cli.ts';
 import { inTerminal, isScriptMissing } from '../../support/processes/terminal.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 
-/** A title, C1 introducers of sequences, a bell, overrides and isolates of the text direction, and invisible characters. */
+/**
+ * A title, C1 introducers of sequences, a bell, overrides and isolates of the text direction, and
+ * invisible characters.
+ */
 const EVIL =
   'x\u001b]0;owned\u0007\u001b[2J\u009b31m\u009d0;t\u009c\u202Eevil\u2066\u2069\u200e\u200f\u061c\u{e0041}\u007f';
 /** The escape codes of colours and progress bars, which dawatch itself writes. */
@@ -33,9 +36,23 @@ async function evilServer(status = 200): Promise<string> {
     polls: EVIL,
     history: [{ at: EVIL, status: EVIL, upstream_state: EVIL, error: EVIL }],
   };
-  const webhook = { id: EVIL, url: EVIL, types: [EVIL], metadata: { [EVIL]: EVIL }, description: EVIL, enabled: false };
+  const webhook = {
+    id: EVIL,
+    url: EVIL,
+    types: [EVIL],
+    metadata: { [EVIL]: EVIL },
+    description: EVIL,
+    enabled: false,
+  };
   const delivery = {
-    ...{ id: EVIL, event_id: EVIL, event_type: EVIL, submission_id: EVIL, destination: EVIL, state: EVIL },
+    ...{
+      id: EVIL,
+      event_id: EVIL,
+      event_type: EVIL,
+      submission_id: EVIL,
+      destination: EVIL,
+      state: EVIL,
+    },
     ...{ dead_reason: EVIL, attempts_made: EVIL, created_at: EVIL, ended_at: EVIL, event: null },
     attempts: [{ at: EVIL, duration_ms: 1, http_status: EVIL, error: EVIL, response: EVIL }],
   };
@@ -44,7 +61,9 @@ async function evilServer(status = 200): Promise<string> {
     submissions: [submission],
     accepted: 1,
     already_tracked: 0,
-    entries: [{ at: EVIL, caller: EVIL, credential_id: EVIL, action: EVIL, result: EVIL, detail: EVIL }],
+    entries: [
+      { at: EVIL, caller: EVIL, credential_id: EVIL, action: EVIL, result: EVIL, detail: EVIL },
+    ],
     ...{ webhooks: [webhook], deliveries: [delivery], next_cursor: null },
   };
   const server = createServer((request, response) => {
@@ -53,7 +72,14 @@ async function evilServer(status = 200): Promise<string> {
       status >= 400
         ? { title: EVIL, detail: `${EVIL}\ndawatch: all is well` }
         : /\/webhooks\/\w/.test(path)
-          ? { ...webhook, public_keys: [EVIL], signature: EVIL, created_at: EVIL, updated_at: EVIL, secret: EVIL }
+          ? {
+              ...webhook,
+              public_keys: [EVIL],
+              signature: EVIL,
+              created_at: EVIL,
+              updated_at: EVIL,
+              secret: EVIL,
+            }
           : /\/deliveries\/\d/.test(path)
             ? delivery
             : /get_user/.test(path)
@@ -83,17 +109,22 @@ const COMMANDS: readonly string[][] = [
 ];
 
 describe('escapes control characters in every text that a server sends:', () => {
-  it.each(COMMANDS.map((args) => [args.join(' '), args] as const))('dawatch %s', async (_name, args) => {
-    const server = await evilServer();
-    for (const json of [[], ['--json']]) {
-      const { stdout, stderr } = await cli([...args, ...json], { env: { DAWATCH_URL: server, ...ADMIN } });
-      expect(stdout.length + stderr.length).toBeGreaterThan(0);
-      expect(stdout + stderr).not.toMatch(STEERING);
-      if (stdout !== '' && json.length > 0)
-        for (const line of stdout.trim().split('\n'))
-          expect(JSON.stringify(JSON.parse(line))).toContain('\\u001b]0;owned');
-    }
-  });
+  it.each(COMMANDS.map((args) => [args.join(' '), args] as const))(
+    'dawatch %s',
+    async (_name, args) => {
+      const server = await evilServer();
+      for (const json of [[], ['--json']]) {
+        const { stdout, stderr } = await cli([...args, ...json], {
+          env: { DAWATCH_URL: server, ...ADMIN },
+        });
+        expect(stdout.length + stderr.length).toBeGreaterThan(0);
+        expect(stdout + stderr).not.toMatch(STEERING);
+        if (stdout !== '' && json.length > 0)
+          for (const line of stdout.trim().split('\n'))
+            expect(JSON.stringify(JSON.parse(line))).toContain('\\u001b]0;owned');
+      }
+    },
+  );
 
   it.each([400, 401, 404, 429, 500])('a refusal with %i is one line', async (status) => {
     const server = await evilServer(status);
@@ -134,19 +165,28 @@ describe('an export', () => {
 
   it('to a file contains everything, without loss in JSON', async () => {
     const env = ledgerWithEvil();
-    const csv = await cli(['export', '--format', 'csv', '--output', join(tempFolder(), 'out.csv')], { env });
+    const csv = await cli(
+      ['export', '--format', 'csv', '--output', join(tempFolder(), 'out.csv')],
+      { env },
+    );
     expect(csv.code).toBe(0);
     const { stdout } = await cli(['export'], { env });
     expect(stdout).not.toMatch(STEERING);
-    expect(JSON.parse(stdout)).toMatchObject({ error: EVIL, metadata: { [EVIL]: `=1;=2 ${EVIL}` } });
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: EVIL,
+      metadata: { [EVIL]: `=1;=2 ${EVIL}` },
+    });
   });
 
-  it.skipIf(isScriptMissing())('to a terminal escapes control characters in both formats', async () => {
-    const env = ledgerWithEvil();
-    for (const format of ['ndjson', 'csv']) {
-      const shown = await inTerminal(['export', '--format', format], { env });
-      expect(shown).toContain('u202e');
-      expect(shown.replace(OWN_ESCAPES, ''), format).not.toMatch(STEERING);
-    }
-  });
+  it.skipIf(isScriptMissing())(
+    'to a terminal escapes control characters in both formats',
+    async () => {
+      const env = ledgerWithEvil();
+      for (const format of ['ndjson', 'csv']) {
+        const shown = await inTerminal(['export', '--format', format], { env });
+        expect(shown).toContain('u202e');
+        expect(shown.replace(OWN_ESCAPES, ''), format).not.toMatch(STEERING);
+      }
+    },
+  );
 });

@@ -77,7 +77,8 @@ it('the form knows every rule', () => {
 describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
   const HOSTILE = '<img src=x onerror=alert(1)><script>alert(2)</script>';
   const main = (page: Page) => page.getByRole('main');
-  const button = (page: Page, name: string) => main(page).getByRole('button', { name, exact: true });
+  const button = (page: Page, name: string) =>
+    main(page).getByRole('button', { name, exact: true });
   const alertRow = (page: Page) => main(page).getByRole('row').filter({ hasText: TEXT });
   const inHours = (hours: number) => {
     const at = new Date(Date.now() + hours * 3_600_000);
@@ -96,7 +97,11 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
     const page = await open('alerts');
     await alertRow(page).getByText('firing').waitFor();
     await page.route('**/acknowledge', (route) =>
-      route.fulfill({ status: 409, contentType: 'application/json', body: '{"detail":"the alert is resolved"}' }),
+      route.fulfill({
+        status: 409,
+        contentType: 'application/json',
+        body: '{"detail":"the alert is resolved"}',
+      }),
     );
     await alertRow(page)
       .getByRole('button', { name: /^Acknowledge/ })
@@ -150,7 +155,9 @@ describe.skipIf(SKIPPED)('the page of alerts', { timeout: TEST_MS }, () => {
     const page = await open('alerts');
     await button(page, 'Plan a maintenance window').click();
     await button(page, 'Cancel').press('Enter');
-    await expect.poll(() => page.evaluate('document.activeElement.innerText')).toBe('Plan a maintenance window');
+    await expect
+      .poll(() => page.evaluate('document.activeElement.innerText'))
+      .toBe('Plan a maintenance window');
     await button(page, 'Plan a maintenance window').click();
     await page.getByLabel('From').fill(inHours(5));
     await page.getByLabel('Until').fill(inHours(3));

@@ -36,7 +36,12 @@ async function failing(
   const fail = (route: Route) =>
     route.request().method() === 'GET'
       ? route.fallback()
-      : route.fulfill({ status, headers, contentType: 'application/problem+json', body: JSON.stringify({ detail }) });
+      : route.fulfill({
+          status,
+          headers,
+          contentType: 'application/problem+json',
+          body: JSON.stringify({ detail }),
+        });
   await page.route(url, fail);
   return () => page.unroute(url, fail);
 }
@@ -56,7 +61,9 @@ async function describedWebhook(description: string, ...responses: { status?: nu
 }
 
 it('the form knows every type of event', () => {
-  expect(TYPES).toEqual(EVENT_TYPES.filter((type) => !(Object.values(TestEventType) as string[]).includes(type)));
+  expect(TYPES).toEqual(
+    EVENT_TYPES.filter((type) => !(Object.values(TestEventType) as string[]).includes(type)),
+  );
 });
 
 describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () => {
@@ -101,7 +108,9 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
       next_cursor: null,
     };
     const list = (route: Route) =>
-      route.fulfill({ json: { ...last, webhooks: [{ ...last.webhooks[0], enabled: true, failing_since: null }] } });
+      route.fulfill({
+        json: { ...last, webhooks: [{ ...last.webhooks[0], enabled: true, failing_since: null }] },
+      });
     await page.route('**/v1/webhooks?cursor=*', list);
     await goTo(page, 'webhooks?cursor=x');
     await rowOf(page, 'callbacks').waitFor();
@@ -166,7 +175,8 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
       await page.getByRole('alert').getByText(failure.shown).waitFor();
       await repair();
     }
-    const lose = (route: Route) => (route.request().method() === 'POST' ? route.abort() : route.fallback());
+    const lose = (route: Route) =>
+      route.request().method() === 'POST' ? route.abort() : route.fallback();
     await page.route('**/v1/webhooks', lose);
     await button(page, 'Create webhook').click();
     await page.getByRole('alert').getByText('The change may have been made nevertheless').waitFor();
@@ -185,9 +195,13 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
     await page.getByLabel('alert.*').check();
     const sent = page.waitForRequest((request) => request.method() === 'PATCH');
     await button(page, 'Save').click();
-    expect((await sent).postDataJSON()).toEqual({ types: ['submission.*', 'alert.*'], description: 'billing' });
+    expect((await sent).postDataJSON()).toEqual({
+      types: ['submission.*', 'alert.*'],
+      description: 'billing',
+    });
     await main(page).getByText('submission.*, alert.*').waitFor();
-    const focused = () => page.evaluate('document.activeElement.innerText || document.activeElement.name');
+    const focused = () =>
+      page.evaluate('document.activeElement.innerText || document.activeElement.name');
     await expect.poll(focused).toBe('Edit');
     await button(page, 'Edit').press('Enter');
     await expect.poll(focused).toBe('url');
@@ -248,7 +262,10 @@ describe.skipIf(SKIPPED)('webhooks in the dashboard', { timeout: TEST_MS }, () =
   it('are deleted after a confirmation, which shows a refusal', async () => {
     const { id } = await webhook();
     const page = await open(`webhooks/${id}`);
-    const repair = await failing(page, `**/v1/webhooks/${id}`, { status: 409, detail: 'it is in use' });
+    const repair = await failing(page, `**/v1/webhooks/${id}`, {
+      status: 409,
+      detail: 'it is in use',
+    });
     await button(page, 'Delete this webhook').click();
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('button', { name: 'Delete' }).click();
@@ -349,7 +366,9 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
       { webhooks: [{ id, description: 'An old one' }], next_cursor: null },
     ];
     await page.route('**/v1/webhooks?limit=100', (route) => route.fulfill({ json: pages[0] }));
-    await page.route('**/v1/webhooks?limit=100&cursor=second', (route) => route.fulfill({ json: pages[1] }));
+    await page.route('**/v1/webhooks?limit=100&cursor=second', (route) =>
+      route.fulfill({ json: pages[1] }),
+    );
     await goTo(page, 'deliveries');
     const row = main(page).getByRole('row').filter({ hasText: submission });
     await row.getByRole('link', { name: 'An old one' }).waitFor();
@@ -359,16 +378,23 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
     const { id, cancel } = await webhook();
     const one = `one-${randomUUID()}`;
     await cancel(one);
-    for (const path of ['deliveries?type=submission.failed', `webhooks/${id}?destination=channel:ops`]) {
+    for (const path of [
+      'deliveries?type=submission.failed',
+      `webhooks/${id}?destination=channel:ops`,
+    ]) {
       const page = await open(path);
       await page.getByRole('alert').getByText('There is no filter named').waitFor();
       expect(await page.getByRole('button', { name: 'Replay dead letters…' }).count()).toBe(0);
       await page.getByRole('link', { name: 'Show the list without it' }).click();
       await rowOf(page, one).first().waitFor();
     }
-    const page = await open(`webhooks/${id}?event_type=submission.failed&event_type=submission.cancelled`);
+    const page = await open(
+      `webhooks/${id}?event_type=submission.failed&event_type=submission.cancelled`,
+    );
     await rowOf(page, one).waitFor();
-    expect(await page.getByLabel('Event types').inputValue()).toBe('submission.failed,submission.cancelled');
+    expect(await page.getByLabel('Event types').inputValue()).toBe(
+      'submission.failed,submission.cancelled',
+    );
     await goTo(page, 'audit?callers=x');
     await page.getByRole('alert').getByText('There is no filter named callers').waitFor();
     await goTo(page, 'alerts?states=all');
@@ -378,7 +404,9 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
   it('are replayed in bulk after the number and the filter were confirmed', async () => {
     const { receiver, id, cancel } = await webhook({ status: 410 }, {});
     await cancel('dead');
-    await expect.poll(async () => (await app.deliveries(`webhook_id=${id}&state=dead`)).length).toBe(1);
+    await expect
+      .poll(async () => (await app.deliveries(`webhook_id=${id}&state=dead`)).length)
+      .toBe(1);
     const page = await open('deliveries?state=dead');
     await rowOf(page, id).getByText('its receiver is gone').waitFor();
     await page.getByText('To replay all dead letters of a destination').waitFor();
@@ -397,7 +425,10 @@ describe.skipIf(SKIPPED)('deliveries in the dashboard', { timeout: TEST_MS }, ()
     await dialog.getByRole('button', { name: 'Back' }).click();
     expect(receiver.requests).toHaveLength(1);
     await button(page, 'Replay dead letters…').click();
-    const repair = await failing(page, '**/v1/deliveries/replay', { status: 500, detail: 'the log has the reason' });
+    const repair = await failing(page, '**/v1/deliveries/replay', {
+      status: 500,
+      detail: 'the log has the reason',
+    });
     await dialog.getByRole('button', { name: 'Replay 1' }).click();
     await dialog.getByRole('alert').getByText('the log has the reason').waitFor();
     await repair();
@@ -452,7 +483,11 @@ describe.skipIf(SKIPPED)('channels in the dashboard', { timeout: TEST_MS }, () =
       .waitFor();
     await rowOf(page, 'broken').getByText('failing').waitFor();
     await rowOf(page, 'broken').getByRole('link', { name: '1' }).click();
-    await main(page).getByRole('row').filter({ hasText: 'channel:broken' }).getByText('waiting').waitFor();
+    await main(page)
+      .getByRole('row')
+      .filter({ hasText: 'channel:broken' })
+      .getByText('waiting')
+      .waitFor();
 
     await goTo(page, 'channels');
     await page.getByLabel('Callback address').fill(receiver.url);

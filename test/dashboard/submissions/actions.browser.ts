@@ -8,7 +8,10 @@ import { ADMIN_TOKEN } from '../../support/app/lookups.ts';
 import { useAppWithSandbox } from '../../support/app/running-app.ts';
 
 /** Its upstream has none of the submissions. */
-const app = useAppWithSandbox({ adminToken: ADMIN_TOKEN, webhooks: { allow: ['127.0.0.0/8'], allow_http: true } });
+const app = useAppWithSandbox({
+  adminToken: ADMIN_TOKEN,
+  webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+});
 const ADMIN = { 'x-api-key': [], authorization: `Bearer ${ADMIN_TOKEN}` };
 /** In ten days, with a fraction of a second, which the form does not show. */
 const DEADLINE = new Date(Date.now() + 864_000_000).toISOString().replace(/\.\d+/, '.678');
@@ -22,8 +25,10 @@ const fact = (name: string) =>
   main()
     .locator('dl.facts > div', { has: page.locator('dt', { hasText: new RegExp(`^${name}$`) }) })
     .locator('dd');
-const detailsNow = async (id: string) => detailsOf(await call(app.url, pathOf(id), { headers: ADMIN }));
-const patch = (id: string, body: object) => call(app.url, pathOf(id), { method: 'PATCH', headers: ADMIN, body });
+const detailsNow = async (id: string) =>
+  detailsOf(await call(app.url, pathOf(id), { headers: ADMIN }));
+const patch = (id: string, body: object) =>
+  call(app.url, pathOf(id), { method: 'PATCH', headers: ADMIN, body });
 const save = () => form().getByRole('button', { name: 'Save' }).click();
 
 /** Tracks a submission and shows its page. */
@@ -67,7 +72,8 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: TE
     await fact('Status').getByText('tracking').waitFor();
     await fact('Not-found grace').getByText('5 min').waitFor();
     await fact('Stuck after').getByText('1 h 30 min').waitFor();
-    for (const name of ['Last response', 'Next poll', 'Not found since']) await fact(name).locator('time').waitFor();
+    for (const name of ['Last response', 'Next poll', 'Not found since'])
+      await fact(name).locator('time').waitFor();
     expect(await fact('Deadline').locator('time').getAttribute('datetime')).toBe(DEADLINE);
     await fact('Callback URL').getByText('http://127.0.0.1:9009/hook?secret=1').waitFor();
   });
@@ -75,11 +81,18 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: TE
   it('offers no changes to a credential that may only read', async () => {
     const id = await open();
     const reader = await browser.open(`${app.url}/#/submissions/${id}`);
-    const rights = { role: null, scopes: ['submissions:read'], name: 'reader', users_bearer: 'dawatch' };
+    const rights = {
+      role: null,
+      scopes: ['submissions:read'],
+      name: 'reader',
+      users_bearer: 'dawatch',
+    };
     await reader.route('**/v1/whoami', (route) => route.fulfill({ json: rights }));
     await signIn(reader, ADMIN_TOKEN);
     await reader.getByText('Not-found grace').waitFor();
-    expect(await reader.getByRole('button', { name: /Cancel|Retrack|Change options/ }).count()).toBe(0);
+    expect(
+      await reader.getByRole('button', { name: /Cancel|Retrack|Change options/ }).count(),
+    ).toBe(0);
     await goTo(reader, 'submissions');
     await reader.getByRole('link', { name: id }).waitFor();
     expect(await reader.getByRole('checkbox', { name: /^Select/ }).count()).toBe(0);
@@ -89,7 +102,10 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: TE
     const data = { tx_hash: '0xabc', block_hash: '0xdef', block_number: 4_711 };
     const withData = async (route: Route) => {
       const response = await route.fetch();
-      await route.fulfill({ response, json: { ...((await response.json()) as object), data, last_polled_at: null } });
+      await route.fulfill({
+        response,
+        json: { ...((await response.json()) as object), data, last_polled_at: null },
+      });
     };
     await page.route('**/v1/submissions/*', withData);
     const metadata = { 'a.b=c "d"': 'x"y', nested: { list: [1] } };
@@ -218,7 +234,10 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: TE
         .getByRole('button', { name: 'Back' })
         .click();
       await dialog().waitFor({ state: 'detached' });
-      expect(await detailsNow(id)).toMatchObject({ metadata: null, callback_url: 'http://127.0.0.1:9009/a' });
+      expect(await detailsNow(id)).toMatchObject({
+        metadata: null,
+        callback_url: 'http://127.0.0.1:9009/a',
+      });
       await save();
       await dialog().getByRole('button', { name: 'Replace' }).click();
       await main().getByText('Changed: Callback URL.').waitFor();
@@ -244,7 +263,9 @@ describe.skipIf(SKIPPED)('actions on one submission in a browser', { timeout: TE
       await save();
       await form().getByText(message).waitFor();
       expect(await field.getAttribute('aria-invalid')).toBe('true');
-      await expect.poll(() => field.evaluate((element) => element === document.activeElement)).toBe(true);
+      await expect
+        .poll(() => field.evaluate((element) => element === document.activeElement))
+        .toBe(true);
       expect(await field.inputValue(), 'nothing typed is lost').toBe(text);
       expect((await detailsNow(id)).history).toHaveLength(1);
     });

@@ -15,21 +15,31 @@ const main = () => page.getByRole('main');
 const form = () => page.getByRole('search');
 const cancel = (id: string) => call(app.url, pathOf(id), { method: 'DELETE' });
 const shown = () => main().locator('tbody').getByRole('link').allTextContents();
-const expectShown = (ids: readonly string[]) => expect.poll(shown, { timeout: 10_000 }).toEqual(ids);
+const expectShown = (ids: readonly string[]) =>
+  expect.poll(shown, { timeout: 10_000 }).toEqual(ids);
 const query = () => page.evaluate<string>("decodeURIComponent(location.hash.split('?')[1] ?? '')");
-/** Enters a text as a user does, and leaves the field. In a field with a time, Tab leads to its next part. */
+/**
+ * Enters a text as a user does, and leaves the field. In a field with a time, Tab leads to its next
+ * part.
+ */
 async function enter(label: string, text: string): Promise<void> {
   await form().getByLabel(label, { exact: true }).fill(text);
-  await page.keyboard.press(label.startsWith('Ended') || label.startsWith('Tracked') ? 'Enter' : 'Tab');
+  await page.keyboard.press(
+    label.startsWith('Ended') || label.startsWith('Tracked') ? 'Enter' : 'Tab',
+  );
 }
 /** The browser has the time zone of the tests. */
 const instant = (local: string) => new Date(local).toISOString();
-const select = (id: string) => page.getByRole('checkbox', { name: `Select ${id}`, exact: true }).check();
+const select = (id: string) =>
+  page.getByRole('checkbox', { name: `Select ${id}`, exact: true }).check();
 const resultOf = (id: string) => main().getByRole('listitem').filter({ hasText: id });
 
 describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST_MS }, () => {
   beforeAll(async () => {
-    await post(app.url, { submission_ids: ['a1', 'a2'], metadata: { order: 4711, shop: 'berlin' } });
+    await post(app.url, {
+      submission_ids: ['a1', 'a2'],
+      metadata: { order: 4711, shop: 'berlin' },
+    });
     await post(app.url, { submission_id: 'b1', metadata: { [ODD_NAME]: 'x"y=z&', note: HOSTILE } });
     await post(app.url, { submission_id: HOSTILE, upstream: 'other', metadata: { '': 1 } });
     for (const id of ['a1', HOSTILE]) await cancel(id);
@@ -56,8 +66,18 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
     ],
     ['an upstream', () => enter('Upstream', 'other'), 'upstream=other', [HOSTILE]],
     ['a prefix', () => enter('ID prefix', 'a'), 'prefix=a', ['a1', 'a2']],
-    ['a text in metadata', () => enter('Text in ids and metadata', 'BERL'), 'search=BERL', ['a2', 'a1']],
-    ['a text that is markup', () => enter('Text in ids and metadata', '<img'), 'search=<img', [HOSTILE, 'b1']],
+    [
+      'a text in metadata',
+      () => enter('Text in ids and metadata', 'BERL'),
+      'search=BERL',
+      ['a2', 'a1'],
+    ],
+    [
+      'a text that is markup',
+      () => enter('Text in ids and metadata', '<img'),
+      'search=<img',
+      [HOSTILE, 'b1'],
+    ],
     [
       'several values of metadata',
       async () => {
@@ -108,34 +128,41 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
       ['a1'],
     ],
   ];
-  it.each(filters)('filters by %s; the URL shows the same elsewhere', async (_, set, expected, ids) => {
-    await goTo(page, 'submissions');
-    await expectShown([HOSTILE, 'b1', 'a2', 'a1']);
-    await set();
-    await expectShown(ids);
-    await expect.poll(query).toBe(expected);
-    await main()
-      .getByText(ids.length === 1 ? '1 submission' : `${ids.length} submissions`, { exact: true })
-      .waitFor();
-    const controls = () =>
-      page.evaluate<string>("new URLSearchParams(new FormData(document.querySelector('form'))).toString()");
-    const before = await controls();
-    await page.reload();
-    await expectShown(ids);
-    expect(await controls()).toBe(before);
-    expect([dialogs, await page.locator('main img, main script').count()]).toEqual([0, 0]);
+  it.each(filters)(
+    'filters by %s; the URL shows the same elsewhere',
+    async (_, set, expected, ids) => {
+      await goTo(page, 'submissions');
+      await expectShown([HOSTILE, 'b1', 'a2', 'a1']);
+      await set();
+      await expectShown(ids);
+      await expect.poll(query).toBe(expected);
+      await main()
+        .getByText(ids.length === 1 ? '1 submission' : `${ids.length} submissions`, { exact: true })
+        .waitFor();
+      const controls = () =>
+        page.evaluate<string>(
+          "new URLSearchParams(new FormData(document.querySelector('form'))).toString()",
+        );
+      const before = await controls();
+      await page.reload();
+      await expectShown(ids);
+      expect(await controls()).toBe(before);
+      expect([dialogs, await page.locator('main img, main script').count()]).toEqual([0, 0]);
 
-    await page.getByRole('link', { name: 'Clear all filters' }).click();
-    await expectShown([HOSTILE, 'b1', 'a2', 'a1']);
-    expect(await query()).toBe('');
-  });
+      await page.getByRole('link', { name: 'Clear all filters' }).click();
+      await expectShown([HOSTILE, 'b1', 'a2', 'a1']);
+      expect(await query()).toBe('');
+    },
+  );
 
   it('keeps filters apart in the history of the browser, removes them one by one, and keeps the fraction of a time', async () => {
     await goTo(page, 'submissions?tracked_since=2020-01-02T03:04:05.678Z&metadata.shop=berlin');
     await expectShown(['a2', 'a1']);
     await form().getByLabel('cancelled').check();
     await expectShown(['a1']);
-    expect(await query()).toBe('status=cancelled&tracked_since=2020-01-02T03:04:05.678Z&metadata.shop=berlin');
+    expect(await query()).toBe(
+      'status=cancelled&tracked_since=2020-01-02T03:04:05.678Z&metadata.shop=berlin',
+    );
     await form().getByRole('button', { name: 'Remove value 1' }).click();
     await expectShown([HOSTILE, 'a1']);
     await page.goBack();
@@ -150,7 +177,10 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
     ['status=done', 'must be one or more of tracking'],
     ['upstream=nowhere', 'no upstream is named "nowhere"'],
     ['tracked_since=yesterday', 'tracked_since'],
-    ['tracked_since=2026-01-02T00:00:00Z&tracked_until=2026-01-01T00:00:00Z', 'must be after the start'],
+    [
+      'tracked_since=2026-01-02T00:00:00Z&tracked_until=2026-01-01T00:00:00Z',
+      'must be after the start',
+    ],
     ['metadata.a=1&metadata.a=2', 'must be given once'],
     [`search=${'x'.repeat(129)}`, 'search'],
     ['prefix=not+an+id', '1 to 128 printable ASCII'],
@@ -237,7 +267,11 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
   describe('selected rows', () => {
     it('are cancelled and tracked again after confirmation, with a result for each', async () => {
       const prefix = `s-${randomUUID()}-`;
-      const [one, two, three] = ['1', '2', '3'].map((name) => prefix + name) as [string, string, string];
+      const [one, two, three] = ['1', '2', '3'].map((name) => prefix + name) as [
+        string,
+        string,
+        string,
+      ];
       await post(app.url, { submission_ids: [one, two, three], upstream: 'other' });
       await goTo(page, `submissions?prefix=${prefix}`);
       await select(one);
@@ -253,7 +287,9 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
       await page.getByRole('button', { name: 'Cancel selected' }).click();
       await dialog.getByRole('button', { name: 'Cancel selected' }).click();
       for (const id of [one, two, three]) await resultOf(id).getByText('Cancelled.').waitFor();
-      await expect.poll(() => page.getByRole('row').filter({ hasText: 'cancelled' }).count()).toBe(3);
+      await expect
+        .poll(() => page.getByRole('row').filter({ hasText: 'cancelled' }).count())
+        .toBe(3);
       expect(await page.evaluate('document.activeElement.innerText')).toBe('Results');
 
       await select(one);
@@ -280,7 +316,9 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
         const id = route.request().url().split('/').at(-1) ?? '';
         if (route.request().method() === 'DELETE') sent.push(id);
         const [status, detail] = failures[id] ?? [];
-        return status === undefined ? route.continue() : route.fulfill({ status, json: { detail } });
+        return status === undefined
+          ? route.continue()
+          : route.fulfill({ status, json: { detail } });
       };
       await page.route('**/v1/submissions/t*', fail);
       await goTo(page, 'submissions?prefix=t');
@@ -288,7 +326,8 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
       await page.getByRole('button', { name: 'Cancel selected' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Cancel selected' }).click();
       await resultOf('t1').getByText('Cancelled.').waitFor();
-      for (const [id, [, detail]] of Object.entries(failures)) await resultOf(id).getByText(detail).waitFor();
+      for (const [id, [, detail]] of Object.entries(failures))
+        await resultOf(id).getByText(detail).waitFor();
       await resultOf('t5').getByText('Not sent.').waitFor();
       expect(sent).toEqual(['t1', 't2', 't3', 't4']);
       await main().getByText('4 selected').waitFor();
@@ -328,7 +367,9 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
       await page.unroute(`**/v1/submissions/${prefix}*`, stop);
       await page.getByRole('button', { name: 'Cancel selected' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Cancel selected' }).click();
-      await expect.poll(() => main().getByRole('listitem').filter({ hasText: 'Cancelled.' }).count()).toBe(40);
+      await expect
+        .poll(() => main().getByRole('listitem').filter({ hasText: 'Cancelled.' }).count())
+        .toBe(40);
     });
 
     it('can be selected on a phone', async () => {
@@ -338,7 +379,10 @@ describe.skipIf(SKIPPED)('the list of submissions in a browser', { timeout: TEST
       await page.setViewportSize({ width: 390, height: 844 });
       await page.getByText('Select all on this page').click();
       await main().getByText('2 selected').waitFor();
-      expect(await main().locator('thead :is(input, button, a)').count(), 'in the hidden head').toBe(0);
+      expect(
+        await main().locator('thead :is(input, button, a)').count(),
+        'in the hidden head',
+      ).toBe(0);
       await page.setViewportSize({ width: 1_280, height: 720 });
     });
 

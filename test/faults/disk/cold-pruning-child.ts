@@ -1,4 +1,5 @@
-// Opens a ledger, waits for a message, and deletes old submissions as a server does, without its pauses of a minute.
+// Opens a ledger, waits for a message, and deletes old submissions as a server does, without its
+// pauses of a minute.
 import { once } from 'node:events';
 import { systemClock } from '../../../src/lib/system-clock.ts';
 import { Ledger } from '../../../src/wiring/ledger-stores.ts';
@@ -14,7 +15,10 @@ process.send?.('opened');
 await once(process, 'message');
 const maintenance = new Maintenance({
   ledger,
-  clock: { now: () => systemClock.now(), after: (ms, run) => systemClock.after(Math.min(ms, MAX_PAUSE_MS), run) },
+  clock: {
+    now: () => systemClock.now(),
+    after: (ms, run) => systemClock.after(Math.min(ms, MAX_PAUSE_MS), run),
+  },
   retention: {
     deliveriesMs: Number.MAX_SAFE_INTEGER,
     submissionsMs: Number(maxAgeMs),

@@ -54,7 +54,8 @@ test('a ledger damaged under a running server is not copied, and the next start 
   expect(dawatch(server, 'restore', backup)).toMatchObject({ status: 0 });
   // Submissions after the backup are in no ledger now.
   const kept = new Set(eventIdsOf(server.file));
-  for (const id of world.receiver.bodies.keys()) if (!kept.has(id)) world.receiver.bodies.delete(id);
+  for (const id of world.receiver.bodies.keys())
+    if (!kept.has(id)) world.receiver.bodies.delete(id);
   server.start();
   await server.listening();
   await world.track(50);
@@ -62,7 +63,10 @@ test('a ledger damaged under a running server is not copied, and the next start 
 });
 
 /** Damages random pages in the middle of the file. */
-function damage(file: string, { between }: { between: (min: number, max: number) => number }): void {
+function damage(
+  file: string,
+  { between }: { between: (min: number, max: number) => number },
+): void {
   // Pages that are newer in the WAL hide their damage.
   const db = new Database(file);
   expect(db.pragma('wal_checkpoint(TRUNCATE)')).toMatchObject([{ busy: 0 }]);
@@ -70,6 +74,12 @@ function damage(file: string, { between }: { between: (min: number, max: number)
   const descriptor = openSync(file, 'r+');
   const pages = Math.floor(fstatSync(descriptor).size / PAGE_BYTES);
   for (let count = 0; count < Math.ceil(pages / 4); count++)
-    writeSync(descriptor, Buffer.alloc(PAGE_BYTES, 0xa5), 0, PAGE_BYTES, between(2, pages - 1) * PAGE_BYTES);
+    writeSync(
+      descriptor,
+      Buffer.alloc(PAGE_BYTES, 0xa5),
+      0,
+      PAGE_BYTES,
+      between(2, pages - 1) * PAGE_BYTES,
+    );
   closeSync(descriptor);
 }

@@ -24,9 +24,14 @@ describe('a full disk pauses intake, loses nothing, and work continues by itself
     'a full file system: over HTTP, through the queue, with deliveries in flight',
     async (context) => {
       const folder = mountSmall();
-      if (folder === undefined) return context.skip('SKIPPED: no small file system can be mounted here');
+      if (folder === undefined)
+        return context.skip('SKIPPED: no small file system can be mounted here');
       const redis = await redisForTest();
-      const world = await prepareWorld('full file system', { folder, redisUrl: redis.url, workers: 1 });
+      const world = await prepareWorld('full file system', {
+        folder,
+        redisUrl: redis.url,
+        workers: 1,
+      });
       await world.start();
       await world.track(200);
       const ballast = join(folder, 'ballast');

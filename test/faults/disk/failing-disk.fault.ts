@@ -20,82 +20,88 @@ const FAILS_FOR_MS = 4_000;
 /** Enough for a checkpoint, which needs 1,000 pages of the log. */
 const ENDS_WITHIN_MS = 30_000;
 
-describe.skipIf(isCompilerMissing())('a disk that fails loses nothing that was acknowledged', () => {
-  test.each([
-    ['log', { logSyncFailures: 1 }, 'ledger.db-wal'],
-    ['ledger', { ledgerSyncFailures: 1 }, 'ledger.db'],
-  ])('a failed sync of the %s: the server exits, and works again after a restart', async (what, faults, file) => {
-    const failing = await prepareFailing(`failed sync of the ${what}`);
-    await failing.failSync(faults, file);
-    await failing.expectRecovered();
-  });
+describe.skipIf(isCompilerMissing())(
+  'a disk that fails loses nothing that was acknowledged',
+  () => {
+    test.each([
+      ['log', { logSyncFailures: 1 }, 'ledger.db-wal'],
+      ['ledger', { ledgerSyncFailures: 1 }, 'ledger.db'],
+    ])(
+      'a failed sync of the %s: the server exits, and works again after a restart',
+      async (what, faults, file) => {
+        const failing = await prepareFailing(`failed sync of the ${what}`);
+        await failing.failSync(faults, file);
+        await failing.expectRecovered();
+      },
+    );
 
-  test('failed syncs of the log for seconds: the server is restarted until the disk works again', async () => {
-    const failing = await prepareFailing('failed syncs for seconds');
-    const { world, disk } = failing;
-    await failing.failSync({ logSyncFailures: -1 }, 'ledger.db-wal');
-    const repaired = sleep(FAILS_FOR_MS).then(() => disk.set({}));
-    for (let isUp = false; !isUp; ) {
-      world.server.start({ env: disk.env });
-      isUp = await world.server.listening().then(
-        () => true,
-        () => false,
-      );
-      if (!isUp) disk.drop();
-    }
-    await repaired;
-    expect(disk.failedSyncs()).toBeGreaterThan(2);
-    expect(failing.alerts()).toEqual([syncFailed(world.server.file)]);
-    await failing.expectRecovered();
-  });
+    test('failed syncs of the log for seconds: the server is restarted until the disk works again', async () => {
+      const failing = await prepareFailing('failed syncs for seconds');
+      const { world, disk } = failing;
+      await failing.failSync({ logSyncFailures: -1 }, 'ledger.db-wal');
+      const repaired = sleep(FAILS_FOR_MS).then(() => disk.set({}));
+      for (let isUp = false; !isUp; ) {
+        world.server.start({ env: disk.env });
+        isUp = await world.server.listening().then(
+          () => true,
+          () => false,
+        );
+        if (!isUp) disk.drop();
+      }
+      await repaired;
+      expect(disk.failedSyncs()).toBeGreaterThan(2);
+      expect(failing.alerts()).toEqual([syncFailed(world.server.file)]);
+      await failing.expectRecovered();
+    });
 
-  test.each([
-    ['log', { logSyncFailures: -1 }, 'ledger.db-wal'],
-    ['ledger', { ledgerSyncFailures: -1 }, 'ledger.db'],
-  ])(
-    'failed syncs of the %s without end: the server does not start until the disk is replaced',
-    async (what, faults, file) => {
-      const failing = await prepareFailing(`failed syncs of the ${what}`);
+    test.each([
+      ['log', { logSyncFailures: -1 }, 'ledger.db-wal'],
+      ['ledger', { ledgerSyncFailures: -1 }, 'ledger.db'],
+    ])(
+      'failed syncs of the %s without end: the server does not start until the disk is replaced',
+      async (what, faults, file) => {
+        const failing = await prepareFailing(`failed syncs of the ${what}`);
+        const { disk } = failing;
+        await failing.failSync(faults, file);
+        await failing.expectNoStart();
+        disk.drop();
+        disk.set({});
+        await failing.expectRecovered();
+      },
+    );
+
+    test('a failed write refuses one request at most', async () => {
+      const failing = await prepareFailing('failed write');
       const { disk } = failing;
-      await failing.failSync(faults, file);
-      await failing.expectNoStart();
-      disk.drop();
+      disk.set({ writeFailures: 1 });
+      const statuses: number[] = [];
+      while (disk.failedWrites() === 0) statuses.push(await failing.track());
+      expect(statuses.filter((status) => status !== 202).length).toBeLessThanOrEqual(1);
+      expect(disk.failedWrites()).toBe(1);
+      await failing.expectRecovered();
+    });
+
+    test('failed writes for seconds: nothing is acknowledged meanwhile, and work continues by itself', async () => {
+      const failing = await prepareFailing('failed writes for seconds');
+      const { disk } = failing;
+      disk.set({ writeFailures: -1 });
+      await failing.expectRefused();
       disk.set({});
       await failing.expectRecovered();
-    },
-  );
+    });
 
-  test('a failed write refuses one request at most', async () => {
-    const failing = await prepareFailing('failed write');
-    const { disk } = failing;
-    disk.set({ writeFailures: 1 });
-    const statuses: number[] = [];
-    while (disk.failedWrites() === 0) statuses.push(await failing.track());
-    expect(statuses.filter((status) => status !== 202).length).toBeLessThanOrEqual(1);
-    expect(disk.failedWrites()).toBe(1);
-    await failing.expectRecovered();
-  });
-
-  test('failed writes for seconds: nothing is acknowledged meanwhile, and work continues by itself', async () => {
-    const failing = await prepareFailing('failed writes for seconds');
-    const { disk } = failing;
-    disk.set({ writeFailures: -1 });
-    await failing.expectRefused();
-    disk.set({});
-    await failing.expectRecovered();
-  });
-
-  test('failed writes without end: nothing is acknowledged, and the server does not start until the disk is replaced', async () => {
-    const failing = await prepareFailing('failed writes without end');
-    const { world, disk } = failing;
-    disk.set({ writeFailures: -1 });
-    await failing.expectRefused();
-    await world.server.kill();
-    await failing.expectNoStart();
-    disk.set({});
-    await failing.expectRecovered();
-  });
-});
+    test('failed writes without end: nothing is acknowledged, and the server does not start until the disk is replaced', async () => {
+      const failing = await prepareFailing('failed writes without end');
+      const { world, disk } = failing;
+      disk.set({ writeFailures: -1 });
+      await failing.expectRefused();
+      await world.server.kill();
+      await failing.expectNoStart();
+      disk.set({});
+      await failing.expectRecovered();
+    });
+  },
+);
 
 function syncFailed(file: string) {
   return expect.objectContaining({
@@ -114,7 +120,10 @@ async function prepareFailing(name: string) {
   const heartbeats = await openReceiver();
   const world = await prepareWorld(name, {
     folder,
-    settings: { database: join(disk.root, 'ledger.db'), heartbeat: { url: heartbeats.url, every_s: 1 } },
+    settings: {
+      database: join(disk.root, 'ledger.db'),
+      heartbeat: { url: heartbeats.url, every_s: 1 },
+    },
   });
   const { server } = world;
   /** Committed or not. */
@@ -138,11 +147,15 @@ async function prepareFailing(name: string) {
   return {
     world,
     disk,
-    /** Tracks new ids once, and returns the status of the response; 0 without one. Every acknowledged id must become final. */
+    /**
+     * Tracks new ids once, and returns the status of the response; 0 without one. Every
+     * acknowledged id must become final.
+     */
     track,
     /**
-     * Tracks until the server has ended because of `faults`, with one alert. The faults begin under load, so that the sync that fails covers requests.
-     * The file has then lost what that sync failed to store, and the ledger contains everything acknowledged nevertheless.
+     * Tracks until the server has ended because of `faults`, with one alert. The faults begin under
+     * load, so that the sync that fails covers requests. The file has then lost what that sync
+     * failed to store, and the ledger contains everything acknowledged nevertheless.
      */
     async failSync(faults: Faults, file: string): Promise<void> {
       const until = performance.now() + ENDS_WITHIN_MS;
@@ -152,7 +165,10 @@ async function prepareFailing(name: string) {
           if (performance.now() > until) throw new Error('the server does not end');
         }
       };
-      await Promise.all([...Array.from({ length: CLIENTS }, load), sleep(LOAD_MS).then(() => disk.set(faults))]);
+      await Promise.all([
+        ...Array.from({ length: CLIENTS }, load),
+        sleep(LOAD_MS).then(() => disk.set(faults)),
+      ]);
       expect(await server.exited()).toBe(ExitCode.server);
       expect(disk.failedSyncs()).toBe(1);
       expect(alerts()).toEqual([syncFailed(server.file)]);
@@ -162,7 +178,10 @@ async function prepareFailing(name: string) {
       auditLedger(join(copy, 'ledger.db'), world.expected.keys());
     },
     alerts,
-    /** For some seconds, no request is acknowledged, the server is not ready, and the service behind the heartbeat alerts. */
+    /**
+     * For some seconds, no request is acknowledged, the server is not ready, and the service behind
+     * the heartbeat alerts.
+     */
     async expectRefused(): Promise<void> {
       const until = performance.now() + FAILS_FOR_MS;
       const failedWrites = disk.failedWrites();
@@ -184,7 +203,10 @@ async function prepareFailing(name: string) {
       expect(failures()).toBeGreaterThan(before.failures);
       expect(heartbeats.requests).toHaveLength(before.heartbeats);
     },
-    /** The disk works again: the server does, too, and a careful backend repeats what was not acknowledged. */
+    /**
+     * The disk works again: the server does, too, and a careful backend repeats what was not
+     * acknowledged.
+     */
     async expectRecovered(): Promise<void> {
       if (server.isGone()) await start();
       while ((await readiness(server.url)).status !== 200) await sleep(50);

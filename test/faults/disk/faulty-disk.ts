@@ -19,7 +19,10 @@ const FAILED_WRITES_AT = 20;
 const COLD_READ_DELAY_AT = 24;
 const COLD_READS_AT = { mainThread: 28, others: 32 };
 
-/** A disk below `root`, for processes with `env`, that becomes slow or fails as a test wants. Its own files are in `folder`. */
+/**
+ * A disk below `root`, for processes with `env`, that becomes slow or fails as a test wants. Its
+ * own files are in `folder`.
+ */
 export function openFaultyDisk(folder: string, root: string) {
   const library = join(folder, 'faulty-disk.so');
   compilePreload(join(import.meta.dirname, 'faulty-disk.c'), library);
@@ -29,15 +32,26 @@ export function openFaultyDisk(folder: string, root: string) {
     env: { LD_PRELOAD: library, FAULTY_DISK_FOLDER: root, FAULTY_DISK_CONTROL: control },
     /** Replaces the faults. */
     set(faults: Faults): void {
-      const { syncDelayMs = 0, logSyncFailures = 0, ledgerSyncFailures = 0, writeFailures = 0 } = faults;
-      const numbers = Int32Array.of(syncDelayMs, logSyncFailures, ledgerSyncFailures, writeFailures);
+      const {
+        syncDelayMs = 0,
+        logSyncFailures = 0,
+        ledgerSyncFailures = 0,
+        writeFailures = 0,
+      } = faults;
+      const numbers = Int32Array.of(
+        syncDelayMs,
+        logSyncFailures,
+        ledgerSyncFailures,
+        writeFailures,
+      );
       const delay = Int32Array.of(faults.coldReadDelayMs ?? 0);
       const fd = openSync(control, 'r+');
       writeSync(fd, Buffer.from(numbers.buffer), 0, undefined, 0);
       writeSync(fd, Buffer.from(delay.buffer), 0, undefined, COLD_READ_DELAY_AT);
       closeSync(fd);
     },
-    coldReads: (by: keyof typeof COLD_READS_AT) => readFileSync(control).readInt32LE(COLD_READS_AT[by]),
+    coldReads: (by: keyof typeof COLD_READS_AT) =>
+      readFileSync(control).readInt32LE(COLD_READS_AT[by]),
     /** The number of syncs that have failed. */
     failedSyncs: () => readFileSync(control).readInt32LE(FAILED_SYNCS_AT),
     failedWrites: () => readFileSync(control).readInt32LE(FAILED_WRITES_AT),

@@ -20,7 +20,9 @@ test.skipIf(isMissing())(
         for (const name of ['.', ...readdirSync(folder)])
           chownSync(join(folder, name), UNPRIVILEGED_UID, UNPRIVILEGED_UID);
     };
-    const how = isRoot ? { through: [SETPRIV, `--reuid=${UNPRIVILEGED_UID}`, '--clear-groups', '--'] } : {};
+    const how = isRoot
+      ? { through: [SETPRIV, `--reuid=${UNPRIVILEGED_UID}`, '--clear-groups', '--'] }
+      : {};
     own();
     await world.start(how);
     await world.track(100);
@@ -43,6 +45,8 @@ test.skipIf(isMissing())(
 
 function isMissing(): boolean {
   if (!isRoot || spawnSync(SETPRIV, ['--version']).status === 0) return false;
-  console.warn('SKIPPED: root may write everywhere, and there is no setpriv to become somebody else.');
+  console.warn(
+    'SKIPPED: root may write everywhere, and there is no setpriv to become somebody else.',
+  );
   return true;
 }

@@ -18,7 +18,13 @@ const POLLS_PER_S = 1_000;
 const MAX_RATIO = 2;
 const MIN_POLLS = 0.95;
 
-type Samples = { livez: number[]; status: number[]; feed: number[]; post: number[]; polls: number[] };
+type Samples = {
+  livez: number[];
+  status: number[];
+  feed: number[];
+  post: number[];
+  polls: number[];
+};
 
 test.skipIf(isCompilerMissing())(
   'a disk whose syncs take 20 or 50 ms delays no poll, no status read and no event of an acknowledged change',
@@ -28,7 +34,11 @@ test.skipIf(isCompilerMissing())(
     const upstream = await openPendingUpstream();
     const server = await prepareServer(folder, {
       upstreams: {
-        default: { url: upstream, api_key: 'any', budget: { requests: POLLS_PER_S, per_s: 1, concurrency: 64 } },
+        default: {
+          url: upstream,
+          api_key: 'any',
+          budget: { requests: POLLS_PER_S, per_s: 1, concurrency: 64 },
+        },
       },
       pacing: { lag_price: 1_000 },
       log: { level: 'error' },
@@ -79,7 +89,11 @@ test.skipIf(isCompilerMissing())(
       const begun = performance.now();
       await Promise.all([
         repeat(() => timed(samples.livez, () => fetchOk(`${server.url}/livez`)), 10),
-        repeat(() => timed(samples.status, () => client.get(ids[Math.floor(Math.random() * TRACKED)] ?? '')), 10),
+        repeat(
+          () =>
+            timed(samples.status, () => client.get(ids[Math.floor(Math.random() * TRACKED)] ?? '')),
+          10,
+        ),
         repeat(async () => {
           const id = randomUUID();
           await timed(samples.post, () => client.track([id]));
@@ -88,7 +102,9 @@ test.skipIf(isCompilerMissing())(
           samples.feed.push(Math.max(0, (await events.arrival(id)) - acknowledged));
         }, 40),
       ]);
-      samples.polls.push(((await pollsOf(server.url)) - pollsBefore) / ((performance.now() - begun) / 1_000));
+      samples.polls.push(
+        ((await pollsOf(server.url)) - pollsBefore) / ((performance.now() - begun) / 1_000),
+      );
     }
   },
 );
@@ -106,7 +122,12 @@ async function fetchOk(url: string): Promise<void> {
 }
 
 async function pollsOf(url: string): Promise<number> {
-  return reading((await scrape(url)).text, 'dawatch_polls_total', { upstream: 'default', result: 'pending' }) ?? 0;
+  return (
+    reading((await scrape(url)).text, 'dawatch_polls_total', {
+      upstream: 'default',
+      result: 'pending',
+    }) ?? 0
+  );
 }
 
 /** Reads the live feed until the test ends. */
@@ -126,7 +147,9 @@ function readEvents(url: string) {
       const at = performance.now();
       const blocks = (rest + chunk).split('\n\n');
       rest = blocks.pop() ?? '';
-      for (const [, id = ''] of blocks.map((block) => /"submission_id":"([^"]+)"/.exec(block) ?? [])) {
+      for (const [, id = ''] of blocks.map(
+        (block) => /"submission_id":"([^"]+)"/.exec(block) ?? [],
+      )) {
         arrived.set(id, at);
         waiting.get(id)?.(at);
       }
@@ -155,12 +178,30 @@ function emptySamples(): Samples {
 }
 
 function summaryOf({ polls, ...times }: Samples) {
-  const of = (values: readonly number[]) => ({ p50: quantile(values, 0.5), p99: quantile(values, 0.99) });
+  const of = (values: readonly number[]) => ({
+    p50: quantile(values, 0.5),
+    p99: quantile(values, 0.99),
+  });
   const { livez, status, feed, post } = times;
-  return { livez: of(livez), status: of(status), feed: of(feed), post: of(post), polls: quantile(polls, 0.5) };
+  return {
+    livez: of(livez),
+    status: of(status),
+    feed: of(feed),
+    post: of(post),
+    polls: quantile(polls, 0.5),
+  };
 }
 
-function lineOf({ delay, livez, status, feed, post, polls }: { delay: number } & ReturnType<typeof summaryOf>): string {
-  const times = [livez, status, feed, post].map(({ p50, p99 }) => `${p50.toFixed(1)} ${p99.toFixed(1)}`);
+function lineOf({
+  delay,
+  livez,
+  status,
+  feed,
+  post,
+  polls,
+}: { delay: number } & ReturnType<typeof summaryOf>): string {
+  const times = [livez, status, feed, post].map(
+    ({ p50, p99 }) => `${p50.toFixed(1)} ${p99.toFixed(1)}`,
+  );
   return [delay, ...times, polls.toFixed(0)].join(' · ');
 }

@@ -7,10 +7,16 @@ const BATCH = 10;
 const PAUSE_MS = 200;
 
 /**
- * Backends that continuously track new ids, over HTTP and through the queue, and repeat each request at the current machine until
- * it is acknowledged.
+ * Backends that continuously track new ids, over HTTP and through the queue, and repeat each
+ * request at the current machine until it is acknowledged.
  */
-export function startClients({ machine, submit }: { machine: Machine; submit: (count: number) => string[] }) {
+export function startClients({
+  machine,
+  submit,
+}: {
+  machine: Machine;
+  submit: (count: number) => string[];
+}) {
   let current = machine;
   let producer = openProducer(machine.redis);
   let isMoved = new AbortController();
@@ -65,7 +71,9 @@ export function startClients({ machine, submit }: { machine: Machine; submit: (c
       isMoved.abort();
       isMoved = new AbortController();
     },
-    /** Tracks all ids again, also those that are tracked already, as backends do after a failover. */
+    /**
+     * Tracks all ids again, also those that are tracked already, as backends do after a failover.
+     */
     trackAgain: () => trackUntilAcknowledged(current.client, [...acknowledged.keys()]),
     /** Resolves when the requests in flight are acknowledged. */
     async stop(): Promise<void> {

@@ -8,23 +8,37 @@ import { openEventReceiver } from '../../support/servers/event-receiver.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { allFinalized, auditAfterFault } from '../support/audit.ts';
 import { startClients } from './clients.ts';
-import { eventIds, expectEarlierState, finalizedIds, hasSubmission, waitingEvents } from './ledgers.ts';
+import {
+  eventIds,
+  expectEarlierState,
+  finalizedIds,
+  hasSubmission,
+  waitingEvents,
+} from './ledgers.ts';
 import { isLitestreamMissing } from './litestream.ts';
 import { type Machine, prepareMachine } from './machine.ts';
 
-/** The budget of the upstream. The clients need more, so that it is always exhausted, and its window exceeds the downtime. */
+/**
+ * The budget of the upstream. The clients need more, so that it is always exhausted, and its window
+ * exceeds the downtime.
+ */
 const REQUESTS = 500;
 const WINDOW_S = 5;
 const SPEED = 40;
 
-const REFUSED = { code: ExitCode.server, message: expect.stringContaining('another server continues the replica') };
+const REFUSED = {
+  code: ExitCode.server,
+  message: expect.stringContaining('another server continues the replica'),
+};
 
 test.skipIf(isLitestreamMissing)(
   'machines are lost: what was replicated is kept, the budget holds, and a machine that returns is refused',
   async () => {
     const { seed, between } = seeded('failover');
     const limit = { rateLimit: REQUESTS, rateLimitPerS: WINDOW_S * SPEED };
-    const sandbox = await startSandbox({ options: { seed, speed: SPEED, errorRate: 0.1, ...limit } });
+    const sandbox = await startSandbox({
+      options: { seed, speed: SPEED, errorRate: 0.1, ...limit },
+    });
     onTestFinished(() => sandbox.close());
     const receiver = await openEventReceiver();
     const budget = { requests: REQUESTS, per_s: WINDOW_S, concurrency: 64 };
@@ -40,7 +54,8 @@ test.skipIf(isLitestreamMissing)(
     await first.start();
     await first.listening();
     receiver.secret = await createWebhook(first.url, receiver.url);
-    const submit = (count: number) => Array.from({ length: count }, () => sandbox.model.submit('data', Date.now()));
+    const submit = (count: number) =>
+      Array.from({ length: count }, () => sandbox.model.submit('data', Date.now()));
     const clients = startClients({ machine: first, submit });
     const lostEvents = new Set<string>();
 
@@ -68,7 +83,9 @@ test.skipIf(isLitestreamMissing)(
       for (const id of missing.events) lostEvents.add(id);
 
       const times = [...clients.acknowledged];
-      const lostTimes = times.filter(([id, at]) => missingIds.has(id) && at <= diedAt).map(([, at]) => at);
+      const lostTimes = times
+        .filter(([id, at]) => missingIds.has(id) && at <= diedAt)
+        .map(([, at]) => at);
       console.log(
         [
           `failover: ${lostTimes.length} of ${times.length} ids lost`,
@@ -104,7 +121,10 @@ test.skipIf(isLitestreamMissing)(
     expect(finalizedIds(first.file).toSorted()).toEqual([...expected.keys()].toSorted());
     await auditAfterFault({ server: first, expected, receiver });
     // After a graceful stop, nothing is missing in the replica.
-    expect(expectEarlierState(await first.replicated(), first.file)).toEqual({ submissions: [], events: [] });
+    expect(expectEarlierState(await first.replicated(), first.file)).toEqual({
+      submissions: [],
+      events: [],
+    });
     expect(sandbox.stats()).toMatchObject({ throttled: 0 });
     expect(sandbox.stats().maxRequestsPerWindow).toBeLessThanOrEqual(REQUESTS);
   },

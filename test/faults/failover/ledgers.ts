@@ -19,15 +19,22 @@ function read<T>(file: string, work: (db: Database.Database) => T): T {
   }
 }
 
-const values = <T>(file: string, sql: string): T[] => read(file, (db) => db.prepare(sql).pluck().all() as T[]);
+const values = <T>(file: string, sql: string): T[] =>
+  read(file, (db) => db.prepare(sql).pluck().all() as T[]);
 
 /**
- * Asserts that a restored ledger is the lost one at an earlier moment: each kind of rows is the same up to one row, after which
- * all are missing. Returns the ids of the missing submissions and events.
+ * Asserts that a restored ledger is the lost one at an earlier moment: each kind of rows is the
+ * same up to one row, after which all are missing. Returns the ids of the missing submissions and
+ * events.
  */
-export function expectEarlierState(restored: string, lost: string): { submissions: string[]; events: string[] } {
+export function expectEarlierState(
+  restored: string,
+  lost: string,
+): { submissions: string[]; events: string[] } {
   for (const [name, sql] of Object.entries(APPEND_ONLY)) {
-    const [kept, all] = [restored, lost].map((file) => read(file, (db) => db.prepare(sql).all() as Row[]));
+    const [kept, all] = [restored, lost].map((file) =>
+      read(file, (db) => db.prepare(sql).all() as Row[]),
+    );
     expect(kept, name).toEqual(all?.slice(0, kept?.length));
   }
   const missing = (sql: string) => {
@@ -43,11 +50,15 @@ export function expectEarlierState(restored: string, lost: string): { submission
 /** Returns false for the empty copy, too, that the replica of a server is at first. */
 export function hasSubmission(file: string, id: string): boolean {
   const tables = values(file, "SELECT name FROM sqlite_schema WHERE type = 'table'");
-  return tables.includes('submissions') && values(file, 'SELECT submission_id FROM submissions').includes(id);
+  return (
+    tables.includes('submissions') &&
+    values(file, 'SELECT submission_id FROM submissions').includes(id)
+  );
 }
 
 /** Returns the ids of all events, oldest first. */
-export const eventIds = (file: string) => values<string>(file, 'SELECT id FROM outbox ORDER BY seq');
+export const eventIds = (file: string) =>
+  values<string>(file, 'SELECT id FROM outbox ORDER BY seq');
 
 /** Returns the ids of the events that wait for a delivery. */
 export const waitingEvents = (file: string) =>

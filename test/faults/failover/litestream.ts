@@ -11,8 +11,19 @@ const LITESTREAM = join(
 /** For `skipIf`: there is no program for this platform. CI skips nothing. */
 export const isLitestreamMissing = process.env.CI === undefined && !existsSync(LITESTREAM);
 
-/** Litestream as docs/failover.md configures it, with the replica in a folder instead of an object store. */
-export function replicaOf({ folder, ledger, replica }: { folder: string; ledger: string; replica: string }) {
+/**
+ * Litestream as docs/failover.md configures it, with the replica in a folder instead of an object
+ * store.
+ */
+export function replicaOf({
+  folder,
+  ledger,
+  replica,
+}: {
+  folder: string;
+  ledger: string;
+  replica: string;
+}) {
   const config = join(folder, 'litestream.yml');
   const primary = `${ledger}.primary`;
   const dbs = [
@@ -20,7 +31,8 @@ export function replicaOf({ folder, ledger, replica }: { folder: string; ledger:
     { path: primary, replicas: [{ type: 'file', path: join(replica, 'primary') }] },
   ];
   writeFileSync(config, JSON.stringify({ dbs }));
-  const restore = (...args: string[]) => run(LITESTREAM, ['restore', '-config', config, '-if-replica-exists', ...args]);
+  const restore = (...args: string[]) =>
+    run(LITESTREAM, ['restore', '-config', config, '-if-replica-exists', ...args]);
   return {
     /** Restores the ledger, unless there is one. */
     restoreLedger: () => restore('-if-db-not-exists', ledger),
@@ -34,7 +46,10 @@ export function replicaOf({ folder, ledger, replica }: { folder: string; ledger:
 }
 
 /** Resolves with the exit code and all output of a program. */
-export function run(program: string, args: readonly string[]): Promise<{ code: number; output: string }> {
+export function run(
+  program: string,
+  args: readonly string[],
+): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
     execFile(program, args, { env: { PATH: process.env.PATH } }, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? -1) : 0, output: stdout + stderr }),

@@ -1,4 +1,12 @@
-import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { ExitCode } from '../../../src/cli/exit.ts';
@@ -11,7 +19,10 @@ import { replicaOf, run } from './litestream.ts';
 
 export type Machine = Awaited<ReturnType<typeof prepareMachine>>;
 
-/** A host with its own disk and Redis, which runs the server and Litestream as docs/failover.md describes for plain hosts. */
+/**
+ * A host with its own disk and Redis, which runs the server and Litestream as docs/failover.md
+ * describes for plain hosts.
+ */
 export async function prepareMachine(replicaFolder: string, settings: Record<string, unknown>) {
   const folder = tempFolder();
   const disk = join(folder, 'disk');
@@ -19,7 +30,11 @@ export async function prepareMachine(replicaFolder: string, settings: Record<str
   const copy = join(folder, 'primary.db');
   mkdirSync(disk);
   const redis = await redisForTest();
-  const server = await prepareServer(folder, { ...settings, database: ledger, redis: { url: redis.url } });
+  const server = await prepareServer(folder, {
+    ...settings,
+    database: ledger,
+    redis: { url: redis.url },
+  });
   const replica = replicaOf({ folder, ledger, replica: replicaFolder });
   const checkPrimary = async () => {
     rmSync(copy, { force: true });
@@ -57,8 +72,8 @@ export async function prepareMachine(replicaFolder: string, settings: Record<str
       return file;
     },
     /**
-     * Starts Litestream and the server. Returns a copy of the ledger from before; undefined without a replica. Throws the output
-     * of `dawatch check-primary` if it refuses.
+     * Starts Litestream and the server. Returns a copy of the ledger from before; undefined without
+     * a replica. Throws the output of `dawatch check-primary` if it refuses.
      */
     async start(): Promise<string | undefined> {
       expect(await replica.restoreLedger()).toMatchObject({ code: 0 });
@@ -70,8 +85,8 @@ export async function prepareMachine(replicaFolder: string, settings: Record<str
       return before;
     },
     /**
-     * Stops the server, and Litestream after it. Resolves with 0 if the server ended gracefully; Litestream 0.3 itself may fail
-     * after it has replicated everything.
+     * Stops the server, and Litestream after it. Resolves with 0 if the server ended gracefully;
+     * Litestream 0.3 itself may fail after it has replicated everything.
      */
     async stop(): Promise<number> {
       await server.stop();

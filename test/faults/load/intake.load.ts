@@ -16,7 +16,10 @@ const MEMORY_MIB = 700;
 
 async function prepare(name: string) {
   const world = await prepareWorld(name, {
-    settings: { log: { level: 'warn', repeats_per_minute: 10 }, limits: { requests_per_minute: 0 } },
+    settings: {
+      log: { level: 'warn', repeats_per_minute: 10 },
+      limits: { requests_per_minute: 0 },
+    },
     // The default timeout, because the machine may be slow.
     upstream: { timeout_s: 10 },
     upstreams: { absent: ABSENT },
@@ -27,7 +30,10 @@ async function prepare(name: string) {
 
 type World = Awaited<ReturnType<typeof prepare>>;
 
-/** Expects that every submission at the working upstream is final and delivered, and that the others are stored and open. */
+/**
+ * Expects that every submission at the working upstream is final and delivered, and that the others
+ * are stored and open.
+ */
 async function expectSurvived(world: World, waiting: Iterable<string>): Promise<void> {
   for (const id of waiting) world.expected.set(id, 'tracking');
   const { server, receiver } = world;
@@ -40,7 +46,9 @@ test('accepts 10,000 ids in one request, and one id from 1,000 concurrent client
   const world = await prepare('large requests');
   const poster = openPoster(world.server.url, CRASH_API_KEY, 1_000);
   const ids = Array.from({ length: MANY }, () => `large-${randomUUID()}`);
-  expect((await poster.post(JSON.stringify({ submission_ids: ids, upstream: 'absent' }))).status).toBe(202);
+  expect(
+    (await poster.post(JSON.stringify({ submission_ids: ids, upstream: 'absent' }))).status,
+  ).toBe(202);
   const [id = ''] = world.submit(1);
   const body = JSON.stringify({ submission_id: id });
   const statuses = (await Promise.all(Array.from({ length: 1_000 }, () => poster.post(body)))).map(
@@ -63,7 +71,9 @@ test('refuses excess load early, and loses nothing that it accepted', async () =
   const flood = async () => {
     while (performance.now() < until) {
       const ids = Array.from({ length: MANY }, () => `flood-${randomUUID()}`);
-      const { status, retryAfterS } = await poster.post(JSON.stringify({ submission_ids: ids, upstream: 'absent' }));
+      const { status, retryAfterS } = await poster.post(
+        JSON.stringify({ submission_ids: ids, upstream: 'absent' }),
+      );
       statuses.push(status);
       if (status === 202) for (const id of ids) accepted.push(id);
       else expect([status, retryAfterS]).toEqual([503, 5]);
@@ -85,9 +95,11 @@ test('refuses excess load early, and loses nothing that it accepted', async () =
   expect(peakMiB).toBeLessThan(MEMORY_MIB);
   expect(world.server.lines.some((line) => line.includes('"http.shed"'))).toBe(true);
   // The server was busy; it must not report an outage of the upstream.
-  expect(world.server.lines.filter((line) => line.includes('"upstream.down"') && line.includes('"default"'))).toEqual(
-    [],
-  );
+  expect(
+    world.server.lines.filter(
+      (line) => line.includes('"upstream.down"') && line.includes('"default"'),
+    ),
+  ).toEqual([]);
   await expectSurvived(world, accepted);
 });
 
@@ -114,13 +126,17 @@ test('accepts 2,000 ids a second for a minute while it polls at its full budget'
   for (let index = 0; index < requests; index++) {
     // One in ten is at the working upstream, which is polled without a pause.
     const isChecked = index % 10 === 0;
-    const ids = isChecked ? world.submit(perRequest) : Array.from({ length: perRequest }, () => `i-${randomUUID()}`);
+    const ids = isChecked
+      ? world.submit(perRequest)
+      : Array.from({ length: perRequest }, () => `i-${randomUUID()}`);
     for (const id of ids) {
       if (isChecked) world.expected.set(id, 'finalized');
       else accepted.push(id);
     }
     sending.push(
-      sendUntilAcknowledged(JSON.stringify({ submission_ids: ids, ...(!isChecked && { upstream: 'absent' }) })),
+      sendUntilAcknowledged(
+        JSON.stringify({ submission_ids: ids, ...(!isChecked && { upstream: 'absent' }) }),
+      ),
     );
     await sleep(Math.max(0, from + (index + 1) * everyMs - performance.now()));
   }

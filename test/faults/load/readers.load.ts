@@ -12,7 +12,10 @@ const SUBMISSIONS = 20;
 const MEMORY_MIB = 600;
 
 test('5,000 readers of the live feed get every event once and in order, and leave no resources behind', async () => {
-  const world = await prepareWorld('readers', { sandbox: { errorRate: 0.5 }, settings: { log: { level: 'warn' } } });
+  const world = await prepareWorld('readers', {
+    sandbox: { errorRate: 0.5 },
+    settings: { log: { level: 'warn' } },
+  });
   await world.start();
   const { url } = world.server;
   const readers: { received: number[]; response: IncomingMessage }[] = [];
@@ -24,11 +27,15 @@ test('5,000 readers of the live feed get every event once and in order, and leav
   const seen = watch(world.server);
   await world.track(SUBMISSIONS);
   const isDelivered = async () => {
-    const { waiting, newest } = await world.server.client.overview().then(async ({ submissions }) => ({
-      waiting: submissions.tracking + submissions.pending + submissions.failing,
-      newest: Math.max(...readers.map(({ received }) => received.at(-1) ?? 0)),
-    }));
-    return waiting === 0 && newest > 0 && readers.every(({ received }) => received.at(-1) === newest);
+    const { waiting, newest } = await world.server.client
+      .overview()
+      .then(async ({ submissions }) => ({
+        waiting: submissions.tracking + submissions.pending + submissions.failing,
+        newest: Math.max(...readers.map(({ received }) => received.at(-1) ?? 0)),
+      }));
+    return (
+      waiting === 0 && newest > 0 && readers.every(({ received }) => received.at(-1) === newest)
+    );
   };
   while (!(await isDelivered())) await sleep(200);
   const { refused, peakMiB } = await seen.end();
@@ -54,18 +61,23 @@ async function readersOf(url: string): Promise<number | undefined> {
 /** Returns the sequence numbers of the received events. */
 function read(url: string): Promise<{ received: number[]; response: IncomingMessage }> {
   return new Promise((resolve, reject) => {
-    get(`${url}/v1/events`, { agent: false, headers: { 'x-api-key': CRASH_API_KEY } }, (response) => {
-      const receivedSeqs: number[] = [];
-      let rest = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => {
-        const blocks = (rest + chunk).split('\n\n');
-        rest = blocks.pop() ?? '';
-        for (const block of blocks)
-          if (block.includes('\nevent: ')) receivedSeqs.push(Number(/^id: (\d+)/.exec(block)?.[1]));
-      });
-      response.on('error', () => undefined);
-      if (response.statusCode === 200) resolve({ received: receivedSeqs, response });
-      else reject(new Error(`a reader received ${response.statusCode}`));
-    }).on('error', reject);
+    get(
+      `${url}/v1/events`,
+      { agent: false, headers: { 'x-api-key': CRASH_API_KEY } },
+      (response) => {
+        const receivedSeqs: number[] = [];
+        let rest = '';
+        response.setEncoding('utf8').on('data', (chunk: string) => {
+          const blocks = (rest + chunk).split('\n\n');
+          rest = blocks.pop() ?? '';
+          for (const block of blocks)
+            if (block.includes('\nevent: '))
+              receivedSeqs.push(Number(/^id: (\d+)/.exec(block)?.[1]));
+        });
+        response.on('error', () => undefined);
+        if (response.statusCode === 200) resolve({ received: receivedSeqs, response });
+        else reject(new Error(`a reader received ${response.statusCode}`));
+      },
+    ).on('error', reject);
   });
 }

@@ -13,14 +13,19 @@ const PER_ROUND = 5;
 const READERS = 10;
 /** In so few minutes V8 may not collect garbage, so the test forces it. */
 const SHORT_MINUTES = 5;
-const COLLECTED = ['--expose-gc', '--import', join(import.meta.dirname, '../support/collected.mjs')];
+const COLLECTED = [
+  '--expose-gc',
+  '--import',
+  join(import.meta.dirname, '../support/collected.mjs'),
+];
 
 test(`${MINUTES} minutes of combined load: memory and handles stay flat, and nothing is lost`, {
   timeout: (MINUTES + 5) * 60_000,
 }, async () => {
   const world = await prepareWorld('soak', {
     sandbox: { timeoutRate: 0.05, regressRate: 0.05, regressAfterS: 10 },
-    // One connection each, opened when polls coincide: so few are all open after the warm-up, so that none of them seems to leak.
+    // One connection each, opened when polls coincide: so few are all open after the warm-up, so
+    // that none of them seems to leak.
     upstream: { budget: { requests: 400, per_s: 1, concurrency: 8 } },
     settings: { log: { level: 'warn' } },
   });
@@ -42,9 +47,12 @@ test(`${MINUTES} minutes of combined load: memory and handles stay flat, and not
     while (!isOver()) {
       const { submissions } = await client.list({ limit: 50 });
       const [one] = submissions;
-      if (one) await Promise.all([client.get(one.submission_id), client.wait(one.submission_id, 1)]);
+      if (one)
+        await Promise.all([client.get(one.submission_id), client.wait(one.submission_id, 1)]);
       await Promise.all([client.overview(), client.pacing()]);
-      await fetch(`${url}/v1/submissions`, { method: 'POST', body: '{' }).then((response) => response.text());
+      await fetch(`${url}/v1/submissions`, { method: 'POST', body: '{' }).then((response) =>
+        response.text(),
+      );
       await sleep(EVERY_MS);
     }
   };
@@ -63,7 +71,8 @@ test(`${MINUTES} minutes of combined load: memory and handles stay flat, and not
   await Promise.all([track(), takeSample(), ...Array.from({ length: READERS }, read)]);
   const windows = await measuring.end();
   await unreachable.delete();
-  if (windows) console.log(`${world.expected.size} submissions in ${MINUTES} minutes\n${tableOf(windows)}`);
+  if (windows)
+    console.log(`${world.expected.size} submissions in ${MINUTES} minutes\n${tableOf(windows)}`);
   expect(rises(windows ?? [])).toEqual([]);
   // V8 returns the memory of collected garbage late.
   await world.expectSurvived({ memoryMiB: 400 });

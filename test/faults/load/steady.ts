@@ -6,7 +6,10 @@ import { quantile } from '../support/flood.ts';
 
 const EVERY_MS = 1_000;
 const WINDOWS = 5;
-/** The permitted growth from the second window to the last one; the memory of a process grows in steps. */
+/**
+ * The permitted growth from the second window to the last one; the memory of a process grows in
+ * steps.
+ */
 const MAX_RISE = { heapMib: 16, mib: 96, handles: 20 };
 
 type Sample = {
@@ -31,8 +34,18 @@ export function measure(server: KillableServer) {
       const { text } = await scrape(server.url);
       const heap = reading(text, 'nodejs_heap_size_used_bytes');
       const reserved = reading(text, 'nodejs_heap_size_total_bytes');
-      if (mib !== undefined && handles !== undefined && heap !== undefined && reserved !== undefined)
-        samples.push({ mib, reservedMib: reserved / 1_048_576, heapMib: heap / 1_048_576, handles });
+      if (
+        mib !== undefined &&
+        handles !== undefined &&
+        heap !== undefined &&
+        reserved !== undefined
+      )
+        samples.push({
+          mib,
+          reservedMib: reserved / 1_048_576,
+          heapMib: heap / 1_048_576,
+          handles,
+        });
       await sleep(EVERY_MS);
     }
   })();
@@ -42,8 +55,8 @@ export function measure(server: KillableServer) {
   });
   return {
     /**
-     * Returns the samples in windows of equal length, of which the first is the warm-up; undefined if the system reports
-     * none.
+     * Returns the samples in windows of equal length, of which the first is the warm-up; undefined
+     * if the system reports none.
      */
     async end(): Promise<Sample[] | undefined> {
       isOver = true;

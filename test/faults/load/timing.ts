@@ -5,11 +5,17 @@ const CALLS = 20;
 const WARM_UP = 300;
 /** Drops the slowest tenth, which other load on the machine causes. */
 const KEPT = 0.9;
-/** The limit of Welch's t above which a difference is not random; dudect uses the same for "definitely not constant time". */
+/**
+ * The limit of Welch's t above which a difference is not random; dudect uses the same for
+ * "definitely not constant time".
+ */
 const BOUND = 10;
 const TRIES = 3;
 
-/** Returns whether the duration of a call reveals which of two inputs it got, in every attempt and in the same direction. */
+/**
+ * Returns whether the duration of a call reveals which of two inputs it got, in every attempt and
+ * in the same direction.
+ */
 export function distinguishByTime<Input>(
   chance: { between: (min: number, max: number) => number },
   inputs: readonly [Input, Input],
@@ -30,7 +36,8 @@ export function distinguishByTime<Input>(
 
 function timeOf(call: () => boolean): number {
   const from = process.hrtime.bigint();
-  for (let index = 0; index < CALLS; index++) if (call()) throw new Error('this was to be a wrong guess');
+  for (let index = 0; index < CALLS; index++)
+    if (call()) throw new Error('this was to be a wrong guess');
   return Number(process.hrtime.bigint() - from);
 }
 
@@ -45,6 +52,7 @@ function welch(one: readonly number[], other: readonly number[]): number {
 
 function spreadOf(values: readonly number[]): { mean: number; variance: number } {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
+  const variance =
+    values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
   return { mean, variance };
 }

@@ -16,13 +16,16 @@ test('200 webhooks of which half hang: the others receive every event meanwhile,
   const world = await prepareWorld('webhooks', { settings: { log: { level: 'warn' } } });
   await world.start();
   const endpoints = await openEndpoints();
-  for (let number = 0; number < ENDPOINTS; number++) await createWebhook(world.server.url, endpoints.urlOf(number));
+  for (let number = 0; number < ENDPOINTS; number++)
+    await createWebhook(world.server.url, endpoints.urlOf(number));
   const seen = watch(world.server);
   await world.track(SUBMISSIONS);
   const [good, hanging] = [endpoints.numbers(false), endpoints.numbers(true)];
   const isDone = (numbers: number[]) => {
     const events = world.receiver.bodies.size;
-    return events >= SUBMISSIONS && numbers.every((number) => endpoints.got(number).size === events);
+    return (
+      events >= SUBMISSIONS && numbers.every((number) => endpoints.got(number).size === events)
+    );
   };
   while (!isDone(good)) await sleep(50);
   // No client waited for those.
@@ -46,8 +49,13 @@ async function sendAgain(url: string): Promise<void> {
   const { deliveries } = new DawatchClient({ url, token: CRASH_ADMIN_TOKEN });
   let cursor: string | undefined;
   do {
-    const page = await deliveries.list({ state: 'waiting', limit: 1_000, ...(cursor !== undefined && { cursor }) });
-    for (const { id, attempts_made } of page.deliveries) if (attempts_made > 0) await deliveries.replay(id);
+    const page = await deliveries.list({
+      state: 'waiting',
+      limit: 1_000,
+      ...(cursor !== undefined && { cursor }),
+    });
+    for (const { id, attempts_made } of page.deliveries)
+      if (attempts_made > 0) await deliveries.replay(id);
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined);
 }
@@ -78,7 +86,9 @@ async function openEndpoints() {
   return {
     urlOf: (number: number) => `http://127.0.0.1:${port}/${number}`,
     numbers: (hanging: boolean) =>
-      Array.from({ length: ENDPOINTS }, (_, number) => number).filter((one) => hangs(one) === hanging),
+      Array.from({ length: ENDPOINTS }, (_, number) => number).filter(
+        (one) => hangs(one) === hanging,
+      ),
     got: (number: number) => got.get(number) ?? new Set<string>(),
     held: () => held.size,
     repair(): void {

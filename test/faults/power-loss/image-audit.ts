@@ -6,7 +6,10 @@ import { auditLedger } from '../../support/ledger/audit.ts';
 import type { Acknowledgement } from './workload.ts';
 
 /** Opens the ledger that a loss of power left, and throws if anything is wrong or lost. */
-export async function auditLedgerImage(file: string, acknowledged: readonly Acknowledgement[]): Promise<void> {
+export async function auditLedgerImage(
+  file: string,
+  acknowledged: readonly Acknowledgement[],
+): Promise<void> {
   if (!existsSync(file)) {
     if (acknowledged.some(({ kind }) => kind !== 'backup')) throw new Error('there is no ledger');
     return;
@@ -33,8 +36,8 @@ export function auditBackupImage(file: string, submissionIds: readonly string[])
 }
 
 /**
- * Parts of what is written, and deleted, at once. The workload replays no delivery, deletes no webhook, and its retention deletes
- * events and deliveries only with their submission.
+ * Parts of what is written, and deleted, at once. The workload replays no delivery, deletes no
+ * webhook, and its retention deletes events and deliveries only with their submission.
  */
 const INCOMPLETE = {
   'ended submissions without the event of their end': `
@@ -66,7 +69,10 @@ function auditWhole(file: string, submissionIds: readonly string[]): void {
 }
 
 /** Returns what is not in the ledger as it was acknowledged. */
-function lostIn(db: Database.Database, acknowledged: readonly Acknowledgement[]): Acknowledgement[] {
+function lostIn(
+  db: Database.Database,
+  acknowledged: readonly Acknowledgement[],
+): Acknowledgement[] {
   const finds = (sql: string) => {
     const statement = db.prepare(sql).pluck();
     return (...parameters: unknown[]) => statement.get(...parameters) !== undefined;
@@ -74,7 +80,9 @@ function lostIn(db: Database.Database, acknowledged: readonly Acknowledgement[])
   const hasStatus = finds(`
     SELECT 1 FROM submissions s JOIN history h ON h.submission = s.id
     WHERE s.submission_id = ? AND h.version = ? AND h.status = ?`);
-  const hasDeadline = finds('SELECT 1 FROM submissions WHERE submission_id = ? AND deadline_at = ?');
+  const hasDeadline = finds(
+    'SELECT 1 FROM submissions WHERE submission_id = ? AND deadline_at = ?',
+  );
   // With the attempt that delivered it.
   const hasDelivered = finds(`
     SELECT 1 FROM deliveries d JOIN attempts a ON a.delivery = d.id AND a.error IS NULL AND a.at + a.duration_ms = d.ended_at

@@ -13,12 +13,18 @@ const MIB = 1024 * 1024;
 export const KEPT_BYTES = 64 * MIB;
 /** Several steps above it. */
 const GROWN_BYTES = 112 * MIB;
-/** The maintenance runs a minute after the start. Until shortly before, few submissions are tracked: the record of a fast machine would have gigabytes. */
+/**
+ * The maintenance runs a minute after the start. Until shortly before, few submissions are tracked:
+ * the record of a fast machine would have gigabytes.
+ */
 const SLOW_MS = 50_000;
 const SLOW_PAUSE_MS = 50;
 const METADATA = { note: 'x'.repeat(4_000) };
 
-/** Runs a server whose log a reader keeps until it is large, and records how the server shortens it while clients track submissions. */
+/**
+ * Runs a server whose log a reader keeps until it is large, and records how the server shortens it
+ * while clients track submissions.
+ */
 export async function recordLargeLog(): Promise<Recording> {
   const folder = tempFolder();
   const recorder = openRecorder(folder);

@@ -12,7 +12,16 @@ import { type Recording, recordWorkload } from './workload.ts';
 const IMAGES = Number(process.env.POWER_LOSS_IMAGES ?? 300);
 const CONTROL_IMAGES = 60;
 /** The workload changes its disk in every way that the recorder knows. */
-const EVERY_KIND = ['opened', 'written', 'truncated', 'sync_begun', 'synced', 'renamed', 'linked', 'unlinked'];
+const EVERY_KIND = [
+  'opened',
+  'written',
+  'truncated',
+  'sync_begun',
+  'synced',
+  'renamed',
+  'linked',
+  'unlinked',
+];
 /** Few, because an image has a hundred megabytes. */
 const LARGE_LOG_IMAGES = 30;
 const LARGE_LOG_CONTROL_IMAGES = 10;
@@ -25,7 +34,9 @@ test.skipIf(isCompilerMissing())(
     expectCompleteRecord(recording, changes);
     expect(new Set(changes.map(({ change }) => change.kind))).toEqual(new Set(EVERY_KIND));
     expect(await lossesIn(recording, changes, { images: IMAGES, ignoresSyncs: false })).toEqual([]);
-    expect(await lossesIn(recording, changes, { images: CONTROL_IMAGES, ignoresSyncs: true })).not.toEqual([]);
+    expect(
+      await lossesIn(recording, changes, { images: CONTROL_IMAGES, ignoresSyncs: true }),
+    ).not.toEqual([]);
   },
 );
 
@@ -39,7 +50,10 @@ test.skipIf(isCompilerMissing())(
       change.kind === 'truncated' && change.size >= KEPT_BYTES ? [index] : [],
     );
     expect(cuts.length).toBeGreaterThan(1);
-    const span = { first: Math.min(...cuts) - 20, last: Math.min(changes.length, Math.max(...cuts) + 100) };
+    const span = {
+      first: Math.min(...cuts) - 20,
+      last: Math.min(changes.length, Math.max(...cuts) + 100),
+    };
     const lossesOf = (images: number, ignoresSyncs: boolean) =>
       lossesIn(recording, changes, { images, ignoresSyncs, ...span });
     expect(await lossesOf(LARGE_LOG_IMAGES, false)).toEqual([]);
@@ -47,8 +61,14 @@ test.skipIf(isCompilerMissing())(
   },
 );
 
-/** The record must lead to the files as they are: otherwise the recorder has missed a way to change them. */
-function expectCompleteRecord({ recorder, ledger, backups }: Recording, changes: readonly RecordedChange[]): void {
+/**
+ * The record must lead to the files as they are: otherwise the recorder has missed a way to change
+ * them.
+ */
+function expectCompleteRecord(
+  { recorder, ledger, backups }: Recording,
+  changes: readonly RecordedChange[],
+): void {
   const disk = new SimulatedDisk(recorder.root);
   for (const { change } of changes) disk.apply(change);
   const copy = tempFolder();
@@ -57,7 +77,10 @@ function expectCompleteRecord({ recorder, ledger, backups }: Recording, changes:
     expect(readFileSync(join(copy, basename(file))).equals(readFileSync(file)), file).toBe(true);
 }
 
-/** Returns what was wrong in each image of a series of random moments, after the changes `first` to `last`; by default, after any. */
+/**
+ * Returns what was wrong in each image of a series of random moments, after the changes `first` to
+ * `last`; by default, after any.
+ */
 async function lossesIn(
   { recorder, ledger, backups, acknowledged, between }: Recording,
   changes: readonly RecordedChange[],

@@ -20,13 +20,19 @@ export function openRecorder(folder: string) {
     log,
     /** For the processes to record. */
     env,
-    /** The position after the newest change. What a process acknowledged before this call is synced before this position. */
+    /**
+     * The position after the newest change. What a process acknowledged before this call is synced
+     * before this position.
+     */
     position: () => statSync(log).size,
     /** Runs a recorded `dawatch …` beside this process. Throws if it fails. */
     async run(args: readonly string[]): Promise<void> {
-      const child = spawn(process.execPath, [MAIN, ...args], { env: { PATH: process.env.PATH, ...env } });
+      const child = spawn(process.execPath, [MAIN, ...args], {
+        env: { PATH: process.env.PATH, ...env },
+      });
       const output: string[] = [];
-      for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => output.push(String(chunk)));
+      for (const stream of [child.stdout, child.stderr])
+        stream.on('data', (chunk) => output.push(String(chunk)));
       const [status] = await once(child, 'close');
       if (status !== 0) throw new Error(`dawatch ${args.join(' ')}: ${output.join('')}`);
     },

@@ -16,11 +16,14 @@ const SECTOR_BYTES = [512, 4_096] as const;
 const SHARES = [0, 0.1, 0.5, 0.9, 1] as const;
 
 /**
- * A folder on a disk that loses power. What was written to a file before a sync of the file began is safe when it ends; its name
- * is safe after a sync of its folder. Of what is not safe, an image contains any subset of the sectors that were written, in any order, and the names as
- * they were at some moment since the last sync of their folder: file systems with a journal keep the order of names.
+ * A folder on a disk that loses power. What was written to a file before a sync of the file began
+ * is safe when it ends; its name is safe after a sync of its folder. Of what is not safe, an image
+ * contains any subset of the sectors that were written, in any order, and the names as they were at
+ * some moment since the last sync of their folder: file systems with a journal keep the order of
+ * names.
  *
- * A failed sync loses what was written to its file and is not safe, also if later syncs succeed: Linux marks pages as clean that it could not write.
+ * A failed sync loses what was written to its file and is not safe, also if later syncs succeed:
+ * Linux marks pages as clean that it could not write.
  */
 export class SimulatedDisk {
   readonly #root: string;
@@ -30,13 +33,17 @@ export class SimulatedDisk {
   readonly #safeNames = new Map<string, SimulatedFile>();
   #unsafeNames: NameChange[] = [];
   #nameChanges = 0;
-  /** By the number of a sync: how many changes there were of the file, or of names, when it began. */
+  /**
+   * By the number of a sync: how many changes there were of the file, or of names, when it began.
+   */
   readonly #begunSyncs = new Map<number, number>();
   readonly #byInode = new Map<bigint, SimulatedFile>();
   readonly #folders = new Map<bigint, string>();
   readonly #ignoresSyncs: boolean;
 
-  /** `ignoresSyncs`: nothing becomes safe. Such a disk must lose data, or the test proves nothing. */
+  /**
+   * `ignoresSyncs`: nothing becomes safe. Such a disk must lose data, or the test proves nothing.
+   */
   constructor(root: string, { ignoresSyncs = false } = {}) {
     this.#root = root;
     this.#ignoresSyncs = ignoresSyncs;
@@ -52,7 +59,10 @@ export class SimulatedDisk {
         this.#fileOf(change.inode)?.change(change);
         break;
       case 'sync_begun':
-        this.#begunSyncs.set(change.number, this.#fileOf(change.inode)?.changes ?? this.#nameChanges);
+        this.#begunSyncs.set(
+          change.number,
+          this.#fileOf(change.inode)?.changes ?? this.#nameChanges,
+        );
         break;
       case 'synced':
         if (!this.#ignoresSyncs) this.#sync(change);
@@ -77,18 +87,29 @@ export class SimulatedDisk {
     }
   }
 
-  /** Writes what a loss of power may leave into an empty folder. `random` returns numbers from 0 to 1, without 1. */
+  /**
+   * Writes what a loss of power may leave into an empty folder. `random` returns numbers from 0 to
+   * 1, without 1.
+   */
   writeImage(folder: string, random: () => number): void {
     const pick = <T>(choices: readonly T[]) => choices[Math.floor(random() * choices.length)] as T;
     const [share, sectorBytes] = [pick(SHARES), pick(SECTOR_BYTES)];
     const names = new Map(this.#safeNames);
-    const kept = share === 1 ? this.#unsafeNames.length : Math.floor(random() * (this.#unsafeNames.length + 1));
-    for (const { path, file } of this.#unsafeNames.slice(0, share === 0 ? 0 : kept)) setName(names, path, file);
+    const kept =
+      share === 1
+        ? this.#unsafeNames.length
+        : Math.floor(random() * (this.#unsafeNames.length + 1));
+    for (const { path, file } of this.#unsafeNames.slice(0, share === 0 ? 0 : kept))
+      setName(names, path, file);
     const survives = () => random() < share;
-    for (const [path, file] of names) write(folder, relative(this.#root, path), file.image(survives, sectorBytes));
+    for (const [path, file] of names)
+      write(folder, relative(this.#root, path), file.image(survives, sectorBytes));
   }
 
-  /** Writes everything that is not lost, safe or not: what processes see after the present ones have ended. */
+  /**
+   * Writes everything that is not lost, safe or not: what processes see after the present ones have
+   * ended.
+   */
   writeAll(folder: string): void {
     for (const [path, file] of this.#names)
       write(
@@ -129,8 +150,10 @@ export class SimulatedDisk {
       this.#fileOf(inode)?.sync(covered);
       return;
     }
-    const isCovered = (change: NameChange) => change.number <= covered && dirname(change.path) === folder;
-    for (const change of this.#unsafeNames) if (isCovered(change)) setName(this.#safeNames, change.path, change.file);
+    const isCovered = (change: NameChange) =>
+      change.number <= covered && dirname(change.path) === folder;
+    for (const change of this.#unsafeNames)
+      if (isCovered(change)) setName(this.#safeNames, change.path, change.file);
     this.#unsafeNames = this.#unsafeNames.filter((change) => !isCovered(change));
   }
 }
@@ -165,7 +188,8 @@ class SimulatedFile {
   image(survives: () => boolean, sectorBytes: number): Buffer {
     let content = Buffer.from(new Uint8Array(this.#safe).buffer);
     for (const change of this.#unsafe)
-      for (const part of partsOf(change, sectorBytes)) if (survives()) content = changed(content, part);
+      for (const part of partsOf(change, sectorBytes))
+        if (survives()) content = changed(content, part);
     return content;
   }
 }
@@ -175,7 +199,8 @@ function changed(content: Buffer<ArrayBuffer>, change: UnsafeChange): Buffer<Arr
   if (change.kind === 'lost') return content;
   if (change.kind === 'truncated') return resized(content, change.size);
   const { offset, data } = change;
-  const result = content.length < offset + data.length ? resized(content, offset + data.length) : content;
+  const result =
+    content.length < offset + data.length ? resized(content, offset + data.length) : content;
   data.copy(result, offset);
   return result;
 }
@@ -195,7 +220,10 @@ function* partsOf(change: UnsafeChange, sectorBytes: number): Generator<UnsafeCh
 }
 
 /** Leaves room behind the content, because logs grow by one transaction at a time. */
-function resized({ buffer, byteOffset, length }: Buffer<ArrayBuffer>, size: number): Buffer<ArrayBuffer> {
+function resized(
+  { buffer, byteOffset, length }: Buffer<ArrayBuffer>,
+  size: number,
+): Buffer<ArrayBuffer> {
   const known = new Uint8Array(buffer, byteOffset, Math.min(length, size));
   const target = byteOffset === 0 && size <= buffer.byteLength ? buffer : new ArrayBuffer(2 * size);
   if (target !== buffer) new Uint8Array(target).set(known);
@@ -203,7 +231,11 @@ function resized({ buffer, byteOffset, length }: Buffer<ArrayBuffer>, size: numb
   return Buffer.from(target, 0, size);
 }
 
-function setName(names: Map<string, SimulatedFile>, path: string, file: SimulatedFile | undefined): void {
+function setName(
+  names: Map<string, SimulatedFile>,
+  path: string,
+  file: SimulatedFile | undefined,
+): void {
   if (file) names.set(path, file);
   else names.delete(path);
 }

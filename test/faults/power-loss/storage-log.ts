@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 
-/** One recorded change of a file or folder. Paths are absolute; `inode` identifies a file while it is open or has a name. */
+/**
+ * One recorded change of a file or folder. Paths are absolute; `inode` identifies a file while it
+ * is open or has a name.
+ */
 export type StorageChange =
   | { kind: 'opened'; inode: bigint; path: string; isFolder: boolean }
   | { kind: 'written'; inode: bigint; offset: number; data: Buffer }

@@ -8,8 +8,9 @@ import { prepareWorld } from '../support/world.ts';
 import { openRecorder, type Recorder } from './recorder.ts';
 
 /**
- * Something that a client was told. `from`: the position in the record after which it must not be lost. `to`: the position from
- * which it may be gone, because an operator restored a backup or the retention deletes it.
+ * Something that a client was told. `from`: the position in the record after which it must not be
+ * lost. `to`: the position from which it may be gone, because an operator restored a backup or the
+ * retention deletes it.
  */
 export type Acknowledgement = { from: number; to: number } & (
   | { kind: 'tracked' | 'event' | 'webhook' | 'token'; id: string }
@@ -34,13 +35,19 @@ const KEPT_SUBMISSIONS = 20;
 const MIN_PRUNED_SUBMISSIONS = 100;
 /** After this time the upstream has finalized what it received. */
 const ALL_FINAL_MS = 2_000;
-/** Longer than the server keeps ended submissions for the live feed, and than the interval of its maintenance. */
+/**
+ * Longer than the server keeps ended submissions for the live feed, and than the interval of its
+ * maintenance.
+ */
 const PRUNE_AFTER_MS = 2 * 3_600_000;
 const ALWAYS = Number.POSITIVE_INFINITY;
 
 type DeliveryBody = { id: number; attempts_made: number; ended_at: string };
 
-/** Runs the product with every operation that writes to its disk, and records the changes and what clients were told. */
+/**
+ * Runs the product with every operation that writes to its disk, and records the changes and what
+ * clients were told.
+ */
 export async function recordWorkload(): Promise<Recording> {
   const folder = tempFolder();
   const recorder = openRecorder(folder);
@@ -61,7 +68,8 @@ export async function recordWorkload(): Promise<Recording> {
   const { server, between } = world;
   const config = ['--config', join(folder, 'dawatch.yaml')];
   const backups = new Map<string, string[]>();
-  const tracked = () => acknowledged.flatMap((one) => (one.kind === 'tracked' && one.to === ALWAYS ? [one.id] : []));
+  const tracked = () =>
+    acknowledged.flatMap((one) => (one.kind === 'tracked' && one.to === ALWAYS ? [one.id] : []));
   const forget = (which: (one: Acknowledgement) => boolean, to = recorder.position()) => {
     for (const one of acknowledged) if (one.to === ALWAYS && which(one)) one.to = to;
   };
@@ -91,7 +99,9 @@ export async function recordWorkload(): Promise<Recording> {
     return response.json();
   };
   const readDelivered = async () => {
-    const { deliveries } = (await admin('/v1/deliveries?state=delivered&limit=200')) as { deliveries: DeliveryBody[] };
+    const { deliveries } = (await admin('/v1/deliveries?state=delivered&limit=200')) as {
+      deliveries: DeliveryBody[];
+    };
     const told = span();
     const known = new Set(
       acknowledged.flatMap((one) => (one.kind === 'delivery' && one.to === ALWAYS ? [one.id] : [])),
@@ -130,7 +140,10 @@ export async function recordWorkload(): Promise<Recording> {
       await readDelivered();
     }
   };
-  /** Sets the clock forward: what has ended is old, and the maintenance is due. Clients continue until it has run. */
+  /**
+   * Sets the clock forward: what has ended is old, and the maintenance is due. Clients continue
+   * until it has run.
+   */
   const prune = async () => {
     const to = recorder.position();
     const runs = () => server.logged('ledger.pruned');
@@ -181,7 +194,10 @@ export async function recordWorkload(): Promise<Recording> {
   return { recorder, ledger, backups, acknowledged, between };
 }
 
-/** Returns whether retention has kept what was acknowledged. It deletes submissions with their events and deliveries. */
+/**
+ * Returns whether retention has kept what was acknowledged. It deletes submissions with their
+ * events and deliveries.
+ */
 function keptBy(ledger: string): (one: Acknowledgement) => boolean {
   const db = new Database(ledger, { readonly: true });
   try {
@@ -193,7 +209,8 @@ function keptBy(ledger: string): (one: Acknowledgement) => boolean {
         .pluck()
         .all(),
     );
-    return (one) => one.kind === 'webhook' || one.kind === 'token' || one.kind === 'backup' || kept.has(one.id);
+    return (one) =>
+      one.kind === 'webhook' || one.kind === 'token' || one.kind === 'backup' || kept.has(one.id);
   } finally {
     db.close();
   }

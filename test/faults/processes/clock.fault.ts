@@ -64,7 +64,10 @@ test('the clock was hours off in one process and is correct in the next: open su
 describe.skipIf(isRedisMissing())('with Redis', () => {
   test('the clock of the server jumps by hours, that of Redis does not: jobs continue', async () => {
     const redis = await redisForTest();
-    const world = await prepareShiftedWorld('clock, with Redis', { redisUrl: redis.url, workers: 1 });
+    const world = await prepareShiftedWorld('clock, with Redis', {
+      redisUrl: redis.url,
+      workers: 1,
+    });
     await world.start();
     const producer = openProducer(redis);
     for (const hours of [5, -5, 0]) {

@@ -46,7 +46,9 @@ test('SIGTERM under load completes within its limit, and acknowledged requests a
   }
   isOver = true;
   await Promise.all(clients);
-  console.log(`${ROUNDS} SIGTERMs took ${longest.map((ms) => `${(ms / 1_000).toFixed(1)} s`).join(', ')}`);
+  console.log(
+    `${ROUNDS} SIGTERMs took ${longest.map((ms) => `${(ms / 1_000).toFixed(1)} s`).join(', ')}`,
+  );
   expect(Math.max(...longest)).toBeLessThan(BOUND_S * 1_000 + SLACK_MS);
   expect(failed).toBe(0);
   await world.expectSurvived();
@@ -54,6 +56,8 @@ test('SIGTERM under load completes within its limit, and acknowledged requests a
 
 /** Reads the live feed until the server closes it. */
 async function readForever(url: string): Promise<void> {
-  const response = await fetch(`${url}/v1/events`, { headers: { 'x-api-key': CRASH_API_KEY } }).catch(() => undefined);
+  const response = await fetch(`${url}/v1/events`, {
+    headers: { 'x-api-key': CRASH_API_KEY },
+  }).catch(() => undefined);
   await response?.text().catch(() => undefined);
 }

@@ -37,7 +37,8 @@ export const HOSTILITIES: Record<string, Hostility> = {
   'does not speak HTTP': ({ socket }) => socket.end('220 mail ESMTP\r\n'),
   'fails with 500': ({ response }) => response.writeHead(500).end('fault'),
   'is gone': ({ response }) => response.writeHead(410).end(),
-  'redirects inwards': ({ response }) => response.writeHead(307, { location: 'http://127.0.0.2:1/admin' }).end(),
+  'redirects inwards': ({ response }) =>
+    response.writeHead(307, { location: 'http://127.0.0.2:1/admin' }).end(),
   'requests a pause in seconds': ({ response, before, accept }) =>
     before > 0 ? accept() : response.writeHead(429, { 'retry-after': '90' }).end(),
   'requests a pause by a date': ({ response, now, before, accept }) => {
@@ -54,11 +55,15 @@ export const HOSTILITIES: Record<string, Hostility> = {
     response.on('drain', more);
     more();
   },
-  'accepts with a gzip bomb': ({ accept }) => accept({ headers: { 'content-encoding': 'gzip' }, body: bomb }),
-  'works every other hour': ({ socket, now, accept }) => (isUp(now) ? accept() : socket.resetAndDestroy()),
+  'accepts with a gzip bomb': ({ accept }) =>
+    accept({ headers: { 'content-encoding': 'gzip' }, body: bomb }),
+  'works every other hour': ({ socket, now, accept }) =>
+    isUp(now) ? accept() : socket.resetAndDestroy(),
 };
 
-/** Its name resolves to a private address every other hour; a receiver listens on that address, too. */
+/**
+ * Its name resolves to a private address every other hour; a receiver listens on that address, too.
+ */
 export const TURNS_PRIVATE = 'turns private';
 export const SELF_SIGNED = 'has an untrusted certificate';
 

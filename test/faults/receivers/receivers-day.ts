@@ -3,7 +3,10 @@ import { onTestFinished } from 'vitest';
 import { verifyWebhook } from '../../../src/client/webhook.ts';
 import { makeSecret } from '../../../src/notifications/channels/signing.ts';
 import { createWebhookChannel } from '../../../src/notifications/channels/webhook.ts';
-import { createAddressGuard, type LookupAll } from '../../../src/notifications/transport/address-guard.ts';
+import {
+  createAddressGuard,
+  type LookupAll,
+} from '../../../src/notifications/transport/address-guard.ts';
 import { createHttpPost } from '../../../src/notifications/transport/http-post.ts';
 import { context, observation } from '../../support/ledger/domain.ts';
 import { trackRequest } from '../../support/ledger/ledger-file.ts';
@@ -11,7 +14,13 @@ import { openReceiver, type ScriptedResponse, selfSigned } from '../../support/s
 import { tempFolder } from '../../support/temp-folder.ts';
 import { DAY_MS, failed, openDispatcher } from '../../support/virtual-time/virtual-dispatcher.ts';
 import { createExchanges } from '../upstream/real-exchanges.ts';
-import { addressOf, HOSTILITIES, type Hostility, SELF_SIGNED, TURNS_PRIVATE } from './hostile-receivers.ts';
+import {
+  addressOf,
+  HOSTILITIES,
+  type Hostility,
+  SELF_SIGNED,
+  TURNS_PRIVATE,
+} from './hostile-receivers.ts';
 
 /** The virtual clock of the product. */
 const TIMEOUT_MS = 15_000;
@@ -28,8 +37,8 @@ export type DayReceiver = {
 };
 
 /**
- * The real dispatcher, ledger, signing, guard and HTTP client with real servers of every kind. Only time is virtual: it stops
- * while bytes are in transit. The same seed produces the same day.
+ * The real dispatcher, ledger, signing, guard and HTTP client with real servers of every kind. Only
+ * time is virtual: it stops while bytes are in transit. The same seed produces the same day.
  */
 export function openDay(between: (min: number, max: number) => number) {
   const exchanges = createExchanges();
@@ -51,7 +60,10 @@ export function openDay(between: (min: number, max: number) => number) {
   const channelTo = (webhookId: string) =>
     createWebhookChannel({
       post: http.post,
-      endpoint: { url: ledger.webhooks.get(webhookId, clock.now())?.url ?? null, secrets: [SECRET] },
+      endpoint: {
+        url: ledger.webhooks.get(webhookId, clock.now())?.url ?? null,
+        secrets: [SECRET],
+      },
       refusalOf: () => undefined,
       now: () => clock.now(),
     });
@@ -75,7 +87,8 @@ export function openDay(between: (min: number, max: number) => number) {
       const result = await channelTo(destination.replace('webhook:', '')).send(batch, both);
       cancel();
       exchanges.end(key);
-      if (timeout.signal.aborted) return failed({ httpStatus: null, error: 'no answer within 15 s' });
+      if (timeout.signal.aborted)
+        return failed({ httpStatus: null, error: 'no answer within 15 s' });
       await new Promise<void>((resolve) => clock.after(latencyMs, resolve));
       return result;
     },
@@ -92,8 +105,14 @@ export function openDay(between: (min: number, max: number) => number) {
       const body = received?.body ?? '';
       const take = () => {
         try {
-          const event = verifyWebhook({ payload: body, headers: request.headers, secret: SECRET, now: clock.now() });
-          if (event.id !== eventId) violations.push(`${receiver.name}: ${event.id} came as ${eventId}`);
+          const event = verifyWebhook({
+            payload: body,
+            headers: request.headers,
+            secret: SECRET,
+            now: clock.now(),
+          });
+          if (event.id !== eventId)
+            violations.push(`${receiver.name}: ${event.id} came as ${eventId}`);
         } catch (error) {
           violations.push(`${receiver.name}: ${error}`);
         }
@@ -102,10 +121,16 @@ export function openDay(between: (min: number, max: number) => number) {
       };
       if (received?.localAddress !== '127.0.0.1')
         violations.push(`${receiver.name}: was reached at ${received?.localAddress}`);
-      const accept: Parameters<Hostility>[0]['accept'] = ({ headers = {}, body: httpResponse } = {}) => {
+      const accept: Parameters<Hostility>[0]['accept'] = ({
+        headers = {},
+        body: httpResponse,
+      } = {}) => {
         take();
         response
-          .writeHead(200, { ...headers, ...(receiver.name === TURNS_PRIVATE && { connection: 'close' }) })
+          .writeHead(200, {
+            ...headers,
+            ...(receiver.name === TURNS_PRIVATE && { connection: 'close' }),
+          })
           .end(httpResponse);
       };
       const park = () => exchanges.park(`${receiver.name}:${eventId}`);
@@ -132,7 +157,9 @@ export function openDay(between: (min: number, max: number) => number) {
     const options = { ...(more.hostname && { host: '0.0.0.0' }), ...(tls && { tls }) };
     servers.set(receiver, await openReceiver(script(receiver, hostility), options));
     const { url, port } = server(receiver);
-    receiver.webhookId = world.webhook(`${new URL(url).protocol}//${hostname}:${port}/hook`, { metadata });
+    receiver.webhookId = world.webhook(`${new URL(url).protocol}//${hostname}:${port}/hook`, {
+      metadata,
+    });
     receivers.set(`webhook:${receiver.webhookId}`, receiver);
     return receiver;
   }
@@ -144,7 +171,8 @@ export function openDay(between: (min: number, max: number) => number) {
     /** Creates a receiver of every kind, for events with that metadata only. */
     async hostile(metadata: Record<string, unknown>): Promise<DayReceiver[]> {
       const all: DayReceiver[] = [];
-      for (const [name, hostility] of Object.entries(HOSTILITIES)) all.push(await open(name, hostility, metadata));
+      for (const [name, hostility] of Object.entries(HOSTILITIES))
+        all.push(await open(name, hostility, metadata));
       const accepts: Hostility = ({ accept }) => accept();
       all.push(await open(TURNS_PRIVATE, accepts, metadata, { hostname: 'turns-private.test' }));
       const tls = selfSigned();
@@ -154,7 +182,10 @@ export function openDay(between: (min: number, max: number) => number) {
     flapping: (name: string, metadata: Record<string, unknown>) =>
       open(name, HOSTILITIES['works every other hour'] as Hostility, metadata),
     /** Finalizes a submission, with or without a temporary failure: two events or one. */
-    finalize(submissionId: string, fields: { fails: boolean; metadata: Record<string, unknown> }): number {
+    finalize(
+      submissionId: string,
+      fields: { fails: boolean; metadata: Record<string, unknown> },
+    ): number {
       const now = clock.now();
       const far = now + 1_000 * DAY_MS;
       const limits = { deadlineAt: far, graceEndsAt: far, stuckAt: far };
@@ -179,6 +210,10 @@ export function openDay(between: (min: number, max: number) => number) {
 
   async function moveToHttp(receiver: DayReceiver): Promise<void> {
     servers.set(receiver, await openReceiver(script(receiver, ({ accept }) => accept())));
-    ledger.webhooks.update(receiver.webhookId, { url: `${server(receiver).url}/hook` }, clock.now());
+    ledger.webhooks.update(
+      receiver.webhookId,
+      { url: `${server(receiver).url}/hook` },
+      clock.now(),
+    );
   }
 }

@@ -19,7 +19,9 @@ test('a whole day with receivers of every kind: each event arrives under one id,
   const hostile = await day.hostile({ hostile: true });
   const all = [...honest, flapping, ...hostile];
 
-  const times = Array.from({ length: SUBMISSIONS }, () => between(0, DAY_MS - 1)).toSorted((a, b) => a - b);
+  const times = Array.from({ length: SUBMISSIONS }, () => between(0, DAY_MS - 1)).toSorted(
+    (a, b) => a - b,
+  );
   let events = 0;
   let warm = { heap: 0, handles: 0 };
   for (const [index, at] of times.entries()) {
@@ -35,13 +37,15 @@ test('a whole day with receivers of every kind: each event arrives under one id,
   const waiting = statesOf(world.ledger.file);
 
   // A working receiver gets every event within the minute, whatever the others do.
-  for (const receiver of honest) expect([receiver.name, receiver.taken.size]).toEqual([receiver.name, events]);
+  for (const receiver of honest)
+    expect([receiver.name, receiver.taken.size]).toEqual([receiver.name, events]);
   expect(day.violations).toEqual([]);
   expect(world.errors).toEqual([]);
   expect(after.heap - warm.heap).toBeLessThan(32 * MIB);
   expect(after.handles - warm.handles).toBeLessThan(20);
 
-  // Runs all attempts of failing deliveries until they are dead letters; then their receivers are repaired.
+  // Runs all attempts of failing deliveries until they are dead letters; then their receivers are
+  // repaired.
   await world.clock.advance(4.5 * DAY_MS);
   expect(statesOf(world.ledger.file).waiting ?? 0).toBe(0);
   const deadBefore = statesOf(world.ledger.file).dead;
@@ -60,7 +64,9 @@ test('a whole day with receivers of every kind: each event arrives under one id,
     `${events} events, deliveries at the end of the day ${JSON.stringify(waiting)}, later ${deadBefore} dead letters`,
   );
   console.log(`attempts: ${attempts}; the flapping one had ${takenBefore} before it was mended`);
-  console.log(`heap ${mib(warm.heap)} → ${mib(after.heap)} MiB, handles ${warm.handles} → ${after.handles}`);
+  console.log(
+    `heap ${mib(warm.heap)} → ${mib(after.heap)} MiB, handles ${warm.handles} → ${after.handles}`,
+  );
 });
 
 /** Each of its deliveries arrived, with the id and the single body of its event. */
@@ -75,11 +81,17 @@ function expectAllDelivered(file: string, { name, webhookId, taken }: DayReceive
 }
 
 function statesOf(file: string): Record<string, number> {
-  const rows = rawConnection(file).prepare('SELECT state, count(*) FROM deliveries GROUP BY state').raw().all();
+  const rows = rawConnection(file)
+    .prepare('SELECT state, count(*) FROM deliveries GROUP BY state')
+    .raw()
+    .all();
   return Object.fromEntries(rows as [string, number][]);
 }
 
-/** Returns the bytes of the heap after a garbage collection, and the resources that keep the process running. */
+/**
+ * Returns the bytes of the heap after a garbage collection, and the resources that keep the process
+ * running.
+ */
 function held(): { heap: number; handles: number } {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');

@@ -12,9 +12,19 @@ const FORGED = '0xf0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0
 
 /** Returns a result that finalizes every id of a job. */
 function forge(data: PollJob) {
-  const body = JSON.stringify({ state: 'Finalized', error: null, data: { block_hash: FORGED, block_number: 1 } });
+  const body = JSON.stringify({
+    state: 'Finalized',
+    error: null,
+    data: { block_hash: FORGED, block_number: 1 },
+  });
   const response = { kind: 'response', httpStatus: 200, retryAfter: null, date: null, body };
-  return { polled: data.submission_ids.map((submission_id) => ({ submission_id, duration_ms: 1, response })) };
+  return {
+    polled: data.submission_ids.map((submission_id) => ({
+      submission_id,
+      duration_ms: 1,
+      response,
+    })),
+  };
 }
 
 describe.skipIf(isRedisMissing())('with a secret', () => {
@@ -36,7 +46,11 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
             ['event', 'completed', 'jobId', id ?? '', 'returnvalue', text],
           ])
             await redisClient.xadd(`bull:${POLLS_QUEUE}:events`, '*', ...fields);
-          await polls.add('poll', { ...data, submission_ids: ['stolen'] }, { jobId: `forged-${count}` });
+          await polls.add(
+            'poll',
+            { ...data, submission_ids: ['stolen'] },
+            { jobId: `forged-${count}` },
+          );
           await polls.add('poll', data, { jobId: `copied-${count}` });
         }
         await sleep(50);
@@ -57,7 +71,8 @@ describe.skipIf(isRedisMissing())('with a secret', () => {
     await world.start();
     await untilLogged(world, 'worker.refused', 2);
     await world.through(() => sleep(2_000));
-    for (const worker of world.workers) expect(worker.lines.join('\n')).toContain('worker.secret_mismatch');
+    for (const worker of world.workers)
+      expect(worker.lines.join('\n')).toContain('worker.secret_mismatch');
     expect(world.server.logged('polls.job_failed')).toEqual([]);
     await world.expectSurvived();
   });
@@ -76,7 +91,8 @@ describe.skipIf(isRedisMissing())('without a secret', () => {
     let count = 0;
     await openFakeWorker(redis, async ({ data }) => {
       const result = forge(data);
-      for (const { response } of result.polled) response.body = bodies[count++ % bodies.length] ?? '';
+      for (const { response } of result.polled)
+        response.body = bodies[count++ % bodies.length] ?? '';
       return result;
     });
     await untilLogged(world, 'worker.joined', 2);

@@ -57,9 +57,15 @@ describe.skipIf(isRedisMissing())('workers and jobs', () => {
         const queue = openQueue(redis, name);
         for (const data of HOSTILE) await queue.add('\u001b[31m\n', data);
         // Entries written without BullMQ: no JSON, no fields, and an id without a job.
-        await redisClient.hset(`bull:${name}:broken`, { name: 'x', data: '{', opts: '{', timestamp: 'soon' });
+        await redisClient.hset(`bull:${name}:broken`, {
+          name: 'x',
+          data: '{',
+          opts: '{',
+          timestamp: 'soon',
+        });
         await redisClient.hset(`bull:${name}:empty`, { nothing: '1' });
-        for (const id of ['broken', 'empty', 'missing']) await redisClient.lpush(`bull:${name}:wait`, id);
+        for (const id of ['broken', 'empty', 'missing'])
+          await redisClient.lpush(`bull:${name}:wait`, id);
         await queue.add('wakes them', {});
       }
       await sleep(3_000);
@@ -97,16 +103,34 @@ const HOSTILE: unknown[] = [
   { submission_ids: null, submission_id: { $ne: 1 } },
   { submission_id: 'x'.repeat(1_000_000) },
   { submission_ids: Array.from({ length: 10_001 }, (_, index) => `many-${index}`) },
-  JSON.parse('{"__proto__": {"submission_id": "polluted"}, "constructor": {"prototype": {"x": 1}}}'),
+  JSON.parse(
+    '{"__proto__": {"submission_id": "polluted"}, "constructor": {"prototype": {"x": 1}}}',
+  ),
   { submission_id: 'a\r\nb', metadata: { a: 1 }, upstream: 'nowhere' },
-  { upstream: 'default', submission_ids: ['stolen'], fencing_token: 'x', expires_at: 9e15, timeout_ms: 1 },
-  { upstream: 'default', submission_ids: ['stolen'], fencing_token: 'x', expires_at: -1, timeout_ms: 9e15, more: 1 },
+  {
+    upstream: 'default',
+    submission_ids: ['stolen'],
+    fencing_token: 'x',
+    expires_at: 9e15,
+    timeout_ms: 1,
+  },
+  {
+    upstream: 'default',
+    submission_ids: ['stolen'],
+    fencing_token: 'x',
+    expires_at: -1,
+    timeout_ms: 9e15,
+    more: 1,
+  },
 ];
 
 const MALFORMED_RESULTS: unknown[] = [
   null,
   { answers: 'none' },
   [{ submission_id: 'never polled' }],
-  { kind: 'answered', observations: [{ submissionId: 'never polled', verdict: { kind: 'finalized' } }] },
+  {
+    kind: 'answered',
+    observations: [{ submissionId: 'never polled', verdict: { kind: 'finalized' } }],
+  },
   'done',
 ];

@@ -24,37 +24,47 @@ describe.skipIf(isRedisMissing())('Redis as it is operated', () => {
   test.each([
     ['is killed', 'kill'],
     ['hangs', 'pause'],
-  ] as const)('Sentinels replace a primary that %s: no event and no job is lost', async (name, fault) => {
-    const redis = await sentinelsForTest({ password: 'of-redis', sentinelPassword: 'of-sentinels' });
-    const { url, ...sentinels } = redis.address;
-    const world = await prepareRedisWorld(`failover, ${name}`, {
-      redisUrl: url,
-      redis: sentinels,
-      redisSecret: REDIS_SECRET,
-      producer: redis.address,
-    });
-    await world.start();
-    await untilLogged(world, 'worker.joined', 2);
-    const consumed = recordEvents(redis.address);
-    await world.through(async () => {
-      const former = await redis.primary();
-      await former[fault]();
-      await redis.replaced(former);
-      await untilLogged(world, 'redis.connected', 2);
-      await sleep(world.between(500, 1_500));
-      // It becomes a replica, and discards what it alone contains.
-      if (fault === 'kill') await former.restart();
-      else former.resume();
-    });
-    // A consumer gets each event at least once, always with the same data.
-    const finalized = () => [...consumed.values()].filter((bodies) => [...bodies].join().includes('.finalized'));
-    await vi.waitUntil(() => finalized().length >= world.expected.size, { timeout: 60_000, interval: 200 });
-    for (const bodies of consumed.values()) expect(bodies.size).toBe(1);
-    expect(finalized()).toHaveLength(world.expected.size);
-    await world.expectSurvived();
-    expect(world.server.logged('polls.rejected')).toEqual([]);
-    expect(world.server.lines.join()).not.toMatch(/of-redis|of-sentinels/);
-  });
+  ] as const)(
+    'Sentinels replace a primary that %s: no event and no job is lost',
+    async (name, fault) => {
+      const redis = await sentinelsForTest({
+        password: 'of-redis',
+        sentinelPassword: 'of-sentinels',
+      });
+      const { url, ...sentinels } = redis.address;
+      const world = await prepareRedisWorld(`failover, ${name}`, {
+        redisUrl: url,
+        redis: sentinels,
+        redisSecret: REDIS_SECRET,
+        producer: redis.address,
+      });
+      await world.start();
+      await untilLogged(world, 'worker.joined', 2);
+      const consumed = recordEvents(redis.address);
+      await world.through(async () => {
+        const former = await redis.primary();
+        await former[fault]();
+        await redis.replaced(former);
+        await untilLogged(world, 'redis.connected', 2);
+        await sleep(world.between(500, 1_500));
+        // It becomes a replica, and discards what it alone contains.
+        if (fault === 'kill') await former.restart();
+        else former.resume();
+      });
+      // A consumer gets each event at least once, always with the same data.
+      const finalized = () =>
+        [...consumed.values()].filter((bodies) => [...bodies].join().includes('.finalized'));
+      await vi.waitUntil(() => finalized().length >= world.expected.size, {
+        timeout: 60_000,
+        interval: 200,
+      });
+      for (const bodies of consumed.values()) expect(bodies.size).toBe(1);
+      expect(finalized()).toHaveLength(world.expected.size);
+      await world.expectSurvived();
+      expect(world.server.logged('polls.rejected')).toEqual([]);
+      expect(world.server.lines.join()).not.toMatch(/of-redis|of-sentinels/);
+    },
+  );
 
   test('TLS with a private authority and client certificates, which are replaced while it runs', async () => {
     const authority = createAuthority();
@@ -62,9 +72,17 @@ describe.skipIf(isRedisMissing())('Redis as it is operated', () => {
     const settings = tlsOptions(port, authority.ca, authority.issue('redis'));
     const redis = await redisForTest({ keeps: true, settings });
     const client = authority.issue('client');
-    const files = { tls_ca_file: authority.ca, tls_cert_file: client.cert, tls_key_file: client.key };
+    const files = {
+      tls_ca_file: authority.ca,
+      tls_cert_file: client.cert,
+      tls_key_file: client.key,
+    };
     const redisUrl = `rediss://localhost:${port}`;
-    const world = await prepareRedisWorld('TLS', { redisUrl, redis: files, producer: { url: redisUrl, ...files } });
+    const world = await prepareRedisWorld('TLS', {
+      redisUrl,
+      redis: files,
+      producer: { url: redisUrl, ...files },
+    });
     await world.start();
     await untilLogged(world, 'worker.joined', 2);
     await world.through(async () => {
@@ -93,7 +111,8 @@ describe.skipIf(isRedisMissing())('Redis as it is operated', () => {
     await untilLogged(world, 'worker.joined', 2);
     const consumed = recordEvents({ url: users.consumer });
     // The board asks for the clients of each queue, which needs +client|list.
-    const denied = async () => (await deniedSince(admin)).filter((entry) => entry !== 'dawatch-server client|list');
+    const denied = async () =>
+      (await deniedSince(admin)).filter((entry) => entry !== 'dawatch-server client|list');
     await world.through(async () => {
       await sleep(1_000);
       const poll = await killBusyWorker(world, admin);
@@ -116,7 +135,9 @@ describe.skipIf(isRedisMissing())('Redis as it is operated', () => {
     await world.expectSurvived();
     const events = eventIdsOf(world.server.file);
     await vi.waitUntil(() => events.every((id) => consumed.has(id)), 30_000);
-    expect(world.server.logged('redis.disconnected').filter(({ reason }) => reason === 'refused')).toEqual([]);
+    expect(
+      world.server.logged('redis.disconnected').filter(({ reason }) => reason === 'refused'),
+    ).toEqual([]);
     expect(await denied()).toEqual([]);
   });
 
@@ -125,7 +146,8 @@ describe.skipIf(isRedisMissing())('Redis as it is operated', () => {
     const world = await prepareRedisWorld('cluster', { redisUrl: cluster.url });
     await world.start();
     await untilLogged(world, 'redis.disconnected');
-    const refused = () => world.server.logged('redis.disconnected').find(({ reason }) => reason === 'cluster');
+    const refused = () =>
+      world.server.logged('redis.disconnected').find(({ reason }) => reason === 'cluster');
     await vi.waitUntil(() => refused() !== undefined, 10_000);
     expect(refused()).toMatchObject({
       message: 'this Redis is a cluster, which dawatch does not support',
@@ -135,7 +157,10 @@ describe.skipIf(isRedisMissing())('Redis as it is operated', () => {
       await vi.waitUntil(() => worker.lines.join().includes('this Redis is a cluster'), 10_000);
     const ids = await world.track(50);
     const { client } = world.server;
-    await vi.waitUntil(async () => (await client.count({ status: ['finalized'] })) === ids.length, 60_000);
+    await vi.waitUntil(
+      async () => (await client.count({ status: ['finalized'] })) === ids.length,
+      60_000,
+    );
   });
 });
 
@@ -147,10 +172,15 @@ type World = Awaited<ReturnType<typeof prepareRedisWorld>>;
 async function killBusyWorker({ workers: [worker] }: World, admin: Redis): Promise<string> {
   const jobsOfWorker = async () => {
     const active = await admin.lrange(`bull:${POLLS_QUEUE}:active`, 0, -1);
-    const owners = await Promise.all(active.map((id) => admin.hget(`bull:${POLLS_QUEUE}:${id}`, 'pb')));
+    const owners = await Promise.all(
+      active.map((id) => admin.hget(`bull:${POLLS_QUEUE}:${id}`, 'pb')),
+    );
     return active.filter((_, index) => owners[index] === 'worker-0');
   };
-  await vi.waitUntil(async () => (await jobsOfWorker()).length > 0, { timeout: 20_000, interval: 5 });
+  await vi.waitUntil(async () => (await jobsOfWorker()).length > 0, {
+    timeout: 20_000,
+    interval: 5,
+  });
   await worker?.kill();
   const [job] = await jobsOfWorker();
   worker?.start();
@@ -158,15 +188,25 @@ async function killBusyWorker({ workers: [worker] }: World, admin: Redis): Promi
   return job;
 }
 
-/** A worker of a queue as BullMQ offers it, with the permissions of the user in `url`; takes no jobs by itself. */
+/**
+ * A worker of a queue as BullMQ offers it, with the permissions of the user in `url`; takes no jobs
+ * by itself.
+ */
 function openIdleWorker(queue: string, url: string, maxStalledCount: number): Worker {
-  const settings = { autorun: false, stalledInterval: 200, maxStalledCount, skipVersionCheck: true };
+  const settings = {
+    autorun: false,
+    stalledInterval: 200,
+    maxStalledCount,
+    skipVersionCheck: true,
+  };
   const worker = new Worker(queue, null, { connection: { url }, ...settings });
   onTestFinished(() => worker.close(true));
   return worker;
 }
 
-/** Takes a job that another worker of the queue has not taken, and does not end it. Returns its id. */
+/**
+ * Takes a job that another worker of the queue has not taken, and does not end it. Returns its id.
+ */
 async function takeJob(worker: Worker): Promise<string> {
   for (;;) {
     const job = await worker.getNextJob('of a worker that dies', { block: false });
@@ -175,7 +215,10 @@ async function takeJob(worker: Worker): Promise<string> {
   }
 }
 
-/** Lets the worker find the job of a dead one, as after the half minute in which its lock, and the pause between two checks, expire. Rejects if that fails. */
+/**
+ * Lets the worker find the job of a dead one, as after the half minute in which its lock, and the
+ * pause between two checks, expire. Rejects if that fails.
+ */
 async function findStalled(worker: Worker, admin: Redis, job: string): Promise<void> {
   const found = new Promise<void>((resolve, reject) => {
     worker.on('error', reject).on('stalled', (id) => {

@@ -16,7 +16,10 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
       await redisClient.config('SET', 'maxmemory', '100kb');
       await untilLogged(world, 'redis.disconnected');
       expect(world.server.logged('redis.disconnected').at(-1)).toMatchObject({ reason: 'refused' });
-      expect(await readiness(world.server.url)).toMatchObject({ status: 200, body: { status: 'degraded' } });
+      expect(await readiness(world.server.url)).toMatchObject({
+        status: 200,
+        body: { status: 'degraded' },
+      });
       await sleep(2_000);
       await redisClient.config('SET', 'maxmemory', '0');
       await untilLogged(world, 'redis.connected', 2);
@@ -25,7 +28,9 @@ describe.skipIf(isRedisMissing())('Redis refuses', () => {
   });
 
   test('to keep its data: a full one that evicts keys, including jobs', async () => {
-    const redis = await redisForTest({ settings: { maxmemory: '3mb', 'maxmemory-policy': 'allkeys-random' } });
+    const redis = await redisForTest({
+      settings: { maxmemory: '3mb', 'maxmemory-policy': 'allkeys-random' },
+    });
     const world = await prepareRedisWorld('eviction', { redisUrl: redis.url });
     await world.start();
     await untilLogged(world, 'redis.eviction_policy');

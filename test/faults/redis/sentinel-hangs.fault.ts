@@ -15,9 +15,14 @@ test.skipIf(isRedisMissing())(
     await redis.replaced(former);
     await server.isUp();
     await server.sees(1);
-    // The connection on which the worker waits for jobs is silent for up to 25 s before it is replaced.
-    const poll = () => server.engine.poll({ upstream: 'default', submissionIds: ['a'] }, () => undefined);
-    await vi.waitUntil(() => poll().then(() => worker.polled.includes('a')), { timeout: 90_000, interval: 500 });
+    // The connection on which the worker waits for jobs is silent for up to 25 s before it is
+    // replaced.
+    const poll = () =>
+      server.engine.poll({ upstream: 'default', submissionIds: ['a'] }, () => undefined);
+    await vi.waitUntil(() => poll().then(() => worker.polled.includes('a')), {
+      timeout: 90_000,
+      interval: 500,
+    });
   },
   120_000,
 );

@@ -22,11 +22,16 @@ const MEMORY_MIB = 300;
 const MEMORY_WAIT_MS = 20_000;
 
 /**
- * Stops the server and asserts what must hold after any fault: each acknowledged id has its correct final status, histories
- * have no gap and no repeat, the ledger passes its integrity check, every event arrived under one id with one body, memory was
- * released, and no process is left.
+ * Stops the server and asserts what must hold after any fault: each acknowledged id has its correct
+ * final status, histories have no gap and no repeat, the ledger passes its integrity check, every
+ * event arrived under one id with one body, memory was released, and no process is left.
  */
-export async function auditAfterFault({ server, expected, receiver, memoryMiB = MEMORY_MIB }: AuditOptions) {
+export async function auditAfterFault({
+  server,
+  expected,
+  receiver,
+  memoryMiB = MEMORY_MIB,
+}: AuditOptions) {
   const heldMiB = await waitForMemory(server, memoryMiB);
   expect(await server.stop(), server.lines.slice(-3).join('\n')).toBe(0);
   const statuses = auditLedger(server.file, expected.keys());
@@ -35,7 +40,9 @@ export async function auditAfterFault({ server, expected, receiver, memoryMiB = 
   if (receiver) auditEvents(eventIdsOf(server.file), receiver);
   expect(processesReferringTo(server.folder)).toEqual([]);
   const arrived = receiver ? `, ${receiver.bodies.size} events` : '';
-  console.log(`audit: ${expected.size} ids${arrived}, ${heldMiB?.toFixed(0) ?? '?'} of at most ${memoryMiB} MiB`);
+  console.log(
+    `audit: ${expected.size} ids${arrived}, ${heldMiB?.toFixed(0) ?? '?'} of at most ${memoryMiB} MiB`,
+  );
 }
 
 /** Expects `finalized` for every id. */
@@ -48,7 +55,8 @@ async function waitForMemory(server: KillableServer, maxMiB: number): Promise<nu
   for (;;) {
     const heldMiB = server.residentMiB();
     if (heldMiB === undefined || heldMiB <= maxMiB) return heldMiB;
-    if (performance.now() > until) throw new Error(`${heldMiB.toFixed(0)} MiB are held, at most ${maxMiB} may be`);
+    if (performance.now() > until)
+      throw new Error(`${heldMiB.toFixed(0)} MiB are held, at most ${maxMiB} may be`);
     await sleep(500);
   }
 }
@@ -64,7 +72,10 @@ function auditEvents(
   expect([...bodies].filter(([, each]) => each.size !== 1)).toEqual([]);
 }
 
-/** Returns the command lines of processes that refer to this folder; none if the system does not show them. */
+/**
+ * Returns the command lines of processes that refer to this folder; none if the system does not
+ * show them.
+ */
 function processesReferringTo(folder: string): string[] {
   if (!existsSync('/proc/self/cmdline')) return [];
   return readdirSync('/proc')

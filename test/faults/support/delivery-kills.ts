@@ -1,7 +1,11 @@
 import { expect, onTestFinished } from 'vitest';
 import type { DawatchClient } from '../../../src/client/index.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { prepareServer, sleep, trackUntilAcknowledged } from '../../support/processes/killable-server.ts';
+import {
+  prepareServer,
+  sleep,
+  trackUntilAcknowledged,
+} from '../../support/processes/killable-server.ts';
 import { seeded } from '../../support/seed.ts';
 import { allDelivered, createWebhook } from '../../support/servers/deliveries.ts';
 import { type EventReceiver, openEventReceiver } from '../../support/servers/event-receiver.ts';
@@ -10,7 +14,10 @@ import { allFinalized, auditAfterFault } from './audit.ts';
 
 const BATCH = 10;
 
-/** Kills the server while it delivers: every event arrives, none is skipped, repeats carry the same id and body. */
+/**
+ * Kills the server while it delivers: every event arrives, none is skipped, repeats carry the same
+ * id and body.
+ */
 export async function killDeliveries({ kills }: { kills: number }): Promise<void> {
   const { seed, between } = seeded(`${kills} kills during deliveries`);
   const folder = tempFolder();
@@ -19,7 +26,11 @@ export async function killDeliveries({ kills }: { kills: number }): Promise<void
   const receiver = await openEventReceiver({ delayMs: () => between(0, 40), refuseOneOf: 20 });
   const server = await prepareServer(folder, {
     upstreams: {
-      default: { url: sandbox.url, api_key: 'sandbox-key', budget: { requests: 100, per_s: 0.02, concurrency: 64 } },
+      default: {
+        url: sandbox.url,
+        api_key: 'sandbox-key',
+        budget: { requests: 100, per_s: 0.02, concurrency: 64 },
+      },
     },
     pacing: { lag_price: 1_000 },
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
@@ -48,7 +59,9 @@ export async function killDeliveries({ kills }: { kills: number }): Promise<void
   await server.listening();
   await allDelivered(server.file, acknowledged.size);
 
-  console.log(`${interrupted} of ${kills} kills hit a delivery under way, ${receiver.bodies.size} events`);
+  console.log(
+    `${interrupted} of ${kills} kills hit a delivery under way, ${receiver.bodies.size} events`,
+  );
   // Otherwise the kills hit no delivery in flight.
   expect(interrupted).toBeGreaterThan(kills / 10);
   await auditAfterFault({ server, expected: allFinalized(acknowledged), receiver });

@@ -2,7 +2,10 @@ import { Agent, request } from 'node:http';
 
 type PostResult = { status: number; retryAfterS: number | undefined; ms: number };
 
-/** Sends posts to one server over a fixed number of persistent connections. Rejects without a response. */
+/**
+ * Sends posts to one server over a fixed number of persistent connections. Rejects without a
+ * response.
+ */
 export function openPoster(url: string, apiKey: string, connections: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };

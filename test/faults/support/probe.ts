@@ -3,7 +3,10 @@ import { type KillableServer, sleep } from '../../support/processes/killable-ser
 
 const EVERY_MS = 200;
 
-/** Checks continuously whether a server reports that it is alive and ready, and how much memory it uses. */
+/**
+ * Checks continuously whether a server reports that it is alive and ready, and how much memory it
+ * uses.
+ */
 export function watch(server: KillableServer) {
   const seen = { requestCount: 0, refused: [] as string[], peakMiB: 0, slowestMs: 0 };
   let isOver = false;

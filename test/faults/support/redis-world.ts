@@ -8,12 +8,15 @@ const BATCH = 20;
 const PAUSE_MS = 400;
 
 /**
- * The product with a Redis and two workers. `redisUrl` may lead to a proxy; producers use `producer`, and retry as
- * docs/queues.md requires.
+ * The product with a Redis and two workers. `redisUrl` may lead to a proxy; producers use
+ * `producer`, and retry as docs/queues.md requires.
  */
 export async function prepareRedisWorld(
   name: string,
-  options: NonNullable<Parameters<typeof prepareWorld>[1]> & { redisUrl: string; producer?: RedisAddress },
+  options: NonNullable<Parameters<typeof prepareWorld>[1]> & {
+    redisUrl: string;
+    producer?: RedisAddress;
+  },
 ) {
   const world = await prepareWorld(name, { workers: 2, sandbox: { latencyMs: 4_000 }, ...options });
   const { redisUrl, producer = { url: redisUrl } } = options;
@@ -34,7 +37,8 @@ export async function prepareRedisWorld(
       const load = async () => {
         while (!isOver) {
           const job = enqueue();
-          // If the fault itself fails, the test ends before it awaits the jobs, and their abort is no second failure.
+          // If the fault itself fails, the test ends before it awaits the jobs, and their abort is
+          // no second failure.
           job.catch(() => {});
           jobs.push(job);
           await world.track(BATCH);

@@ -3,7 +3,10 @@ import { CRASH_API_KEY } from '../../support/processes/killable-server.ts';
 type HttpResponse = { status: number; retryAfter: string | null; body: Record<string, unknown> };
 
 /** Sends one tracking request. Throws what fetch throws. */
-export async function trackOnce(url: string, submissionIds: readonly string[]): Promise<HttpResponse> {
+export async function trackOnce(
+  url: string,
+  submissionIds: readonly string[],
+): Promise<HttpResponse> {
   const response = await fetch(`${url}/v1/submissions`, {
     method: 'POST',
     headers: { 'x-api-key': CRASH_API_KEY, 'content-type': 'application/json' },
@@ -16,5 +19,9 @@ export async function trackOnce(url: string, submissionIds: readonly string[]): 
 /** Returns the response of /readyz. */
 export async function readiness(url: string): Promise<HttpResponse> {
   const response = await fetch(`${url}/readyz`);
-  return { status: response.status, retryAfter: null, body: (await response.json()) as HttpResponse['body'] };
+  return {
+    status: response.status,
+    retryAfter: null,
+    body: (await response.json()) as HttpResponse['body'],
+  };
 }

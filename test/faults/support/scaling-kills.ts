@@ -25,13 +25,22 @@ type Rounds = {
   flush: number;
 };
 
-/** Kills workers, server and Redis, and empties Redis, while ids come through the queue: nothing acknowledged is lost. */
-export async function killScaling({ kills, submissions, redisKills, flush: flushAt }: Rounds): Promise<void> {
+/**
+ * Kills workers, server and Redis, and empties Redis, while ids come through the queue: nothing
+ * acknowledged is lost.
+ */
+export async function killScaling({
+  kills,
+  submissions,
+  redisKills,
+  flush: flushAt,
+}: Rounds): Promise<void> {
   const { seed, between } = seeded(`${kills} kills of server and workers`);
   const pause = (min: number, max: number) => sleep(between(min, max));
   const folder = tempFolder();
   const redis = await redisForTest({ keeps: true });
-  // The limit equals the configured budget. A response takes 0.1 s, so that kills hit many requests in flight.
+  // The limit equals the configured budget. A response takes 0.1 s, so that kills hit many requests
+  // in flight.
   const limit = { rateLimit: LIMIT, rateLimitPerS: 40, latencyMs: 4_000 };
   const sandbox = await startSandbox({ options: { seed, speed: 40, errorRate: 0.1, ...limit } });
   onTestFinished(() => sandbox.close());
@@ -93,7 +102,9 @@ export async function killScaling({ kills, submissions, redisKills, flush: flush
   expect(resultsBetweenKills).toBeGreaterThan(kills);
   // Every event reached the consumer of the queue, except those that FLUSHALL deleted before.
   expect(events.filter(isMissing)).toEqual([]);
-  expect([...consumed].filter(([id, bodies]) => bodies.size !== 1 || !events.includes(id))).toEqual([]);
+  expect([...consumed].filter(([id, bodies]) => bodies.size !== 1 || !events.includes(id))).toEqual(
+    [],
+  );
   await auditAfterFault({ server, expected: allFinalized(acknowledged), receiver });
   // Despite all kills, the upstream never received more than its limit.
   expect(sandbox.stats()).toMatchObject({ throttled: 0 });
@@ -134,7 +145,10 @@ async function flush(redis: RedisServer): Promise<string[]> {
   return found?.slice(0, 2).flatMap(([, ids]) => ids as string[]) ?? [];
 }
 
-/** Waits until workers returned the given number of further batches, with a time limit in case no worker is running. */
+/**
+ * Waits until workers returned the given number of further batches, with a time limit in case no
+ * worker is running.
+ */
 async function untilResults(resultCount: () => number, more: number): Promise<void> {
   const enough = resultCount() + more;
   for (let tried = 0; tried < 150 && resultCount() < enough; tried++) await sleep(20);
@@ -143,7 +157,9 @@ async function untilResults(resultCount: () => number, more: number): Promise<vo
 /** Returns the number of batches that workers returned. */
 function countResults(redis: RedisServer): () => number {
   let count = 0;
-  const events = new QueueEvents('dawatch-polls-3', { connection: { url: redis.url, retryStrategy: () => 200 } });
+  const events = new QueueEvents('dawatch-polls-3', {
+    connection: { url: redis.url, retryStrategy: () => 200 },
+  });
   events.on('error', () => undefined).on('completed', () => (count += 1));
   onTestFinished(() => events.close());
   return () => count;

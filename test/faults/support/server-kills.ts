@@ -14,8 +14,17 @@ import { allFinalized, auditAfterFault } from './audit.ts';
 
 const BATCH = 25;
 
-/** Kills the server at random moments while submissions are tracked over HTTP: nothing acknowledged is lost. */
-export async function killServer({ kills, submissions }: { kills: number; submissions: number }): Promise<void> {
+/**
+ * Kills the server at random moments while submissions are tracked over HTTP: nothing acknowledged
+ * is lost.
+ */
+export async function killServer({
+  kills,
+  submissions,
+}: {
+  kills: number;
+  submissions: number;
+}): Promise<void> {
   const { seed, between } = seeded(`${kills} kills of the server`);
   const folder = tempFolder();
   // The limit equals the configured budget: 100 requests in 0.1 s of the server's clock.
@@ -24,7 +33,11 @@ export async function killServer({ kills, submissions }: { kills: number; submis
   onTestFinished(() => sandbox.close());
   const server = await prepareServer(folder, {
     upstreams: {
-      default: { url: sandbox.url, api_key: 'sandbox-key', budget: { requests: 100, per_s: 0.1, concurrency: 64 } },
+      default: {
+        url: sandbox.url,
+        api_key: 'sandbox-key',
+        budget: { requests: 100, per_s: 0.1, concurrency: 64 },
+      },
     },
     pacing: { lag_price: 1_000 },
   });
@@ -64,7 +77,8 @@ export async function killServer({ kills, submissions }: { kills: number; submis
 
 async function firstFinal({ listening, client }: KillableServer): Promise<void> {
   await listening();
-  while ((await client.list({ status: 'finalized', limit: 1 })).submissions.length === 0) await sleep(20);
+  while ((await client.list({ status: 'finalized', limit: 1 })).submissions.length === 0)
+    await sleep(20);
 }
 
 async function allFinal(client: DawatchClient): Promise<void> {

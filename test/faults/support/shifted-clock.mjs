@@ -1,11 +1,13 @@
-// Loaded before the product with --import: shifts the machine's clock by the milliseconds in a file.
+// Loaded before the product with --import: shifts the machine's clock by the milliseconds in a
+// file.
 import { readFileSync, watchFile } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 
 const file = process.env.SHIFT_FILE;
 const read = () => Number(readFileSync(file, 'utf8'));
 let shiftMs = read();
-// As where the real clock was wrong when the process began; a later step moves only what reads the clock again.
+// As where the real clock was wrong when the process began; a later step moves only what reads the
+// clock again.
 const origin = performance.timeOrigin + shiftMs;
 Object.defineProperty(performance, 'timeOrigin', { get: () => origin });
 watchFile(file, { interval: 100, persistent: false }, () => {

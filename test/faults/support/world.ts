@@ -42,8 +42,9 @@ const UPSTREAM = {
 };
 
 /**
- * The product as in production: `dawatch serve` in its own process, with the sandbox as its upstream, a receiver of every event,
- * and workers if a Redis is given. Submissions are final within a second or two. Everything stops when the test ends.
+ * The product as in production: `dawatch serve` in its own process, with the sandbox as its
+ * upstream, a receiver of every event, and workers if a Redis is given. Submissions are final
+ * within a second or two. Everything stops when the test ends.
  */
 export async function prepareWorld(name: string, options: WorldOptions = {}) {
   const { settings = {}, redisUrl, workers: workerCount = 0, folder = tempFolder() } = options;
@@ -78,13 +79,16 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
   const workers = Array.from({ length: workerCount }, (_, index) =>
     prepareWorker(folder, `worker-${index}`, {
       ...common,
-      ...(redisUrl && { redis: { ...redisOf(options.workerSecret ?? options.redisSecret), ...options.workerRedis } }),
+      ...(redisUrl && {
+        redis: { ...redisOf(options.workerSecret ?? options.redisSecret), ...options.workerRedis },
+      }),
       log: { level: 'info' },
     }),
   );
   /** The correct final status of every acknowledged id. */
   const expected = new Map<string, string>();
-  const submit = (count: number) => Array.from({ length: count }, () => sandbox.model.submit('data', Date.now()));
+  const submit = (count: number) =>
+    Array.from({ length: count }, () => sandbox.model.submit('data', Date.now()));
   return {
     ...chance,
     folder,
@@ -109,11 +113,15 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
       for (const id of ids) expected.set(id, 'finalized');
       return ids;
     },
-    /** Waits until all submissions are final and delivered, and audits the running server, which it stops. */
+    /**
+     * Waits until all submissions are final and delivered, and audits the running server, which it
+     * stops.
+     */
     async expectSurvived(limits: { memoryMiB?: number } = {}): Promise<void> {
       await server.listening();
       await allDelivered(server.file, expected.size);
-      for (const worker of workers) expect(await worker.stop(), worker.lines.slice(-3).join('\n')).toBe(0);
+      for (const worker of workers)
+        expect(await worker.stop(), worker.lines.slice(-3).join('\n')).toBe(0);
       await auditAfterFault({ server, expected, receiver, ...limits });
     },
   };

@@ -39,7 +39,13 @@ const DATA = {
 };
 
 export function fake(submissionId: string, fields: Fields = {}): string {
-  return JSON.stringify({ id: submissionId, state: 'Finalized', error: null, data: DATA, ...fields });
+  return JSON.stringify({
+    id: submissionId,
+    state: 'Finalized',
+    error: null,
+    data: DATA,
+    ...fields,
+  });
 }
 
 /** Responds with this status and body, or with a body derived from the id. */
@@ -56,10 +62,13 @@ export function respondWith(
 
 const fakeWith = (fields: Fields) => respondWith(200, (id) => fake(id, fields));
 const fakeData = (data: Fields) => fakeWith({ data: { ...DATA, ...data } });
-const html = (status: number) => respondWith(status, `<html><h1>${status}</h1>`, { 'content-type': 'text/html' });
+const html = (status: number) =>
+  respondWith(status, `<html><h1>${status}</h1>`, { 'content-type': 'text/html' });
 
 /** The true response with a modified envelope. */
-function modified(change: (envelope: Fields, exchange: Exchange) => Fields | string): ResponseFault {
+function modified(
+  change: (envelope: Fields, exchange: Exchange) => Fields | string,
+): ResponseFault {
   return async (exchange) => {
     const { status, text } = await exchange.trueResponse();
     const envelope = JSON.parse(text) as Fields;
@@ -96,7 +105,10 @@ export const INVALID_RESPONSES: Record<string, ResponseFault> = {
   'empty 200': respondWith(200, ''),
   '200 null': respondWith(200, 'null'),
   '200 with a list': respondWith(200, (id) => `[${fake(id)}]`),
-  'database error with 200': respondWith(200, '{"state":"ERROR","error":"Database connection error"}'),
+  'database error with 200': respondWith(
+    200,
+    '{"state":"ERROR","error":"Database connection error"}',
+  ),
   'data null': fakeWith({ data: null }),
   'data missing': fakeWith({ data: undefined }),
   'data as a list': fakeWith({ data: [DATA] }),
@@ -106,14 +118,20 @@ export const INVALID_RESPONSES: Record<string, ResponseFault> = {
   'block_hash empty': fakeData({ block_hash: '' }),
   'block_hash blank': fakeData({ block_hash: ' \n' }),
   'block_hash of wrong types': ({ submissionId, response, requestCount }) =>
-    response.end(fake(submissionId, { data: { ...DATA, block_hash: [7, true, [FAKE_HASH], {}][requestCount % 4] } })),
+    response.end(
+      fake(submissionId, {
+        data: { ...DATA, block_hash: [7, true, [FAKE_HASH], {}][requestCount % 4] },
+      }),
+    ),
   'unknown state': fakeWith({ state: 'Quantum' }),
   'state in upper case': fakeWith({ state: 'FINALIZED' }),
   'state with a line feed': fakeWith({ state: 'Finalized\n' }),
   'state of 10,000 letters': fakeWith({ state: 'Finalized'.repeat(1_000) }),
   'state of wrong types': ({ submissionId, response, requestCount }) =>
     response.end(
-      fake(submissionId, { state: [7, null, ['Finalized'], { Finalized: 1 }, true, undefined][requestCount % 6] }),
+      fake(submissionId, {
+        state: [7, null, ['Finalized'], { Finalized: 1 }, true, undefined][requestCount % 6],
+      }),
     ),
   'Finalized with an error': fakeWith({ error: 'not really' }),
   'error of wrong types': ({ submissionId, response, requestCount }) =>
@@ -121,7 +139,10 @@ export const INVALID_RESPONSES: Record<string, ResponseFault> = {
   'duplicate keys': respondWith(200, (id) => `${fake(id).slice(0, -1)},"state":"Pending"}`),
   '__proto__ of the envelope': respondWith(200, (id) => `{"id":"${id}","__proto__":${fake(id)}}`),
   '__proto__ in the data': respondWith(200, (id) =>
-    fake(id, { data: { user_id: 'x' } }).replace('{"user_id"', `{"__proto__":${JSON.stringify(DATA)},"user_id"`),
+    fake(id, { data: { user_id: 'x' } }).replace(
+      '{"user_id"',
+      `{"__proto__":${JSON.stringify(DATA)},"user_id"`,
+    ),
   ),
   'constructor and prototype': respondWith(
     200,
@@ -133,11 +154,15 @@ export const INVALID_RESPONSES: Record<string, ResponseFault> = {
   'nested 100,000 deep': respondWith(200, (id) =>
     fake(id, { error: 'x' }).replace('"x"', '['.repeat(1e5) + ']'.repeat(1e5)),
   ),
-  'hostile text as an error': respondWith(200, (id) => fake(id, { state: 'Error', error: HOSTILE_TEXT, data: null })),
+  'hostile text as an error': respondWith(200, (id) =>
+    fake(id, { state: 'Error', error: HOSTILE_TEXT, data: null }),
+  ),
   'hostile text with 500': respondWith(500, JSON.stringify({ error: HOSTILE_TEXT })),
   'hostile text as a state': fakeWith({ state: HOSTILE_TEXT }),
   'hostile text as a body': respondWith(200, HOSTILE_TEXT),
-  'an error of 1 MB': respondWith(200, (id) => fake(id, { state: 'Error', error: 'e'.repeat(1e6), data: null })),
+  'an error of 1 MB': respondWith(200, (id) =>
+    fake(id, { state: 'Error', error: 'e'.repeat(1e6), data: null }),
+  ),
   'an error of 1 MB with 500': respondWith(500, JSON.stringify({ error: 'e'.repeat(1e6) })),
 };
 
@@ -149,18 +174,24 @@ export const UNUSUAL_RESPONSES: Record<string, ResponseFault> = {
       inData((data, { requestCount }) => ({ ...data, [name]: WRONG[requestCount % WRONG.length] })),
     ]),
   ),
-  ...Object.fromEntries(FIELDS.map((name) => [`without ${name}`, inData((data) => ({ ...data, [name]: undefined }))])),
+  ...Object.fromEntries(
+    FIELDS.map((name) => [`without ${name}`, inData((data) => ({ ...data, [name]: undefined }))]),
+  ),
   'id of wrong types': modified((envelope, { requestCount }) => ({
     ...envelope,
     id: WRONG[requestCount % WRONG.length],
   })),
-  'unknown fields': inData((data) => ({ ...data, ['x'.repeat(300)]: HOSTILE_TEXT, nested: [[[]]] })),
+  'unknown fields': inData((data) => ({
+    ...data,
+    ['x'.repeat(300)]: HOSTILE_TEXT,
+    nested: [[[]]],
+  })),
   '39 digits': inData((data) => ({ ...data, fees: DIGITS, data_billed: DIGITS })),
   '39 digits without quotes': modified((envelope) =>
-    JSON.stringify({ ...envelope, ...(envelope.data ? { data: { ...envelope.data, fees: 'fees' } } : {}) }).replace(
-      '"fees":"fees"',
-      `"fees":${DIGITS}`,
-    ),
+    JSON.stringify({
+      ...envelope,
+      ...(envelope.data ? { data: { ...envelope.data, fees: 'fees' } } : {}),
+    }).replace('"fees":"fees"', `"fees":${DIGITS}`),
   ),
   'every key twice': modified(
     (envelope) =>

@@ -1,13 +1,19 @@
 import type { ResponseFault } from '../support/faulty-upstream.ts';
 import { fake, HOSTILE_TEXT, respondWith } from './content-faults.ts';
 
-/** Responses of an upstream about a finalized submission: the first ones in order, then the true response. */
+/**
+ * Responses of an upstream about a finalized submission: the first ones in order, then the true
+ * response.
+ */
 export type Correction = { responses: readonly ResponseFault[]; corrections: number };
 
 const unchanged: ResponseFault = () => false;
-const pending = respondWith(200, (id) => fake(id, { state: 'Pending', data: { user_id: 'user-1', block_hash: null } }));
+const pending = respondWith(200, (id) =>
+  fake(id, { state: 'Pending', data: { user_id: 'user-1', block_hash: null } }),
+);
 const failed = respondWith(200, (id) => fake(id, { state: 'Error', error: 'TIMEOUT', data: null }));
-const withHash = (block_hash: string) => respondWith(200, (id) => fake(id, { data: { block_hash, block_number: 7 } }));
+const withHash = (block_hash: string) =>
+  respondWith(200, (id) => fake(id, { data: { block_hash, block_number: 7 } }));
 
 /** Each ends with the true response, and causes one correction event per reported difference. */
 export const CORRECTIONS: Record<string, Correction> = {
@@ -23,7 +29,10 @@ export const CORRECTIONS: Record<string, Correction> = {
     corrections: 2,
   },
   'Error with hostile text': {
-    responses: [unchanged, respondWith(200, (id) => fake(id, { state: 'Error', error: HOSTILE_TEXT, data: null }))],
+    responses: [
+      unchanged,
+      respondWith(200, (id) => fake(id, { state: 'Error', error: HOSTILE_TEXT, data: null })),
+    ],
     corrections: 2,
   },
   'an unknown state': {
@@ -41,7 +50,12 @@ export const CORRECTIONS: Record<string, Correction> = {
     corrections: 0,
   },
   'invalid JSON': {
-    responses: [unchanged, respondWith(200, 'OK'), respondWith(200, ''), respondWith(502, '<html>')],
+    responses: [
+      unchanged,
+      respondWith(200, 'OK'),
+      respondWith(200, ''),
+      respondWith(502, '<html>'),
+    ],
     corrections: 0,
   },
   'another id': {
@@ -50,14 +64,20 @@ export const CORRECTIONS: Record<string, Correction> = {
   },
   silence: { responses: [unchanged, () => undefined], corrections: 0 },
   // The submission is gone or refused by now: the stored data stays, and it is not polled again.
-  'gone for good': { responses: [unchanged, respondWith(404, '{"error":"Submission not found"}')], corrections: 0 },
+  'gone for good': {
+    responses: [unchanged, respondWith(404, '{"error":"Submission not found"}')],
+    corrections: 0,
+  },
   'an id that is refused later': {
     responses: [unchanged, respondWith(406, '{"error":"invalid character"}')],
     corrections: 0,
   },
 };
 
-/** Returns the true response until that is Finalized, and then these. A response that the client abandoned does not count. */
+/**
+ * Returns the true response until that is Finalized, and then these. A response that the client
+ * abandoned does not count.
+ */
 export function afterFinalized(responses: readonly ResponseFault[]): ResponseFault {
   const turns = new Map<string, number>();
   return async (exchange) => {
@@ -69,7 +89,8 @@ export function afterFinalized(responses: readonly ResponseFault[]): ResponseFau
     const fault = isFinal ? responses[turn ?? 0] : undefined;
     if (isFinal) turns.set(submissionId, (turn ?? 0) + 1);
     response.once('close', () => {
-      if (isFinal && response.writableEnded && !response.writableFinished) turns.set(submissionId, turn ?? 0);
+      if (isFinal && response.writableEnded && !response.writableFinished)
+        turns.set(submissionId, turn ?? 0);
     });
     if (fault && fault !== unchanged) return fault(exchange);
     return response.writeHead(status, { 'content-type': 'application/json' }).end(text);

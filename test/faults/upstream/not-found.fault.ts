@@ -31,7 +31,12 @@ test.each([
   ['500 "Record not found"', recordNotFound],
   ['404', notFound],
 ])('the server was down while the grace period elapsed: %s ends nothing', async (name, fault) => {
-  const { faultyUpstream: upstream, world, track, statusesOf } = await openWorld(`down over the grace period, ${name}`);
+  const {
+    faultyUpstream: upstream,
+    world,
+    track,
+    statusesOf,
+  } = await openWorld(`down over the grace period, ${name}`);
   await world.track(20);
   const late = world.submit(20);
   upstream.injectFor(late, fault);
@@ -74,15 +79,22 @@ test('a failing database that reports every id as not found ends nothing, includ
 });
 
 test('a Retry-After that is longer than the deadline ends nothing, not even after a kill', async () => {
-  const { faultyUpstream: upstream, world, client, track } = await openWorld('Retry-After beyond the deadline');
+  const {
+    faultyUpstream: upstream,
+    world,
+    client,
+    track,
+  } = await openWorld('Retry-After beyond the deadline');
   const ids = world.submit(5);
   const pending = respondWith(200, '{"state":"Pending","error":null,"data":{}}');
   const times: number[] = [];
-  // The pause ends after the deadline; a later response would expire a submission whose deadline had not moved.
+  // The pause ends after the deadline; a later response would expire a submission whose deadline
+  // had not moved.
   upstream.aboutAll = respondWith(429, 'Too many requests', { 'retry-after': '12' });
   const deadline = new Date(Date.now() + 3_000);
   await track(ids, deadline);
-  while (world.server.logged('server.started').length === 0 || upstream.requests === 0) await sleep(20);
+  while (world.server.logged('server.started').length === 0 || upstream.requests === 0)
+    await sleep(20);
   await sleep(500);
   await world.server.kill();
   upstream.aboutAll = (exchange) => {

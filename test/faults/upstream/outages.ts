@@ -36,7 +36,8 @@ const throttle = (retryAfter?: string, date?: string) =>
       ...(date && { date }),
     }),
   );
-const inSeconds = (date: string, seconds: number) => new Date(Date.parse(date) + seconds * 1_000).toUTCString();
+const inSeconds = (date: string, seconds: number) =>
+  new Date(Date.parse(date) + seconds * 1_000).toUTCString();
 const FAR = 'Fri, 31 Dec 2099 23:59:50 GMT';
 const LONG_AGO = 'Thu, 01 Jan 1970 00:00:10 GMT';
 
@@ -45,7 +46,9 @@ export const OUTAGES: Record<string, Outage> = {
   'a failing nameserver': nameFails('EAI_AGAIN'),
   'a silent nameserver': nameFails('silent'),
   'connections that are reset': atConnection((socket) => socket.resetAndDestroy()),
-  'a handshake that is reset': atConnection((socket) => socket.once('data', () => socket.resetAndDestroy())),
+  'a handshake that is reset': atConnection((socket) =>
+    socket.once('data', () => socket.resetAndDestroy()),
+  ),
   'a handshake that is silent': atConnection(() => undefined),
   'HTTP instead of TLS': atConnection((socket) =>
     socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
@@ -70,6 +73,12 @@ export const OUTAGES: Record<string, Outage> = {
 /** Responses that request a delay of three seconds, each in another form. */
 export const WAITS: Record<string, ResponseFault> = {
   seconds: respondWith(429, 'Too many requests', { ...plain, 'retry-after': '3' }),
-  'a date by a clock far ahead': respondWith(429, '', { 'retry-after': inSeconds(FAR, 3), date: FAR }),
-  'a date by a clock far behind': respondWith(429, '', { 'retry-after': inSeconds(LONG_AGO, 3), date: LONG_AGO }),
+  'a date by a clock far ahead': respondWith(429, '', {
+    'retry-after': inSeconds(FAR, 3),
+    date: FAR,
+  }),
+  'a date by a clock far behind': respondWith(429, '', {
+    'retry-after': inSeconds(LONG_AGO, 3),
+    date: LONG_AGO,
+  }),
 };

@@ -1,8 +1,8 @@
 import { settlePromises } from '../../support/virtual-time/virtual-clock.ts';
 
 /**
- * Real HTTP in virtual time: time stops until every exchange has ended or been parked by its receiver, which sends nothing more
- * until time advances.
+ * Real HTTP in virtual time: time stops until every exchange has ended or been parked by its
+ * receiver, which sends nothing more until time advances.
  */
 export function createExchanges() {
   const parked = new Map<string, boolean>();

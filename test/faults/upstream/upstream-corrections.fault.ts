@@ -14,7 +14,8 @@ test('an upstream that contradicts a Finalized causes a correction event each ti
     upstreamUrl: upstream.url,
     settings: {
       submissions: { recheck_after_s: 0.5 },
-      // A long timeout: an abandoned response does not count, and here the order of the responses matters.
+      // A long timeout: an abandoned response does not count, and here the order of the responses
+      // matters.
       upstreams: { default: { url: upstream.url, api_key: 'sandbox-key', timeout_s: 8 } },
     },
   });
@@ -43,12 +44,17 @@ test('an upstream that contradicts a Finalized causes a correction event each ti
   for (const id of honest) expect(reported.get(id)).toBeUndefined();
   const expectedData = dataByIdOf(world.server.file);
   const blockOf = (id: string) => `0x${world.sandbox.model.read(id, Date.now())?.block?.hash}`;
-  for (const id of world.expected.keys()) expect(expectedData.get(id)?.block_hash, id).toBe(blockOf(id));
+  for (const id of world.expected.keys())
+    expect(expectedData.get(id)?.block_hash, id).toBe(blockOf(id));
 });
 
 /** Open submissions, and final ones with a pending recheck. */
 function watched(file: string): number {
-  return read(file, 'SELECT count(*) FROM submissions WHERE watched = 1', (db) => db.pluck().get() as number);
+  return read(
+    file,
+    'SELECT count(*) FROM submissions WHERE watched = 1',
+    (db) => db.pluck().get() as number,
+  );
 }
 
 /** Returns the number of reported corrections of each submission. */

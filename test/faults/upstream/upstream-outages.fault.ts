@@ -18,7 +18,9 @@ describe.skipIf(!tls)('with TLS', () => {
   test('an upstream that fails completely, in one way after another, loses nothing and is polled again', async () => {
     if (!tls || !untrusted || !misnamed) return;
     const upstream = await openFaultyUpstream(tls);
-    const world = await prepareWorld('upstream outages', { upstreamUrl: `https://upstream.test:${upstream.port}` });
+    const world = await prepareWorld('upstream outages', {
+      upstreamUrl: `https://upstream.test:${upstream.port}`,
+    });
     upstream.sandboxUrl = world.sandbox.url;
     const { client } = world.server;
     const dnsFile = join(world.folder, 'dns');
@@ -32,24 +34,39 @@ describe.skipIf(!tls)('with TLS', () => {
     });
     const outages: Record<string, Outage> = {
       ...OUTAGES,
-      'an untrusted certificate': { begin: () => upstream.showCertificate(untrusted), reportedAs: 'down' },
-      'a certificate for another name': { begin: () => upstream.showCertificate(misnamed), reportedAs: 'down' },
+      'an untrusted certificate': {
+        begin: () => upstream.showCertificate(untrusted),
+        reportedAs: 'down',
+      },
+      'a certificate for another name': {
+        begin: () => upstream.showCertificate(misnamed),
+        reportedAs: 'down',
+      },
     };
     for (const [name, { begin, reportedAs }] of Object.entries(outages)) {
       const before = { down: reportCount('down'), unauthorized: reportCount('unauthorized') };
       begin(upstream, dns);
       const ids = await world.track(10);
       const endsAt = performance.now() + OUT_MS;
-      while (performance.now() < endsAt || (reportedAs && reportCount(reportedAs) === before[reportedAs])) {
-        expect(performance.now(), `${name}: the outage was not reported`).toBeLessThan(endsAt + 20_000);
+      while (
+        performance.now() < endsAt ||
+        (reportedAs && reportCount(reportedAs) === before[reportedAs])
+      ) {
+        expect(performance.now(), `${name}: the outage was not reported`).toBeLessThan(
+          endsAt + 20_000,
+        );
         expect((await fetch(`${world.server.url}/livez`)).status, name).toBe(200);
         await sleep(100);
       }
-      for (const id of ids) expect([name, (await client.get(id)).status]).toEqual([name, 'tracking']);
+      for (const id of ids)
+        expect([name, (await client.get(id)).status]).toEqual([name, 'tracking']);
       dns('');
       upstream.stopFaults();
       for (const id of ids)
-        expect([name, (await client.waitUntilFinal(id, { timeoutMs: 30_000 })).status]).toEqual([name, 'finalized']);
+        expect([name, (await client.waitUntilFinal(id, { timeoutMs: 30_000 })).status]).toEqual([
+          name,
+          'finalized',
+        ]);
     }
 
     for (const [name, fault] of Object.entries(WAITS)) {
@@ -61,7 +78,8 @@ describe.skipIf(!tls)('with TLS', () => {
       await world.track(10);
       while (requestTimes.length === 0) await sleep(10);
       await sleep(2_500);
-      // Requests in flight have arrived after a second; a request within the other two ignores the requested delay.
+      // Requests in flight have arrived after a second; a request within the other two ignores the
+      // requested delay.
       const [first = 0] = requestTimes;
       expect(
         requestTimes.filter((at) => at > first + 1_000 && at < first + 2_500),
@@ -73,7 +91,8 @@ describe.skipIf(!tls)('with TLS', () => {
     await world.expectSurvived();
     const expectedData = dataByIdOf(world.server.file);
     const blockOf = (id: string) => `0x${world.sandbox.model.read(id, Date.now())?.block?.hash}`;
-    for (const id of world.expected.keys()) expect(expectedData.get(id)?.block_hash, id).toBe(blockOf(id));
+    for (const id of world.expected.keys())
+      expect(expectedData.get(id)?.block_hash, id).toBe(blockOf(id));
     expect(upstream.followed).toEqual([]);
 
     function reportCount(what: 'down' | 'unauthorized'): number {

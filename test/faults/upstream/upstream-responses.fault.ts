@@ -8,7 +8,10 @@ import { BROKEN_WAYS } from './transport-faults.ts';
 
 const IDS_PER_FAULT = 2;
 const HONEST = 200;
-/** While bodies of any size arrive, and afterwards: of some 280 MiB the heap is 60, and malloc keeps freed memory. */
+/**
+ * While bodies of any size arrive, and afterwards: of some 280 MiB the heap is 60, and malloc keeps
+ * freed memory.
+ */
 const MAX_MEMORY_MIB = 400;
 const MEMORY_MIB = 350;
 
@@ -24,7 +27,8 @@ test('an upstream that misreports many ids in every way loses none of them, and 
     upstream.injectFor(ids, fault);
     for (const id of ids) faultFor.set(id, name);
   }
-  const idsOf = (some: object) => [...faultFor].filter(([, name]) => name in some).map(([id]) => id);
+  const idsOf = (some: object) =>
+    [...faultFor].filter(([, name]) => name in some).map(([id]) => id);
   const { client } = world.server;
   await client.track([...faultFor.keys()]);
   for (const id of faultFor.keys()) world.expected.set(id, 'finalized');
@@ -38,18 +42,29 @@ test('an upstream that misreports many ids in every way loses none of them, and 
   const startedAt = performance.now();
   // The other submissions become final although false responses arrive beside.
   const known = [...honest, ...idsOf(UNUSUAL_RESPONSES)];
-  const waited = await Promise.all(known.map((id) => client.waitUntilFinal(id, { timeoutMs: 60_000 })));
+  const waited = await Promise.all(
+    known.map((id) => client.waitUntilFinal(id, { timeoutMs: 60_000 })),
+  );
   expect(waited.filter(({ status }) => status !== 'finalized')).toEqual([]);
-  console.log(`${known.length} ids were final after ${Math.round(performance.now() - startedAt)} ms`);
+  console.log(
+    `${known.length} ids were final after ${Math.round(performance.now() - startedAt)} ms`,
+  );
   const invalidResponses = [...idsOf(INVALID_RESPONSES), ...idsOf(BROKEN_WAYS)];
-  await vi.waitFor(() => expect(invalidResponses.filter((id) => upstream.requestCount(id) < 2)).toEqual([]), {
-    timeout: 60_000,
-    interval: 200,
-  });
+  await vi.waitFor(
+    () => expect(invalidResponses.filter((id) => upstream.requestCount(id) < 2)).toEqual([]),
+    {
+      timeout: 60_000,
+      interval: 200,
+    },
+  );
   // The false responses were sent for a while, and none was accepted.
   for (const id of invalidResponses) {
     const { status, error } = await client.get(id);
-    expect([faultFor.get(id), isFinal(status), (error?.length ?? 0) > 2_001]).toEqual([faultFor.get(id), false, false]);
+    expect([faultFor.get(id), isFinal(status), (error?.length ?? 0) > 2_001]).toEqual([
+      faultFor.get(id),
+      false,
+      false,
+    ]);
   }
   console.log(`${upstream.requests} requests, most memory ${peakMiB.toFixed(0)} MiB`);
   expect(peakMiB).toBeLessThan(MAX_MEMORY_MIB);
@@ -59,7 +74,8 @@ test('an upstream that misreports many ids in every way loses none of them, and 
   expect(upstream.followed).toEqual([]);
   const expectedData = dataByIdOf(world.server.file);
   const blockOf = (id: string) => `0x${world.sandbox.model.read(id, Date.now())?.block?.hash}`;
-  for (const id of world.expected.keys()) expect(expectedData.get(id)?.block_hash, id).toBe(blockOf(id));
+  for (const id of world.expected.keys())
+    expect(expectedData.get(id)?.block_hash, id).toBe(blockOf(id));
   for (const [id, name] of faultFor)
     if (name.startsWith('39 digits')) expect(expectedData.get(id)?.fees, name).toBe(DIGITS);
   for (const line of world.server.lines) {

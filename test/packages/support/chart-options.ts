@@ -19,12 +19,16 @@ export const BASE = {
   settings: {
     server: { shutdown_s: 20.5, trusted_proxies: ['10.0.0.0/8'] },
     submissions: { deadline_s: 31_622_400 },
-    upstreams: { default: { url: 'https://upstream.example', budget: { requests: 15, per_s: 60 } } },
+    upstreams: {
+      default: { url: 'https://upstream.example', budget: { requests: 15, per_s: 60 } },
+    },
   },
 };
 /** Settings that refer to the secrets without a variable. */
 const SETTINGS_WITH_FILES = {
-  upstreams: { second: { url: 'https://second.example', api_key_file: `${SECRETS_FOLDER}/second-api-key` } },
+  upstreams: {
+    second: { url: 'https://second.example', api_key_file: `${SECRETS_FOLDER}/second-api-key` },
+  },
   channels: { ops: { type: 'slack', url_file: `${SECRETS_FOLDER}/slack` } },
   routes: [{ types: ['alert.*'], channels: ['ops'] }],
 };
@@ -39,7 +43,9 @@ const HPA = workers({ kind: 'hpa' });
 const PLACEMENT = {
   nodeSelector: { disk: 'ssd' },
   tolerations: [{ key: 'dedicated', operator: 'Exists', effect: 'NoSchedule' }],
-  affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } } },
+  affinity: {
+    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } },
+  },
   priorityClassName: 'high',
   podAnnotations: { team: 'data' },
   podLabels: { team: 'data' },
@@ -72,22 +78,37 @@ export const OPTIONS: Record<string, Record<string, object>> = {
         enabled: true,
         replica: { type: 's3', bucket: 'ledger', path: 'production', region: 'eu-central-1' },
       },
-      serviceAccount: { annotations: { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/ledger' } },
+      serviceAccount: {
+        annotations: { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/ledger' },
+      },
     },
   },
   ingress: {
     off: {},
     on: { ingress: { enabled: true, host: 'dawatch.example' } },
-    tls: { ingress: { enabled: true, host: 'dawatch.example', tlsSecret: 'certificate', className: 'nginx' } },
+    tls: {
+      ingress: {
+        enabled: true,
+        host: 'dawatch.example',
+        tlsSecret: 'certificate',
+        className: 'nginx',
+      },
+    },
   },
   networkPolicy: {
     off: {},
     open: { networkPolicy: { enabled: true } },
     restricted: {
-      networkPolicy: { enabled: true, ingressFrom: [{ podSelector: { matchLabels: { app: 'ingress' } } }] },
+      networkPolicy: {
+        enabled: true,
+        ingressFrom: [{ podSelector: { matchLabels: { app: 'ingress' } } }],
+      },
     },
   },
-  serviceMonitor: { off: {}, on: { serviceMonitor: { enabled: true, labels: { release: 'prometheus' } } } },
+  serviceMonitor: {
+    off: {},
+    on: { serviceMonitor: { enabled: true, labels: { release: 'prometheus' } } },
+  },
   podDisruptionBudget: {
     off: {},
     on: { podDisruptionBudget: { enabled: true, workers: { maxUnavailable: '50%' } } },
@@ -95,7 +116,12 @@ export const OPTIONS: Record<string, Record<string, object>> = {
   service: {
     internal: {},
     'load balancer': {
-      service: { type: 'LoadBalancer', port: 80, externalTrafficPolicy: 'Local', annotations: { a: 'b' } },
+      service: {
+        type: 'LoadBalancer',
+        port: 80,
+        externalTrafficPolicy: 'Local',
+        annotations: { a: 'b' },
+      },
     },
   },
   placement: {
@@ -109,7 +135,12 @@ export const OPTIONS: Record<string, Record<string, object>> = {
   },
   storage: {
     default: {},
-    class: { server: { storage: { className: 'ssd', accessMode: 'ReadWriteOnce', size: '100Gi' }, preStopSeconds: 0 } },
+    class: {
+      server: {
+        storage: { className: 'ssd', accessMode: 'ReadWriteOnce', size: '100Gi' },
+        preStopSeconds: 0,
+      },
+    },
   },
   names: {
     default: {},

@@ -14,19 +14,39 @@ export function cloneBelow(parent: string): string {
   return clone;
 }
 
-/** Runs a script of the shell with this Node, npm and npx on its PATH. Resolves with its output, or rejects if it fails. */
+/**
+ * Runs a script of the shell with this Node, npm and npx on its PATH. Resolves with its output, or
+ * rejects if it fails.
+ */
 export function runInShell(
   script: string,
-  { cwd, nodePath, npmCli, env = {} }: { cwd: string; nodePath: string; npmCli: string; env?: Record<string, string> },
+  {
+    cwd,
+    nodePath,
+    npmCli,
+    env = {},
+  }: { cwd: string; nodePath: string; npmCli: string; env?: Record<string, string> },
 ): Promise<string> {
   const own = mkdtempSync(`${cwd}-`);
   const bin = join(own, 'bin');
   mkdirSync(bin);
-  for (const [name, cli] of Object.entries({ npm: npmCli, npx: npxCliOf(npmCli) })) symlinkSync(cli, join(bin, name));
-  const environment = { ...installEnv(`${nodePath}:${bin}:/usr/bin:/bin`), XDG_CACHE_HOME: own, NO_COLOR: '1', ...env };
+  for (const [name, cli] of Object.entries({ npm: npmCli, npx: npxCliOf(npmCli) }))
+    symlinkSync(cli, join(bin, name));
+  const environment = {
+    ...installEnv(`${nodePath}:${bin}:/usr/bin:/bin`),
+    XDG_CACHE_HOME: own,
+    NO_COLOR: '1',
+    ...env,
+  };
   return new Promise((resolve, reject) => {
-    execFile('bash', ['-eo', 'pipefail', '-c', script], { cwd, env: environment }, (error, stdout, stderr) =>
-      error ? reject(new Error(`${script}: ${stderr}\n${stdout}`, { cause: error })) : resolve(stdout),
+    execFile(
+      'bash',
+      ['-eo', 'pipefail', '-c', script],
+      { cwd, env: environment },
+      (error, stdout, stderr) =>
+        error
+          ? reject(new Error(`${script}: ${stderr}\n${stdout}`, { cause: error }))
+          : resolve(stdout),
     );
   });
 }

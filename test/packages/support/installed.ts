@@ -7,7 +7,9 @@ import { installEnv } from './pack.ts';
 
 export type Run = { code: number; stdout: string; stderr: string };
 
-/** A folder in which a packed package is installed, and a PATH that has one Node and no compiler. */
+/**
+ * A folder in which a packed package is installed, and a PATH that has one Node and no compiler.
+ */
 export type Installed = ReturnType<typeof installInto>;
 
 export function installInto(
@@ -19,21 +21,40 @@ export function installInto(
   const node = join(nodePath, 'node');
   // npm starts install scripts with sh, which is not on the PATH either.
   const env = { ...installEnv(nodePath), npm_config_script_shell: '/bin/sh' };
-  execFileSync(node, [npmCli, 'install', '--omit=dev', tarball], { cwd: folder, env, stdio: 'pipe' });
+  execFileSync(node, [npmCli, 'install', '--omit=dev', tarball], {
+    cwd: folder,
+    env,
+    stdio: 'pipe',
+  });
 
-  const environment = (own: Record<string, string>) => ({ PATH: nodePath, HOME: folder, NO_COLOR: '1', ...own });
+  const environment = (own: Record<string, string>) => ({
+    PATH: nodePath,
+    HOME: folder,
+    NO_COLOR: '1',
+    ...own,
+  });
   return {
     folder,
     /** Runs a script to its end. */
     run(script: string, args: string[], own: Record<string, string> = {}): Promise<Run> {
       return new Promise((resolve) =>
-        execFile(node, [script, ...args], { cwd: folder, env: environment(own) }, (error, stdout, stderr) =>
-          resolve({ code: exitCodeOf(error), stdout, stderr }),
+        execFile(
+          node,
+          [script, ...args],
+          { cwd: folder, env: environment(own) },
+          (error, stdout, stderr) => resolve({ code: exitCodeOf(error), stdout, stderr }),
         ),
       );
     },
-    /** Starts a script that runs until the test ends. Resolves with the first match in its output. */
-    start(script: string, args: string[], own: Record<string, string>, awaited: RegExp): Promise<RegExpExecArray> {
+    /**
+     * Starts a script that runs until the test ends. Resolves with the first match in its output.
+     */
+    start(
+      script: string,
+      args: string[],
+      own: Record<string, string>,
+      awaited: RegExp,
+    ): Promise<RegExpExecArray> {
       const child = spawn(node, [script, ...args], { cwd: folder, env: environment(own) });
       onTestFinished(() => void child.kill('SIGKILL'));
       const lines: string[] = [];
@@ -44,7 +65,9 @@ export function installInto(
             const match = awaited.exec(line);
             if (match) resolve(match);
           });
-        child.on('exit', (code) => reject(new Error(`${args[0]} ended with ${code}: ${lines.join('\n')}`)));
+        child.on('exit', (code) =>
+          reject(new Error(`${args[0]} ended with ${code}: ${lines.join('\n')}`)),
+        );
       });
     },
   };

@@ -1,15 +1,29 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import pkg from '../../../package.json' with { type: 'json' };
 
 const ROOT = join(import.meta.dirname, '../../..');
-/** Root certificates of Debian, for registries that use a private certificate authority. A bare Node does not read them. */
+/**
+ * Root certificates of Debian, for registries that use a private certificate authority. A bare Node
+ * does not read them.
+ */
 const SYSTEM_CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 
-/** Versions of Node that the packages are installed and run with: the oldest and the newest that each supports. */
+/**
+ * Versions of Node that the packages are installed and run with: the oldest and the newest that
+ * each supports.
+ */
 export const SERVER_NODES = ['22.19.0', '24.21.0'] as const;
 export const CLIENT_NODES = ['20.3.0', '24.21.0'] as const;
 const TOO_OLD_NODE = '20.19.5';
@@ -39,7 +53,11 @@ export default function setup(project: TestProject): () => void {
   const npm = (cwd: string, ...args: string[]) =>
     execFileSync(process.execPath, [npmCli, ...args], { cwd, env: installEnv(), encoding: 'utf8' });
 
-  execFileSync(process.execPath, ['.ci/build.ts'], { cwd: ROOT, stdio: 'inherit', env: withTools() });
+  execFileSync(process.execPath, ['.ci/build.ts'], {
+    cwd: ROOT,
+    stdio: 'inherit',
+    env: withTools(),
+  });
   npm(ROOT, 'pack', '--include-workspace-root', '--workspaces', '--pack-destination', folder);
 
   const platform = `${process.platform}-${process.arch}`;
@@ -51,7 +69,10 @@ export default function setup(project: TestProject): () => void {
     return join(to, 'node_modules');
   };
   const nodeOf = (version: string) => {
-    const binary = join(download(`node-${version}`, `node-${platform}@${version}`), `node-${platform}/bin/node`);
+    const binary = join(
+      download(`node-${version}`, `node-${platform}@${version}`),
+      `node-${platform}/bin/node`,
+    );
     const path = join(folder, `path-${version}`);
     mkdirSync(path);
     symlinkSync(binary, join(path, 'node'));
@@ -70,10 +91,13 @@ export default function setup(project: TestProject): () => void {
   return () => rmSync(folder, { recursive: true, force: true });
 }
 
-/** Environment of an installation, without the settings of the npm that may have started this run. */
+/**
+ * Environment of an installation, without the settings of the npm that may have started this run.
+ */
 export function installEnv(path = process.env.PATH): Record<string, string> {
   const own = Object.entries(process.env).filter(([name]) => !/^npm_|^NODE_|^PATH$/i.test(name));
-  const certificates = process.env.NODE_EXTRA_CA_CERTS ?? (existsSync(SYSTEM_CERTIFICATES) && SYSTEM_CERTIFICATES);
+  const certificates =
+    process.env.NODE_EXTRA_CA_CERTS ?? (existsSync(SYSTEM_CERTIFICATES) && SYSTEM_CERTIFICATES);
   return {
     ...(Object.fromEntries(own) as Record<string, string>),
     PATH: path ?? '',

@@ -2,8 +2,8 @@
 export type Row = Record<string, string>;
 
 /**
- * Returns rows in which every two variants of different options occur together at least once. Greedy, so not the fewest rows, and
- * always the same ones.
+ * Returns rows in which every two variants of different options occur together at least once.
+ * Greedy, so not the fewest rows, and always the same ones.
  */
 export function pairwise(options: Record<string, readonly string[]>): Row[] {
   const names = Object.keys(options);
@@ -11,7 +11,9 @@ export function pairwise(options: Record<string, readonly string[]>): Row[] {
     names.flatMap((a, i) =>
       names
         .slice(i + 1)
-        .flatMap((b) => (options[a] ?? []).flatMap((x) => (options[b] ?? []).map((y) => pairOf([a, x], [b, y])))),
+        .flatMap((b) =>
+          (options[a] ?? []).flatMap((x) => (options[b] ?? []).map((y) => pairOf([a, x], [b, y]))),
+        ),
     ),
   );
   const rows: Row[] = [];
@@ -30,7 +32,9 @@ export function pairwise(options: Record<string, readonly string[]>): Row[] {
     return Object.entries(row)
       .filter(([name]) => name !== choice[0])
       .map((other) =>
-        names.indexOf(choice[0]) < names.indexOf(other[0]) ? pairOf(choice, other) : pairOf(other, choice),
+        names.indexOf(choice[0]) < names.indexOf(other[0])
+          ? pairOf(choice, other)
+          : pairOf(other, choice),
       )
       .filter((pair) => uncovered.has(pair));
   }

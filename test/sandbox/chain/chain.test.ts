@@ -14,7 +14,10 @@ import {
 } from '../draws.ts';
 import { START_MS } from '../open-sandbox.ts';
 
-/** The documented values of each world, in seconds: share of empty slots, mean tail of the round, update of the row. */
+/**
+ * The documented values of each world, in seconds: share of empty slots, mean tail of the round,
+ * update of the row.
+ */
 const KNOWN = [
   { world: 'calm', empty: 0.01, tail: 0.4, minS: 0.1, maxS: 0.4 },
   { world: 'usual', empty: 0.03, tail: 0.8, minS: 0.2, maxS: 1 },
@@ -25,22 +28,28 @@ const intoSlotS = (ms: number) => (ms % SLOT_MS) / 1_000;
 const slotOf = (ms: number) => Math.floor(ms / SLOT_MS);
 
 describe.each(KNOWN)('in the world $world', ({ world, empty, tail, minS: least, maxS: most }) => {
-  const blocks = [...finalByBlock(draw({ world, ...PRODUCTION_ONLY }))].map(([number, producedMs]) => ({
-    number,
-    producedMs,
-  }));
+  const blocks = [...finalByBlock(draw({ world, ...PRODUCTION_ONLY }))].map(
+    ([number, producedMs]) => ({
+      number,
+      producedMs,
+    }),
+  );
   const pairs = blocks.slice(1).map((block, index) => ({ before: blocks[index] ?? block, block }));
 
   test('block numbers count blocks, and slots are empty as often as documented', () => {
     expect(pairs.every(({ before, block }) => block.number === before.number + 1)).toBe(true);
-    const slots = pairs.map(({ before, block }) => slotOf(block.producedMs) - slotOf(before.producedMs));
+    const slots = pairs.map(
+      ({ before, block }) => slotOf(block.producedMs) - slotOf(before.producedMs),
+    );
     const total = slots.reduce((sum, count) => sum + count, 0);
     const deviation = Math.sqrt((empty * (1 - empty)) / total);
     expect(Math.abs(1 - pairs.length / total - empty)).toBeLessThan(4 * deviation);
     // Empty slots are independent of each other.
     const apart = (count: number) => slots.filter((slot) => slot === count).length / slots.length;
     for (const count of [1, 2, 3])
-      expect(Math.abs(apart(count) - (1 - empty) * empty ** (count - 1))).toBeLessThan(4 * deviation + 0.002);
+      expect(Math.abs(apart(count) - (1 - empty) * empty ** (count - 1))).toBeLessThan(
+        4 * deviation + 0.002,
+      );
   });
 
   test('a block is produced between 0.1 and 0.7 s into its slot, evenly', () => {
@@ -56,7 +65,9 @@ describe.each(KNOWN)('in the world $world', ({ world, empty, tail, minS: least, 
     const finals = [...finalByBlock(draw({ world, ...CHAIN_ONLY, stallRate: 0 })).values()];
     const sample = [...new Set(finals)].map(intoSlotS);
     const cdf = exponentialPlusUniform(tail, 1.6, 2.2);
-    expect(Math.abs(meanOf(sample) - (0.4 + 1.5 + tail))).toBeLessThan((5 * tail) / Math.sqrt(sample.length));
+    expect(Math.abs(meanOf(sample) - (0.4 + 1.5 + tail))).toBeLessThan(
+      (5 * tail) / Math.sqrt(sample.length),
+    );
     expect(distance(sample, cdf)).toBeLessThan(1.95);
   });
 
@@ -91,10 +102,13 @@ describe('the finality gap', () => {
   const instant = { ...CHAIN_ONLY, roundMinS: 0, roundTailMeanS: 0, stallRate: 0 };
   const producedMs = finalByBlock(draw({ ...PRODUCTION_ONLY }, { count: 1_000 }));
 
-  test.each([0, 1, 2, 5])('of %i is the number of blocks that must follow a block', (finalityGap) => {
-    for (const { block, finalMs } of draw({ ...instant, finalityGap }, { count: 900 }))
-      expect(finalMs).toBe(producedMs.get(block + finalityGap));
-  });
+  test.each([0, 1, 2, 5])(
+    'of %i is the number of blocks that must follow a block',
+    (finalityGap) => {
+      for (const { block, finalMs } of draw({ ...instant, finalityGap }, { count: 900 }))
+        expect(finalMs).toBe(producedMs.get(block + finalityGap));
+    },
+  );
 
   test.each([
     [2, 1],
@@ -130,7 +144,9 @@ describe('the finality gap', () => {
 
   test('that becomes smaller makes two blocks final at once', () => {
     const model = modelOf({ ...instant, world: 'ideal', finalityGap: 2 });
-    const ids = [0, 20_000, 40_000, 60_000].map((afterMs) => model.submit('data', START_MS + afterMs));
+    const ids = [0, 20_000, 40_000, 60_000].map((afterMs) =>
+      model.submit('data', START_MS + afterMs),
+    );
     model.setFinalityGap(1, START_MS + 70_000);
     expect(ids.map((id) => Number(model.finalizedAt(id, START_MS + 1e6)) - START_MS)).toEqual([
       60_000, 80_000, 80_000, 100_000,
@@ -166,11 +182,20 @@ describe('stalls', () => {
   test('delay all their blocks to one finalization, while blocks continue', () => {
     for (const group of stalled) {
       const [first = 0] = group;
-      const inStallS = group.map((block) => ((producedMs.get(block) ?? 0) - (producedMs.get(first) ?? 0)) / 1_000);
-      expect(inStallS.every((afterS, index) => group[index] === first + index && afterS <= delayS(first))).toBe(true);
-      // The next one is produced after the stall, or its own round was over no earlier than that of the stall.
+      const inStallS = group.map(
+        (block) => ((producedMs.get(block) ?? 0) - (producedMs.get(first) ?? 0)) / 1_000,
+      );
+      expect(
+        inStallS.every(
+          (afterS, index) => group[index] === first + index && afterS <= delayS(first),
+        ),
+      ).toBe(true);
+      // The next one is produced after the stall, or its own round was over no earlier than that of
+      // the stall.
       const next = first + group.length;
-      expect(finalMs.get(next) ?? Number.POSITIVE_INFINITY).toBeGreaterThan(finalMs.get(first) ?? 0);
+      expect(finalMs.get(next) ?? Number.POSITIVE_INFINITY).toBeGreaterThan(
+        finalMs.get(first) ?? 0,
+      );
     }
     const perStall = meanOf(stalled.map((group) => group.length));
     // 180 s on average, a block every 20 / 0.9 s, and the one at which it began.
@@ -184,10 +209,13 @@ describe('stalls', () => {
         row.finalMs,
         row.sentMs,
       ]);
-      return new Set(delaysMs.filter(([final = 0, sent = 0]) => final - sent > 110_000).map(([final]) => final)).size;
+      return new Set(
+        delaysMs.filter(([final = 0, sent = 0]) => final - sent > 110_000).map(([final]) => final),
+      ).size;
     };
     expect(stallsIn('calm')).toBe(0);
-    // 22,000 blocks: about eleven, four in five of them that long after the submission before the stall.
+    // 22,000 blocks: about eleven, four in five of them that long after the submission before the
+    // stall.
     expect(stallsIn('usual')).toBeGreaterThan(2);
     expect(stallsIn('usual')).toBeLessThan(20);
   });
@@ -217,7 +245,9 @@ describe('the chain', () => {
     const options = { world: 'rough', senders: 3, errorRate: 0.1 } as const;
     const submitAll = (speed: number) => {
       const model = modelOf({ ...options, speed });
-      const ids = Array.from({ length: 300 }, (_, index) => model.submit('data', (START_MS + 30_000 * index) / speed));
+      const ids = Array.from({ length: 300 }, (_, index) =>
+        model.submit('data', (START_MS + 30_000 * index) / speed),
+      );
       const endMs = (START_MS + 1e8) / speed;
       return ids.map((id) => Math.round(speed * Number(model.finalizedAt(id, endMs)) - START_MS));
     };

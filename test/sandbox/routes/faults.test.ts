@@ -43,9 +43,12 @@ describe('a fault', () => {
     expect((await sandbox.get('/users/get_user', headers)).status).toBe(200);
   });
 
-  test.each([{ kind: 'unheard_of' }, { kind: 'hang', count: 0 }, {}])('is refused when it is %j', async (order) => {
-    expect((await (await openSandbox()).order(order)).status).toBe(400);
-  });
+  test.each([{ kind: 'unheard_of' }, { kind: 'hang', count: 0 }, {}])(
+    'is refused when it is %j',
+    async (order) => {
+      expect((await (await openSandbox()).order(order)).status).toBe(400);
+    },
+  );
 
   test('counts as traffic, and not towards the limit', async () => {
     const sandbox = await openSandbox({ rateLimit: 1 });
@@ -54,7 +57,12 @@ describe('a fault', () => {
     sandbox.injectFault({ kind: 'throttle', count: 1 });
     await sandbox.lookUp(ID);
     expect((await sandbox.lookUp(ID)).status).toBe(500);
-    expect(sandbox.stats()).toMatchObject({ requests: 3, unauthorized: 1, throttled: 1, maxRequestsPerWindow: 3 });
+    expect(sandbox.stats()).toMatchObject({
+      requests: 3,
+      unauthorized: 1,
+      throttled: 1,
+      maxRequestsPerWindow: 3,
+    });
   });
 });
 
@@ -83,7 +91,9 @@ describe('the fault', () => {
     const sandbox = await openSandbox({ retryAfterForm: 'date' });
     await sandbox.order({ kind: 'throttle', count: 1, retry_after_s: 30 });
     const response = await sandbox.lookUp(ID);
-    expect(response.headers.get('retry-after')).toBe(new Date(sandbox.clock.ms + 30_000).toUTCString());
+    expect(response.headers.get('retry-after')).toBe(
+      new Date(sandbox.clock.ms + 30_000).toUTCString(),
+    );
   });
 
   test('hang sends no response until the sandbox is closed', async () => {

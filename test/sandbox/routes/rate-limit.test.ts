@@ -3,7 +3,8 @@ import { type SandboxOptionsInput, sandboxOptionsSchema } from '../../../src/san
 import { createRateLimit, retryAfterOf } from '../../../src/sandbox/routes/rate-limit.ts';
 import { openSandbox, START_MS } from '../open-sandbox.ts';
 
-const limitWith = (options: SandboxOptionsInput) => createRateLimit(sandboxOptionsSchema.parse(options));
+const limitWith = (options: SandboxOptionsInput) =>
+  createRateLimit(sandboxOptionsSchema.parse(options));
 
 describe('the limit', () => {
   test('accepts a request again exactly when the oldest one has left the window', () => {
@@ -25,15 +26,17 @@ describe('the limit', () => {
   test('equals a count over every window', () => {
     const limit = limitWith({ rateLimit: 7, rateLimitPerS: 1 });
     // A fixed, uneven rhythm with bursts, long enough that old entries are removed.
-    const arrivals = Array.from({ length: 6000 }, (_, index) => index * 90 + ((index * index) % 13) * 60).toSorted(
-      (a, b) => a - b,
-    );
+    const arrivals = Array.from(
+      { length: 6000 },
+      (_, index) => index * 90 + ((index * index) % 13) * 60,
+    ).toSorted((a, b) => a - b);
     for (const atMs of arrivals) limit.meter('key', atMs);
     const admitted = arrivals.filter((atMs) => limit.admit('key', atMs)?.admitted);
     const maxPerWindow = (times: readonly number[]) =>
       Math.max(
         ...times.map(
-          (end, last) => times.slice(Math.max(0, last - 50), last + 1).filter((at) => at > end - 1000).length,
+          (end, last) =>
+            times.slice(Math.max(0, last - 50), last + 1).filter((at) => at > end - 1000).length,
         ),
       );
     expect(limit.maxPerWindow).toBe(maxPerWindow(arrivals));
@@ -62,7 +65,12 @@ describe('over HTTP', () => {
     expect(third.headers.get('x-ratelimit-reset')).toBe('40');
     sandbox.clock.ms += 40_000;
     expect((await sandbox.lookUp(id)).status).toBe(200);
-    expect(sandbox.stats()).toMatchObject({ requests: 4, throttled: 1, maxRequestsPerWindow: 3, windowMs: 60_000 });
+    expect(sandbox.stats()).toMatchObject({
+      requests: 4,
+      throttled: 1,
+      maxRequestsPerWindow: 3,
+      windowMs: 60_000,
+    });
   });
 
   test('the delay can be an HTTP date, or omitted', async () => {
@@ -71,7 +79,9 @@ describe('over HTTP', () => {
     const id = await dated.submit();
     await dated.lookUp(id);
     await silent.lookUp(id);
-    expect((await dated.lookUp(id)).headers.get('retry-after')).toBe(new Date(START_MS + 60_000).toUTCString());
+    expect((await dated.lookUp(id)).headers.get('retry-after')).toBe(
+      new Date(START_MS + 60_000).toUTCString(),
+    );
     expect((await silent.lookUp(id)).headers.get('retry-after')).toBeNull();
   });
 

@@ -60,7 +60,12 @@ describe('a lookup', () => {
     const sandbox = await openSandbox({ deadRate: 1, timeoutRate: 1 });
     const id = await sandbox.submit();
     sandbox.clock.ms += 120_000;
-    expect(await (await sandbox.lookUp(id)).json()).toEqual({ id, state: 'Error', error: 'TIMEOUT', data: null });
+    expect(await (await sandbox.lookUp(id)).json()).toEqual({
+      id,
+      state: 'Error',
+      error: 'TIMEOUT',
+      data: null,
+    });
   });
 
   test('accepts the id without hyphens and in upper case', async () => {
@@ -76,7 +81,11 @@ describe('a lookup', () => {
     sandbox.clock.ms += 60_000;
     expect(await (await sandbox.lookUp(id)).json()).toMatchObject({
       data: { retry_count: 0, block_hash: HASH },
-      submission: { extrinsic_index: 0, converted_fees: INTEGER, block_hash: expect.stringMatching(/^[0-9a-f]{64}$/) },
+      submission: {
+        extrinsic_index: 0,
+        converted_fees: INTEGER,
+        block_hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+      },
     });
   });
 });
@@ -96,15 +105,23 @@ describe('a lookup is refused', () => {
   test('with 400 in plain text if the parameter is missing', async () => {
     const sandbox = await openSandbox();
     const response = await sandbox.get('/v1/get_submission_info', { 'x-api-key': 'sandbox-key' });
-    expect([response.status, typeOf(response)]).toEqual([400, expect.stringContaining('text/plain')]);
+    expect([response.status, typeOf(response)]).toEqual([
+      400,
+      expect.stringContaining('text/plain'),
+    ]);
   });
 
-  test.each(['not-a-uuid', '1234', '', `${UNKNOWN_ID}0`])('with 406 and a reason if the id is %j', async (id) => {
-    const sandbox = await openSandbox();
-    const response = await sandbox.lookUp(id);
-    expect(response.status).toBe(406);
-    expect(await response.json()).toEqual({ error: expect.stringContaining('invalid character') });
-  });
+  test.each(['not-a-uuid', '1234', '', `${UNKNOWN_ID}0`])(
+    'with 406 and a reason if the id is %j',
+    async (id) => {
+      const sandbox = await openSandbox();
+      const response = await sandbox.lookUp(id);
+      expect(response.status).toBe(406);
+      expect(await response.json()).toEqual({
+        error: expect.stringContaining('invalid character'),
+      });
+    },
+  );
 
   test('with 500 if the id is unknown, as in current versions', async () => {
     const sandbox = await openSandbox({ unknownStatus: 500 });
@@ -132,7 +149,11 @@ describe('submitting', () => {
   test('requires the key', async () => {
     const { url } = await openSandbox();
     const headers = { 'content-type': 'application/json' };
-    const response = await fetch(`${url}/v1/submit_data`, { method: 'POST', headers, body: '{"data":"x"}' });
+    const response = await fetch(`${url}/v1/submit_data`, {
+      method: 'POST',
+      headers,
+      body: '{"data":"x"}',
+    });
     expect([response.status, await response.text()]).toEqual([401, 'Missing API key']);
   });
 
@@ -142,7 +163,10 @@ describe('submitting', () => {
       const { url } = await openSandbox();
       const headers = { 'content-type': 'application/json', 'x-api-key': 'sandbox-key' };
       const response = await fetch(`${url}/v1/submit_data`, { method: 'POST', headers, body });
-      expect([response.status, typeOf(response)]).toEqual([400, expect.stringContaining('text/plain')]);
+      expect([response.status, typeOf(response)]).toEqual([
+        400,
+        expect.stringContaining('text/plain'),
+      ]);
     },
   );
 });
@@ -193,10 +217,13 @@ describe('the finality gap', () => {
     expect(await (await sandbox.lookUp(id)).json()).toMatchObject({ state: 'Finalized' });
   });
 
-  test.each([{}, { blocks: -1 }, { blocks: 1.5 }, { blocks: '1' }])('is refused if it is %j', async (body) => {
-    const sandbox = await openSandbox();
-    expect((await change(sandbox.url, body)).status).toBe(400);
-  });
+  test.each([{}, { blocks: -1 }, { blocks: 1.5 }, { blocks: '1' }])(
+    'is refused if it is %j',
+    async (body) => {
+      const sandbox = await openSandbox();
+      expect((await change(sandbox.url, body)).status).toBe(400);
+    },
+  );
 });
 
 test('a latency delays the response, and closing does not wait for it', async () => {
@@ -216,5 +243,7 @@ test('a latency delays the response, and closing does not wait for it', async ()
 
 test('a port in use is an error', async () => {
   const { url } = await openSandbox();
-  await expect(startSandbox({ options: {}, port: Number(new URL(url).port) })).rejects.toThrow('EADDRINUSE');
+  await expect(startSandbox({ options: {}, port: Number(new URL(url).port) })).rejects.toThrow(
+    'EADDRINUSE',
+  );
 });

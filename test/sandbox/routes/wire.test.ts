@@ -31,6 +31,8 @@ describe('a timestamp', () => {
   test('is returned in the format of the deployment', async () => {
     const sandbox = await openSandbox({ zone: false, fractionDigits: 6 });
     const response = await sandbox.lookUp(await sandbox.submit());
-    expect(await response.json()).toMatchObject({ data: { created_at: '2025-10-09T08:53:20.000000' } });
+    expect(await response.json()).toMatchObject({
+      data: { created_at: '2025-10-09T08:53:20.000000' },
+    });
   });
 });

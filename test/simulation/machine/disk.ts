@@ -1,5 +1,13 @@
 import { EventEmitter } from 'node:events';
-import fs, { copyFileSync, existsSync, fstatSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import fs, {
+  copyFileSync,
+  existsSync,
+  fstatSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import workers from 'node:worker_threads';
@@ -21,13 +29,16 @@ type DiskDeps = { machine: Machine; random: Random; note: (occurrence: string) =
 
 /** Whether an error only shows that a killed process went on until its promises had settled. */
 export function isOfKilledProcess(error: unknown): boolean {
-  return String(error).includes('Killed') || String(error).includes('database connection is not open');
+  return (
+    String(error).includes('Killed') || String(error).includes('database connection is not open')
+  );
 }
 
 /**
- * The disk of the machine: a folder in memory. It observes the connections of the process to its SQLite files, so that a kill can
- * stop them before or after any commit, and a full disk rejects commits. Syncs of logs take virtual time. Of what was not synced when
- * the power is lost or a sync fails, some sectors survive. A checkpoint runs at once, as a whole.
+ * The disk of the machine: a folder in memory. It observes the connections of the process to its
+ * SQLite files, so that a kill can stop them before or after any commit, and a full disk rejects
+ * commits. Syncs of logs take virtual time. Of what was not synced when the power is lost or a sync
+ * fails, some sectors survive. A checkpoint runs at once, as a whole.
  */
 export class Disk {
   readonly folder: string;
@@ -42,7 +53,10 @@ export class Disk {
   #loss: { syncMs: number; syncs: number } | undefined;
   /** Syncs in progress. */
   #syncs = 0;
-  /** Whether a sync of the process has failed. What it should have stored is lost, although later syncs report success. */
+  /**
+   * Whether a sync of the process has failed. What it should have stored is lost, although later
+   * syncs report success.
+   */
   #hasFailed = false;
   /** The log of each ledger that a process has opened. */
   readonly #logs = new Map<string, SyncedLog>();
@@ -68,7 +82,8 @@ export class Disk {
     };
     prototype.pragma = function (source, options) {
       connections.add(this);
-      // System calls for locks and syncs would take most of the time, and have no effect on a disk in memory with one user.
+      // System calls for locks and syncs would take most of the time, and have no effect on a disk
+      // in memory with one user.
       if (source === 'journal_mode = WAL') pragma.call(this, 'locking_mode = EXCLUSIVE');
       if (READ_OFTEN.includes(source)) return readPragma(this, source);
       // Until then, SQLite syncs each commit, and afterwards the log before each checkpoint.
@@ -81,7 +96,10 @@ export class Disk {
       if (this.#fullIn-- <= 0) this.isFull = true;
       if (this.isFull) throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL');
     };
-    prototype.transaction = function (this: Database.Database, work: (...args: never[]) => unknown) {
+    prototype.transaction = function (
+      this: Database.Database,
+      work: (...args: never[]) => unknown,
+    ) {
       let isWrite = false;
       const guarded = transaction.call(this, (...args: never[]) => {
         const result = work(...args);
@@ -99,13 +117,19 @@ export class Disk {
           isWrite = false;
         }
       };
-      return Object.assign((...args: never[]) => guarded(...args), { immediate, deferred: guarded.deferred });
+      return Object.assign((...args: never[]) => guarded(...args), {
+        immediate,
+        deferred: guarded.deferred,
+      });
     } as typeof transaction;
-    const statement = Object.getPrototypeOf(new Database(':memory:').prepare('SELECT 1')) as Database.Statement;
+    const statement = Object.getPrototypeOf(
+      new Database(':memory:').prepare('SELECT 1'),
+    ) as Database.Statement;
     const { run } = statement;
     statement.run = function (this: Database.Statement, ...args) {
       // Within a transaction, only the commit counts.
-      if (this.database.inTransaction || this.source.startsWith('BEGIN')) return run.apply(this, args);
+      if (this.database.inTransaction || this.source.startsWith('BEGIN'))
+        return run.apply(this, args);
       beforeCommit();
       const result = run.apply(this, args);
       if (!machine.survives()) throw new Killed('Killed after a statement');
@@ -116,7 +140,8 @@ export class Disk {
       const endSync = this.#logOf(fd)?.sync(fd);
       this.#syncs += 1;
       const syncMs = Math.max(this.syncMs, this.#loss?.syncMs ?? 0);
-      if (this.#loss && --this.#loss.syncs === 0) machine.after(random.between(0, syncMs), () => machine.kill());
+      if (this.#loss && --this.#loss.syncs === 0)
+        machine.after(random.between(0, syncMs), () => machine.kill());
       machine.after(syncMs, () => {
         if (!machine.survives()) return;
         this.#syncs -= 1;
@@ -146,9 +171,12 @@ export class Disk {
       }
       postMessage({ id, ...request }: { id: number } & DiskRequest): void {
         machine.after(1, () => {
-          const connection = [...connections].find(({ name, open }) => open && name === request.file);
+          const connection = [...connections].find(
+            ({ name, open }) => open && name === request.file,
+          );
           const isRunning = machine.survives() && connection !== undefined;
-          if (isRunning && request.kind === 'checkpoint') connection.pragma('wal_checkpoint(PASSIVE)');
+          if (isRunning && request.kind === 'checkpoint')
+            connection.pragma('wal_checkpoint(PASSIVE)');
           const rows =
             isRunning && request.kind === 'read'
               ? request.queries.map((sql) => connection.prepare(sql).get(request.parameters))
@@ -187,7 +215,10 @@ export class Disk {
     }
   }
 
-  /** The next kill is a loss of power. Until then, each sync takes at least `syncMs`. The process is killed during the sync of this number. */
+  /**
+   * The next kill is a loss of power. Until then, each sync takes at least `syncMs`. The process is
+   * killed during the sync of this number.
+   */
   losePower({ syncMs = 0, syncs = Number.POSITIVE_INFINITY } = {}): void {
     this.#loss = { syncMs, syncs };
   }
@@ -202,7 +233,9 @@ export class Disk {
     const { ino } = fstatSync(fd);
     const known = this.#byInode.get(ino);
     if (known) return known;
-    const log = this.#logs.values().find(({ path }) => statSync(path, { throwIfNoEntry: false })?.ino === ino);
+    const log = this.#logs
+      .values()
+      .find(({ path }) => statSync(path, { throwIfNoEntry: false })?.ino === ino);
     if (log) this.#byInode.set(ino, log);
     return log;
   }

@@ -10,15 +10,23 @@ export const START_MS = 1_760_000_000_000;
 
 const turn = setImmediate;
 const MAX_SIGNATURES = 1_000;
-/** Replaces the callback of a timer that has ended. Chains of ended timers would keep all that they refer to until a full garbage collection. */
+/**
+ * Replaces the callback of a timer that has ended. Chains of ended timers would keep all that they
+ * refer to until a full garbage collection.
+ */
 const nothing = () => {};
-/** Runs the callbacks of promises and of `process.nextTick` until none is left, as Node does after each callback. A turn of the event loop for each timer took a quarter of the time. */
+/**
+ * Runs the callbacks of promises and of `process.nextTick` until none is left, as Node does after
+ * each callback. A turn of the event loop for each timer took a quarter of the time.
+ */
 const { _tickCallback: runCallbacks } = process as unknown as { _tickCallback: () => void };
 
 /**
- * A machine whose time passes only in `advance`, and whose randomness comes from a seed. It replaces the time, the timers and the
- * randomness of the process that it is created in. At most one simulated process runs on it. A killed one is never resumed: its
- * timers do not fire, and what it still does until its promises have settled has no effect, because disk and network ask `isAlive`.
+ * A machine whose time passes only in `advance`, and whose randomness comes from a seed. It
+ * replaces the time, the timers and the randomness of the process that it is created in. At most
+ * one simulated process runs on it. A killed one is never resumed: its timers do not fire, and what
+ * it still does until its promises have settled has no effect, because disk and network ask
+ * `isAlive`.
  */
 export class Machine {
   /** Epoch milliseconds outside of the machine. */
@@ -51,7 +59,13 @@ export class Machine {
     performance.now = () => this.now - START_MS;
     const timer = (run: (...args: unknown[]) => void, delayMs = 0, ...args: unknown[]) => {
       const cancel = this.after(delayMs, () => run(...args));
-      const handle = { cancel, ref: () => handle, unref: () => handle, hasRef: () => false, refresh: () => handle };
+      const handle = {
+        cancel,
+        ref: () => handle,
+        unref: () => handle,
+        hasRef: () => false,
+        refresh: () => handle,
+      };
       return handle;
     };
     const clear = (handle?: { cancel?: () => void }) => handle?.cancel?.();
@@ -64,15 +78,28 @@ export class Machine {
     };
     // Intervals only detect slow clients and late responses, which do not exist here.
     const interval = () => timer(() => undefined, Number.POSITIVE_INFINITY);
-    const replaced = { setTimeout: timer, clearTimeout: clear, setInterval: interval, clearInterval: clear };
+    const replaced = {
+      setTimeout: timer,
+      clearTimeout: clear,
+      setInterval: interval,
+      clearInterval: clear,
+    };
     Object.assign(globalThis, replaced, { setImmediate: immediate });
     AbortSignal.timeout = (delayMs: number) => {
       const limit = new AbortController();
-      timer(() => limit.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError')), delayMs);
+      timer(
+        () =>
+          limit.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError')),
+        delayMs,
+      );
       return limit.signal;
     };
-    const wait = (delayMs: number, value: unknown) => new Promise((resolve) => timer(() => resolve(value), delayMs));
-    Object.assign(timers, { setTimeout: wait, setImmediate: () => new Promise((resolve) => immediate(resolve)) });
+    const wait = (delayMs: number, value: unknown) =>
+      new Promise((resolve) => timer(() => resolve(value), delayMs));
+    Object.assign(timers, {
+      setTimeout: wait,
+      setImmediate: () => new Promise((resolve) => immediate(resolve)),
+    });
     syncBuiltinESMExports();
   }
 
@@ -110,16 +137,22 @@ export class Machine {
     };
   }
 
-  /** Sets the wall clock forward, as SystemClock follows it: timers that are due by then fire at once. */
+  /**
+   * Sets the wall clock forward, as SystemClock follows it: timers that are due by then fire at
+   * once.
+   */
   skip(ms: number): void {
     this.aheadMs += ms;
     this.#skippedMs += ms;
     const timers = this.#timers.all();
-    for (const timer of timers) if (timer.process !== null) timer.at = Math.max(this.now, timer.at - ms);
+    for (const timer of timers)
+      if (timer.process !== null) timer.at = Math.max(this.now, timer.at - ms);
     this.#timers = new TimerHeap(timers);
   }
 
-  /** Starts a process, which must not wait for time to pass. No time passes until it has started. */
+  /**
+   * Starts a process, which must not wait for time to pass. No time passes until it has started.
+   */
   boot(start: () => Promise<void>): void {
     this.isAlive = true;
     this.#skippedMs = 0;
@@ -140,7 +173,10 @@ export class Machine {
     this.#onKilled.push(run);
   }
 
-  /** Kills the process after this number of the moments at which it reads or writes anything outside. */
+  /**
+   * Kills the process after this number of the moments at which it reads or writes anything
+   * outside.
+   */
   killAfter(moments: number): void {
     this.#killIn = moments;
   }
@@ -164,10 +200,14 @@ export class Machine {
     this.now = untilMs;
   }
 
-  /** Fires timers until the effects of one need another turn of the event loop. Resolves to whether none is due any more. */
+  /**
+   * Fires timers until the effects of one need another turn of the event loop. Resolves to whether
+   * none is due any more.
+   */
   #fireInTurn(untilMs: number): Promise<boolean> {
     return new Promise((resolve) => {
-      // Not in the callback of a promise, in which no other one could run. What is thrown is an uncaught exception, as in any timer.
+      // Not in the callback of a promise, in which no other one could run. What is thrown is an
+      // uncaught exception, as in any timer.
       turn(() => {
         let isOver = false;
         try {
@@ -191,12 +231,16 @@ export class Machine {
     return true;
   }
 
-  /** Waits until everything has happened that requires no time, and forgets a process that was killed meanwhile. */
+  /**
+   * Waits until everything has happened that requires no time, and forgets a process that was
+   * killed meanwhile.
+   */
   async #settle(): Promise<void> {
     do await new Promise((resolve) => turn(resolve));
     while (this.#immediates > 0 || this.#starting > 0);
     if (this.isAlive) return;
-    for (const timer of this.#timers.all()) if (timer.process === this.#process) timer.isCancelled = true;
+    for (const timer of this.#timers.all())
+      if (timer.process === this.#process) timer.isCancelled = true;
     this.#process += 1;
   }
 }

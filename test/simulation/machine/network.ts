@@ -14,7 +14,13 @@ export type Sent = {
 };
 /** What a host responds after `delayMs`. `hang`: nothing, ever; `reset`: the connection breaks. */
 export type Reply =
-  | { kind: 'response'; status: number; body: string; headers?: Record<string, string>; delayMs?: number }
+  | {
+      kind: 'response';
+      status: number;
+      body: string;
+      headers?: Record<string, string>;
+      delayMs?: number;
+    }
   | { kind: 'hang' }
   | { kind: 'reset' };
 export type Host = (sent: Sent) => Reply;
@@ -22,8 +28,9 @@ export type Host = (sent: Sent) => Reply;
 export type Received = { status: number; body: string } | undefined;
 
 /**
- * The network of the machine. Requests of the process reach the hosts through undici's own interface, so that all code of dawatch
- * runs; requests to the process reach its HTTP server through streams. There are no sockets.
+ * The network of the machine. Requests of the process reach the hosts through undici's own
+ * interface, so that all code of dawatch runs; requests to the process reach its HTTP server
+ * through streams. There are no sockets.
  */
 export class Network {
   /** By origin. */
@@ -97,10 +104,12 @@ export class Network {
     };
     const reply: Reply = host?.(sent) ?? { kind: 'reset' };
     if (!machine.survives() || reply.kind === 'hang') return;
-    const delayMs = (reply.kind === 'response' ? (reply.delayMs ?? 0) : 0) + this.#random.between(1, 80);
+    const delayMs =
+      (reply.kind === 'response' ? (reply.delayMs ?? 0) : 0) + this.#random.between(1, 80);
     machine.after(delayMs, () => {
       if (isOver || !machine.survives()) return;
-      if (reply.kind !== 'response') return fail(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }));
+      if (reply.kind !== 'response')
+        return fail(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }));
       end();
       const headers = { date: new Date(machine.now).toUTCString(), ...reply.headers };
       handler.onResponseStart?.(controller, reply.status, headers);
@@ -120,7 +129,12 @@ export class Network {
     const server = this.#server;
     if (!server || !this.#machine.isAlive) return Promise.resolve(undefined);
     const [near, far] = duplexPair();
-    const connection = { remoteAddress: '127.0.0.1', setTimeout: () => far, setNoDelay() {}, setKeepAlive() {} };
+    const connection = {
+      remoteAddress: '127.0.0.1',
+      setTimeout: () => far,
+      setNoDelay() {},
+      setKeepAlive() {},
+    };
     server.emit('connection', Object.assign(far, connection));
     return new Promise((resolve) => {
       const end = (received: Received) => {
@@ -130,11 +144,19 @@ export class Network {
       const breakOff = () => end(undefined);
       this.#open.add(breakOff);
       const text = body === undefined ? '' : JSON.stringify(body);
-      const type = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
+      const type = {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(text),
+      };
       const request = http.request({
         method,
         path,
-        headers: { host: 'dawatch', authorization: `Bearer ${token}`, ...(body !== undefined && type), ...headers },
+        headers: {
+          host: 'dawatch',
+          authorization: `Bearer ${token}`,
+          ...(body !== undefined && type),
+          ...headers,
+        },
         createConnection: () => near as net.Socket,
       });
       request.on('error', breakOff);
@@ -156,6 +178,8 @@ export class Network {
 
 /** A pool has its origin under a symbol. */
 function originOf(dispatcher: object): string {
-  const symbol = Object.getOwnPropertySymbols(dispatcher).find(({ description }) => description === 'url');
+  const symbol = Object.getOwnPropertySymbols(dispatcher).find(
+    ({ description }) => description === 'url',
+  );
   return String((dispatcher as Record<symbol, unknown>)[symbol as symbol]);
 }

@@ -9,7 +9,10 @@ import { SyncedLog } from './synced-log.ts';
 const [SYNCED, ALL] = [40, 60];
 const SEEDS = Array.from({ length: 60 }, (_, seed) => seed);
 
-/** Commits the numbers from 1 on, and syncs the first ones. Returns how many are left after a loss of power. */
+/**
+ * Commits the numbers from 1 on, and syncs the first ones. Returns how many are left after a loss
+ * of power.
+ */
 function left(seed: number, checkpointAfter?: number): number {
   const folder = tempFolder();
   const [file, copy] = [join(folder, 'ledger.db'), join(folder, 'copy.db')];
@@ -44,10 +47,13 @@ it.each([
   ['a log', undefined],
   ['a log that was begun again', 35],
   ['a log that was begun again after the last sync', SYNCED + 1],
-])('a loss of power keeps what was synced of %s, and any part of the rest', (_name, checkpointAfter) => {
-  const all = SEEDS.map((seed) => left(seed, checkpointAfter));
-  expect(Math.min(...all)).toBe(SYNCED);
-  expect(Math.max(...all)).toBe(ALL);
-  expect(new Set(all).size).toBeGreaterThan(4);
-  expect(left(7, checkpointAfter)).toBe(all[7]);
-});
+])(
+  'a loss of power keeps what was synced of %s, and any part of the rest',
+  (_name, checkpointAfter) => {
+    const all = SEEDS.map((seed) => left(seed, checkpointAfter));
+    expect(Math.min(...all)).toBe(SYNCED);
+    expect(Math.max(...all)).toBe(ALL);
+    expect(new Set(all).size).toBeGreaterThan(4);
+    expect(left(7, checkpointAfter)).toBe(all[7]);
+  },
+);

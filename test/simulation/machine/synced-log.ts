@@ -8,12 +8,16 @@ const FRAME_HEADER_BYTES = 24;
 const SECTOR_BYTES = [512, 4_096] as const;
 const SHARES = [0, 0.1, 0.5, 0.9, 1] as const;
 
-/** What was written since the last sync: frames, and the header if the log was begun again. `fileBytes`: the size of the log. */
+/**
+ * What was written since the last sync: frames, and the header if the log was begun again.
+ * `fileBytes`: the size of the log.
+ */
 type Written = { from: number; data: Buffer; fileBytes: number };
 
 /**
- * What is on the disk of the write-ahead log of one ledger. A loss of power keeps it, and any subset of the sectors that were written
- * since. SQLite itself syncs the log before each checkpoint, and the header of a log that it begins again before the frames.
+ * What is on the disk of the write-ahead log of one ledger. A loss of power keeps it, and any
+ * subset of the sectors that were written since. SQLite itself syncs the log before each
+ * checkpoint, and the header of a log that it begins again before the frames.
  */
 export class SyncedLog {
   readonly path: string;
@@ -69,12 +73,16 @@ export class SyncedLog {
     writeFileSync(log, this.#content.subarray(0, this.#bytes));
   }
 
-  /** A checkpoint was running: it had synced the log, and has copied some sectors of its newest pages to the ledger. */
+  /**
+   * A checkpoint was running: it had synced the log, and has copied some sectors of its newest
+   * pages to the ledger.
+   */
   #copyPart(ledger: string, sectorBytes: number, survives: () => boolean): void {
     if (this.#end <= HEADER_BYTES) return;
     const frameBytes = frameBytesOf(this.#content);
     const frames = new Map<number, number>();
-    for (let at = HEADER_BYTES; at < this.#end; at += frameBytes) frames.set(this.#content.readUInt32BE(at), at);
+    for (let at = HEADER_BYTES; at < this.#end; at += frameBytes)
+      frames.set(this.#content.readUInt32BE(at), at);
     const pages = this.#content.readUInt32BE(this.#end - frameBytes + 4);
     const pageBytes = frameBytes - FRAME_HEADER_BYTES;
     const fd = openSync(ledger, 'r+');
@@ -93,8 +101,10 @@ export class SyncedLog {
     const { size: fileBytes } = fstatSync(fd);
     const header = readAt(fd, 0, HEADER_BYTES);
     if (header.length < HEADER_BYTES) return { from: 0, data: header, fileBytes };
-    // The salts in bytes 16 to 23 differ from those of the log before it was begun again, as in bytes 8 to 15 of each frame.
-    const isSame = this.#bytes >= HEADER_BYTES && header.compare(this.#content, 16, 24, 16, 24) === 0;
+    // The salts in bytes 16 to 23 differ from those of the log before it was begun again, as in
+    // bytes 8 to 15 of each frame.
+    const isSame =
+      this.#bytes >= HEADER_BYTES && header.compare(this.#content, 16, 24, 16, 24) === 0;
     const parts = isSame ? [] : [header];
     const frameBytes = frameBytesOf(header);
     for (let at = isSame ? this.#end : HEADER_BYTES; ; at += frameBytes) {
@@ -125,7 +135,11 @@ export class SyncedLog {
 }
 
 /** Splits a range at the borders of sectors. */
-function* sectorsOf(from: number, end: number, sectorBytes: number): Generator<[at: number, to: number]> {
+function* sectorsOf(
+  from: number,
+  end: number,
+  sectorBytes: number,
+): Generator<[at: number, to: number]> {
   for (let at = from; at < end; ) {
     const to = Math.min(end, at + sectorBytes - (at % sectorBytes));
     yield [at, to];

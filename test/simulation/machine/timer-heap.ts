@@ -1,7 +1,15 @@
 /** `at`: when it is due. `order`: breaks ties. */
-export type Timer = { at: number; order: number; run: () => void; process: number | null; isCancelled: boolean };
+export type Timer = {
+  at: number;
+  order: number;
+  run: () => void;
+  process: number | null;
+  isCancelled: boolean;
+};
 
-/** Timers, the earliest first. Cancelled ones are dropped when they are due, or when there are many. */
+/**
+ * Timers, the earliest first. Cancelled ones are dropped when they are due, or when there are many.
+ */
 export class TimerHeap {
   #heap: Timer[] = [];
   #compactAt = 1_000;
@@ -23,7 +31,11 @@ export class TimerHeap {
 
   /** Removes and returns the earliest timer that is due by a time; undefined if there is none. */
   take(untilMs: number): Timer | undefined {
-    for (let first = this.#heap[0]; first && (first.isCancelled || first.at <= untilMs); first = this.#heap[0]) {
+    for (
+      let first = this.#heap[0];
+      first && (first.isCancelled || first.at <= untilMs);
+      first = this.#heap[0]
+    ) {
       const last = this.#heap.pop() as Timer;
       if (last !== first) {
         this.#heap[0] = last;
@@ -41,13 +53,22 @@ export class TimerHeap {
   }
 
   #rise(from: number): void {
-    for (let at = from, parent = (at - 1) >> 1; at > 0 && this.#swapIf(at, parent); parent = (at - 1) >> 1) at = parent;
+    for (
+      let at = from, parent = (at - 1) >> 1;
+      at > 0 && this.#swapIf(at, parent);
+      parent = (at - 1) >> 1
+    )
+      at = parent;
   }
 
   #sink(): void {
     for (let at = 0, child = 1; child < this.#heap.length; child = 2 * at + 1) {
       const right = child + 1;
-      if (right < this.#heap.length && isBefore(this.#heap[right] as Timer, this.#heap[child] as Timer)) child = right;
+      if (
+        right < this.#heap.length &&
+        isBefore(this.#heap[right] as Timer, this.#heap[child] as Timer)
+      )
+        child = right;
       if (!this.#swapIf(child, at)) return;
       at = child;
     }

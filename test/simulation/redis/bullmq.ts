@@ -111,7 +111,9 @@ type WorkerOptions = {
 };
 type Process = (job: Job, token: string) => Promise<unknown>;
 
-/** The longest time after which a worker with free places looks for jobs although nothing woke it. */
+/**
+ * The longest time after which a worker with free places looks for jobs although nothing woke it.
+ */
 const LOOK_MS = 30_000;
 const RETRY_MS = 1_000;
 const STALLED_CHECK_MS = 30_000;
@@ -174,7 +176,9 @@ export class Worker extends EventEmitter {
     };
     while (this.#isWoken && this.#isRunning && this.#jobs.size < concurrency) {
       this.#isWoken = false;
-      const taken = await this.#blocking.run((model) => this.#takeNext(model, lockDuration)).catch(retry);
+      const taken = await this.#blocking
+        .run((model) => this.#takeNext(model, lockDuration))
+        .catch(retry);
       if (taken === undefined) continue;
       this.#isWoken = true;
       // A job that was taken while the worker paused runs nevertheless.
@@ -187,7 +191,8 @@ export class Worker extends EventEmitter {
     const now = model.now();
     let lookMs = LOOK_MS;
     for (const job of model.queue(this.#key).jobs.values()) {
-      // BullMQ compares the times of delayed jobs with the clock of the worker, which also sets them.
+      // BullMQ compares the times of delayed jobs with the clock of the worker, which also sets
+      // them.
       const delayMs = job.state === 'delayed' ? job.delayedUntil - Date.now() : LOOK_MS;
       if (delayMs <= 0) job.state = 'waiting';
       lookMs = Math.min(lookMs, delayMs);
@@ -294,7 +299,8 @@ export function addJobs(model: RedisModel, key: string, added: readonly Added[])
     const id = opts?.jobId ?? String(queue.lastId);
     const rest = { attemptsStarted: 0, stalled: 0, lockedUntil: 0, delayedUntil: 0 };
     // A job with a known id is ignored.
-    if (!queue.jobs.has(id)) queue.jobs.set(id, { id, name, data: JSON.stringify(data), state: 'waiting', ...rest });
+    if (!queue.jobs.has(id))
+      queue.jobs.set(id, { id, name, data: JSON.stringify(data), state: 'waiting', ...rest });
   }
   model.notify(key);
 }

@@ -9,11 +9,22 @@ type Options = {
 };
 type Work = (model: RedisModel) => unknown;
 /** `isExecuted`: whether the server has received it. */
-type Pending = { work: Work; resolve: (value: unknown) => void; reject: (error: Error) => void; isExecuted: boolean };
+type Pending = {
+  work: Work;
+  resolve: (value: unknown) => void;
+  reject: (error: Error) => void;
+  isExecuted: boolean;
+};
 
-/** The way of some commands and replies. The others arrive at once, because a timer is most of the work. The order of a connection is kept. */
+/**
+ * The way of some commands and replies. The others arrive at once, because a timer is most of the
+ * work. The order of a connection is kept.
+ */
 const WAY_MS = 1;
-/** One of this number of commands has a way, on which it may get lost, and one of this number of replies, whose content gets old. */
+/**
+ * One of this number of commands has a way, on which it may get lost, and one of this number of
+ * replies, whose content gets old.
+ */
 const ON_THE_WAY = 7;
 
 export class ReplyError extends Error {}
@@ -25,7 +36,10 @@ export class Redis extends EventEmitter {
   readonly #options: Options;
   readonly #connection: { host: RedisHost; breakOff: () => void };
   #attempts = 0;
-  /** Commands without a reply, and those that wait for the connection. A list, because a set keeps its old contents from the garbage collection of short-lived objects. */
+  /**
+   * Commands without a reply, and those that wait for the connection. A list, because a set keeps
+   * its old contents from the garbage collection of short-lived objects.
+   */
   readonly #sent: Pending[] = [];
   #queued: Pending[] = [];
 
@@ -80,7 +94,8 @@ export class Redis extends EventEmitter {
 
   #breakOff(): void {
     // The server has received every second command that is on its way.
-    for (const [index, pending] of this.#sent.entries()) if (index % 2 === 0) this.#execute(pending);
+    for (const [index, pending] of this.#sent.entries())
+      if (index % 2 === 0) this.#execute(pending);
     this.#lose(new Error('Connection is closed.'));
     this.#retry();
     this.emit('close');
@@ -226,7 +241,9 @@ class Pipeline {
   }
 
   exec(): Promise<[null, unknown][]> {
-    return this.#redis.run((model) => this.#work.map((work): [null, unknown] => [null, work(model)]));
+    return this.#redis.run((model) =>
+      this.#work.map((work): [null, unknown] => [null, work(model)]),
+    );
   }
 
   #add(work: Work): this {
@@ -272,5 +289,11 @@ class Pipeline {
 }
 
 function info({ runId }: RedisModel): string {
-  return [`run_id:${runId}`, 'redis_version:7.4.0', 'maxmemory_policy:noeviction', 'role:master', ''].join('\r\n');
+  return [
+    `run_id:${runId}`,
+    'redis_version:7.4.0',
+    'maxmemory_policy:noeviction',
+    'role:master',
+    '',
+  ].join('\r\n');
 }

@@ -1,6 +1,9 @@
 /** A process or machine that uses Redis. Its connections end with it. */
 export type RedisHost = {
-  /** Runs a callback later, in the time of the host, unless the host has ended. Returns a function that cancels it. */
+  /**
+   * Runs a callback later, in the time of the host, unless the host has ended. Returns a function
+   * that cancels it.
+   */
   after: (delayMs: number, run: () => void) => () => void;
   /** Called before each command and each reply. Returns whether the host still runs. */
   isAlive: () => boolean;
@@ -56,8 +59,9 @@ const KEPT = 100;
 const MAX_EVENTS = 2_000;
 
 /**
- * A model of one Redis server with the queues of BullMQ, in memory: what the modules ioredis.ts and bullmq.ts store, and who waits
- * for it. Each command and each script of BullMQ is one synchronous call of `work`, as Redis runs them.
+ * A model of one Redis server with the queues of BullMQ, in memory: what the modules ioredis.ts and
+ * bullmq.ts store, and who waits for it. Each command and each script of BullMQ is one synchronous
+ * call of `work`, as Redis runs them.
  */
 export class RedisModel {
   /** Changes when the server is restarted. */
@@ -80,7 +84,8 @@ export class RedisModel {
 
   /** Drops the connections of a host that has ended. It notices nothing. */
   drop(host: RedisHost): void {
-    for (const connection of this.connections) if (connection.host === host) this.connections.delete(connection);
+    for (const connection of this.connections)
+      if (connection.host === host) this.connections.delete(connection);
   }
 
   /** The network fails, or the server stops: connections break and cannot be opened. */
@@ -108,7 +113,10 @@ export class RedisModel {
       strings: new Map(this.#data.strings),
       sets: copied(this.#data.sets, (set) => new Set(set)),
       streams: copied(this.#data.streams, (entries) => [...entries]),
-      queues: copied(this.#data.queues, ({ jobs, lastId }) => ({ jobs: copied(jobs, (job) => ({ ...job })), lastId })),
+      queues: copied(this.#data.queues, ({ jobs, lastId }) => ({
+        jobs: copied(jobs, (job) => ({ ...job })),
+        lastId,
+      })),
     };
   }
 
@@ -187,7 +195,9 @@ export class RedisModel {
   finish(queue: string, job: StoredJob, state: 'completed' | 'failed', result: string): void {
     Object.assign(job, { state, token: undefined, result });
     const { jobs } = this.queue(queue);
-    const finished = [...jobs.values()].filter((one) => one.state === 'completed' || one.state === 'failed');
+    const finished = [...jobs.values()].filter(
+      (one) => one.state === 'completed' || one.state === 'failed',
+    );
     for (const { id } of finished.slice(0, -KEPT)) jobs.delete(id);
     const field = state === 'completed' ? 'returnvalue' : 'failedReason';
     this.emit(queue, { event: state, jobId: job.id, [field]: result });

@@ -25,7 +25,10 @@ type CallersDeps = {
   note: (occurrence: string) => void;
 };
 
-/** The clients of the server: they submit data, track it until that is acknowledged, and use the other endpoints at random. */
+/**
+ * The clients of the server: they submit data, track it until that is acknowledged, and use the
+ * other endpoints at random.
+ */
 export class Callers {
   /** By id. */
   readonly acknowledged = new Map<string, Acknowledged>();
@@ -60,14 +63,16 @@ export class Callers {
     const shape = random.next();
     if (draw < 0.5 || !any) return this.#track([upstream.submit()], shape);
     if (draw < 0.52) return this.submitMany();
-    if (draw < 0.55) return this.#track([`00000000-0000-4000-8000-${random.bytes(6).toString('hex')}`], shape);
+    if (draw < 0.55)
+      return this.#track([`00000000-0000-4000-8000-${random.bytes(6).toString('hex')}`], shape);
     const path = `/v1/submissions/${any.id}`;
     if (draw < 0.58) return this.#track([any.id], shape);
     if (draw < 0.66) return this.#unlessLeftOut('cancels', () => this.#cancel(any));
     if (draw < 0.78) return this.#unlessLeftOut('retracks', () => this.#retrack(any));
     if (draw < 0.84) return this.#unlessLeftOut('updates', () => this.#update(any, shape));
     if (draw < 0.9) await this.#call('GET', path, [200, 404]);
-    else if (draw < 0.95) await this.#call('GET', `/v1/get_submission_info?submission_id=${any.id}`);
+    else if (draw < 0.95)
+      await this.#call('GET', `/v1/get_submission_info?submission_id=${any.id}`);
     else
       await this.#call(
         'GET',
@@ -109,7 +114,10 @@ export class Callers {
       ...(shape < 0.3 && { metadata: { order: ids.length } }),
       ...(shape > 0.2 && shape < 0.5 && { callback_url: `${CALLBACK_URL}/any` }),
     };
-    const response = await this.#call('POST', '/v1/submissions', [202], { submission_ids: ids, ...options });
+    const response = await this.#call('POST', '/v1/submissions', [202], {
+      submission_ids: ids,
+      ...options,
+    });
     if (response?.status !== 202) return this.#later(() => this.#track(ids, shape));
     this.acknowledge(ids);
   }
@@ -137,7 +145,12 @@ export class Callers {
 
   async #update({ id }: Acknowledged, shape: number): Promise<void> {
     const deadline = new Date(this.#deps.machine.wall() + DEADLINE_MS).toISOString();
-    const change = shape < 0.4 ? { metadata: { changed: shape } } : shape < 0.7 ? { callback_url: null } : { deadline };
+    const change =
+      shape < 0.4
+        ? { metadata: { changed: shape } }
+        : shape < 0.7
+          ? { callback_url: null }
+          : { deadline };
     await this.#call('PATCH', `/v1/submissions/${id}`, [200, 404, 409], change);
   }
 
@@ -145,11 +158,24 @@ export class Callers {
     this.#deps.machine.later(RETRY_MS, () => void run());
   }
 
-  /** `expected`: the statuses that are no defect; absent: any. A server that is down or has a full disk may refuse. */
-  async #call(method: string, path: string, expected?: number[], body?: unknown): Promise<Received> {
+  /**
+   * `expected`: the statuses that are no defect; absent: any. A server that is down or has a full
+   * disk may refuse.
+   */
+  async #call(
+    method: string,
+    path: string,
+    expected?: number[],
+    body?: unknown,
+  ): Promise<Received> {
     const { network, onDefect, mayRefuse } = this.#deps;
     const received = await network.call(method, path, TOKEN, body);
-    if (received && expected && !expected.includes(received.status) && !(received.status >= 500 && mayRefuse()))
+    if (
+      received &&
+      expected &&
+      !expected.includes(received.status) &&
+      !(received.status >= 500 && mayRefuse())
+    )
       onDefect(`${method} ${path} responded ${received.status}: ${received.body.slice(0, 300)}`);
     return received;
   }

@@ -42,7 +42,16 @@ type ChecksDeps = {
 /** The longest distance of two polls, and what a burst of submissions adds to it. */
 const UNPOLLED_MS = 5 * MINUTE_MS + 2 * MINUTE_MS;
 /** The faults that disturb polling, and those that disturb deliveries. */
-const POLLING = ['kills', 'stops', 'reloads', 'upstream', 'disk', 'clock', 'redis', 'workers'] as const;
+const POLLING = [
+  'kills',
+  'stops',
+  'reloads',
+  'upstream',
+  'disk',
+  'clock',
+  'redis',
+  'workers',
+] as const;
 const SENDING = ['kills', 'stops', 'reloads', 'receivers', 'disk', 'clock'] as const;
 const OVERDUE_MS = 2 * MINUTE_MS;
 /** After this time every receiver is tried again: pauses take a minute at most. */
@@ -50,7 +59,10 @@ const SENDING_MS = 3 * MINUTE_MS;
 const CALM_MS = 15 * MINUTE_MS;
 /** Steps of the clock move times of the ledger by no more than this. */
 const SKEW_MS = 3 * HOUR_MS;
-/** What a fault may add to the outage clock without an event: the time in which the server does not run. */
+/**
+ * What a fault may add to the outage clock without an event: the time in which the server does not
+ * run.
+ */
 const UNREPORTED_MS = 10_000;
 
 const HISTORY = `
@@ -78,7 +90,9 @@ const OPEN = `
   SELECT (SELECT count(*) FROM submissions WHERE watched = 1)
        + (SELECT count(*) FROM deliveries WHERE state = 'waiting')`;
 
-/** Checks one ledger for what must hold at any moment, whatever has failed. Reads only what is new. */
+/**
+ * Checks one ledger for what must hold at any moment, whatever has failed. Reads only what is new.
+ */
 export class Checks {
   /** The newest change of each submission ever seen. */
   readonly known = new Map<string, Known>();
@@ -125,18 +139,23 @@ export class Checks {
   #checkHistory(db: Database.Database): void {
     for (const row of prepared(db, HISTORY).all(this.#historySeq) as HistoryRow[]) {
       const { submissionId: id, status, version, previous, changes, content } = row;
-      if (row.seq !== this.#historySeq + 1) this.#defect(`change ${row.seq} follows ${this.#historySeq}`);
+      if (row.seq !== this.#historySeq + 1)
+        this.#defect(`change ${row.seq} follows ${this.#historySeq}`);
       this.#historySeq = row.seq;
       const before = this.known.get(id);
-      if (version !== (before?.version ?? 0) + 1) this.#defect(`${id}: version ${version} follows ${before?.version}`);
+      if (version !== (before?.version ?? 0) + 1)
+        this.#defect(`${id}: version ${version} follows ${before?.version}`);
       if (previous !== (before?.status ?? null))
         this.#defect(`${id}: ${status} follows ${before?.status}, recorded as ${previous}`);
-      if (content === before?.content) this.#defect(`${id}: version ${version} repeats the one before`);
+      if (content === before?.content)
+        this.#defect(`${id}: version ${version} repeats the one before`);
       if (before && changes === null && !isLegal(before.status, status))
         this.#defect(`${id}: ${status} after ${before.status}`);
       const event = eventOf(previous, status, changes);
       if ((row.events ?? '') !== event)
-        this.#defect(`${id}: ${status} after ${previous} has the events "${row.events ?? ''}", not "${event}"`);
+        this.#defect(
+          `${id}: ${status} after ${previous} has the events "${row.events ?? ''}", not "${event}"`,
+        );
       if (status === 'finalized' && this.#deps.upstream.finalizedAt(id) === undefined)
         this.#defect(`${id} is finalized, which is not true`);
       this.#checkEnd(row, before);
@@ -148,28 +167,39 @@ export class Checks {
   }
 
   /** No submission ends without a reason. Outages extend its deadline. */
-  #checkEnd({ submissionId: id, status, previous, at, deadlineAt }: HistoryRow, before: Known | undefined): void {
+  #checkEnd(
+    { submissionId: id, status, previous, at, deadlineAt }: HistoryRow,
+    before: Known | undefined,
+  ): void {
     if (status === previous) return;
     if (status === 'rejected') this.#defect(`${id} was rejected`);
-    if (status === 'unknown' && this.#deps.upstream.has(id)) this.#defect(`${id} is unknown, and the upstream has it`);
+    if (status === 'unknown' && this.#deps.upstream.has(id))
+      this.#defect(`${id} is unknown, and the upstream has it`);
     const beganAt = before?.beganAt ?? at;
-    const outageMs = this.#outages.reduce((sum, { from, to }) => sum + Math.max(0, to - Math.max(from, beganAt)), 0);
+    const outageMs = this.#outages.reduce(
+      (sum, { from, to }) => sum + Math.max(0, to - Math.max(from, beganAt)),
+      0,
+    );
     if ((status === 'expired' || status === 'failed') && at < deadlineAt + outageMs)
       this.#defect(`${id} ended ${deadlineAt + outageMs - at} ms before its deadline`);
   }
 
   #checkEvents(db: Database.Database): void {
     for (const row of prepared(db, EVENTS).all(this.destination, this.#eventSeq) as EventRow[]) {
-      if (row.seq !== this.#eventSeq + 1) this.#defect(`event ${row.seq} follows ${this.#eventSeq}`);
+      if (row.seq !== this.#eventSeq + 1)
+        this.#defect(`event ${row.seq} follows ${this.#eventSeq}`);
       this.#eventSeq = row.seq;
       this.#note(row);
       if (this.expected.has(row.id)) this.#defect(`two events have the id ${row.id}`);
       if (this.destination === '') continue;
       this.expected.add(row.id);
-      if (row.deliveries !== 1) this.#defect(`${row.type} ${row.id} has ${row.deliveries} deliveries to the webhook`);
+      if (row.deliveries !== 1)
+        this.#defect(`${row.type} ${row.id} has ${row.deliveries} deliveries to the webhook`);
     }
-    const newest = prepared(db, "SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").pluck().get() ?? 0;
-    if (newest !== this.#eventSeq) this.#defect(`the newest event is ${newest}, after ${this.#eventSeq}`);
+    const newest =
+      prepared(db, "SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").pluck().get() ?? 0;
+    if (newest !== this.#eventSeq)
+      this.#defect(`the newest event is ${newest}, after ${this.#eventSeq}`);
   }
 
   /** Adds up the outages that were reported. */
@@ -183,9 +213,10 @@ export class Checks {
 
   /** The outage clock never goes back, and counts no more than what was an outage. */
   #checkOutages(db: Database.Database): void {
-    const row = prepared(db, "SELECT outage_ms AS outageMs FROM upstreams WHERE name = 'default'").get() as
-      | UpstreamRow
-      | undefined;
+    const row = prepared(
+      db,
+      "SELECT outage_ms AS outageMs FROM upstreams WHERE name = 'default'",
+    ).get() as UpstreamRow | undefined;
     if (!row) return;
     const { faults, upstream } = this.#deps;
     if (row.outageMs < this.#outageMs)
@@ -194,9 +225,12 @@ export class Checks {
     const allowedMs = faults.outageMs + faults.count * 10 * MINUTE_MS + faults.runningMs();
     if (row.outageMs < this.#reportedMs)
       this.#defect(`outages took ${this.#reportedMs} ms, of which ${row.outageMs} count`);
-    if (row.outageMs > allowedMs) this.#defect(`outages took ${row.outageMs} ms, of at most ${allowedMs}`);
-    const knownMs = this.#reportedMs + upstream.pausedMs + faults.clockMs + faults.count * UNREPORTED_MS;
-    if (row.outageMs > knownMs) this.#defect(`outages took ${row.outageMs} ms, of which at most ${knownMs} are known`);
+    if (row.outageMs > allowedMs)
+      this.#defect(`outages took ${row.outageMs} ms, of at most ${allowedMs}`);
+    const knownMs =
+      this.#reportedMs + upstream.pausedMs + faults.clockMs + faults.count * UNREPORTED_MS;
+    if (row.outageMs > knownMs)
+      this.#defect(`outages took ${row.outageMs} ms, of which at most ${knownMs} are known`);
   }
 
   /** In calm times every open submission is polled, and what is final upstream is final here. */
@@ -204,20 +238,26 @@ export class Checks {
     const { machine, faults, upstream } = this.#deps;
     const { now } = machine;
     if (faults.disturbedAt(POLLING) + CALM_MS > now) return;
-    const open = prepared(db, 'SELECT submission_id FROM submissions WHERE watched = 1 AND finalized_at IS NULL')
+    const open = prepared(
+      db,
+      'SELECT submission_id FROM submissions WHERE watched = 1 AND finalized_at IS NULL',
+    )
       .pluck()
       .all() as string[];
     for (const id of open) {
       const polledAt = upstream.polledAt.get(id);
       const from = Math.max(polledAt ?? 0, this.known.get(id)?.at ?? now);
-      if (now - from > UNPOLLED_MS) this.#defect(`${id} was not polled for ${Math.round((now - from) / 1_000)} s`);
+      if (now - from > UNPOLLED_MS)
+        this.#defect(`${id} was not polled for ${Math.round((now - from) / 1_000)} s`);
       const finalAt = upstream.finalizedAt(id);
       if (finalAt !== undefined && now - Math.max(finalAt, from) > UNPOLLED_MS)
         this.#defect(`${id} is final, and not recorded as final`);
     }
   }
 
-  /** In calm times every delivery is attempted when it is due, and none is given up before its time. */
+  /**
+   * In calm times every delivery is attempted when it is due, and none is given up before its time.
+   */
   #checkDeliveries(db: Database.Database): void {
     const { machine, faults } = this.#deps;
     if (machine.now > this.#deliveredAt + HOUR_MS) this.#readDelivered(db);
@@ -237,7 +277,9 @@ export class Checks {
 
   /** Returns the number of the successful deliveries to a channel. */
   deliveredTo(channel: string): number {
-    return this.#delivered.values().reduce((sum, { destination }) => sum + (destination === channel ? 1 : 0), 0);
+    return this.#delivered
+      .values()
+      .reduce((sum, { destination }) => sum + (destination === channel ? 1 : 0), 0);
   }
 
   /** Whether every submission and every delivery has ended. */
@@ -255,16 +297,26 @@ export class Checks {
     for (const { id, isCancelled, at } of acknowledged) {
       const finalAt = upstream.finalizedAt(id);
       const status = this.known.get(id)?.status;
-      if (finalAt !== undefined && finalAt < at + DEADLINE_MS - SKEW_MS && status !== 'finalized' && !isCancelled)
+      if (
+        finalAt !== undefined &&
+        finalAt < at + DEADLINE_MS - SKEW_MS &&
+        status !== 'finalized' &&
+        !isCancelled
+      )
         this.#defect(`${id} is ${status}, although it was finalized in time`);
     }
   }
 
   /** After the end: every event has arrived, and no other one. */
-  checkReceived(by: string, received: { has: (id: string) => boolean; keys: () => Iterable<string> }): void {
-    for (const id of this.expected) if (!received.has(id)) this.#defect(`the event ${id} was never delivered to ${by}`);
+  checkReceived(
+    by: string,
+    received: { has: (id: string) => boolean; keys: () => Iterable<string> },
+  ): void {
+    for (const id of this.expected)
+      if (!received.has(id)) this.#defect(`the event ${id} was never delivered to ${by}`);
     for (const id of received.keys())
-      if (!this.expected.has(id)) this.#defect(`${by} received the event ${id}, which is not in the ledger`);
+      if (!this.expected.has(id))
+        this.#defect(`${by} received the event ${id}, which is not in the ledger`);
   }
 
   /** After the end: the callbacks that count as delivered have arrived. */
@@ -286,7 +338,8 @@ export class Checks {
       if (!kept.has(id)) this.#deps.note('deletions');
       if (!kept.has(id) && at > oldestMs + SKEW_MS) this.#defect(`${id} was deleted too early`);
       // The newest submission of all stays.
-      if (kept.has(id) && at < oldestMs - SKEW_MS && kept.size > 1) this.#defect(`${id} is kept for too long`);
+      if (kept.has(id) && at < oldestMs - SKEW_MS && kept.size > 1)
+        this.#defect(`${id} is kept for too long`);
     }
   }
 }

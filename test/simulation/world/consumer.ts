@@ -4,7 +4,10 @@ import { PREFIX } from './server.ts';
 
 /** Takes the events of one ledger from its BullMQ queue. */
 export class Consumer {
-  /** The ids of the jobs, which are those of the events. Those that Redis lost before they were taken count as received. */
+  /**
+   * The ids of the jobs, which are those of the events. Those that Redis lost before they were
+   * taken count as received.
+   */
   readonly received = new Set<string>();
   readonly #queue = `${PREFIX}:${EVENTS_QUEUE}`;
 

@@ -61,7 +61,10 @@ type FaultsDeps = {
   note: (occurrence: string) => void;
 };
 
-/** Causes faults at random times. Those of one kind do not depend on the others, so that any kind can be left out. */
+/**
+ * Causes faults at random times. Those of one kind do not depend on the others, so that any kind
+ * can be left out.
+ */
 export class Faults {
   /** By kind: when a fault began or ended, the last time; outside of the machine. */
   readonly #lastAt = new Map<FaultKind, number>();
@@ -110,7 +113,10 @@ export class Faults {
     }
   }
 
-  /** The last time at which a start or a fault of these kinds may have had an effect; a running one has until now. */
+  /**
+   * The last time at which a start or a fault of these kinds may have had an effect; a running one
+   * has until now.
+   */
   disturbedAt(kinds: readonly FaultKind[] = FAULTS): number {
     const lastAt = (kind: FaultKind) =>
       this.#running.get(kind) ? this.#deps.machine.now : (this.#lastAt.get(kind) ?? 0);
@@ -152,7 +158,8 @@ export class Faults {
         upstream.fault = random.chance(0.25) ? 'throttled' : any;
         // On-demand polls wait for the end of a pause.
         if (upstream.fault === 'throttled')
-          for (let look = 1; look < LOOKS; look++) machine.later(look * LOOK_MS, () => callers.look(random));
+          for (let look = 1; look < LOOKS; look++)
+            machine.later(look * LOOK_MS, () => callers.look(random));
         // Most of all, an upstream under load fails or throttles.
         if (upstream.fault === 'throttled' || random.chance(0.3)) callers.submitMany();
         this.#during(kind, random.between(1, random.chance(0.6) ? 10 : 180) * MINUTE_MS, () => {
@@ -185,7 +192,10 @@ export class Faults {
         else if (fault === 'slow') {
           disk.syncMs = random.between(50, 4_000);
           if (random.chance(0.5) && !this.#without.has('kills'))
-            machine.later(random.between(0, 2 * MINUTE_MS), () => !isOver && this.#losePowerDuringSync(random));
+            machine.later(
+              random.between(0, 2 * MINUTE_MS),
+              () => !isOver && this.#losePowerDuringSync(random),
+            );
         } else disk.failsNextSync = true;
         this.#during(kind, random.between(1, 600) * 1_000, () => {
           isOver = true;
@@ -211,7 +221,12 @@ export class Faults {
         if (this.#running.get(kind)) return;
         const fault = random.pick(REDIS_FAULTS);
         note(`redis ${fault}`);
-        const replica = fault === 'failed_over' ? redisModel.copy() : fault === 'emptied' ? emptyData() : undefined;
+        const replica =
+          fault === 'failed_over'
+            ? redisModel.copy()
+            : fault === 'emptied'
+              ? emptyData()
+              : undefined;
         // What a replica has not received yet is lost, although it was acknowledged.
         const lagMs = fault === 'failed_over' ? random.between(1, 5_000) : 0;
         if (lagMs > 0) callers.submitMany();

@@ -25,8 +25,8 @@ type ProducerDeps = {
 };
 
 /**
- * A service that tracks submissions through the queue of a ledger, as docs/queues.md describes: it keeps each job until it is completed,
- * and adds a job that Redis has lost again.
+ * A service that tracks submissions through the queue of a ledger, as docs/queues.md describes: it
+ * keeps each job until it is completed, and adds a job that Redis has lost again.
  */
 export class Producer {
   isActive = true;
@@ -73,7 +73,9 @@ export class Producer {
     // Like the examples, a producer that cannot reach Redis tries again later.
     if (redisModel.isReachable) {
       this.#open.set(jobId, { ids, at: machine.now });
-      addJobs(redisModel, this.#queue, [{ name: 'track', data: { submission_ids: ids }, opts: { jobId } }]);
+      addJobs(redisModel, this.#queue, [
+        { name: 'track', data: { submission_ids: ids }, opts: { jobId } },
+      ]);
       this.#look(jobId, this.#losses);
     } else machine.later(LOOK_MS, () => this.#add(jobId, ids));
   }
@@ -91,7 +93,8 @@ export class Producer {
     const { ids, at } = this.#open.get(jobId) as { ids: string[]; at: number };
     const job = jobs.get(jobId);
     if (!job) {
-      if (losses === this.#losses) onDefect(`the job ${jobId} is gone, although Redis has lost nothing`);
+      if (losses === this.#losses)
+        onDefect(`the job ${jobId} is gone, although Redis has lost nothing`);
       this.#add(jobId, ids);
       return;
     }

@@ -1,9 +1,16 @@
 import type { Machine } from '../machine/machine.ts';
 import type { Reply, Sent } from '../machine/network.ts';
 
-const response = (status: number, headers = {}): Reply => ({ kind: 'response', status, body: '', headers });
+const response = (status: number, headers = {}): Reply => ({
+  kind: 'response',
+  status,
+  body: '',
+  headers,
+});
 
-/** What a receiver does with a request. `accepted`: it processed the event, whatever it responds. */
+/**
+ * What a receiver does with a request. `accepted`: it processed the event, whatever it responds.
+ */
 export const RECEIVER_FAULTS = {
   refusing: { reply: { kind: 'reset' } },
   hanging: { reply: { kind: 'hang' } },
@@ -34,7 +41,11 @@ export class Receiver {
   /** When a lost result may have caused a repetition, the last time. */
   readonly #disturbedAt: () => number;
 
-  constructor(deps: { machine: Machine; onDefect: (text: string) => void; disturbedAt: () => number }) {
+  constructor(deps: {
+    machine: Machine;
+    onDefect: (text: string) => void;
+    disturbedAt: () => number;
+  }) {
     this.#machine = deps.machine;
     this.#onDefect = deps.onDefect;
     this.#disturbedAt = deps.disturbedAt;
@@ -68,7 +79,10 @@ export class Receiver {
   }
 }
 
-/** Returns the number of events in a message to Slack. The events of a message about several are lines without a label, of which the last one may count others. */
+/**
+ * Returns the number of events in a message to Slack. The events of a message about several are
+ * lines without a label, of which the last one may count others.
+ */
 function eventsIn(body: string): number {
   const { blocks } = JSON.parse(body) as { blocks: { text: { text: string } }[] };
   const lines = blocks.map(({ text }) => text.text).filter((text) => text.startsWith('`'));

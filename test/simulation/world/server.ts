@@ -35,7 +35,10 @@ type ServerDeps = {
   onStarted: () => void;
 };
 
-/** The program under test, complete and unchanged, with a supervisor that starts it again whenever it ends. */
+/**
+ * The program under test, complete and unchanged, with a supervisor that starts it again whenever
+ * it ends.
+ */
 export class SimulatedServer {
   readonly lines: string[] = [];
   app: App | undefined;
@@ -69,7 +72,10 @@ export class SimulatedServer {
       try {
         const app = await startApp({
           config: this.#config(),
-          settings: { load: () => ({ config: this.#config(), settings: [], file: undefined }), onApplied() {} },
+          settings: {
+            load: () => ({ config: this.#config(), settings: [], file: undefined }),
+            onApplied() {},
+          },
           log: createLog(
             { level: 'info', format: 'json', repeats_per_minute: 0 },
             { write: (line) => this.#log(line) },
@@ -113,7 +119,8 @@ export class SimulatedServer {
     const { machine, disk, onDefect } = this.#deps;
     try {
       const result = await this.app?.reload({ name: 'SIGHUP', credentialId: null, address: null });
-      if (result?.kind === 'refused' && machine.isAlive && !disk.isFull) onDefect(`reload refused: ${result.reason}`);
+      if (result?.kind === 'refused' && machine.isAlive && !disk.isFull)
+        onDefect(`reload refused: ${result.reason}`);
     } catch (error) {
       if (machine.isAlive && !disk.isFull) onDefect(`reload failed: ${error}`);
     }
@@ -134,7 +141,11 @@ export class SimulatedServer {
       limits: { requests_per_minute: 0 },
       upstreams: { default: { url: UPSTREAM_URL, api_key: 'key', budget: BUDGET } },
       // An id without a row is polled for long, by the safety net only.
-      submissions: { recheck_after_s: 60, unknown_grace_s: GRACE_MS / 1_000, deadline_s: DEADLINE_MS / 1_000 },
+      submissions: {
+        recheck_after_s: 60,
+        unknown_grace_s: GRACE_MS / 1_000,
+        deadline_s: DEADLINE_MS / 1_000,
+      },
       retention: { submissions_days: RETENTION_DAYS, events_days: RETENTION_DAYS - 1 },
       deliveries: { keep_s: (RETENTION_DAYS * DAY_MS) / 1_000 },
       alerts: { check_s: 300 },

@@ -12,7 +12,11 @@ const RETRY_AFTER_S = 30;
 const ON_THE_WAY_MS = { direct: 100, throughWorkers: 1_000 };
 export const BUDGET = { requests: 20, per_s: 10, concurrency: 8 };
 
-const json = (status: number, body: unknown): Reply => ({ kind: 'response', status, body: JSON.stringify(body) });
+const json = (status: number, body: unknown): Reply => ({
+  kind: 'response',
+  status,
+  body: JSON.stringify(body),
+});
 const page = (status: number, headers = {}): Reply => ({
   kind: 'response',
   status,
@@ -80,7 +84,8 @@ export function createUpstream(deps: {
     if (first !== undefined && machine.now - first < BUDGET.per_s * 1_000)
       onDefect(`${BUDGET.requests + 1} requests within ${machine.now - first} ms`);
     for (const each of inFlight) if (each.isOver()) inFlight.delete(each);
-    if (inFlight.add(sent).size > BUDGET.concurrency) onDefect(`${inFlight.size} requests in flight`);
+    if (inFlight.add(sent).size > BUDGET.concurrency)
+      onDefect(`${inFlight.size} requests in flight`);
     const agoMs = machine.now - throttledFrom;
     if (agoMs > onTheWayMs && agoMs < RETRY_AFTER_S * 1_000 && disturbedAt() < throttledFrom)
       onDefect(`a request ${agoMs} ms after a response with Retry-After: ${RETRY_AFTER_S}`);
@@ -110,7 +115,8 @@ export function createUpstream(deps: {
         const agoMs = machine.now - throttledAt;
         if (agoMs >= RETRY_AFTER_S * 1_000) {
           throttledFrom = machine.now;
-          // A pause lasts from the first response that arrives until the last one and its Retry-After.
+          // A pause lasts from the first response that arrives until the last one and its
+          // Retry-After.
           this.pausedMs += onTheWayMs;
         }
         this.pausedMs += Math.min(agoMs, RETRY_AFTER_S * 1_000);

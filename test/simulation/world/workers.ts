@@ -52,7 +52,8 @@ export class WorkerMachine {
   #start(): void {
     const { name, machine, onDefect, disturbedAt } = this.#deps;
     let isAlive = true;
-    const after = (delayMs: number, run: () => void) => machine.later(delayMs, () => isAlive && run());
+    const after = (delayMs: number, run: () => void) =>
+      machine.later(delayMs, () => isAlive && run());
     const host: RedisHost = { after, isAlive: () => isAlive };
     this.#end = () => {
       isAlive = false;
@@ -78,7 +79,8 @@ export class WorkerMachine {
       await worker.close(CLOSE_WITHIN_MS);
       if (!isAlive) return;
       const kept = redisModel.activeJobs(host);
-      if (kept > 0 && disturbedAt() < from) onDefect(`the worker ${name} has stopped with ${kept} jobs`);
+      if (kept > 0 && disturbedAt() < from)
+        onDefect(`the worker ${name} has stopped with ${kept} jobs`);
       this.kill();
     };
   }
@@ -94,7 +96,9 @@ export class WorkerMachine {
     });
     return new Promise((resolve) => {
       const delayMs =
-        reply.kind === 'hang' ? TIMEOUT_MS : random.between(1, 80) + (('delayMs' in reply && reply.delayMs) || 0);
+        reply.kind === 'hang'
+          ? TIMEOUT_MS
+          : random.between(1, 80) + (('delayMs' in reply && reply.delayMs) || 0);
       host.after(Math.min(delayMs, TIMEOUT_MS), () => {
         isOver = true;
         resolve(responseOf(reply, new Date(machine.now)));
@@ -107,5 +111,11 @@ function responseOf(reply: Reply, at: Date): UpstreamResponse {
   if (reply.kind === 'hang') return { kind: 'failure', reason: 'timeout', detail: 'no response' };
   if (reply.kind === 'reset') return { kind: 'failure', reason: 'network', detail: 'ECONNRESET' };
   const retryAfter = reply.headers?.['retry-after'] ?? null;
-  return { kind: 'response', httpStatus: reply.status, retryAfter, date: at.toUTCString(), body: reply.body };
+  return {
+    kind: 'response',
+    httpStatus: reply.status,
+    retryAfter,
+    date: at.toUTCString(),
+    body: reply.body,
+  };
 }

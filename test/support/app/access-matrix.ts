@@ -1,15 +1,30 @@
 import { ROLES, type Role, SCOPES, type Scope } from '../../../src/access/scopes.ts';
 
 export type Access = 'open' | { roles: readonly Role[]; scopes: readonly Scope[] };
-const READ_SUBMISSIONS: Access = { roles: ['service', 'operator', 'admin'], scopes: ['submissions:read', 'admin'] };
-const WRITE_SUBMISSIONS: Access = { roles: ['service', 'admin'], scopes: ['submissions:write', 'admin'] };
-const READ_OPERATIONS: Access = { roles: ['operator', 'admin'], scopes: ['operations:read', 'admin'] };
-const READ_WEBHOOKS: Access = { roles: ['operator', 'admin'], scopes: ['operations:read', 'webhooks:write', 'admin'] };
+const READ_SUBMISSIONS: Access = {
+  roles: ['service', 'operator', 'admin'],
+  scopes: ['submissions:read', 'admin'],
+};
+const WRITE_SUBMISSIONS: Access = {
+  roles: ['service', 'admin'],
+  scopes: ['submissions:write', 'admin'],
+};
+const READ_OPERATIONS: Access = {
+  roles: ['operator', 'admin'],
+  scopes: ['operations:read', 'admin'],
+};
+const READ_WEBHOOKS: Access = {
+  roles: ['operator', 'admin'],
+  scopes: ['operations:read', 'webhooks:write', 'admin'],
+};
 const WRITE_WEBHOOKS: Access = { roles: ['admin'], scopes: ['webhooks:write', 'admin'] };
 const READ_USER: Access = { roles: ['user', 'admin'], scopes: ['users:read', 'admin'] };
 const ADMIN: Access = { roles: ['admin'], scopes: ['admin'] };
 
-/** The permitted roles and scopes of every endpoint in the served document; a new endpoint must be added here. */
+/**
+ * The permitted roles and scopes of every endpoint in the served document; a new endpoint must be
+ * added here.
+ */
 export const MATRIX: Record<string, { access: Access; query?: string; body?: unknown }> = {
   'GET /livez': { access: 'open' },
   'GET /readyz': { access: 'open' },
@@ -19,7 +34,10 @@ export const MATRIX: Record<string, { access: Access; query?: string; body?: unk
   'POST /v1/submissions': { access: WRITE_SUBMISSIONS, body: { submission_id: 'of-the-matrix' } },
   'GET /v1/submissions': { access: READ_SUBMISSIONS },
   'GET /v1/submission_count': { access: READ_SUBMISSIONS },
-  'POST /v1/submissions/lookup': { access: READ_SUBMISSIONS, body: { submission_ids: ['of-the-matrix'] } },
+  'POST /v1/submissions/lookup': {
+    access: READ_SUBMISSIONS,
+    body: { submission_ids: ['of-the-matrix'] },
+  },
   'GET /v1/submissions/{id}': { access: READ_SUBMISSIONS },
   'GET /v1/submissions/{id}/wait': { access: READ_SUBMISSIONS, query: '?timeout_s=0' },
   'PATCH /v1/submissions/{id}': { access: WRITE_SUBMISSIONS, body: { stuck_after_s: 600 } },

@@ -10,8 +10,8 @@ export const SKIPPED =
 if (SKIPPED !== undefined) console.warn(`tests of the dashboard are skipped: ${SKIPPED}`);
 
 /**
- * Timeout of a test. It exceeds that of its steps by far, so that a slow test fails at a step: one that fails by its own timeout
- * continues to run beside the next test.
+ * Timeout of a test. It exceeds that of its steps by far, so that a slow test fails at a step: one
+ * that fails by its own timeout continues to run beside the next test.
  */
 export const TEST_MS = 120_000;
 const STEP_MS = 20_000;
@@ -23,7 +23,10 @@ const LISTENED = ['dialog', 'request', 'response'] as const;
 /** A file that starts within this time after another one uses the same browser. */
 const KEPT_MS = 3_000;
 
-/** The browser of this process and its unused pages. A new page costs as much CPU as twenty navigations. */
+/**
+ * The browser of this process and its unused pages. A new page costs as much CPU as twenty
+ * navigations.
+ */
 let browser: Promise<Browser> | undefined;
 let closing: NodeJS.Timeout | undefined;
 const idle: Page[] = [];
@@ -32,7 +35,9 @@ const complaints: string[] = [];
 /** Where pages may send requests. */
 const origins = new Set<string>();
 
-/** A headless Chromium for a test file. A console error or a request to another host fails the test. */
+/**
+ * A headless Chromium for a test file. A console error or a request to another host fails the test.
+ */
 export function useBrowser() {
   const ofTest: Page[] = [];
   let ofFile: Page | undefined;
@@ -45,8 +50,11 @@ export function useBrowser() {
   afterEach(async ({ task }) => {
     const pages = ofTest.splice(0);
     if (task.result?.state === 'fail') {
-      // The test may have left them anywhere: signed out, with routes, or in use, because a test that timed out continues to run.
-      await Promise.all([...pages, ...(ofFile ? [ofFile] : [])].map((page) => page.context().close()));
+      // The test may have left them anywhere: signed out, with routes, or in use, because a test
+      // that timed out continues to run.
+      await Promise.all(
+        [...pages, ...(ofFile ? [ofFile] : [])].map((page) => page.context().close()),
+      );
       ofFile = undefined;
     } else {
       await release(pages);
@@ -66,12 +74,21 @@ export function useBrowser() {
     return page;
   };
   return {
-    /** A page without cookies and stored values, until the test ends. `others`: origins to which it may send requests, too. */
-    open(url: string, { origins: others = [] }: { origins?: readonly string[] } = {}): Promise<Page> {
+    /**
+     * A page without cookies and stored values, until the test ends. `others`: origins to which it
+     * may send requests, too.
+     */
+    open(
+      url: string,
+      { origins: others = [] }: { origins?: readonly string[] } = {},
+    ): Promise<Page> {
       for (const origin of others) origins.add(origin);
       return open(url);
     },
-    /** The page of all tests of the file, which the first one opens and prepares. After a failed test it is a new one. */
+    /**
+     * The page of all tests of the file, which the first one opens and prepares. After a failed
+     * test it is a new one.
+     */
     async openForAll(url: string, prepare: (page: Page) => Promise<void>): Promise<Page> {
       if (ofFile) return ofFile;
       const page = await open(url);
@@ -83,7 +100,10 @@ export function useBrowser() {
   };
 }
 
-/** Opens the browser of this process. One that crashes, or does not start, is replaced at its next use. */
+/**
+ * Opens the browser of this process. One that crashes, or does not start, is replaced at its next
+ * use.
+ */
 function launch(): Promise<Browser> {
   const launched = openChromium();
   const forget = () => {
@@ -126,7 +146,8 @@ async function empty(page: Page): Promise<void> {
   const context = page.context();
   await Promise.all(context.pages().map((one) => one !== page && one.close()));
   await page.unrouteAll({ behavior: 'ignoreErrors' });
-  if (await page.evaluate('"__pwClock" in globalThis')) throw new Error('a clock cannot be removed');
+  if (await page.evaluate('"__pwClock" in globalThis'))
+    throw new Error('a clock cannot be removed');
   await page.evaluate('sessionStorage.clear(); localStorage.clear()');
   await context.clearCookies();
   await context.clearPermissions();
@@ -160,5 +181,7 @@ export async function signIn(page: Page, token: string): Promise<void> {
 
 /** Opens another page of the dashboard without a reload. */
 export async function goTo(page: Page, path: string): Promise<void> {
-  await page.evaluate(`location.hash = '#/nowhere'; location.hash = ${JSON.stringify(`#/${path}`)}`);
+  await page.evaluate(
+    `location.hash = '#/nowhere'; location.hash = ${JSON.stringify(`#/${path}`)}`,
+  );
 }

@@ -2,8 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { type Browser, chromium } from 'playwright-core';
 
 /**
- * Features of Chromium that are disabled: those that Playwright disables, because only the last of these options counts, and the two
- * hidden pages of the address bar, whose rendering takes more CPU time than the rest of a new window.
+ * Features of Chromium that are disabled: those that Playwright disables, because only the last of
+ * these options counts, and the two hidden pages of the address bar, whose rendering takes more CPU
+ * time than the rest of a new window.
  */
 const DISABLED_FEATURES = [
   'AvoidUnnecessaryBeforeUnloadCheckSync',
@@ -35,8 +36,12 @@ export function findChromium(): string | undefined {
 /** Opens a headless browser. The caller closes it. */
 export function openChromium(): Promise<Browser> {
   const executablePath = findChromium();
-  if (executablePath === undefined) throw new Error('no chromium on the PATH: apt-get install chromium');
+  if (executablePath === undefined)
+    throw new Error('no chromium on the PATH: apt-get install chromium');
   // The sandbox of Chromium requires a user other than root.
   const sandbox = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
-  return chromium.launch({ executablePath, args: [...sandbox, `--disable-features=${DISABLED_FEATURES.join(',')}`] });
+  return chromium.launch({
+    executablePath,
+    args: [...sandbox, `--disable-features=${DISABLED_FEATURES.join(',')}`],
+  });
 }

@@ -22,8 +22,15 @@ export type EventReader = {
   ended: Promise<void>;
 };
 
-/** Reads the live feed over its own connection, closed when the test ends. The response must be a stream. */
-export async function readEvents(url: string, query = '', headers: OutgoingHttpHeaders = {}): Promise<EventReader> {
+/**
+ * Reads the live feed over its own connection, closed when the test ends. The response must be a
+ * stream.
+ */
+export async function readEvents(
+  url: string,
+  query = '',
+  headers: OutgoingHttpHeaders = {},
+): Promise<EventReader> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const outgoing = request(`${url}/v1/events${query}`, {
       agent: false,
@@ -32,7 +39,10 @@ export async function readEvents(url: string, query = '', headers: OutgoingHttpH
     outgoing.on('error', reject).on('response', resolve).end();
   });
   onTestFinished(() => void response.destroy());
-  expect([response.statusCode, response.headers['content-type']]).toEqual([200, 'text/event-stream']);
+  expect([response.statusCode, response.headers['content-type']]).toEqual([
+    200,
+    'text/event-stream',
+  ]);
   const received: ReceivedEvent[] = [];
   const gaps: number[] = [];
   let position = -1;
@@ -42,7 +52,9 @@ export async function readEvents(url: string, query = '', headers: OutgoingHttpH
     const blocks = (rest + chunk).split('\n\n');
     rest = blocks.pop() ?? '';
     for (const block of blocks) {
-      const fields = new Map(block.split('\n').map((line) => [line.split(': ', 1)[0], line.replace(/^[^:]*: /, '')]));
+      const fields = new Map(
+        block.split('\n').map((line) => [line.split(': ', 1)[0], line.replace(/^[^:]*: /, '')]),
+      );
       position = Number(fields.get('id'));
       if (block.startsWith(': heartbeat')) heartbeats += 1;
       const data = fields.get('data');

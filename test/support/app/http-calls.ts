@@ -26,7 +26,10 @@ type Call = {
   agent?: Agent;
 };
 
-/** Sends one HTTP request with the service key. The path is sent as written: fetch would resolve ".." in it. */
+/**
+ * Sends one HTTP request with the service key. The path is sent as written: fetch would resolve
+ * ".." in it.
+ */
 export function call(
   url: string,
   path: string,
@@ -46,7 +49,10 @@ export function call(
       ...(localAddress !== undefined && { localAddress }),
       headers: {
         'x-api-key': API_KEY,
-        ...(sent !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(sent) }),
+        ...(sent !== undefined && {
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(sent),
+        }),
         ...headers,
       },
     });
@@ -59,7 +65,11 @@ export function call(
   });
 }
 
-export function post(url: string, body: unknown, headers: OutgoingHttpHeaders = {}): Promise<HttpResponse> {
+export function post(
+  url: string,
+  body: unknown,
+  headers: OutgoingHttpHeaders = {},
+): Promise<HttpResponse> {
   return call(url, '/v1/submissions', { method: 'POST', body, headers });
 }
 
@@ -67,10 +77,16 @@ export function pathOf(submissionId: string): string {
   return `/v1/submissions/${encodeURIComponent(submissionId)}`;
 }
 
-/** How long a response may take. A request that gets none is incomplete; the server then learns that nothing follows. */
+/**
+ * How long a response may take. A request that gets none is incomplete; the server then learns that
+ * nothing follows.
+ */
 const RESPONSE_WITHIN_MS = 1_000;
 
-/** Returns everything that a raw connection receives. Node drops the response to a client that ends its side before. */
+/**
+ * Returns everything that a raw connection receives. Node drops the response to a client that ends
+ * its side before.
+ */
 export function sendRaw(url: string, bytes: string | Uint8Array): Promise<string> {
   return new Promise((resolve) => {
     const { hostname, port } = new URL(url);
@@ -106,13 +122,23 @@ export function problemOf({ status, headers, text }: HttpResponse): z.output<typ
   return problem;
 }
 
-/** Parse the responses of the routes, which must have the documented status and shape without further fields. */
+/**
+ * Parse the responses of the routes, which must have the documented status and shape without
+ * further fields.
+ */
 export const trackedOf = (response: HttpResponse) => parse(response, 202, trackedSchema.strict());
-export const submissionOf = (response: HttpResponse) => parse(response, 200, submissionSchema.strict());
-export const detailsOf = (response: HttpResponse) => parse(response, 200, submissionWithHistorySchema.strict());
-export const listOf = (response: HttpResponse) => parse(response, 200, submissionListSchema.strict());
+export const submissionOf = (response: HttpResponse) =>
+  parse(response, 200, submissionSchema.strict());
+export const detailsOf = (response: HttpResponse) =>
+  parse(response, 200, submissionWithHistorySchema.strict());
+export const listOf = (response: HttpResponse) =>
+  parse(response, 200, submissionListSchema.strict());
 
-function parse<S extends z.ZodType>(response: HttpResponse, status: number, schema: S): z.output<S> {
+function parse<S extends z.ZodType>(
+  response: HttpResponse,
+  status: number,
+  schema: S,
+): z.output<S> {
   expect(response, response.text.slice(0, 500)).toMatchObject({ status });
   expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
   return schema.parse(JSON.parse(response.text));

@@ -5,7 +5,13 @@ import Database from 'better-sqlite3';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { sha256 } from '../../../src/access/access.ts';
 import { makeToken } from '../../../src/access/credentials.ts';
-import { ROLES, type Role, rightsOfScopes, SCOPES, toStoredRights } from '../../../src/access/scopes.ts';
+import {
+  ROLES,
+  type Role,
+  rightsOfScopes,
+  SCOPES,
+  toStoredRights,
+} from '../../../src/access/scopes.ts';
 import type { Config, UpstreamConfig } from '../../../src/operations/config/schema.ts';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
@@ -63,7 +69,11 @@ export function useLookups(setting: Setting = {}): () => Lookups {
   };
 }
 
-async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, ...setting }: Setting) {
+async function startLookups({
+  sandbox: options = {},
+  bearer = UPSTREAM_BEARER,
+  ...setting
+}: Setting) {
   const folder = mkdtempSync(join(tmpdir(), 'dawatch-test-'));
   const database = join(folder, 'ledger.db');
   const tokens = tokensOf(ROLES, makeToken);
@@ -74,10 +84,16 @@ async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, .
   for (const [role, token] of Object.entries(tokens))
     ledger.credentials.add({ hash: sha256(token), role, name: `the ${role}` }, 0);
   for (const [role, token] of Object.entries(revoked))
-    ledger.credentials.revoke(ledger.credentials.add({ hash: sha256(token), role, name: `once the ${role}` }, 0).id, 1);
+    ledger.credentials.revoke(
+      ledger.credentials.add({ hash: sha256(token), role, name: `once the ${role}` }, 0).id,
+      1,
+    );
   for (const scope of SCOPES) {
     const rights = toStoredRights(rightsOfScopes([scope]));
-    ledger.credentials.add({ hash: sha256(scopeTokens[scope]), ...rights, name: `only ${scope}` }, 0);
+    ledger.credentials.add(
+      { hash: sha256(scopeTokens[scope]), ...rights, name: `only ${scope}` },
+      0,
+    );
   }
   ledger.close();
 
@@ -117,8 +133,11 @@ async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, .
     logs: () => logs,
     /** Sends a request with this bearer, or without any. */
     get: (path: string, token?: string): Promise<HttpResponse> =>
-      call(app.url, path, { headers: { 'x-api-key': [], ...(token && { authorization: `Bearer ${token}` }) } }),
-    revoke: (role: Role) => query((db) => db.prepare('UPDATE credentials SET revoked_at = 1 WHERE role = ?').run(role)),
+      call(app.url, path, {
+        headers: { 'x-api-key': [], ...(token && { authorization: `Bearer ${token}` }) },
+      }),
+    revoke: (role: Role) =>
+      query((db) => db.prepare('UPDATE credentials SET revoked_at = 1 WHERE role = ?').run(role)),
     /** The lookups in the audit, oldest first. */
     audit: () =>
       query((db) =>
@@ -137,7 +156,10 @@ async function startLookups({ sandbox: options = {}, bearer = UPSTREAM_BEARER, .
   };
 }
 
-function tokensOf<Key extends string>(keys: readonly Key[], tokenOf: (key: Key) => string): Record<Key, string> {
+function tokensOf<Key extends string>(
+  keys: readonly Key[],
+  tokenOf: (key: Key) => string,
+): Record<Key, string> {
   return Object.fromEntries(keys.map((key) => [key, tokenOf(key)])) as Record<Key, string>;
 }
 

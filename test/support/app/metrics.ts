@@ -28,7 +28,8 @@ export function familiesOf(text: string): Map<string, Family> {
       if (families.has(name)) throw new Error(`${name} comes twice`);
       current = { name, help, type: '', samples: [] };
       families.set(name, current);
-    } else if (typed !== undefined && type !== undefined && current?.name === typed) current.type = type;
+    } else if (typed !== undefined && type !== undefined && current?.name === typed)
+      current.type = type;
     else current?.samples.push(sampleOf(line, current));
   }
   return families;
@@ -36,18 +37,31 @@ export function familiesOf(text: string): Map<string, Family> {
 
 function sampleOf(line: string, { name: family, type }: Family): Sample {
   const [, name = '', labels = '', value = ''] = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
-  const isOfFamily = type === 'histogram' ? name.replace(/_(bucket|sum|count)$/, '') === family : name === family;
+  const isOfFamily =
+    type === 'histogram' ? name.replace(/_(bucket|sum|count)$/, '') === family : name === family;
   if (!isOfFamily) throw new Error(`no sample of ${family}: ${line}`);
-  const pairs = [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, label = '', of = '']) => [label, of]);
-  return { name, labels: Object.fromEntries(pairs), value: Number(value.replace('+Inf', 'Infinity')) };
+  const pairs = [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(
+    ([, label = '', of = '']) => [label, of],
+  );
+  return {
+    name,
+    labels: Object.fromEntries(pairs),
+    value: Number(value.replace('+Inf', 'Infinity')),
+  };
 }
 
 /** Returns the only sample with this name and these labels; undefined if there is none. */
-export function reading(text: string, name: string, labels: Record<string, string> = {}): number | undefined {
-  const family = familiesOf(text).get(name) ?? familiesOf(text).get(name.replace(/_(bucket|sum|count)$/, ''));
+export function reading(
+  text: string,
+  name: string,
+  labels: Record<string, string> = {},
+): number | undefined {
+  const family =
+    familiesOf(text).get(name) ?? familiesOf(text).get(name.replace(/_(bucket|sum|count)$/, ''));
   const wanted = Object.entries(labels);
   const found = family?.samples.filter(
-    (sample) => sample.name === name && wanted.every(([label, value]) => sample.labels[label] === value),
+    (sample) =>
+      sample.name === name && wanted.every(([label, value]) => sample.labels[label] === value),
   );
   return found?.length === 1 ? found[0]?.value : undefined;
 }

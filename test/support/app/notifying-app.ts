@@ -1,12 +1,23 @@
 import { expect, vi } from 'vitest';
 import type { z } from 'zod';
-import { deliveryDetailsSchema, deliveryListSchema, deliverySchema } from '../../../src/notifications/delivery-body.ts';
-import { webhookListSchema, webhookSchema, webhookWithSecretSchema } from '../../../src/notifications/webhook-body.ts';
+import {
+  deliveryDetailsSchema,
+  deliveryListSchema,
+  deliverySchema,
+} from '../../../src/notifications/delivery-body.ts';
+import {
+  webhookListSchema,
+  webhookSchema,
+  webhookWithSecretSchema,
+} from '../../../src/notifications/webhook-body.ts';
 import { call, type HttpResponse, pathOf, post } from './http-calls.ts';
 import { ADMIN_TOKEN } from './lookups.ts';
 import { useApp } from './running-app.ts';
 
-/** An app for a whole test file whose webhooks may be on this machine, and requests of its administrator. */
+/**
+ * An app for a whole test file whose webhooks may be on this machine, and requests of its
+ * administrator.
+ */
 export function useNotifyingApp(setting: Parameters<typeof useApp>[0] = {}) {
   const webhooks = { allow: ['127.0.0.0/8'], allow_http: true };
   const app = useApp({ adminToken: ADMIN_TOKEN, webhooks, ...setting });
@@ -25,7 +36,8 @@ export function useNotifyingApp(setting: Parameters<typeof useApp>[0] = {}) {
     admin,
     create,
     details,
-    deliveries: async (query: string) => deliveriesOf(await admin('GET', `/v1/deliveries?${query}`)).deliveries,
+    deliveries: async (query: string) =>
+      deliveriesOf(await admin('GET', `/v1/deliveries?${query}`)).deliveries,
     /** Adds an event about each submission by cancelling it. */
     async cancelled(ids: string[], fields: object = {}): Promise<void> {
       await post(app.url, { submission_ids: ids, ...fields });
@@ -44,16 +56,27 @@ export function useNotifyingApp(setting: Parameters<typeof useApp>[0] = {}) {
   };
 }
 
-/** Parse the responses of the routes, which must have the documented status and shape without further fields. */
-export const createdOf = (response: HttpResponse) => parse(response, 201, webhookWithSecretSchema.strict());
-export const rotatedOf = (response: HttpResponse) => parse(response, 200, webhookWithSecretSchema.strict());
+/**
+ * Parse the responses of the routes, which must have the documented status and shape without
+ * further fields.
+ */
+export const createdOf = (response: HttpResponse) =>
+  parse(response, 201, webhookWithSecretSchema.strict());
+export const rotatedOf = (response: HttpResponse) =>
+  parse(response, 200, webhookWithSecretSchema.strict());
 export const webhookOf = (response: HttpResponse) => parse(response, 200, webhookSchema.strict());
-export const webhooksOf = (response: HttpResponse) => parse(response, 200, webhookListSchema.strict());
+export const webhooksOf = (response: HttpResponse) =>
+  parse(response, 200, webhookListSchema.strict());
 export const acceptedOf = (response: HttpResponse) => parse(response, 202, deliverySchema.strict());
 const deliveryOf = (response: HttpResponse) => parse(response, 200, deliveryDetailsSchema.strict());
-export const deliveriesOf = (response: HttpResponse) => parse(response, 200, deliveryListSchema.strict());
+export const deliveriesOf = (response: HttpResponse) =>
+  parse(response, 200, deliveryListSchema.strict());
 
-function parse<S extends z.ZodType>(response: HttpResponse, status: number, schema: S): z.output<S> {
+function parse<S extends z.ZodType>(
+  response: HttpResponse,
+  status: number,
+  schema: S,
+): z.output<S> {
   expect(response, response.text.slice(0, 500)).toMatchObject({ status });
   return schema.parse(JSON.parse(response.text));
 }

@@ -2,7 +2,10 @@ import { z } from 'zod';
 import { call } from './http-calls.ts';
 
 const schema = z.record(z.string(), z.unknown());
-const content = z.record(z.string(), z.object({ schema, example: z.unknown(), examples: z.unknown() }).partial());
+const content = z.record(
+  z.string(),
+  z.object({ schema, example: z.unknown(), examples: z.unknown() }).partial(),
+);
 const security = z.array(z.partialRecord(z.enum(['apiKey', 'bearer']), z.array(z.string())));
 const operationSchema = z.object({
   operationId: z.string().regex(/^[a-z][A-Za-z]+$/),
@@ -74,13 +77,19 @@ export async function fetchDocument(url: string): Promise<Documented> {
 function followed(node: unknown, root: unknown): unknown {
   if (Array.isArray(node)) return node.map((item) => followed(item, root));
   if (typeof node !== 'object' || node === null) return node;
-  if ('$ref' in node && typeof node.$ref === 'string') return followed(pointedAt(node.$ref, root), root);
-  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, followed(value, root)]));
+  if ('$ref' in node && typeof node.$ref === 'string')
+    return followed(pointedAt(node.$ref, root), root);
+  return Object.fromEntries(
+    Object.entries(node).map(([key, value]) => [key, followed(value, root)]),
+  );
 }
 
 function pointedAt(ref: string, root: unknown): unknown {
   const keys = ref.replace(/^#\//, '').split('/');
-  const target = keys.reduce<unknown>((node, key) => (node as Record<string, unknown> | undefined)?.[key], root);
+  const target = keys.reduce<unknown>(
+    (node, key) => (node as Record<string, unknown> | undefined)?.[key],
+    root,
+  );
   if (target === undefined) throw new Error(`${ref} points nowhere`);
   return target;
 }

@@ -82,8 +82,8 @@ function impatient(settings: { lagPrice: number }): PolicyFactory {
 }
 
 /**
- * The real app with a second, unreachable upstream "other", and with the pacing for an accelerated sandbox. The caller
- * closes it.
+ * The real app with a second, unreachable upstream "other", and with the pacing for an accelerated
+ * sandbox. The caller closes it.
  */
 export function openApp(setting: AppSetting): Promise<App> {
   createLedger(setting.database);
@@ -106,7 +106,13 @@ export function openApp(setting: AppSetting): Promise<App> {
 
 /** The settings of an app. */
 function configOf(setting: AppSetting): Config {
-  const { database, upstreamUrl = CLOSED_PORT_URL, apiKey = API_KEY, host = '127.0.0.1', port = 0 } = setting;
+  const {
+    database,
+    upstreamUrl = CLOSED_PORT_URL,
+    apiKey = API_KEY,
+    host = '127.0.0.1',
+    port = 0,
+  } = setting;
   const config = { ...structuredClone(DEFAULTS), database };
   const budget = { requests: 5_000, per_s: 1, concurrency: 64 };
   const upstream = { ...config.upstreams.default, url: upstreamUrl, budget, ...setting.upstream };
@@ -136,7 +142,10 @@ function configOf(setting: AppSetting): Config {
     slo: setting.slo ?? config.slo,
     oidc: setting.oidc ?? config.oidc,
     alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
-    upstreams: Object.assign({ default: upstream }, { other: { ...upstream, url: CLOSED_PORT_URL } }),
+    upstreams: Object.assign(
+      { default: upstream },
+      { other: { ...upstream, url: CLOSED_PORT_URL } },
+    ),
     // In a sandbox at speed 200, a second of lag costs 200 times as much.
     pacing: { lag_price: setting.lagPrice ?? 1_000 },
     breaker: { failures: 3, probe_after_s: 0.02, max_probe_s: 0.05 },
@@ -144,9 +153,13 @@ function configOf(setting: AppSetting): Config {
 }
 
 /**
- * One app for a whole test file; its upstream is unreachable, so that no status changes by itself. `fill`: creates its ledger.
+ * One app for a whole test file; its upstream is unreachable, so that no status changes by itself.
+ * `fill`: creates its ledger.
  */
-export function useApp({ fill, ...setting }: Partial<AppSetting> & { fill?: (database: string) => void } = {}): {
+export function useApp({
+  fill,
+  ...setting
+}: Partial<AppSetting> & { fill?: (database: string) => void } = {}): {
   readonly url: string;
 } {
   const running = { url: '' };

@@ -16,15 +16,18 @@ type HistoryRow = {
 const MAX_SHOWN = 20;
 
 /**
- * Asserts what must hold for a ledger after any fault: it contains every acknowledged id, histories have no gap and no repeat,
- * the outbox contains each reported change exactly once, and the file passes its integrity check.
+ * Asserts what must hold for a ledger after any fault: it contains every acknowledged id, histories
+ * have no gap and no repeat, the outbox contains each reported change exactly once, and the file
+ * passes its integrity check.
  */
 export function auditLedger(file: string, acknowledged: Iterable<string>): Map<string, string> {
   const db = new Database(file, { readonly: true });
   try {
     expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
     expect(db.pragma('foreign_key_check')).toEqual([]);
-    const rows = db.prepare('SELECT submission_id, status, watched, version FROM submissions').all() as Row[];
+    const rows = db
+      .prepare('SELECT submission_id, status, watched, version FROM submissions')
+      .all() as Row[];
     const statuses = new Map(rows.map((row) => [row.submission_id, row.status]));
     expect([...acknowledged].filter((id) => !statuses.has(id))).toEqual([]);
     auditHistories(db, rows);
@@ -54,16 +57,22 @@ function auditHistories(db: Database.Database, rows: readonly Row[]): void {
   for (const row of history) {
     const { submission_id: id, version, previous_status } = row;
     const before = last.get(id);
-    if (version !== (before?.version ?? 0) + 1) wrong.push(`${id}: ${version} follows ${before?.version}`);
+    if (version !== (before?.version ?? 0) + 1)
+      wrong.push(`${id}: ${version} follows ${before?.version}`);
     if (previous_status !== (before?.status ?? null))
-      wrong.push(`${id}: ${version} claims to follow ${previous_status}, but follows ${before?.status}`);
-    if (before && responseKey(row) === responseKey(before)) wrong.push(`${id}: ${version} equals the one before`);
+      wrong.push(
+        `${id}: ${version} claims to follow ${previous_status}, but follows ${before?.status}`,
+      );
+    if (before && responseKey(row) === responseKey(before))
+      wrong.push(`${id}: ${version} equals the one before`);
     last.set(id, row);
   }
   for (const { submission_id: id, status, version } of rows) {
     const newest = last.get(id);
     if (newest?.status !== status || newest.version !== version)
-      wrong.push(`${id} is ${status} at ${version}, its history ${newest?.status} at ${newest?.version}`);
+      wrong.push(
+        `${id} is ${status} at ${version}, its history ${newest?.status} at ${newest?.version}`,
+      );
   }
   expect(wrong.slice(0, MAX_SHOWN)).toEqual([]);
 }

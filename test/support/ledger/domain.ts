@@ -1,4 +1,8 @@
-import type { Classification, Observation, UpstreamResponse } from '../../../src/submissions/classify.ts';
+import type {
+  Classification,
+  Observation,
+  UpstreamResponse,
+} from '../../../src/submissions/classify.ts';
 import type { Submission } from '../../../src/submissions/submission.ts';
 import {
   contextWithoutLimits,
@@ -101,8 +105,20 @@ const errorText = JSON.stringify(envelope({ state: 'Error', error: 'TIMEOUT', da
 
 /** One classification of every kind. */
 export const VERDICTS = {
-  pending: { kind: 'pending', state: 'Pending', error: null, envelope: pendingText, blockNumber: null },
-  finalized: { kind: 'finalized', state: 'Finalized', error: null, envelope: finalText, blockNumber: 1_234_567 },
+  pending: {
+    kind: 'pending',
+    state: 'Pending',
+    error: null,
+    envelope: pendingText,
+    blockNumber: null,
+  },
+  finalized: {
+    kind: 'finalized',
+    state: 'Finalized',
+    error: null,
+    envelope: finalText,
+    blockNumber: 1_234_567,
+  },
   error: { kind: 'error', state: 'Error', error: 'TIMEOUT', envelope: errorText },
   not_found: { kind: 'not_found', error: 'submission not found', ambiguous: false },
   not_found_500: { kind: 'not_found', error: 'Record not found', ambiguous: true },
@@ -113,18 +129,43 @@ export const VERDICTS = {
 } as const satisfies Record<string, Classification>;
 export type VerdictName = keyof typeof VERDICTS;
 
-export function observation(verdict: VerdictName | Classification, at: number, submissionId = ID): Observation {
-  return { submissionId, at, durationMs: 1, ...(typeof verdict === 'string' ? VERDICTS[verdict] : verdict) };
+export function observation(
+  verdict: VerdictName | Classification,
+  at: number,
+  submissionId = ID,
+): Observation {
+  return {
+    submissionId,
+    at,
+    durationMs: 1,
+    ...(typeof verdict === 'string' ? VERDICTS[verdict] : verdict),
+  };
 }
 
 /** Applies a transition result as the ledger does. */
 export function applied(before: Submission, result: TransitionResult, at: number): Submission {
   const { watched, becameStuck, noResponseSince, notFoundMs, notFoundSince } = result;
   const stuck = before.stuck || becameStuck;
-  const after = { ...before, watched, stuck, noResponseSince, notFoundMs, notFoundSince, polledAt: at };
+  const after = {
+    ...before,
+    watched,
+    stuck,
+    noResponseSince,
+    notFoundMs,
+    notFoundSince,
+    polledAt: at,
+  };
   const { change } = result;
   if (!change) return after;
   const { status, upstreamState, error, envelope } = change;
   const finalizedAt = status === 'finalized' ? (before.finalizedAt ?? at) : null;
-  return { ...after, status, upstreamState, error, envelope, finalizedAt, version: before.version + 1 };
+  return {
+    ...after,
+    status,
+    upstreamState,
+    error,
+    envelope,
+    finalizedAt,
+    version: before.version + 1,
+  };
 }

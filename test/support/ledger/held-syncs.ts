@@ -2,7 +2,10 @@ import fs, { fstatSync, statSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { onTestFinished } from 'vitest';
 
-/** Holds the syncs of the logs of these ledgers, as by a disk that hangs, until `release` or the end of the test. */
+/**
+ * Holds the syncs of the logs of these ledgers, as by a disk that hangs, until `release` or the end
+ * of the test.
+ */
 export function holdSyncs(...ledgers: string[]) {
   const { fdatasync } = fs;
   const logs = new Set(ledgers.map((file) => statSync(`${file}-wal`).ino));

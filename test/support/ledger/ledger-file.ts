@@ -2,7 +2,11 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { onTestFinished } from 'vitest';
 import type { Position } from '../../../src/ledger/bounded-search.ts';
-import type { HistoryEntry, Submission, TrackRequest } from '../../../src/submissions/submission.ts';
+import type {
+  HistoryEntry,
+  Submission,
+  TrackRequest,
+} from '../../../src/submissions/submission.ts';
 import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { tempFolder } from '../temp-folder.ts';
 import { createLedger } from './new-ledger.ts';
@@ -29,9 +33,19 @@ export function allSubmissions(ledger: Ledger): Submission[] {
 }
 
 /** Limits far beyond every time in the tests. */
-export function trackRequest(submissionId: string, fields: Partial<TrackRequest> = {}): TrackRequest {
+export function trackRequest(
+  submissionId: string,
+  fields: Partial<TrackRequest> = {},
+): TrackRequest {
   const far = { deadlineAt: 86_400_000, graceEndsAt: 86_400_000, stuckAt: 86_400_000 };
-  return { submissionId, upstream: 'default', ...far, metadata: null, callbackUrl: null, ...fields };
+  return {
+    submissionId,
+    upstream: 'default',
+    ...far,
+    metadata: null,
+    callbackUrl: null,
+    ...fields,
+  };
 }
 
 export function trackRequests(count: number, prefix = 's'): TrackRequest[] {
@@ -82,6 +96,8 @@ export function isUnbroken(history: readonly HistoryEntry[]): boolean {
   return history.every((entry, index) => {
     const before = history[index - 1];
     const follows = before === undefined || before.seq < entry.seq;
-    return follows && entry.version === index + 1 && entry.previousStatus === (before?.status ?? null);
+    return (
+      follows && entry.version === index + 1 && entry.previousStatus === (before?.status ?? null)
+    );
   });
 }

@@ -7,8 +7,9 @@ import { openDatabase } from '../../../src/ledger/open.ts';
 let template: Buffer | undefined;
 
 /**
- * Creates an empty ledger in a private folder, unless something exists at this path. The migrations run once per process instead of
- * once per ledger: opening a new ledger takes 2 ms instead of 19 ms.
+ * Creates an empty ledger in a private folder, unless something exists at this path. The migrations
+ * run once per process instead of once per ledger: opening a new ledger takes 2 ms instead of 19
+ * ms.
  */
 export function createLedger(file: string): void {
   // In a shared folder, dawatch treats a new ledger differently from an existing one.

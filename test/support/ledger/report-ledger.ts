@@ -8,17 +8,25 @@ export const DAY_MS = 86_400_000;
 export const FEES = '18446744073709551615';
 
 /**
- * Creates a ledger with counted reports: today, two finalized submissions of the team billing, tracked with
- * DAWATCH_API_KEY, and a cancelled one of a queue; yesterday, a finalized one of the credential `nightly`. All of `default`.
+ * Creates a ledger with counted reports: today, two finalized submissions of the team billing,
+ * tracked with DAWATCH_API_KEY, and a cancelled one of a queue; yesterday, a finalized one of the
+ * credential `nightly`. All of `default`.
  */
 export function fillReports(file: string, now = Date.now()): void {
   createLedger(file);
   const ledger = new Ledger({ file, now });
   ledger.upstream('default');
-  const credential = ledger.credentials.add({ hash: Buffer.from('x'), role: 'service', name: '=nightly' }, 0).id;
+  const credential = ledger.credentials.add(
+    { hash: Buffer.from('x'), role: 'service', name: '=nightly' },
+    0,
+  ).id;
   // Noon, or earlier in the mornings, so that the day is known whenever the tests run.
   const today = Math.min(now, Math.floor(now / DAY_MS) * DAY_MS + DAY_MS / 2);
-  const finalize = (ids: readonly string[], at: number, fields: Parameters<typeof trackRequest>[1]) => {
+  const finalize = (
+    ids: readonly string[],
+    at: number,
+    fields: Parameters<typeof trackRequest>[1],
+  ) => {
     ledger.track(
       ids.map((id) => trackRequest(id, { deadlineAt: at + DAY_MS, ...fields })),
       at - 40_000,

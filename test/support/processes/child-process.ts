@@ -34,5 +34,11 @@ export function startChild(
     await exited;
   };
   onTestFinished(kill);
-  return { process: child, messages, message: async () => (await once(child, 'message'))[0], kill, exited };
+  return {
+    process: child,
+    messages,
+    message: async () => (await once(child, 'message'))[0],
+    kill,
+    exited,
+  };
 }

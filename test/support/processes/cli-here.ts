@@ -5,7 +5,10 @@ type Environment = { env: Record<string, string>; input: string; cwd: string };
 
 let last: Promise<unknown> = Promise.resolve();
 
-/** Runs a command within this process, with replaced streams and variables: only one command at a time. */
+/**
+ * Runs a command within this process, with replaced streams and variables: only one command at a
+ * time.
+ */
 export function runHere(args: readonly string[], environment: Environment) {
   const ended = last.then(() => runAlone(args, environment));
   last = ended.catch(() => undefined);
@@ -26,7 +29,11 @@ async function runAlone(args: readonly string[], { env, input, cwd }: Environmen
     process.chdir(cwd);
     process.exitCode = undefined;
     const exitCode = await run(args);
-    return { code: exitCode ?? Number(process.exitCode ?? 0), stdout: stdout.text(), stderr: stderr.text() };
+    return {
+      code: exitCode ?? Number(process.exitCode ?? 0),
+      stdout: stdout.text(),
+      stderr: stderr.text(),
+    };
   } finally {
     process.exitCode = before.exitCode;
     process.chdir(before.folder);

@@ -40,14 +40,22 @@ export function killableProcess(args: readonly string[]) {
     /** Standard output of all its processes. */
     lines,
     /** Returns its log lines with this event name. */
-    logged: (event: string): LogLine[] => lines.flatMap(parsed).filter((line) => line.event === event),
+    logged: (event: string): LogLine[] =>
+      lines.flatMap(parsed).filter((line) => line.event === event),
     /** Returns its log lines with one of these levels. */
     loggedAt: (...levels: string[]): LogLine[] =>
       lines.flatMap(parsed).filter(({ level }) => levels.includes(String(level))),
     pid: () => child?.pid,
     isGone,
     start({ through = [], nodeOptions = [], env = {} }: StartOptions = {}): void {
-      const [command = '', ...rest] = [...through, process.execPath, ...NODE_FLAGS, ...nodeOptions, MAIN, ...args];
+      const [command = '', ...rest] = [
+        ...through,
+        process.execPath,
+        ...NODE_FLAGS,
+        ...nodeOptions,
+        MAIN,
+        ...args,
+      ];
       child = spawn(command, rest, {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: { PATH: process.env.PATH, ...COMPILED, ...env },
@@ -63,9 +71,13 @@ export function killableProcess(args: readonly string[]) {
       return child?.exitCode;
     },
     hangUp: () => void child?.kill('SIGHUP'),
-    /** Resolves with the exit code when the process has ended by itself. Rejects if it still runs after a minute. */
+    /**
+     * Resolves with the exit code when the process has ended by itself. Rejects if it still runs
+     * after a minute.
+     */
     async exited(): Promise<number | null | undefined> {
-      if (child && !isGone()) await once(child, 'exit', { signal: AbortSignal.timeout(EXITS_WITHIN_MS) });
+      if (child && !isGone())
+        await once(child, 'exit', { signal: AbortSignal.timeout(EXITS_WITHIN_MS) });
       return child?.exitCode;
     },
     /** Suspends the process with all its resources. */

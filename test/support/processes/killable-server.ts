@@ -41,7 +41,8 @@ export async function prepareServer(folder: string, settings: Record<string, unk
           () => false,
         ))
       ) {
-        if (server.isGone()) throw new Error(`the server ended: ${server.lines.slice(-3).join('\n')}`);
+        if (server.isGone())
+          throw new Error(`the server ended: ${server.lines.slice(-3).join('\n')}`);
         await sleep(20);
       }
     },
@@ -49,7 +50,10 @@ export async function prepareServer(folder: string, settings: Record<string, unk
 }
 
 /** Tracks like a careful backend: repeats the request until it is acknowledged. */
-export async function trackUntilAcknowledged(client: DawatchClient, ids: readonly string[]): Promise<void> {
+export async function trackUntilAcknowledged(
+  client: DawatchClient,
+  ids: readonly string[],
+): Promise<void> {
   for (;;) {
     const isAcknowledged = await client.track(ids).then(
       () => true,

@@ -16,8 +16,8 @@ export const COMPILED = { NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/da
 const compiled = new Set<string>();
 
 /**
- * Fills the compile cache for processes that are killed before they write it: without settings the command loads everything
- * and exits.
+ * Fills the compile cache for processes that are killed before they write it: without settings the
+ * command loads everything and exits.
  */
 export function compile(command: 'serve' | 'worker', folder: string): void {
   if (compiled.has(command)) return;

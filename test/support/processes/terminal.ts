@@ -7,15 +7,25 @@ import { COMPILED, MAIN } from './main-file.ts';
 /** Part of util-linux, which not every machine has. */
 export const isScriptMissing = () => spawnSync('script', ['--version']).status !== 0;
 
-/** Runs a command with a pseudo-terminal; returns its output when it ends or `limitMs` have passed. */
+/**
+ * Runs a command with a pseudo-terminal; returns its output when it ends or `limitMs` have passed.
+ */
 export async function inTerminal(
   args: readonly string[],
   { env = {}, limitMs }: { env?: Record<string, string>; limitMs?: number } = {},
 ): Promise<string> {
-  const quoted = [process.execPath, MAIN, ...args].map((arg) => `'${arg.replaceAll("'", "'\\''")}'`).join(' ');
+  const quoted = [process.execPath, MAIN, ...args]
+    .map((arg) => `'${arg.replaceAll("'", "'\\''")}'`)
+    .join(' ');
   const child = spawn('script', ['--quiet', '--return', '--command', quoted, '/dev/null'], {
     cwd: tmpdir(),
-    env: { PATH: process.env.PATH ?? '', TERM: 'xterm-256color', DAWATCH_API_KEY: API_KEY, ...COMPILED, ...env },
+    env: {
+      PATH: process.env.PATH ?? '',
+      TERM: 'xterm-256color',
+      DAWATCH_API_KEY: API_KEY,
+      ...COMPILED,
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'ignore'],
     timeout: limitMs,
   });

@@ -6,16 +6,22 @@ export type User = (typeof USERS)[number];
 
 /** Returns the rules of a user as docs/queues.md documents them. */
 export function documentedRules(user: User): string[] {
-  const line = new RegExp(`^ACL SETUSER dawatch-${user} (.+)$`, 'm').exec(readFileSync('docs/queues.md', 'utf8'))?.[1];
+  const line = new RegExp(`^ACL SETUSER dawatch-${user} (.+)$`, 'm').exec(
+    readFileSync('docs/queues.md', 'utf8'),
+  )?.[1];
   if (line === undefined) throw new Error(`docs/queues.md documents no user dawatch-${user}`);
   return line.split(' ');
 }
 
-/** Creates the documented users. Returns the address of Redis for each, with a password of its own. */
+/**
+ * Creates the documented users. Returns the address of Redis for each, with a password of its own.
+ */
 export async function createUsers(admin: Redis, url: string): Promise<Record<User, string>> {
   const addresses = USERS.map(async (user): Promise<[User, string]> => {
     const password = `password-of-${user}`;
-    const rules = documentedRules(user).map((rule) => (rule.startsWith('>') ? `>${password}` : rule));
+    const rules = documentedRules(user).map((rule) =>
+      rule.startsWith('>') ? `>${password}` : rule,
+    );
     await admin.call('ACL', 'SETUSER', `dawatch-${user}`, ...rules);
     return [user, url.replace('//', `//dawatch-${user}:${password}@`)];
   });

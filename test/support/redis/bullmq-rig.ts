@@ -34,7 +34,13 @@ export function openEngine(
     secrets?: string[];
   } = {},
 ) {
-  const { local = async () => PENDING, leaseMs = 5_000, timeoutMs = 1_000, prefix = 'bull', secrets = [] } = setting;
+  const {
+    local = async () => PENDING,
+    leaseMs = 5_000,
+    timeoutMs = 1_000,
+    prefix = 'bull',
+    secrets = [],
+  } = setting;
   const signer = new MessageSigner(secrets);
   const events: (LinkEvent | EngineEvent)[] = [];
   const settings = { ...redis, prefix };
@@ -44,7 +50,10 @@ export function openEngine(
     redis: settings,
     link,
     signer,
-    local: typeof local === 'function' ? createLocalEngine({ sendPoll: local, clock: systemClock }) : local,
+    local:
+      typeof local === 'function'
+        ? createLocalEngine({ sendPoll: local, clock: systemClock })
+        : local,
     clock: systemClock,
     leaseMsOf: () => leaseMs,
     timeoutMsOf: () => timeoutMs,
@@ -63,7 +72,8 @@ export function openEngine(
     /** Resolves when this number of workers is registered and gets the next batch. */
     sees: (workers: number) =>
       vi.waitFor(() => {
-        if (link.usable?.workers.length !== workers || !engine.isReading) throw new Error('not yet');
+        if (link.usable?.workers.length !== workers || !engine.isReading)
+          throw new Error('not yet');
       }, 10_000),
     isUp: () => vi.waitUntil(() => link.health.state === 'up', 15_000),
     isDisconnected: () => vi.waitUntil(() => link.health.state === 'disconnected', 15_000),
@@ -82,7 +92,12 @@ export function openWorker(
     secrets?: string[];
   } = {},
 ) {
-  const { sendPoll = async () => PENDING, timeoutMs = 1_000, upstreams = ['default'], prefix = 'bull' } = setting;
+  const {
+    sendPoll = async () => PENDING,
+    timeoutMs = 1_000,
+    upstreams = ['default'],
+    prefix = 'bull',
+  } = setting;
   const polled: string[] = [];
   const events: PollWorkerEvent[] = [];
   const worker = new PollWorker({
@@ -114,10 +129,17 @@ export async function openFakeWorker(
   const { url } = redis;
   const register = new WorkerRegistry(openRedisClient(redis), { prefix: 'bull' });
   const announce = () =>
-    register.announce({ name, version: '9.9.9', in_flight: 0, concurrency: 1 }, new MessageSigner(secrets));
+    register.announce(
+      { name, version: '9.9.9', in_flight: 0, concurrency: 1 },
+      new MessageSigner(secrets),
+    );
   await announce();
   const timer = setInterval(() => void announce().catch(() => undefined), 1_000);
-  const worker = new Worker(POLLS_QUEUE, process, { connection: { url }, maxStalledCount: 0, concurrency: 10 });
+  const worker = new Worker(POLLS_QUEUE, process, {
+    connection: { url },
+    maxStalledCount: 0,
+    concurrency: 10,
+  });
   worker.on('error', () => undefined);
   onTestFinished(async () => {
     clearInterval(timer);

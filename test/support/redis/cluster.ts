@@ -13,6 +13,8 @@ export async function startCluster(): Promise<RedisServer> {
   };
   const nodes = [await open(), await open(), await open()] as const;
   const addresses = nodes.map(({ port }) => `127.0.0.1:${port}`);
-  execFileSync(REDIS_CLI, ['--cluster', 'create', ...addresses, '--cluster-yes'], { stdio: 'ignore' });
+  execFileSync(REDIS_CLI, ['--cluster', 'create', ...addresses, '--cluster-yes'], {
+    stdio: 'ignore',
+  });
   return nodes[0];
 }

@@ -8,8 +8,9 @@ import { sleep } from '../processes/killable-server.ts';
 const CHECK_MS = 200;
 
 /**
- * A careful backend with BullMQ only: adds a job, checks until it is completed, and adds it again if it was lost in Redis or
- * could not be sent. Once it is completed, the backend does not need to keep the ids.
+ * A careful backend with BullMQ only: adds a job, checks until it is completed, and adds it again
+ * if it was lost in Redis or could not be sent. Once it is completed, the backend does not need to
+ * keep the ids.
  */
 export function openProducer(address: RedisAddress) {
   const redis = openRedis(address);
@@ -37,7 +38,8 @@ export function openProducer(address: RedisAddress) {
           }
           const job = await queue.getJob(jobId);
           if (!job) jobId = undefined;
-          // Redis may also keep the job without its data; such a job was refused, but not the submitted ids.
+          // Redis may also keep the job without its data; such a job was refused, but not the
+          // submitted ids.
           else if (job.failedReason && !isDeepStrictEqual(job.data, data)) jobId = undefined;
           else if (job.failedReason) throw new RefusedError(job.failedReason);
           else if (job.returnvalue) return job.returnvalue;

@@ -33,12 +33,14 @@ const TRIES = 5;
 const START_TIMEOUT_MS = 10_000;
 
 /**
- * For `describe.skipIf`: without redis-server, a developer's machine skips the tests that require it. CI skips nothing, so
- * they fail there at `startRedis`.
+ * For `describe.skipIf`: without redis-server, a developer's machine skips the tests that require
+ * it. CI skips nothing, so they fail there at `startRedis`.
  */
 export function isRedisMissing(): boolean {
   if (process.env.CI || spawnSync('redis-server', ['--version']).status === 0) return false;
-  console.warn('SKIPPED: redis-server is not on the PATH; install it to run the tests that need Redis.');
+  console.warn(
+    'SKIPPED: redis-server is not on the PATH; install it to run the tests that need Redis.',
+  );
   return true;
 }
 
@@ -105,7 +107,9 @@ export async function runRedis(args: readonly string[], port: number): Promise<C
   process.once('exit', killAtExit);
   child.once('close', () => process.off('exit', killAtExit));
   const failure = new Promise<never>((_resolve, reject) => {
-    child.once('error', (cause) => reject(new Error('redis-server cannot be started; is it installed?', { cause })));
+    child.once('error', (cause) =>
+      reject(new Error('redis-server cannot be started; is it installed?', { cause })),
+    );
     child.once('close', () =>
       reject(
         output.includes('Address already in use')

@@ -13,18 +13,24 @@ const FAILOVER = { timeout: 30_000, interval: 100 };
 
 type Passwords = { password?: string; sentinelPassword?: string };
 
-/** A primary, a replica and three Sentinels, each a process of its own, for the duration of a test. */
+/**
+ * A primary, a replica and three Sentinels, each a process of its own, for the duration of a test.
+ */
 export async function sentinelsForTest({ password, sentinelPassword }: Passwords = {}) {
   const settings = {
     'repl-diskless-sync-delay': '0',
     'repl-ping-replica-period': '1',
     ...(password !== undefined && { masterauth: password }),
   };
-  const open = () => redisForTest({ keeps: true, settings, ...(password !== undefined && { password }) });
+  const open = () =>
+    redisForTest({ keeps: true, settings, ...(password !== undefined && { password }) });
   const [primary, replica] = [await open(), await open()];
   const client = openRedisClient(replica);
   await client.replicaof('127.0.0.1', primary.port);
-  await vi.waitUntil(async () => (await client.info('replication')).includes('master_link_status:up'), FAILOVER);
+  await vi.waitUntil(
+    async () => (await client.info('replication')).includes('master_link_status:up'),
+    FAILOVER,
+  );
   const lines = [
     `sentinel monitor ${NAME} 127.0.0.1 ${primary.port} 2`,
     `sentinel down-after-milliseconds ${NAME} ${DOWN_AFTER_MS}`,
@@ -36,7 +42,10 @@ export async function sentinelsForTest({ password, sentinelPassword }: Passwords
   ];
   const ports = await Promise.all([0, 1, 2].map(() => startSentinel(lines)));
   const clients = ports.map((port) => {
-    const sentinel = new Redis({ port, ...(sentinelPassword !== undefined && { password: sentinelPassword }) });
+    const sentinel = new Redis({
+      port,
+      ...(sentinelPassword !== undefined && { password: sentinelPassword }),
+    });
     sentinel.on('error', () => undefined);
     onTestFinished(() => sentinel.disconnect());
     return sentinel;
@@ -47,7 +56,10 @@ export async function sentinelsForTest({ password, sentinelPassword }: Passwords
     (await Promise.all(clients.map(check))).every(Boolean);
   // Only Sentinels that know each other and the replica can replace the primary.
   await vi.waitUntil(
-    () => all(async (sentinel) => /status=ok.*slaves=1,sentinels=3/.test(await sentinel.info('sentinel'))),
+    () =>
+      all(async (sentinel) =>
+        /status=ok.*slaves=1,sentinels=3/.test(await sentinel.info('sentinel')),
+      ),
     FAILOVER,
   );
   return {
@@ -62,7 +74,10 @@ export async function sentinelsForTest({ password, sentinelPassword }: Passwords
     },
     /** Resolves when all Sentinels name another primary than `former`. */
     async replaced(former: RedisServer): Promise<void> {
-      await vi.waitUntil(() => all(async (sentinel) => (await portOfPrimary(sentinel)) !== former.port), FAILOVER);
+      await vi.waitUntil(
+        () => all(async (sentinel) => (await portOfPrimary(sentinel)) !== former.port),
+        FAILOVER,
+      );
     },
   };
 }

@@ -31,7 +31,10 @@ export async function startCuttingProxy(target: string) {
     server.close();
     await once(server, 'close');
   });
-  /** Like a host that loses its power: open connections carry nothing any more, without being closed. New ones work. */
+  /**
+   * Like a host that loses its power: open connections carry nothing any more, without being
+   * closed. New ones work.
+   */
   const silence = () => {
     for (const socket of sockets) {
       socket.unpipe();

@@ -13,12 +13,16 @@ export async function createWebhook(url: string, receiverUrl: string): Promise<s
   return ((await response.json()) as { secret: string }).secret;
 }
 
-/** Just below the timeout of a fault test. A delivery whose second attempt failed waits for up to 6 minutes. */
+/**
+ * Just below the timeout of a fault test. A delivery whose second attempt failed waits for up to 6
+ * minutes.
+ */
 const ALL_DELIVERED_WITHIN_MS = 470_000;
 
 /**
- * Resolves when all submissions are final and no delivery waits. Throws with what is left after almost eight minutes.
- * Leaves no connection open: the last one to close writes the WAL to the ledger file, which the server does when it stops.
+ * Resolves when all submissions are final and no delivery waits. Throws with what is left after
+ * almost eight minutes. Leaves no connection open: the last one to close writes the WAL to the
+ * ledger file, which the server does when it stops.
  */
 export async function allDelivered(file: string, submissions: number): Promise<void> {
   const db = new Database(file, { readonly: true });
@@ -29,7 +33,8 @@ export async function allDelivered(file: string, submissions: number): Promise<v
            + (SELECT @submissions - count(*) FROM submissions WHERE status NOT IN ('tracking', 'pending', 'failing'))`);
     const giveUpAt = performance.now() + ALL_DELIVERED_WITHIN_MS;
     while (Number(left.pluck().get({ submissions })) > 0) {
-      if (performance.now() > giveUpAt) throw new Error(`still left: ${JSON.stringify(examplesOf(db))}`);
+      if (performance.now() > giveUpAt)
+        throw new Error(`still left: ${JSON.stringify(examplesOf(db))}`);
       await sleep(100);
     }
   } finally {
@@ -41,9 +46,13 @@ export async function allDelivered(file: string, submissions: number): Promise<v
 function examplesOf(db: Database.Database) {
   return {
     submissions: db
-      .prepare("SELECT * FROM submissions WHERE status IN ('tracking', 'pending', 'failing') LIMIT 3")
+      .prepare(
+        "SELECT * FROM submissions WHERE status IN ('tracking', 'pending', 'failing') LIMIT 3",
+      )
       .all(),
-    deliveries: db.prepare("SELECT * FROM deliveries WHERE state NOT IN ('delivered', 'discarded') LIMIT 3").all(),
+    deliveries: db
+      .prepare("SELECT * FROM deliveries WHERE state NOT IN ('delivered', 'discarded') LIMIT 3")
+      .all(),
   };
 }
 

@@ -9,8 +9,8 @@ import { sleep } from '../processes/killable-server.ts';
 export type EventReceiver = Awaited<ReturnType<typeof openEventReceiver>>;
 
 /**
- * A receiver of webhooks that checks signatures and records what it acknowledged; optionally slow, or refusing a share of the
- * events once. The creator of the webhook sets `secret`.
+ * A receiver of webhooks that checks signatures and records what it acknowledged; optionally slow,
+ * or refusing a share of the events once. The creator of the webhook sets `secret`.
  */
 export async function openEventReceiver(
   how: {
@@ -21,7 +21,12 @@ export async function openEventReceiver(
     onRequest?: (eventId: string) => void;
   } = {},
 ) {
-  const { delayMs = () => 0, refuseOneOf = Number.POSITIVE_INFINITY, toleranceS = 300, onRequest } = how;
+  const {
+    delayMs = () => 0,
+    refuseOneOf = Number.POSITIVE_INFINITY,
+    toleranceS = 300,
+    onRequest,
+  } = how;
   const refused = new Set<string>();
   const receiver = {
     url: '',
@@ -43,7 +48,12 @@ export async function openEventReceiver(
     const body = await text(request).catch(() => undefined);
     if (body === undefined) return;
     try {
-      verifyWebhook({ payload: body, headers: request.headers, secret: receiver.secret, toleranceS });
+      verifyWebhook({
+        payload: body,
+        headers: request.headers,
+        secret: receiver.secret,
+        toleranceS,
+      });
     } catch (error) {
       receiver.invalid.push(error);
     }

@@ -19,7 +19,9 @@ export function parseMail(raw: string): Mail {
           .map((part) => parsePart(part));
   const decoded = (type: string) => {
     const part = parts.find((each) => each.headers.get('content-type')?.[0]?.startsWith(type));
-    return part ? decodeBody(part.body, part.headers.get('content-transfer-encoding')?.[0] ?? '7bit') : '';
+    return part
+      ? decodeBody(part.body, part.headers.get('content-transfer-encoding')?.[0] ?? '7bit')
+      : '';
   };
   return {
     headers,
@@ -44,13 +46,18 @@ function parsePart(raw: string): { headers: Map<string, string[]>; body: string 
 
 function decodeBody(body: string, encoding: string): string {
   const lines = body.replace(/\r\n$/, '');
-  if (encoding === 'base64') return Buffer.from(lines, 'base64').toString('utf8').replaceAll('\r\n', '\n');
-  return (encoding === 'quoted-printable' ? unquoted(lines.replace(/=\r\n/g, '')) : lines).replaceAll('\r\n', '\n');
+  if (encoding === 'base64')
+    return Buffer.from(lines, 'base64').toString('utf8').replaceAll('\r\n', '\n');
+  return (
+    encoding === 'quoted-printable' ? unquoted(lines.replace(/=\r\n/g, '')) : lines
+  ).replaceAll('\r\n', '\n');
 }
 
 /** `=C3=BC` is two bytes of one character. */
 function unquoted(text: string): string {
-  const bytes = text.replace(/=([\da-f]{2})/gi, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  const bytes = text.replace(/=([\da-f]{2})/gi, (_all, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 

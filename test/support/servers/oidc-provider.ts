@@ -11,7 +11,10 @@ export const CLIENT = { id: 'dawatch', secret: 'a-client-secret-for-tests' };
 
 export type OidcProvider = {
   url: string;
-  /** The claims of the person who signs in, without questions; `sub` names the person. undefined: the person refuses. */
+  /**
+   * The claims of the person who signs in, without questions; `sub` names the person. undefined:
+   * the person refuses.
+   */
   person: (Record<string, unknown> & { sub: string }) | undefined;
   /** Responds instead of the provider; undefined: the provider responds. */
   fault: ((path: string, response: ServerResponse) => boolean) | undefined;
@@ -65,21 +68,36 @@ export async function openOidcProvider({
     cookies: { keys: ['a-key-for-cookies'] },
     jwks: { keys: [KEY] },
     conformIdTokenClaims: false,
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['groups', 'realm_access'] },
-    findAccount: async (_, accountId) => ({ accountId, claims: async () => ({ ...opened.person, sub: accountId }) }),
+    claims: {
+      openid: ['sub'],
+      email: ['email', 'email_verified'],
+      profile: ['groups', 'realm_access'],
+    },
+    findAccount: async (_, accountId) => ({
+      accountId,
+      claims: async () => ({ ...opened.person, sub: accountId }),
+    }),
     features: {
       devInteractions: { enabled: false },
       rpInitiatedLogout: {
         enabled: true,
         // The default page loads fonts from elsewhere.
         logoutSource: (context, form) => {
-          const button = '<button form="op.logoutForm" name="logout" value="yes">Yes, sign me out</button>';
+          const button =
+            '<button form="op.logoutForm" name="logout" value="yes">Yes, sign me out</button>';
           context.body = `<!doctype html><title>Sign out</title>${form}${button}`;
         },
       },
     },
     interactions: { url: async (_, { uid }) => `/interaction/${uid}` },
-    ttl: { AccessToken: 60, AuthorizationCode: 60, Grant: 60, IdToken: 60, Interaction: 60, Session: 60 },
+    ttl: {
+      AccessToken: 60,
+      AuthorizationCode: 60,
+      Grant: 60,
+      IdToken: 60,
+      Interaction: 60,
+      Session: 60,
+    },
     async loadExistingGrant(context) {
       const { Grant } = context.oidc.provider;
       const grant = new Grant({
@@ -108,17 +126,21 @@ export async function openOidcProvider({
 export function publishesAnotherKey(path: string, response: ServerResponse): boolean {
   if (path !== '/jwks') return false;
   const { kty, n, e, kid, use, alg } = makeKey('the-key') as Record<string, string>;
-  response.setHeader('content-type', 'application/json').end(JSON.stringify({ keys: [{ kty, n, e, kid, use, alg }] }));
+  response
+    .setHeader('content-type', 'application/json')
+    .end(JSON.stringify({ keys: [{ kty, n, e, kid, use, alg }] }));
   return true;
 }
 
 type AppSetting = Parameters<typeof openApp>[0];
 
 /**
- * The real app with a provider: the group "watchers" has the role operator, "admins" the role admin. Both are closed when the test
- * ends. `oidc`: further settings.
+ * The real app with a provider: the group "watchers" has the role operator, "admins" the role
+ * admin. Both are closed when the test ends. `oidc`: further settings.
  */
-export async function openWithProvider(setting: Omit<AppSetting, 'oidc'> & { oidc?: Partial<Config['oidc']> }) {
+export async function openWithProvider(
+  setting: Omit<AppSetting, 'oidc'> & { oidc?: Partial<Config['oidc']> },
+) {
   const url = await deadAddress();
   const provider = await openOidcProvider({ redirectUri: `${url}/v1/session/oidc/callback` });
   const oidc: Config['oidc'] = {

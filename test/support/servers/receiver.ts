@@ -32,8 +32,9 @@ type ReceiverOptions = {
 };
 
 /**
- * A webhook receiver on a free port, closed with its connections when the test ends. Each request gets the next of the given
- * responses, and the last one repeats; without any, every response is an empty 200.
+ * A webhook receiver on a free port, closed with its connections when the test ends. Each request
+ * gets the next of the given responses, and the last one repeats; without any, every response is an
+ * empty 200.
  */
 export async function openReceiver(
   script: ScriptedResponse | readonly ScriptedResponse[] = {},
@@ -91,7 +92,10 @@ export function selfSigned(name = 'IP:127.0.0.1'): { key: string; cert: string }
   const subject = ['-subj', '/CN=127.0.0.1', '-addext', `subjectAltName=${name}`];
   try {
     const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore'];
-    const pem = execFileSync(OPENSSL, ['req', '-x509', ...curve, ...subject], { encoding: 'utf8', stdio });
+    const pem = execFileSync(OPENSSL, ['req', '-x509', ...curve, ...subject], {
+      encoding: 'utf8',
+      stdio,
+    });
     return { key: pem, cert: pem };
   } catch {
     return undefined;

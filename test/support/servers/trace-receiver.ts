@@ -15,7 +15,9 @@ const value = z.union([
 ]);
 const attributes = z
   .array(z.strictObject({ key: z.string(), value }))
-  .transform((all) => Object.fromEntries(all.map(({ key, value }) => [key, Object.values(value)[0]])));
+  .transform((all) =>
+    Object.fromEntries(all.map(({ key, value }) => [key, Object.values(value)[0]])),
+  );
 const span = z.strictObject({
   traceId: hex(16),
   spanId: hex(8),
@@ -35,19 +37,29 @@ const exportRequest = z.strictObject({
     z.strictObject({
       resource: z.strictObject({ attributes }),
       scopeSpans: z.tuple([
-        z.strictObject({ scope: z.strictObject({ name: z.string(), version: z.string() }), spans: z.array(span) }),
+        z.strictObject({
+          scope: z.strictObject({ name: z.string(), version: z.string() }),
+          spans: z.array(span),
+        }),
       ]),
     }),
   ]),
 });
 type ReceivedSpan = z.output<typeof span>;
 
-/** A receiver of OTLP over HTTP. It refuses requests that are not valid, and fails with the statuses in `failWith` first. */
+/**
+ * A receiver of OTLP over HTTP. It refuses requests that are not valid, and fails with the statuses
+ * in `failWith` first.
+ */
 export async function openTraceReceiver(failWith: number[] = []) {
   const receiver = {
     url: '',
     spans: [] as ReceivedSpan[],
-    requests: [] as { path: string; headers: IncomingHttpHeaders; resource: Record<string, unknown> }[],
+    requests: [] as {
+      path: string;
+      headers: IncomingHttpHeaders;
+      resource: Record<string, unknown>;
+    }[],
     attempts: 0,
     named: (name: string) => receiver.spans.filter((one) => one.name === name),
   };
@@ -58,7 +70,11 @@ export async function openTraceReceiver(failWith: number[] = []) {
     if (failure === undefined && parsed.success) {
       const [{ resource, scopeSpans }] = parsed.data.resourceSpans;
       receiver.spans.push(...scopeSpans[0].spans);
-      receiver.requests.push({ path: request.url ?? '', headers: request.headers, resource: resource.attributes });
+      receiver.requests.push({
+        path: request.url ?? '',
+        headers: request.headers,
+        resource: resource.attributes,
+      });
     }
     response.writeHead(failure ?? 200, { 'content-type': 'application/json' }).end('{}');
   }).listen(0, '127.0.0.1');

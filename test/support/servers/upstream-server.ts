@@ -3,7 +3,10 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer as createTcpServer } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { UpstreamClient, type UpstreamClientOptions } from '../../../src/polling/upstream-client.ts';
+import {
+  UpstreamClient,
+  type UpstreamClientOptions,
+} from '../../../src/polling/upstream-client.ts';
 
 export const KEY = 'a-key-that-must-stay-secret';
 
@@ -25,7 +28,9 @@ export async function serve(respond: RequestListener): Promise<Served> {
 }
 
 /** A TCP server without HTTP; the callback handles each connection. */
-export async function serveRaw(connected: (socket: Socket) => void): Promise<Omit<Served, 'requests'>> {
+export async function serveRaw(
+  connected: (socket: Socket) => void,
+): Promise<Omit<Served, 'requests'>> {
   return listening(createTcpServer(connected));
 }
 
@@ -39,7 +44,9 @@ export async function deadAddress(): Promise<string> {
   return `http://127.0.0.1:${port}`;
 }
 
-async function listening(server: ReturnType<typeof createTcpServer>): Promise<Omit<Served, 'requests'>> {
+async function listening(
+  server: ReturnType<typeof createTcpServer>,
+): Promise<Omit<Served, 'requests'>> {
   const sockets = { open: new Set<Socket>(), total: 0, maxOpen: 0 };
   server.on('connection', (socket: Socket) => {
     sockets.open.add(socket);
@@ -59,8 +66,18 @@ async function listening(server: ReturnType<typeof createTcpServer>): Promise<Om
 }
 
 /** A client for this address; closed when the test ends. */
-export function openClient(url: string, options: Partial<UpstreamClientOptions> = {}): UpstreamClient {
-  const client = new UpstreamClient({ url, apiKey: KEY, connections: 4, timeoutMs: 5_000, now: () => 0, ...options });
+export function openClient(
+  url: string,
+  options: Partial<UpstreamClientOptions> = {},
+): UpstreamClient {
+  const client = new UpstreamClient({
+    url,
+    apiKey: KEY,
+    connections: 4,
+    timeoutMs: 5_000,
+    now: () => 0,
+    ...options,
+  });
   onTestFinished(() => client.close());
   return client;
 }

@@ -43,7 +43,10 @@ export function adversarialWorld(finality: Finality, random: Random): World {
   };
 }
 
-/** An upstream at which every attempt of every `each`th submission fails, for ever, and others become final like those of `world`. */
+/**
+ * An upstream at which every attempt of every `each`th submission fails, for ever, and others
+ * become final like those of `world`.
+ */
 export function failingWorld(world: World, each: number): World & { fails(id: string): boolean } {
   const failing = new Set<string>();
   let made = 0;
@@ -59,8 +62,14 @@ export function failingWorld(world: World, each: number): World & { fails(id: st
   };
 }
 
-/** An upstream at which all submissions made in this time fail until it is over, and become final in slots of 20 s afterwards. */
-export function stallingWorld(world: World, { fromMs, untilMs }: { fromMs: number; untilMs: number }): World {
+/**
+ * An upstream at which all submissions made in this time fail until it is over, and become final in
+ * slots of 20 s afterwards.
+ */
+export function stallingWorld(
+  world: World,
+  { fromMs, untilMs }: { fromMs: number; untilMs: number },
+): World {
   const finalAt = new Map<string, number>();
   return {
     submit(now) {
@@ -99,8 +108,13 @@ const aged =
   (ageS: (random: Random) => number): Finality =>
   (now, random) => ({ at: now + 1_000 * ageS(random), block: null });
 
-/** Groups become final at each multiple of the period, `gap` periods after their own, a moment late. */
-export function periodic(periodS: number, { gap = 1, lateS = 1, hasBlocks = true, drift = 0 } = {}): Finality {
+/**
+ * Groups become final at each multiple of the period, `gap` periods after their own, a moment late.
+ */
+export function periodic(
+  periodS: number,
+  { gap = 1, lateS = 1, hasBlocks = true, drift = 0 } = {},
+): Finality {
   const late = new Map<number, number>();
   return (now, random) => {
     const period = 1_000 * periodS * (1 + drift * Math.sin(now / 1e7));
@@ -121,10 +135,14 @@ export const SHAPES: Record<string, Finality> = {
   'a fifth of a second': aged(() => 0.2),
   'two seconds': aged((random) => 1.5 + random()),
   bimodal: aged((random) => (random() < 0.5 ? 5 + random() : 300 + 20 * random())),
-  'three modes': aged((random) => ([2, 40, 900][Math.floor(3 * random())] as number) * (0.9 + 0.2 * random())),
+  'three modes': aged(
+    (random) => ([2, 40, 900][Math.floor(3 * random())] as number) * (0.9 + 0.2 * random()),
+  ),
   'heavy tail': aged((random) => 10 * (1 - random()) ** (-1 / 1.1)),
   'very heavy tail': aged((random) => Math.min(20_000, 5 * (1 - random()) ** (-1 / 0.8))),
-  'log-normal': aged((random) => 60 * Math.exp(1.2 * (random() + random() + random() + random() - 2) * 1.7)),
+  'log-normal': aged(
+    (random) => 60 * Math.exp(1.2 * (random() + random() + random() + random() - 2) * 1.7),
+  ),
   '20 s slots': periodic(20),
   '20 s slots without blocks': periodic(20, { hasBlocks: false }),
   '6 s slots': periodic(6),

@@ -27,6 +27,7 @@ export class HeldClock implements Clock {
   }
 
   fire(delayMs: number): void {
-    for (const [run, held] of [...this.#held]) if (held === delayMs && this.#held.delete(run)) run();
+    for (const [run, held] of [...this.#held])
+      if (held === delayMs && this.#held.delete(run)) run();
   }
 }

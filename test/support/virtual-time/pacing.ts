@@ -11,7 +11,10 @@ export const RECHECK_MS = 60_000;
 export const DELAY_MS = 2_000;
 export const PROBE_MS = 1_000;
 
-export type Pacing = Partial<BudgetSettings & BreakerSettings> & { random?: () => number; policy?: PolicyFactory };
+export type Pacing = Partial<BudgetSettings & BreakerSettings> & {
+  random?: () => number;
+  policy?: PolicyFactory;
+};
 
 /** Returns a scheduler without jitter; the budget is ample by default. */
 export function createScheduler(pacing: Pacing = {}): Scheduler {
@@ -37,7 +40,10 @@ export function learnedBy(now: number): PacingDescription {
     senders: 3,
     observed: 200,
     lagPrice: 1,
-    curve: Array.from({ length: 61 }, (_, s) => ({ afterMs: s * 1_000, probability: Math.max(0, (s - 20) / 40) })),
+    curve: Array.from({ length: 61 }, (_, s) => ({
+      afterMs: s * 1_000,
+      probability: Math.max(0, (s - 20) / 40),
+    })),
     pollsMs: [42_000, 60_000],
     current: { requests: 1.5, lagS: 0.8 },
     lowerBound: { requests: 1.4, lagS: 0.7 },
@@ -59,7 +65,10 @@ function steady(delayMs: () => number): PacingPolicy {
   };
 }
 
-/** Polls at once, and then at distances that grow with the age, from 2 s to 30 s: simple enough to foresee. */
+/**
+ * Polls at once, and then at distances that grow with the age, from 2 s to 30 s: simple enough to
+ * foresee.
+ */
 export const byAge: PolicyFactory = () => {
   const delayMs = (ageMs: number) => Math.min(30_000, 2_000 + Math.max(0, ageMs) / 2);
   return {
@@ -67,14 +76,18 @@ export const byAge: PolicyFactory = () => {
     register: ({ trackedAt }, { polledAt }, now) =>
       polledAt === null ? trackedAt : polledAt + delayMs(now - trackedAt),
     learn(item, { kind, at, durationMs }, now) {
-      if (kind === 'pending' || kind === 'not_found' || kind === 'error') item.openAt = at - durationMs;
+      if (kind === 'pending' || kind === 'not_found' || kind === 'error')
+        item.openAt = at - durationMs;
       return now + delayMs(now - item.trackedAt);
     },
   };
 };
 
 /** Due when it is tracked. */
-export function paced(submissionId: string, fields: { dueAt?: number; seen?: boolean } = {}): Paced {
+export function paced(
+  submissionId: string,
+  fields: { dueAt?: number; seen?: boolean } = {},
+): Paced {
   return { submissionId, trackedAt: fields.dueAt ?? 0, seen: fields.seen ?? false };
 }
 
@@ -90,9 +103,12 @@ export function ids(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `s${index}`);
 }
 
-/** Returns all ids that the scheduler returns now, in repeated calls like those of the poll loop. */
+/**
+ * Returns all ids that the scheduler returns now, in repeated calls like those of the poll loop.
+ */
 export function drain(scheduler: Scheduler, now: number): string[] {
   const all: string[] = [];
-  for (let batch = scheduler.next(now); batch.length > 0; batch = scheduler.next(now)) all.push(...batch);
+  for (let batch = scheduler.next(now); batch.length > 0; batch = scheduler.next(now))
+    all.push(...batch);
   return all;
 }

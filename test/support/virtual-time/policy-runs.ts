@@ -1,5 +1,11 @@
 import type { Run } from '../../../bench/pacing/simulate.ts';
-import { type Candidate, ceilingMs, NEVER, type PacingPolicy, type PolicyFactory } from '../../../src/pacing/index.ts';
+import {
+  type Candidate,
+  ceilingMs,
+  NEVER,
+  type PacingPolicy,
+  type PolicyFactory,
+} from '../../../src/pacing/index.ts';
 
 /** A poll takes 70 ms at most; one second is added as a margin. */
 export const SLACK_MS = 1_000;
@@ -26,7 +32,10 @@ export function costOf(submissions: Run['submissions']): number {
 }
 
 /** Wraps a policy and counts how often it reschedules submissions other than the current one. */
-export function countingReschedules(policy: PolicyFactory): { policy: PolicyFactory; reschedules: () => number } {
+export function countingReschedules(policy: PolicyFactory): {
+  policy: PolicyFactory;
+  reschedules: () => number;
+} {
   let count = 0;
   const counting: PolicyFactory = ({ reschedule, random }) =>
     policy({
@@ -39,7 +48,10 @@ export function countingReschedules(policy: PolicyFactory): { policy: PolicyFact
   return { policy: counting, reschedules: () => count };
 }
 
-/** Wraps a policy that is replaced at intervals by one with the restored snapshot, as after a restart. */
+/**
+ * Wraps a policy that is replaced at intervals by one with the restored snapshot, as after a
+ * restart.
+ */
 export function restarting(policy: PolicyFactory, everyMs: number): PolicyFactory {
   return (deps) => {
     const open = new Set<Candidate>();

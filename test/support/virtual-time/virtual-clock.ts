@@ -3,7 +3,9 @@ import type { Clock } from '../../../src/lib/clock.ts';
 type Timer = { at: number; order: number; run: () => void };
 
 export type VirtualClock = Clock & {
-  /** Advances the time: every timer fires at its time, and its effects settle before the next one. */
+  /**
+   * Advances the time: every timer fires at its time, and its effects settle before the next one.
+   */
   advance(ms: number): Promise<void>;
   /** Sets the clock forward: timers that are due by then fire at the next `advance`. */
   skip(ms: number): void;

@@ -13,7 +13,9 @@ export const DISPATCHER_START_MS = 1_760_000_000_000;
 export const DAY_MS = 86_400_000;
 
 export const delivered: SendResult = { kind: 'delivered', httpStatus: 204, response: null };
-export const failed = (more: Partial<Extract<SendResult, { kind: 'failed' }>> = {}): SendResult => ({
+export const failed = (
+  more: Partial<Extract<SendResult, { kind: 'failed' }>> = {},
+): SendResult => ({
   kind: 'failed',
   httpStatus: 500,
   error: 'answered with 500',
@@ -24,8 +26,15 @@ export const failed = (more: Partial<Extract<SendResult, { kind: 'failed' }>> = 
 type Sent = { destination: string; at: number; events: string[]; ids: string[]; types: string[] };
 
 type World = {
-  /** Returns the result of a delivery to this destination; a pending promise for a receiver that hangs. */
-  receive: (destination: string, batch: readonly Outgoing[], signal: AbortSignal) => SendResult | Promise<SendResult>;
+  /**
+   * Returns the result of a delivery to this destination; a pending promise for a receiver that
+   * hangs.
+   */
+  receive: (
+    destination: string,
+    batch: readonly Outgoing[],
+    signal: AbortSignal,
+  ) => SendResult | Promise<SendResult>;
   maxBatch?: number;
   concurrency?: number;
   store?: (store: DeliveryStore) => DeliveryStore;
@@ -36,16 +45,23 @@ type World = {
   folder?: string;
 };
 
-/** The real dispatcher over a real ledger, in virtual time; the test returns the results of the receivers. */
+/**
+ * The real dispatcher over a real ledger, in virtual time; the test returns the results of the
+ * receivers.
+ */
 export function openDispatcher(world: World) {
   const clock = createVirtualClock(DISPATCHER_START_MS, world.settle);
-  const ledger = openLedger(world.folder === undefined ? {} : { file: join(world.folder, 'dawatch.db') });
+  const ledger = openLedger(
+    world.folder === undefined ? {} : { file: join(world.folder, 'dawatch.db') },
+  );
   const sent: Sent[] = [];
   const attempted: AttemptReport[] = [];
   const errors: unknown[] = [];
   const configured: Record<string, boolean> = {};
   const channelOf = (destination: string): Channel | undefined => {
-    return configured[destination.replace('channel:', '')] === false ? undefined : channelTo(destination);
+    return configured[destination.replace('channel:', '')] === false
+      ? undefined
+      : channelTo(destination);
   };
   const channelTo = (destination: string): Channel => ({
     maxBatch: world.maxBatch ?? 1,
@@ -54,7 +70,9 @@ export function openDispatcher(world: World) {
       sent.push({
         destination,
         at: clock.now() - DISPATCHER_START_MS,
-        events: batch.map(({ event }) => ('submission' in event ? event.submission.submissionId : event.type)),
+        events: batch.map(({ event }) =>
+          'submission' in event ? event.submission.submissionId : event.type,
+        ),
         ids: batch.map(({ event }) => event.id),
         types: batch.map(({ event }) => event.type),
       });
@@ -93,19 +111,43 @@ export function openDispatcher(world: World) {
     restart() {
       dispatcher = start();
     },
-    webhook(url: string, fields: { types?: string[]; metadata?: Record<string, unknown> | null } = {}): string {
+    webhook(
+      url: string,
+      fields: { types?: string[]; metadata?: Record<string, unknown> | null } = {},
+    ): string {
       const { types = ['*'], metadata = null } = fields;
-      const webhook = { url, types, metadata, description: '', signature: 'v1' as const, enabled: true };
-      return ledger.webhooks.create(webhook, { secret: 'whsec_x', publicKey: null }, clock.now()).id;
+      const webhook = {
+        url,
+        types,
+        metadata,
+        description: '',
+        signature: 'v1' as const,
+        enabled: true,
+      };
+      return ledger.webhooks.create(webhook, { secret: 'whsec_x', publicKey: null }, clock.now())
+        .id;
     },
     /** Finalizes one submission, which adds one event. */
-    finalize(submissionId: string, fields: { metadata?: Record<string, unknown>; callbackUrl?: string } = {}): void {
+    finalize(
+      submissionId: string,
+      fields: { metadata?: Record<string, unknown>; callbackUrl?: string } = {},
+    ): void {
       const far = clock.now() + 1_000 * DAY_MS;
       ledger.track(
-        [trackRequest(submissionId, { ...fields, deadlineAt: far, graceEndsAt: far, stuckAt: far })],
+        [
+          trackRequest(submissionId, {
+            ...fields,
+            deadlineAt: far,
+            graceEndsAt: far,
+            stuckAt: far,
+          }),
+        ],
         clock.now(),
       );
-      ledger.record([observation('finalized', clock.now(), submissionId)], context({ now: clock.now() }));
+      ledger.record(
+        [observation('finalized', clock.now(), submissionId)],
+        context({ now: clock.now() }),
+      );
     },
     deliveries: (query: Partial<Parameters<Ledger['deliveries']['list']>[0]> = {}) =>
       ledger.deliveries.list({ limit: 1_000, ...query }).deliveries.toReversed(),

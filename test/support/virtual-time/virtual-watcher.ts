@@ -37,7 +37,9 @@ type World = {
   file?: string;
 };
 
-/** A real watcher over a real ledger file, in virtual time, with an upstream that the test controls. */
+/**
+ * A real watcher over a real ledger file, in virtual time, with an upstream that the test controls.
+ */
 export function openWatcher(world: World) {
   const clock = createVirtualClock(START_MS);
   const file = world.file ?? join(tempFolder(), 'ledger.db');
@@ -67,7 +69,11 @@ export function openWatcher(world: World) {
     const ledger = new Ledger({ file, now: clock.now() });
     // The timers of a killed process never fire.
     const { now, skippedMs } = clock;
-    const own = { now, skippedMs, after: (ms: number, run: () => void) => clock.after(ms, () => alive && run()) };
+    const own = {
+      now,
+      skippedMs,
+      after: (ms: number, run: () => void) => clock.after(ms, () => alive && run()),
+    };
     const monitor = new Watcher({
       settings,
       ledger,
@@ -129,11 +135,16 @@ export function openWatcher(world: World) {
       await clock.advance(ms);
       process = startProcess();
     },
-    statuses: (submissionId: string) => historyOf(process.ledger, submissionId).map(({ status }) => status),
+    statuses: (submissionId: string) =>
+      historyOf(process.ledger, submissionId).map(({ status }) => status),
   };
 }
 
-export function response(httpStatus: number, body: unknown, headers: { retryAfter?: string } = {}): UpstreamResponse {
+export function response(
+  httpStatus: number,
+  body: unknown,
+  headers: { retryAfter?: string } = {},
+): UpstreamResponse {
   return {
     kind: 'response',
     httpStatus,

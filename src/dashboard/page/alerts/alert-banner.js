@@ -6,13 +6,18 @@ import { Action, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
 import { isAdmin } from '../session/access.js';
 
-/** Acknowledgements and mutes by other users cause no events, so they are loaded at this interval. */
+/**
+ * Acknowledgements and mutes by other users cause no events, so they are loaded at this interval.
+ */
 const REFRESH_MS = 30_000;
 const RELOAD_EVERY_MS = 1_000;
 /** Further alerts are only counted. */
 const SHOWN = 100;
 
-/** @typedef {{ id: number, rule: string, subject: string, summary: string, since: string, link: string, acknowledged: { at: string, by: string } | null, muted_until: string | null }} Alert */
+/**
+ * @typedef {{ id: number, rule: string, subject: string, summary: string, since: string, link:
+ * string, acknowledged: { at: string, by: string } | null, muted_until: string | null }} Alert
+ */
 
 /** The firing alerts, above every page. */
 export function AlertBanner() {
@@ -27,7 +32,9 @@ export function AlertBanner() {
 
   /** @type {Alert[]} */
   const alerts = data?.alerts ?? [];
-  const unhandled = alerts.filter(({ acknowledged, muted_until }) => !acknowledged && muted_until === null);
+  const unhandled = alerts.filter(
+    ({ acknowledged, muted_until }) => !acknowledged && muted_until === null,
+  );
   const announced = useRef(/** @type {Set<number>} */ (new Set()));
   useEffect(() => {
     const added = unhandled.find(({ id }) => !announced.current.has(id));
@@ -86,7 +93,10 @@ function Row({ alert }) {
   </li>`;
 }
 
-/** Acknowledges an alert, or withdraws the acknowledgement. Used by the banner and the page of alerts. @param {{ alert: Alert }} props */
+/**
+ * Acknowledges an alert, or withdraws the acknowledgement. Used by the banner and the page of
+ * alerts. @param {{ alert: Alert }} props
+ */
 export function Acknowledgement({ alert: { id, summary, acknowledged } }) {
   const { api, announce } = useDashboard();
   const change = async () => {

@@ -18,8 +18,14 @@ const REFRESH_MS = 30_000;
 const RELOAD_EVERY_MS = 1_000;
 const STATES = ['firing', 'resolved', 'all'];
 
-/** @typedef {import('./alert-banner.js').Alert & { count: number | null, firing: boolean, resolved_at: string | null }} Alert */
-/** @typedef {{ id: number, rule: string | null, subject: string | null, from: string, until: string, active: boolean, reason: string, created_by: string }} Mute */
+/**
+ * @typedef {import('./alert-banner.js').Alert & { count: number | null, firing: boolean,
+ * resolved_at: string | null }} Alert
+ */
+/**
+ * @typedef {{ id: number, rule: string | null, subject: string | null, from: string, until: string,
+ * active: boolean, reason: string, created_by: string }} Mute
+ */
 /** @typedef {{ rule: string, subject: string }} Covered what the form mutes; empty: all */
 
 /** The alerts, the mutes and the maintenance windows. @param {{ query: URLSearchParams }} props */
@@ -31,7 +37,8 @@ export function AlertsPage({ query }) {
   const alerts = useLoad((signal) => api.get(path, { signal }), path);
   const seesMutes = maySeeOperations(session);
   const mutes = useLoad(
-    async (signal) => (seesMutes ? await api.get('v1/mutes?limit=1000', { signal }) : { mutes: [] }),
+    async (signal) =>
+      seesMutes ? await api.get('v1/mutes?limit=1000', { signal }) : { mutes: [] },
     'mutes',
   );
   const [covered, setCovered] = useState(/** @type {Covered | undefined} */ (undefined));
@@ -111,10 +118,18 @@ const COLUMNS = [
   // The link may name another address of this server.
   {
     title: 'Alert',
-    cell: ({ summary, link }) => html`<a class="summary" href=${link.slice(link.indexOf('#'))}>${summary}</a>`,
+    cell: ({ summary, link }) =>
+      html`<a class="summary" href=${link.slice(link.indexOf('#'))}>${summary}</a>`,
   },
-  { title: 'Rule', cell: ({ rule, subject }) => html`${rule} <span class="muted id">${subject}</span>` },
-  { title: 'Affected', class: 'number', cell: (alert) => (alert.count === null ? '' : count(alert.count)) },
+  {
+    title: 'Rule',
+    cell: ({ rule, subject }) => html`${rule} <span class="muted id">${subject}</span>`,
+  },
+  {
+    title: 'Affected',
+    class: 'number',
+    cell: (alert) => (alert.count === null ? '' : count(alert.count)),
+  },
   { title: 'Since', cell: ({ since }) => html`<${Time} at=${since} />` },
   { title: 'State', cell: (alert) => html`<${State} alert=${alert} />` },
 ];
@@ -131,14 +146,18 @@ function State({ alert: { firing, resolved_at, acknowledged, muted_until } }) {
 
 /** @param {Handling} handling @returns {import('../parts/table.js').Column} */
 function actionsColumn(handling) {
-  return { title: 'Action', cell: (alert) => alert.firing && html`<${Actions} alert=${alert} ...${handling} />` };
+  return {
+    title: 'Action',
+    cell: (alert) => alert.firing && html`<${Actions} alert=${alert} ...${handling} />`,
+  };
 }
 
 /** @param {{ alert: Alert } & Handling} props */
 function Actions({ alert, mutes, mute }) {
   const { api, announce } = useDashboard();
   const { rule, subject, summary } = alert;
-  // A mute that covers other alerts, too, is ended in the list of mutes, which shows its whole scope.
+  // A mute that covers other alerts, too, is ended in the list of mutes, which shows its whole
+  // scope.
   const own = mutes.find((one) => one.active && one.rule === rule && one.subject === subject);
   const unmute = async () => {
     await api.delete(`v1/mutes/${own?.id}`);

@@ -1,7 +1,15 @@
 import { useEffect, useState } from 'preact/hooks';
 import { useDashboard } from '../data/context.js';
 import { reloadAll } from '../data/use-load.js';
-import { Field, FormEnd, fromLocalTime, invalidField, textOf, toLocalTime, useForm } from '../parts/form.js';
+import {
+  Field,
+  FormEnd,
+  fromLocalTime,
+  invalidField,
+  textOf,
+  toLocalTime,
+  useForm,
+} from '../parts/form.js';
 import { html } from '../parts/html.js';
 import { Action, Badge, Loadable, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
@@ -136,6 +144,8 @@ function End({ mute }) {
     reloadAll();
     return '';
   };
-  const effect = active ? 'Alerts that it covers and that still fire are sent now.' : 'It will not start.';
+  const effect = active
+    ? 'Alerts that it covers and that still fire are sent now.'
+    : 'It will not start.';
   return html`<${Action} label=${label} name=${`${label} the mute of ${coveredBy(mute)}`} confirm=${effect} act=${end} />`;
 }

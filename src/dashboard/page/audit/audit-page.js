@@ -1,7 +1,15 @@
 import { withQuery } from '../data/api.js';
 import { useDashboard } from '../data/context.js';
 import { useLoad } from '../data/use-load.js';
-import { conditionsIn, Filters, Suggestions, TextFilter, TimeFilter, UnknownFilters, Zone } from '../parts/filters.js';
+import {
+  conditionsIn,
+  Filters,
+  Suggestions,
+  TextFilter,
+  TimeFilter,
+  UnknownFilters,
+  Zone,
+} from '../parts/filters.js';
 import { html } from '../parts/html.js';
 import { Pager } from '../parts/pager.js';
 import { Empty, Loadable, Time } from '../parts/parts.js';
@@ -14,7 +22,9 @@ const PER_PAGE = 50;
 const CONDITIONS = /** @type {const} */ (['caller', 'action', 'subject', 'since', 'until']);
 /** @typedef {Record<typeof CONDITIONS[number], string>} Conditions empty: no condition */
 
-/** Every change by a caller, and every lookup of users. @param {{ query: URLSearchParams }} props */
+/**
+ * Every change by a caller, and every lookup of users. @param {{ query: URLSearchParams }} props
+ */
 export function AuditPage({ query }) {
   const { api } = useDashboard();
   const { given, cursor, unknown } = conditionsIn(query, CONDITIONS);
@@ -28,7 +38,12 @@ export function AuditPage({ query }) {
     <${Chain} head=${loaded.data?.head ?? null} onExported=${loaded.reload} />
     <${Filter} given=${given} entries=${loaded.data?.entries ?? []} reload=${loaded.reload} />
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {{ entries: any[], next_cursor: string | null }} */ { entries, next_cursor: next }) => html`
+      ${(
+        /** @type {{ entries: any[], next_cursor: string | null }} */ {
+          entries,
+          next_cursor: next,
+        },
+      ) => html`
         ${
           entries.length === 0
             ? html`<${Empty} title=${next !== null ? 'No match among the entries searched so far.' : hasConditions ? 'No entry matches.' : 'No entries yet.'}>
@@ -49,20 +64,33 @@ export function AuditPage({ query }) {
 /** @type {readonly import('../parts/table.js').Column[]} */
 const COLUMNS = [
   { title: 'Time', cell: ({ at }) => html`<${Time} at=${at} />` },
-  { title: 'Caller', cell: ({ caller }) => html`<a href=${hrefTo('audit', undefined, { caller })}>${caller}</a>` },
-  { title: 'Action', cell: ({ action }) => html`<a href=${hrefTo('audit', undefined, { action })}>${action}</a>` },
+  {
+    title: 'Caller',
+    cell: ({ caller }) => html`<a href=${hrefTo('audit', undefined, { caller })}>${caller}</a>`,
+  },
+  {
+    title: 'Action',
+    cell: ({ action }) => html`<a href=${hrefTo('audit', undefined, { action })}>${action}</a>`,
+  },
   { title: 'Result', cell: ({ result }) => result },
   {
     title: 'Subject',
     cell: ({ subject }) =>
-      subject !== null && html`<a class="id" href=${hrefTo('audit', undefined, { subject })}>${subject}</a>`,
+      subject !== null &&
+      html`<a class="id" href=${hrefTo('audit', undefined, { subject })}>${subject}</a>`,
   },
-  { title: 'Detail', cell: ({ detail, email_masked }) => [email_masked, detail].filter(Boolean).join(' · ') },
+  {
+    title: 'Detail',
+    cell: ({ detail, email_masked }) => [email_masked, detail].filter(Boolean).join(' · '),
+  },
   { title: 'Address', class: 'secondary', cell: ({ address }) => address },
   { title: 'Entry', class: 'number', cell: ({ seq }) => seq },
 ];
 
-/** @param {{ given: Conditions, entries: readonly any[], reload: () => void }} props `entries`: suggest values */
+/**
+ * @param {{ given: Conditions, entries: readonly any[], reload: () => void }} props `entries`:
+ * suggest values
+ */
 function Filter({ given, entries, reload }) {
   const apply = (/** @type {keyof Conditions} */ name) => (/** @type {string} */ value) => {
     // The address may already contain a later change that is not shown yet.

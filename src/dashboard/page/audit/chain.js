@@ -54,12 +54,15 @@ export function Chain({ head, onExported }) {
 /** @param {{ intact: boolean } | undefined} check */
 function stateOf(check) {
   if (!check) return { state: 'unknown-yet', label: 'not verified yet' };
-  return check.intact ? { state: 'enabled', label: 'intact' } : { state: 'failed', label: 'broken' };
+  return check.intact
+    ? { state: 'enabled', label: 'intact' }
+    : { state: 'failed', label: 'broken' };
 }
 
 /** @param {any} check */
 function textOf({ intact, entries, seq, reason, pruned }) {
-  if (!intact) return `Broken: ${seq === null ? '' : `entry ${seq}: `}${reason} (${count(entries)} before are intact).`;
+  if (!intact)
+    return `Broken: ${seq === null ? '' : `entry ${seq}: `}${reason} (${count(entries)} before are intact).`;
   return `Intact: ${count(entries)} entries${pruned > 0 ? `, after ${count(pruned)} that retention has deleted` : ''}.`;
 }
 

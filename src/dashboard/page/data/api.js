@@ -1,6 +1,9 @@
 /** The server rejected the request with a problem document, or would reject it. */
 export class ApiError extends Error {
-  /** @param {{ status: number, detail: string, retryAfterS?: number | undefined, errors?: readonly FieldError[] }} problem */
+  /**
+   * @param {{ status: number, detail: string, retryAfterS?: number | undefined, errors?: readonly
+   * FieldError[] }} problem
+   */
   constructor({ status, detail, retryAfterS, errors = [] }) {
     super(detail);
     this.name = 'ApiError';
@@ -9,7 +12,10 @@ export class ApiError extends Error {
     this.errors = errors;
   }
 
-  /** The errors by field: the name of a parameter, or of a member of the body. @returns {Map<string, string>} */
+  /**
+   * The errors by field: the name of a parameter, or of a member of the body. @returns {Map<string,
+   * string>}
+   */
   get byField() {
     return new Map(this.errors.map(({ pointer, detail }) => [pointer.split('/').find(Boolean) ?? '', detail]));
   }
@@ -31,7 +37,10 @@ export class Unreachable extends Error {
 }
 
 const TIMEOUT_MS = 30_000;
-/** The server accepts a change with the session only with this header, which pages of other origins cannot send. */
+/**
+ * The server accepts a change with the session only with this header, which pages of other origins
+ * cannot send.
+ */
 const MARK = { 'x-requested-with': 'dawatch' };
 const SILENT = 'The server does not respond. Check that it is running, then try again.';
 const UNCLEAR = 'The server did not respond. The change may have been made nevertheless: check that before you try again.';
@@ -40,8 +49,8 @@ const FOREIGN =
   'The response is not from dawatch: a proxy may require sign-in or redirect elsewhere. Reload the page to see its response.';
 
 /**
- * The HTTP API that every client uses, with the session of this browser, whose cookie no script can read. Methods throw ApiError or
- * Unreachable.
+ * The HTTP API that every client uses, with the session of this browser, whose cookie no script can
+ * read. Methods throw ApiError or Unreachable.
  */
 export class Api {
   #token;
@@ -57,7 +66,10 @@ export class Api {
     this.#onRefused = onRefused;
   }
 
-  /** @param {string} path @param {{ signal?: AbortSignal, timeoutMs?: number }} [options] @returns {Promise<any>} */
+  /**
+   * @param {string} path @param {{ signal?: AbortSignal, timeoutMs?: number }} [options] @returns
+   * {Promise<any>}
+   */
   get(path, options = {}) {
     return this.#send('GET', path, options);
   }
@@ -94,7 +106,10 @@ export class Api {
     throw new Unreachable(FOREIGN);
   }
 
-  /** @param {string} method @param {string} path @param {{ body?: unknown, signal?: AbortSignal | undefined, timeoutMs?: number }} options */
+  /**
+   * @param {string} method @param {string} path @param {{ body?: unknown, signal?: AbortSignal |
+   * undefined, timeoutMs?: number }} options
+   */
   async #send(method, path, { body, signal, timeoutMs = TIMEOUT_MS }) {
     const headers = body === undefined ? {} : { 'content-type': 'application/json' };
     const timeout = AbortSignal.timeout(timeoutMs);

@@ -21,7 +21,10 @@ export function useDashboard() {
   return dashboard;
 }
 
-/** Calls the listener with each batch of the live feed while the component is mounted. @param {(batch: import('./feed.js').Batch) => void} listener */
+/**
+ * Calls the listener with each batch of the live feed while the component is mounted. @param
+ * {(batch: import('./feed.js').Batch) => void} listener
+ */
 export function useFeed(listener) {
   const { feed } = useDashboard();
   const newest = useRef(listener);

@@ -1,11 +1,17 @@
 import { ApiError } from './api.js';
 
-/** The connection is considered dead after this time without data; the server sends a heartbeat every 15 s. */
+/**
+ * The connection is considered dead after this time without data; the server sends a heartbeat
+ * every 15 s.
+ */
 const SILENCE_MS = 45_000;
 /** Events are passed on in batches, so that the page renders at most four times a second. */
 const BATCH_MS = 250;
 const MAX_BATCH = 500;
-/** After a longer disconnection the page reloads its data, which is faster than replaying the missed events. */
+/**
+ * After a longer disconnection the page reloads its data, which is faster than replaying the missed
+ * events.
+ */
 const RESUME_WITHIN_MS = 60_000;
 const MAX_DELAY_MS = 15_000;
 
@@ -80,7 +86,8 @@ export class Feed {
           connection.heard();
           heardAt = performance.now();
           if (this.state.kind !== 'live') {
-            // The page's data is older than this connection: not every change is an event, and requests failed in the meantime.
+            // The page's data is older than this connection: not every change is an event, and
+            // requests failed in the meantime.
             this.#isWhole = false;
             failures = 0;
             this.#setState({ kind: 'live' });
@@ -164,7 +171,8 @@ export class Feed {
 }
 
 /**
- * Reads server-sent events: yields each block's id and data. A block without data only moves the position.
+ * Reads server-sent events: yields each block's id and data. A block without data only moves the
+ * position.
  * @param {ReadableStream<Uint8Array>} body
  * @returns {AsyncGenerator<{ id: string | undefined, data: string | undefined }, void, undefined>}
  */

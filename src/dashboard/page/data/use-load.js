@@ -7,7 +7,10 @@ export function refreshAll() {
   window.dispatchEvent(new Event(REFRESH));
 }
 
-/** Reloads after a change, also if a load is in flight, because that load may have begun before the change. */
+/**
+ * Reloads after a change, also if a load is in flight, because that load may have begun before the
+ * change.
+ */
 export function reloadAll() {
   window.dispatchEvent(new CustomEvent(REFRESH, { detail: 'changed' }));
 }
@@ -18,8 +21,9 @@ export function reloadAll() {
  */
 
 /**
- * Loads when the component mounts, when `of` or `version` changes, and on `reload`. The previous data stays until new data
- * arrives, and beside an error if it belongs to the same `of`. `refresh` reloads unless a load is in flight, for periodic use.
+ * Loads when the component mounts, when `of` or `version` changes, and on `reload`. The previous
+ * data stays until new data arrives, and beside an error if it belongs to the same `of`. `refresh`
+ * reloads unless a load is in flight, for periodic use.
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load
  * @param {string} of identifies what is loaded
@@ -28,7 +32,10 @@ export function reloadAll() {
  */
 export function useLoad(load, of, version) {
   const [state, setState] = useState(
-    /** @type {{ data: T | undefined, dataOf: string | undefined, error: Error | undefined, isLoading: boolean }} */
+    /**
+     * @type {{ data: T | undefined, dataOf: string | undefined, error: Error | undefined,
+     * isLoading: boolean }}
+     */
     ({ data: undefined, dataOf: undefined, error: undefined, isLoading: true }),
   );
   const newest = useRef({ load, of });
@@ -79,7 +86,8 @@ export function useLoad(load, of, version) {
 }
 
 /**
- * Returns a throttled `work`: it runs immediately if it has not run for `everyMs`, otherwise once at the end of that time.
+ * Returns a throttled `work`: it runs immediately if it has not run for `everyMs`, otherwise once
+ * at the end of that time.
  * @param {() => void} work @param {number} everyMs @returns {() => void}
  */
 export function useThrottled(work, everyMs) {
@@ -99,7 +107,10 @@ export function useThrottled(work, everyMs) {
   }, [everyMs]);
 }
 
-/** Calls `work` every `everyMs` while the page is visible and `isOn`. @param {() => void} work @param {number} everyMs @param {boolean} [isOn] */
+/**
+ * Calls `work` every `everyMs` while the page is visible and `isOn`. @param {() => void} work
+ * @param {number} everyMs @param {boolean} [isOn]
+ */
 export function useWhileVisible(work, everyMs, isOn = true) {
   const newest = useRef(work);
   newest.current = work;

@@ -6,7 +6,8 @@ import { hrefTo } from '../router.js';
 import { maySeeSubmissions } from '../session/access.js';
 
 /**
- * The navigation, the state of the live feed, and the session. In a narrow window all but the state is in a menu.
+ * The navigation, the state of the live feed, and the session. In a narrow window all but the state
+ * is in a menu.
  * @param {{ pages: readonly [name: string, page: { title: string }][], page: string, place: string, signOut: () => void, showShortcuts: () => void }} props
  *   `place`: changes with each navigation, which closes the menu
  */

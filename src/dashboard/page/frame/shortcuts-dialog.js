@@ -1,7 +1,8 @@
 import { html } from '../parts/html.js';
 
 /**
- * The list of shortcuts, and the switch that turns them off, which users of speech input need. Closed until `showModal` is called.
+ * The list of shortcuts, and the switch that turns them off, which users of speech input need.
+ * Closed until `showModal` is called.
  * @param {{ dialog: { current: HTMLDialogElement | null }, shortcuts: readonly import('./shortcuts.js').Shortcut[], isOn: boolean, setIsOn: (isOn: boolean) => void }} props
  */
 export function ShortcutsDialog({ dialog, shortcuts, isOn, setIsOn }) {

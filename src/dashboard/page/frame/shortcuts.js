@@ -6,11 +6,15 @@ import { hrefTo } from '../router.js';
 /** Maximum time between two keys of a sequence. */
 const SEQUENCE_MS = 1_500;
 const STORED = 'dawatch.shortcuts';
-const NOT_HERE = 'input:not([type="checkbox"], [type="radio"]), textarea, select, [contenteditable]';
+const NOT_HERE =
+  'input:not([type="checkbox"], [type="radio"]), textarea, select, [contenteditable]';
 const ROW = 'main tbody tr:has(> th[scope="row"])';
 const TARGET = ':is(a, button)';
 
-/** @typedef {{ keys: string, title: string, run?: () => void }} Shortcut `keys`: pressed one after another; without `run`, the browser acts */
+/**
+ * @typedef {{ keys: string, title: string, run?: () => void }} Shortcut `keys`: pressed one after
+ * another; without `run`, the browser acts
+ */
 
 /**
  * Every shortcut of the dashboard.
@@ -21,14 +25,20 @@ const TARGET = ':is(a, button)';
 export function shortcutsOf(pages, showList) {
   return [
     { keys: '?', title: 'Show this list', run: showList },
-    ...(pages.some(([name]) => name === 'submissions') ? [{ keys: '/', title: 'Search', run: search }] : []),
+    ...(pages.some(([name]) => name === 'submissions')
+      ? [{ keys: '/', title: 'Search', run: search }]
+      : []),
     { keys: 'r', title: 'Refresh the page', run: refreshAll },
     { keys: 't', title: 'Absolute or relative times', run: switchTimes },
     { keys: 'j', title: 'Next row', run: () => moveToRow(1) },
     { keys: 'k', title: 'Previous row', run: () => moveToRow(-1) },
     { keys: 'Enter', title: 'Open the row' },
     ...pages.map(([name, { title, key }]) => {
-      return { keys: `g ${key}`, title: `Go to ${title}`, run: () => location.assign(hrefTo(name)) };
+      return {
+        keys: `g ${key}`,
+        title: `Go to ${title}`,
+        run: () => location.assign(hrefTo(name)),
+      };
     }),
   ];
 }
@@ -50,7 +60,8 @@ export function useShortcuts(shortcuts, isOn) {
       const isSequence = previous.key !== '' && event.timeStamp - previous.at < SEQUENCE_MS;
       const keys = isSequence ? `${previous.key} ${key}` : key;
       const run = newest.current.find((shortcut) => shortcut.keys === keys)?.run;
-      const isFirst = !isSequence && newest.current.some((shortcut) => shortcut.keys.startsWith(`${key} `));
+      const isFirst =
+        !isSequence && newest.current.some((shortcut) => shortcut.keys.startsWith(`${key} `));
       previous = { key: isFirst ? key : '', at: event.timeStamp };
       if (!run) return;
       event.preventDefault();
@@ -61,7 +72,10 @@ export function useShortcuts(shortcuts, isOn) {
   }, [isOn]);
 }
 
-/** Whether shortcuts are on. The choice is stored in the browser. @returns {[boolean, (isOn: boolean) => void]} */
+/**
+ * Whether shortcuts are on. The choice is stored in the browser. @returns {[boolean, (isOn:
+ * boolean) => void]}
+ */
 export function useShortcutSetting() {
   const [isOn, setIsOn] = useState(() => localStorage.getItem(STORED) !== 'off');
   const change = (/** @type {boolean} */ wanted) => {
@@ -74,10 +88,12 @@ export function useShortcutSetting() {
 /** @param {KeyboardEvent} event */
 function isForPage(event) {
   const { target, key, defaultPrevented, ctrlKey, altKey, metaKey, shiftKey, isComposing } = event;
-  if (defaultPrevented || ctrlKey || altKey || metaKey || isComposing || key === 'Shift') return true;
+  if (defaultPrevented || ctrlKey || altKey || metaKey || isComposing || key === 'Shift')
+    return true;
   if (shiftKey && /^[a-z]$/i.test(key)) return true;
   return (
-    (target instanceof Element && target.closest(NOT_HERE) !== null) || document.querySelector('dialog[open]') !== null
+    (target instanceof Element && target.closest(NOT_HERE) !== null) ||
+    document.querySelector('dialog[open]') !== null
   );
 }
 
@@ -92,7 +108,10 @@ function search() {
   location.assign(hrefTo('submissions'));
 }
 
-/** Returns the element of a new page that gets the focus: its title, or its search field after `/`. @param {ParentNode} page */
+/**
+ * Returns the element of a new page that gets the focus: its title, or its search field after `/`.
+ * @param {ParentNode} page
+ */
 export function firstFocus(page) {
   const field = isSearching ? searchFieldIn(page) : null;
   isSearching = false;
@@ -104,7 +123,10 @@ function searchFieldIn(page) {
   return page.querySelector('input[type="search"]');
 }
 
-/** Moves the focus to another row: to the link in its first cell, or else to its first link or button. @param {1 | -1} step */
+/**
+ * Moves the focus to another row: to the link in its first cell, or else to its first link or
+ * button. @param {1 | -1} step
+ */
 function moveToRow(step) {
   const rows = [...document.querySelectorAll(ROW)].flatMap((row) => {
     const target = row.querySelector(`th ${TARGET}`) ?? row.querySelector(TARGET);

@@ -7,11 +7,14 @@ import { Action, Facts } from '../parts/parts.js';
 
 const OLDEST = '1970-01-01T00:00:00.000Z';
 
-/** @typedef {{ destination: string, since: string, until: string, event_type: string, submission_id: string }} ReplayFilter empty: no condition */
+/**
+ * @typedef {{ destination: string, since: string, until: string, event_type: string, submission_id:
+ * string }} ReplayFilter empty: no condition
+ */
 
 /**
- * Shows the number of dead letters of a destination and of events that it missed while it was disabled, and replays them after a
- * confirmation.
+ * Shows the number of dead letters of a destination and of events that it missed while it was
+ * disabled, and replays them after a confirmation.
  * @param {{ filter: ReplayFilter, onReplayed: () => void }} props
  */
 export function BulkReplay({ filter, onReplayed }) {

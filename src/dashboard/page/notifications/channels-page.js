@@ -59,10 +59,15 @@ const COLUMNS = [
   { title: 'Dead letters', class: 'number', cell: (channel) => deliveriesLink(channel, 'dead') },
 ];
 
-/** Returns the state by the newest attempt. @param {{ last_success_at: string | null, last_failure_at: string | null }} channel */
+/**
+ * Returns the state by the newest attempt. @param {{ last_success_at: string | null,
+ * last_failure_at: string | null }} channel
+ */
 function stateOf({ last_success_at: success, last_failure_at: failure }) {
   if (failure !== null && (success === null || failure > success)) return { state: 'failing' };
-  return success === null ? { state: 'unused', label: 'not used yet' } : { state: 'enabled', label: 'working' };
+  return success === null
+    ? { state: 'unused', label: 'not used yet' }
+    : { state: 'enabled', label: 'working' };
 }
 
 /** @param {any} channel @param {'waiting' | 'dead'} state */
@@ -74,7 +79,10 @@ function deliveriesLink({ name, deliveries }, state) {
 
 /** @param {() => void} reload @returns {import('../parts/table.js').Column} */
 function testColumn(reload) {
-  return { title: 'Action', cell: ({ name }) => html`<${ChannelTest} name=${name} reload=${reload} />` };
+  return {
+    title: 'Action',
+    cell: ({ name }) => html`<${ChannelTest} name=${name} reload=${reload} />`,
+  };
 }
 
 /** @param {{ name: string, reload: () => void }} props */
@@ -91,7 +99,9 @@ function ChannelTest({ name, reload }) {
   return html`<${Action} label="Send test event" name=${`Send test event: ${name}`} act=${test} />`;
 }
 
-/** The webhook that sends to the callback_url of submissions. @param {{ mayTest: boolean }} props */
+/**
+ * The webhook that sends to the callback_url of submissions. @param {{ mayTest: boolean }} props
+ */
 function Callbacks({ mayTest }) {
   const { api } = useDashboard();
   const loaded = useLoad((signal) => api.get(`v1/webhooks/${CALLBACKS}`, { signal }), CALLBACKS);

@@ -25,24 +25,39 @@ const PER_PAGE = 50;
 const REFRESH_MS = 2_000;
 const STATES = ['waiting', 'delivered', 'dead', 'discarded'];
 /** The conditions, as in the address of the page and as the server names them. */
-const CONDITIONS = /** @type {const} */ (['state', 'event_type', 'submission_id', 'destination', 'since', 'until']);
+const CONDITIONS = /** @type {const} */ ([
+  'state',
+  'event_type',
+  'submission_id',
+  'destination',
+  'since',
+  'until',
+]);
 /** @typedef {Record<typeof CONDITIONS[number], string>} Conditions empty: no condition */
 /** @typedef {(query: Record<string, string | undefined>) => string} HrefOf */
 
 /**
  * A page of deliveries: all, or those of one webhook.
  * @param {{ webhookId?: string, version?: number, onReplayed?: () => void, query: URLSearchParams, hrefOf: HrefOf }} props
- *   `version`: changes when there may be new ones; `hrefOf`: the address of this log with other conditions or another page
+ *   `version`: changes when there may be new ones; `hrefOf`: the address of this log with other
+ *   conditions or another page
  */
 export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
   const { api, session } = useDashboard();
   const names = CONDITIONS.filter((name) => webhookId === undefined || name !== 'destination');
   const { given: conditions, cursor, unknown } = conditionsIn(query, names);
   const given = { ...conditions, destination: conditions.destination ?? '' };
-  const path = withQuery('v1/deliveries', { webhook_id: webhookId, ...given, cursor, limit: PER_PAGE });
+  const path = withQuery('v1/deliveries', {
+    webhook_id: webhookId,
+    ...given,
+    cursor,
+    limit: PER_PAGE,
+  });
   const loaded = useLoad((signal) => api.get(path, { signal }), path, version);
   const [isReplayed, setIsReplayed] = useState(false);
-  const isWaiting = loaded.data?.deliveries.some((/** @type {any} */ one) => one.state === 'waiting');
+  const isWaiting = loaded.data?.deliveries.some(
+    (/** @type {any} */ one) => one.state === 'waiting',
+  );
   useWhileVisible(loaded.refresh, REFRESH_MS, isWaiting === true || isReplayed);
   const replayed = () => {
     setIsReplayed(true);
@@ -105,7 +120,10 @@ function Nothing({ given, isEnd }) {
   <//>`;
 }
 
-/** @param {{ given: Conditions, destinations: readonly string[] | undefined, hrefOf: HrefOf, reload: () => void }} props `destinations`: suggestions; undefined: there is one */
+/**
+ * @param {{ given: Conditions, destinations: readonly string[] | undefined, hrefOf: HrefOf, reload:
+ * () => void }} props `destinations`: suggestions; undefined: there is one
+ */
 function Filter({ given, destinations, hrefOf, reload }) {
   const apply = (/** @type {keyof Conditions} */ name) => (/** @type {string} */ value) => {
     // The address may already contain a later change that is not shown yet.

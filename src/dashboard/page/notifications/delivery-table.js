@@ -23,7 +23,9 @@ const REASONS = {
 export function DeliveryTable({ deliveries, caption, hidden: hiddenHere = [], onReplayed }) {
   const { session } = useDashboard();
   const hidden = mayChangeNotifications(session) ? hiddenHere : [...hiddenHere, 'action'];
-  const names = useWebhookNames(hidden.includes('destination') ? [] : deliveries.map(({ destination }) => destination));
+  const names = useWebhookNames(
+    hidden.includes('destination') ? [] : deliveries.map(({ destination }) => destination),
+  );
   return html`<div class="wide" tabindex="0" role="region" aria-label=${caption}>
     <table>
       <caption>${caption}</caption>
@@ -47,7 +49,10 @@ export function DeliveryTable({ deliveries, caption, hidden: hiddenHere = [], on
   </div>`;
 }
 
-/** @param {{ one: any, hidden: readonly string[], names: ReadonlyMap<string, string>, onReplayed: () => void }} props */
+/**
+ * @param {{ one: any, hidden: readonly string[], names: ReadonlyMap<string, string>, onReplayed: ()
+ * => void }} props
+ */
 function Row({ one, hidden, names, onReplayed }) {
   const { api } = useDashboard();
   const [isOpen, setIsOpen] = useState(false);
@@ -85,7 +90,10 @@ function Row({ one, hidden, names, onReplayed }) {
     ${isOpen && html`<tr><td colspan=${9 - hidden.length}><${Attempts} id=${one.id} version=${`${one.state} ${one.attempts_made}`} /></td></tr>`}`;
 }
 
-/** Of the newest attempt; a channel without HTTP has an error at most. @param {{ status: number | null, error: string | null }} props */
+/**
+ * Of the newest attempt; a channel without HTTP has an error at most. @param {{ status: number |
+ * null, error: string | null }} props
+ */
 function LastResponse({ status, error }) {
   if (status === null && error === null) return html`<span class="muted">–</span>`;
   const text = status === null ? error : `HTTP ${status}`;
@@ -99,7 +107,8 @@ function SubmissionLink({ id }) {
 }
 
 /**
- * Descriptions of webhooks by their ids, of those that have one, among the newest thousand. Loaded again for other destinations.
+ * Descriptions of webhooks by their ids, of those that have one, among the newest thousand. Loaded
+ * again for other destinations.
  * @param {readonly string[]} destinations
  */
 function useWebhookNames(destinations) {
@@ -113,9 +122,12 @@ function useWebhookNames(destinations) {
     /** @type {string | undefined} */
     let cursor;
     for (let page = 0; missing > 0 && page < MAX_WEBHOOK_PAGES; page++) {
-      const { webhooks, next_cursor: next } = await api.get(withQuery('v1/webhooks', { limit: 100, cursor }), {
-        signal,
-      });
+      const { webhooks, next_cursor: next } = await api.get(
+        withQuery('v1/webhooks', { limit: 100, cursor }),
+        {
+          signal,
+        },
+      );
       for (const { id, description } of webhooks) {
         if (ids.has(id)) missing -= 1;
         if (description !== '') names.set(id, description);
@@ -132,20 +144,32 @@ function useWebhookNames(destinations) {
 const NO_NAMES = new Map();
 const MAX_WEBHOOK_PAGES = 10;
 
-/** webhook:<id>, channel:<name>, or callback:<origin>. @param {{ to: string, names: ReadonlyMap<string, string> }} props */
+/**
+ * webhook:<id>, channel:<name>, or callback:<origin>. @param {{ to: string, names:
+ * ReadonlyMap<string, string> }} props
+ */
 function Destination({ to, names }) {
   const webhook = /^webhook:(.+)$/.exec(to)?.[1];
-  const href = webhook ? hrefTo('webhooks', webhook) : hrefTo('deliveries', undefined, { destination: to });
+  const href = webhook
+    ? hrefTo('webhooks', webhook)
+    : hrefTo('deliveries', undefined, { destination: to });
   const name = webhook && names.get(webhook);
   return name
     ? html`<a href=${href} title=${webhook}>${name}</a>`
     : html`<a class="id" href=${href}>${webhook ?? to}</a>`;
 }
 
-/** The body that was sent, and the result of each attempt. @param {{ id: number, version: string }} props `version`: changes when there are new ones */
+/**
+ * The body that was sent, and the result of each attempt. @param {{ id: number, version: string }}
+ * props `version`: changes when there are new ones
+ */
 function Attempts({ id, version }) {
   const { api } = useDashboard();
-  const loaded = useLoad((signal) => api.get(`v1/deliveries/${id}`, { signal }), String(id), version);
+  const loaded = useLoad(
+    (signal) => api.get(`v1/deliveries/${id}`, { signal }),
+    String(id),
+    version,
+  );
   return html`<${Loadable} loaded=${loaded}>
     ${(/** @type {any} */ { attempts, event }) => html`
       ${attempts.length === 0 && html`<p class="muted">No attempt yet.</p>`}

@@ -20,7 +20,9 @@ const EVENT_TYPES = {
 };
 
 const WILDCARDS = ['*', ...Object.keys(EVENT_TYPES).map((family) => `${family}.*`)];
-export const TYPES = Object.entries(EVENT_TYPES).flatMap(([family, names]) => names.map((name) => `${family}.${name}`));
+export const TYPES = Object.entries(EVENT_TYPES).flatMap(([family, names]) =>
+  names.map((name) => `${family}.${name}`),
+);
 
 /**
  * The subscribed types, as checkboxes with the name `types`.

@@ -4,7 +4,8 @@ import { html } from '../parts/html.js';
 import { Command } from '../parts/parts.js';
 
 /**
- * The secret of a webhook, shown after the request that created it. The server never returns it again.
+ * The secret of a webhook, shown after the request that created it. The server never returns it
+ * again.
  * @param {{ webhook: any, onClose?: () => void }} props `webhook`: with its secret, which is null for v1a
  */
 export function Secret({ webhook, onClose }) {

@@ -8,7 +8,8 @@ const TIMEOUT_MS = 20_000;
 const PAUSE_MS = 200;
 
 /**
- * Waits for the first attempt of a delivery, and returns its result as a text. Rejects if the attempt failed.
+ * Waits for the first attempt of a delivery, and returns its result as a text. Rejects if the
+ * attempt failed.
  * @param {import('../data/api.js').Api} api @param {{ id: number }} delivery
  */
 export async function resultOf(api, { id }) {
@@ -25,7 +26,10 @@ export async function resultOf(api, { id }) {
   }
 }
 
-/** Sends a test event to the address of a callback, signed like every callback. @param {{ onSent: () => void }} props */
+/**
+ * Sends a test event to the address of a callback, signed like every callback. @param {{ onSent: ()
+ * => void }} props
+ */
 export function CallbackTest({ onSent }) {
   const { api, announce } = useDashboard();
   const [message, setMessage] = useState('');

@@ -17,7 +17,9 @@ export function WebhookForm({ webhook, onSaved, onCancel }) {
     async send(data) {
       const fields = fieldsOf(data);
       if (!webhook) return onSaved(await api.post('v1/webhooks', fields));
-      const changed = Object.entries(fields).filter(([name, value]) => !isSame(value, webhook[name]));
+      const changed = Object.entries(fields).filter(
+        ([name, value]) => !isSame(value, webhook[name]),
+      );
       if (changed.length === 0) return onSaved(webhook);
       onSaved(await api.patch(`v1/webhooks/${webhook.id}`, Object.fromEntries(changed)));
     },
@@ -77,7 +79,10 @@ export function OwnSecret({ error }) {
   <//>`;
 }
 
-/** Returns the fields in the form that the server expects, without fields that the form does not have. @param {FormData} form */
+/**
+ * Returns the fields in the form that the server expects, without fields that the form does not
+ * have. @param {FormData} form
+ */
 function fieldsOf(form) {
   const types = form.getAll('types').map(String);
   const secret = textOf(form, 'secret');
@@ -86,7 +91,10 @@ function fieldsOf(form) {
     types,
     metadata: metadataOf(textOf(form, 'metadata')),
     description: textOf(form, 'description'),
-    ...(form.has('signature') && { signature: textOf(form, 'signature'), enabled: form.has('enabled') }),
+    ...(form.has('signature') && {
+      signature: textOf(form, 'signature'),
+      enabled: form.has('enabled'),
+    }),
     ...(secret && { secret }),
   };
 }
@@ -103,6 +111,7 @@ function metadataOf(json) {
 
 /** @param {unknown} a @param {unknown} b */
 function isSame(a, b) {
-  const sorted = (/** @type {unknown} */ value) => (Array.isArray(value) ? value.toSorted() : value);
+  const sorted = (/** @type {unknown} */ value) =>
+    Array.isArray(value) ? value.toSorted() : value;
   return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
 }

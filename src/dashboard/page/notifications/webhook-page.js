@@ -29,7 +29,10 @@ export function WebhookPage({ id, query }) {
 function OneWebhook({ id, query }) {
   const { api } = useDashboard();
   const [sent, setSent] = useState(0);
-  const loaded = useLoad((signal) => api.get(`v1/webhooks/${encodeURIComponent(id)}`, { signal }), id);
+  const loaded = useLoad(
+    (signal) => api.get(`v1/webhooks/${encodeURIComponent(id)}`, { signal }),
+    id,
+  );
   useWhileVisible(loaded.refresh, REFRESH_MS);
   const attempted = () => {
     setSent(sent + 1);
@@ -117,11 +120,17 @@ function factsOf(webhook) {
     ['State', html`<${WebhookState} webhook=${webhook} />`],
     ['Failing since', html`<${Time} at=${webhook.failing_since} />`],
     ['Created', html`<${Time} at=${webhook.created_at} />`],
-    ...webhook.public_keys.map((/** @type {string} */ key) => ['Public key', html`<span class="value">${key}</span>`]),
+    ...webhook.public_keys.map((/** @type {string} */ key) => [
+      'Public key',
+      html`<span class="value">${key}</span>`,
+    ]),
   ];
 }
 
-/** @param {{ webhook: any, setWebhook: (webhook: any) => void, onSent: () => void, setOpen: (form: 'edit' | 'rotate') => void }} props */
+/**
+ * @param {{ webhook: any, setWebhook: (webhook: any) => void, onSent: () => void, setOpen: (form:
+ * 'edit' | 'rotate') => void }} props
+ */
 function Actions({ webhook, setWebhook, onSent, setOpen }) {
   const { api, announce } = useDashboard();
   const { id, url, enabled } = webhook;
@@ -137,7 +146,9 @@ function Actions({ webhook, setWebhook, onSent, setOpen }) {
     const changed = await api.patch(`v1/webhooks/${id}`, { enabled: !enabled });
     setWebhook(changed);
     onSent();
-    return changed.enabled ? 'The webhook receives events again.' : 'The webhook no longer receives events.';
+    return changed.enabled
+      ? 'The webhook receives events again.'
+      : 'The webhook no longer receives events.';
   };
   const remove = async () => {
     await api.delete(`v1/webhooks/${id}`);
@@ -146,7 +157,8 @@ function Actions({ webhook, setWebhook, onSent, setOpen }) {
     announce(message);
     return message;
   };
-  const disabling = 'The webhook will receive no events, and its waiting deliveries become dead letters.';
+  const disabling =
+    'The webhook will receive no events, and its waiting deliveries become dead letters.';
   const deleting = 'Its waiting deliveries and dead letters are discarded. This cannot be undone.';
   return html`<div class="actions">
     ${url !== null && enabled && html`<${Action} label="Send test event" act=${test} />`}
@@ -157,10 +169,18 @@ function Actions({ webhook, setWebhook, onSent, setOpen }) {
   </div>`;
 }
 
-const OVERLAPS = { 'no longer': 0, 'for an hour': 3_600, 'for a day': 86_400, 'for a week': 604_800 };
+const OVERLAPS = {
+  'no longer': 0,
+  'for an hour': 3_600,
+  'for a day': 86_400,
+  'for a week': 604_800,
+};
 const DEFAULT_OVERLAP = 'for a day';
 
-/** Replaces the secret. @param {{ id: string, onRotated: (webhook: any) => void, onCancel: () => void }} props */
+/**
+ * Replaces the secret. @param {{ id: string, onRotated: (webhook: any) => void, onCancel: () =>
+ * void }} props
+ */
 function Rotation({ id, onRotated, onCancel }) {
   const { api } = useDashboard();
   const form = useForm({

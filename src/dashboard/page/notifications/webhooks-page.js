@@ -81,11 +81,16 @@ const COLUMNS = [
 ];
 
 /** @type {Record<string, string>} */
-const REASONS = { operator: 'by an operator', gone: 'receiver returned 410 Gone', failing: 'failing for days' };
+const REASONS = {
+  operator: 'by an operator',
+  gone: 'receiver returned 410 Gone',
+  failing: 'failing for days',
+};
 
 /** @param {{ webhook: any }} props */
 export function WebhookState({ webhook }) {
-  if (webhook.enabled) return html`<${Badge} state=${webhook.failing_since ? 'failing' : 'enabled'} />`;
+  if (webhook.enabled)
+    return html`<${Badge} state=${webhook.failing_since ? 'failing' : 'enabled'} />`;
   const reason = REASONS[webhook.disabled_reason];
   return html`<${Badge} state="disabled" /> <span class="muted">${reason}</span>`;
 }

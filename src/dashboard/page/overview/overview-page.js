@@ -4,7 +4,14 @@ import { html } from '../parts/html.js';
 import { Empty, Loadable, Time } from '../parts/parts.js';
 import { TrackHint } from '../submissions/submission-table.js';
 import { Plots } from './plots.js';
-import { DeliveryStats, LatestEvents, OldestOpen, RequestStats, StatusCounts, Upstreams } from './sections.js';
+import {
+  DeliveryStats,
+  LatestEvents,
+  OldestOpen,
+  RequestStats,
+  StatusCounts,
+  Upstreams,
+} from './sections.js';
 
 /** Minimum time between reloads of the overview, however many events arrive. */
 const LEAST_MS = 2_000;

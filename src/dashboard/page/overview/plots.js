@@ -13,7 +13,9 @@ export function Plots({ minutes, lastHour }) {
   const hrefOf = (/** @type {number} */ index) => {
     const { finalized, at } = minutes[index] ?? { finalized: 0 };
     const start = Date.parse(at);
-    return finalized === 0 ? undefined : endedBetween(start, start + MINUTE_MS, { status: 'finalized' });
+    return finalized === 0
+      ? undefined
+      : endedBetween(start, start + MINUTE_MS, { status: 'finalized' });
   };
   return html`<section aria-labelledby="plots">
     <h2 id="plots">The last hour</h2>

@@ -6,7 +6,12 @@ import { Badge, Facts, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 import { maySeeNotifications } from '../session/access.js';
-import { FINAL_STATUSES, OPEN_STATUSES, submissionId, submissionLink } from '../submissions/submission-table.js';
+import {
+  FINAL_STATUSES,
+  OPEN_STATUSES,
+  submissionId,
+  submissionLink,
+} from '../submissions/submission-table.js';
 
 /** Number of submissions by status. @param {{ submissions: Record<string, number> }} props */
 export function StatusCounts({ submissions }) {
@@ -19,7 +24,10 @@ export function StatusCounts({ submissions }) {
   </section>`;
 }
 
-/** @param {{ title: string, statuses: readonly string[], submissions: Record<string, number> }} props */
+/**
+ * @param {{ title: string, statuses: readonly string[], submissions: Record<string, number> }}
+ * props
+ */
 function Group({ title, statuses, submissions }) {
   return html`<div>
     <h3>${title}</h3>
@@ -60,7 +68,10 @@ function Bar({ name, value, of }) {
   </div>`;
 }
 
-/** @param {{ deliveries: { waiting: number, dead: number, oldest_waiting_at: string | null } }} props */
+/**
+ * @param {{ deliveries: { waiting: number, dead: number, oldest_waiting_at: string | null } }}
+ * props
+ */
 export function DeliveryStats({ deliveries }) {
   const { session } = useDashboard();
   const linked = (/** @type {string} */ state, /** @type {number} */ number) =>
@@ -88,7 +99,10 @@ const STATES = { closed: 'up', down: 'down', unauthorized: 'key refused' };
 /** @type {readonly import('../parts/table.js').Column[]} */
 const UPSTREAM_COLUMNS = [
   { title: 'Upstream', cell: ({ name }) => name },
-  { title: 'State', cell: ({ state }) => html`<${Badge} state=${state} label=${STATES[state] ?? state} />` },
+  {
+    title: 'State',
+    cell: ({ state }) => html`<${Badge} state=${state} label=${STATES[state] ?? state} />`,
+  },
   {
     title: 'Tracked',
     cell: ({ name, tracked }) =>
@@ -105,7 +119,10 @@ const UPSTREAM_COLUMNS = [
   },
 ];
 
-/** State and used budget of each upstream. @param {{ upstreams: readonly any[], readers: number, workers: any }} props */
+/**
+ * State and used budget of each upstream. @param {{ upstreams: readonly any[], readers: number,
+ * workers: any }} props
+ */
 export function Upstreams({ upstreams, readers, workers }) {
   return html`<section aria-labelledby="upstreams">
     <h2 id="upstreams">Upstreams</h2>
@@ -120,9 +137,12 @@ const SHOWN = 10;
 
 /** Events since the page was opened. */
 export function LatestEvents() {
-  const [events, setEvents] = useState(/** @type {readonly import('../data/feed.js').FeedEvent[]} */ ([]));
+  const [events, setEvents] = useState(
+    /** @type {readonly import('../data/feed.js').FeedEvent[]} */ ([]),
+  );
   useFeed((batch) => {
-    if (batch.events.length > 0) setEvents((before) => [...batch.events.toReversed(), ...before].slice(0, SHOWN));
+    if (batch.events.length > 0)
+      setEvents((before) => [...batch.events.toReversed(), ...before].slice(0, SHOWN));
   });
   return html`<section aria-labelledby="events">
     <h2 id="events">Latest events</h2>

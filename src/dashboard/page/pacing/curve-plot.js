@@ -11,8 +11,8 @@ const QUANTILES = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
 const MOST_POLLS = 5;
 
 /**
- * The probability that a submission is final by its time since tracking, with its polls. A point opens the submissions that are
- * still open at that age.
+ * The probability that a submission is final by its time since tracking, with its polls. A point
+ * opens the submissions that are still open at that age.
  * @param {{ upstream: any, now: number }} props
  */
 export function CurvePlot({ upstream, now }) {
@@ -26,7 +26,8 @@ export function CurvePlot({ upstream, now }) {
     });
   const links = {
     label: `Finality at ${name}`,
-    textOf: (/** @type {number} */ index) => `after ${duration(at[index] ?? 0)}, ${percent(final[index] ?? 0)} final`,
+    textOf: (/** @type {number} */ index) =>
+      `after ${duration(at[index] ?? 0)}, ${percent(final[index] ?? 0)} final`,
     hrefOf: (/** @type {number} */ index) => hrefOf((at[index] ?? 0) * 1_000),
   };
   return html`<figure class="plot">
@@ -49,7 +50,9 @@ function summaryOf({ curve, polls_ms: pollsMs }) {
     const ms = quantileMs(curve, share);
     return ms === null ? [] : [`${percent(share)} are final within ${duration(ms / 1_000)}`];
   });
-  const polls = pollsMs.slice(0, MOST_POLLS).map((/** @type {number} */ ms) => duration(ms / 1_000));
+  const polls = pollsMs
+    .slice(0, MOST_POLLS)
+    .map((/** @type {number} */ ms) => duration(ms / 1_000));
   const more = pollsMs.length > MOST_POLLS ? ' …' : '';
   return [
     quantiles.length === 0 ? 'No data.' : `${quantiles.join(', ')}.`,
@@ -68,7 +71,8 @@ const OPTIONS = {
       ...AXIS,
       size: 28,
       grid: { show: false },
-      values: (/** @type {unknown} */ _plot, /** @type {number[]} */ splits) => splits.map(axisText),
+      values: (/** @type {unknown} */ _plot, /** @type {number[]} */ splits) =>
+        splits.map(axisText),
     },
     {
       ...AXIS,
@@ -80,7 +84,8 @@ const OPTIONS = {
   series: [
     {
       label: 'after',
-      value: (/** @type {unknown} */ _plot, /** @type {number | null} */ s) => (s === null ? '–' : duration(s)),
+      value: (/** @type {unknown} */ _plot, /** @type {number | null} */ s) =>
+        s === null ? '–' : duration(s),
     },
     {
       label: 'final',
@@ -95,7 +100,8 @@ const OPTIONS = {
       stroke: () => css('--plot-2'),
       paths: () => null,
       points: { show: true, size: 10, fill: () => css('--plot-2') },
-      value: (/** @type {unknown} */ _plot, /** @type {number | null} */ share) => (share === null ? '–' : 'here'),
+      value: (/** @type {unknown} */ _plot, /** @type {number | null} */ share) =>
+        share === null ? '–' : 'here',
     },
   ],
 };
@@ -105,7 +111,10 @@ function axisText(s) {
   return s < 120 ? `${Number(s.toFixed(2))} s` : duration(s);
 }
 
-/** @param {{ name: string, curve: import('./curve.js').Curve, pollsMs: readonly number[], hrefOf: (ageMs: number) => string }} props */
+/**
+ * @param {{ name: string, curve: import('./curve.js').Curve, pollsMs: readonly number[], hrefOf:
+ * (ageMs: number) => string }} props
+ */
 function AsTable({ name, curve, pollsMs, hrefOf }) {
   /** @type {readonly import('../parts/table.js').Column[]} */
   const columns = [

@@ -1,9 +1,15 @@
-/** @typedef {readonly { after_ms: number, probability: number }[]} Curve a distribution of finality time */
+/**
+ * @typedef {readonly { after_ms: number, probability: number }[]} Curve a distribution of finality
+ * time
+ */
 
 /** A plot ends a little after this probability: the last percent may take days. */
 const SHOWN = 0.98;
 
-/** Time at which the probability is reached; null if the curve ends before. @param {Curve} curve @param {number} probability */
+/**
+ * Time at which the probability is reached; null if the curve ends before. @param {Curve} curve
+ * @param {number} probability
+ */
 export function quantileMs(curve, probability) {
   const index = curve.findIndex((point) => point.probability >= probability);
   const after = curve[index];
@@ -26,8 +32,8 @@ export function probabilityAt(curve, ms) {
 }
 
 /**
- * Returns the curve and the polls on it in the form of a plot: times in seconds, and two series over them. Empty if there
- * is nothing to draw.
+ * Returns the curve and the polls on it in the form of a plot: times in seconds, and two series
+ * over them. Empty if there is nothing to draw.
  * @param {Curve} curve @param {readonly number[]} pollsMs
  * @returns {{ at: number[], final: number[], polls: (number | null)[] }}
  */
@@ -35,9 +41,15 @@ export function plotData(curve, pollsMs) {
   const last = curve.at(-1);
   if (!last || last.after_ms <= 0 || last.probability <= 0) return { at: [], final: [], polls: [] };
   const endMs =
-    Math.min(last.after_ms, 1.1 * (quantileMs(curve, SHOWN * last.probability) ?? last.after_ms)) || last.after_ms;
+    Math.min(last.after_ms, 1.1 * (quantileMs(curve, SHOWN * last.probability) ?? last.after_ms)) ||
+    last.after_ms;
   const shown = pollsMs.filter((ms) => ms <= endMs);
-  const times = new Set([0, ...curve.map(({ after_ms }) => after_ms).filter((ms) => ms <= endMs), ...shown, endMs]);
+  const times = new Set([
+    0,
+    ...curve.map(({ after_ms }) => after_ms).filter((ms) => ms <= endMs),
+    ...shown,
+    endMs,
+  ]);
   const at = [...times].toSorted((a, b) => a - b);
   const isPoll = new Set(shown);
   return {

@@ -53,12 +53,21 @@ function Upstream({ upstream, now }) {
           of=${[
             ['Price of one second of lag', `${price} ${price === 1 ? 'request' : 'requests'}`],
             ['Finality', MODES[mode] ?? mode],
-            ['Slots', slot && `every ${duration(slot.period_ms / 1_000)}, ${percent(slot.empty_share)} empty`],
+            [
+              'Slots',
+              slot &&
+                `every ${duration(slot.period_ms / 1_000)}, ${percent(slot.empty_share)} empty`,
+            ],
             ['Next group', slot?.next_event_at && `in about ${untilText(slot.next_event_at, now)}`],
-            ['Serial senders', senders === null ? 'none: submissions are sent in parallel' : count(senders)],
+            [
+              'Serial senders',
+              senders === null ? 'none: submissions are sent in parallel' : count(senders),
+            ],
             [
               'Learned from',
-              observed === 0 ? 'nothing yet: the initial belief' : `${count(observed)} finalized submissions`,
+              observed === 0
+                ? 'nothing yet: the initial belief'
+                : `${count(observed)} finalized submissions`,
             ],
             [
               'Next poll',
@@ -77,7 +86,10 @@ function untilText(at, now) {
   return duration(Math.max(0, Date.parse(at) - now) / 1_000);
 }
 
-/** @param {{ name: string, cost: Record<string, { requests: number, lag_s: number } | null>, price: number }} props */
+/**
+ * @param {{ name: string, cost: Record<string, { requests: number, lag_s: number } | null>, price:
+ * number }} props
+ */
 function Costs({ name, cost, price }) {
   /** @typedef {[name: string, cost: { requests: number, lag_s: number } | null | undefined]} Row */
   /** @type {Row[]} */
@@ -86,12 +98,17 @@ function Costs({ name, cost, price }) {
     ['Lower bound of a single submission', cost.lower_bound],
     ['Polling every 5 s', cost.every_five_seconds],
   ];
-  const numberOf = (/** @type {(cost: { requests: number, lag_s: number }) => string} */ format) => ({
+  const numberOf = (
+    /** @type {(cost: { requests: number, lag_s: number }) => string} */ format,
+  ) => ({
     cell: (/** @type {Row} */ [, known]) => (known ? format(known) : '–'),
     class: 'number',
   });
   const columns = [
-    { title: html`<span class="unseen">Polling</span>`, cell: (/** @type {Row} */ [title]) => title },
+    {
+      title: html`<span class="unseen">Polling</span>`,
+      cell: (/** @type {Row} */ [title]) => title,
+    },
     { title: 'Requests', ...numberOf(({ requests }) => decimal(requests, 2)) },
     { title: 'Mean lag', ...numberOf(({ lag_s }) => duration(lag_s)) },
     { title: 'Total', ...numberOf(({ requests, lag_s }) => decimal(requests + price * lag_s, 2)) },

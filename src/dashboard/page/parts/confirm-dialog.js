@@ -3,8 +3,9 @@ import { messageOf } from '../data/api.js';
 import { html } from './html.js';
 
 /**
- * A modal dialog that requires a confirmation. It is open while it is mounted. `act` runs on confirmation: the dialog closes
- * when it resolves, and shows its error and stays open when it rejects. `onClose`: called once it is closed, to unmount it.
+ * A modal dialog that requires a confirmation. It is open while it is mounted. `act` runs on
+ * confirmation: the dialog closes when it resolves, and shows its error and stays open when it
+ * rejects. `onClose`: called once it is closed, to unmount it.
  * @param {{ title: string, confirm: string, act: () => Promise<unknown>, onClose: () => void, children?: any }} props `confirm`: label of the button
  */
 export function ConfirmDialog({ title, confirm, act, onClose, children }) {

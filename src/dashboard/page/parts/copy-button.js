@@ -5,7 +5,8 @@ import { html } from './html.js';
 const SHOWN_MS = 2_000;
 
 /**
- * A button that copies a text to the clipboard. `name`: what it copies, such as "the id"; `label`: shown beside the symbol, if it needs one.
+ * A button that copies a text to the clipboard. `name`: what it copies, such as "the id"; `label`:
+ * shown beside the symbol, if it needs one.
  * @param {{ text: string, name: string, label?: string }} props
  */
 export function CopyButton({ text, name, label }) {
@@ -35,7 +36,8 @@ export function CopyButton({ text, name, label }) {
 }
 
 /**
- * Returns whether the text was copied. Pages loaded over HTTP from another machine have no `navigator.clipboard`.
+ * Returns whether the text was copied. Pages loaded over HTTP from another machine have no
+ * `navigator.clipboard`.
  * @param {string} text @param {HTMLElement | null} beside a modal dialog permits the focus only inside of it
  */
 async function copyText(text, beside) {

@@ -19,7 +19,8 @@ export function Field({ label, hint, error, children }) {
 }
 
 /**
- * Sends the fields of a form, one request at a time. An error is shown at each field that it names, and moves the focus there.
+ * Sends the fields of a form, one request at a time. An error is shown at each field that it names,
+ * and moves the focus there.
  * @param {{ fields: readonly string[], send: (form: FormData) => Promise<unknown> }} options `fields`: those that show an error
  */
 export function useForm({ fields, send }) {
@@ -53,12 +54,16 @@ export function useForm({ fields, send }) {
       if (first instanceof HTMLElement) first.focus();
     },
     isBusy,
-    message: error === undefined ? '' : isAtFields ? 'Correct the marked fields.' : messageOf(error),
+    message:
+      error === undefined ? '' : isAtFields ? 'Correct the marked fields.' : messageOf(error),
     errorOf: (/** @type {string} */ field) => byField.get(field),
   };
 }
 
-/** The buttons of a form, and its error. @param {{ of: ReturnType<typeof useForm>, label: string, onCancel?: () => void }} props */
+/**
+ * The buttons of a form, and its error. @param {{ of: ReturnType<typeof useForm>, label: string,
+ * onCancel?: () => void }} props
+ */
 export function FormEnd({ of: { isBusy, message }, label, onCancel }) {
   return html`<p class="wrong" role="alert">${message}</p>
     <div class="actions">
@@ -67,7 +72,10 @@ export function FormEnd({ of: { isBusy, message }, label, onCancel }) {
     </div>`;
 }
 
-/** Returns an error of one field that was found before the request. @param {string} field @param {string} detail */
+/**
+ * Returns an error of one field that was found before the request. @param {string} field @param
+ * {string} detail
+ */
 export function invalidField(field, detail) {
   return new ApiError({ status: 400, detail, errors: [{ pointer: `/${field}`, detail }] });
 }
@@ -77,7 +85,10 @@ export function textOf(form, name) {
   return String(form.get(name) ?? '').trim();
 }
 
-/** Returns the value of a datetime-local input, in the time zone of the browser; empty for an invalid time. @param {string | number | undefined} at */
+/**
+ * Returns the value of a datetime-local input, in the time zone of the browser; empty for an
+ * invalid time. @param {string | number | undefined} at
+ */
 export function toLocalTime(at) {
   const date = new Date(at ?? '');
   if (Number.isNaN(date.getTime())) return '';
@@ -85,7 +96,10 @@ export function toLocalTime(at) {
   return local.endsWith(':00.000Z') ? local.slice(0, 16) : local.slice(0, 19);
 }
 
-/** Returns the time in ISO 8601 and UTC; empty for an empty or incomplete value. @param {string} local */
+/**
+ * Returns the time in ISO 8601 and UTC; empty for an empty or incomplete value. @param {string}
+ * local
+ */
 export function fromLocalTime(local) {
   const date = new Date(local);
   return Number.isNaN(date.getTime()) ? '' : date.toISOString();

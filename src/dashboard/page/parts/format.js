@@ -48,7 +48,10 @@ export function wholeDuration(s) {
   return whole < 60 ? `${whole} s` : duration(whole);
 }
 
-/** @param {number} s @param {number} large @param {string} largeUnit @param {number} small @param {string} smallUnit */
+/**
+ * @param {number} s @param {number} large @param {string} largeUnit @param {number} small @param
+ * {string} smallUnit
+ */
 function pair(s, large, largeUnit, small, smallUnit) {
   const rest = Math.floor((s % large) / small);
   return `${Math.floor(s / large)} ${largeUnit}${rest === 0 ? '' : ` ${rest} ${smallUnit}`}`;
@@ -71,7 +74,10 @@ const UNITS = /** @type {const} */ ([
   ['s', 1],
 ]);
 
-/** "12 s ago", "in 3 min", "2 h ago"; "now" within a second. @param {string} at ISO 8601 @param {number} now Epoch milliseconds. */
+/**
+ * "12 s ago", "in 3 min", "2 h ago"; "now" within a second. @param {string} at ISO 8601 @param
+ * {number} now Epoch milliseconds.
+ */
 export function relativeTime(at, now) {
   const s = (Date.parse(at) - now) / 1_000;
   const [unit, size] = UNITS.find(([, size]) => Math.abs(s) >= size) ?? ['', 0];
@@ -85,8 +91,16 @@ export function minuteOf(ms) {
   return minutes.format(ms);
 }
 
-const utcDays = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
-const utcMinutes = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', timeZone: 'UTC' });
+const utcDays = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  timeZone: 'UTC',
+});
+const utcMinutes = new Intl.DateTimeFormat('en-GB', {
+  hour: '2-digit',
+  minute: '2-digit',
+  timeZone: 'UTC',
+});
 
 /** "2 Jan". @param {number} ms */
 export function utcDayOf(ms) {

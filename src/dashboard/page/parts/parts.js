@@ -35,12 +35,18 @@ function titleOf(error) {
   return error.status >= 500 ? 'Server error.' : 'Request rejected.';
 }
 
-/** Shown in place of an empty list: what it would contain, and how to get there. @param {{ title: string, children?: any }} props */
+/**
+ * Shown in place of an empty list: what it would contain, and how to get there. @param {{ title:
+ * string, children?: any }} props
+ */
 export function Empty({ title, children }) {
   return html`<div class="state empty"><p><strong>${title}</strong></p>${children}</div>`;
 }
 
-/** One of: the error, the first loading, the content. @param {{ loaded: import('../data/use-load.js').Loaded<any>, children: (data: any) => any }} props */
+/**
+ * One of: the error, the first loading, the content. @param {{ loaded:
+ * import('../data/use-load.js').Loaded<any>, children: (data: any) => any }} props
+ */
 export function Loadable({ loaded, children }) {
   const { data, error, reload } = loaded;
   return html`${error && html`<${Failure} error=${error} retry=${reload} />`}
@@ -48,8 +54,9 @@ export function Loadable({ loaded, children }) {
 }
 
 /**
- * A relative time that stays current. Hovering shows the absolute time with its zone, and a tap shows it in place. The tab key skips
- * it, because a list has a hundred times: keyboard users switch all times to absolute ones with a shortcut.
+ * A relative time that stays current. Hovering shows the absolute time with its zone, and a tap
+ * shows it in place. The tab key skips it, because a list has a hundred times: keyboard users
+ * switch all times to absolute ones with a shortcut.
  * @param {{ at: string | null }} props
  */
 export function Time({ at }) {
@@ -80,12 +87,15 @@ export function Command({ children }) {
 /**
  * A button that sends a request to the server and shows its result.
  * @param {{ label: string, name?: string, confirm?: string, act: () => Promise<string> }} props `name`: the item that the
- *   button acts on, for its accessible name; `confirm`: text of a dialog that requires a confirmation; `act`: returns the message to show afterwards.
+ *   button acts on, for its accessible name; `confirm`: text of a dialog that requires a
+ *   confirmation; `act`: returns the message to show afterwards.
  */
 export function Action({ label, name, confirm, act }) {
   const { announce } = useDashboard();
   const [isBusy, setIsBusy] = useState(false);
-  const [message, setMessage] = useState(/** @type {{ text: string, isError: boolean } | undefined} */ (undefined));
+  const [message, setMessage] = useState(
+    /** @type {{ text: string, isError: boolean } | undefined} */ (undefined),
+  );
   const [isConfirming, setIsConfirming] = useState(false);
   const perform = async () => {
     setMessage(undefined);
@@ -116,7 +126,10 @@ export function Action({ label, name, confirm, act }) {
   </span>`;
 }
 
-/** Names and values. Values are texts or elements. @param {{ of: readonly (readonly [string, any])[] }} props */
+/**
+ * Names and values. Values are texts or elements. @param {{ of: readonly (readonly [string, any])[]
+ * }} props
+ */
 export function Facts({ of }) {
   return html`<dl class="facts">
     ${of.map(

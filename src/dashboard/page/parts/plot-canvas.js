@@ -11,11 +11,13 @@ export const AXIS = {
 
 /**
  * @typedef {{ label: string, textOf: (index: number) => string, hrefOf: (index: number) => string | undefined }} Links
- *   what the points of a plot open: `label` names the plot, `textOf` describes a point, `hrefOf` is undefined for a point without submissions
+ *   what the points of a plot open: `label` names the plot, `textOf` describes a point, `hrefOf` is
+ *   undefined for a point without submissions
  */
 
 /**
- * Drawn by uPlot at the available width. A click, or the arrow keys and Enter, opens the submissions behind a point.
+ * Drawn by uPlot at the available width. A click, or the arrow keys and Enter, opens the
+ * submissions behind a point.
  * @param {{ data: uPlot.AlignedData, height: number, options: Omit<uPlot.Options, 'width' | 'height'>, links: Links }} props
  *   `options`: read when a plot is made
  */
@@ -66,7 +68,8 @@ function useSlider(plot, last, links) {
     'aria-valuemax': last,
     'aria-valuenow': now,
     'aria-valuetext': links.textOf(now),
-    onFocus: (/** @type {any} */ { currentTarget }) => currentTarget.matches(':focus-visible') && choose(now),
+    onFocus: (/** @type {any} */ { currentTarget }) =>
+      currentTarget.matches(':focus-visible') && choose(now),
     onBlur: () => plot.current?.setCursor({ left: -10, top: -10 }),
     onKeyDown: (/** @type {KeyboardEvent} */ event) => {
       const steps = /** @type {Record<string, number>} */ ({
@@ -89,7 +92,9 @@ function useSlider(plot, last, links) {
   };
 }
 
-/** A plot reads its colors when it is created, so a change of the color scheme creates a new plot. */
+/**
+ * A plot reads its colors when it is created, so a change of the color scheme creates a new plot.
+ */
 function useColorScheme() {
   const dark = matchMedia('(prefers-color-scheme: dark)');
   const [isDark, setIsDark] = useState(dark.matches);

@@ -12,19 +12,27 @@ const HEIGHT_PX = 150;
  *   `name`, `mark`: of epoch milliseconds; `empty`: shown instead of a plot without data
  * @typedef {{ label: string, values: readonly (number | null)[], color: string, isBars?: boolean }} Series
  * @typedef {{ title: string, summary: string, at: readonly number[], series: readonly Series[], format: (value: number) => string, unit: string, times?: Times, hrefOf: (index: number) => string | undefined }} Props
- *   `at`: seconds since the epoch; `color`: the name of a CSS property; `unit`: of the values, on the axis;
- *   `hrefOf`: the address of the submissions behind the values of a time, undefined if there are none
+ *   `at`: seconds since the epoch; `color`: the name of a CSS property; `unit`: of the values, on
+ *   the axis; `hrefOf`: the address of the submissions behind the values of a time, undefined if
+ *   there are none
  */
 
 /** @type {Times} */
-const MINUTES = { title: 'Minute', name: minuteOf, mark: minuteOf, empty: 'No data in the last hour.' };
+const MINUTES = {
+  title: 'Minute',
+  name: minuteOf,
+  mark: minuteOf,
+  empty: 'No data in the last hour.',
+};
 
 /** UTC on the axis, too. @param {number} at */
 const utcDate = (at) => uPlot.tzDate(new Date(at * 1_000), 'Etc/UTC');
 
 /** A plot with a summary in words and, on demand, a table. @param {Props} props */
 export function Plot({ title, summary, at, series, format, unit, times = MINUTES, hrefOf }) {
-  const isEmpty = series.every(({ values }) => values.every((value) => value === null || value === 0));
+  const isEmpty = series.every(({ values }) =>
+    values.every((value) => value === null || value === 0),
+  );
   const textOf = (/** @type {number} */ index) =>
     [
       times.name((at[index] ?? 0) * 1_000),
@@ -46,7 +54,10 @@ export function Plot({ title, summary, at, series, format, unit, times = MINUTES
   </figure>`;
 }
 
-/** @param {Pick<Props, 'series' | 'format' | 'unit'> & { times: Times }} props @returns {Omit<uPlot.Options, 'width' | 'height'>} */
+/**
+ * @param {Pick<Props, 'series' | 'format' | 'unit'> & { times: Times }} props @returns
+ * {Omit<uPlot.Options, 'width' | 'height'>}
+ */
 function optionsOf({ series, format, unit, times }) {
   return {
     ...(times.isUtc && { tzDate: utcDate }),
@@ -62,14 +73,18 @@ function optionsOf({ series, format, unit, times }) {
       { ...AXIS, size: 48, values: (_plot, splits) => splits.map((value) => `${value}${unit}`) },
     ],
     series: [
-      { label: times.title.toLowerCase(), value: (_plot, at) => (at === null ? '–' : times.name(at * 1_000)) },
+      {
+        label: times.title.toLowerCase(),
+        value: (_plot, at) => (at === null ? '–' : times.name(at * 1_000)),
+      },
       ...series.map(({ label, color, isBars }) => ({
         label,
         stroke: () => css(color),
         width: 1.5,
         points: { show: true, size: 4, fill: () => css(color) },
         ...(isBars && bars && { fill: () => css(color), paths: bars, points: { show: false } }),
-        value: (/** @type {uPlot} */ _plot, /** @type {number | null} */ value) => formatted(value, format),
+        value: (/** @type {uPlot} */ _plot, /** @type {number | null} */ value) =>
+          formatted(value, format),
       })),
     ],
   };

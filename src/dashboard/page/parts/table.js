@@ -7,12 +7,22 @@ import { html } from './html.js';
  */
 
 /**
- * A table that becomes a list of named values in a narrow place. The cells of the first column are the headers of their rows.
+ * A table that becomes a list of named values in a narrow place. The cells of the first column are
+ * the headers of their rows.
  * @typedef {{ caption: any, label?: string, columns: readonly Column[], rows: readonly any[], isBusy?: boolean, isShort?: boolean, hidesCaption?: boolean, keyOf?: (row: any, index: number) => string | number }} Props
  * @param {Props} props `label`: the name of its region, if it is not the caption; `isShort`: it scrolls vertically, too; `keyOf`: identifies a row,
  *   so that the focus stays in it when others appear; default: its `id`
  */
-export function Table({ caption, label = caption, columns, rows, isBusy, isShort, hidesCaption, keyOf = idOf }) {
+export function Table({
+  caption,
+  label = caption,
+  columns,
+  rows,
+  isBusy,
+  isShort,
+  hidesCaption,
+  keyOf = idOf,
+}) {
   return html`<div class=${isShort ? 'wide short' : 'wide'} tabindex="0" role="region" aria-label=${label}>
     <table aria-busy=${isBusy}>
       <caption class=${hidesCaption ? 'unseen' : ''}>${caption}</caption>

@@ -11,7 +11,10 @@ function tick() {
   for (const listener of listeners) listener();
 }
 
-/** Calls the listener every second while the page is visible. All listeners share one timer. @param {() => void} listener @returns {() => void} removes the listener */
+/**
+ * Calls the listener every second while the page is visible. All listeners share one timer. @param
+ * {() => void} listener @returns {() => void} removes the listener
+ */
 function onTick(listener) {
   if (listeners.size === 0) {
     timer = setInterval(tick, EVERY_MS);
@@ -26,7 +29,10 @@ function onTick(listener) {
   };
 }
 
-/** Returns the text for the current time, and renders again when it changes. @param {(now: number) => string} textAt */
+/**
+ * Returns the text for the current time, and renders again when it changes. @param {(now: number)
+ * => string} textAt
+ */
 export function useTicking(textAt) {
   const text = textAt(Date.now());
   const [, setShown] = useState(text);

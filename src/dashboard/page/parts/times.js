@@ -7,7 +7,10 @@ function areAbsolute() {
   return localStorage.getItem(STORED) === 'absolute';
 }
 
-/** Returns whether all times are shown as absolute times. The choice is stored in the browser. @returns {boolean} */
+/**
+ * Returns whether all times are shown as absolute times. The choice is stored in the browser.
+ * @returns {boolean}
+ */
 export function useAbsoluteTimes() {
   const [isAbsolute, setIsAbsolute] = useState(areAbsolute);
   useEffect(() => {

@@ -5,7 +5,10 @@ const HOUR_MS = 3_600_000;
 /** Days for which the server keeps hours. */
 const HOURLY_DAYS = 8;
 
-/** The lengths of a report by their names in the URL. @type {Record<string, { title: string, days: number }>} */
+/**
+ * The lengths of a report by their names in the URL. @type {Record<string, { title: string, days:
+ * number }>}
+ */
 export const PERIODS = {
   day: { title: 'Day', days: 1 },
   week: { title: 'Week', days: 7 },
@@ -60,7 +63,8 @@ export function everyRow({ from, to, interval, counted_until, rows }) {
 /** @param {string} interval @returns {import('../parts/plot.js').Times} */
 export function timesOf(interval) {
   const empty = 'No data in this period.';
-  if (interval === 'day') return { title: 'Day', name: utcDayOf, mark: utcDayOf, empty, isUtc: true };
+  if (interval === 'day')
+    return { title: 'Day', name: utcDayOf, mark: utcDayOf, empty, isUtc: true };
   const name = (/** @type {number} */ at) => `${utcDayOf(at)} ${utcMinuteOf(at)}`;
   const mark = (/** @type {number} */ at) => (at % DAY_MS === 0 ? utcDayOf(at) : utcMinuteOf(at));
   return { title: 'Hour', name, mark, empty, isUtc: true };

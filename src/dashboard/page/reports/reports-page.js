@@ -12,7 +12,10 @@ import { DAY_MS, everyRow, PERIODS, periodOf, stepMsOf, timesOf } from './period
 
 const EVERY_MS = 60_000;
 
-/** Sums over the submissions of one upstream that ended in a day, a week or 90 days. @param {{ query: URLSearchParams }} props */
+/**
+ * Sums over the submissions of one upstream that ended in a day, a week or 90 days. @param {{
+ * query: URLSearchParams }} props
+ */
 export function ReportsPage({ query }) {
   const { api } = useDashboard();
   const upstreams = useLoad((signal) => api.get('v1/overview', { signal }), 'upstreams');
@@ -35,7 +38,12 @@ function Report({ upstream, names, query }) {
   const loaded = useLoad((signal) => api.get(path, { signal }), path);
   useWhileVisible(loaded.refresh, EVERY_MS);
   const link = (/** @type {Record<string, string | undefined>} */ change) =>
-    hrefTo('reports', undefined, { upstream, period: name, to: query.get('to') ?? undefined, ...change });
+    hrefTo('reports', undefined, {
+      upstream,
+      period: name,
+      to: query.get('to') ?? undefined,
+      ...change,
+    });
   return html`<${Choices} upstream=${upstream} names=${names} name=${name} link=${link} />
     <p>
       <a href=${link({ to: period.earlier })}>Earlier</a> · ${from === to ? from : `${from} to ${to}`} (UTC)
@@ -58,9 +66,13 @@ function Report({ upstream, names, query }) {
     <//>`;
 }
 
-/** @param {{ upstream: string, names: readonly string[], name: string, link: (change: Record<string, string | undefined>) => string }} props */
+/**
+ * @param {{ upstream: string, names: readonly string[], name: string, link: (change: Record<string,
+ * string | undefined>) => string }} props
+ */
 function Choices({ upstream, names, name, link }) {
-  const choose = (/** @type {any} */ event) => location.assign(link({ upstream: event.target.value }));
+  const choose = (/** @type {any} */ event) =>
+    location.assign(link({ upstream: event.target.value }));
   return html`<form class="filter" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     <label>
       <span>Upstream</span>
@@ -115,7 +127,11 @@ function Charts({ report, upstream }) {
             color: '--plot-1',
             isBars: true,
           },
-          { label: 'others', values: rows.map((row) => (row ? othersOf(row) : 0)), color: '--plot-2' },
+          {
+            label: 'others',
+            values: rows.map((row) => (row ? othersOf(row) : 0)),
+            color: '--plot-2',
+          },
         ]}
         format=${count}
         unit=""
@@ -148,7 +164,10 @@ function Charts({ report, upstream }) {
 
 /** @param {{ submissions: Record<string, number> }} sums */
 function othersOf({ submissions }) {
-  return Object.entries(submissions).reduce((sum, [status, number]) => sum + (status === 'finalized' ? 0 : number), 0);
+  return Object.entries(submissions).reduce(
+    (sum, [status, number]) => sum + (status === 'finalized' ? 0 : number),
+    0,
+  );
 }
 
 /** @param {{ p50: number, p90: number, p99: number } | null} spread */
@@ -160,7 +179,10 @@ function summaryOf(spread) {
 /** @param {{ report: any, upstream: string }} props */
 function Totals({ report, upstream }) {
   const { total, from, to } = report;
-  const ended = Object.values(total.submissions).reduce((/** @type {number} */ sum, number) => sum + Number(number), 0);
+  const ended = Object.values(total.submissions).reduce(
+    (/** @type {number} */ sum, number) => sum + Number(number),
+    0,
+  );
   const linked = (/** @type {string} */ status) => {
     const number = total.submissions[status] ?? 0;
     if (number === 0) return '0';
@@ -176,7 +198,10 @@ function Totals({ report, upstream }) {
         ['Requests per submission', ended === 0 ? null : decimal(total.requests / ended, 2)],
         ['Fees', amount(total.fees)],
         ['Data billed', amount(total.data_billed)],
-        ['Without readable amounts', total.without_billing === 0 ? null : count(total.without_billing)],
+        [
+          'Without readable amounts',
+          total.without_billing === 0 ? null : count(total.without_billing),
+        ],
       ]}
     />
   </section>`;

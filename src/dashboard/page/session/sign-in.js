@@ -11,14 +11,20 @@ import { parseRoute } from '../router.js';
  * @typedef {{ name: string, url: string }} Provider
  */
 
-/** @typedef {{ reason: string | undefined, provider: Provider | null, onSignedIn: (session: Session) => void }} Props */
+/**
+ * @typedef {{ reason: string | undefined, provider: Provider | null, onSignedIn: (session: Session)
+ * => void }} Props
+ */
 
 /** The page of a browser without a session. @param {Props} props */
 export function SignInPage(props) {
   return html`<main class="sign-in"><${SignIn} ...${props} /></main>`;
 }
 
-/** Covers the page after its session has ended. Typed text is kept if the same person signs in again. @param {Props} props */
+/**
+ * Covers the page after its session has ended. Typed text is kept if the same person signs in
+ * again. @param {Props} props
+ */
 export function SignInAgain(props) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   // Focuses synchronously, so that the next key reaches the focused element.
@@ -34,7 +40,10 @@ export function SignInAgain(props) {
   </dialog>`;
 }
 
-/** `isAgain`: the provider opens in another tab, because this one is kept. @param {Props & { isAgain?: boolean }} props */
+/**
+ * `isAgain`: the provider opens in another tab, because this one is kept. @param {Props & {
+ * isAgain?: boolean }} props
+ */
 function SignIn({ reason, provider, onSignedIn, isAgain }) {
   const [error, setError] = useState(reason);
   const [isBusy, setIsBusy] = useState(false);
@@ -100,36 +109,52 @@ async function signIn(token) {
     await new Api({ token }).post('v1/session');
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    if (error.status === 401) throw new Error('Unknown token: it may be mistyped, revoked, or of another server.');
+    if (error.status === 401)
+      throw new Error('Unknown token: it may be mistyped, revoked, or of another server.');
     if (error.status === 429)
-      throw new Error(`Too many wrong tokens came from here. Try again in ${error.retryAfterS ?? 60} s.`);
+      throw new Error(
+        `Too many wrong tokens came from here. Try again in ${error.retryAfterS ?? 60} s.`,
+      );
     throw new Error(error.message);
   }
   const { session } = await fetchSession();
-  if (!session) throw new Error('This browser does not keep the cookie of the session. Allow cookies of this site.');
+  if (!session)
+    throw new Error(
+      'This browser does not keep the cookie of the session. Allow cookies of this site.',
+    );
   return session;
 }
 
-/** `session` undefined: not signed in. @returns {Promise<{ session: Session | undefined, provider: Provider | null }>} */
+/**
+ * `session` undefined: not signed in. @returns {Promise<{ session: Session | undefined, provider:
+ * Provider | null }>}
+ */
 export async function fetchSession() {
   const api = new Api();
   const { signed_in: isSignedIn, oidc } = await api.get('v1/session');
   return { session: isSignedIn ? await api.get('v1/whoami') : undefined, provider: oidc };
 }
 
-/** Messages about failed sign-ins at the provider, by the reason in the address to which the server redirects. @type {Record<string, string>} */
+/**
+ * Messages about failed sign-ins at the provider, by the reason in the address to which the server
+ * redirects. @type {Record<string, string>}
+ */
 const FAILURES = {
   unavailable: 'The provider cannot be reached at the moment. Try again later, or use a token.',
   denied: 'The provider refused the sign-in.',
   invalid:
     'The response of the provider failed a check. Try again; if it fails again, show an administrator the log of dawatch.',
-  state: 'This sign-in was begun in another browser, took longer than ten minutes, or was already used. Try again.',
+  state:
+    'This sign-in was begun in another browser, took longer than ten minutes, or was already used. Try again.',
   no_role: 'Your account has no role in dawatch. Ask an administrator for one.',
   revoked: 'An administrator has revoked your access.',
   ledger: 'dawatch cannot store the sign-in at the moment. Try again later.',
 };
 
-/** Returns a message for the user if a sign-in at the provider has just failed, and removes it from the address. */
+/**
+ * Returns a message for the user if a sign-in at the provider has just failed, and removes it from
+ * the address.
+ */
 export function takeFailure() {
   const { page, query } = parseRoute(location.hash);
   if (page !== 'sign-in') return undefined;
@@ -143,7 +168,10 @@ function pageToReturn() {
   return location.hash.replace(/^#\/?/, '');
 }
 
-/** Signs out. Opens the sign-out page of the provider, if there is one. Returns a message if the session may still be open. @returns {Promise<string | undefined>} */
+/**
+ * Signs out. Opens the sign-out page of the provider, if there is one. Returns a message if the
+ * session may still be open. @returns {Promise<string | undefined>}
+ */
 export async function endSession() {
   try {
     const ended = await new Api().delete('v1/session');

@@ -13,7 +13,10 @@ import { Empty } from '../parts/parts.js';
 import { hrefTo, useRoute } from '../router.js';
 import { maySeeSubmissions } from './access.js';
 
-/** @typedef {{ session: import('../data/context.js').Session, signOut: () => void, onEnded: (reason: string) => void }} Props */
+/**
+ * @typedef {{ session: import('../data/context.js').Session, signOut: () => void, onEnded: (reason:
+ * string) => void }} Props
+ */
 
 /** The frame of every page. @param {Props} props */
 export function SignedIn({ session, signOut, onEnded }) {
@@ -97,7 +100,10 @@ function Main({ page, route, session, isLater }) {
   </main>`;
 }
 
-/** Moves the focus without changing the hash, because the hash selects the page. @param {Event} event */
+/**
+ * Moves the focus without changing the hash, because the hash selects the page. @param {Event}
+ * event
+ */
 function skip(event) {
   event.preventDefault();
   document.getElementById('main')?.focus();
@@ -109,7 +115,8 @@ function Disconnected() {
   const state = useFeedState();
   const wasLost = useRef(false);
   useEffect(() => {
-    if (state.kind === 'lost' && !wasLost.current) announce('Disconnected from the server. Trying again.');
+    if (state.kind === 'lost' && !wasLost.current)
+      announce('Disconnected from the server. Trying again.');
     if (state.kind === 'live' && wasLost.current) announce('Reconnected.');
     wasLost.current = state.kind === 'lost' || (wasLost.current && state.kind !== 'live');
   }, [state]);
@@ -131,10 +138,15 @@ function Countdown({ until }) {
   return html`<span>${leftS > 0 ? `Trying again in ${leftS} s.` : 'Trying again…'}</span>`;
 }
 
-/** Minimum time between announcements, so that a screen reader can finish one. Of several within it, the newest is announced. */
+/**
+ * Minimum time between announcements, so that a screen reader can finish one. Of several within it,
+ * the newest is announced.
+ */
 const EVERY_MS = 3_000;
 
-/** Text for assistive technology, in a polite live region. @returns {[(text: string) => void, any]} */
+/**
+ * Text for assistive technology, in a polite live region. @returns {[(text: string) => void, any]}
+ */
 function useAnnouncer() {
   const [text, setText] = useState('');
   const next = useRef(/** @type {string | undefined} */ (undefined));

@@ -29,13 +29,15 @@ const CHANGES = [
     label: 'Retrack selected',
     title: (count) => `Track ${count} again?`,
     fits: canRetrack,
-    effect: 'They are polled again with the default time limits, and subscribers receive submission.retracked.',
+    effect:
+      'They are polled again with the default time limits, and subscribers receive submission.retracked.',
     act: retrack,
   },
 ];
 
 /**
- * Changes the selected submissions one by one, and shows the results. Those that failed stay selected.
+ * Changes the selected submissions one by one, and shows the results. Those that failed stay
+ * selected.
  * @param {{ submissions: readonly any[], select: (submissions: readonly any[]) => void, onDone: () => void, children?: any }} props
  *   `submissions`: the selected ones; `children`: the controls that select
  */
@@ -51,7 +53,8 @@ export function BulkActions({ submissions, select, onDone, children }) {
   const closed = () => setConfirming(undefined);
   // The button that had the focus disappears with the selection, before or after the dialog closes.
   useEffect(() => {
-    if (results.length > 0 && !confirming && document.activeElement === document.body) heading.current?.focus();
+    if (results.length > 0 && !confirming && document.activeElement === document.body)
+      heading.current?.focus();
   }, [results, confirming, submissions.length]);
   const run = async () => {
     if (!confirming) return;
@@ -91,7 +94,11 @@ export function BulkActions({ submissions, select, onDone, children }) {
     ${results.length > 0 && html`<${Results} of=${results} heading=${heading} onClose=${() => setResults([])} />`}`;
 }
 
-/** @param {{ change: Change, submissions: readonly any[], made: number | undefined, act: () => Promise<void>, stop: () => void, onClose: () => void }} props `made`: the number of those that were sent */
+/**
+ * @param {{ change: Change, submissions: readonly any[], made: number | undefined, act: () =>
+ * Promise<void>, stop: () => void, onClose: () => void }} props `made`: the number of those that
+ * were sent
+ */
 function ConfirmChange({ change, submissions, made, act, stop, onClose }) {
   const others = submissions.filter(({ status }) => !change.fits(status)).length;
   const number = counted(submissions.length - others);
@@ -114,7 +121,10 @@ function counted(number) {
   return number === 1 ? '1 submission' : `${count(number)} submissions`;
 }
 
-/** @param {{ of: readonly Result[], heading: { current: HTMLElement | null }, onClose: () => void }} props */
+/**
+ * @param {{ of: readonly Result[], heading: { current: HTMLElement | null }, onClose: () => void }}
+ * props
+ */
 function Results({ of, heading, onClose }) {
   const listed = of.length > LISTED ? of.filter(({ isError }) => isError) : of;
   return html`<section aria-labelledby="results">

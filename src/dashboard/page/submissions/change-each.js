@@ -3,8 +3,8 @@ import { ApiError, messageOf } from '../data/api.js';
 /** @typedef {{ id: string, text: string, isError: boolean }} Result */
 
 /**
- * Changes submissions one after another, and returns a result for each. Stops on `signal`, and when further requests would fail,
- * too; the remaining submissions are reported as not sent.
+ * Changes submissions one after another, and returns a result for each. Stops on `signal`, and when
+ * further requests would fail, too; the remaining submissions are reported as not sent.
  * @param {readonly { submission_id: string }[]} submissions
  * @param {(one: any) => Promise<string>} change returns what it did
  * @param {{ signal: AbortSignal, onProgress: (made: number) => void }} options
@@ -29,7 +29,10 @@ export async function changeEach(submissions, change, { signal, onProgress }) {
   return results;
 }
 
-/** Returns whether the next request would fail, too: the server is unreachable, the session has ended, or requests are limited. @param {unknown} error */
+/**
+ * Returns whether the next request would fail, too: the server is unreachable, the session has
+ * ended, or requests are limited. @param {unknown} error
+ */
 function failsForAll(error) {
   return !(error instanceof ApiError) || [401, 403, 429].includes(error.status);
 }

@@ -6,7 +6,10 @@ import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { queryOf } from './filters.js';
 
-/** The number of submissions that match the filters. What one response does not count is counted on demand. @param {{ filters: import('./filters.js').Filters, version: number }} props */
+/**
+ * The number of submissions that match the filters. What one response does not count is counted on
+ * demand. @param {{ filters: import('./filters.js').Filters, version: number }} props
+ */
 export function Count({ filters, version }) {
   const { api } = useDashboard();
   const [isCounting, setIsCounting] = useState(false);

@@ -14,8 +14,8 @@ const TYPING_TIME_MS = 1_500;
 /** @typedef {import('./filters.js').Filters} Filters */
 
 /**
- * The filters as controls. A change navigates to the URL of the new filters: for typed text after a pause or Enter, for other
- * controls at once. `errors`: by the name of the filter.
+ * The filters as controls. A change navigates to the URL of the new filters: for typed text after a
+ * pause or Enter, for other controls at once. `errors`: by the name of the filter.
  * @param {{ filters: Filters, hasAny: boolean, errors: Map<string, string>, reload: () => void }} props `hasAny`: there is something to clear
  */
 export function FilterForm({ filters, hasAny, errors, reload }) {
@@ -49,7 +49,11 @@ export function FilterForm({ filters, hasAny, errors, reload }) {
     onBlur: () => apply(),
     onKeyDown: (/** @type {KeyboardEvent} */ { key }) => key === 'Enter' && apply(),
   });
-  const text = (/** @type {string} */ name) => ({ name, value: filterOf(filters, name), error: errors.get(name) });
+  const text = (/** @type {string} */ name) => ({
+    name,
+    value: filterOf(filters, name),
+    error: errors.get(name),
+  });
   // A phone shows the list first.
   const [isWide] = useState(() => window.matchMedia('(min-width: 64rem)').matches);
   const inner = filters.filter(([name]) => name !== 'search');
@@ -131,7 +135,10 @@ function StatusFields({ chosen, error }) {
   </fieldset>`;
 }
 
-/** @param {{ pairs: readonly (readonly [string, string])[], error: string | undefined, apply: () => void }} props */
+/**
+ * @param {{ pairs: readonly (readonly [string, string])[], error: string | undefined, apply: () =>
+ * void }} props
+ */
 function MetadataFields({ pairs, error, apply }) {
   const of = JSON.stringify(pairs);
   const [rows, setRows] = useState(pairs);

@@ -3,8 +3,9 @@ import { absoluteTime } from '../parts/format.js';
 import { hrefTo } from '../router.js';
 
 /**
- * The filters of the list, as names and values of parameters of `GET /v1/submissions`. The URL of the page has the same parameters. A
- * name that occurs twice is kept, so that the error of the server explains it.
+ * The filters of the list, as names and values of parameters of `GET /v1/submissions`. The URL of
+ * the page has the same parameters. A name that occurs twice is kept, so that the error of the
+ * server explains it.
  * @typedef {readonly (readonly [name: string, value: string])[]} Filters
  */
 
@@ -13,17 +14,27 @@ const TIMES = ['tracked_since', 'tracked_until', 'ended_since', 'ended_until'];
 const NAMES = ['status', ...TEXTS, ...TIMES];
 const METADATA = 'metadata.';
 
-/** @param {URLSearchParams} query @returns {{ filters: Filters, cursor: string, unknown: readonly string[] }} `unknown`: names that are not filters */
+/**
+ * @param {URLSearchParams} query @returns {{ filters: Filters, cursor: string, unknown: readonly
+ * string[] }} `unknown`: names that are not filters
+ */
 export function readQuery(query) {
   const given = [...query].filter(([name]) => name !== 'cursor');
   return {
-    filters: given.filter(([name, value]) => (NAMES.includes(name) && value !== '') || name.startsWith(METADATA)),
+    filters: given.filter(
+      ([name, value]) => (NAMES.includes(name) && value !== '') || name.startsWith(METADATA),
+    ),
     cursor: query.get('cursor') ?? '',
-    unknown: given.map(([name]) => name).filter((name) => !NAMES.includes(name) && !name.startsWith(METADATA)),
+    unknown: given
+      .map(([name]) => name)
+      .filter((name) => !NAMES.includes(name) && !name.startsWith(METADATA)),
   };
 }
 
-/** The parameters of a request, or of the URL. @param {Filters} filters @param {string | null} [cursor] */
+/**
+ * The parameters of a request, or of the URL. @param {Filters} filters @param {string | null}
+ * [cursor]
+ */
 export function queryOf(filters, cursor) {
   const query = new URLSearchParams(filters.map(([name, value]) => [name, value]));
   if (cursor) query.set('cursor', cursor);
@@ -54,8 +65,9 @@ export function metadataOf(filters) {
 }
 
 /**
- * Returns the filters in the form. An unchanged time keeps its fraction of a second, which the form does not show. A metadata name
- * with an empty value applies only if it applied before, because a name is entered before its value.
+ * Returns the filters in the form. An unchanged time keeps its fraction of a second, which the form
+ * does not show. A metadata name with an empty value applies only if it applied before, because a
+ * name is entered before its value.
  * @param {HTMLFormElement} form @param {Filters} before @returns {Filters}
  */
 export function filtersOf(form, before) {
@@ -63,20 +75,29 @@ export function filtersOf(form, before) {
   const textsOf = (/** @type {string} */ name) => data.getAll(name).map(String);
   const values = textsOf('metadata-value');
   /** @type {[string, string][]} */
-  const metadata = textsOf('metadata-name').map((name, index) => [`${METADATA}${name}`, values[index] ?? '']);
+  const metadata = textsOf('metadata-name').map((name, index) => [
+    `${METADATA}${name}`,
+    values[index] ?? '',
+  ]);
   /** @type {[string, string][]} */
   const others = [
     ['status', textsOf('status').join(',')],
-    ...TEXTS.map((name) => /** @type {[string, string]} */ ([name, String(data.get(name) ?? '').trim()])),
+    ...TEXTS.map(
+      (name) => /** @type {[string, string]} */ ([name, String(data.get(name) ?? '').trim()]),
+    ),
     ...TIMES.map((name) => {
       const [shown, given] = [String(data.get(name) ?? ''), filterOf(before, name)];
-      return /** @type {[string, string]} */ ([name, isShownAs(given, shown) ? given : fromLocalTime(shown)]);
+      return /** @type {[string, string]} */ ([
+        name,
+        isShownAs(given, shown) ? given : fromLocalTime(shown),
+      ]);
     }),
   ];
   return [
     ...others.filter(([, value]) => value !== ''),
     ...metadata.filter(
-      ([name, value]) => name !== METADATA && (value !== '' || before.some(([known]) => known === name)),
+      ([name, value]) =>
+        name !== METADATA && (value !== '' || before.some(([known]) => known === name)),
     ),
   ];
 }
@@ -101,7 +122,8 @@ export function describe(filters) {
   return filters
     .map(([name, value]) => {
       if (name.startsWith(METADATA)) return `${name.slice(METADATA.length)} = ${value}`;
-      const shown = TIMES.includes(name) && !Number.isNaN(Date.parse(value)) ? absoluteTime(value) : value;
+      const shown =
+        TIMES.includes(name) && !Number.isNaN(Date.parse(value)) ? absoluteTime(value) : value;
       return `${LABELS[name] ?? name} ${shown.replaceAll(/,(?=\S)/g, ', ')}`;
     })
     .join('; ');

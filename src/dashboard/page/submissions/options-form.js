@@ -39,7 +39,8 @@ const FIELDS = {
 };
 
 /**
- * Changes options. A change by another client appears in fields that were not edited here, and beside edited fields.
+ * Changes options. A change by another client appears in fields that were not edited here, and
+ * beside edited fields.
  * @param {{ one: any, onSaved: (text: string) => void, onClose: () => void }} props `one`: the submission, as it is now
  */
 export function OptionsForm({ one, onSaved, onClose }) {

@@ -25,13 +25,17 @@ export function textsOf(one) {
   };
 }
 
-/** Whether a field has another value than before. @param {Name} name @param {string} before @param {string} now */
+/**
+ * Whether a field has another value than before. @param {Name} name @param {string} before @param
+ * {string} now
+ */
 export function isChanged(name, before, now) {
   return before !== now && !(name === 'deadline' && isShownAs(fromLocalTime(before), now));
 }
 
 /**
- * Returns the body of a PATCH with the changed options, and the errors of the options that cannot be sent.
+ * Returns the body of a PATCH with the changed options, and the errors of the options that cannot
+ * be sent.
  * @param {Texts} texts @param {readonly Name[]} changed @returns {{ body: Record<string, unknown>, errors: Errors }}
  */
 export function toPatch(texts, changed) {
@@ -60,7 +64,9 @@ const READERS = {
 
 /** @param {string} text */
 function seconds(text) {
-  return text === '' || Number.isNaN(Number(text)) ? wrong('Enter a number of seconds.') : Number(text);
+  return text === '' || Number.isNaN(Number(text))
+    ? wrong('Enter a number of seconds.')
+    : Number(text);
 }
 
 /** @param {string} text */

@@ -11,7 +11,8 @@ const CONFIRMATIONS = {
   cancel: {
     title: 'Cancel this submission?',
     label: 'Cancel tracking',
-    effect: 'Its tracking ends, and subscribers receive submission.cancelled. It can be tracked again later.',
+    effect:
+      'Its tracking ends, and subscribers receive submission.cancelled. It can be tracked again later.',
     act: cancel,
   },
   retrack: {
@@ -26,7 +27,9 @@ const CONFIRMATIONS = {
 /** Cancel, retrack and change one submission. @param {{ one: any, onChanged: () => void }} props */
 export function SubmissionActions({ one, onChanged }) {
   const { api, announce } = useDashboard();
-  const [chosen, setChosen] = useState(/** @type {keyof typeof CONFIRMATIONS | undefined} */ (undefined));
+  const [chosen, setChosen] = useState(
+    /** @type {keyof typeof CONFIRMATIONS | undefined} */ (undefined),
+  );
   const [isEditing, setIsEditing] = useState(false);
   const [message, setMessage] = useState('');
   const messageLine = useRef(/** @type {HTMLElement | null} */ (null));

@@ -69,13 +69,19 @@ function Details({ one }) {
     ['Final', html`<${Time} at=${final} />`],
     ['Time to finality', final === null ? null : between(one.tracked_at, final)],
     ['Requests', String(one.polls)],
-    ['Last response', one.last_polled_at === null ? 'not polled yet' : html`<${Time} at=${one.last_polled_at} />`],
+    [
+      'Last response',
+      one.last_polled_at === null ? 'not polled yet' : html`<${Time} at=${one.last_polled_at} />`,
+    ],
     ['Next poll', html`<${Time} at=${one.next_poll_at} />`],
     ['Not found since', html`<${Time} at=${one.not_found_since} />`],
     ['Deadline', html`<${Time} at=${one.deadline_at} />`],
     ['Not-found grace', wholeDuration(one.unknown_grace_s)],
     ['Stuck after', wholeDuration(one.stuck_after_s)],
-    ['Callback URL', one.callback_url && html`<${Copied} value=${one.callback_url} name="the callback URL" />`],
+    [
+      'Callback URL',
+      one.callback_url && html`<${Copied} value=${one.callback_url} name="the callback URL" />`,
+    ],
   ];
   return html`<section aria-label="Summary"><${Facts} of=${facts} /></section>
     <div class="columns">
@@ -95,7 +101,10 @@ function Copied({ value, name }) {
   return html`<span class="value">${text(value)}</span> <${CopyButton} text=${text(value)} name=${name} />`;
 }
 
-/** @param {{ id: string, title: string, values: Record<string, unknown> | null, nothing: string }} props */
+/**
+ * @param {{ id: string, title: string, values: Record<string, unknown> | null, nothing: string }}
+ * props
+ */
 function Values({ id, title, values, nothing }) {
   return html`<section aria-labelledby=${id}>
     <div class="title">
@@ -115,7 +124,9 @@ function Deliveries({ id, version }) {
   const { api } = useDashboard();
   const path = withQuery('v1/deliveries', { submission_id: id, limit: DELIVERIES });
   const loaded = useLoad((signal) => api.get(path, { signal }), path, version);
-  const isWaiting = loaded.data?.deliveries.some((/** @type {any} */ { state }) => state === 'waiting');
+  const isWaiting = loaded.data?.deliveries.some(
+    (/** @type {any} */ { state }) => state === 'waiting',
+  );
   useWhileVisible(loaded.refresh, REFRESH_MS, isWaiting === true);
   return html`<section aria-labelledby="deliveries">
     <h2 id="deliveries">Deliveries</h2>

@@ -19,7 +19,8 @@ const COLUMNS = [
   { title: 'Final', cell: ({ finalized_at }) => html`<${Time} at=${finalized_at} />` },
   {
     title: 'Time to finality',
-    cell: ({ tracked_at, finalized_at }) => (finalized_at === null ? '' : between(tracked_at, finalized_at)),
+    cell: ({ tracked_at, finalized_at }) =>
+      finalized_at === null ? '' : between(tracked_at, finalized_at),
     class: 'number secondary',
   },
   {
@@ -40,14 +41,19 @@ function metadataOf(metadata) {
   return shown.length > SHOWN_CHARS ? `${shown.slice(0, SHOWN_CHARS)}…` : shown;
 }
 
-/** @typedef {{ rows: readonly any[], selected: readonly any[], select: (submissions: readonly any[]) => void }} Selection `selected`: includes rows of other pages */
+/**
+ * @typedef {{ rows: readonly any[], selected: readonly any[], select: (submissions: readonly any[])
+ * => void }} Selection `selected`: includes rows of other pages
+ */
 
 /**
  * @param {{ submissions: readonly any[], caption: string, isLoading: boolean, selected: readonly any[] | undefined, select: (submissions: readonly any[]) => void }} props
  *   `selected`: undefined: rows cannot be selected
  */
 export function SubmissionTable({ submissions, caption, isLoading, selected, select }) {
-  const columns = selected ? [selectableColumn({ rows: submissions, selected, select }), ...COLUMNS.slice(1)] : COLUMNS;
+  const columns = selected
+    ? [selectableColumn({ rows: submissions, selected, select }), ...COLUMNS.slice(1)]
+    : COLUMNS;
   return html`<${Table} caption=${caption} columns=${columns} rows=${submissions} keyOf=${submissionId} isBusy=${isLoading} />`;
 }
 
@@ -56,7 +62,10 @@ export function submissionId({ submission_id }) {
   return submission_id;
 }
 
-/** A checkbox that selects the rows of the page. It is not in the table, whose head a phone does not show. @param {Selection} props */
+/**
+ * A checkbox that selects the rows of the page. It is not in the table, whose head a phone does not
+ * show. @param {Selection} props
+ */
 export function SelectAll({ rows, selected, select }) {
   const ids = new Set(selected.map(submissionId));
   const here = rows.filter((one) => ids.has(submissionId(one))).length;
@@ -101,7 +110,14 @@ export function submissionLink({ submission_id }) {
 
 /** Statuses in the order of a submission's life: open ones, then final ones. */
 export const OPEN_STATUSES = ['tracking', 'pending', 'failing'];
-export const FINAL_STATUSES = ['finalized', 'failed', 'unknown', 'rejected', 'expired', 'cancelled'];
+export const FINAL_STATUSES = [
+  'finalized',
+  'failed',
+  'unknown',
+  'rejected',
+  'expired',
+  'cancelled',
+];
 export const STATUSES = [...OPEN_STATUSES, ...FINAL_STATUSES];
 
 /**
@@ -123,7 +139,9 @@ export function canRetrack(status) {
 
 /** Quotes a text as one word of a shell. @param {string} text */
 function quoted(text) {
-  return /^[\w.:-]+$/.test(text) && !text.startsWith('-') ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  return /^[\w.:-]+$/.test(text) && !text.startsWith('-')
+    ? text
+    : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** Commands that track a submission. @param {{ id?: string }} props */

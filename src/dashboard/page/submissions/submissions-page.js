@@ -14,12 +14,18 @@ import { describe, filterOf, hrefOf, queryOf, readQuery } from './filters.js';
 import { SelectAll, SubmissionTable, TrackHint } from './submission-table.js';
 
 const PER_PAGE = 50;
-/** Limit of requests for one page of results: each response examines a bounded number of submissions. */
+/**
+ * Limit of requests for one page of results: each response examines a bounded number of
+ * submissions.
+ */
 const MAX_REQUESTS = 20;
 
 /** @typedef {import('./filters.js').Filters} Filters */
 
-/** The list of all submissions that match the filters in the URL. @param {{ query: URLSearchParams }} props */
+/**
+ * The list of all submissions that match the filters in the URL. @param {{ query: URLSearchParams
+ * }} props
+ */
 export function SubmissionsPage({ query }) {
   const { filters, cursor, unknown } = readQuery(query);
   const hasAny = filters.length > 0 || unknown.length > 0;
@@ -42,7 +48,8 @@ function List({ filters, cursor, hasAny }) {
   };
   useFeed(({ events, isWhole }) => {
     if (!isWhole) reload();
-    else if (events.some(({ data }) => data.submission)) loaded.setData((page) => withEvents(page, events));
+    else if (events.some(({ data }) => data.submission))
+      loaded.setData((page) => withEvents(page, events));
   });
   const maySelect = mayChangeSubmissions(session);
   const errors = loaded.error instanceof ApiError ? loaded.error.byField : new Map();
@@ -90,7 +97,10 @@ function List({ filters, cursor, hasAny }) {
     <//>`;
 }
 
-/** `isPart`: the page is short although more may follow. @param {import('../data/api.js').Api} api @param {{ filters: Filters, cursor: string, signal: AbortSignal }} of */
+/**
+ * `isPart`: the page is short although more may follow. @param {import('../data/api.js').Api} api
+ * @param {{ filters: Filters, cursor: string, signal: AbortSignal }} of
+ */
 async function loadPage(api, { filters, cursor, signal }) {
   /** @type {any[]} */
   const submissions = [];
@@ -105,7 +115,10 @@ async function loadPage(api, { filters, cursor, signal }) {
   }
 }
 
-/** The matches of all pages, up to a limit. @param {import('../data/api.js').Api} api @param {Filters} filters @param {number} limit */
+/**
+ * The matches of all pages, up to a limit. @param {import('../data/api.js').Api} api @param
+ * {Filters} filters @param {number} limit
+ */
 async function loadMatches(api, filters, limit) {
   /** @type {any[]} */
   const submissions = [];
@@ -120,10 +133,17 @@ async function loadMatches(api, filters, limit) {
   }
 }
 
-/** Updates the displayed rows in place; rows never move while the user reads them. @param {any} page @param {readonly any[]} events */
+/**
+ * Updates the displayed rows in place; rows never move while the user reads them. @param {any} page
+ * @param {readonly any[]} events
+ */
 function withEvents(page, events) {
-  const newest = new Map(events.map(({ data }) => [data.submission?.submission_id, data.submission]));
-  const isShown = page.submissions.some((/** @type {any} */ { submission_id }) => newest.has(submission_id));
+  const newest = new Map(
+    events.map(({ data }) => [data.submission?.submission_id, data.submission]),
+  );
+  const isShown = page.submissions.some((/** @type {any} */ { submission_id }) =>
+    newest.has(submission_id),
+  );
   if (!isShown) return page;
   const submissions = page.submissions.map((/** @type {any} */ one) => {
     const changed = newest.get(one.submission_id);
@@ -141,8 +161,10 @@ function captionOf(filters) {
 
 /** @param {{ filters: Filters, cursor: string }} props */
 function Nothing({ filters, cursor }) {
-  if (cursor) return html`<${Empty} title="No more submissions."><p><a href=${hrefOf(filters)}>First page</a></p><//>`;
-  if (filters.length === 0) return html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`;
+  if (cursor)
+    return html`<${Empty} title="No more submissions."><p><a href=${hrefOf(filters)}>First page</a></p><//>`;
+  if (filters.length === 0)
+    return html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`;
   return html`<${Empty} title=${`No submission matches ${describe(filters)}.`}>
     <p><a href=${hrefOf([])}>Show all submissions</a></p>
     ${filterOf(filters, 'prefix') && html`<p>The prefix is compared with the beginning of each ID and is case-sensitive.</p>`}

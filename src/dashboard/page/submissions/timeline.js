@@ -34,7 +34,10 @@ function Entry({ entry, before, begin }) {
   </li>`;
 }
 
-/** The options that a client changed, with their previous values. @param {{ changes: Record<string, { from: unknown, to: unknown }> }} props */
+/**
+ * The options that a client changed, with their previous values. @param {{ changes: Record<string,
+ * { from: unknown, to: unknown }> }} props
+ */
 function OptionChanges({ changes }) {
   return html`<dl class="changes">
     ${Object.entries(changes).map(
@@ -46,7 +49,12 @@ function OptionChanges({ changes }) {
   </dl>`;
 }
 
-/** Returns the fields that were added or changed. @param {Record<string, unknown>} before @param {Record<string, unknown>} now */
+/**
+ * Returns the fields that were added or changed. @param {Record<string, unknown>} before @param
+ * {Record<string, unknown>} now
+ */
 function changedIn(before, now) {
-  return Object.entries(now).filter(([name, value]) => value !== null && text(before[name]) !== text(value));
+  return Object.entries(now).filter(
+    ([name, value]) => value !== null && text(before[name]) !== text(value),
+  );
 }

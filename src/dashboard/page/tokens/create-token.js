@@ -11,7 +11,13 @@ const ROLES = {
   user: 'user: lookups of single users',
   admin: 'admin: everything',
 };
-const SCOPES = ['submissions:read', 'submissions:write', 'users:read', 'operations:read', 'webhooks:write'];
+const SCOPES = [
+  'submissions:read',
+  'submissions:write',
+  'users:read',
+  'operations:read',
+  'webhooks:write',
+];
 const OWN = 'own';
 
 /** @param {{ onIssued: (token: import('./tokens-page.js').Issued) => void }} props */

@@ -16,7 +16,10 @@ export function ExpirySelect({ first }) {
   </label>`;
 }
 
-/** Returns the time of a choice as ISO 8601; null: never; undefined: the first choice. @param {string} choice */
+/**
+ * Returns the time of a choice as ISO 8601; null: never; undefined: the first choice. @param
+ * {string} choice
+ */
 export function expiryOf(choice) {
   if (choice === 'never') return null;
   const days = CHOICES[/** @type {keyof typeof CHOICES} */ (choice)];

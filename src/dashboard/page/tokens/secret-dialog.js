@@ -3,7 +3,10 @@ import { CopyButton } from '../parts/copy-button.js';
 import { html } from '../parts/html.js';
 import { Command } from '../parts/parts.js';
 
-/** Shows a new token once. @param {{ issued: import('./tokens-page.js').Issued, onClose: () => void }} props */
+/**
+ * Shows a new token once. @param {{ issued: import('./tokens-page.js').Issued, onClose: () => void
+ * }} props
+ */
 export function SecretDialog({ issued, onClose }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   // Focuses synchronously, so that the next key reaches the focused element.

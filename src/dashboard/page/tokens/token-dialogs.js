@@ -7,14 +7,19 @@ import { ExpirySelect, expiryOf } from './expiry.js';
 const HOUR_S = 3_600;
 const OVERLAPS = { 'a day': 24 * HOUR_S, 'an hour': HOUR_S, 'a week': 168 * HOUR_S, 'no time': 0 };
 
-/** Replaces the secret, with a choice of the overlap. @param {{ token: any, onIssued: (token: import('./tokens-page.js').Issued) => void }} props */
+/**
+ * Replaces the secret, with a choice of the overlap. @param {{ token: any, onIssued: (token:
+ * import('./tokens-page.js').Issued) => void }} props
+ */
 export function RotateToken({ token, onIssued }) {
   const { api } = useDashboard();
   const [isOpen, setIsOpen] = useState(false);
   const [overlap, setOverlap] = useState(/** @type {keyof typeof OVERLAPS} */ ('a day'));
   const issued = useRef(/** @type {import('./tokens-page.js').Issued | undefined} */ (undefined));
   const rotate = async () => {
-    issued.current = await api.post(`v1/credentials/${token.id}/rotate`, { overlap_s: OVERLAPS[overlap] });
+    issued.current = await api.post(`v1/credentials/${token.id}/rotate`, {
+      overlap_s: OVERLAPS[overlap],
+    });
   };
   const close = () => {
     setIsOpen(false);
@@ -45,7 +50,9 @@ export function ChangeToken({ token, onChanged }) {
   const [isOpen, setIsOpen] = useState(false);
   const fields = useRef(/** @type {HTMLDivElement | null} */ (null));
   const fieldOf = (/** @type {string} */ name) =>
-    /** @type {HTMLInputElement | null | undefined} */ (fields.current?.querySelector(`[name=${name}]`))?.value ?? '';
+    /** @type {HTMLInputElement | null | undefined} */ (
+      fields.current?.querySelector(`[name=${name}]`)
+    )?.value ?? '';
   const change = async () => {
     const expires_at = expiryOf(fieldOf('expires'));
     await api.patch(`v1/credentials/${token.id}`, { name: fieldOf('name'), expires_at });

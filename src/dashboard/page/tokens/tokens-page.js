@@ -13,7 +13,10 @@ import { ChangeToken, RotateToken } from './token-dialogs.js';
 
 const PER_PAGE = 100;
 
-/** @typedef {{ id: number, name: string, secret: string }} Issued A token that was created or rotated. */
+/**
+ * @typedef {{ id: number, name: string, secret: string }} Issued A token that was created or
+ * rotated.
+ */
 
 /** The tokens of clients. @param {{ query: URLSearchParams }} props */
 export function TokensPage({ query }) {
@@ -47,17 +50,27 @@ export function TokensPage({ query }) {
 /** @type {Record<string, string>} */
 const BADGES = { valid: 'enabled', expired: 'expired', revoked: 'discarded' };
 
-/** @param {() => void} onChanged @param {(token: Issued) => void} onIssued @returns {readonly import('../parts/table.js').Column[]} */
+/**
+ * @param {() => void} onChanged @param {(token: Issued) => void} onIssued @returns {readonly
+ * import('../parts/table.js').Column[]}
+ */
 function columnsOf(onChanged, onIssued) {
   return [
-    { title: 'Token', cell: ({ id, name, person }) => html`${person ?? name} <span class="muted">${id}</span>` },
+    {
+      title: 'Token',
+      cell: ({ id, name, person }) => html`${person ?? name} <span class="muted">${id}</span>`,
+    },
     { title: 'Permissions', cell: ({ role, scopes }) => role ?? scopes.join(', ') },
-    { title: 'State', cell: ({ state }) => html`<${Badge} state=${BADGES[state] ?? state} label=${state} />` },
+    {
+      title: 'State',
+      cell: ({ state }) => html`<${Badge} state=${BADGES[state] ?? state} label=${state} />`,
+    },
     { title: 'Created', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
     { title: 'Last used', cell: (token) => html`<${LastUse} token=${token} />` },
     {
       title: 'Expires',
-      cell: ({ expires_at }) => (expires_at === null ? 'never' : html`<${Time} at=${expires_at} />`),
+      cell: ({ expires_at }) =>
+        expires_at === null ? 'never' : html`<${Time} at=${expires_at} />`,
     },
     {
       title: 'Actions',
@@ -70,11 +83,16 @@ function columnsOf(onChanged, onIssued) {
   ];
 }
 
-/** The last use of the token, and of replaced tokens that are still accepted. @param {{ token: any }} props */
+/**
+ * The last use of the token, and of replaced tokens that are still accepted. @param {{ token: any
+ * }} props
+ */
 function LastUse({ token }) {
   return html`${token.last_used_at === null ? 'never' : html`<${Time} at=${token.last_used_at} />`}
     ${token.replaced_secrets.map(
-      (/** @type {any} */ { valid_until, last_used_at }) => html`<br key=${valid_until} /><span class="muted">
+      (
+        /** @type {any} */ { valid_until, last_used_at },
+      ) => html`<br key=${valid_until} /><span class="muted">
           old token: ${last_used_at === null ? 'not used' : html`used <${Time} at=${last_used_at} />`}, expires <${Time} at=${valid_until} />
         </span>`,
     )}`;

@@ -14,7 +14,10 @@ export function UsersPage() {
   const isForwarded = session.users_bearer === 'upstream';
   const [token, setToken] = useState('');
   // A rejected upstream token does not end the session of the dashboard.
-  const api = useMemo(() => (isForwarded ? new Api({ token }) : dashboard.api), [isForwarded, token, dashboard]);
+  const api = useMemo(
+    () => (isForwarded ? new Api({ token }) : dashboard.api),
+    [isForwarded, token, dashboard],
+  );
   return html`<h1 tabindex="-1">Users</h1>
     <p class="muted">The users of the upstream. Every lookup is recorded in the audit log.</p>
     ${isForwarded && html`<${UpstreamToken} token=${token} onChange=${setToken} />`}

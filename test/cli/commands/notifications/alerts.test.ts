@@ -13,7 +13,9 @@ const app = useApp({
   routes: [{ types: ['alert.*'], channels: ['ops'] }],
 });
 const run = (args: string[], runs = cli) =>
-  runs(args, { env: { DAWATCH_URL: app.url, DAWATCH_API_KEY: API_KEY, DAWATCH_ADMIN_TOKEN: ADMIN_TOKEN } });
+  runs(args, {
+    env: { DAWATCH_URL: app.url, DAWATCH_API_KEY: API_KEY, DAWATCH_ADMIN_TOKEN: ADMIN_TOKEN },
+  });
 
 let id = '';
 beforeAll(async () => {
@@ -21,7 +23,9 @@ beforeAll(async () => {
   id = await vi.waitFor(
     async () => {
       const { alerts } = JSON.parse((await run(['alerts', '--json'])).stdout);
-      return String(alerts.find(({ rule }: { rule: string }) => rule === 'upstream_down')?.id ?? expect.fail());
+      return String(
+        alerts.find(({ rule }: { rule: string }) => rule === 'upstream_down')?.id ?? expect.fail(),
+      );
     },
     { timeout: 15_000, interval: 50 },
   );
@@ -34,7 +38,10 @@ describe('alerts', () => {
     const [head, ...rows] = stdout.split('\n');
     expect(head).toMatch(/^id +since +state +rule +subject +summary$/);
     expect(rows.join('\n')).toMatch(
-      new RegExp(`^${id} +\\S+Z +firing +upstream_down +default +The upstream default is not responding`, 'm'),
+      new RegExp(
+        `^${id} +\\S+Z +firing +upstream_down +default +The upstream default is not responding`,
+        'm',
+      ),
     );
     expect((await run(['alerts', 'list', '--limit', '10'])).stdout).toContain('upstream_down');
     const none = await run(['alerts', '--state', 'resolved']);
@@ -47,7 +54,9 @@ describe('alerts', () => {
       code: 0,
       stdout: expect.stringMatching(/^state +acknowledged by DAWATCH_ADMIN_TOKEN$/m),
     });
-    expect((await run(['alerts', 'acknowledge', id, '--withdraw'])).stdout).toMatch(/^state +firing$/m);
+    expect((await run(['alerts', 'acknowledge', id, '--withdraw'])).stdout).toMatch(
+      /^state +firing$/m,
+    );
     expect(await run(['alerts', 'acknowledge', '4711'])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('there is no alert 4711'),
@@ -59,12 +68,25 @@ describe('alerts', () => {
   });
 
   it('mutes a subject, lists the mute, and ends it', async () => {
-    const made = await run(['alerts', 'mute', 'upstream_down', 'default', '--until', '2h', '--reason', 'halted']);
+    const made = await run([
+      'alerts',
+      'mute',
+      'upstream_down',
+      'default',
+      '--until',
+      '2h',
+      '--reason',
+      'halted',
+    ]);
     expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^reason +halted$/m) });
-    const [{ until, id: muteId }] = JSON.parse((await run(['alerts', 'mutes', '--json'])).stdout).mutes;
+    const [{ until, id: muteId }] = JSON.parse(
+      (await run(['alerts', 'mutes', '--json'])).stdout,
+    ).mutes;
     expect(Date.parse(until) - Date.now()).toBeGreaterThan(7_190_000);
     expect((await run(['alerts'])).stdout).toContain(`muted until ${until}`);
-    expect((await run(['alerts', 'mutes'])).stdout).toMatch(/upstream_down +default +DAWATCH_ADMIN_TOKEN +halted/);
+    expect((await run(['alerts', 'mutes'])).stdout).toMatch(
+      /upstream_down +default +DAWATCH_ADMIN_TOKEN +halted/,
+    );
     expect(await run(['alerts', 'unmute', String(muteId)])).toMatchObject({ code: 0, stdout: '' });
     expect(await run(['alerts', 'unmute', String(muteId)])).toMatchObject({ code: 2 });
   });
@@ -72,7 +94,11 @@ describe('alerts', () => {
   it('plans a maintenance window, whose end counts from its start', async () => {
     const made = await run(['alerts', 'maintenance', '--from', '1h', '--until', '4h', '--json']);
     const { id: muteId, rule, from, until, active } = JSON.parse(made.stdout);
-    expect([rule, active, Date.parse(until) - Date.parse(from)]).toEqual([null, false, 4 * 3_600_000]);
+    expect([rule, active, Date.parse(until) - Date.parse(from)]).toEqual([
+      null,
+      false,
+      4 * 3_600_000,
+    ]);
     await run(['alerts', 'unmute', String(muteId)]);
     const fixed = ['--from', '2026-12-05T22:00:00Z', '--until', '2026-12-05T21:00:00Z'];
     expect(await run(['alerts', 'maintenance', ...fixed])).toMatchObject({ code: 2, stdout: '' });
@@ -104,7 +130,10 @@ describe('channels', () => {
 
   it('tests a channel, and exits with 3 if the attempt failed', async () => {
     const { code, stdout } = await run(['channels', 'test', 'ops']);
-    expect([code, stdout]).toEqual([3, expect.stringMatching(/no response .* the connection was refused/)]);
+    expect([code, stdout]).toEqual([
+      3,
+      expect.stringMatching(/no response .* the connection was refused/),
+    ]);
     expect(await run(['channels', 'test', 'other'])).toMatchObject({ code: 2 });
   });
 });
@@ -112,14 +141,24 @@ describe('channels', () => {
 describe('webhooks test callbacks', () => {
   it('tests the address of a callback', async () => {
     const receiver = await openReceiver();
-    const { code, stdout } = await run(['webhooks', 'test', 'callbacks', '--url', `${receiver.url}/hook`]);
+    const { code, stdout } = await run([
+      'webhooks',
+      'test',
+      'callbacks',
+      '--url',
+      `${receiver.url}/hook`,
+    ]);
     expect([code, stdout]).toEqual([0, expect.stringMatching(/HTTP 200/)]);
     expect(receiver.requests[0]).toMatchObject({ path: '/hook', method: 'POST' });
   });
 
   it.each([
     ['callbacks without an address', ['callbacks'], 'give the address to test with --url'],
-    ['another webhook with an address', [`wh_${'0'.repeat(32)}`, '--url', 'https://a.example'], 'only callbacks'],
+    [
+      'another webhook with an address',
+      [`wh_${'0'.repeat(32)}`, '--url', 'https://a.example'],
+      'only callbacks',
+    ],
   ])('refuses %s', async (_name, args, message) => {
     expect(await run(['webhooks', 'test', ...args])).toMatchObject({
       code: 2,

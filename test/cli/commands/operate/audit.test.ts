@@ -26,12 +26,17 @@ it('head, export and verify show that the audit is as it was written, and name t
   expect([code, head]).toEqual([0, expect.stringMatching(/^[0-9a-f]{64}$/)]);
   expect(JSON.parse(String((await run('head', '--json'))[1]))).toEqual({ seq: 3, hash: head });
 
-  const listed = async (...args: string[]) => JSON.parse(String((await run('--json', ...args))[1])).entries.length;
+  const listed = async (...args: string[]) =>
+    JSON.parse(String((await run('--json', ...args))[1])).entries.length;
   const both = ['--action', 'users.get,users.list', '--since', '1h'];
   expect(await listed(...both, '--caller', 'the user', '--limit', '2')).toBe(2);
   expect(await listed('--until', '1h')).toBe(0);
   expect(await listed('--subject', '4711')).toBe(0);
-  expect(await run('--action', 'users.gone')).toEqual([2, '', expect.stringContaining('must be one or more of')]);
+  expect(await run('--action', 'users.gone')).toEqual([
+    2,
+    '',
+    expect.stringContaining('must be one or more of'),
+  ]);
 
   const file = join(tempFolder(), 'audit.ndjson');
   expect(await run('export', '--output', file)).toEqual([0, `4 entries → ${file}\n`, '']);
@@ -41,27 +46,50 @@ it('head, export and verify show that the audit is as it was written, and name t
     '',
   ]);
   expect(await run('verify', '--file', file, '--expect-head', head)).toEqual(await run('verify'));
-  expect(JSON.parse(String((await run('verify', '--json'))[1]))).toMatchObject({ intact: true, entries: 4 });
+  expect(JSON.parse(String((await run('verify', '--json'))[1]))).toMatchObject({
+    intact: true,
+    entries: 4,
+  });
 
   writeFileSync(file, readFileSync(file, 'utf8').replace('"result":"found"', '"result":"refused"'));
-  expect(await run('verify', '--file', file)).toEqual([3, expect.stringMatching(/^broken: entry 1: its hash/), '']);
-  rawConnection(database).exec("DROP TRIGGER audit_is_append_only; UPDATE audit SET caller = 'x' WHERE seq = 2");
+  expect(await run('verify', '--file', file)).toEqual([
+    3,
+    expect.stringMatching(/^broken: entry 1: its hash/),
+    '',
+  ]);
+  rawConnection(database).exec(
+    "DROP TRIGGER audit_is_append_only; UPDATE audit SET caller = 'x' WHERE seq = 2",
+  );
   expect(await run('verify')).toEqual([
     3,
     'broken: entry 2: its hash does not match its content and the entry before it (1 entry before are intact)\n',
     '',
   ]);
-  expect(await run('verify', '--expect-head', 'f'.repeat(64), '--json')).toMatchObject([3, expect.any(String), '']);
+  expect(await run('verify', '--expect-head', 'f'.repeat(64), '--json')).toMatchObject([
+    3,
+    expect.any(String),
+    '',
+  ]);
 });
 
 it('commands that work on the ledger directly are audited with the user of the system', async () => {
   const ledger = openLedger();
   const run = (...args: string[]) => cli(args, { env: { DAWATCH_DATABASE: ledger.file } });
   expect((await run('token', 'create', '--role', 'user', '--name', 'desk')).code).toBe(0);
-  for (let count = 0; count < 2; count += 1) expect((await run('token', 'revoke', '1')).code).toBe(0);
-  expect(await run('export', '--since', '24h', '--status', 'failed')).toMatchObject({ code: 0, stderr: '' });
+  for (let count = 0; count < 2; count += 1)
+    expect((await run('token', 'revoke', '1')).code).toBe(0);
+  expect(await run('export', '--since', '24h', '--status', 'failed')).toMatchObject({
+    code: 0,
+    stderr: '',
+  });
   const { entries } = ledger.audit.list({ limit: 10 });
-  expect(entries.map(({ action, subject, detail }) => [action, subject, detail?.replace(/\d{4}-\S+Z/, '…')])).toEqual([
+  expect(
+    entries.map(({ action, subject, detail }) => [
+      action,
+      subject,
+      detail?.replace(/\d{4}-\S+Z/, '…'),
+    ]),
+  ).toEqual([
     ['submissions.export', null, 'since …, failed'],
     ['tokens.revoke', '1', undefined],
     ['tokens.create', '1', 'user'],

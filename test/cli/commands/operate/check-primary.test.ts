@@ -18,7 +18,11 @@ it('exits with 0 without a replica, and for the claim of this machine', async ()
   const { env, claim } = servedLedger();
   const absent = join(tempFolder(), 'primary.db');
   const allowed = await cli(['check-primary', absent], { env });
-  expect(allowed).toEqual({ code: 0, stdout: `${env.DAWATCH_DATABASE} may be served: no replica yet\n`, stderr: '' });
+  expect(allowed).toEqual({
+    code: 0,
+    stdout: `${env.DAWATCH_DATABASE} may be served: no replica yet\n`,
+    stderr: '',
+  });
   copyFileSync(claim, absent);
   expect((await cli(['check-primary', absent], { env })).stdout).toMatch(
     /may be served: generation 1 of the replica\n$/,
@@ -51,9 +55,15 @@ it('exits with 5 if a server has the ledger, or the claim cannot be read', async
   copyFileSync(env.DAWATCH_DATABASE, file);
   openLedger({ file: env.DAWATCH_DATABASE });
   const inUse = await cli(['check-primary', claim], { env });
-  expect(inUse).toMatchObject({ code: ExitCode.server, stderr: expect.stringContaining('in use by another dawatch') });
+  expect(inUse).toMatchObject({
+    code: ExitCode.server,
+    stderr: expect.stringContaining('in use by another dawatch'),
+  });
   rmSync(file);
   copyFileSync(join(import.meta.dirname, 'check-primary.test.ts'), file);
   const damaged = await cli(['check-primary', file], { env: servedLedger().env });
-  expect(damaged).toMatchObject({ code: ExitCode.server, stderr: expect.stringContaining('is damaged') });
+  expect(damaged).toMatchObject({
+    code: ExitCode.server,
+    stderr: expect.stringContaining('is damaged'),
+  });
 });

@@ -26,7 +26,11 @@ it('restore requires a stopped server and prints the path of the previous ledger
   const restored = await cli(['restore', file, '--json'], { env });
   expect([restored.code, restored.stderr]).toEqual([0, '']);
   const response = JSON.parse(restored.stdout);
-  expect(response).toMatchObject({ file, submissions: 2_000, kept: expect.stringContaining('.replaced-') });
+  expect(response).toMatchObject({
+    file,
+    submissions: 2_000,
+    kept: expect.stringContaining('.replaced-'),
+  });
   expect(existsSync(response.kept)).toBe(true);
 });
 
@@ -34,7 +38,11 @@ it('export writes a file that only the owner may read, with the changes since th
   const { folder, env } = openWorld();
   const file = join(folder, 'export.csv');
   const args = ['export', '--since', '1h', '--format', 'csv', '--output', file];
-  expect(await cli(args, { env })).toEqual({ code: 0, stdout: `1 submission → ${file}\n`, stderr: '' });
+  expect(await cli(args, { env })).toEqual({
+    code: 0,
+    stdout: `1 submission → ${file}\n`,
+    stderr: '',
+  });
   expect(readFileSync(file, 'utf8')).toMatch(/^submission_id,.*\r\ns7,default,finalized,.*\r\n$/);
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });

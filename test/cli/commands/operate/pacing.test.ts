@@ -6,7 +6,8 @@ import { serve } from '../../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 import { describing, learnedBy } from '../../../support/virtual-time/pacing.ts';
 
-const run = (url: string, ...args: string[]) => cliProcess(['pacing', ...args], { env: { DAWATCH_URL: url } });
+const run = (url: string, ...args: string[]) =>
+  cliProcess(['pacing', ...args], { env: { DAWATCH_URL: url } });
 
 async function open(): Promise<string> {
   const policy = () => describing(learnedBy);
@@ -47,7 +48,9 @@ it('draws the rising curve with the polls at their positions on its axis', async
   const begins = rows.map((row) => row.search(/[▁-█]/));
   expect(begins).toEqual(begins.toSorted((a, b) => b - a));
   const axis = /└(.*)$/m.exec(first)?.[1] ?? '';
-  const shown = [...axis].flatMap((mark, column) => (mark === '▲' ? [(column / axis.length) * 60] : []));
+  const shown = [...axis].flatMap((mark, column) =>
+    mark === '▲' ? [(column / axis.length) * 60] : [],
+  );
   expect(shown).toHaveLength(2);
   expect(shown[0]).toBeCloseTo(42, -1);
   expect(shown[1]).toBeGreaterThan(57);
@@ -56,7 +59,10 @@ it('draws the rising curve with the polls at their positions on its axis', async
 it('shows the next poll and its reason', async () => {
   const server = await open();
   const pacing = JSON.parse((await call(server, '/v1/pacing')).text);
-  const next = { submission_id: 'a\u001b[2J', at: new Date(Date.parse(pacing.at) + 12_340).toISOString() };
+  const next = {
+    submission_id: 'a\u001b[2J',
+    at: new Date(Date.parse(pacing.at) + 12_340).toISOString(),
+  };
   const responses = [
     [
       { ...next, reason: 'scout', held_by: null },
@@ -66,11 +72,16 @@ it('shows the next poll and its reason', async () => {
       { ...next, at: null, reason: 'net', held_by: 'budget' },
       /after the next response: net, .*; waits for the request budget/m,
     ],
-    [{ ...next, at: pacing.at, reason: 'of a newer server', held_by: null }, /now: of a newer server, \?$/m],
+    [
+      { ...next, at: pacing.at, reason: 'of a newer server', held_by: null },
+      /now: of a newer server, \?$/m,
+    ],
   ] as const;
   for (const [shown, expected] of responses) {
     const { url } = await serve((_request, response) =>
-      response.end(JSON.stringify({ ...pacing, upstreams: [{ ...pacing.upstreams[0], next: shown }] })),
+      response.end(
+        JSON.stringify({ ...pacing, upstreams: [{ ...pacing.upstreams[0], next: shown }] }),
+      ),
     );
     expect((await run(url)).stdout).toMatch(expected);
   }
@@ -82,14 +93,25 @@ it('shows placeholders if nothing is learned, the curve is empty or a number is 
   const none = { current: null, lower_bound: null, every_five_seconds: null };
   const huge = { requests: 1e21, lag_s: 1e300 };
   const responses = [
-    [{ ...unknown, curve: [], polls_ms: [], cost: none }, /finality +not known$[^│]*now, measured +– +– +–$/m],
-    [{ ...unknown, curve: [{ after_ms: 0, probability: 1 }] }, /50 % within 0 ms.*initial assumption/m],
-    [{ curve: [{ after_ms: 1e300, probability: 1e-9 }], polls_ms: [1e300] }, /finality +not known$/m],
+    [
+      { ...unknown, curve: [], polls_ms: [], cost: none },
+      /finality +not known$[^│]*now, measured +– +– +–$/m,
+    ],
+    [
+      { ...unknown, curve: [{ after_ms: 0, probability: 1 }] },
+      /50 % within 0 ms.*initial assumption/m,
+    ],
+    [
+      { curve: [{ after_ms: 1e300, probability: 1e-9 }], polls_ms: [1e300] },
+      /finality +not known$/m,
+    ],
     [{ cost: { ...none, current: huge } }, /now, measured +1e\+21 +1e\+300 s/m],
   ] as const;
   for (const [shown, expected] of responses) {
     const { url } = await serve((_request, response) =>
-      response.end(JSON.stringify({ ...pacing, upstreams: [{ ...pacing.upstreams[0], ...shown }] })),
+      response.end(
+        JSON.stringify({ ...pacing, upstreams: [{ ...pacing.upstreams[0], ...shown }] }),
+      ),
     );
     const { code, stdout } = await run(url);
     expect(code).toBe(0);

@@ -16,7 +16,9 @@ it('shows a table by day, the total, and the objectives', async () => {
   const lines = stdout.split('\n');
   expect(lines[0]).toMatch(/^day \(UTC\) +upstream +finalized +failed .* fees +billed$/);
   expect(lines[2]).toMatch(new RegExp(`^${today} +default +2 .* 36893488147419103230 +8$`));
-  expect(lines[3]).toMatch(/^total +3 +0 +0 +0 +0 +1 +0 +3 +4\d(\.\d)? s .* 55340232221128654845 +12$/);
+  expect(lines[3]).toMatch(
+    /^total +3 +0 +0 +0 +0 +1 +0 +3 +4\d(\.\d)? s .* 55340232221128654845 +12$/,
+  );
   expect(stdout).toContain(
     'objective of default: 50 % known as final within 60 s\n' +
       '  last 30 days  100 % of 3, 100 % of the error budget left\n',
@@ -25,9 +27,14 @@ it('shows a table by day, the total, and the objectives', async () => {
 
 it('prints the JSON of the HTTP interface, or CSV', async () => {
   const { stdout } = await run(['--json', '--interval', 'total', '--by', 'none']);
-  expect(JSON.parse(stdout)).toMatchObject({ interval: 'total', rows: [{ submissions: { finalized: 3 } }] });
+  expect(JSON.parse(stdout)).toMatchObject({
+    interval: 'total',
+    rows: [{ submissions: { finalized: 3 } }],
+  });
   const csv = await run(['--csv', '--by', 'metadata', '--from', today, '--to', today]);
-  expect(csv.stdout).toMatch(/^start,group,.*\r\n[\dT:.Z-]+,billing,,false,2,.*\r\n[\dT:.Z-]+,,,false,0,.*\r\n$/);
+  expect(csv.stdout).toMatch(
+    /^start,group,.*\r\n[\dT:.Z-]+,billing,,false,2,.*\r\n[\dT:.Z-]+,,,false,0,.*\r\n$/,
+  );
 });
 
 it('groups by credential with the admin token', async () => {
@@ -38,7 +45,10 @@ it('groups by credential with the admin token', async () => {
   expect(code).toBe(0);
   expect(stdout).toMatch(/^total +=nightly \(1\) +1 /m);
   const without = await run(['--by', 'credential']);
-  expect(without).toMatchObject({ code: 2, stderr: expect.stringContaining('DAWATCH_ADMIN_TOKEN') });
+  expect(without).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('DAWATCH_ADMIN_TOKEN'),
+  });
 });
 
 it('states that nothing ended in the period', async () => {

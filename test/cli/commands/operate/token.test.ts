@@ -45,7 +45,9 @@ describe('beside a running server', () => {
     );
     expect(code).toBe(0);
     expect(stdout).toMatch(/^dawatch_service_[\w-]{43}\n$/);
-    expect(stderr).toMatch(/^token \d+, service, "a b ü": save it now, it cannot be shown again\n$/);
+    expect(stderr).toMatch(
+      /^token \d+, service, "a b ü": save it now, it cannot be shown again\n$/,
+    );
     expect((await request(app.url, stdout.trim())).status).toBe(200);
   });
 
@@ -56,7 +58,10 @@ describe('beside a running server', () => {
     const { code, stdout, stderr } = await run(app.database, ['revoke', String(id)], cliProcess);
     expect([code, stdout, stderr]).toEqual([0, '', `token ${id}, "leaver", is revoked\n`]);
 
-    const [revoked, unknown] = await Promise.all([request(app.url, token), request(app.url, `${token}x`)]);
+    const [revoked, unknown] = await Promise.all([
+      request(app.url, token),
+      request(app.url, `${token}x`),
+    ]);
     expect(revoked.status).toBe(401);
     const comparable = ({ headers, text }: typeof revoked) => {
       const { date: _, 'ratelimit-remaining': __, 'x-request-id': ___, ...rest } = headers;
@@ -79,13 +84,22 @@ describe('beside a running server', () => {
   it('a rotated token and its successor work until the end of the overlap, and the list shows the use of both', async () => {
     const old = await create(app.database, 'service', 'rotating');
     const { id } = await listed(app.database, 'rotating');
-    const { code, stdout, stderr } = await run(app.database, ['rotate', String(id), '--overlap', '2h']);
+    const { code, stdout, stderr } = await run(app.database, [
+      'rotate',
+      String(id),
+      '--overlap',
+      '2h',
+    ]);
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^dawatch_service_[\w-]{43}\n$/)]);
     expect(stderr).toMatch(
-      new RegExp(`^token ${id}, the old one until \\S+, "rotating": save it now, it cannot be shown again\n$`),
+      new RegExp(
+        `^token ${id}, the old one until \\S+, "rotating": save it now, it cannot be shown again\n$`,
+      ),
     );
     expect((await request(app.url, old)).status).toBe(200);
-    expect((await run(app.database, ['list'])).stdout).toMatch(/rotating {2}\S+ {2}never; replaced: \d{4}-/);
+    expect((await run(app.database, ['list'])).stdout).toMatch(
+      /rotating {2}\S+ {2}never; replaced: \d{4}-/,
+    );
     const next = await run(app.database, ['rotate', String(id), '--overlap', '0s']);
     expect(next.stderr).toContain('the old one is refused');
     const statuses = [old, stdout.trim(), next.stdout.trim()].map(
@@ -95,14 +109,32 @@ describe('beside a running server', () => {
   });
 
   it('a token can have scopes of its own and an expiry, which can be changed', async () => {
-    const args = ['create', '--scopes', 'submissions:read, webhooks:write', '--name', 'scoped', '--expires', '90d'];
+    const args = [
+      'create',
+      '--scopes',
+      'submissions:read, webhooks:write',
+      '--name',
+      'scoped',
+      '--expires',
+      '90d',
+    ];
     const { stdout, stderr } = await run(app.database, args);
     expect(stderr).toContain('submissions:read webhooks:write, "scoped"');
     expect((await request(app.url, stdout.trim())).status).toBe(200);
     const { id, expires_at } = await listed(app.database, 'scoped');
     expect(expires_at).toMatch(/^\d{4}-.*Z$/);
-    const changed = await run(app.database, ['update', String(id), '--expires', 'never', '--name', 'lasting']);
-    expect([changed.code, changed.stderr]).toEqual([0, `token ${id}, "lasting", does not expire\n`]);
+    const changed = await run(app.database, [
+      'update',
+      String(id),
+      '--expires',
+      'never',
+      '--name',
+      'lasting',
+    ]);
+    expect([changed.code, changed.stderr]).toEqual([
+      0,
+      `token ${id}, "lasting", does not expire\n`,
+    ]);
     expect(await listed(app.database, 'lasting')).toMatchObject({ id, expires_at: null });
   });
 
@@ -218,17 +250,37 @@ describe('exits with 2 for', () => {
     ['an overlap above the maximum', ['rotate', '7', '--overlap', '31d'], 'Expected 0s to 30d'],
     ['no name', ['create', '--role', 'user'], "'--name <name>' not specified"],
     ['an empty name', ['create', '--role', 'user', '--name', ''], '1 to 64 printable characters'],
-    ['a reserved name of dawatch', ['create', '--role', 'user', '--name', 'forwarded:1a2b3c4d'], 'must not begin with'],
-    ['a name of refused requests', ['create', '--role', 'user', '--name', 'unauthenticated'], 'must not begin with'],
-    ['a name that settings use', ['create', '--role', 'user', '--name', 'DAWATCH_API_KEY'], 'must not begin with'],
+    [
+      'a reserved name of dawatch',
+      ['create', '--role', 'user', '--name', 'forwarded:1a2b3c4d'],
+      'must not begin with',
+    ],
+    [
+      'a name of refused requests',
+      ['create', '--role', 'user', '--name', 'unauthenticated'],
+      'must not begin with',
+    ],
+    [
+      'a name that settings use',
+      ['create', '--role', 'user', '--name', 'DAWATCH_API_KEY'],
+      'must not begin with',
+    ],
     ['a blank name', ['create', '--role', 'user', '--name', '  '], '1 to 64 printable characters'],
-    ['a name of 65 characters', ['create', '--role', 'user', '--name', 'x'.repeat(65)], '1 to 64 printable characters'],
+    [
+      'a name of 65 characters',
+      ['create', '--role', 'user', '--name', 'x'.repeat(65)],
+      '1 to 64 printable characters',
+    ],
     [
       'a name with control characters',
       ['create', '--role', 'user', '--name', 'a\u001b[2J'],
       '1 to 64 printable characters',
     ],
-    ['a name of two lines', ['create', '--role', 'user', '--name', 'a\nb'], '1 to 64 printable characters'],
+    [
+      'a name of two lines',
+      ['create', '--role', 'user', '--name', 'a\nb'],
+      '1 to 64 printable characters',
+    ],
     [
       'a name with a direction override',
       ['create', '--role', 'user', '--name', 'a\u202eb'],
@@ -246,7 +298,10 @@ describe('exits with 2 for', () => {
   it('an unknown id', async () => {
     const { file } = openLedger();
     const { code, stderr } = await run(file, ['revoke', '7']);
-    expect([code, stderr]).toEqual([2, 'dawatch: there is no token 7: `dawatch token list` shows them\n']);
+    expect([code, stderr]).toEqual([
+      2,
+      'dawatch: there is no token 7: `dawatch token list` shows them\n',
+    ]);
   });
 });
 

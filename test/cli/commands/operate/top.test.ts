@@ -34,7 +34,12 @@ const OVERVIEW: Overview = {
     expired: 0,
     cancelled: 0,
   },
-  per_minute: [0, 7, 14, 3].map((finalized) => ({ ...minute, at: '2026-01-02T03:04:00.000Z', finalized, polls: null })),
+  per_minute: [0, 7, 14, 3].map((finalized) => ({
+    ...minute,
+    at: '2026-01-02T03:04:00.000Z',
+    finalized,
+    polls: null,
+  })),
   last_hour: {
     finalized: 7_201,
     time_to_finality_s: { mean: 53.1, p50: 52.4, p90: 62.2, p99: 171.6 },
@@ -50,10 +55,22 @@ const OVERVIEW: Overview = {
       in_flight: 2,
       budget: { limit: 100, window_ms: 10_000, used: 12 },
     },
-    { name: 'b', state: 'unauthorized', tracked: 1, in_flight: 0, budget: { limit: 5, window_ms: 1_000, used: 5 } },
+    {
+      name: 'b',
+      state: 'unauthorized',
+      tracked: 1,
+      in_flight: 0,
+      budget: { limit: 5, window_ms: 1_000, used: 5 },
+    },
   ],
   oldest_open: [
-    { submission_id: 'a\u001b[2J', upstream: 'default', status: 'failing', tracked_at: '', age_s: 840 },
+    {
+      submission_id: 'a\u001b[2J',
+      upstream: 'default',
+      status: 'failing',
+      tracked_at: '',
+      age_s: 840,
+    },
     { submission_id: 's2', upstream: 'default', status: 'pending', tracked_at: '', age_s: 90_000 },
   ],
   deliveries: { waiting: 3, dead: 2, oldest_waiting_at: '2026-01-02T03:03:35.000Z' },
@@ -78,11 +95,18 @@ const ALERTS: Alert[] = [
   { ...ALERT, id: 16, acknowledged: { at: ALERT.since, by: 'on call' } },
   { ...ALERT, id: 15, muted_until: '2026-01-02T05:00:00.000Z' },
 ];
-const VIEW: View = { address: 'http://127.0.0.1:8080', overview: OVERVIEW, alerts: ALERTS, error: undefined };
+const VIEW: View = {
+  address: 'http://127.0.0.1:8080',
+  overview: OVERVIEW,
+  alerts: ALERTS,
+  error: undefined,
+};
 
 describe('a frame', () => {
   it('shows all statistics', () => {
-    expect(frame(VIEW, 100, 40, plain).join('\n')).toBe(`dawatch   http://127.0.0.1:8080   2026-01-02T03:04:05.000Z
+    expect(
+      frame(VIEW, 100, 40, plain).join('\n'),
+    ).toBe(`dawatch   http://127.0.0.1:8080   2026-01-02T03:04:05.000Z
 
 alerts         1 firing   1 acknowledged   1 muted
                4 min   The upstream b is not responding
@@ -114,7 +138,14 @@ oldest open    14 min   failing   a\\u001b[2J   default
       polls_per_submission: null,
       fixed_5s_polls_per_submission: null,
     };
-    const overview = { ...rest, last_hour: empty, per_minute: [], oldest_open: [], upstreams: [], workers: 4 };
+    const overview = {
+      ...rest,
+      last_hour: empty,
+      per_minute: [],
+      oldest_open: [],
+      upstreams: [],
+      workers: 4,
+    };
     const text = frame({ ...VIEW, overview, alerts: [] }, 100, 40, plain).join('\n');
     expect(text).toContain('alerts         none firing');
     expect(text.match(/not known/g)).toHaveLength(3);
@@ -136,13 +167,15 @@ oldest open    14 min   failing   a\\u001b[2J   default
     const lines = frame({ ...VIEW, error: 'no answer' }, 100, 40, plain);
     expect(lines[1]).toBe('disconnected: no answer; retrying');
     expect(lines[2]).toContain('alerts');
-    expect(frame({ ...VIEW, overview: undefined, error: 'no answer' }, 100, 40, plain)).toHaveLength(2);
+    expect(
+      frame({ ...VIEW, overview: undefined, error: 'no answer' }, 100, 40, plain),
+    ).toHaveLength(2);
   });
 
   it('colours good and bad states', () => {
-    const text = frame(VIEW, 200, 40, (colour, content) => (colour ? `<${colour} ${content.trim()}>` : content)).join(
-      '\n',
-    );
+    const text = frame(VIEW, 200, 40, (colour, content) =>
+      colour ? `<${colour} ${content.trim()}>` : content,
+    ).join('\n');
     for (const part of [
       '<green finalized 48,211>',
       '<yellow failing 1>',
@@ -159,12 +192,18 @@ describe('dawatch top', () => {
     const app = await openApp({ database: join(tempFolder(), 'dawatch.db') });
     onTestFinished(() => app.close());
     const { code, stdout } = await cli(['top'], { env: { DAWATCH_URL: app.url } });
-    expect([code, stdout.split('\n')[0]]).toEqual([0, expect.stringMatching(`^dawatch   ${app.url} `)]);
+    expect([code, stdout.split('\n')[0]]).toEqual([
+      0,
+      expect.stringMatching(`^dawatch   ${app.url} `),
+    ]);
     expect(stdout).toMatch(/^upstreams +default +up +0 tracked/m);
   });
 
   it('reports an unreachable server at once', async () => {
-    expect(await cli(['top'], { env: { DAWATCH_URL: 'http://127.0.0.1:1' } })).toMatchObject({ code: 5, stdout: '' });
+    expect(await cli(['top'], { env: { DAWATCH_URL: 'http://127.0.0.1:1' } })).toMatchObject({
+      code: 5,
+      stdout: '',
+    });
   });
 
   it.skipIf(spawnSync('script', ['--version']).status !== 0)(
@@ -174,7 +213,8 @@ describe('dawatch top', () => {
       const { url } = await serve((request, response) => {
         const isList = request.url?.startsWith('/v1/alerts');
         if (isAway) request.socket.destroy();
-        else response.end(JSON.stringify(isList ? { alerts: ALERTS, next_cursor: null } : OVERVIEW));
+        else
+          response.end(JSON.stringify(isList ? { alerts: ALERTS, next_cursor: null } : OVERVIEW));
       });
       const command = `stty cols 80 rows 24; "${process.execPath}" "${MAIN}" top --interval 250ms; echo "ended with $?"`;
       const env = {
@@ -188,13 +228,15 @@ describe('dawatch top', () => {
       onTestFinished(() => void child.kill('SIGKILL'));
       let output = '';
       child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
-      const waitForText = (text: string) => vi.waitFor(() => expect(output).toContain(text), 10_000);
+      const waitForText = (text: string) =>
+        vi.waitFor(() => expect(output).toContain(text), 10_000);
       await waitForText('48,211');
       isAway = true;
       await waitForText('disconnected: no response');
       isAway = false;
       await vi.waitFor(
-        () => expect(output.slice(output.lastIndexOf(HOME))).toMatch(/^(?!.*disconnected).*48,211/s),
+        () =>
+          expect(output.slice(output.lastIndexOf(HOME))).toMatch(/^(?!.*disconnected).*48,211/s),
         10_000,
       );
       child.stdin.write('q');

@@ -7,15 +7,26 @@ const lookups = useLookups();
 const GET = ['users', 'get', '--name', SECOND.name, '--email', SECOND.email];
 
 /** Runs with a token of this role and no other credential. */
-const run = (args: string[], role: 'service' | 'user' | 'admin' = 'admin', variable = 'DAWATCH_TOKEN') =>
-  cli(args, { env: { DAWATCH_URL: lookups().url, DAWATCH_API_KEY: null, [variable]: lookups().tokens[role] } });
+const run = (
+  args: string[],
+  role: 'service' | 'user' | 'admin' = 'admin',
+  variable = 'DAWATCH_TOKEN',
+) =>
+  cli(args, {
+    env: { DAWATCH_URL: lookups().url, DAWATCH_API_KEY: null, [variable]: lookups().tokens[role] },
+  });
 
 describe('users get', () => {
   it('shows one user, a field per line', async () => {
     const { code, stdout, stderr } = await run(GET, 'user');
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(/^id {15,}[0-9a-f-]{36}\n/);
-    for (const line of [/^name +User 2$/m, /^email +user2@example\.com$/m, /^app_id +101$/m, /^assigned_wallet {2}0x/m])
+    for (const line of [
+      /^name +User 2$/m,
+      /^email +user2@example\.com$/m,
+      /^app_id +101$/m,
+      /^assigned_wallet {2}0x/m,
+    ])
       expect(stdout).toMatch(line);
   });
 
@@ -26,13 +37,25 @@ describe('users get', () => {
   });
 
   it('exits with 2 if there is no such user', async () => {
-    const { code, stdout, stderr } = await run(['users', 'get', '--name', 'Nobody', '--email', 'no@body.example']);
+    const { code, stdout, stderr } = await run([
+      'users',
+      'get',
+      '--name',
+      'Nobody',
+      '--email',
+      'no@body.example',
+    ]);
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toBe('dawatch: Not found: no user has this name and this e-mail address\n');
   });
 
   it('escapes control characters, so that no field can imitate another one on the terminal', async () => {
-    const evil = { id: '\u001b[31mred\u001b[0m', name: 'a\nemail  forged@example.com', '\u009b2Jx': 'y', none: null };
+    const evil = {
+      id: '\u001b[31mred\u001b[0m',
+      name: 'a\nemail  forged@example.com',
+      '\u009b2Jx': 'y',
+      none: null,
+    };
     const { url } = await serve((_request, response) => response.end(JSON.stringify(evil)));
     const { stdout } = await cli([...GET, '--server', url], { env: { DAWATCH_TOKEN: 'x' } });
     expect(stdout.split('\n')).toHaveLength(5);
@@ -83,7 +106,9 @@ describe('the token', () => {
     const { code, stderr } = await cliProcess(GET, { env: { DAWATCH_URL: lookups().url } });
     expect([code, stderr]).toEqual([
       2,
-      expect.stringMatching(/^dawatch: set DAWATCH_TOKEN or DAWATCH_ADMIN_TOKEN to a token: .*token create/),
+      expect.stringMatching(
+        /^dawatch: set DAWATCH_TOKEN or DAWATCH_ADMIN_TOKEN to a token: .*token create/,
+      ),
     ]);
   });
 
@@ -116,8 +141,15 @@ it('audit shows the newest lookups, masked', async () => {
   expect(code).toBe(0);
   const [head, refused, found] = stdout.split('\n');
   expect(head).toMatch(/^at +caller +token +address +action +result +subject +email +detail$/);
-  expect(refused).toMatch(/Z {2}the user {2}\S+ +127\.0\.0\.1 {2}users\.list {2}refused {2}- +- +the role user$/);
-  expect(found).toMatch(/Z {2}the user {2}2 +127\.0\.0\.1 {2}users\.get {3}found +- +u…@example\.com$/);
+  expect(refused).toMatch(
+    /Z {2}the user {2}\S+ +127\.0\.0\.1 {2}users\.list {2}refused {2}- +- +the role user$/,
+  );
+  expect(found).toMatch(
+    /Z {2}the user {2}2 +127\.0\.0\.1 {2}users\.get {3}found +- +u…@example\.com$/,
+  );
   const json = await run(['audit', '--limit', '1', '--json'], 'admin', 'DAWATCH_ADMIN_TOKEN');
-  expect(JSON.parse(json.stdout)).toMatchObject({ entries: [{ result: 'refused' }], next_cursor: expect.any(String) });
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    entries: [{ result: 'refused' }],
+    next_cursor: expect.any(String),
+  });
 });

@@ -13,7 +13,10 @@ const app = useNotifyingApp();
 const URL = 'https://hooks.example.com/dawatch';
 const OWN_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
-const run = (args: string[], settings: { input?: string; token?: string | null; runs?: typeof cli } = {}) => {
+const run = (
+  args: string[],
+  settings: { input?: string; token?: string | null; runs?: typeof cli } = {},
+) => {
   const { input = '', token = ADMIN_TOKEN, runs = cli } = settings;
   return runs(['webhooks', ...args], {
     env: { DAWATCH_URL: app.url, DAWATCH_API_KEY: null, DAWATCH_ADMIN_TOKEN: token },
@@ -30,10 +33,14 @@ describe('create', () => {
     const { code, stdout, stderr } = await run(['create', receiver.url], { runs: cliProcess });
     expect(code).toBe(0);
     expect(stdout).toMatch(/^whsec_[A-Za-z0-9+/]{43}=\n$/);
-    expect(stderr).toMatch(/^webhook wh_\w+, http:\S+: save the secret now, it cannot be shown again\n$/);
+    expect(stderr).toMatch(
+      /^webhook wh_\w+, http:\S+: save the secret now, it cannot be shown again\n$/,
+    );
     expect((await run(['test', idIn(stderr)])).code).toBe(0);
     const { headers, body } = receiver.requests[0] ?? expect.fail('nothing was sent');
-    expect(new Webhook(stdout.trim()).verify(body, headers as Record<string, string>)).toMatchObject({
+    expect(
+      new Webhook(stdout.trim()).verify(body, headers as Record<string, string>),
+    ).toMatchObject({
       type: 'webhook.test',
     });
   });
@@ -53,7 +60,15 @@ describe('create', () => {
     const { stderr } = await run([
       'create',
       URL,
-      ...['--type', 'submission.failed,upstream.*', '--type', 'alert.*', '--description', 'on call', '--disabled'],
+      ...[
+        '--type',
+        'submission.failed,upstream.*',
+        '--type',
+        'alert.*',
+        '--description',
+        'on call',
+        '--disabled',
+      ],
       ...metadata.flatMap((pair) => ['--metadata', pair]),
     ]);
     expect(await shown(idIn(stderr))).toMatchObject({
@@ -87,15 +102,21 @@ describe('create', () => {
     const file = join(tempFolder(), 'secret');
     writeFileSync(file, `${OWN_SECRET}\n`);
     expect((await run(['create', URL, '--secret-file', file])).stdout).toBe(`${OWN_SECRET}\n`);
-    expect((await run(['create', URL, '--secret-file', '-'], { input: OWN_SECRET, runs: cliProcess })).stdout).toBe(
-      `${OWN_SECRET}\n`,
-    );
+    expect(
+      (await run(['create', URL, '--secret-file', '-'], { input: OWN_SECRET, runs: cliProcess }))
+        .stdout,
+    ).toBe(`${OWN_SECRET}\n`);
   });
 });
 
 describe('list and show', () => {
   it('show webhooks with their states, without secrets', async () => {
-    const { id } = await app.create({ url: URL, metadata: { team: 'x' }, description: 'for x', enabled: false });
+    const { id } = await app.create({
+      url: URL,
+      metadata: { team: 'x' },
+      description: 'for x',
+      enabled: false,
+    });
     const list = await run(['list']);
     expect(list.code).toBe(0);
     const [head, first] = list.stdout.split('\n');
@@ -109,7 +130,9 @@ describe('list and show', () => {
       expect(stdout).toMatch(line);
     expect(list.stdout + stdout).not.toContain('whsec_');
     expect(JSON.parse((await run(['show', id, '--json'])).stdout)).toEqual(await shown(id));
-    expect(JSON.parse((await run(['list', '--limit', '1', '--json'])).stdout).webhooks).toEqual([await shown(id)]);
+    expect(JSON.parse((await run(['list', '--limit', '1', '--json'])).stdout).webhooks).toEqual([
+      await shown(id),
+    ]);
   });
 });
 
@@ -126,9 +149,28 @@ describe('update', () => {
     ]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^url +https:\/\/new\.example\.com\/$/m);
-    expect(await shown(id)).toMatchObject({ metadata: null, enabled: false, description: 'before' });
-    await run(['update', id, '--enable', '--type', '*', '--metadata', 'team=y', '--description', '']);
-    expect(await shown(id)).toMatchObject({ metadata: { team: 'y' }, enabled: true, description: '', types: ['*'] });
+    expect(await shown(id)).toMatchObject({
+      metadata: null,
+      enabled: false,
+      description: 'before',
+    });
+    await run([
+      'update',
+      id,
+      '--enable',
+      '--type',
+      '*',
+      '--metadata',
+      'team=y',
+      '--description',
+      '',
+    ]);
+    expect(await shown(id)).toMatchObject({
+      metadata: { team: 'y' },
+      enabled: true,
+      description: '',
+      types: ['*'],
+    });
   });
 });
 
@@ -142,7 +184,9 @@ it('rotate prints only the new secret, and the old one also signs for the given 
   await run(['test', id]);
   const [both, neither] = receiver.requests;
   for (const secret of [stdout.trim(), old ?? ''])
-    expect(new Webhook(secret).verify(both?.body ?? '', both?.headers as Record<string, string>)).toBeTruthy();
+    expect(
+      new Webhook(secret).verify(both?.body ?? '', both?.headers as Record<string, string>),
+    ).toBeTruthy();
   expect(() =>
     new Webhook(old ?? '').verify(neither?.body ?? '', neither?.headers as Record<string, string>),
   ).toThrow();
@@ -155,7 +199,9 @@ describe('test', () => {
     const { code, stdout } = await run(['test', id]);
     expect(code).toBe(3);
     expect(stdout).toMatch(/^state +waiting until \S+Z$/m);
-    expect(stdout).toMatch(/^ {2}\S+Z {2}HTTP 500 {2}\d+ ms {2}.*\n {4}no\\u001b\[2J\\u000aHTTP 200 {2}forged\n$/m);
+    expect(stdout).toMatch(
+      /^ {2}\S+Z {2}HTTP 500 {2}\d+ ms {2}.*\n {4}no\\u001b\[2J\\u000aHTTP 200 {2}forged\n$/m,
+    );
   });
 });
 
@@ -164,11 +210,23 @@ it('replay sends its dead letters again, and delete removes it', async () => {
   const { id } = await app.create({ url: receiver.url, enabled: false });
   await app.cancelled(['missed-1', 'missed-2']);
   const refused = await run(['replay', id, '--since', '1h']);
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('is disabled or not configured')]);
+  expect([refused.code, refused.stderr]).toEqual([
+    2,
+    expect.stringContaining('is disabled or not configured'),
+  ]);
   await run(['update', id, '--enable']);
-  expect(await run(['replay', id, '--since', '2100-01-01T00:00:00Z'])).toMatchObject({ stdout: 'replayed 0\n' });
-  expect(await run(['replay', id, '--since', '1h'])).toMatchObject({ code: 0, stdout: 'replayed 2\n' });
-  expect(await run(['delete', id])).toEqual({ code: 0, stdout: '', stderr: `webhook ${id} was deleted\n` });
+  expect(await run(['replay', id, '--since', '2100-01-01T00:00:00Z'])).toMatchObject({
+    stdout: 'replayed 0\n',
+  });
+  expect(await run(['replay', id, '--since', '1h'])).toMatchObject({
+    code: 0,
+    stdout: 'replayed 2\n',
+  });
+  expect(await run(['delete', id])).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: `webhook ${id} was deleted\n`,
+  });
   expect(await run(['show', id])).toMatchObject({
     code: 2,
     stderr: `dawatch: Not found: there is no webhook ${id} (\`dawatch webhooks list\` lists the webhooks)\n`,
@@ -182,21 +240,49 @@ describe('exits with 2 for', () => {
     ['an empty type', ['create', URL, '--type', ''], '"" is not an event type'],
     ['metadata without a value', ['create', URL, '--metadata', 'team'], 'Expected name=value'],
     ['metadata without a name', ['create', URL, '--metadata', '=x'], 'Expected name=value'],
-    ['metadata given twice', ['create', URL, '--metadata', 'a=1', '--metadata', 'a=2'], '"a" is given twice'],
-    ['a name that every object inherits', ['create', URL, '--metadata', '__proto__=1'], 'Expected name=value'],
+    [
+      'metadata given twice',
+      ['create', URL, '--metadata', 'a=1', '--metadata', 'a=2'],
+      '"a" is given twice',
+    ],
+    [
+      'a name that every object inherits',
+      ['create', URL, '--metadata', '__proto__=1'],
+      'Expected name=value',
+    ],
     ['an unknown signature', ['create', URL, '--signature', 'v2'], 'Allowed choices are v1, v1a'],
     ['a missing file', ['create', URL, '--secret-file', '/nowhere'], 'cannot read /nowhere'],
-    ['an invalid secret', ['create', URL, '--secret-file', '/dev/null'], '/dev/null contains no secret'],
+    [
+      'an invalid secret',
+      ['create', URL, '--secret-file', '/dev/null'],
+      '/dev/null contains no secret',
+    ],
     ['nothing to change', ['update', 'callbacks'], 'no change was given'],
-    ['contradictory changes', ['update', 'callbacks', '--enable', '--disable'], 'contradict each other'],
-    ['an address for the callbacks', ['update', 'callbacks', '--url', URL], 'no address of their own'],
+    [
+      'contradictory changes',
+      ['update', 'callbacks', '--enable', '--disable'],
+      'contradict each other',
+    ],
+    [
+      'an address for the callbacks',
+      ['update', 'callbacks', '--url', URL],
+      'no address of their own',
+    ],
     ['deleting the callbacks', ['delete', 'callbacks'], 'only disabled'],
     ['a test of the callbacks', ['test', 'callbacks'], 'give the address to test with --url'],
     ['no id', ['show'], "missing required argument 'id'"],
     ['an invalid id', ['show', '../../v1/audit'], 'the id of a webhook'],
     ['no time', ['replay', 'callbacks'], "required option '--since <time>'"],
-    ['a time in words', ['replay', 'x', '--since', 'yesterday'], 'Expected a duration like 2h, or a time'],
-    ['a time without a zone', ['replay', 'x', '--since', '2026-01-02T03:04:05'], 'Expected a duration like 2h'],
+    [
+      'a time in words',
+      ['replay', 'x', '--since', 'yesterday'],
+      'Expected a duration like 2h, or a time',
+    ],
+    [
+      'a time without a zone',
+      ['replay', 'x', '--since', '2026-01-02T03:04:05'],
+      'Expected a duration like 2h',
+    ],
     ['a time that is too long', ['rotate', 'callbacks', '--keep-old', '8d'], 'Expected 0s to 7d.'],
   ])('%s', async (_, args, message) => {
     const { code, stdout, stderr } = await run(args);
@@ -208,7 +294,9 @@ describe('exits with 2 for', () => {
     const { code, stderr } = await run(['list'], { token: null });
     expect([code, stderr]).toEqual([
       2,
-      expect.stringMatching(/^dawatch: set DAWATCH_ADMIN_TOKEN to a token: .*token create --role operator/),
+      expect.stringMatching(
+        /^dawatch: set DAWATCH_ADMIN_TOKEN to a token: .*token create --role operator/,
+      ),
     ]);
   });
 });

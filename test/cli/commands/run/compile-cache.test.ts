@@ -9,7 +9,9 @@ const OWN = { NODE_COMPILE_CACHE: null };
 
 it('writes compiled code to the home directory of the user, and nothing to the folder for temporary files', async () => {
   const [home, temporary] = [tempFolder(), tempFolder()];
-  const { code } = await cliProcess(['--version'], { env: { ...OWN, HOME: home, TMPDIR: temporary } });
+  const { code } = await cliProcess(['--version'], {
+    env: { ...OWN, HOME: home, TMPDIR: temporary },
+  });
   expect(code).toBe(0);
   expect(readdirSync(join(home, '.cache/dawatch'))).toHaveLength(1);
   expect(readdirSync(temporary)).toEqual([]);

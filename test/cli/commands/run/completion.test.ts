@@ -13,7 +13,11 @@ const isMissing = (shell: string) => spawnSync(shell, ['--version']).status !== 
 function program(): Command {
   const root = new Command('dawatch').version('1');
   const hooks = root.command('hooks').description("Somebody's hooks: of all kinds.");
-  hooks.command('create').description('Make one.').argument('<url>', 'where').option('--no-filter', 'without');
+  hooks
+    .command('create')
+    .description('Make one.')
+    .argument('<url>', 'where')
+    .option('--no-filter', 'without');
   root
     .command('show')
     .description('Show [some] `things`, $HOME too.')
@@ -41,7 +45,10 @@ const CASES: [line: string, offered: string[]][] = [
 function completedByBash(script: string, line: string, cwd: string): string[] {
   const words = line.replace('=', ' = ').split(' ');
   const bashScript = `COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _dawatch; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const output = execFileSync('bash', ['-c', `${script}\n${bashScript}`, 'bash', ...words], { encoding: 'utf8', cwd });
+  const output = execFileSync('bash', ['-c', `${script}\n${bashScript}`, 'bash', ...words], {
+    encoding: 'utf8',
+    cwd,
+  });
   return output.split('\n').filter((word) => word !== '');
 }
 
@@ -61,9 +68,15 @@ describe('bash', () => {
     expect(completedByBash(script, line, tempFolder())).toEqual(offered);
   });
 
-  it.each(['dawatch show --from ids', 'dawatch copy ids'])('completes file names with spaces: %s', (line) => {
-    expect(completedByBash(script, line, folder()).sort()).toEqual(['ids one.txt', 'ids two.txt']);
-  });
+  it.each(['dawatch show --from ids', 'dawatch copy ids'])(
+    'completes file names with spaces: %s',
+    (line) => {
+      expect(completedByBash(script, line, folder()).sort()).toEqual([
+        'ids one.txt',
+        'ids two.txt',
+      ]);
+    },
+  );
 
   it('does not treat a file name as a pattern', () => {
     const cwd = folder();
@@ -80,7 +93,9 @@ describe('bash', () => {
     const { code, stdout } = await cli(['completion', 'bash']);
     expect(code).toBe(0);
     expect(completedByBash(stdout, 'dawatch do', tempFolder())).toEqual(['doctor']);
-    expect(completedByBash(stdout, 'dawatch status --status fin', tempFolder())).toEqual(['finalized']);
+    expect(completedByBash(stdout, 'dawatch status --status fin', tempFolder())).toEqual([
+      'finalized',
+    ]);
     expect(completedByBash(stdout, 'dawatch completion f', tempFolder())).toEqual(['fish']);
   });
 });

@@ -42,7 +42,9 @@ it('prints JSON with the worst level', () => {
 });
 
 it('exits with 0 if all checks pass, and with 2 if one reports a problem', async () => {
-  const { url } = await serve((_request, response) => response.writeHead(500).end('{"error":"record not found"}'));
+  const { url } = await serve((_request, response) =>
+    response.writeHead(500).end('{"error":"record not found"}'),
+  );
   const common = {
     DAWATCH_DATABASE: join(tempFolder(), 'dawatch.db'),
     DAWATCH_UPSTREAM_API_KEY: 'the-upstream-key',
@@ -50,7 +52,9 @@ it('exits with 0 if all checks pass, and with 2 if one reports a problem', async
   };
   const well = await cliProcess(['doctor'], { env: { ...common, DAWATCH_UPSTREAM_URL: url } });
   expect([well.code, well.stderr]).toEqual([0, '']);
-  expect(well.stdout).toMatch(/^ok +upstream\.default +127\.0\.0\.1:\d+ works and accepts the key$/m);
+  expect(well.stdout).toMatch(
+    /^ok +upstream\.default +127\.0\.0\.1:\d+ works and accepts the key$/m,
+  );
   const bad = await cliProcess(['doctor', '--json'], { env: { ...common, DAWATCH_PORT: 'many' } });
   expect([bad.code, bad.stderr]).toEqual([2, '']);
   expect(JSON.parse(bad.stdout)).toMatchObject({ status: 'problem' });

@@ -5,8 +5,8 @@ import { cli, cliProcess } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
 /**
- * Every command with --config that requires an existing ledger; commands that create one or only read settings are excluded
- * below.
+ * Every command with --config that requires an existing ledger; commands that create one or only
+ * read settings are excluded below.
  */
 const COMMANDS = [
   ['backup', 'copy.db'],
@@ -19,17 +19,20 @@ const COMMANDS = [
 ];
 const NO_LEDGER_REQUIRED = ['serve', 'worker', 'config', 'doctor', 'restore'];
 
-it.each(COMMANDS)('%s %s reports a missing ledger with its path and creates none', async (...args) => {
-  const cwd = tempFolder();
-  const { code, stdout, stderr } = await cli(args, { cwd });
-  expect([code, stdout]).toEqual([2, '']);
-  expect(stderr).toMatch(
-    new RegExp(
-      `^dawatch: there is no ledger at \\S*${join(cwd, 'data/dawatch.db')}: .*--config <file> or DAWATCH_DATABASE`,
-    ),
-  );
-  expect(readdirSync(cwd)).toEqual([]);
-});
+it.each(COMMANDS)(
+  '%s %s reports a missing ledger with its path and creates none',
+  async (...args) => {
+    const cwd = tempFolder();
+    const { code, stdout, stderr } = await cli(args, { cwd });
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(
+      new RegExp(
+        `^dawatch: there is no ledger at \\S*${join(cwd, 'data/dawatch.db')}: .*--config <file> or DAWATCH_DATABASE`,
+      ),
+    );
+    expect(readdirSync(cwd)).toEqual([]);
+  },
+);
 
 it('doctor and config create no ledger either', async () => {
   const cwd = tempFolder();

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { sandboxOptionFields } from '../../../../src/sandbox/options.ts';
 import { cli, startCli } from '../../../support/processes/cli.ts';
 
-const flagOf = (name: string) => `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+const flagOf = (name: string) =>
+  `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 it('has a flag for every option of the sandbox, with its description and default', async () => {
   const { code, stdout } = await cli(['sandbox', '--help']);
@@ -19,7 +20,9 @@ it('has a flag for every option of the sandbox, with its description and default
 
 it('shows the default of each world where the worlds differ', async () => {
   const help = (await cli(['sandbox', '--help'])).stdout.replaceAll(/\s+/g, ' ');
-  expect(help).toContain('of slots without a block. (default: 0.03, calm 0.01, rough 0.1, ideal 0)');
+  expect(help).toContain(
+    'of slots without a block. (default: 0.03, calm 0.01, rough 0.1, ideal 0)',
+  );
   expect(help).toContain('Seconds of one slot. (default: 20)');
 });
 
@@ -38,24 +41,63 @@ it('serves the upstream that its flags describe, until SIGTERM', async () => {
   ];
   const { child, exit } = startCli(['sandbox', ...flags]);
   const [line] = (await once(child.stdout, 'data')) as [Buffer];
-  const url = /^sandbox upstream listens on (http:\/\/127\.0\.0\.1:\d+), API key my-key\n$/.exec(String(line))?.[1];
+  const url = /^sandbox upstream listens on (http:\/\/127\.0\.0\.1:\d+), API key my-key\n$/.exec(
+    String(line),
+  )?.[1];
   const headers = { 'x-api-key': 'my-key', 'content-type': 'application/json' };
-  const submitted = await fetch(`${url}/v1/submit_data`, { method: 'POST', headers, body: '{"data":"hello"}' });
+  const submitted = await fetch(`${url}/v1/submit_data`, {
+    method: 'POST',
+    headers,
+    body: '{"data":"hello"}',
+  });
   const { submission_id } = (await submitted.json()) as { submission_id: string };
-  const found = await fetch(`${url}/v1/get_submission_info?submission_id=${submission_id}`, { headers });
-  expect(await found.json()).toMatchObject({ id: submission_id, data: { created_at: expect.stringMatching(/\d$/) } });
+  const found = await fetch(`${url}/v1/get_submission_info?submission_id=${submission_id}`, {
+    headers,
+  });
+  expect(await found.json()).toMatchObject({
+    id: submission_id,
+    data: { created_at: expect.stringMatching(/\d$/) },
+  });
   const absent = '00000000-0000-4000-8000-000000000000';
-  expect((await fetch(`${url}/v1/get_submission_info?submission_id=${absent}`, { headers })).status).toBe(404);
+  expect(
+    (await fetch(`${url}/v1/get_submission_info?submission_id=${absent}`, { headers })).status,
+  ).toBe(404);
   child.kill('SIGTERM');
   expect(await exit).toBe(0);
 });
 
 describe('refuses with exit code 2', () => {
   it('reports every value that is out of range at once, each with its flag', async () => {
-    const bad = ['--speed', '0', '--slot-s', 'soon', '--error-rate', '2', '--seed', '', '--fraction-digits', '4'];
-    const { code, stdout, stderr } = await cli(['sandbox', ...bad, '--unknown-status', '200', '--user-params', 'x']);
+    const bad = [
+      '--speed',
+      '0',
+      '--slot-s',
+      'soon',
+      '--error-rate',
+      '2',
+      '--seed',
+      '',
+      '--fraction-digits',
+      '4',
+    ];
+    const { code, stdout, stderr } = await cli([
+      'sandbox',
+      ...bad,
+      '--unknown-status',
+      '200',
+      '--user-params',
+      'x',
+    ]);
     expect([code, stdout]).toEqual([2, '']);
-    for (const flag of ['speed', 'slot-s', 'error-rate', 'seed', 'fraction-digits', 'unknown-status', 'user-params'])
+    for (const flag of [
+      'speed',
+      'slot-s',
+      'error-rate',
+      'seed',
+      'fraction-digits',
+      'unknown-status',
+      'user-params',
+    ])
       expect(stderr).toContain(`--${flag} `);
   });
 

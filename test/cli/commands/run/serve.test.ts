@@ -42,7 +42,8 @@ it('prints a new key once, only on stderr, accepts it after a restart, and exits
   expect(await first.stop('SIGTERM')).toBe(0);
   expect(first.output.stderr.split(key)).toHaveLength(2);
   expect(first.output.stdout).not.toContain(key);
-  for (const line of first.output.stdout.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('event');
+  for (const line of first.output.stdout.trimEnd().split('\n'))
+    expect(JSON.parse(line)).toHaveProperty('event');
   expect(readFileSync(database).toString('latin1')).not.toContain(key);
 
   const second = await serve(keyless);
@@ -67,7 +68,10 @@ it('starts without traces, and warns once, if a variable of OpenTelemetry is not
 });
 
 it('writes neither the configured key nor the key of the upstream anywhere', async () => {
-  const keys = { DAWATCH_API_KEY: 'the-key-of-the-clients', DAWATCH_UPSTREAM_API_KEY: 'the-key-of-the-upstream' };
+  const keys = {
+    DAWATCH_API_KEY: 'the-key-of-the-clients',
+    DAWATCH_UPSTREAM_API_KEY: 'the-key-of-the-upstream',
+  };
   const { url, output, stop } = await serve({
     ...keys,
     DAWATCH_DATABASE: join(tempFolder(), 'l.db'),
@@ -91,7 +95,11 @@ describe('does not start', () => {
   it('with invalid settings, and lists all of them with their sources, but without secrets', async () => {
     const file = join(tempFolder(), 'bad.yaml');
     writeFileSync(file, 'pacing: {lag_price: -1}\nnonsense: 1\n');
-    const env = { DAWATCH_PORT: 'eighty', DAWATCH_API_KEY: 'too-short', DAWATCH_UPSTREAM_URL: 'ftp://upstream' };
+    const env = {
+      DAWATCH_PORT: 'eighty',
+      DAWATCH_API_KEY: 'too-short',
+      DAWATCH_UPSTREAM_URL: 'ftp://upstream',
+    };
     const { code, stdout, stderr } = await cliProcess(['serve', '--config', file], { env });
     expect([code, stdout]).toEqual([2, '']);
     for (const [name, source] of [
@@ -106,11 +114,26 @@ describe('does not start', () => {
   });
 
   it.each([
-    ['a missing settings file', { DAWATCH_CONFIG: '/nowhere/dawatch.yaml' }, '/nowhere/dawatch.yaml'],
-    ['a folder for the ledger that cannot be created', { DAWATCH_DATABASE: '/dev/null/l.db' }, '/dev/null/l.db'],
-    ['a public address without a key', { DAWATCH_HOST: '0.0.0.0', DAWATCH_API_KEY: null }, 'set DAWATCH_API_KEY'],
+    [
+      'a missing settings file',
+      { DAWATCH_CONFIG: '/nowhere/dawatch.yaml' },
+      '/nowhere/dawatch.yaml',
+    ],
+    [
+      'a folder for the ledger that cannot be created',
+      { DAWATCH_DATABASE: '/dev/null/l.db' },
+      '/dev/null/l.db',
+    ],
+    [
+      'a public address without a key',
+      { DAWATCH_HOST: '0.0.0.0', DAWATCH_API_KEY: null },
+      'set DAWATCH_API_KEY',
+    ],
   ])('with %s', async (_, env, message) => {
-    const database = { DAWATCH_DATABASE: join(tempFolder(), 'l.db'), DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1' };
+    const database = {
+      DAWATCH_DATABASE: join(tempFolder(), 'l.db'),
+      DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1',
+    };
     const { code, stderr } = await cliProcess(['serve'], { env: { ...database, ...env } });
     expect(code).toBe(2);
     expect(stderr).toContain(message);
@@ -126,8 +149,13 @@ it.each(['serve', 'sandbox'])(
     const { port } = other.address() as AddressInfo;
     const cwd = tempFolder();
     const start = (host: string) => {
-      if (command === 'sandbox') return cliProcess(['sandbox', '--host', host, '--port', String(port)], { cwd });
-      const env = { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_HOST: host, DAWATCH_PORT: String(port) };
+      if (command === 'sandbox')
+        return cliProcess(['sandbox', '--host', host, '--port', String(port)], { cwd });
+      const env = {
+        DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1',
+        DAWATCH_HOST: host,
+        DAWATCH_PORT: String(port),
+      };
       return cliProcess(['serve'], { cwd, env });
     };
     const byPort = command === 'serve' ? 'DAWATCH_PORT or server.port' : '--port';

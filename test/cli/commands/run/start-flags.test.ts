@@ -12,6 +12,8 @@ it('npm start and the image limit the young generation of V8 to the same size', 
 });
 
 it('Node accepts every flag of the start script', () => {
-  const { status, stderr } = spawnSync(process.execPath, [...NODE_FLAGS, MAIN, '--version'], { encoding: 'utf8' });
+  const { status, stderr } = spawnSync(process.execPath, [...NODE_FLAGS, MAIN, '--version'], {
+    encoding: 'utf8',
+  });
   expect([status, stderr]).toEqual([0, '']);
 });

@@ -5,19 +5,26 @@ import { openRedisClient } from '../../../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../../../support/redis/redis-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
-const UPSTREAM = { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_UPSTREAM_API_KEY: 'a-key-of-the-upstream' };
+const UPSTREAM = {
+  DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1',
+  DAWATCH_UPSTREAM_API_KEY: 'a-key-of-the-upstream',
+};
 
 it('reports a missing Redis or upstream', async () => {
   const withoutRedis = await cli(['worker'], { env: UPSTREAM });
   expect(withoutRedis).toMatchObject({ code: 2, stdout: '' });
   expect(withoutRedis.stderr).toContain('DAWATCH_REDIS_URL');
-  const withoutUpstream = await cli(['worker'], { env: { DAWATCH_REDIS_URL: 'redis://127.0.0.1:1' } });
+  const withoutUpstream = await cli(['worker'], {
+    env: { DAWATCH_REDIS_URL: 'redis://127.0.0.1:1' },
+  });
   expect(withoutUpstream.code).toBe(2);
   expect(withoutUpstream.stderr).toContain('DAWATCH_UPSTREAM_URL');
 });
 
 async function started(url: string, command = 'worker', env: Record<string, string> = {}) {
-  const { child, exit } = startCli([command], { env: { ...UPSTREAM, ...env, DAWATCH_REDIS_URL: url } });
+  const { child, exit } = startCli([command], {
+    env: { ...UPSTREAM, ...env, DAWATCH_REDIS_URL: url },
+  });
   let output = '';
   child.stdout.setEncoding('utf8').on('data', (chunk) => {
     output += chunk;
@@ -42,17 +49,24 @@ it('waits for an unreachable Redis, and still exits with 0 at SIGTERM', async ()
 describe.skipIf(isRedisMissing())('with Redis', () => {
   it('--check reports whether the worker of this host is alive', async () => {
     const redis = await redisForTest();
-    const check = (runs = cli) => runs(['worker', '--check'], { env: { DAWATCH_REDIS_URL: redis.url } });
+    const check = (runs = cli) =>
+      runs(['worker', '--check'], { env: { DAWATCH_REDIS_URL: redis.url } });
     expect(await check(cliProcess)).toMatchObject({
       code: 5,
       stderr: expect.stringContaining('no worker of this host'),
     });
     const worker = await started(redis.url);
-    await vi.waitFor(async () => expect((await check()).code).toBe(0), { timeout: 10_000, interval: 500 });
+    await vi.waitFor(async () => expect((await check()).code).toBe(0), {
+      timeout: 10_000,
+      interval: 500,
+    });
     await worker.stop('SIGTERM');
     expect((await check()).code).toBe(5);
     await redis.kill();
-    expect(await check()).toMatchObject({ code: 5, stderr: expect.stringContaining('Redis does not respond') });
+    expect(await check()).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining('Redis does not respond'),
+    });
   });
 
   it('registers with its host and process id, and unregisters at SIGINT', async () => {
@@ -69,7 +83,10 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
   it.each(['worker', 'serve'])('`%s` exits with 0 while Redis is suspended', async (command) => {
     const redis = await redisForTest();
     const database = join(tempFolder(), 'ledger.db');
-    const running = await started(redis.url, command, { DAWATCH_DATABASE: database, DAWATCH_PORT: '0' });
+    const running = await started(redis.url, command, {
+      DAWATCH_DATABASE: database,
+      DAWATCH_PORT: '0',
+    });
     await vi.waitUntil(() => running.output().includes('redis.connected'), { timeout: 15_000 });
     redis.pause();
     expect((await running.stop('SIGTERM')).code).toBe(0);

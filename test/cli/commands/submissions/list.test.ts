@@ -4,12 +4,18 @@ import { useApp } from '../../../support/app/running-app.ts';
 import { cli, cliProcess } from '../../../support/processes/cli.ts';
 
 const app = useApp();
-const run = (args: string[], runs = cli, input = '') => runs(args, { env: { DAWATCH_URL: app.url }, input });
+const run = (args: string[], runs = cli, input = '') =>
+  runs(args, { env: { DAWATCH_URL: app.url }, input });
 const idsIn = (stdout: string) =>
-  (JSON.parse(stdout).submissions as { submission_id: string }[]).map(({ submission_id }) => submission_id);
+  (JSON.parse(stdout).submissions as { submission_id: string }[]).map(
+    ({ submission_id }) => submission_id,
+  );
 
 beforeAll(async () => {
-  await post(app.url, { submission_ids: ['a1', 'a2', 'a3'], metadata: { order: 4711, note: 'a=b' } });
+  await post(app.url, {
+    submission_ids: ['a1', 'a2', 'a3'],
+    metadata: { order: 4711, note: 'a=b' },
+  });
   await post(app.url, { submission_ids: ['b1', 'b2'], upstream: 'other' });
   for (const id of ['a2', 'b1']) await call(app.url, pathOf(id), { method: 'DELETE' });
 });
@@ -18,7 +24,9 @@ describe('list', () => {
   it('prints one line per submission, newest first', async () => {
     const { code, stdout } = await run(['list', '--limit', '2'], cliProcess);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^tracking {3}b2 {2}tracked \S+Z {2}\d+ requests?\ncancelled {2}b1 {2}tracked .*\n$/);
+    expect(stdout).toMatch(
+      /^tracking {3}b2 {2}tracked \S+Z {2}\d+ requests?\ncancelled {2}b1 {2}tracked .*\n$/,
+    );
   });
 
   it.each([
@@ -102,6 +110,9 @@ describe('lookup', () => {
     expect(stderr).toMatch(/^dawatch: 1200 ids not tracked:\n {2}never-0\n/);
     const json = await run(['lookup', '--json', 'a1', 'never'], cli);
     expect([json.code, json.stderr]).toEqual([2, '']);
-    expect(JSON.parse(json.stdout)).toMatchObject({ submissions: [{ submission_id: 'a1' }], not_found: ['never'] });
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      submissions: [{ submission_id: 'a1' }],
+      not_found: ['never'],
+    });
   });
 });

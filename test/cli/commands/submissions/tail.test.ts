@@ -24,7 +24,10 @@ function tail(args: string[], url = app.url) {
     });
   const lines = () => output.stdout.split('\n').slice(0, -1);
   const has = (count: number) =>
-    vi.waitFor(() => expect(lines().length).toBeGreaterThanOrEqual(count), { timeout: 18_000, interval: 5 });
+    vi.waitFor(() => expect(lines().length).toBeGreaterThanOrEqual(count), {
+      timeout: 18_000,
+      interval: 5,
+    });
   const stop = async (signal: NodeJS.Signals) => {
     child.kill(signal);
     return await exit;
@@ -42,7 +45,9 @@ describe('tail', () => {
       await cancelled([`now-${signal}`], { metadata: { at: signal } });
       await running.has(2);
       expect(running.lines()).toEqual([
-        expect.stringMatching(new RegExp(`^\\d+  \\S+Z  submission\\.cancelled  before-${signal}$`)),
+        expect.stringMatching(
+          new RegExp(`^\\d+  \\S+Z  submission\\.cancelled  before-${signal}$`),
+        ),
         expect.stringMatching(new RegExp(`^\\d+  \\S+Z  submission\\.cancelled  now-${signal}$`)),
       ]);
       expect(await running.stop(signal)).toBe(0);
@@ -52,7 +57,15 @@ describe('tail', () => {
 
   it('prints with --json the events of one submission as webhooks receive them', async () => {
     await cancelled(['json-1', 'json-2']);
-    const running = tail(['--json', '--after', '0', '--id', 'json-2', '--type', 'submission.cancelled']);
+    const running = tail([
+      '--json',
+      '--after',
+      '0',
+      '--id',
+      'json-2',
+      '--type',
+      'submission.cancelled',
+    ]);
     await running.has(1);
     const event = JSON.parse(running.lines()[0] ?? '');
     expect(Object.keys(event)).toEqual(['id', 'type', 'timestamp', 'data']);
@@ -71,9 +84,12 @@ describe('tail', () => {
     const running = tail(['--json', '--after', '0', '--type', 'submission.*'], before.url);
     await running.has(1);
     await before.close();
-    await vi.waitFor(() => expect(running.received.stderr).toMatch(/^dawatch: .+; retrying in \d+\.\d s\n/), {
-      timeout: 15_000,
-    });
+    await vi.waitFor(
+      () => expect(running.received.stderr).toMatch(/^dawatch: .+; retrying in \d+\.\d s\n/),
+      {
+        timeout: 15_000,
+      },
+    );
     const after = await openApp({ ...setting, port: Number(new URL(before.url).port) });
     onTestFinished(() => after.close());
     await cancelled(ids.slice(1), {}, after.url);
@@ -104,7 +120,9 @@ describe('tail', () => {
   });
 
   it('refuses a position of another ledger', async () => {
-    const ended = await cliProcess(['tail', '--after', '999999'], { env: { DAWATCH_URL: app.url } });
+    const ended = await cliProcess(['tail', '--after', '999999'], {
+      env: { DAWATCH_URL: app.url },
+    });
     expect([ended.code, ended.stdout]).toEqual([2, '']);
     expect(ended.stderr).toContain('there is no event 999999 yet');
   });

@@ -11,12 +11,29 @@ const app = useAppWithSandbox();
 const at = () => ({ DAWATCH_URL: app.url });
 
 it('tracks ids given as arguments, each once, with the given parameters', async () => {
-  const args = ['track', 'a/1', 'a?2', 'a/1', '--upstream', 'other', '--metadata', '{"order":7}', '--deadline', '90m'];
-  expect(await cli(args, { env: at() })).toEqual({ code: 0, stdout: '', stderr: 'accepted 2, already tracked 0\n' });
+  const args = [
+    'track',
+    'a/1',
+    'a?2',
+    'a/1',
+    '--upstream',
+    'other',
+    '--metadata',
+    '{"order":7}',
+    '--deadline',
+    '90m',
+  ];
+  expect(await cli(args, { env: at() })).toEqual({
+    code: 0,
+    stdout: '',
+    stderr: 'accepted 2, already tracked 0\n',
+  });
   const details = detailsOf(await call(app.url, pathOf('a/1')));
   expect(details).toMatchObject({ upstream: 'other', metadata: { order: 7 } });
   // Within minutes, because an outage can have moved the deadline by as much.
-  expect(Date.parse(details.deadline_at) - Date.parse(details.tracked_at)).toBeLessThan(3 * 3_600_000);
+  expect(Date.parse(details.deadline_at) - Date.parse(details.tracked_at)).toBeLessThan(
+    3 * 3_600_000,
+  );
 });
 
 it('tracks the ids in the lines of a file and prints the counts as JSON', async () => {
@@ -39,7 +56,9 @@ it('tracks more ids of stdin than one request may contain', async () => {
 it('treats a UUID in different cases as one id: tracked, awaited, shown and cancelled', async () => {
   const id = app.submit();
   const upper = id.toUpperCase();
-  const { code, stdout, stderr } = await cli(['track', upper, id, '--wait', '--json'], { env: at() });
+  const { code, stdout, stderr } = await cli(['track', upper, id, '--wait', '--json'], {
+    env: at(),
+  });
   expect([code, stderr.includes('accepted 1, already tracked 0')]).toEqual([0, true]);
   expect(
     stdout
@@ -53,7 +72,10 @@ it('treats a UUID in different cases as one id: tracked, awaited, shown and canc
     ['cancel', upper, id, '--json'],
   ]) {
     const shown = await cli(args, { env: at() });
-    expect([shown.code, JSON.parse(shown.stdout)]).toMatchObject([0, { submission_id: id, status: 'finalized' }]);
+    expect([shown.code, JSON.parse(shown.stdout)]).toMatchObject([
+      0,
+      { submission_id: id, status: 'finalized' },
+    ]);
   }
 });
 
@@ -64,7 +86,11 @@ it('retries when a busy server requests it, and after no other refusal', async (
     const status = responses.shift() ?? 507;
     const problem = { title: 'Busy', status, detail: 'later' };
     response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '1' });
-    response.end(JSON.stringify(status === 202 ? { accepted: 1, already_tracked: 0, submissions: [] } : problem));
+    response.end(
+      JSON.stringify(
+        status === 202 ? { accepted: 1, already_tracked: 0, submissions: [] } : problem,
+      ),
+    );
   });
   const tracked = await cli(['track', 'a', '--server', url]);
   expect(tracked).toEqual({ code: 0, stdout: '', stderr: 'accepted 1, already tracked 0\n' });
@@ -75,21 +101,33 @@ it('retries when a busy server requests it, and after no other refusal', async (
 
 it('waits until all submissions are final, and prints a plain line for each', async () => {
   const ids = [app.submit(), app.submit()];
-  const { code, stdout, stderr } = await cliProcess(['track', ...ids, '--wait', '--timeout', '60s'], { env: at() });
+  const { code, stdout, stderr } = await cliProcess(
+    ['track', ...ids, '--wait', '--timeout', '60s'],
+    { env: at() },
+  );
   expect([code, stderr]).toEqual([0, 'accepted 2, already tracked 0\n']);
   const lines = stdout.trimEnd().split('\n');
   expect(lines).toHaveLength(2);
   for (const id of ids)
-    expect(lines).toContainEqual(expect.stringMatching(new RegExp(`^finalized  ${id}  block \\d+  \\d+ requests?$`)));
+    expect(lines).toContainEqual(
+      expect.stringMatching(new RegExp(`^finalized  ${id}  block \\d+  \\d+ requests?$`)),
+    );
 });
 
 it('prints one JSON line per ended submission, and exits with 3 if one is not finalized', async () => {
   const [good, bad] = [app.submit(), 'refused-by-the-upstream'];
-  const { code, stdout } = await cli(['track', '--wait', '--json'], { env: at(), input: `${good}\n${bad}\n` });
+  const { code, stdout } = await cli(['track', '--wait', '--json'], {
+    env: at(),
+    input: `${good}\n${bad}\n`,
+  });
   expect(code).toBe(3);
   const ended = stdout.trimEnd().split('\n');
-  const statuses = ended.map((line) => JSON.parse(line) as { submission_id: string; status: string });
-  expect(Object.fromEntries(statuses.map(({ submission_id, status }) => [submission_id, status]))).toEqual({
+  const statuses = ended.map(
+    (line) => JSON.parse(line) as { submission_id: string; status: string },
+  );
+  expect(
+    Object.fromEntries(statuses.map(({ submission_id, status }) => [submission_id, status])),
+  ).toEqual({
     [good]: 'finalized',
     [bad]: 'rejected',
   });
@@ -105,18 +143,63 @@ const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(level
 
 describe('refuses with exit code 2, before anything is tracked,', () => {
   it.each<[string, string[], string, string]>([
-    ['an id with a space, by its position', ['good-1', 'not good'], '', 'id 2, "not good", is not a submission id'],
-    ['an invalid id on stdin', [], 'good-1\ngood-2\nb\u00e4d\n', 'line 3: "b\u00e4d": a submission id is'],
+    [
+      'an id with a space, by its position',
+      ['good-1', 'not good'],
+      '',
+      'id 2, "not good", is not a submission id',
+    ],
+    [
+      'an invalid id on stdin',
+      [],
+      'good-1\ngood-2\nb\u00e4d\n',
+      'line 3: "b\u00e4d": a submission id is',
+    ],
     ['an escape sequence, which is not printed', ['good-1', '\u001b[2J'], '', 'id 2, "\\u001b[2J"'],
-    ['an id that no URL can contain', ['good-1', '..'], '', 'id 2: the ids . and .. cannot be tracked'],
+    [
+      'an id that no URL can contain',
+      ['good-1', '..'],
+      '',
+      'id 2: the ids . and .. cannot be tracked',
+    ],
     ['no ids', [], '\n\n', 'no ids were given'],
     ['a missing file', ['--file', '/nowhere/ids.txt'], '', 'cannot read /nowhere/ids.txt'],
-    ['metadata that is not an object', ['good-1', '--metadata', '[1]'], '', 'Expected a JSON object.'],
-    ['metadata nested too deeply', ['good-1', '--metadata', nested(65)], '', 'nested at most 64 levels deep'],
-    ['metadata nested without end', ['good-1', '--metadata', nested(100_000)], '', 'nested at most 64 levels deep'],
-    ['a deadline without a unit', ['good-1', '--deadline', '90'], '', 'Expected a duration like 90s'],
-    ['a deadline beyond every calendar', ['good-1', '--deadline', '999999999d'], '', 'Expected at most 366d.'],
-    ['an upstream that is not configured', ['good-1', '--upstream', 'moon'], '', 'no upstream is named "moon"'],
+    [
+      'metadata that is not an object',
+      ['good-1', '--metadata', '[1]'],
+      '',
+      'Expected a JSON object.',
+    ],
+    [
+      'metadata nested too deeply',
+      ['good-1', '--metadata', nested(65)],
+      '',
+      'nested at most 64 levels deep',
+    ],
+    [
+      'metadata nested without end',
+      ['good-1', '--metadata', nested(100_000)],
+      '',
+      'nested at most 64 levels deep',
+    ],
+    [
+      'a deadline without a unit',
+      ['good-1', '--deadline', '90'],
+      '',
+      'Expected a duration like 90s',
+    ],
+    [
+      'a deadline beyond every calendar',
+      ['good-1', '--deadline', '999999999d'],
+      '',
+      'Expected at most 366d.',
+    ],
+    [
+      'an upstream that is not configured',
+      ['good-1', '--upstream', 'moon'],
+      '',
+      'no upstream is named "moon"',
+    ],
   ])('%s', async (_, args, input, message) => {
     const { code, stdout, stderr } = await cli(['track', ...args], { env: at(), input });
     expect([code, stdout]).toEqual([2, '']);
@@ -142,22 +225,32 @@ describe('explains the remedy, with exit code', () => {
       'the key was read from DAWATCH_API_KEY',
     ],
     [2, 'there is no key', '', { DAWATCH_API_KEY: null }, 'set DAWATCH_API_KEY to the service key'],
-    [2, 'the address has no scheme', 'localhost:8080', {}, '"localhost:8080" is not an http:// or https:// address'],
+    [
+      2,
+      'the address has no scheme',
+      'localhost:8080',
+      {},
+      '"localhost:8080" is not an http:// or https:// address',
+    ],
   ])('%i, where %s', async (expected, _, url, env, message) => {
-    const { code, stdout, stderr } = await cli(['track', 'good-1', '--server', url || app.url], { env });
+    const { code, stdout, stderr } = await cli(['track', 'good-1', '--server', url || app.url], {
+      env,
+    });
     expect([code, stdout]).toEqual([expected, '']);
     expect(stderr).toContain(message);
   });
 });
 
 it('reports ids that had ended and options that were not applied, exits with 3, and tracks them again with --retrack', async () => {
-  const track = (...args: string[]) => cli(['track', 'ended', 'open', '--upstream', 'other', ...args], { env: at() });
+  const track = (...args: string[]) =>
+    cli(['track', 'ended', 'open', '--upstream', 'other', ...args], { env: at() });
   await track();
   await call(app.url, pathOf('ended'), { method: 'DELETE' });
   expect(await track('--metadata', '{"order":1}')).toEqual({
     code: 3,
     stdout: '',
-    stderr: 'accepted 0, already tracked 1, already final 1\nother options are unchanged for 2 submissions: metadata\n',
+    stderr:
+      'accepted 0, already tracked 1, already final 1\nother options are unchanged for 2 submissions: metadata\n',
   });
   const json = await track('--metadata', '{"order":1}', '--json');
   const unchanged = (submission_id: string) => ({ submission_id, options: ['metadata'] });

@@ -9,13 +9,26 @@ const shown = async (id: string) => detailsOf(await call(app.url, pathOf(id)));
 
 it('changes the named options of each id', async () => {
   await post(app.url, { submission_ids: ['a', 'b'], metadata: { order: 1 } });
-  const options = ['--deadline', '48h', '--unknown-grace', '5m', '--stuck-after', '90s', '--metadata', '{"order":2}'];
+  const options = [
+    '--deadline',
+    '48h',
+    '--unknown-grace',
+    '5m',
+    '--stuck-after',
+    '90s',
+    '--metadata',
+    '{"order":2}',
+  ];
   const { code, stdout } = await update('a', 'b', ...options);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^tracking {2}a {2}deadline \S+\ntracking {2}b {2}deadline \S+\n$/);
   for (const id of ['a', 'b']) {
     const details = await shown(id);
-    expect(details).toMatchObject({ unknown_grace_s: 300, stuck_after_s: 90, metadata: { order: 2 } });
+    expect(details).toMatchObject({
+      unknown_grace_s: 300,
+      stuck_after_s: 90,
+      metadata: { order: 2 },
+    });
     const hours = (Date.parse(details.deadline_at) - Date.now()) / 3_600_000;
     expect(Math.round(hours)).toBe(48);
   }
@@ -23,8 +36,18 @@ it('changes the named options of each id', async () => {
 
 it('removes metadata with none, and prints JSON', async () => {
   await post(app.url, { submission_id: 'c', metadata: { order: 1 } });
-  const { code, stdout } = await update('c', '--metadata', 'none', '--callback-url', 'none', '--json');
-  expect([code, JSON.parse(stdout)]).toMatchObject([0, { submission_id: 'c', metadata: null, callback_url: null }]);
+  const { code, stdout } = await update(
+    'c',
+    '--metadata',
+    'none',
+    '--callback-url',
+    'none',
+    '--json',
+  );
+  expect([code, JSON.parse(stdout)]).toMatchObject([
+    0,
+    { submission_id: 'c', metadata: null, callback_url: null },
+  ]);
 });
 
 describe('refuses with exit code 2, and changes nothing:', () => {
@@ -32,9 +55,17 @@ describe('refuses with exit code 2, and changes nothing:', () => {
     ['no option', ['kept'], 'nothing to change'],
     ['metadata that are no object', ['kept', '--metadata', '[1]'], 'Expected a JSON object'],
     ['a deadline without a unit', ['kept', '--deadline', '90'], 'Expected a duration'],
-    ['a callback URL that is not allowed', ['kept', '--callback-url', 'http://10.0.0.1/'], 'callback_url'],
+    [
+      'a callback URL that is not allowed',
+      ['kept', '--callback-url', 'http://10.0.0.1/'],
+      'callback_url',
+    ],
     ['an unknown id', ['never', '--metadata', 'none'], 'never was never tracked here'],
-    ['a time limit of an ended id', ['ended', '--deadline', '1h'], 'only metadata and callback_url can change'],
+    [
+      'a time limit of an ended id',
+      ['ended', '--deadline', '1h'],
+      'only metadata and callback_url can change',
+    ],
   ])('%s', async (_, args, message) => {
     await post(app.url, { submission_ids: ['kept', 'ended'] });
     await call(app.url, pathOf('ended'), { method: 'DELETE' });

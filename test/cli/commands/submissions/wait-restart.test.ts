@@ -32,9 +32,18 @@ it('continues to wait after it was rate limited', async () => {
     const isTracking = request.method === 'POST';
     const isRefused = !isTracking && refusals++ === 0;
     response.writeHead(isRefused ? 429 : 200, { 'content-type': 'application/json' });
-    const submission = { submission_id: 'a', status: 'finalized', data: { block_number: 7 }, polls: 1 };
+    const submission = {
+      submission_id: 'a',
+      status: 'finalized',
+      data: { block_number: 7 },
+      polls: 1,
+    };
     const tracked = { accepted: 1, already_tracked: 0, submissions: [submission] };
-    response.end(JSON.stringify(isRefused ? { title: 'Too many requests' } : isTracking ? tracked : submission));
+    response.end(
+      JSON.stringify(
+        isRefused ? { title: 'Too many requests' } : isTracking ? tracked : submission,
+      ),
+    );
   });
   const { code, stdout } = await cli(['track', 'a', '--wait'], { env: { DAWATCH_URL: url } });
   expect([code, stdout, refusals]).toEqual([0, 'finalized  a  block 7  1 request\n', 2]);
@@ -43,6 +52,8 @@ it('continues to wait after it was rate limited', async () => {
 it('gives up if a server does not respond, whatever the timeout of the request', async () => {
   const id = '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11';
   const hanging = await serve(() => undefined);
-  const { code, stdout, stderr } = await cli(['wait', id, '--timeout', '1s'], { env: { DAWATCH_URL: hanging.url } });
+  const { code, stdout, stderr } = await cli(['wait', id, '--timeout', '1s'], {
+    env: { DAWATCH_URL: hanging.url },
+  });
   expect([code, stdout, stderr]).toEqual([5, '', expect.stringContaining('no response from')]);
 });
