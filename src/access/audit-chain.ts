@@ -78,7 +78,8 @@ export type ChainCheck =
 /**
  * Checks a complete chain, oldest entry first, in constant memory. If retention has deleted its
  * beginning, an entry `audit.prune` must have the number and the hash of the newest deleted entry.
- * `expectedHead`: the hash of an entry that must occur, such as an earlier head.
+ * `expectedHead`: the hash of an entry that must occur, such as an earlier head. The hash in an
+ * entry `audit.prune` does not count, because whoever writes to the file can forge that entry.
  */
 export async function checkChain(
   chain: Iterable<StoredEntry> | AsyncIterable<StoredEntry>,
@@ -100,8 +101,7 @@ export async function checkChain(
     if (action === 'audit.prune' && Number(subject) === first.seq - 1 && detail !== null)
       isBeginningKnown ||= hashMatches(first, detail);
     previous = entry.hash;
-    isHeadFound ||=
-      entry.hash === expectedHead || (action === 'audit.prune' && detail === expectedHead);
+    isHeadFound ||= entry.hash === expectedHead;
     entries += 1;
   }
   const broken = (reason: string): ChainCheck => ({ kind: 'broken', entries, seq: null, reason });

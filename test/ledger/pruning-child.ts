@@ -1,5 +1,6 @@
-// Tracks, finalizes and prunes in turn, and sends the open ids after each acknowledgment. Runs
-// until it is killed.
+// Tracks, finalizes, audits and prunes in turn, and sends the open ids after each acknowledgment.
+// Runs until it is killed.
+import { SERVER } from '../../src/lib/actor.ts';
 import { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 
@@ -28,5 +29,7 @@ for (let turn = 0; ; turn++) {
   process.send?.(open);
   const everything = { after: { endedAt: -1, id: 0 }, before: { endedAt: turn, id: 0 } };
   ledger.pruning.submissions({ ...everything, limit: 15 });
+  ledger.audit.append(SERVER, turn, { action: 'tokens.revoke', subject: String(turn) });
+  ledger.audit.prune(turn, turn, 2);
   await new Promise((resolve) => setImmediate(resolve));
 }

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
+import { checkAudit } from '../../src/access/audit-check.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { historyOf } from '../support/ledger/histories.ts';
 import {
@@ -16,7 +17,7 @@ import { tempFolder } from '../support/temp-folder.ts';
 const ROUNDS = 4;
 const PRUNING = new URL('./pruning-child.ts', import.meta.url);
 
-it('kill -9 during pruning leaves every open submission, and each other one complete or deleted', async () => {
+it('kill -9 during pruning leaves every open submission, each other one complete or deleted, and the audit intact', async () => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`seed of the moments of the kills: ${seed} (TEST_SEED)`);
   const random = seededRandom(seed);
@@ -41,6 +42,9 @@ it('kill -9 during pruning leaves every open submission, and each other one comp
   const finalized = all.filter(({ status }) => status === 'finalized');
   expect(eventsOf(ledger)).toHaveLength(finalized.length);
   expect(integrityOf(file)).toBe('ok');
+  const audit = await checkAudit(file);
+  expect(audit).toMatchObject({ kind: 'intact' });
+  expect(audit, 'entries were pruned').not.toMatchObject({ pruned: 0 });
 });
 
 /** All events, in the order of the feed. The ledger limits what it returns at once. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
+import { SERVER } from '../../src/lib/actor.ts';
 import type { DueDelivery } from '../../src/notifications/delivery.ts';
 import type { NewWebhook } from '../../src/notifications/webhook.ts';
 import { isFinal, type TrackRequest } from '../../src/submissions/submission.ts';
@@ -262,6 +263,18 @@ describe('events', () => {
     expect(idsOf(ledger)).toHaveLength(48);
     expect(historyOf(ledger, 's0')).toHaveLength(2);
   });
+});
+
+it('deletes entries of the audit once they are older than its days, by a day at most', async () => {
+  const ledger = openLedger();
+  const revoke = { action: 'tokens.revoke', subject: '1' } as const;
+  for (let day = 0; day < 5; day += 1) ledger.audit.append(SERVER, day * DAY_MS, revoke);
+  const { clock } = openMaintenance(ledger, { auditMs: 2 * DAY_MS }, 2 * DAY_MS);
+  await clock.advance(3 * DAY_MS + HOUR_MS);
+  const { entries } = ledger.audit.list({ limit: 10 });
+  const kept = entries.filter(({ action }) => action === 'tokens.revoke');
+  expect(kept.map(({ at }) => at / DAY_MS)).toEqual([4]);
+  expect(entries[0]).toMatchObject({ action: 'audit.prune', subject: '4' });
 });
 
 describe('references to deleted records', () => {
