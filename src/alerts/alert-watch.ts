@@ -11,7 +11,7 @@ import { durationText } from '../notifications/duration-text.ts';
 import { truncate } from '../notifications/truncate.ts';
 import type { AlertEventType } from '../submissions/event-types.ts';
 import { fastestBurn, type Objective, type ObjectiveStatus } from '../submissions/objective.ts';
-import { BreakerState } from '../submissions/upstream-health.ts';
+import { BreakerState } from '../submissions/upstream.ts';
 import type { Alerts } from './alerts-store.ts';
 
 /**

@@ -9,7 +9,7 @@ import { escapeText } from '../lib/text.ts';
 import { loadConfig } from '../operations/config/load.ts';
 import type { Sandbox } from '../sandbox/server.ts';
 import { requests } from '../submissions/await-final.ts';
-import { dataOf } from '../submissions/envelope.ts';
+import { dataOf } from '../submissions/classify.ts';
 import type { RecordedObservation } from '../submissions/ports.ts';
 import { Status } from '../submissions/submission.ts';
 import { paintFor } from './colors.ts';

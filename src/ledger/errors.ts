@@ -17,7 +17,7 @@ export type LedgerProblem =
  * Writes are retried.
  */
 export class LedgerUnavailableError extends Error {
-  /** Number of submissions of a request that earlier commits have stored, see track-in-parts.ts. */
+  /** Number of submissions of a request that earlier commits have stored, see trackInParts. */
   stored = 0;
 }
 

@@ -1,5 +1,5 @@
 import type { Objective, ObjectiveStatus } from '../submissions/objective.ts';
-import type { BreakerState } from '../submissions/upstream-health.ts';
+import type { BreakerState } from '../submissions/upstream.ts';
 import type { DisabledReason } from './webhook.ts';
 
 /** Conditions that operators are notified of, once at the start and once at the end. */

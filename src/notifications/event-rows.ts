@@ -7,7 +7,7 @@ import {
 } from '../submissions/event-types.ts';
 import { optionsBefore } from '../submissions/option-changes.ts';
 import { Status } from '../submissions/submission.ts';
-import type { SubmissionRow } from '../submissions/submission-rows.ts';
+import type { SubmissionRow } from '../submissions/submission-queries.ts';
 import { ALERT_RULES, type Alert } from './alert.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
 

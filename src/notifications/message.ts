@@ -1,5 +1,5 @@
 import { iso } from '../lib/timestamps.ts';
-import { dataOf, upstreamTime } from '../submissions/envelope.ts';
+import { dataOf, upstreamTime } from '../submissions/classify.ts';
 import {
   AlertEventType,
   SubmissionEventType,

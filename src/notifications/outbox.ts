@@ -6,7 +6,7 @@ import {
   TestEventType,
   type UpstreamEventType,
 } from '../submissions/event-types.ts';
-import type { SubmissionRow } from '../submissions/submission-rows.ts';
+import type { SubmissionRow } from '../submissions/submission-queries.ts';
 import type { Alert } from './alert.ts';
 import { callbackDestination, channelDestination, webhookDestination } from './delivery.ts';
 import { CALLBACKS, type CallbackAddress, type EventRoutes } from './event-routes.ts';

@@ -1,4 +1,4 @@
-import { BreakerState, type Health } from '../submissions/upstream-health.ts';
+import { BreakerState, type Health } from '../submissions/upstream.ts';
 
 export type BreakerSettings = {
   /** Consecutive failures that open the circuit breaker. */

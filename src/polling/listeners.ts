@@ -1,5 +1,6 @@
 import type { Observation } from '../submissions/classify.ts';
-import type { RecordedObservation, UpstreamChange } from '../submissions/ports.ts';
+import type { RecordedObservation } from '../submissions/ports.ts';
+import type { UpstreamChange } from '../submissions/upstream.ts';
 import type { Finality } from './finality.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { PauseRecord } from '../submissions/ports.ts';
+import type { PauseRecord } from '../submissions/upstream.ts';
 
 /**
  * The total time in which an upstream could not be polled: outages (the circuit breaker was open),

@@ -1,7 +1,8 @@
 import { MAX_RETRY_AFTER_MS } from '../lib/retry-after.ts';
 import { UpstreamEventType } from '../submissions/event-types.ts';
-import type { UpstreamChange, UpstreamRecord, WatcherLedger } from '../submissions/ports.ts';
-import { BreakerState } from '../submissions/upstream-health.ts';
+import type { WatcherLedger } from '../submissions/ports.ts';
+import type { UpstreamChange, UpstreamRecord } from '../submissions/upstream.ts';
+import { BreakerState } from '../submissions/upstream.ts';
 import type { WatcherListener } from './listeners.ts';
 import { OutageClock } from './outage-clock.ts';
 import type { Scheduler } from './scheduler.ts';

@@ -2,7 +2,7 @@ import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { RecordedObservation, WatcherLedger } from '../submissions/ports.ts';
-import { BreakerState } from '../submissions/upstream-health.ts';
+import { BreakerState } from '../submissions/upstream.ts';
 import { FinalityBounds, finalitiesOf } from './finality.ts';
 import type { WatcherListener } from './listeners.ts';
 import type { OutageJournal } from './outage-journal.ts';

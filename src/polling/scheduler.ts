@@ -8,7 +8,7 @@ import {
 } from '../pacing/index.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { Watched } from '../submissions/ports.ts';
-import { type BreakerState, healthOf, isSeen } from '../submissions/upstream-health.ts';
+import { type BreakerState, healthOf, isSeen } from '../submissions/upstream.ts';
 import type { Rating } from './backlog.ts';
 import { type BreakerSettings, CircuitBreaker } from './circuit-breaker.ts';
 import { Entry, type Paced } from './entry.ts';

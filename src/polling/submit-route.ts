@@ -8,10 +8,8 @@ import type { TypedServer } from '../http/typed-server.ts';
 import { LedgerError } from '../ledger/errors.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
 import type { Admission } from '../submissions/admission.ts';
-import { traceIntake } from '../submissions/trace-intake.ts';
-import type { Tracer } from '../submissions/tracing.ts';
-import type { TrackRequestResult } from '../submissions/track-result.ts';
-import type { Tracker } from '../submissions/tracker.ts';
+import { type Tracer, traceIntake } from '../submissions/tracing.ts';
+import type { Tracker, TrackRequestResult } from '../submissions/tracker.ts';
 import type { OnDemandFailure } from './on-demand-polls.ts';
 import {
   SUBMIT_PATHS,

@@ -6,7 +6,7 @@ import {
   type NotFoundTrust,
   type TransitionContext,
 } from '../submissions/transition.ts';
-import { isSeen } from '../submissions/upstream-health.ts';
+import { isSeen } from '../submissions/upstream.ts';
 import type { OutageJournal } from './outage-journal.ts';
 import type { Scheduler } from './scheduler.ts';
 

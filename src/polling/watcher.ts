@@ -13,7 +13,7 @@ import type {
 } from '../submissions/ports.ts';
 import { isFinal, type Submission, type TrackRequest } from '../submissions/submission.ts';
 import { extendedDeadline } from '../submissions/transition.ts';
-import type { BreakerState } from '../submissions/upstream-health.ts';
+import type { BreakerState } from '../submissions/upstream.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import type { OnDemandResult, ReservationResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';

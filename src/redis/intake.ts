@@ -5,8 +5,8 @@ import { escapeText } from '../lib/text.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import { countEffects, type TrackEffect, type TrackResult } from '../submissions/ports.ts';
 import type { Submission } from '../submissions/submission.ts';
-import { acceptedText } from '../submissions/track-in-parts.ts';
 import { type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
+import { acceptedText } from '../submissions/tracker.ts';
 import { openLoopConnection, type RedisSettings } from './redis.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { storedObject } from '../lib/stored.ts';
-import { dataOf } from '../submissions/envelope.ts';
+import { dataOf } from '../submissions/classify.ts';
 import { FINAL_STATUSES, Status } from '../submissions/submission.ts';
 import {
   metadataDimension,

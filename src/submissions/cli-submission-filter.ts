@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { parseSince } from '../cli/since.ts';
 import type { SubmissionFilter } from '../client/index.ts';
+import { MAX_SEARCH_CHARS } from './search.ts';
 import { STATUSES, type Status } from './submission.ts';
-import { MAX_SEARCH_CHARS } from './text-search.ts';
 
 /** The values of the options that `withConditions` adds. */
 export type Conditions = {

@@ -12,9 +12,8 @@ import { toCsvLine } from '../lib/csv.ts';
 import { iso } from '../lib/timestamps.ts';
 import { type Conditions, withConditions } from './cli-submission-filter.ts';
 import { type ExportedSubmission, LedgerExport } from './export.ts';
-import { toHistoryBody, toSubmissionBody } from './response-body.ts';
-import type { SubmissionFilter } from './search-sources.ts';
-import { unsearchable } from './searchable.ts';
+import { type SubmissionFilter, unsearchable } from './search.ts';
+import { toHistoryBody, toSubmissionBody } from './submission-body.ts';
 
 type LineOptions = {
   /** Whether the output is a terminal, so that control characters must be escaped. */

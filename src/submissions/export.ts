@@ -3,7 +3,7 @@ import { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { openSnapshot } from '../ledger/open.ts';
 import { assertLedger } from '../ledger/schema.ts';
 import { nearestTime } from '../lib/stored.ts';
-import { matchOf, type SubmissionFilter } from './search-sources.ts';
+import { matchOf, type SubmissionFilter, textMatcher } from './search.ts';
 import { type HistoryEntry, isFinal, type Submission } from './submission.ts';
 import {
   HISTORY,
@@ -12,10 +12,9 @@ import {
   type SubmissionRow,
   toHistoryEntry,
   toSubmission,
-} from './submission-rows.ts';
-import { textMatcher } from './text-search.ts';
+} from './submission-queries.ts';
 import { extendedDeadline } from './transition.ts';
-import { OUTAGE_MS } from './upstream-store.ts';
+import { OUTAGE_MS } from './upstream.ts';
 
 export type ExportQuery = {
   /**

@@ -1,10 +1,9 @@
 import type { Actor } from '../lib/actor.ts';
 import type { Observation } from './classify.ts';
-import type { UpstreamEventType } from './event-types.ts';
 import type { OptionsPatch } from './option-changes.ts';
 import type { Status, Submission, TrackOption, TrackRequest } from './submission.ts';
 import type { TransitionContext, TransitionResult } from './transition.ts';
-import type { BreakerState } from './upstream-health.ts';
+import type { PauseRecord, UpstreamChange, UpstreamRecord } from './upstream.ts';
 
 /** Submissions of one upstream to poll, one request each. */
 export type PollBatch = { upstream: string; submissionIds: readonly string[] };
@@ -44,7 +43,7 @@ export type TrackResult = { kind: 'tracked'; submissions: TrackedSubmission[] } 
 
 /**
  * `stored`: number of submissions of the request that earlier commits have stored, see
- * track-in-parts.ts. Default: none.
+ * trackInParts. Default: none.
  */
 export type TrackRefusal = {
   stored?: number;
@@ -72,34 +71,6 @@ export type Watched = {
   seen: boolean;
   polledAt: number | null;
   finalizedAt: number | null;
-};
-
-/** The recorded part of an outage clock. Times are epoch milliseconds. */
-export type PauseRecord = {
-  /** Total duration of the past outages and pauses. */
-  outageMs: number;
-  /** The current pause, which is not part of `outageMs`. */
-  pausedSince: number | null;
-  pausedUntil: number | null;
-};
-
-/** The recorded state of an upstream. Times are epoch milliseconds. */
-export type UpstreamRecord = PauseRecord & {
-  state: BreakerState;
-  /** Start of the current outage; null: there is none. */
-  outSince: number | null;
-  /** Until when a process may have been polling. */
-  pollingUntil: number | null;
-  /** What the scheduler has learned, in the scheduler's own format. */
-  snapshot: string | null;
-};
-
-/** A change of an upstream's circuit breaker. `at` is epoch milliseconds. */
-export type UpstreamChange = {
-  upstream: string;
-  at: number;
-  event: UpstreamEventType;
-  record: Pick<UpstreamRecord, 'state' | 'outSince' | 'outageMs'>;
 };
 
 /**

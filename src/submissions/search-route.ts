@@ -18,18 +18,22 @@ import {
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Position } from '../ledger/bounded-search.ts';
 import {
+  MAX_SEARCH_CHARS,
+  orderOf,
+  SEARCHABLE,
+  type SubmissionFilter,
+  type SubmissionSearch,
+  unsearchable,
+} from './search.ts';
+import { canonicalId, STATUSES, SUBMISSION_ID_PATTERN, type Submission } from './submission.ts';
+import {
   SUBMISSION_EXAMPLE,
   type SubmissionBody,
   submissionListSchema,
   submissionSchema,
   toTime,
-} from './response-body.ts';
-import { orderOf, type SubmissionFilter } from './search-sources.ts';
-import { SEARCHABLE, unsearchable } from './searchable.ts';
-import { canonicalId, STATUSES, SUBMISSION_ID_PATTERN, type Submission } from './submission.ts';
+} from './submission-body.ts';
 import type { SubmissionQueries } from './submission-queries.ts';
-import type { SubmissionSearch } from './submission-search.ts';
-import { MAX_SEARCH_CHARS } from './text-search.ts';
 import { submissionIdSchema } from './track-request.ts';
 
 /** A cursor with an id of 128 characters, in base64. */

@@ -1,8 +1,15 @@
 import { z } from 'zod';
-import { timeSchema } from '../http/query.ts';
-import { storedData } from '../lib/stored.ts';
+import { nextCursorSchema, timeSchema } from '../http/query.ts';
+import { nearestTime, storedData } from '../lib/stored.ts';
 import { iso } from '../lib/timestamps.ts';
-import { STATUSES, type Submission } from './submission.ts';
+import { durationsOf } from './option-changes.ts';
+import {
+  type HistoryEntry,
+  type OptionChanges,
+  STATUSES,
+  type Submission,
+  TRACK_OPTIONS,
+} from './submission.ts';
 
 export const statusSchema = z
   .enum(STATUSES)
@@ -55,3 +62,241 @@ export function toSubmissionFields(submission: ShownSubmission): z.output<typeof
     metadata: submission.metadata,
   };
 }
+
+export const SUBMISSION_EXAMPLE = {
+  submission_id: '6df2c1ce-b11a-4828-b2a6-62bf5b7cb325',
+  upstream: 'default',
+  status: 'finalized',
+  upstream_state: 'Finalized',
+  data: { amount_data: '4.00 B', block_number: 1_462_784, fees: '124361091113205017', tx_index: 1 },
+  error: null,
+  tracked_at: '2026-01-02T03:04:05.123Z',
+  finalized_at: '2026-01-02T03:05:11.456Z',
+  deadline_at: '2026-01-03T03:04:05.123Z',
+  polls: 11,
+  last_polled_at: '2026-01-02T03:05:11.456Z',
+  next_poll_at: null,
+  not_found_since: null,
+  unknown_grace_s: 900,
+  stuck_after_s: 600,
+  callback_url: null,
+  metadata: { order: 4711 },
+} as const;
+const HISTORY_EXAMPLE = [
+  {
+    seq: 1,
+    at: SUBMISSION_EXAMPLE.tracked_at,
+    status: 'tracking',
+    previous_status: null,
+    upstream_state: null,
+    data: null,
+  },
+  {
+    seq: 2,
+    at: SUBMISSION_EXAMPLE.finalized_at,
+    status: 'finalized',
+    previous_status: 'tracking',
+    upstream_state: 'Finalized',
+    data: SUBMISSION_EXAMPLE.data,
+  },
+].map((entry) => ({ ...entry, error: null }));
+
+export const submissionSchema = z
+  .object({
+    ...submissionFields,
+    deadline_at: timeSchema.describe('Extended by the duration of upstream outages'),
+    polls: z.int().describe('Requests sent for this submission'),
+    last_polled_at: timeSchema
+      .nullable()
+      .describe(
+        'Time of the newest response to a poll, since it is tracked; null: it has not been polled yet',
+      ),
+    next_poll_at: timeSchema
+      .nullable()
+      .describe(
+        'The next poll is sent at this time at the earliest; null: none is planned, as for a final submission. While a poll is ' +
+          'in flight, the end of the time in which its response is awaited',
+      ),
+    not_found_since: timeSchema
+      .nullable()
+      .describe(
+        'Since when the upstream has responded that it has no such submission; null: it found it, or has not responded',
+      ),
+    unknown_grace_s: z.number().describe('Seconds for which "not found" means "not yet"'),
+    stuck_after_s: z
+      .number()
+      .describe('Seconds after which the open submission is reported as stuck'),
+    callback_url: z
+      .string()
+      .nullable()
+      .describe(
+        'Receives the events; credentials without the scope admin see only scheme, host and port, because the rest may be secret',
+      ),
+  })
+  .describe('A tracked submission')
+  .meta({ id: 'Submission', examples: [SUBMISSION_EXAMPLE] });
+export type SubmissionBody = z.output<typeof submissionSchema>;
+
+const changed = <T extends z.ZodType>(value: T) => z.object({ from: value, to: value });
+const changedTimeSchema = changed(timeSchema)
+  .describe('A time before and after a change')
+  .meta({ id: 'ChangedTime' });
+const changedSecondsSchema = changed(z.number())
+  .describe('Seconds before and after a change')
+  .meta({ id: 'ChangedSeconds' });
+const changesSchema = z
+  .object({
+    tracked_at: changedTimeSchema,
+    deadline_at: changedTimeSchema,
+    unknown_grace_s: changedSecondsSchema,
+    stuck_after_s: changedSecondsSchema,
+    metadata: changed(z.record(z.string(), z.unknown()).nullable()),
+    callback_url: changed(z.string().nullable()),
+  })
+  .partial()
+  .describe(
+    'Options that a client changed: values before and after. Of `callback_url` only scheme, host and port',
+  )
+  .meta({ id: 'OptionChanges' });
+
+const historyEntrySchema = z
+  .object({
+    seq: z.int().describe('Sequence number across all submissions'),
+    at: timeSchema,
+    status: statusSchema,
+    previous_status: statusSchema.nullable(),
+    upstream_state: z.string().nullable(),
+    data: upstreamDataSchema,
+    error: z.string().nullable(),
+    changes: changesSchema.optional(),
+  })
+  .describe('A change of a submission')
+  .meta({ id: 'HistoryEntry' });
+
+export const submissionWithHistorySchema = submissionSchema
+  .extend({ history: z.array(historyEntrySchema).describe('One entry per change, oldest first') })
+  .describe('A tracked submission with its history')
+  .meta({
+    id: 'SubmissionWithHistory',
+    examples: [{ ...SUBMISSION_EXAMPLE, history: HISTORY_EXAMPLE }],
+  });
+
+const trackedSubmissionSchema = submissionSchema
+  .extend({
+    not_applied: z
+      .array(z.enum(TRACK_OPTIONS).meta({ id: 'TrackOption' }))
+      .optional()
+      .describe(
+        'Only if the submission is unchanged: the options of the request that differ from its own',
+      ),
+  })
+  .describe('A submission of a tracking request')
+  .meta({ id: 'TrackedSubmission', examples: [SUBMISSION_EXAMPLE] });
+
+export const trackedSchema = z
+  .object({
+    accepted: z.int().describe('Number of newly tracked submissions'),
+    already_tracked: z.int().describe('Number of submissions that were open already'),
+    already_final: z
+      .int()
+      .describe(
+        'Number of submissions that had ended, which `already_tracked` does not include; `retrack` tracks them again',
+      ),
+    retracked: z.int().describe('Number of ended submissions that are tracked again'),
+    submissions: z
+      .array(trackedSubmissionSchema)
+      .describe('In the order of the request, without duplicates'),
+  })
+  .describe('The submissions are stored on disk')
+  .meta({
+    id: 'TrackedSubmissions',
+    examples: [
+      {
+        accepted: 1,
+        already_tracked: 0,
+        already_final: 0,
+        retracked: 0,
+        submissions: [SUBMISSION_EXAMPLE],
+      },
+    ],
+  });
+
+export const submissionListSchema = z
+  .object({
+    submissions: z.array(submissionSchema).describe('In the order of the list'),
+    next_cursor: nextCursorSchema,
+    examined_to: timeSchema
+      .nullable()
+      .describe(
+        'Everything newer than this time was examined: the time of tracking, or of the final status if the list is in its order. ' +
+          'Null on the last page, and in the order of ids',
+      ),
+  })
+  .describe('A page of submissions')
+  .meta({
+    id: 'SubmissionPage',
+    examples: [
+      {
+        submissions: [SUBMISSION_EXAMPLE],
+        next_cursor: 'czEuNDcxMQ',
+        examined_to: SUBMISSION_EXAMPLE.tracked_at,
+      },
+    ],
+  });
+
+/**
+ * `callbackUrl`: the part that the reader may see. Without `next_poll_at`, because only the running
+ * server has the schedule.
+ */
+export function toSubmissionBody(
+  submission: Submission,
+  { deadlineAt, callbackUrl }: { deadlineAt: number; callbackUrl: string | null },
+): Omit<SubmissionBody, 'next_poll_at'> {
+  const { polls, polledAt, notFoundSince } = submission;
+  const { unknownGraceMs, stuckAfterMs } = durationsOf(submission);
+  return {
+    ...toSubmissionFields(submission),
+    deadline_at: toTime(deadlineAt),
+    polls,
+    last_polled_at: polledAt === null ? null : toTime(polledAt),
+    not_found_since: notFoundSince === null ? null : toTime(notFoundSince),
+    unknown_grace_s: toSeconds(unknownGraceMs),
+    stuck_after_s: toSeconds(stuckAfterMs),
+    callback_url: callbackUrl,
+  };
+}
+
+export function toHistoryBody(entry: HistoryEntry): z.output<typeof historyEntrySchema> {
+  return {
+    seq: entry.seq,
+    at: iso(entry.at),
+    status: entry.status,
+    previous_status: entry.previousStatus,
+    upstream_state: entry.upstreamState,
+    data: storedData(entry.envelope, `the history entry ${entry.seq}`),
+    error: entry.error,
+    ...(entry.changes && { changes: toChangesBody(entry.changes) }),
+  };
+}
+
+function toChangesBody(changes: OptionChanges): z.output<typeof changesSchema> {
+  const { trackedAt, deadlineAt, unknownGraceMs, stuckAfterMs, metadata, callbackOrigin } = changes;
+  return {
+    ...(trackedAt && { tracked_at: fromTo(trackedAt, toTime) }),
+    ...(deadlineAt && { deadline_at: fromTo(deadlineAt, toTime) }),
+    ...(unknownGraceMs && { unknown_grace_s: fromTo(unknownGraceMs, toSeconds) }),
+    ...(stuckAfterMs && { stuck_after_s: fromTo(stuckAfterMs, toSeconds) }),
+    ...(metadata && { metadata: fromTo(metadata, (value) => value) }),
+    ...(callbackOrigin && { callback_url: fromTo(callbackOrigin, (origin) => origin) }),
+  };
+}
+
+function fromTo<T, Shown>(
+  [from, to]: readonly [T, T],
+  show: (value: T) => Shown,
+): { from: Shown; to: Shown } {
+  return { from: show(from), to: show(to) };
+}
+
+export const toTime = (ms: number) => iso(nearestTime(ms));
+const toSeconds = (ms: number) => ms / 1_000;

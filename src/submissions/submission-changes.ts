@@ -14,10 +14,9 @@ import {
 import type { TrackedSubmission, UpdateResult } from './ports.ts';
 import type { StatusCounts } from './status-counts.ts';
 import { isFinal, type Submission, type TrackRequest } from './submission.ts';
-import { SubmissionQueries } from './submission-queries.ts';
-import { type SubmissionRow, toSubmission } from './submission-rows.ts';
+import { SubmissionQueries, type SubmissionRow, toSubmission } from './submission-queries.ts';
 import { contextWithoutLimits, transition } from './transition.ts';
-import { UpstreamStore } from './upstream-store.ts';
+import { UpstreamStore } from './upstream.ts';
 
 /** Adds the events of a submission and their deliveries, in the transaction of the change. */
 export type SubmissionEvents = {

@@ -4,15 +4,18 @@ import { SubmissionEventType as Event } from './event-types.ts';
 import type { History } from './history.ts';
 import { limitsFrom } from './option-changes.ts';
 import type { RecordedObservation, TrackedSubmission, TrackRefusal, TrackResult } from './ports.ts';
-import { SEARCHABLE } from './searchable.ts';
+import { SEARCHABLE } from './search.ts';
 import type { StatusCounts } from './status-counts.ts';
 import { canRetrack, isFinal, Status, type Submission, type TrackRequest } from './submission.ts';
 import type { SubmissionChanges, SubmissionEvents } from './submission-changes.ts';
-import { SubmissionQueries, type SubmissionState } from './submission-queries.ts';
-import { type SubmissionRow, toSubmission } from './submission-rows.ts';
+import {
+  SubmissionQueries,
+  type SubmissionRow,
+  type SubmissionState,
+  toSubmission,
+} from './submission-queries.ts';
 import { type TransitionContext, type TransitionResult, transition } from './transition.ts';
-import { isSeen } from './upstream-health.ts';
-import { UpstreamStore } from './upstream-store.ts';
+import { isSeen, UpstreamStore } from './upstream.ts';
 
 /** The metadata of a new submission. `id`: its row; `text`: the stored JSON. */
 export type AddedMetadata = {

@@ -13,16 +13,13 @@ import { ITEMS_PER_TURN, jsonStream } from '../http/write-in-turns.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Admission } from './admission.ts';
 import { originOf } from './option-changes.ts';
-import type { SubmissionWatcher } from './ports.ts';
-import { countEffects, type TrackEffect, type TrackedSubmission } from './ports.ts';
 import {
-  submissionSchema,
-  submissionWithHistorySchema,
-  toHistoryBody,
-  toSubmissionBody,
-  toTime,
-  trackedSchema,
-} from './response-body.ts';
+  countEffects,
+  type SubmissionWatcher,
+  type TrackEffect,
+  type TrackedSubmission,
+} from './ports.ts';
+import type { SubmissionSearch } from './search.ts';
 import { registerSubmissionSearch } from './search-route.ts';
 import {
   canonicalId,
@@ -31,21 +28,25 @@ import {
   SUBMISSION_ID_PATTERN,
   type Submission,
 } from './submission.ts';
+import {
+  submissionSchema,
+  submissionWithHistorySchema,
+  toHistoryBody,
+  toSubmissionBody,
+  toTime,
+  trackedSchema,
+} from './submission-body.ts';
 import type { SubmissionQueries } from './submission-queries.ts';
-import type { SubmissionSearch } from './submission-search.ts';
-import { traceIntake } from './trace-intake.ts';
-import type { Tracer } from './tracing.ts';
-import { acceptedText } from './track-in-parts.ts';
+import { type Tracer, traceIntake } from './tracing.ts';
 import {
   submissionIdSchema,
   type TrackBody,
   toTrackRequests,
   trackBodySchema,
+  updateBodySchema,
 } from './track-request.ts';
-import { trackResultOf } from './track-result.ts';
-import type { Tracker } from './tracker.ts';
+import { acceptedText, type Tracker, trackResultOf } from './tracker.ts';
 import type { TrackingQueue } from './tracking-queue.ts';
-import { updateBodySchema } from './update-request.ts';
 
 /** Ten thousand submissions with their options, and metadata. */
 const BODY_LIMIT_BYTES = 8 * 1024 * 1024;

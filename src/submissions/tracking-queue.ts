@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { SubmissionWatcher, TrackResult } from './ports.ts';
 import type { TrackRequest } from './submission.ts';
-import { MAX_COMMIT_IDS, type TrackingSteps, trackInParts } from './track-in-parts.ts';
+import { MAX_COMMIT_IDS, type TrackingSteps, trackInParts } from './tracker.ts';
 
 /** An item that waits for its batch. */
 type BatchItem<Item, Result> = {
@@ -19,7 +19,7 @@ type BatchFunction<Item, Result> = (items: readonly Item[]) => Result[];
 
 /**
  * The item is a request: one or more submissions. `steps`: a large request takes several turns; see
- * track-in-parts.ts. `waiting`: its ids that are not committed yet.
+ * trackInParts. `waiting`: its ids that are not committed yet.
  */
 type QueuedRequest = BatchItem<readonly TrackRequest[], TrackResult> & {
   steps: TrackingSteps | undefined;

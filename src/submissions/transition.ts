@@ -1,8 +1,7 @@
-import type { Observation } from './classify.ts';
-import { sameData } from './envelope.ts';
+import { type Observation, sameData } from './classify.ts';
 import { SubmissionEventType as Event, type SubmissionEventType } from './event-types.ts';
 import { canRetrack, isFinal, Status, type Submission } from './submission.ts';
-import { isSeen } from './upstream-health.ts';
+import { isSeen } from './upstream.ts';
 
 /** The next history row of a submission. */
 type Change = {

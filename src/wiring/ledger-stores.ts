@@ -24,29 +24,26 @@ import { Webhooks } from '../notifications/webhooks-store.ts';
 import { LedgerStats } from '../operations/ledger-stats.ts';
 import { ObjectiveSlices } from '../reports/objective-slices-store.ts';
 import { Reports } from '../reports/reports-store.ts';
-import { ChangedSubmissions } from '../submissions/changed-submissions.ts';
 import type { Observation } from '../submissions/classify.ts';
-import { History } from '../submissions/history.ts';
+import { ChangedSubmissions, History } from '../submissions/history.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type {
-  PauseRecord,
   RecordedObservation,
   TrackRefusal,
   TrackResult,
   UpdateResult,
-  UpstreamChange,
-  UpstreamRecord,
   WatcherLedger,
 } from '../submissions/ports.ts';
 import { Pruning } from '../submissions/pruning.ts';
+import { SubmissionSearch } from '../submissions/search.ts';
 import { StatusCounts } from '../submissions/status-counts.ts';
 import type { Submission, TrackRequest } from '../submissions/submission.ts';
 import { SubmissionChanges } from '../submissions/submission-changes.ts';
 import { SubmissionQueries } from '../submissions/submission-queries.ts';
-import { SubmissionSearch } from '../submissions/submission-search.ts';
 import { SubmissionStore } from '../submissions/submission-store.ts';
 import type { TransitionContext } from '../submissions/transition.ts';
-import { UpstreamStore } from '../submissions/upstream-store.ts';
+import type { PauseRecord, UpstreamChange, UpstreamRecord } from '../submissions/upstream.ts';
+import { UpstreamStore } from '../submissions/upstream.ts';
 
 /** Far longer than a sync takes that a working disk ends. */
 const HANGING_MS = 10_000;

@@ -1,7 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
-import type { EndPosition } from '../submissions/ended.ts';
 import type { Objective } from '../submissions/objective.ts';
-import type { Pruned } from '../submissions/pruning.ts';
+import type { EndPosition, Pruned } from '../submissions/pruning.ts';
 import type { Ledger } from './ledger-stores.ts';
 
 const INTERVAL_MS = 60_000;

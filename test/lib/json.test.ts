@@ -7,8 +7,7 @@ import {
   MAX_NESTING,
   parseJson,
 } from '../../src/lib/json.ts';
-import { classify } from '../../src/submissions/classify.ts';
-import { dataOf } from '../../src/submissions/envelope.ts';
+import { classify, dataOf } from '../../src/submissions/classify.ts';
 import { trackBodySchema } from '../../src/submissions/track-request.ts';
 
 const arrays = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;

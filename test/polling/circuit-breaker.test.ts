@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CircuitBreaker } from '../../src/polling/circuit-breaker.ts';
-import type { Health } from '../../src/submissions/upstream-health.ts';
+import type { Health } from '../../src/submissions/upstream.ts';
 
 const settings = { failures: 3, probeMs: 1_000, maxProbeMs: 10_000 };
 /** No jitter: half of the range is a factor of one. */

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isObject, parseJson } from '../../src/lib/json.ts';
-import { classify, type UpstreamResponse } from '../../src/submissions/classify.ts';
-import { dataOf } from '../../src/submissions/envelope.ts';
+import { classify, dataOf, type UpstreamResponse } from '../../src/submissions/classify.ts';
 import {
   envelope,
   FINAL_DATA,

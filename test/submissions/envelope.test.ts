@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { dataOf, sameData, upstreamTime } from '../../src/submissions/envelope.ts';
+import { dataOf, sameData, upstreamTime } from '../../src/submissions/classify.ts';
 import {
   envelope,
   FINAL_DATA,

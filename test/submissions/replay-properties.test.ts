@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { UpstreamChange } from '../../src/submissions/ports.ts';
 import { type HistoryEntry, isFinal } from '../../src/submissions/submission.ts';
+import type { UpstreamChange } from '../../src/submissions/upstream.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
 import { historyOf } from '../support/ledger/histories.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Position } from '../../src/ledger/bounded-search.ts';
-import { orderOf, type SubmissionFilter } from '../../src/submissions/search-sources.ts';
+import { orderOf, type SubmissionFilter } from '../../src/submissions/search.ts';
 import type { Submission } from '../../src/submissions/submission.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { textMatcher } from '../../src/submissions/text-search.ts';
+import { textMatcher } from '../../src/submissions/search.ts';
 
 const METADATA = {
   order: 4711,

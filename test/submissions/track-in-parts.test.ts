@@ -3,7 +3,7 @@ import { LedgerUnavailableError } from '../../src/ledger/errors.ts';
 import { LedgerDatabase } from '../../src/ledger/ledger-database.ts';
 import { countEffects, type TrackResult } from '../../src/submissions/ports.ts';
 import type { TrackRequest } from '../../src/submissions/submission.ts';
-import { type TrackingSteps, trackInParts } from '../../src/submissions/track-in-parts.ts';
+import { type TrackingSteps, trackInParts } from '../../src/submissions/tracker.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { openLedger, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
 

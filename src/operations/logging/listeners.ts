@@ -2,7 +2,7 @@ import { escapeText } from '../../lib/text.ts';
 import type { Alert } from '../../notifications/alert.ts';
 import type { AttemptReport } from '../../notifications/result.ts';
 import type { WatcherListener } from '../../polling/listeners.ts';
-import { dataOf, upstreamTime } from '../../submissions/envelope.ts';
+import { dataOf, upstreamTime } from '../../submissions/classify.ts';
 import type { AlertEventType } from '../../submissions/event-types.ts';
 import type { RecordedObservation } from '../../submissions/ports.ts';
 import { type Log, logAt } from './event-catalog.ts';

@@ -1,6 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
 import { STATUSES } from '../../submissions/submission.ts';
-import { BreakerState } from '../../submissions/upstream-health.ts';
+import { BreakerState } from '../../submissions/upstream.ts';
 import type { Readiness } from '../health-routes.ts';
 import type { LedgerCounts } from '../ledger-stats.ts';
 

@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { dataOf } from '../../../src/submissions/envelope.ts';
+import { dataOf } from '../../../src/submissions/classify.ts';
 
 /** Returns the data of each submission from the newest row of its history. */
 export function dataByIdOf(file: string): Map<string, Record<string, unknown> | null> {

@@ -9,7 +9,7 @@ import {
   submissionSchema,
   submissionWithHistorySchema,
   trackedSchema,
-} from '../../../src/submissions/response-body.ts';
+} from '../../../src/submissions/submission-body.ts';
 import { API_KEY } from './running-app.ts';
 
 export type HttpResponse = { status: number; headers: IncomingHttpHeaders; text: string };

@@ -1,0 +1,163 @@
+import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import type { Observation } from './classify.ts';
+import type { UpstreamEventType } from './event-types.ts';
+
+/** The recorded part of an outage clock. Times are epoch milliseconds. */
+export type PauseRecord = {
+  /** Total duration of the past outages and pauses. */
+  outageMs: number;
+  /** The current pause, which is not part of `outageMs`. */
+  pausedSince: number | null;
+  pausedUntil: number | null;
+};
+
+/** The recorded state of an upstream. Times are epoch milliseconds. */
+export type UpstreamRecord = PauseRecord & {
+  state: BreakerState;
+  /** Start of the current outage; null: there is none. */
+  outSince: number | null;
+  /** Until when a process may have been polling. */
+  pollingUntil: number | null;
+  /** What the scheduler has learned, in the scheduler's own format. */
+  snapshot: string | null;
+};
+
+/** A change of an upstream's circuit breaker. `at` is epoch milliseconds. */
+export type UpstreamChange = {
+  upstream: string;
+  at: number;
+  event: UpstreamEventType;
+  record: Pick<UpstreamRecord, 'state' | 'outSince' | 'outageMs'>;
+};
+
+export const BreakerState = {
+  closed: 'closed',
+  /** The upstream fails: only probes are sent. */
+  down: 'down',
+  /** The upstream refuses our credentials: only slow probes are sent. */
+  unauthorized: 'unauthorized',
+} as const;
+export type BreakerState = (typeof BreakerState)[keyof typeof BreakerState];
+
+/**
+ * The meaning of a response for the state of the upstream. `neutral`: none. `perhaps_up`: none,
+ * except that it ends an outage.
+ */
+export type Health = 'up' | 'perhaps_up' | 'down' | 'unauthorized' | 'neutral';
+
+/** Whether the upstream returned the submission, in any state. */
+export function isSeen(observation: Observation): boolean {
+  return (
+    observation.kind === 'pending' ||
+    observation.kind === 'error' ||
+    observation.kind === 'finalized'
+  );
+}
+
+/**
+ * Returns the meaning of an observation for the state of the upstream. `seenBefore`: the upstream
+ * has returned this submission before. `seenAny`: the upstream has returned any watched submission
+ * before.
+ */
+export function healthOf(
+  observation: Observation,
+  context: { seenBefore: boolean; seenAny: boolean },
+): Health {
+  switch (observation.kind) {
+    case 'pending':
+    case 'finalized':
+    case 'error':
+    case 'rejected':
+      return 'up';
+    case 'not_found':
+      if (!observation.ambiguous) return 'up';
+      // A failing database causes the same response. For a submission that was returned before, it
+      // must be a failure. For a new one it has no meaning, but it ends an outage if no returned
+      // submission is left to probe with.
+      if (context.seenBefore) return 'down';
+      return context.seenAny ? 'neutral' : 'perhaps_up';
+    case 'unavailable':
+      // The 4xx concerns only this request: a few invalid ids must not stop the polling of all
+      // others.
+      return observation.reason === 'refused' ? 'neutral' : 'down';
+    case 'unauthorized':
+      return 'unauthorized';
+    case 'throttled':
+      return 'neutral';
+    default:
+      return observation satisfies never;
+  }
+}
+
+/**
+ * SQL expression: the outage clock of a row of `upstreams` at @now, in milliseconds. See
+ * polling/outage-clock.ts.
+ */
+export const OUTAGE_MS = `outage_ms + coalesce(max(0, @now - out_since), 0)
+  + coalesce(max(0, min(@now, paused_until) - paused_since), 0)`;
+
+/**
+ * What each upstream keeps across restarts: its outage, its outage clock, the fencing of its polls,
+ * and the learned pacing.
+ */
+export class UpstreamStore {
+  readonly #db: LedgerDatabase;
+
+  constructor(database: LedgerDatabase) {
+    this.#db = database;
+  }
+
+  /**
+   * Returns the record of an upstream, and creates it if there is none. Must be called inside a
+   * transaction.
+   */
+  get(name: string): UpstreamRecord {
+    this.#db.run`INSERT INTO upstreams (name) VALUES (${name}) ON CONFLICT DO NOTHING`;
+    return this.#db.row<UpstreamRecord>`
+      SELECT state, out_since AS outSince, outage_ms AS outageMs, paused_since AS pausedSince,
+             paused_until AS pausedUntil, polling_until AS pollingUntil,
+             (SELECT value FROM meta WHERE key = 'pacing:' || name) AS snapshot
+      FROM upstreams WHERE name = ${name}` as UpstreamRecord;
+  }
+
+  /** Returns the reading of the outage clock at `now`, in milliseconds. */
+  outageMs(name: string, now: number): number {
+    const sql = `SELECT ${OUTAGE_MS} FROM upstreams WHERE name = @name`;
+    const outageMs = this.#db.value<number>(sql, { name, now });
+    if (outageMs === undefined) throw new Error(`no upstream is named ${name}`);
+    return outageMs;
+  }
+
+  /**
+   * Records the beginning or the end of an outage. `outageMs` includes the pause before it, which
+   * is cleared.
+   */
+  setOutage(
+    name: string,
+    { state, outSince, outageMs }: Pick<UpstreamRecord, 'state' | 'outSince' | 'outageMs'>,
+  ): void {
+    this.#db.run`
+      UPDATE upstreams
+      SET state = ${state}, out_since = ${outSince}, outage_ms = ${outageMs}, paused_since = NULL, paused_until = NULL
+      WHERE name = ${name}`;
+  }
+
+  /** Records the outage clock while there is no outage. */
+  setPause(name: string, { outageMs, pausedSince, pausedUntil }: PauseRecord): void {
+    this.#db.run`
+      UPDATE upstreams SET outage_ms = ${outageMs}, paused_since = ${pausedSince}, paused_until = ${pausedUntil}
+      WHERE name = ${name}`;
+  }
+
+  /**
+   * Records until when this process may send polls, and a snapshot of the pacing; null leaves the
+   * snapshot as it is.
+   */
+  setPolling(name: string, until: number, snapshot: string | null): void {
+    this.#db.run`UPDATE upstreams SET polling_until = ${until} WHERE name = ${name}`;
+    if (snapshot === null) return;
+    this.#db.run`
+      INSERT INTO meta (key, value) VALUES (${`pacing:${name}`}, ${snapshot})
+      ON CONFLICT DO UPDATE SET value = excluded.value`;
+  }
+}
