@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import { fastify, type RouteOptions } from 'fastify';
-import { openapiDocument, type SentEvents } from './openapi.ts';
+import { openapiOptions } from './openapi.ts';
 import { type StoredResponse, storedResponse } from './static-files.ts';
 
 const PAGE = '/docs';
@@ -21,6 +21,13 @@ const DOCS_CSP = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+const NO_COMPILERS = {
+  compilersFactory: {
+    buildValidator: () => (() => true) as never,
+    buildSerializer: () => () => JSON.stringify,
+  },
+};
+
 /** The OpenAPI document and the files of the page at /docs by path. */
 export type Docs = { document: StoredResponse; files: ReadonlyMap<string, StoredResponse> };
 
@@ -31,15 +38,14 @@ export type Docs = { document: StoredResponse; files: ReadonlyMap<string, Stored
 export async function buildDocs(
   routes: readonly RouteOptions[],
   version: string,
-  events: SentEvents,
+  webhooks: object,
 ): Promise<Docs> {
-  const document = openapiDocument(routes, version, events);
-  const server = fastify();
+  // Nothing is validated here, so that no schema is compiled.
+  const server = fastify({ exposeHeadRoutes: false, schemaController: NO_COMPILERS });
   try {
-    await server.register(swagger, {
-      mode: 'static',
-      specification: { document: document as never },
-    });
+    await server.register(swagger, openapiOptions(version, webhooks));
+    for (const { method, url, schema = {} } of routes)
+      server.route({ method, url, schema, handler: () => undefined });
     await server.register(swaggerUi, {
       routePrefix: PAGE,
       theme: { title: 'dawatch' },
@@ -64,7 +70,7 @@ export async function buildDocs(
         }),
       );
     }
-    const json = JSON.stringify(document);
+    const json = JSON.stringify(server.swagger());
     return {
       document: storedResponse(json, { 'content-type': 'application/json; charset=utf-8' }),
       files,

@@ -1,7 +1,6 @@
 import type { RouteOptions } from 'fastify';
 import { z } from 'zod';
 import type { Docs } from './docs-page.ts';
-import type { SentEvents } from './openapi.ts';
 import { operations } from './problems.ts';
 import {
   type StoredResponse,
@@ -51,7 +50,7 @@ const OPERATIONS = operations('operations', {
  */
 export function addDocumentation(
   app: TypedServer,
-  { version, events }: { version: string; events: SentEvents & { jsonSchema: () => object } },
+  { version, events }: { version: string; events: { webhooks: object; jsonSchema(): object } },
 ): void {
   const routes: RouteOptions[] = [];
   app.addHook('onRoute', (route) => {
@@ -60,7 +59,7 @@ export function addDocumentation(
   let docs: Promise<Docs> | undefined;
   const built = () => {
     docs ??= import('./docs-page.ts')
-      .then(({ buildDocs }) => buildDocs(routes, version, events))
+      .then(({ buildDocs }) => buildDocs(routes, version, events.webhooks))
       .catch((error) => {
         // The next request tries again.
         docs = undefined;

@@ -1,7 +1,11 @@
-import type { RouteOptions } from 'fastify';
+import type { FastifyDynamicSwaggerOptions, SwaggerTransform } from '@fastify/swagger';
+import {
+  createJsonSchemaTransform,
+  createJsonSchemaTransformObject,
+} from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { type Converted, convertSchemas, type JsonSchema } from './components.ts';
-import { PROBLEMS, type ProblemStatus, problemBody, problemSchema } from './problems.ts';
+import { simplify } from './json-schema.ts';
+import { PROBLEMS, type ProblemStatus, problemBody } from './problems.ts';
 import { isUnlimited } from './typed-server.ts';
 
 /** The `detail` of an example of each documented problem. */
@@ -75,11 +79,16 @@ const PROBLEM_RESPONSES = {
 };
 
 type Operation = {
+  tags?: string[];
+  parameters?: { schema: { allOf?: object[] } }[];
   security?: unknown[] | undefined;
   responses: Record<string, { headers?: object; content?: object }>;
 };
 
-/** Adds the problems that every route can return and the headers of all responses. */
+/**
+ * Adds the problems that every route can return and the headers of all responses, and unwraps the
+ * references of parameters.
+ */
 function completeOperation(path: string, operation: Operation): void {
   const isOpen = operation.security?.length === 0;
   const common = [400, ...(isOpen ? [] : [401, 403, 503]), ...(isUnlimited(path) ? [] : [429])];
@@ -95,6 +104,10 @@ function completeOperation(path: string, operation: Operation): void {
       };
     else
       response.headers = { ...response.headers, ...commonRefs({ isLimited: !isUnlimited(path) }) };
+  }
+  for (const parameter of operation.parameters ?? []) {
+    const { allOf = [], ...schema } = parameter.schema;
+    parameter.schema = Object.assign({}, ...allOf, schema);
   }
   operation.responses.default = { $ref: '#/components/responses/Problem' } as object;
 }
@@ -140,147 +153,125 @@ const SECURITY_SCHEMES = {
   bearer: { type: 'http', scheme: 'bearer', description: 'The same token as a bearer' },
 } as const;
 
-/** A response of a route: its schema as JSON, or its media types. */
-type Described =
-  | z.ZodType
-  | { description: string; content: Record<string, { schema: z.ZodType }> };
 type RouteSchema = {
-  operationId?: string;
-  summary?: string;
-  description?: string;
-  tags?: string[];
-  security?: object[];
-  params?: z.ZodType;
-  querystring?: z.ZodType;
   headers?: z.ZodType;
   /** Headers of the request that are not validated, because every value is valid. */
   describedHeaders?: z.ZodType;
-  body?: z.ZodType;
-  /** The media types of the body; default: JSON. */
-  consumes?: string[];
-  response?: Record<string, Described>;
+  response?: Record<string, z.ZodType | object>;
 };
 
 /**
- * What the server sends to others: the schema of an event, and the `webhooks` section of the
- * OpenAPI document.
+ * Returns the options with which @fastify/swagger documents the routes. `webhooks`: that section of
+ * the document.
  */
-export type SentEvents = { schema: z.ZodType; webhooks: object };
+export function openapiOptions(version: string, webhooks: object): FastifyDynamicSwaggerOptions {
+  const zodToJsonConfig = { override: simplify };
+  const toDocument = createJsonSchemaTransformObject({ zodToJsonConfig });
+  return {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'dawatch',
+        version,
+        summary: 'Tracks data-availability submissions',
+        description: DESCRIPTION,
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [{ url: '/', description: 'This server' }],
+      tags: TAGS,
+      security: [{ apiKey: [] }, { bearer: [] }],
+      webhooks,
+      components: {
+        securitySchemes: SECURITY_SCHEMES,
+        responses: PROBLEM_RESPONSES,
+        headers: RESPONSE_HEADERS,
+      },
+    },
+    convertConstToEnum: false,
+    transform: transformRoute(createJsonSchemaTransform({ zodToJsonConfig })),
+    transformObject: (document) => complete(toDocument(document) as Document),
+  } as FastifyDynamicSwaggerOptions;
+}
 
-/** Returns the OpenAPI document of the routes. */
-export function openapiDocument(
-  routes: readonly RouteOptions[],
-  version: string,
-  events: SentEvents,
-) {
-  const described = routes.map(({ method, url, schema = {} }) => ({
-    method,
-    url,
-    schema: schema as RouteSchema,
-  }));
-  const schemas = convertSchemas([
-    ...described.flatMap(({ schema }) => schemasOf(schema)),
-    problemSchema,
-    events.schema,
-  ]);
-  const paths: Record<string, Record<string, unknown>> = {};
-  const used = new Set<string>();
-  for (const { method, url, schema } of described)
-    for (const name of [method].flat()) {
-      const path = url.replace(/:(\w+)/g, '{$1}');
-      const operation = operationOf(schema, schemas);
-      completeOperation(path, operation);
-      for (const tag of schema.tags ?? []) used.add(tag);
-      paths[path] = { ...paths[path], [name.toLowerCase()]: operation };
+/**
+ * Gives each response its description, which the libraries omit for a schema with an id, and adds
+ * the headers that are only described. Wraps the reference of a parameter whose schema has an id,
+ * because the libraries remove its description and default, until `completeOperation`.
+ */
+function transformRoute(transform: SwaggerTransform): SwaggerTransform {
+  return ({ schema, ...route }) => {
+    const { describedHeaders, response = {}, ...others } = (schema ?? {}) as RouteSchema;
+    const described = Object.entries(response).map(([status, one]) => {
+      if (!(one instanceof z.ZodType) || one instanceof z.ZodNull) return [status, one];
+      const content = { 'application/json': { schema: one } };
+      return [status, { description: one.description ?? 'The response', content }];
+    });
+    const headers = describedHeaders && { headers: describedHeaders };
+    const completed = { ...others, ...headers, response: Object.fromEntries(described) };
+    const transformed = transform({ ...route, schema: completed } as never);
+    const { properties = {} } = (transformed.schema.querystring ?? {}) as z.core.JSONSchema.Schema;
+    for (const [name, parameter] of Object.entries(properties)) {
+      const { $ref, ...rest } = parameter as z.core.JSONSchema.Schema;
+      if ($ref) properties[name] = { ...rest, allOf: [{ $ref }] };
     }
-  return {
-    openapi: '3.1.0',
-    info: {
-      title: 'dawatch',
-      version,
-      summary: 'Tracks data-availability submissions',
-      description: DESCRIPTION,
-      license: { name: 'MIT', identifier: 'MIT' },
-    },
-    servers: [{ url: '/', description: 'This server' }],
-    tags: TAGS.filter(({ name }) => used.has(name)),
-    security: [{ apiKey: [] }, { bearer: [] }],
-    paths,
-    webhooks: events.webhooks,
-    components: {
-      securitySchemes: SECURITY_SCHEMES,
-      schemas: schemas.components,
-      responses: PROBLEM_RESPONSES,
-      headers: RESPONSE_HEADERS,
-    },
+    return transformed;
   };
 }
 
-function schemasOf(schema: RouteSchema): z.ZodType[] {
-  const { params, querystring, headers, describedHeaders, body, response = {} } = schema;
-  const responses = Object.values(response).flatMap((described) =>
-    described instanceof z.ZodType
-      ? [described]
-      : Object.values(described.content).map(({ schema }) => schema),
-  );
-  return [params, querystring, headers, describedHeaders, body, ...responses].filter(
-    (schema) => schema !== undefined,
-  );
+type Document = {
+  tags: { name: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  webhooks: object;
+  components: { schemas: Record<string, object> };
+};
+
+/**
+ * Completes each operation. Removes tags and schemas that nothing uses, and the suffix with which
+ * the library names the schemas of requests.
+ */
+function complete(document: Document) {
+  const used = new Set<string>();
+  for (const [path, operations] of Object.entries(document.paths))
+    for (const operation of Object.values(operations)) {
+      completeOperation(path, operation);
+      for (const tag of operation.tags ?? []) used.add(tag);
+    }
+  const { schemas, ...components } = document.components;
+  const tags = document.tags.filter(({ name }) => used.has(name));
+  const { paths, webhooks } = document;
+  const rest = { ...document, tags, components };
+  const named = usedSchemas([paths, webhooks, components], schemas);
+  return { ...withoutSuffix(rest), components: { ...components, schemas: named } };
 }
 
-function operationOf(schema: RouteSchema, { jsonOf }: Converted) {
-  const {
-    params,
-    querystring,
-    body,
-    consumes = ['application/json'],
-    response = {},
-    ...others
-  } = schema;
-  const { headers, describedHeaders = headers, ...described } = others;
-  const parameters = Object.entries({
-    path: params,
-    query: querystring,
-    header: describedHeaders,
-  }).flatMap(([place, given]) => (given ? parametersOf(place, jsonOf(given)) : []));
-  return {
-    ...described,
-    ...(parameters.length > 0 && { parameters }),
-    ...(body && { requestBody: { required: true, content: contentOf(consumes, jsonOf(body)) } }),
-    responses: Object.fromEntries(
-      Object.entries(response).map(([status, one]) => [status, responseOf(one, jsonOf)]),
-    ) as Record<string, { headers?: object; content?: object }>,
+const REFERENCE = /#\/components\/schemas\/(\w+)/g;
+
+/**
+ * Returns the schemas to which `places` and they themselves refer, sorted by name. Throws if a
+ * schema of requests and responses differs between them: then each needs an id.
+ */
+function usedSchemas(places: object, schemas: Record<string, object>): Record<string, object> {
+  const found = new Map<string, object>();
+  const visited = new Set<string>();
+  const visit = (node: object | undefined) => {
+    for (const [, name = ''] of JSON.stringify(node ?? {}).matchAll(REFERENCE)) {
+      if (visited.has(name)) continue;
+      visited.add(name);
+      const id = name.replace(/Input$/, '');
+      const schema = withoutSuffix(schemas[name] ?? {});
+      const other = found.get(id);
+      if (other && JSON.stringify(other) !== JSON.stringify(schema))
+        throw new Error(`the schema ${id} of responses differs from that of requests`);
+      found.set(id, schema);
+      visit(schemas[name]);
+    }
   };
+  visit(places);
+  return Object.fromEntries([...found].toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-function contentOf(types: readonly string[], schema: JsonSchema) {
-  return Object.fromEntries(types.map((type) => [type, { schema }]));
-}
-
-function parametersOf(place: string, { properties = {}, required = [] }: JsonSchema) {
-  return Object.entries(properties).map(([name, property]) => {
-    const { description, examples, ...schema } = property as JsonSchema;
-    const [example] = examples ?? [];
-    return {
-      name,
-      in: place,
-      ...((place === 'path' || required.includes(name)) && { required: true }),
-      description,
-      schema,
-      ...(example !== undefined && { example }),
-    };
-  });
-}
-
-function responseOf(described: Described, jsonOf: Converted['jsonOf']) {
-  if (!(described instanceof z.ZodType)) {
-    const content = Object.entries(described.content).map(([type, { schema }]) => [
-      type,
-      { schema: jsonOf(schema) },
-    ]);
-    return { description: described.description, content: Object.fromEntries(content) };
-  }
-  const description = described.description ?? 'The response';
-  if (described instanceof z.ZodNull) return { description };
-  return { description, content: { 'application/json': { schema: jsonOf(described) } } };
+function withoutSuffix<T extends object>(node: T): T {
+  return JSON.parse(
+    JSON.stringify(node).replaceAll(/(#\/components\/schemas\/\w+?)Input"/g, '$1"'),
+  );
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { simplify } from '../http/components.ts';
+import { simplify } from '../http/json-schema.ts';
 import { eventSchema } from './event-body.ts';
 import { SIGNATURES } from './webhook.ts';
 
@@ -68,7 +68,6 @@ const EVENT_WEBHOOKS = {
 
 /** How the documentation of the HTTP interface describes events. */
 export const EVENT_DOCUMENTATION = {
-  schema: eventSchema,
   webhooks: EVENT_WEBHOOKS,
   jsonSchema: eventJsonSchema,
 };
