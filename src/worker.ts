@@ -4,9 +4,8 @@ import type { ReloadResult } from './operations/config/reload.ts';
 import type { Config } from './operations/config/schema.ts';
 import { StartError } from './operations/config/start-error.ts';
 import type { Log } from './operations/logging/logger.ts';
-import { PollWorker } from './redis/poll-worker.ts';
-import { logWorker } from './redis/redis-log.ts';
-import { createMessageSigner } from './redis/signer.ts';
+import { createMessageSigner } from './redis/messages.ts';
+import { logWorker, PollWorker } from './redis/poll-worker.ts';
 import { redisOf } from './wiring/redis.ts';
 import { SettingsReload, type SettingsSource } from './wiring/reload.ts';
 import {

@@ -72,7 +72,7 @@ async function check({ redis, worker }: Config): Promise<void> {
     throw new CommandError('no Redis is configured: set DAWATCH_REDIS_URL', ExitCode.usage);
   const [{ listWorkers }, { createMessageSigner }] = await Promise.all([
     import('../redis/worker-registry.ts'),
-    import('../redis/signer.ts'),
+    import('../redis/messages.ts'),
   ]);
   const seen = await listWorkers({ ...redis, url }, createMessageSigner(redis));
   const isOurs = (name: string) =>

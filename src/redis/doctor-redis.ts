@@ -2,14 +2,22 @@ import { isLoopback } from '../lib/addresses.ts';
 import { escapeText } from '../lib/text.ts';
 import { type Finding, ok, problem, reported, warning } from '../operations/doctor/finding.ts';
 import { settingName } from '../operations/doctor/settings.ts';
-import { type RedisSettings, withoutBrackets } from './redis.ts';
 import {
-  inspectRedis,
+  disconnect,
+  isCredentialRefusal,
+  openRedis,
+  problemOfTls,
+  type RedisSettings,
+  waitUntilReady,
+  withoutBrackets,
+} from './redis.ts';
+import {
   NEEDED_REDIS_VERSION,
   type RedisInfo,
+  readRedisInfo,
   SAFE_EVICTION_POLICY,
-} from './redis-info.ts';
-import { problemOfTls } from './redis-tls.ts';
+  verifyPermissions,
+} from './requirements.ts';
 
 const SETTING = settingName('redis.url');
 
@@ -80,4 +88,36 @@ function judge({ version, isTooOld, evictionPolicy, isAppendOnly, role }: RedisI
       !isSafe &&
       warning('redis.eviction', evicts, `set maxmemory-policy to ${SAFE_EVICTION_POLICY}`),
   );
+}
+
+type RedisInspection =
+  | { kind: 'seen'; info: RedisInfo }
+  /**
+   * `refused`: the credentials or permissions. `detail`: the message of Redis or of the network.
+   */
+  | { kind: 'disconnected'; reason: 'unreachable' | 'refused'; detail: string };
+
+/**
+ * Connects to a Redis as the user of a server, reads its INFO and verifies the permissions. Never
+ * rejects.
+ */
+async function inspectRedis(settings: RedisSettings, limitMs: number): Promise<RedisInspection> {
+  const redis = openRedis(settings);
+  try {
+    await waitUntilReady(redis, limitMs);
+    const info = readRedisInfo(await redis.info());
+    await verifyPermissions(redis, settings.prefix, 'server');
+    return { kind: 'seen', info };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const isLate = error instanceof Error && error.name === 'AbortError';
+    const detail = isLate ? `no response within ${limitMs / 1_000} s` : message;
+    return {
+      kind: 'disconnected',
+      reason: isCredentialRefusal(message) ? 'refused' : 'unreachable',
+      detail,
+    };
+  } finally {
+    disconnect(redis);
+  }
 }

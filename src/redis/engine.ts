@@ -1,12 +1,15 @@
 import { Queue } from 'bullmq';
 import type { Clock } from '../lib/clock.ts';
+import { escapeText } from '../lib/text.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
+import type { Log } from '../operations/logging/logger.ts';
 import { classify, type Observation } from '../submissions/classify.ts';
 import type { PollBatch, PollEngine } from '../submissions/ports.ts';
 import { tokenIdOf } from './fencing-token.ts';
 import {
   MAX_IDS_PER_JOB,
   MAX_RESULT_CHARS,
+  type MessageSigner,
   type NotPolled,
   POLLS_QUEUE,
   type Polled,
@@ -15,10 +18,9 @@ import {
   START_MARGIN_MS,
   signedJob,
   signedResult,
-} from './poll-job.ts';
+} from './messages.ts';
 import { type LoopConnection, openLoopConnection, type RedisSettings } from './redis.ts';
 import type { RedisLink } from './redis-link.ts';
-import type { MessageSigner } from './signer.ts';
 
 /** Tolerance for two clocks that do not run at the same rate. */
 const CLOCK_MARGIN_MS = 1_000;
@@ -430,4 +432,40 @@ function inChunks(ids: readonly string[], workers: number): string[][] {
   const chunks: string[][] = [];
   for (let from = 0; from < ids.length; from += size) chunks.push(ids.slice(from, from + size));
   return chunks;
+}
+
+/** Why a result was rejected. */
+const REJECTED = {
+  malformed: 'the result has an invalid format',
+  signature: 'the result is not signed with redis.secret, or is signed for another job',
+  foreign_id: 'the result contains a submission that is not part of its job',
+  implausible_time: 'the reported request durations exceed the duration of the job',
+} as const satisfies Record<Rejection, string>;
+
+/** Returns a listener that logs jobs without a usable result. */
+export function logPolls(log: Log): (event: EngineEvent) => void {
+  return (event) => {
+    const { upstream } = event;
+    switch (event.kind) {
+      case 'returned':
+        return log.warn(
+          { upstream, reason: event.reason, submissions: event.submissions },
+          'polls.returned',
+        );
+      case 'job_failed':
+        return log.warn({ upstream, reason: escapeText(event.reason) }, 'polls.job_failed');
+      case 'rejected': {
+        const fields = {
+          upstream,
+          job_id: event.jobId,
+          reason: REJECTED[event.reason],
+          advice:
+            'run all workers with the version and the redis.secret of this server; find other writers to Redis',
+        };
+        return log.error(fields, 'polls.rejected');
+      }
+      default:
+        return event satisfies never;
+    }
+  };
 }

@@ -8,7 +8,7 @@ import {
 } from '../notifications/channels/channel.ts';
 import type { EventBody } from '../notifications/event-body.ts';
 import { disconnect, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
-import { readRedisInfo } from './redis-info.ts';
+import { readRedisInfo } from './requirements.ts';
 
 export const EVENTS_QUEUE = 'dawatch-events';
 

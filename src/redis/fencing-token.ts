@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
+import type { MessageSigner, Verified } from './messages.ts';
 import type { RedisSettings } from './redis.ts';
-import { isCluster } from './redis-info.ts';
-import type { MessageSigner, Verified } from './signer.ts';
+import { isCluster } from './requirements.ts';
 
 /** The state of Redis at one moment. */
 export type RedisState = ReturnType<typeof stateOf>;

@@ -3,6 +3,7 @@ import { type ZodError, z } from 'zod';
 import { explainIssue } from '../lib/explain-issue.ts';
 import { escapeText } from '../lib/text.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
+import type { Log } from '../operations/logging/logger.ts';
 import { countEffects, type TrackEffect, type TrackResult } from '../submissions/ports.ts';
 import type { Submission } from '../submissions/submission.ts';
 import { type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
@@ -145,4 +146,14 @@ function explain(error: ZodError): string {
   const lines = z.prettifyError({ issues: error.issues.slice(0, MAX_ISSUES) }).split('\n');
   const found = escapeText(lines.map((line) => line.trim()).join(' '), MAX_REASON_CHARS);
   return `the job data must be a request body of POST /v1/submissions: ${found}`;
+}
+
+/** Returns the listeners that log refused and postponed jobs of the intake queue. */
+export function logIntake(log: Log): Pick<IntakeDeps, 'onRefused' | 'onPostponed'> {
+  return {
+    onRefused: ({ jobId, reason }) =>
+      log.warn({ job_id: jobId, reason: escapeText(reason) }, 'intake.refused'),
+    onPostponed: ({ jobId, delayMs, error }) =>
+      log.error({ job_id: jobId, retry_after_ms: delayMs, err: error }, 'intake.postponed'),
+  };
 }

@@ -1,6 +1,8 @@
 import { type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { Clock } from '../lib/clock.ts';
+import { escapeText } from '../lib/text.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
+import type { Log } from '../operations/logging/logger.ts';
 import type { SendPoll } from '../polling/local-engine.ts';
 import type { UpstreamResponse } from '../submissions/classify.ts';
 import {
@@ -9,19 +11,20 @@ import {
   type RedisState,
   verifyFencingToken,
 } from './fencing-token.ts';
-import { verifyPermissions } from './permissions.ts';
 import {
   MAX_DETAIL_CHARS,
+  type MessageSigner,
   type NotPolled,
   POLLS_QUEUE,
   type Polled,
   type PollJob,
   type PollResult,
   pollJobSchema,
+  type SignatureProblem,
   START_MARGIN_MS,
   signedJob,
   signedResult,
-} from './poll-job.ts';
+} from './messages.ts';
 import {
   disconnect,
   openLoopConnection,
@@ -29,7 +32,7 @@ import {
   type RedisSettings,
   waitUntilReady,
 } from './redis.ts';
-import type { MessageSigner, SignatureProblem } from './signer.ts';
+import { verifyPermissions } from './requirements.ts';
 import { ANNOUNCE_MS, WorkerRegistry } from './worker-registry.ts';
 
 /**
@@ -389,4 +392,56 @@ function withoutLongDetail(response: UpstreamResponse): UpstreamResponse {
   return response.kind === 'failure'
     ? { ...response, detail: response.detail.slice(0, MAX_DETAIL_CHARS) }
     : response;
+}
+
+/** Why a worker returned a job without polling, and how to resolve it. */
+const RETURNED = {
+  drained: 'the worker is stopping',
+  upstream: 'this worker has no upstream of that name: add it to its upstreams',
+  timeout:
+    'timeout_s of this upstream is longer on the worker than on the server: set the same value',
+  late: 'the job arrived too late to be polled in time: start more workers, or check Redis',
+  redis: 'Redis did not respond',
+  emptied: 'the data in Redis was deleted',
+} as const;
+
+/** Why a worker takes no jobs of its server. */
+const SECRET_MISMATCH = {
+  unsigned: 'the server has no redis.secret, and this worker has one',
+  no_secret: 'the server has a redis.secret, and this worker has none',
+  other_secret: 'the server has another redis.secret',
+} as const satisfies Record<SignatureProblem, string>;
+
+/** Returns a listener that logs the state of Redis and the jobs of `dawatch worker`. */
+export function logWorker(log: Log): (event: PollWorkerEvent) => void {
+  return (event) => {
+    switch (event.kind) {
+      case 'connected':
+        return log.info('redis.connected');
+      case 'disconnected':
+        return log.error(
+          { message: escapeText(event.detail), advice: 'the worker reconnects indefinitely' },
+          'redis.disconnected',
+        );
+      case 'returned':
+        return log.warn(
+          { upstream: event.upstream, reason: RETURNED[event.reason] },
+          'polls.returned',
+        );
+      case 'refused':
+        return log.warn({ reason: event.reason }, 'polls.refused');
+      case 'secret_mismatch': {
+        const advice =
+          'set the same redis.secret on this worker and on the server; until then this worker takes no jobs';
+        return log.error(
+          { reason: SECRET_MISMATCH[event.problem], advice },
+          'worker.secret_mismatch',
+        );
+      }
+      case 'secret_matched':
+        return log.info('worker.secret_matched');
+      default:
+        return event satisfies never;
+    }
+  };
 }

@@ -1,12 +1,19 @@
+import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Clock } from '../lib/clock.ts';
+import { escapeText } from '../lib/text.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { RedisHealth } from '../operations/health-routes.ts';
+import type { Log } from '../operations/logging/logger.ts';
 import { FencingTokenStore, isIssuedBy, RedisClusterError } from './fencing-token.ts';
-import { verifyPermissions } from './permissions.ts';
+import { type MessageSigner, pollJobSchema } from './messages.ts';
 import { disconnect, isCredentialRefusal, openRedis, type RedisSettings } from './redis.ts';
-import { NEEDED_REDIS_VERSION, readRedisInfo, SAFE_EVICTION_POLICY } from './redis-info.ts';
-import type { MessageSigner } from './signer.ts';
+import {
+  NEEDED_REDIS_VERSION,
+  readRedisInfo,
+  SAFE_EVICTION_POLICY,
+  verifyPermissions,
+} from './requirements.ts';
 import { type RefusedWorker, type WorkerInfo, WorkerRegistry } from './worker-registry.ts';
 
 /**
@@ -237,4 +244,148 @@ export class RedisLink {
     this.#reason = reason;
     if (isChange) this.#deps.onEvent({ kind: 'disconnected', reason, detail: this.#detail });
   }
+}
+
+const CHECK_MS = 100;
+/** Maximum time between a worker's check of the fencing token and its requests. */
+const START_MS = 500;
+
+/**
+ * Resolves once no worker can be polling for the previous process of this server: those polls are
+ * not in the request budget of this process. With Redis this is the case after a new fencing token,
+ * when no older job is active. A Redis that was emptied, restarted or replaced may not know the
+ * active jobs; then the longest request has to end. Without Redis all leases have to expire.
+ */
+export function untilPreviousPollsEnded(deps: {
+  queue: Queue;
+  link: RedisLink;
+  clock: Clock;
+  /** Remaining time of the longest lease of the previous process; 0: there is none. */
+  leasesLastMs: number;
+  /** The longest request timeout. */
+  timeoutMs: number;
+  /** Resolves the promise at once. */
+  signal: AbortSignal;
+}): Promise<void> {
+  const { queue, link, clock, leasesLastMs, timeoutMs, signal } = deps;
+  if (leasesLastMs <= 0) return Promise.resolve();
+  return new Promise((resolve) => {
+    let isOver = false;
+    const end = () => {
+      isOver = true;
+      cancelLimit();
+      resolve();
+    };
+    const cancelLimit = clock.after(leasesLastMs, end);
+    signal.addEventListener('abort', end, { once: true });
+    link.onFencingToken(async ({ isSameRedis }) => {
+      const until = clock.now() + timeoutMs + START_MS;
+      while (
+        !isOver &&
+        clock.now() < until &&
+        (!isSameRedis || (await hasPreviousJobs(queue, link)))
+      )
+        await new Promise<void>((next) => clock.after(CHECK_MS, next));
+      // If Redis is disconnected again, the next fencing token starts a new wait, or the leases
+      // expire.
+      if (!isOver && link.usable) end();
+    });
+  });
+}
+
+/** Whether a job of the previous process is active and has not expired. */
+async function hasPreviousJobs(queue: Queue, link: RedisLink): Promise<boolean> {
+  try {
+    const active = await queue.getJobs(['active']);
+    return active.some((job) => {
+      const parsed = pollJobSchema.safeParse(job?.data);
+      const now = link.usable?.redisNow ?? Number.NEGATIVE_INFINITY;
+      return (
+        parsed.success &&
+        parsed.data.fencing_token !== link.usable?.fencingToken &&
+        parsed.data.expires_at > now
+      );
+    });
+  } catch {
+    return true;
+  }
+}
+
+const ADVICE = {
+  eviction_policy:
+    'Redis may evict pending jobs when its memory is full: set maxmemory-policy to noeviction',
+  too_old: 'upgrade Redis',
+  fencing_token_lost: 'if several servers use this Redis, set a different redis.prefix for each',
+} as const;
+
+/** Instructions for each problem of Redis. */
+const DISCONNECTED = {
+  unreachable: 'verify that Redis runs and that redis.url is right',
+  no_response: 'verify that Redis runs and that redis.url is right',
+  refused:
+    'verify the user, its password and its permissions (docs/queues.md), and that Redis accepts writes',
+  cluster: 'use a single Redis, or a primary with replicas and Sentinels',
+} as const satisfies Record<DisconnectReason, string>;
+
+/** Why an announced worker gets no jobs, and how to resolve it. */
+const REFUSED_WORKER = {
+  other_format: {
+    reason: 'its announcement has another format: it runs another version, or is not a worker',
+    advice: 'run the worker with the version of this server; until then this server polls instead',
+  },
+  unsigned: {
+    reason: 'its announcement is unsigned, and this server has a redis.secret',
+    advice: 'set the same redis.secret on the worker; until then this server polls instead',
+  },
+  no_secret: {
+    reason: 'its announcement is signed, and this server has no redis.secret',
+    advice:
+      'set the same redis.secret on this server, or none on the worker; until then this server polls instead',
+  },
+  other_secret: {
+    reason: 'its announcement is signed with another redis.secret',
+    advice: 'set the same redis.secret on the worker; until then this server polls instead',
+  },
+} as const satisfies Record<RefusedWorker['reason'], { reason: string; advice: string }>;
+
+/** Returns a listener that logs the state of Redis and of workers, as seen by the server. */
+export function logRedis(log: Log): (event: LinkEvent) => void {
+  return (event) => {
+    switch (event.kind) {
+      case 'connected':
+        return log.info({ workers: event.workers }, 'redis.connected');
+      case 'disconnected': {
+        const message = event.detail === null ? undefined : escapeText(event.detail);
+        const advice = `this server polls all submissions by itself meanwhile; ${DISCONNECTED[event.reason]}`;
+        return log.error({ reason: event.reason, message, advice }, 'redis.disconnected');
+      }
+      case 'eviction_policy':
+        return log.warn(
+          { policy: event.policy, advice: ADVICE.eviction_policy },
+          'redis.eviction_policy',
+        );
+      case 'too_old':
+        return log.warn(
+          { version: event.version, required_version: event.needed, advice: ADVICE.too_old },
+          'redis.too_old',
+        );
+      case 'fencing_token_lost':
+        return log.warn({ advice: ADVICE.fencing_token_lost }, 'redis.fencing_token_lost');
+      case 'worker_joined':
+      case 'worker_left': {
+        const { name, version } = event.worker;
+        return log.info(
+          { worker: name, version },
+          event.kind === 'worker_joined' ? 'worker.joined' : 'worker.left',
+        );
+      }
+      case 'worker_refused':
+        return log.error(
+          { worker: event.worker.name, ...REFUSED_WORKER[event.worker.reason] },
+          'worker.refused',
+        );
+      default:
+        return event satisfies never;
+    }
+  };
 }

@@ -2,9 +2,13 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { parseJson } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
-import { POLLS_FORMAT, signatureSchema } from './poll-job.ts';
+import {
+  type MessageSigner,
+  POLLS_FORMAT,
+  type SignatureProblem,
+  signatureSchema,
+} from './messages.ts';
 import { disconnect, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
-import type { MessageSigner, SignatureProblem } from './signer.ts';
 
 /** Contains no markup and no control characters: it is shown in logs, dashboards and terminals. */
 const workerSchema = z.object({

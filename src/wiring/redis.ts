@@ -1,6 +1,6 @@
 import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
-import { problemOfTls } from '../redis/redis-tls.ts';
+import { problemOfTls } from '../redis/redis.ts';
 
 export type ConfiguredRedis = Config['redis'] & { url: string };
 

@@ -1,6 +1,6 @@
 import type { Job } from 'bullmq';
 import { describe, expect, it, vi } from 'vitest';
-import { POLLS_QUEUE, type PollJob } from '../../src/redis/poll-job.ts';
+import { POLLS_QUEUE, type PollJob } from '../../src/redis/messages.ts';
 import type { Observation } from '../../src/submissions/classify.ts';
 import type { PollEngine } from '../../src/submissions/ports.ts';
 import {

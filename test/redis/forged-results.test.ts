@@ -2,12 +2,12 @@ import type { Job } from 'bullmq';
 import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/lib/system-clock.ts';
 import {
+  MessageSigner,
   type Polled,
   type PollJob,
   type PollResult,
   signedResult,
-} from '../../src/redis/poll-job.ts';
-import { MessageSigner } from '../../src/redis/signer.ts';
+} from '../../src/redis/messages.ts';
 import type { Observation } from '../../src/submissions/classify.ts';
 import type { PollEngine } from '../../src/submissions/ports.ts';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { neededCommands, verifyPermissions } from '../../src/redis/permissions.ts';
+import { neededCommands, verifyPermissions } from '../../src/redis/requirements.ts';
 import { createUsers, documentedRules } from '../support/redis/acl.ts';
 import { openEngine, openRedisClient, openWorker } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { POLLS_FORMAT, pollJobSchema, pollResultSchema } from '../../src/redis/poll-job.ts';
+import { POLLS_FORMAT, pollJobSchema, pollResultSchema } from '../../src/redis/messages.ts';
 
 it('the version of the job format must be increased when a field of jobs or results changes', () => {
   const fields = [pollJobSchema, pollResultSchema].map((schema) => Object.keys(schema.shape));

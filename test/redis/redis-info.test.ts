@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isOlder, readRedisInfo } from '../../src/redis/redis-info.ts';
+import { isOlder, readRedisInfo } from '../../src/redis/requirements.ts';
 
 it.each([
   ['6.0.16', true],

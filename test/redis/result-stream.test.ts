@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/lib/system-clock.ts';
 import { ResultStream } from '../../src/redis/engine.ts';
-import { POLLS_QUEUE } from '../../src/redis/poll-job.ts';
+import { POLLS_QUEUE } from '../../src/redis/messages.ts';
 import { openRedisClient } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 

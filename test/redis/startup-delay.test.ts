@@ -3,9 +3,8 @@ import { Worker } from 'bullmq';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/lib/system-clock.ts';
 import { FencingTokenStore } from '../../src/redis/fencing-token.ts';
-import { POLLS_QUEUE } from '../../src/redis/poll-job.ts';
-import { MessageSigner } from '../../src/redis/signer.ts';
-import { untilPreviousPollsEnded } from '../../src/redis/startup-delay.ts';
+import { MessageSigner, POLLS_QUEUE } from '../../src/redis/messages.ts';
+import { untilPreviousPollsEnded } from '../../src/redis/redis-link.ts';
 import { openEngine, openQueue, openRedisClient } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
 

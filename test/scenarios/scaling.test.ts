@@ -7,7 +7,7 @@ import { systemClock } from '../../src/lib/system-clock.ts';
 import { loadConfig } from '../../src/operations/config/load.ts';
 import { EVENTS_QUEUE } from '../../src/redis/events-queue.ts';
 import { SUBMISSIONS_QUEUE } from '../../src/redis/intake.ts';
-import { POLLS_QUEUE } from '../../src/redis/poll-job.ts';
+import { POLLS_QUEUE } from '../../src/redis/messages.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { startWorker } from '../../src/worker.ts';

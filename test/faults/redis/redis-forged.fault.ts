@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { POLLS_QUEUE, type PollJob } from '../../../src/redis/poll-job.ts';
+import { POLLS_QUEUE, type PollJob } from '../../../src/redis/messages.ts';
 import { sleep } from '../../support/processes/killable-server.ts';
 import { openFakeWorker, openQueue, openRedisClient } from '../../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../../support/redis/redis-server.ts';

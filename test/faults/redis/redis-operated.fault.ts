@@ -4,7 +4,7 @@ import { Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { EVENTS_QUEUE } from '../../../src/redis/events-queue.ts';
-import { POLLS_QUEUE } from '../../../src/redis/poll-job.ts';
+import { POLLS_QUEUE } from '../../../src/redis/messages.ts';
 import { CRASH_ADMIN_TOKEN, sleep } from '../../support/processes/killable-server.ts';
 import { createUsers, deniedSince } from '../../support/redis/acl.ts';
 import { openRedisClient } from '../../support/redis/bullmq-rig.ts';

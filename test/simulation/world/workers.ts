@@ -1,5 +1,5 @@
+import { MessageSigner } from '../../../src/redis/messages.ts';
 import { PollWorker } from '../../../src/redis/poll-worker.ts';
-import { MessageSigner } from '../../../src/redis/signer.ts';
 import type { UpstreamResponse } from '../../../src/submissions/classify.ts';
 import type { Machine } from '../machine/machine.ts';
 import type { Reply } from '../machine/network.ts';

@@ -1,5 +1,44 @@
 import { type Redis, ReplyError } from 'ioredis';
-import { POLLS_QUEUE } from './poll-job.ts';
+import { POLLS_QUEUE } from './messages.ts';
+
+/** Recommended by BullMQ. */
+export const NEEDED_REDIS_VERSION = '6.2.0';
+/** With any other policy a full Redis may evict pending jobs. */
+export const SAFE_EVICTION_POLICY = 'noeviction';
+
+export type RedisInfo = ReturnType<typeof readRedisInfo>;
+
+/**
+ * Returns whether a reply of INFO comes from a node of a cluster. Dragonfly emulates one in a
+ * single process.
+ */
+export function isCluster(info: string): boolean {
+  return /^redis_mode:cluster\b/m.test(info) && !/^dragonfly_version:/m.test(info);
+}
+
+/** Returns the relevant fields of INFO; null if missing. */
+export function readRedisInfo(info: string) {
+  const field = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1] ?? null;
+  const version = field('redis_version');
+  // Valkey and Dragonfly have their own version numbers.
+  const isCompatible = field('valkey_version') !== null || field('dragonfly_version') !== null;
+  const appendOnly = field('aof_enabled');
+  return {
+    version,
+    isTooOld: version !== null && !isCompatible && isOlder(version, NEEDED_REDIS_VERSION),
+    evictionPolicy: field('maxmemory_policy'),
+    /** Whether its append-only file is on. */
+    isAppendOnly: appendOnly === null ? null : appendOnly === '1',
+    role: field('role'),
+    isCluster: isCluster(info),
+    /** Number of connected replicas; 0 if missing. */
+    replicas: Number(field('connected_slaves') ?? 0),
+  };
+}
+
+export function isOlder(version: string, than: string): boolean {
+  return version.localeCompare(than, 'en', { numeric: true }) < 0;
+}
 
 /** The ACL user of a process. */
 export type RedisUser = 'server' | 'worker';
