@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify';
-import { credentialsOf, ensureCredential } from './access/credentials.ts';
-import { refuseOwnBearer, usersOf } from './access/user-lookups.ts';
+import { credentialsOf, ensureCredential } from './access/credentials-store.ts';
+import { refuseOwnBearer, usersOf } from './access/users.ts';
 import type { Actor } from './lib/actor.ts';
 import type { Clock } from './lib/clock.ts';
 import { withTimeout } from './lib/with-timeout.ts';

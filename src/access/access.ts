@@ -4,8 +4,7 @@ import { sendProblem } from '../http/problems.ts';
 import { logOf } from '../http/request-log.ts';
 import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Caller } from './caller.ts';
-import type { Scope } from './scopes.ts';
+import type { Caller, Scope } from './scopes.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

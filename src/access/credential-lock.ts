@@ -1,11 +1,93 @@
-import type { FastifyRequest } from 'fastify';
+import rateLimit from '@fastify/rate-limit';
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  onRequestAsyncHookHandler,
+} from 'fastify';
 import { LruMap } from 'toad-cache';
+import { sendProblem } from '../http/problems.ts';
+import { isUnlimited } from '../http/typed-server.ts';
 import { networkOf } from '../lib/addresses.ts';
-import { type Authenticator, credentialOf, type Identity, sha256 } from './access.ts';
-import type { Caller, Credentials } from './caller.ts';
-import { hasTokenForm } from './credentials.ts';
-import { FailureBucket } from './failure-bucket.ts';
+import type { Config } from '../operations/config/schema.ts';
+import { type Authenticator, credentialOf, type Identity, sendLocked, sha256 } from './access.ts';
+import { hasTokenForm } from './credentials-store.ts';
+import type { Caller, Credentials } from './scopes.ts';
 import type { Sessions } from './sessions.ts';
+
+type Options = {
+  /** Limit of attempts in flight and failed together, per key. */
+  max: number;
+  windowMs: number;
+  /** Limit of keys with failures; the one that failed longest ago is evicted. */
+  maxKeys: number;
+};
+
+type EndAttempt = (failed: boolean) => void;
+
+/**
+ * Limits failed attempts per key in fixed windows. An attempt counts from its start, so that
+ * concurrent attempts get no further than sequential ones, and is uncounted if it succeeds.
+ * Attempts in flight count in every window.
+ */
+export class FailureBucket {
+  readonly #options: Options;
+  readonly #inFlight = new Map<string, number>();
+  readonly #failed = new Map<string, { count: number; endsAt: number }>();
+
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  /** Returns the milliseconds until another attempt is allowed; undefined if it is allowed now. */
+  retryAfterMs(key: string): number | undefined {
+    const failed = this.#failedOf(key);
+    const inFlight = this.#inFlight.get(key) ?? 0;
+    if (failed.count + inFlight < this.#options.max) return undefined;
+    // An attempt in flight may succeed at any time.
+    return inFlight > 0 ? 1_000 : failed.endsAt - Date.now();
+  }
+
+  /** Whether the key has no failure in this window and no attempt in flight. */
+  isClean(key: string): boolean {
+    return !this.#inFlight.has(key) && this.#failedOf(key).count === 0;
+  }
+
+  /** Starts an attempt. The returned function ends it; a second call does nothing. */
+  begin(key: string): EndAttempt {
+    this.#inFlight.set(key, (this.#inFlight.get(key) ?? 0) + 1);
+    let isInFlight = true;
+    return (hasFailed) => {
+      if (!isInFlight) return;
+      isInFlight = false;
+      this.#end(key);
+      if (hasFailed) this.#fail(key);
+    };
+  }
+
+  #end(key: string): void {
+    const left = (this.#inFlight.get(key) ?? 0) - 1;
+    if (left > 0) this.#inFlight.set(key, left);
+    else this.#inFlight.delete(key);
+  }
+
+  #fail(key: string): void {
+    const { count, endsAt } = this.#failedOf(key);
+    this.#failed.delete(key);
+    this.#failed.set(key, { count: count + 1, endsAt });
+    const [oldest] = this.#failed.keys();
+    if (this.#failed.size > this.#options.maxKeys && oldest !== undefined)
+      this.#failed.delete(oldest);
+  }
+
+  #failedOf(key: string): { count: number; endsAt: number } {
+    const now = Date.now();
+    const failed = this.#failed.get(key);
+    return failed && failed.endsAt > now
+      ? failed
+      : { count: 0, endsAt: now + this.#options.windowMs };
+  }
+}
 
 const WINDOW_MS = 60_000;
 /**
@@ -165,4 +247,78 @@ declare module 'fastify' {
      */
     endAttempt?: (failed: boolean) => void;
   }
+}
+
+const RATE_WINDOW_MS = 60_000;
+/** Limit of buckets; the least recently used one is evicted. */
+const MAX_BUCKETS = 10_000;
+/**
+ * Statuses of a forwarded bearer that are no failed authentication. All others count, so that
+ * guesses are limited.
+ */
+const NO_FAILURES: readonly number[] = [200, 400, 404];
+/**
+ * Returns a hook that applies limits per minute: wrong credentials per address (counted by `lock`),
+ * and requests per credential. Requests with an unknown credential count for their address, because
+ * otherwise each guess would have a bucket of its own.
+ */
+export async function addLimits(
+  app: FastifyInstance,
+  { limits, lock }: { limits: Config['limits']; lock: CredentialLock },
+): Promise<onRequestAsyncHookHandler> {
+  const { requests_per_minute: requestsPerMinute, failed_authentications_per_minute: maxFailures } =
+    limits;
+  // Before the response is sent, so that a client cannot send its next guess uncounted.
+  app.addHook('onSend', (request, { statusCode }, _payload, done) => {
+    if (statusCode === 200) lock.recordVerdict(request, 'accepted');
+    else if (statusCode === 401 || statusCode === 403) lock.recordVerdict(request, 'refused');
+    else lock.recordVerdict(request, NO_FAILURES.includes(statusCode) ? 'none' : 'failed');
+    done();
+  });
+
+  // The plugin's own hooks would run after those that refuse a credential, and not at all without a
+  // route.
+  await app.register(rateLimit, { global: false, timeWindow: RATE_WINDOW_MS, cache: MAX_BUCKETS });
+  const requests = app.createRateLimit({ max: requestsPerMinute, keyGenerator: keyOf });
+
+  function keyOf(request: FastifyRequest): string {
+    const identity = lock.identify(request);
+    const isKnown =
+      identity.kind === 'known' || (identity.kind === 'forwarded' && identity.wasAccepted);
+    return isKnown
+      ? `credential:${identity.hash.toString('hex')}`
+      : `address:${networkOf(request.clientAddress)}`;
+  }
+
+  return async (request, reply) => {
+    if (isUnlimited(request.routeOptions.url)) return undefined;
+    const identity = lock.identify(request);
+    if (identity.kind === 'locked') {
+      const ttlInSeconds = Math.ceil(identity.retryAfterMs / 1_000);
+      setRateLimitHeaders(reply, { max: maxFailures, remaining: 0, ttlInSeconds });
+      return sendLocked(reply, identity.retryAfterMs);
+    }
+    if (requestsPerMinute === 0) return undefined;
+    const bucket = await requests(request);
+    if (bucket.isAllowed) return undefined;
+    setRateLimitHeaders(reply, bucket);
+    return bucket.isExceeded
+      ? refuse(reply, bucket.ttlInSeconds, `at most ${requestsPerMinute} requests a minute`)
+      : undefined;
+  };
+}
+
+type Bucket = { max: number; remaining: number; ttlInSeconds: number };
+
+function setRateLimitHeaders(reply: FastifyReply, { max, remaining, ttlInSeconds }: Bucket): void {
+  reply.headers({
+    'ratelimit-limit': max,
+    'ratelimit-remaining': remaining,
+    'ratelimit-reset': ttlInSeconds,
+  });
+}
+
+function refuse(reply: FastifyReply, retryAfterS: number, reason: string): FastifyReply {
+  reply.header('retry-after', retryAfterS);
+  return sendProblem(reply, { status: 429, detail: `${reason}; try again in ${retryAfterS} s` });
 }

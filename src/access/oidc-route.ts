@@ -19,10 +19,10 @@ import {
   sessionCookie,
   sessionCookieOf,
 } from './cookies.ts';
-import { FailureBucket } from './failure-bucket.ts';
-import type { PeopleStore } from './people.ts';
+import { FailureBucket } from './credential-lock.ts';
 import { type Provider, ProviderError } from './provider.ts';
 import type { Role } from './scopes.ts';
+import type { PeopleStore } from './sessions.ts';
 
 /** A person at a provider. `name`: the e-mail address, or the subject without one. */
 type Person = { issuer: string; subject: string; name: string };

@@ -12,14 +12,18 @@ import {
   sendUnauthenticated,
   sha256,
 } from './access.ts';
-import { baseOf, makeCookieValue, publicBase, sessionCookie, sessionCookieOf } from './cookies.ts';
+import {
+  baseOf,
+  isSameOrigin,
+  makeCookieValue,
+  publicBase,
+  sessionCookie,
+  sessionCookieOf,
+} from './cookies.ts';
 import { oidcSignIn } from './oidc-route.ts';
-import type { PeopleStore } from './people.ts';
 import type { Provider } from './provider.ts';
-import { isSameOrigin } from './same-origin.ts';
 import { SCOPES } from './scopes.ts';
-import type { Sessions } from './sessions.ts';
-import type { SessionStore } from './sessions-store.ts';
+import type { PeopleStore, SessionStore, Sessions } from './sessions.ts';
 
 const sessionSchema = z
   .object({

@@ -1,12 +1,108 @@
+import { randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { LedgerError } from '../ledger/errors.ts';
+import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { type Identity, sha256 } from './access.ts';
-import type { Caller, Credentials } from './caller.ts';
-import { sessionCookieOf } from './cookies.ts';
-import { mayUseCookie } from './same-origin.ts';
-import type { SessionRecord, SessionStore } from './sessions-store.ts';
+import type { AuditTrail } from './audit-store.ts';
+import { mayUseCookie, sessionCookieOf } from './cookies.ts';
+import type { Caller, Credentials } from './scopes.ts';
+
+/**
+ * A session of the dashboard. `credentialHash`: hash of the credential with which it began. Times
+ * are epoch milliseconds.
+ */
+export type SessionRecord = { credentialHash: Buffer; createdAt: number; usedAt: number };
+
+/**
+ * `maxAgeMs`: older sessions of any credential are deleted. `replaces`: the current session of the
+ * browser, which ends.
+ */
+export type NewSession = {
+  hash: Buffer;
+  credentialHash: Buffer;
+  maxAgeMs: number;
+  replaces: Buffer | undefined;
+};
+
+/**
+ * Maximum number of sessions of a credential. A further session ends the oldest, so that sign-ins
+ * cannot fill the disk.
+ */
+const MAX_PER_CREDENTIAL = 100;
+/** Minimum time between two records of the last use, because every write waits for the disk. */
+const USED_STEP_MS = 60_000;
+
+/** Sessions of the dashboard, found by the hash of the secret in the cookie. Throws LedgerError. */
+export class SessionStore {
+  readonly #db: LedgerDatabase;
+  readonly #audit: AuditTrail;
+
+  constructor(database: LedgerDatabase, audit: AuditTrail) {
+    this.#db = database;
+    this.#audit = audit;
+  }
+
+  /**
+   * Begins a session, with its entry in the audit. `detail`: the kind of sign-in. `email`: of the
+   * person, if it is known.
+   */
+  begin(
+    { hash, credentialHash, maxAgeMs, replaces }: NewSession,
+    {
+      actor,
+      detail,
+      email = null,
+      now,
+    }: { actor: Actor; detail: string; email?: string | null; now: number },
+  ): void {
+    this.#audit.change(
+      actor,
+      now,
+      () => {
+        this.#db
+          .run`DELETE FROM sessions WHERE created_at <= ${now - maxAgeMs} OR hash = ${replaces ?? null}`;
+        this.#db.run`
+          DELETE FROM sessions WHERE hash IN (
+            SELECT hash FROM sessions WHERE credential_hash = ${credentialHash}
+            ORDER BY created_at DESC LIMIT -1 OFFSET ${MAX_PER_CREDENTIAL - 1})`;
+        this.#db.run`
+          INSERT INTO sessions (hash, credential_hash, created_at, used_at)
+          VALUES (${hash}, ${credentialHash}, ${now}, ${now})`;
+      },
+      () => ({ action: 'sessions.create', detail, email }),
+    );
+  }
+
+  find(hash: Buffer): SessionRecord | undefined {
+    return this.#db.row`
+      SELECT credential_hash AS credentialHash, created_at AS createdAt, used_at AS usedAt FROM sessions
+      WHERE hash = ${hash}`;
+  }
+
+  /** Records that the session was used. */
+  used(hash: Buffer, { usedAt }: SessionRecord, now: number): void {
+    if (now - usedAt < USED_STEP_MS) return;
+    this.#db.run`UPDATE sessions SET used_at = max(used_at, ${now}) WHERE hash = ${hash}`;
+  }
+
+  /** Ends a session, with its entry in the audit unless it had ended already. */
+  end(hash: Buffer, actor: Actor, now: number): void {
+    this.#audit.change(
+      actor,
+      now,
+      () => this.#db.run`DELETE FROM sessions WHERE hash = ${hash}`.changes,
+      (ended) => (ended === 0 ? undefined : { action: 'sessions.delete' }),
+    );
+  }
+
+  /** Ends all sessions of a credential. */
+  endAll(credentialHash: Buffer): void {
+    this.#db.run`DELETE FROM sessions WHERE credential_hash = ${credentialHash}`;
+  }
+}
 
 export type SessionsDeps = {
   store: SessionStore;
@@ -77,4 +173,97 @@ export class Sessions {
       if (!(error instanceof LedgerError)) throw error;
     }
   }
+}
+
+/** A person at a provider of OpenID Connect. `name`: the e-mail address or the subject. */
+type PersonRecord = { issuer: string; subject: string; name: string };
+type FoundPerson = { id: number; hash: Buffer; revokedAt: number | null };
+
+/**
+ * People who sign in at a provider. Each person has a credential, so that role, last use and
+ * revocation work as for tokens. The credential has no usable secret. Its name is `person:` and its
+ * id, so that entries of the audit, which never change, contain no personal data. Throws
+ * LedgerError.
+ */
+export class PeopleStore {
+  readonly #db: LedgerDatabase;
+  readonly #sessions: SessionStore;
+
+  constructor(database: LedgerDatabase, sessions: SessionStore) {
+    this.#db = database;
+    this.#sessions = sessions;
+  }
+
+  /**
+   * Begins a session with this role, and stores its entry in the audit. revoked: the credential of
+   * the person is revoked.
+   */
+  signIn(
+    person: PersonRecord & { role: string },
+    session: Omit<NewSession, 'credentialHash'>,
+    { address, now }: { address: string; now: number },
+  ): 'signed_in' | 'revoked' {
+    return this.#db.transaction(() => {
+      const { role, name } = person;
+      const known = this.#find(person);
+      if (known?.revokedAt != null) return 'revoked';
+      const { id, hash } = known ?? this.#add(person, now);
+      if (known) {
+        this.#db
+          .run`UPDATE credentials SET role = ${role}, scopes = NULL WHERE id = ${id} AND role <> ${role}`;
+        this.#db.run`UPDATE people SET name = ${name} WHERE credential = ${id} AND name <> ${name}`;
+      }
+      const actor = { name: personName(id), credentialId: id, address };
+      const email = name.includes('@') ? name : null;
+      this.#sessions.begin(
+        { ...session, credentialHash: hash },
+        { actor, detail: `oidc, ${role}`, email, now },
+      );
+      return 'signed_in';
+    });
+  }
+
+  /** Ends the sessions of a person who has no role any more. */
+  endSessions(person: PersonRecord): void {
+    const known = this.#find(person);
+    if (known) this.#sessions.endAll(known.hash);
+  }
+
+  /** Returns the name of the person with this credential; undefined if there is none. */
+  nameOf(credential: number): string | undefined {
+    return this.#db.value`SELECT name FROM people WHERE credential = ${credential}`;
+  }
+
+  #find({ issuer, subject }: PersonRecord): FoundPerson | undefined {
+    return this.#db.row`
+      SELECT c.id, c.hash, c.revoked_at AS revokedAt FROM people p JOIN credentials c ON c.id = p.credential
+      WHERE p.issuer = ${issuer} AND p.subject = ${subject}`;
+  }
+
+  #add(
+    { issuer, subject, name, role }: PersonRecord & { role: string },
+    now: number,
+  ): { id: number; hash: Buffer } {
+    // Random, so that no secret has this hash.
+    const hash = randomBytes(32);
+    const { lastInsertRowid } = this.#db.run`
+      INSERT INTO credentials (hash, role, name, created_at) VALUES (${hash}, ${role}, '', ${now})`;
+    const id = Number(lastInsertRowid);
+    this.#db.run`UPDATE credentials SET name = ${personName(id)} WHERE id = ${id}`;
+    this.#db.run`
+      INSERT INTO people (credential, issuer, subject, name) VALUES (${id}, ${issuer}, ${subject}, ${name})`;
+    return { id, hash };
+  }
+}
+
+function personName(credential: number): string {
+  return `person:${credential}`;
+}
+
+/**
+ * Returns SQL for the shown name of a caller: the stored name or, for a person, the address or
+ * subject.
+ */
+export function callerShown(column: string): string {
+  return `coalesce((SELECT p.name FROM people p WHERE 'person:' || p.credential = ${column}), ${column})`;
 }

@@ -10,19 +10,23 @@ import { table } from '../cli/table.ts';
 import { openBeside } from '../ledger/open.ts';
 import { escapeText } from '../lib/text.ts';
 import { AuditTrail } from './audit-store.ts';
-import { nameProblem } from './credential.ts';
-import { toCredentialBody } from './credential-body.ts';
 import {
   type CredentialRefusal,
   DAY_S,
   MAX_OVERLAP_S,
+  nameProblem,
   readmitPerson,
   revokeCredential,
   rotateCredential,
   updateCredential,
 } from './credential-changes.ts';
-import { type CredentialLedger, createCredential } from './credentials.ts';
-import { type CredentialRecord, CredentialStore } from './credentials-store.ts';
+import { toCredentialBody } from './credentials-routes.ts';
+import {
+  type CredentialLedger,
+  type CredentialRecord,
+  CredentialStore,
+  createCredential,
+} from './credentials-store.ts';
 import {
   type Rights,
   ROLES,

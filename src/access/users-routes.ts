@@ -20,10 +20,9 @@ import {
 } from './access.ts';
 import type { AuditAction, AuditResult } from './audit-actions.ts';
 import type { AuditTrail } from './audit-store.ts';
-import type { Caller, Credentials } from './caller.ts';
-import { isOwnToken } from './credentials.ts';
-import type { Users } from './user-lookups.ts';
-import type { UserLookup } from './users.ts';
+import { isOwnToken } from './credentials-store.ts';
+import type { Caller, Credentials } from './scopes.ts';
+import type { UserLookup, Users } from './users.ts';
 
 export type LookupAccess = {
   users: Users;

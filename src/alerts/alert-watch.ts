@@ -5,10 +5,8 @@ import {
   type AlertFacts,
   AlertRule,
 } from '../notifications/alert.ts';
-import { alertPath, linkTo } from '../notifications/dashboard-links.ts';
 import { parseDestination } from '../notifications/delivery.ts';
-import { durationText } from '../notifications/duration-text.ts';
-import { truncate } from '../notifications/truncate.ts';
+import { alertPath, durationText, linkTo, truncate } from '../notifications/message-text.ts';
 import type { AlertEventType } from '../submissions/event-types.ts';
 import { fastestBurn, type Objective, type ObjectiveStatus } from '../submissions/objective.ts';
 import { BreakerState } from '../submissions/upstream.ts';

@@ -2,20 +2,209 @@ import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../access/access.ts';
 import type { AuditTrail } from '../access/audit-store.ts';
-import { operations, problemResponses, sendProblem } from '../http/problems.ts';
-import { nextCursor, pageOf, pageParameters } from '../http/query.ts';
+import { operations, problemResponses, sendInvalidField, sendProblem } from '../http/problems.ts';
+import {
+  nextCursor,
+  nextCursorSchema,
+  pageOf,
+  pageParameters,
+  rowId,
+  timeSchema,
+} from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
+import { iso } from '../lib/timestamps.ts';
 import type { Mute } from '../notifications/alert.ts';
-import {
-  alertIdSchema,
-  alertListSchema,
-  alertSchema,
-  alertStateSchema,
-  toAlertBody,
-} from './alert-body.ts';
-import type { Alerts, MutedAlert } from './alerts-store.ts';
+import { alertRuleSchema } from '../notifications/event-body.ts';
+import { alertPath, linkTo } from '../notifications/message-text.ts';
+import { type Alerts, MAX_MUTES, type MutedAlert, type Mutes } from './alerts-store.ts';
+
+const MAX_SUBJECT_CHARS = 300;
+const MAX_REASON_CHARS = 200;
+
+const alertStateSchema = z
+  .enum(['firing', 'resolved', 'all'])
+  .describe('firing: alerts whose condition holds, also acknowledged and muted ones')
+  .meta({ id: 'AlertState' });
+
+const alertIdSchema = rowId('an alert', '17');
+
+const muteIdSchema = rowId('a mute', '3');
+
+const moment = z.iso.datetime({ offset: true, error: 'must be a time like 2026-01-02T03:04:05Z' });
+
+const newMuteSchema = z
+  .strictObject({
+    rule: alertRuleSchema
+      .nullable()
+      .default(null)
+      .describe('Only alerts of this rule; null: all alerts, a maintenance window'),
+    subject: z
+      .string()
+      .min(1)
+      .max(MAX_SUBJECT_CHARS)
+      .nullable()
+      .default(null)
+      .describe(
+        'Only the alert about this subject, such as an upstream; requires `rule`. null: all alerts of the rule',
+      ),
+    from: moment.optional().describe('Start; default: now'),
+    until: moment.describe('End, after the start and within 366 days from now'),
+    reason: z
+      .string()
+      .max(MAX_REASON_CHARS)
+      .refine(
+        (text) => /^[^\p{C}\p{Zl}\p{Zp}]*$/u.test(text),
+        'must be a single line of printable characters',
+      )
+      .default('')
+      .describe('A free text for operators'),
+  })
+  .refine((mute) => mute.rule !== null || mute.subject === null, {
+    path: ['subject'],
+    error: 'requires a rule',
+  })
+  .meta({
+    id: 'NewMute',
+    examples: [
+      {
+        rule: 'stuck',
+        subject: 'default',
+        until: '2026-12-02T06:00:00Z',
+        reason: 'the chain is halted',
+      },
+      {
+        from: '2026-12-05T22:00:00Z',
+        until: '2026-12-06T02:00:00Z',
+        reason: 'maintenance of the upstream',
+      },
+    ],
+  });
+
+const EXAMPLE = {
+  id: 17,
+  rule: 'upstream_down',
+  subject: 'default',
+  summary: 'The upstream default is not responding; 151 submissions are waiting for it',
+  count: 151,
+  since: '2026-01-02T03:04:05.123Z',
+  firing: true,
+  resolved_at: null,
+  acknowledged: { at: '2026-01-02T03:10:00.000Z', by: 'on call' },
+  muted_until: null,
+  link: 'https://dawatch.example.com/#/',
+} as const;
+
+const acknowledgementSchema = z
+  .object({ at: timeSchema, by: z.string().describe('Name of the credential') })
+  .describe('When an alert was acknowledged. No reminders are sent for it')
+  .meta({ id: 'Acknowledgement' });
+
+export const alertSchema = z
+  .object({
+    id: z
+      .int()
+      .describe(
+        'Identifies this occurrence. When the same condition begins again, its alert has another id',
+      ),
+    rule: alertRuleSchema,
+    subject: z.string().describe('The affected upstream or destination, or `ledger` or `all`'),
+    summary: z.string().describe('One sentence for operators'),
+    count: z.int().nullable().describe('Number of affected submissions or deliveries'),
+    since: timeSchema.describe('Since when the condition has held'),
+    firing: z.boolean().describe('Whether the condition holds'),
+    resolved_at: timeSchema
+      .nullable()
+      .describe('When the condition ended; null while it is firing'),
+    acknowledged: acknowledgementSchema.nullable(),
+    muted_until: timeSchema
+      .nullable()
+      .describe('End of the mute that covers it now; null: it is not muted'),
+    link: z
+      .string()
+      .describe(
+        'The dashboard page about it: a path on this server, or an address if `server.public_url` is set',
+      ),
+  })
+  .describe('An alert')
+  .meta({ id: 'Alert', examples: [EXAMPLE] });
+
+export const alertListSchema = z
+  .object({ alerts: z.array(alertSchema).describe('Newest first'), next_cursor: nextCursorSchema })
+  .describe('A page of alerts')
+  .meta({ id: 'AlertPage', examples: [{ alerts: [EXAMPLE], next_cursor: null }] });
+
+const MUTE_EXAMPLE = {
+  id: 3,
+  rule: 'stuck',
+  subject: 'default',
+  from: '2026-12-02T03:00:00.000Z',
+  until: '2026-12-02T06:00:00.000Z',
+  active: true,
+  reason: 'the chain is halted',
+  created_at: '2026-12-02T03:00:00.000Z',
+  created_by: 'on call',
+} as const;
+
+export const muteSchema = z
+  .object({
+    id: z.int(),
+    rule: alertRuleSchema.nullable().describe('null: all alerts, a maintenance window'),
+    subject: z.string().nullable().describe('null: all alerts of the rule'),
+    from: timeSchema,
+    until: timeSchema,
+    active: z.boolean().describe('Whether it has started'),
+    reason: z.string(),
+    created_at: timeSchema,
+    created_by: z.string().describe('Name of the credential'),
+  })
+  .describe('A time in which alerts are recorded and not sent')
+  .meta({ id: 'Mute', examples: [MUTE_EXAMPLE] });
+
+export const muteListSchema = z
+  .object({ mutes: z.array(muteSchema).describe('Newest first'), next_cursor: nextCursorSchema })
+  .describe('A page of mutes')
+  .meta({ id: 'MutePage', examples: [{ mutes: [MUTE_EXAMPLE], next_cursor: null }] });
+
+function toAlertBody(
+  alert: MutedAlert,
+  publicUrl: string | undefined,
+): z.output<typeof alertSchema> {
+  const { acknowledgedAt, acknowledgedBy, mutedUntil, resolvedAt, since } = alert;
+  const path = alertPath(alert);
+  return {
+    id: alert.id,
+    rule: alert.rule,
+    subject: alert.subject,
+    summary: alert.summary,
+    count: alert.count,
+    since: iso(since),
+    firing: resolvedAt === null,
+    resolved_at: resolvedAt === null ? null : iso(resolvedAt),
+    acknowledged:
+      acknowledgedAt === null ? null : { at: iso(acknowledgedAt), by: acknowledgedBy ?? '' },
+    muted_until: mutedUntil === null ? null : iso(mutedUntil),
+    link: publicUrl === undefined ? `/${path}` : linkTo(publicUrl, path),
+  };
+}
+
+function toMuteBody(
+  { from, until, createdAt, createdBy, ...mute }: Mute,
+  now: number,
+): z.output<typeof muteSchema> {
+  return {
+    id: mute.id,
+    rule: mute.rule,
+    subject: mute.subject,
+    from: iso(from),
+    until: iso(until),
+    active: from <= now,
+    reason: mute.reason,
+    created_at: iso(createdAt),
+    created_by: createdBy,
+  };
+}
 
 const READ = { scopes: ['submissions:read'] } as const;
 
@@ -118,7 +307,7 @@ export function registerAlertChanges(
 }
 
 /** Describes an alert, or the alerts that a mute covers, for the audit. */
-export function aboutOf({ rule, subject }: Pick<Mute, 'rule' | 'subject'>): string {
+function aboutOf({ rule, subject }: Pick<Mute, 'rule' | 'subject'>): string {
   return rule === null ? 'all alerts' : escapeText([rule, subject].filter(Boolean).join(' '));
 }
 
@@ -126,5 +315,82 @@ function unknown(reply: FastifyReply, id: string): FastifyReply {
   return sendProblem(reply, {
     status: 404,
     detail: `there is no alert ${id}; resolved alerts are removed after a while`,
+  });
+}
+
+const MAX_AHEAD_MS = 366 * 86_400_000;
+
+const muteParams = z.strictObject({ id: muteIdSchema });
+
+const MUTE_OPERATIONS = operations('alerts', {
+  createMute: {
+    summary: 'Mute alerts, or plan a maintenance window',
+    description:
+      'While a mute is active, the alerts that it covers are recorded and not sent. Alerts that began meanwhile and still fire when it ends are sent then. The end of an alert is always sent if its beginning was. Audited.',
+    body: newMuteSchema,
+    response: { 201: muteSchema, ...problemResponses(409, 507) },
+  },
+  listMutes: {
+    summary: 'List the mutes and maintenance windows that have not ended, newest first',
+    querystring: z.strictObject(pageParameters),
+    response: { 200: muteListSchema },
+  },
+  deleteMute: {
+    summary: 'End a mute, or cancel it before its start',
+    description: 'Alerts that began while it was active and still fire are sent. Audited.',
+    params: muteParams,
+    response: { 204: z.null().describe('The mute has ended'), ...problemResponses(404, 507) },
+  },
+});
+
+export function registerMutes(
+  app: TypedServer,
+  { ledger, clock }: { ledger: { mutes: Mutes; audit: AuditTrail }; clock: Clock },
+): void {
+  const { mutes, audit } = ledger;
+  const entryOf = (action: 'mutes.create' | 'mutes.delete') => (mute: Mute | undefined) =>
+    mute && {
+      action,
+      subject: String(mute.id),
+      detail: `${aboutOf(mute)}, ${iso(mute.from)} to ${iso(mute.until)}`,
+    };
+
+  app.post('/v1/mutes', { schema: MUTE_OPERATIONS.createMute }, async (request, reply) => {
+    const now = clock.now();
+    const { from: start, until: end, ...fields } = request.body;
+    const [from, until] = [start === undefined ? now : Date.parse(start), Date.parse(end)];
+    if (until <= now) return sendInvalidField(reply, 'until', 'must be in the future');
+    if (until <= from) return sendInvalidField(reply, 'until', 'must be after `from`');
+    if (until > now + MAX_AHEAD_MS)
+      return sendInvalidField(reply, 'until', 'must be within 366 days from now');
+    const actor = actorOf(request);
+    const add = () => mutes.add({ ...fields, from, until }, actor.name, now);
+    const made = audit.change(actor, now, add, entryOf('mutes.create'));
+    if (made)
+      return reply.code(201).header('location', `/v1/mutes/${made.id}`).send(toMuteBody(made, now));
+    const detail = `there are ${MAX_MUTES} mutes that have not ended: delete some of them first`;
+    return sendProblem(reply, { status: 409, detail });
+  });
+
+  app.get(
+    '/v1/mutes',
+    { config: { scopes: ['operations:read'] }, schema: MUTE_OPERATIONS.listMutes },
+    async ({ query }) => {
+      const now = clock.now();
+      const page = mutes.list({ ...pageOf(query), now });
+      return {
+        mutes: page.mutes.map((mute) => toMuteBody(mute, now)),
+        next_cursor: nextCursor(page.nextBefore),
+      };
+    },
+  );
+
+  app.delete('/v1/mutes/:id', { schema: MUTE_OPERATIONS.deleteMute }, async (request, reply) => {
+    const { id } = request.params;
+    const now = clock.now();
+    const remove = () => mutes.delete(Number(id), now);
+    const deleted = audit.change(actorOf(request), now, remove, entryOf('mutes.delete'));
+    if (deleted) return reply.code(204).send(null);
+    return sendProblem(reply, { status: 404, detail: `there is no mute ${id} that has not ended` });
   });
 }

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { firstAttempt, printTested } from '../cli/await-delivery.ts';
 import {
   type ConnectOptions,
   requestAsAdmin,
@@ -9,6 +8,7 @@ import {
 import { toJson } from '../cli/json.ts';
 import { table } from '../cli/table.ts';
 import { escapeText } from '../lib/text.ts';
+import { firstAttempt, printTested } from './deliveries-command.ts';
 
 type Options = ConnectOptions & { json?: boolean };
 

@@ -6,12 +6,10 @@ import { timeSchema } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
-import type { ChannelResult } from './channel-results.ts';
-import type { Deliveries } from './deliveries-store.ts';
+import { deliverySchema, toDeliveryBody } from './deliveries-routes.ts';
+import type { ChannelResult, Deliveries } from './deliveries-store.ts';
 import { channelDestination } from './delivery.ts';
-import { deliverySchema, toDeliveryBody } from './delivery-body.ts';
-import type { Subscription } from './subscription.ts';
-import { CALLBACKS_ID } from './webhook.ts';
+import { CALLBACKS_ID, type Subscription } from './webhook.ts';
 
 /**
  * A channel of the settings, or the queue. `routes`: the subscriptions whose events it receives.

@@ -11,11 +11,16 @@ import { CommandError, ExitCode } from '../cli/exit.ts';
 import { toJson } from '../cli/json.ts';
 import { numberFrom, parseCount } from '../cli/numbers.ts';
 import { parseSince } from '../cli/since.ts';
-import { table } from '../cli/table.ts';
-import type { DawatchClient, Delivery, DeliveryPage, DeliveryQuery } from '../client/index.ts';
+import { factTable, table } from '../cli/table.ts';
+import type {
+  DawatchClient,
+  Delivery,
+  DeliveryDetails,
+  DeliveryPage,
+  DeliveryQuery,
+} from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { DELIVERY_STATES, type DeliveryState } from './delivery.ts';
-import { deliveryState, deliveryText } from './delivery-text.ts';
 
 type Options = ConnectOptions & { json?: boolean };
 type ListOptions = Options & {
@@ -243,4 +248,65 @@ function collectStates(text: string, before: DeliveryState[] = []): DeliveryStat
 
 function collectNumbers(text: string, before: number[] = []): number[] {
   return [...before, parseNumber(text)];
+}
+
+/** Shows the complete stored response. */
+const MAX_RESPONSE_CHARS = 5_000;
+
+/**
+ * Returns the fields of a delivery and one line per attempt, followed by the response of the
+ * receiver.
+ */
+export function deliveryText(delivery: DeliveryDetails): string {
+  const facts: [string, string | null][] = [
+    ['delivery', String(delivery.id)],
+    ['event', `${delivery.event_id}  ${delivery.event_type}`],
+    ['submission', delivery.submission_id],
+    ['destination', delivery.destination],
+    ['state', deliveryState(delivery)],
+    ['created', delivery.created_at],
+    ['ended', delivery.ended_at],
+  ];
+  const head = factTable(facts);
+  const attempts = delivery.attempts.map(({ at, duration_ms, http_status, error, response }) => {
+    const status = http_status === null ? 'no response' : `HTTP ${http_status}`;
+    const line = [
+      `  ${at}`,
+      status,
+      `${Math.round(duration_ms)} ms`,
+      ...(error === null ? [] : [error]),
+    ].map((text) => escapeText(text));
+    const body = response ? `    ${escapeText(response, MAX_RESPONSE_CHARS)}\n` : '';
+    return `${line.join('  ')}\n${body}`;
+  });
+  return `${head}attempts${attempts.length === 0 ? '    none' : ''}\n${attempts.join('')}`;
+}
+
+export function deliveryState({ state, dead_reason, next_at }: Delivery): string {
+  if (state === 'waiting' && next_at !== null) return `waiting until ${next_at}`;
+  return dead_reason === null ? state : `${state} (${dead_reason})`;
+}
+
+/** The server aborts an attempt after 15 s. */
+const TIMEOUT_MS = 20_000;
+const PAUSE_MS = 100;
+
+/** Waits up to 20 s for the first attempt of a delivery, and returns the delivery. */
+export async function firstAttempt(
+  client: DawatchClient,
+  { id }: Delivery,
+): Promise<DeliveryDetails> {
+  const endsAt = performance.now() + TIMEOUT_MS;
+  for (;;) {
+    const shown = await client.deliveries.get(id);
+    if (shown.attempts.length > 0 || shown.state !== 'waiting' || performance.now() > endsAt)
+      return shown;
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+/** Prints the result of a test event, and sets the exit code to 3 unless it was delivered. */
+export function printTested(delivery: DeliveryDetails, { json }: { json?: boolean }): void {
+  process.stdout.write(json ? `${toJson(delivery)}\n` : deliveryText(delivery));
+  if (delivery.state !== 'delivered') process.exitCode = ExitCode.notFinalized;
 }

@@ -1,39 +1,145 @@
 import { findBounded, type Position, positionAfter, readFound } from '../ledger/bounded-search.ts';
 import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
 import { storedOneOf, storedTime } from '../lib/stored.ts';
-import { canonicalId } from '../submissions/submission.ts';
-import { AttemptResults } from './attempt-results.ts';
-import { ChannelResults } from './channel-results.ts';
 import {
   type DamagedDelivery,
   DEAD_REASONS,
   type DeadLetters,
+  type DeadReason,
   type Delivery,
   type DeliveryAttempt,
-  type DeliveryResult,
-  type DueDelivery,
-  parseDestination,
-} from './delivery.ts';
-import {
   type DeliveryFilter,
+  type DeliveryResult,
+  type DeliveryState,
+  type DueDelivery,
   deliveryCondition,
   deliverySearchOf,
   matches,
+  parseDestination,
   type ReplayConditions,
-} from './delivery-filter.ts';
+} from './delivery.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
-import { CALLBACKS, type EventRoutes } from './event-routes.ts';
 import {
   EVENT_COLUMNS,
   EVENT_JOINS,
   type EventRow,
   testedCallback,
   toEventRecord,
-} from './event-rows.ts';
+} from './event-log.ts';
+import type { EventRoutes } from './event-routes.ts';
+import { MissedEvents } from './missed-events.ts';
 import type { Outbox } from './outbox.ts';
-import { CALLBACKS_ID } from './webhook.ts';
-import { type MissedEvent, WebhookPauses } from './webhook-pauses.ts';
 import type { Webhooks } from './webhooks-store.ts';
+
+/** Epoch milliseconds; null: never since this is recorded. */
+export type ChannelResult = { lastSuccessAt: number | null; lastFailureAt: number | null };
+
+/**
+ * The times of the last success and the last failure of each channel. They outlive its deliveries.
+ * Throws LedgerError.
+ */
+export class ChannelResults {
+  readonly #db: LedgerDatabase;
+
+  constructor(database: LedgerDatabase) {
+    this.#db = database;
+  }
+
+  /** Must be called inside a transaction. `at`: the end of the attempt. */
+  record(channel: string, { isSuccess, at }: { isSuccess: boolean; at: number }): void {
+    this.#db.run`
+      INSERT INTO channel_results (channel, last_success_at, last_failure_at)
+      VALUES (${channel}, ${isSuccess ? at : null}, ${isSuccess ? null : at})
+      ON CONFLICT (channel) DO UPDATE SET
+        last_success_at = coalesce(excluded.last_success_at, last_success_at),
+        last_failure_at = coalesce(excluded.last_failure_at, last_failure_at)`;
+  }
+
+  get(channel: string): ChannelResult {
+    const found = this.#db.row<ChannelResult>`
+      SELECT last_success_at AS lastSuccessAt, last_failure_at AS lastFailureAt
+      FROM channel_results WHERE channel = ${channel}`;
+    return found ?? { lastSuccessAt: null, lastFailureAt: null };
+  }
+}
+
+/** How soon a delivery is sent to the new address of its webhook. */
+const MOVED_RETRY_MS = 5_000;
+
+/**
+ * Records the results of attempts: the attempt, the next state of the delivery, and the health of
+ * its webhook.
+ */
+export class AttemptResults {
+  readonly #db: LedgerDatabase;
+  readonly #webhooks: Webhooks;
+  readonly #channels: ChannelResults;
+  readonly #dead: CommittedChanges<DeadLetters>;
+
+  constructor(
+    database: LedgerDatabase,
+    deps: { webhooks: Webhooks; channels: ChannelResults; dead: CommittedChanges<DeadLetters> },
+  ) {
+    this.#db = database;
+    this.#webhooks = deps.webhooks;
+    this.#channels = deps.channels;
+    this.#dead = deps.dead;
+  }
+
+  /**
+   * Must be called inside a transaction. A webhook that has only failed for `disableAfterMs` is
+   * disabled.
+   */
+  record(result: DeliveryResult, disableAfterMs: number): void {
+    const { deliveryId, destination, attempts, revision, attempt, next } = result;
+    const row = this.#db.row<Pick<Delivery, 'state' | 'attempts'>>`
+      SELECT state, attempts FROM deliveries WHERE id = ${deliveryId}`;
+    if (!row) return;
+    this.#db.run(
+      `INSERT INTO attempts (delivery, at, duration_ms, http_status, error, response)
+       VALUES (@deliveryId, @at, @durationMs, @httpStatus, @error, @response)`,
+      { deliveryId, ...attempt },
+    );
+    const endedAt = attempt.at + attempt.durationMs;
+    const parsed = parseDestination(destination);
+    const webhookId = parsed.kind === 'webhook' ? parsed.webhookId : undefined;
+    // The attempt went to an earlier address: its result does not count for the webhook.
+    const isMoved = webhookId !== undefined && this.#webhooks.revisionOf(webhookId) !== revision;
+    const isUndeliverable = next.kind === 'dead' && next.reason === 'undeliverable';
+    if (next.kind === 'delivered') this.#end(deliveryId, 'delivered', null, endedAt);
+    // The webhook was deleted or disabled during the attempt: that decision stays.
+    else if (row.state !== 'waiting')
+      this.#db.run`UPDATE deliveries SET attempts = attempts + 1 WHERE id = ${deliveryId}`;
+    // The delivery was replayed during the attempt: it starts over.
+    else if (row.attempts !== attempts) return;
+    else if (next.kind === 'retry') this.#retry(deliveryId, next.at);
+    else if (isMoved && !isUndeliverable) this.#retry(deliveryId, endedAt + MOVED_RETRY_MS);
+    else {
+      const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
+      this.#end(deliveryId, 'dead', reason, endedAt);
+      this.#dead.add({ destination, reason, count: 1 });
+    }
+    // An event that cannot be sent is no failure of the receiver.
+    if (parsed.kind === 'channel' && !isUndeliverable)
+      this.#channels.record(parsed.name, { isSuccess: next.kind === 'delivered', at: endedAt });
+    if (webhookId === undefined || isMoved || isUndeliverable) return;
+    if (next.kind === 'delivered') this.#webhooks.succeeded(webhookId);
+    else if (next.kind === 'gone') this.#webhooks.disable(webhookId, 'gone', endedAt);
+    else this.#webhooks.failed(webhookId, endedAt, disableAfterMs);
+  }
+
+  #retry(id: number, nextAt: number): void {
+    this.#db
+      .run`UPDATE deliveries SET attempts = attempts + 1, next_at = ${nextAt} WHERE id = ${id}`;
+  }
+
+  #end(id: number, state: DeliveryState, deadReason: DeadReason | null, endedAt: number): void {
+    this.#db.run`
+      UPDATE deliveries
+      SET attempts = attempts + 1, state = ${state}, dead_reason = ${deadReason}, next_at = NULL, ended_at = ${endedAt}
+      WHERE id = ${id}`;
+  }
+}
 
 type DueRow = EventRow & {
   id: number;
@@ -63,88 +169,6 @@ const SELECT_DELIVERY = `
          s.submission_id AS submissionId, a.http_status AS lastHttpStatus, a.error AS lastError
   FROM deliveries d JOIN outbox o ON o.seq = d.event LEFT JOIN submissions s ON s.id = o.submission
   LEFT JOIN attempts a ON a.id = (SELECT max(id) FROM attempts WHERE delivery = d.id)`;
-
-/**
- * Replays the events that a webhook, or one origin of the callbacks, missed while it was disabled.
- * Throws LedgerError.
- */
-export class MissedEvents {
-  readonly #db: LedgerDatabase;
-  readonly #routes: EventRoutes;
-  readonly #outbox: Outbox;
-  readonly #pauses: WebhookPauses;
-
-  constructor(
-    database: LedgerDatabase,
-    { routes, outbox }: { routes: EventRoutes; outbox: Outbox },
-  ) {
-    this.#db = database;
-    this.#routes = routes;
-    this.#outbox = outbox;
-    this.#pauses = new WebhookPauses(database);
-  }
-
-  /**
-   * Adds deliveries of the missed events since `since`; `only` those that match. Returns their
-   * number. Must be called inside a transaction.
-   */
-  replay(destination: string, since: number, now: number, only: ReplayConditions = {}): number {
-    // The events of the pause that do not match are still missed.
-    const isAll = Object.values(only).every((condition) => condition === undefined);
-    const remove = isAll && parseDestination(destination).kind === 'webhook';
-    let count = 0;
-    this.#visit(destination, { since, only, remove }, (event, target) => {
-      this.#db.run`
-        INSERT INTO deliveries (event, destination, state, next_at, created_at, replayed_at)
-        VALUES (${event.seq}, ${target}, 'waiting', ${now}, ${event.at}, ${now})`;
-      count += 1;
-      this.#outbox.notifyWaiting(target);
-    });
-    return count;
-  }
-
-  /** Returns the number of deliveries that `replay` would add. */
-  count(destination: string, since: number, only: ReplayConditions = {}): number {
-    let count = 0;
-    this.#visit(destination, { since, only, remove: false }, () => {
-      count += 1;
-    });
-    return count;
-  }
-
-  /**
-   * Calls `visit` with each missed event that has no delivery, and its destination. `remove`: see
-   * WebhookPauses.
-   */
-  #visit(
-    destination: string,
-    { since, only, remove }: { since: number; only: ReplayConditions; remove: boolean },
-    visit: (event: MissedEvent, target: string) => void,
-  ): void {
-    const parsed = parseDestination(destination);
-    if (parsed.kind === 'channel') return;
-    const { eventTypes, until = Number.MAX_SAFE_INTEGER } = only;
-    const submissionId = only.submissionId && canonicalId(only.submissionId);
-    const isCallback = parsed.kind === 'callback' || destination === CALLBACKS;
-    const webhookId = parsed.kind === 'callback' ? CALLBACKS_ID : parsed.webhookId;
-    const route = this.#routes.ofWebhook(webhookId);
-    const visitMatching = (event: MissedEvent) => {
-      if (!route?.matches(event) || event.at >= until) return;
-      if (eventTypes && !eventTypes.includes(event.type)) return;
-      if (
-        submissionId !== undefined &&
-        ![only.submissionId, submissionId].includes(event.submissionId ?? '')
-      )
-        return;
-      const target = isCallback ? this.#routes.callbackOf(event) : destination;
-      if (target === undefined || (parsed.kind === 'callback' && target !== destination)) return;
-      const isKnown = this.#db
-        .row`SELECT 1 AS found FROM deliveries WHERE event = ${event.seq} AND destination = ${target}`;
-      if (!isKnown) visit(event, target);
-    };
-    this.#pauses.replay(webhookId, since, visitMatching, { remove });
-  }
-}
 
 /**
  * A batch ends early once it holds this much text of upstream responses, which may be a megabyte

@@ -1,4 +1,7 @@
+import type { Position, Search, Source } from '../ledger/bounded-search.ts';
+import { canonicalId } from '../submissions/submission.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
+import { CALLBACKS_ID } from './webhook.ts';
 
 /**
  * waiting: for its next attempt. dead: a dead letter, which can be replayed. discarded: its webhook
@@ -108,4 +111,172 @@ export function parseDestination(text: string): Destination {
   if (kind === 'channel') return { kind, name: rest };
   if (kind === 'callback') return { kind, origin: rest };
   return { kind: 'channel', name: text };
+}
+
+/**
+ * Conditions that all apply. Times are epoch milliseconds; `since` includes its time, `until`
+ * excludes it.
+ */
+export type DeliveryFilter = {
+  destination?: string | undefined;
+  /** At least one. */
+  states?: readonly DeliveryState[] | undefined;
+  submissionId?: string | undefined;
+  eventId?: string | undefined;
+  /** At least one. */
+  eventTypes?: readonly string[] | undefined;
+  /** Times of the event. */
+  since?: number | undefined;
+  until?: number | undefined;
+};
+
+/** Conditions of a replay in addition to its destination and start. */
+export type ReplayConditions = Pick<DeliveryFilter, 'submissionId' | 'eventTypes' | 'until'>;
+
+/**
+ * newest: the last created delivery first. time: the latest event first. The orders differ for
+ * events that were replayed late.
+ */
+export type DeliveryOrder = 'newest' | 'time';
+
+/** Returns the order of a list. It depends only on which conditions there are. */
+export function deliveryOrderOf({ since, until }: DeliveryFilter): DeliveryOrder {
+  return since === undefined && until === undefined ? 'newest' : 'time';
+}
+
+/** Some 20 ms of the event loop if the rows are not cached. */
+const MAX_EXAMINED = 5_000;
+
+/** `after`: the position after which the search continues. */
+export function deliverySearchOf(filter: DeliveryFilter, after: Position | undefined): Search {
+  const { destination = null, states, submissionId, eventId = null, until = LAST } = filter;
+  const order = deliveryOrderOf(filter);
+  const { match, parameters } = deliveryCondition(filter);
+  const [p0 = null, p1 = null] = after ?? { newest: [LAST], time: [until, -1] }[order];
+  const sources: Source[] = [
+    ...(submissionId === undefined ? [] : [OF_SUBMISSION]),
+    ...(eventId === null ? [] : [OF_EVENT]),
+    ...(destination === null ? [] : [destinationSource(destination, order)]),
+    ...(states?.every((state) => state in INDEXED_STATES) ? [stateSource(states)] : []),
+    order === 'time' ? CREATED : ALL,
+  ];
+  return {
+    table: 'deliveries d',
+    id: 'd.id',
+    match,
+    order: ORDERS[order],
+    sources,
+    maxExamined: MAX_EXAMINED,
+    parameters: { ...parameters, p0, p1 },
+  };
+}
+
+/** Returns a SQL condition for the row `d` of deliveries, and its parameters. */
+export function deliveryCondition(filter: DeliveryFilter): {
+  match: string;
+  parameters: Record<string, unknown>;
+} {
+  const {
+    destination = null,
+    states,
+    submissionId,
+    eventId = null,
+    eventTypes,
+    since = FIRST,
+    until = LAST,
+  } = filter;
+  const parameters = {
+    ...{ destination, eventId, since, until },
+    submissionId: submissionId ?? null,
+    canonicalId: submissionId === undefined ? null : canonicalId(submissionId),
+    states: states ? JSON.stringify(states) : null,
+    eventTypes: eventTypes ? JSON.stringify(eventTypes) : null,
+  };
+  return { match: matchOf(destination), parameters };
+}
+
+const CALLBACKS = webhookDestination(CALLBACKS_ID);
+
+/** SQL condition. The webhook of the callbacks matches the callbacks to all origins. */
+export function matches(destination: string): string {
+  return destination === CALLBACKS
+    ? "destination BETWEEN 'callback:' AND 'callback:\x7f'"
+    : 'destination = @destination';
+}
+
+const [FIRST, LAST] = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
+
+const EVENTS_OF_SUBMISSION = `SELECT seq FROM outbox WHERE submission IN
+  (SELECT id FROM submissions WHERE submission_id IN (@submissionId, @canonicalId))`;
+
+/** The type of the event is looked up last, because that is the most expensive condition. */
+const matchOf = (destination: string | null) => `
+  CASE WHEN (@states IS NULL OR d.state IN (SELECT value FROM json_each(@states)))
+    AND d.created_at >= @since AND d.created_at < @until
+    AND (@submissionId IS NULL OR d.event IN (${EVENTS_OF_SUBMISSION}))
+    AND (@eventId IS NULL OR d.event = (SELECT seq FROM outbox WHERE id = @eventId))
+    ${destination === null ? '' : `AND d.${matches(destination)}`}
+  THEN @eventTypes IS NULL
+    OR (SELECT type FROM outbox WHERE seq = d.event) IN (SELECT value FROM json_each(@eventTypes))
+  END`;
+
+const ORDERS: Record<DeliveryOrder, Search['order']> = {
+  newest: { keys: ['d.id'], direction: 'DESC', behind: 'd.id < @p0' },
+  time: {
+    keys: ['d.created_at', 'd.id'],
+    direction: 'DESC',
+    behind: '(d.created_at, d.id) < (@p0, @p1)',
+  },
+};
+
+const ALL: Source = {
+  ranges: [],
+  size: Number.POSITIVE_INFINITY,
+  walk: [{ from: 'deliveries d NOT INDEXED WHERE d.id < +@p0', keys: ['d.id'] }],
+};
+
+const CREATED_SINCE = 'deliveries d INDEXED BY deliveries_created WHERE d.created_at >= +@since';
+const CREATED: Source = {
+  ranges: [{ from: `${CREATED_SINCE} AND d.created_at < +@until`, id: 'd.id' }],
+  walk: [
+    { from: `${CREATED_SINCE} AND (d.created_at, d.id) < (+@p0, +@p1)`, keys: ORDERS.time.keys },
+  ],
+};
+
+const byEvent = (events: string): Source => ({
+  ranges: [
+    {
+      from: `deliveries d INDEXED BY deliveries_by_event WHERE d.event IN (${events})`,
+      id: 'd.id',
+    },
+  ],
+});
+const OF_SUBMISSION = byEvent(EVENTS_OF_SUBMISSION);
+const OF_EVENT = byEvent('SELECT seq FROM outbox WHERE id = @eventId');
+
+/**
+ * The partial indexes that contain the deliveries of a state. Delivered and discarded ones have
+ * none.
+ */
+const INDEXED_STATES: Partial<Record<DeliveryState, string>> = {
+  waiting: 'deliveries_waiting',
+  dead: 'deliveries_dead',
+};
+
+function stateSource(states: readonly DeliveryState[]): Source {
+  const ranges = [...new Set(states)].map((state) => ({
+    from: `deliveries d INDEXED BY ${INDEXED_STATES[state]} WHERE d.state = '${state}'`,
+    id: 'd.id',
+  }));
+  return { ranges };
+}
+
+function destinationSource(destination: string, order: DeliveryOrder): Source {
+  const from = `deliveries d INDEXED BY deliveries_by_destination WHERE d.${matches(destination)}`;
+  return {
+    ranges: [{ from, id: 'd.id' }],
+    // The index contains the callbacks by origin.
+    ...(order === 'newest' &&
+      destination !== CALLBACKS && { walk: [{ from: `${from} AND d.id < +@p0`, keys: ['d.id'] }] }),
+  };
 }

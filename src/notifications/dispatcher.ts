@@ -5,8 +5,12 @@ import { type Channel, failed } from './channels/channel.ts';
 import type { Deliveries } from './deliveries-store.ts';
 import type { DamagedDelivery, DueDelivery } from './delivery.ts';
 import { type DestinationPriority, DestinationQueue, PRIORITIES } from './destination-queue.ts';
-import { type AttemptReport, resultsOf } from './result.ts';
-import { type AttemptResult, ResultWriter } from './result-writer.ts';
+import {
+  type AttemptReport,
+  type AttemptResult,
+  ResultWriter,
+  resultsOf,
+} from './result-writer.ts';
 
 /** An attempt older than this no longer occupies a slot: most receivers respond sooner. */
 const SLOT_MS = 1_000;

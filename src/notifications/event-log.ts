@@ -1,6 +1,155 @@
 import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
+import { DamagedRowError, storedObject, storedTime } from '../lib/stored.ts';
+import {
+  AlertEventType,
+  SubmissionEventType,
+  TestEventType,
+  UpstreamEventType,
+} from '../submissions/event-types.ts';
+import { optionsBefore } from '../submissions/option-changes.ts';
+import { Status } from '../submissions/submission.ts';
+import type { SubmissionRow } from '../submissions/submission-queries.ts';
+import { ALERT_RULES, type Alert } from './alert.ts';
 import type { DamagedEvent, EventRecord } from './event-body.ts';
-import { EVENT_COLUMNS, EVENT_JOINS, type EventRow, toEventRecord } from './event-rows.ts';
+
+type Head = { seq: number; event_id: string; at: number; detail: string | null };
+
+type Times = 'trackedAt' | 'finalizedAt' | 'deadlineAt';
+type Reported = 'status' | 'upstreamState' | 'error' | 'envelope';
+type SubmissionEventRow = Head & {
+  type: SubmissionEventType;
+  previousStatus: Status | null;
+} & Pick<
+    SubmissionRow,
+    'submissionId' | 'upstream' | 'metadata' | 'callbackUrl' | Times | Reported
+  > &
+  Record<'previousState' | 'previousError' | 'previousEnvelope' | 'laterChanges', string | null>;
+
+export type EventRow =
+  | SubmissionEventRow
+  | (Head & { type: UpstreamEventType; upstream: string; submissionId: null; envelope: null })
+  | (Head & { type: AlertEventType | TestEventType; submissionId: null; envelope: null });
+
+/**
+ * The version of the first change of an option after the row `h` of the history. Without its limit,
+ * an event would read all later changes, each with two sets of metadata. The condition on `changes`
+ * comes first, because few rows have any.
+ */
+const firstChangeOf = (option: keyof ReturnType<typeof optionsBefore>) => `
+  (SELECT version FROM history
+   WHERE submission = h.submission AND version > h.version AND changes IS NOT NULL
+     AND changes ->> '$.${option}' IS NOT NULL
+   ORDER BY version LIMIT 1)`;
+
+/**
+ * Columns and joins of an event `o` with its subject as of the event: rows of the history never
+ * change, and `laterChanges` has the first later change of each option that events show, one JSON
+ * text per line. Without the comparison of versions, it would take half of the time also if there
+ * is none. A callback is sent to the current URL.
+ */
+export const EVENT_COLUMNS = `
+  o.seq, o.id AS event_id, o.type, o.at, o.upstream, o.detail,
+  s.submission_id AS submissionId, s.tracked_at AS trackedAt, s.finalized_at AS finalizedAt,
+  s.deadline_at AS deadlineAt, s.metadata, s.callback_url AS callbackUrl,
+  h.status, h.upstream_state AS upstreamState, h.error, h.response AS envelope,
+  p.status AS previousStatus, p.upstream_state AS previousState, p.error AS previousError,
+  p.response AS previousEnvelope,
+  iif(s.version > h.version,
+      (SELECT group_concat(changes, char(10) ORDER BY version) FROM history
+       WHERE submission = h.submission
+         AND version IN (${(['trackedAt', 'deadlineAt', 'metadata'] as const).map(firstChangeOf).join(', ')})), NULL) AS laterChanges`;
+export const EVENT_JOINS = `
+  LEFT JOIN submissions s ON s.id = o.submission
+  LEFT JOIN history h ON h.seq = o.history_seq
+  LEFT JOIN history p ON p.submission = h.submission AND p.version = h.version - 1`;
+
+/** Never throws: an event whose rows are damaged does not block those after it. */
+export function toEventRecord(row: EventRow): EventRecord | DamagedEvent {
+  const { seq, event_id: id, type, at } = row;
+  try {
+    return { seq, id, at, ...contentOf(row) };
+  } catch (error) {
+    if (!(error instanceof DamagedRowError)) throw error;
+    return { seq, id, type, at, damage: error.message };
+  }
+}
+
+type Content = EventRecord extends infer Event
+  ? Event extends EventRecord
+    ? Omit<Event, 'seq' | 'id' | 'at'>
+    : never
+  : never;
+
+/** Throws DamagedRowError. */
+function contentOf(row: EventRow): Content {
+  const name = `the event ${row.event_id}`;
+  storedTime(row.at, name, 'at');
+  if (isSubmissionEvent(row)) return ofSubmission(row);
+  if (isOneOf(UpstreamEventType, row.type))
+    return { type: row.type, upstream: 'upstream' in row ? row.upstream : '' };
+  const detail = storedObject(row.detail, name, 'detail');
+  if (row.type === TestEventType.webhook && typeof detail?.webhookId === 'string')
+    return { type: row.type, webhookId: detail.webhookId };
+  if (row.type === TestEventType.channel && typeof detail?.channel === 'string')
+    return { type: row.type, channel: detail.channel };
+  if (isOneOf(AlertEventType, row.type) && isAlert(detail))
+    return { type: row.type, alert: detail };
+  throw new DamagedRowError(name, 'detail');
+}
+
+function isSubmissionEvent(row: EventRow): row is SubmissionEventRow {
+  return isOneOf(SubmissionEventType, row.type);
+}
+
+function isOneOf<T extends string>(types: Record<string, T>, type: string): type is T {
+  return Object.values(types).includes(type as T);
+}
+
+function isAlert(detail: Record<string, unknown> | null): detail is Alert {
+  return typeof detail?.summary === 'string' && ALERT_RULES.includes(detail.rule as never);
+}
+
+/**
+ * Returns the address of a test of a callback, whose event belongs to no submission; null for any
+ * other event.
+ */
+export function testedCallback(row: EventRow): string | null {
+  const detail =
+    row.type === TestEventType.webhook
+      ? storedObject(row.detail, `the event ${row.event_id}`, 'detail')
+      : null;
+  return typeof detail?.callbackUrl === 'string' ? detail.callbackUrl : null;
+}
+
+function ofSubmission(row: SubmissionEventRow) {
+  const { type, submissionId, upstream, status, upstreamState, error, envelope } = row;
+  const name = `the event ${row.event_id}`;
+  // STRICT tables and their foreign keys guarantee both, unless the file is damaged.
+  if (submissionId === null || status === null) throw new DamagedRowError(name, 'submission');
+  const now = { status, upstreamState, error, envelope };
+  const before = {
+    status: row.previousStatus ?? status,
+    upstreamState: row.previousState,
+    error: row.previousError,
+    envelope: row.previousEnvelope,
+  };
+  const options = { ...row, ...optionsBefore(row.laterChanges?.split('\n') ?? []) };
+  return {
+    type,
+    // Becoming stuck does not change the status: the row of history is the newest one at that time.
+    previous: type === SubmissionEventType.stuck ? now : before,
+    submission: {
+      ...now,
+      submissionId,
+      upstream,
+      trackedAt: storedTime(options.trackedAt, name, 'tracked_at'),
+      // finalized_at is set once, by the change to finalized, and must not show in earlier events.
+      finalizedAt: status === Status.finalized ? row.finalizedAt : null,
+      deadlineAt: storedTime(options.deadlineAt, name, 'deadline_at'),
+      metadata: storedObject(options.metadata, name, 'metadata'),
+    },
+  };
+}
 
 /**
  * A page of events ends early once it holds this much text of upstream responses, which may be a

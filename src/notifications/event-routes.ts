@@ -1,14 +1,12 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
-import { storedObject } from '../lib/stored.ts';
+import { DamagedRowError, parseStored, storedObject } from '../lib/stored.ts';
 import {
   callbackDestination,
   channelDestination,
   parseDestination,
   webhookDestination,
 } from './delivery.ts';
-import { createMatcher, type Subscription } from './subscription.ts';
-import { CALLBACKS_ID } from './webhook.ts';
-import { readSubscription } from './webhook-rows.ts';
+import { CALLBACKS_ID, createMatcher, type Subscription } from './webhook.ts';
 
 /**
  * The events of one channel of the settings: each event that matches one of the subscriptions,
@@ -126,4 +124,19 @@ export class EventRoutes {
       matches: createMatcher(readSubscription(row)),
     }));
   }
+}
+
+/** Returns the events that a webhook subscribes to. Throws DamagedRowError. */
+export function readSubscription({
+  id,
+  ...row
+}: {
+  id: string;
+  types: string;
+  metadata: string | null;
+}): Subscription {
+  const name = `the webhook ${id}`;
+  const types = parseStored(row.types, name, 'types');
+  if (!Array.isArray(types)) throw new DamagedRowError(name, 'types');
+  return { types, metadata: storedObject(row.metadata, name, 'metadata') };
 }

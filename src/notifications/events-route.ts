@@ -5,8 +5,7 @@ import { operations, sendProblem } from '../http/problems.ts';
 import { integer } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
-import type { EventFeed } from './event-feed.ts';
-import { filterOf, metadataQuerySchema, typesSchema } from './event-filter.ts';
+import { type EventFeed, filterOf, metadataQuerySchema, typesSchema } from './event-feed.ts';
 import type { FeedLog } from './event-log.ts';
 
 const seqSchema = z

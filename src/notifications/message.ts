@@ -7,10 +7,16 @@ import {
   UpstreamEventType,
 } from '../submissions/event-types.ts';
 import { AlertRule } from './alert.ts';
-import { alertPath, linkTo, OVERVIEW_PATH, submissionPath } from './dashboard-links.ts';
-import { durationText } from './duration-text.ts';
 import type { EventRecord } from './event-body.ts';
-import { type Line, toSingleLine } from './line.ts';
+import {
+  alertPath,
+  durationText,
+  type Line,
+  linkTo,
+  OVERVIEW_PATH,
+  submissionPath,
+  toSingleLine,
+} from './message-text.ts';
 
 export type SubmissionEvent = Extract<EventRecord, { type: SubmissionEventType }>;
 

@@ -1,17 +1,50 @@
 import { randomUUID } from 'node:crypto';
 import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
+import { storedOneOf, storedTime } from '../lib/stored.ts';
 import { type DeadLetters, webhookDestination } from './delivery.ts';
-import type { EventRoutes } from './event-routes.ts';
+import { type EventRoutes, readSubscription } from './event-routes.ts';
+import { WebhookPauses } from './missed-events.ts';
 import {
   CALLBACKS_ID,
+  DISABLED_REASONS,
   type DisabledReason,
   type NewWebhook,
+  SIGNATURES,
   type Webhook,
   type WebhookPatch,
 } from './webhook.ts';
-import { WebhookPauses } from './webhook-pauses.ts';
-import { SELECT_WEBHOOK, toWebhook, type WebhookRow } from './webhook-rows.ts';
+
+/** A webhook as stored, named like its fields. `position`: its place in a list. */
+export type WebhookRow = Omit<Webhook, 'types' | 'metadata' | 'publicKeys' | 'enabled'> & {
+  position: number;
+  types: string;
+  metadata: string | null;
+  enabled: number;
+};
+
+const SELECT_WEBHOOK = `
+  SELECT id AS position, webhook_id AS id, url, types, metadata, description, signature, enabled,
+         disabled_reason AS disabledReason, failing_since AS failingSince, created_at AS createdAt,
+         updated_at AS updatedAt
+  FROM webhooks`;
+
+/** Throws DamagedRowError. */
+function toWebhook({ position: _, ...row }: WebhookRow, publicKeys: string[]): Webhook {
+  const name = `the webhook ${row.id}`;
+  const { signature, disabledReason, createdAt, updatedAt } = row;
+  return {
+    ...row,
+    ...readSubscription(row),
+    signature: storedOneOf(SIGNATURES, signature, name, 'signature'),
+    publicKeys,
+    enabled: row.enabled === 1,
+    disabledReason:
+      disabledReason && storedOneOf(DISABLED_REASONS, disabledReason, name, 'disabled_reason'),
+    createdAt: storedTime(createdAt, name, 'created_at'),
+    updatedAt: storedTime(updatedAt, name, 'updated_at'),
+  };
+}
 
 /** A signing secret. `publicKey`: of a v1a secret; null for v1. */
 export type WebhookSecret = { secret: string; publicKey: string | null };

@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { type Authenticator, actorOf, requireScope } from '../access/access.ts';
-import type { Caller } from '../access/caller.ts';
-import { roleSchema, scopeSchema } from '../access/credential-body.ts';
-import type { PeopleStore } from '../access/people.ts';
-import { SCOPES } from '../access/scopes.ts';
-import type { Users } from '../access/user-lookups.ts';
+import { roleSchema, scopeSchema } from '../access/credentials-routes.ts';
+import { type Caller, SCOPES } from '../access/scopes.ts';
+import type { PeopleStore } from '../access/sessions.ts';
+import type { Users } from '../access/users.ts';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Reload } from './config/reload.ts';

@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { sendUnauthenticated } from '../access/access.ts';
-import { clientOf, credentialNumber } from '../access/caller.ts';
-import { hasMark } from '../access/same-origin.ts';
+import { hasMark } from '../access/cookies.ts';
+import { clientOf, credentialNumber } from '../access/scopes.ts';
 import { operations, problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../submissions/submission.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { CONFIGURED_CREDENTIALS } from '../access/caller.ts';
 import type { CredentialRecord } from '../access/credentials-store.ts';
+import { CONFIGURED_CREDENTIALS } from '../access/scopes.ts';
 import { timeSchema } from '../http/query.ts';
 import type { DurationHistogram } from '../lib/duration-histogram.ts';
 import { iso } from '../lib/timestamps.ts';

@@ -1,9 +1,7 @@
 import { AuditTrail } from '../access/audit-store.ts';
 import { CredentialStore } from '../access/credentials-store.ts';
-import { PeopleStore } from '../access/people.ts';
-import { SessionStore } from '../access/sessions-store.ts';
-import { Alerts } from '../alerts/alerts-store.ts';
-import { Mutes } from '../alerts/mutes-store.ts';
+import { PeopleStore, SessionStore } from '../access/sessions.ts';
+import { Alerts, Mutes } from '../alerts/alerts-store.ts';
 import { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
 import { type DeferredSync, LogSync } from '../ledger/log-sync.ts';
 import { closingOnError, type OpenOptions, openDatabase, probe } from '../ledger/open.ts';

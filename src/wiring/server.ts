@@ -10,23 +10,21 @@ import {
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { preferBearer, requireCurrentCaller, requireScope } from '../access/access.ts';
 import { registerAudit } from '../access/audit-routes.ts';
-import type { Credentials } from '../access/caller.ts';
-import { CredentialLock } from '../access/credential-lock.ts';
+import { addLimits, CredentialLock } from '../access/credential-lock.ts';
 import { registerCredentials } from '../access/credentials-routes.ts';
-import {
-  type AuthenticationFailure,
-  reportFailedAuthentications,
-} from '../access/failed-authentications.ts';
 import { registerOidc } from '../access/oidc-route.ts';
 import { Provider } from '../access/provider.ts';
-import { addLimits } from '../access/rate-limits.ts';
-import { RefusedSignIns } from '../access/refused-sign-ins.ts';
+import {
+  type AuthenticationFailure,
+  RefusedSignIns,
+  reportFailedAuthentications,
+} from '../access/refused-sign-ins.ts';
+import type { Credentials } from '../access/scopes.ts';
 import { registerSession } from '../access/session-route.ts';
 import { Sessions } from '../access/sessions.ts';
-import type { Users } from '../access/user-lookups.ts';
+import type { Users } from '../access/users.ts';
 import { registerUsers } from '../access/users-routes.ts';
-import { registerAlertChanges, registerAlerts } from '../alerts/alerts-routes.ts';
-import { registerMutes } from '../alerts/mutes-routes.ts';
+import { registerAlertChanges, registerAlerts, registerMutes } from '../alerts/alerts-routes.ts';
 import { registerDashboard } from '../dashboard/assets.ts';
 import { clientAddressReader } from '../http/client-address.ts';
 import {
@@ -55,7 +53,7 @@ import { compileValidator } from '../http/validation.ts';
 import type { Clock } from '../lib/clock.ts';
 import { registerChannels } from '../notifications/channels-routes.ts';
 import { registerDeliveries } from '../notifications/deliveries-routes.ts';
-import { EVENT_DOCUMENTATION } from '../notifications/event-schema.ts';
+import { EVENT_DOCUMENTATION } from '../notifications/event-body.ts';
 import { registerEvents } from '../notifications/events-route.ts';
 import { registerWebhooks } from '../notifications/webhooks-routes.ts';
 import type { Reload } from '../operations/config/reload.ts';

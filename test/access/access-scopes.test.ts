@@ -5,7 +5,7 @@ import {
   hasTokenForm,
   isOwnToken,
   makeToken,
-} from '../../src/access/credentials.ts';
+} from '../../src/access/credentials-store.ts';
 import { rightsOfScopes, toStoredRights } from '../../src/access/scopes.ts';
 import { call } from '../support/app/http-calls.ts';
 import { useLookups } from '../support/app/lookups.ts';

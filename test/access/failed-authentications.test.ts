@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import { makeToken } from '../../src/access/credentials.ts';
-import { AUTHENTICATION_FAILURES } from '../../src/access/failed-authentications.ts';
+import { makeToken } from '../../src/access/credentials-store.ts';
+import { AUTHENTICATION_FAILURES } from '../../src/access/refused-sign-ins.ts';
 import { call } from '../support/app/http-calls.ts';
 import { openLookups, userPath } from '../support/app/lookups.ts';
 import { reading, scrape } from '../support/app/metrics.ts';

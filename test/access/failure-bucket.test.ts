@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { FailureBucket } from '../../src/access/failure-bucket.ts';
+import { FailureBucket } from '../../src/access/credential-lock.ts';
 
 describe('failures', () => {
   beforeEach(() => {

@@ -4,13 +4,11 @@ import { validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-z
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { sha256 } from '../../src/access/access.ts';
 import { AuditTrail } from '../../src/access/audit-store.ts';
-import { credentialsOf, makeToken } from '../../src/access/credentials.ts';
 import { registerCredentials } from '../../src/access/credentials-routes.ts';
-import { CredentialStore } from '../../src/access/credentials-store.ts';
-import { PeopleStore } from '../../src/access/people.ts';
+import { CredentialStore, credentialsOf, makeToken } from '../../src/access/credentials-store.ts';
 import { rightsOfRole } from '../../src/access/scopes.ts';
 import { registerSession } from '../../src/access/session-route.ts';
-import { SessionStore } from '../../src/access/sessions-store.ts';
+import { PeopleStore, SessionStore } from '../../src/access/sessions.ts';
 import { registerProblems } from '../../src/http/problems.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { LedgerDatabase } from '../../src/ledger/ledger-database.ts';

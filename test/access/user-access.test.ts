@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { makeToken } from '../../src/access/credentials.ts';
+import { makeToken } from '../../src/access/credentials-store.ts';
 import { call, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, openLookups, UPSTREAM_BEARER, userPath } from '../support/app/lookups.ts';
 import { API_KEY } from '../support/app/running-app.ts';

@@ -6,7 +6,7 @@ import {
   alertSchema,
   muteListSchema,
   muteSchema,
-} from '../../src/alerts/alert-body.ts';
+} from '../../src/alerts/alerts-routes.ts';
 import { call, type HttpResponse, post, problemOf } from '../support/app/http-calls.ts';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
 

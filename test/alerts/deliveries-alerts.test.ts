@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_MUTES } from '../../src/alerts/mutes-store.ts';
+import { MAX_MUTES } from '../../src/alerts/alerts-store.ts';
 import type { AlertCondition, NewMute } from '../../src/notifications/alert.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';

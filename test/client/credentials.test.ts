@@ -5,7 +5,7 @@ import type {
   credentialSchema,
   credentialWithSecretSchema,
   newCredentialSchema,
-} from '../../src/access/credential-body.ts';
+} from '../../src/access/credentials-routes.ts';
 import type { Role as ServerRole, Scope as ServerScope } from '../../src/access/scopes.ts';
 import {
   type Credential,

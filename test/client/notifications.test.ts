@@ -13,13 +13,13 @@ import {
 import type {
   deliveryDetailsSchema,
   deliverySchema,
-} from '../../src/notifications/delivery-body.ts';
+} from '../../src/notifications/deliveries-routes.ts';
 import type {
   newWebhookSchema,
   webhookPatchSchema,
   webhookSchema,
   webhookWithSecretSchema,
-} from '../../src/notifications/webhook-body.ts';
+} from '../../src/notifications/webhooks-routes.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useNotifyingApp } from '../support/app/notifying-app.ts';
 import { API_KEY } from '../support/app/running-app.ts';

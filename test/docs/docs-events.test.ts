@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import {
   type EventRecord,
+  eventJsonSchema,
   MAX_EVENT_BYTES,
   toEventJson,
 } from '../../src/notifications/event-body.ts';
-import { eventJsonSchema } from '../../src/notifications/event-schema.ts';
 import {
   AlertEventType,
   EVENT_TYPES,

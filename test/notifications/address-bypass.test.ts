@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { checkWebhookUrl } from '../../src/notifications/channels/webhook-url.ts';
+import { checkWebhookUrl } from '../../src/notifications/channels/webhook.ts';
 import {
   createAddressGuard,
   type LookupAll,

@@ -3,8 +3,10 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { createAddressGuard } from '../../src/notifications/transport/address-guard.ts';
-import { createLookup } from '../../src/notifications/transport/dns.ts';
+import {
+  createAddressGuard,
+  createLookup,
+} from '../../src/notifications/transport/address-guard.ts';
 import { createHttpPost } from '../../src/notifications/transport/http-post.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';

@@ -5,8 +5,7 @@ import { expect, it, vi } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
 import { systemClock } from '../../src/lib/system-clock.ts';
 import type { EventRecord } from '../../src/notifications/event-body.ts';
-import { EventFeed } from '../../src/notifications/event-feed.ts';
-import { type EventFilter, matchAll } from '../../src/notifications/event-filter.ts';
+import { EventFeed, type EventFilter, matchAll } from '../../src/notifications/event-feed.ts';
 import { seeded } from '../support/seed.ts';
 import { HeldClock } from '../support/virtual-time/held-clock.ts';
 

@@ -1,8 +1,7 @@
 import { connect } from 'node:net';
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { sha256 } from '../../src/access/access.ts';
-import { makeToken } from '../../src/access/credentials.ts';
-import { CredentialStore } from '../../src/access/credentials-store.ts';
+import { CredentialStore, makeToken } from '../../src/access/credentials-store.ts';
 import { openBeside } from '../../src/ledger/open.ts';
 import { readEvents } from '../support/app/event-reader.ts';
 import { call, pathOf, post, problemOf } from '../support/app/http-calls.ts';

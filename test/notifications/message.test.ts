@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { durationText } from '../../src/notifications/duration-text.ts';
 import type { EventRecord } from '../../src/notifications/event-body.ts';
 import { toMessage } from '../../src/notifications/message.ts';
-import { escapeWith, truncate } from '../../src/notifications/truncate.ts';
+import { durationText, escapeWith, truncate } from '../../src/notifications/message-text.ts';
 import { EVENT_TYPES } from '../../src/submissions/event-types.ts';
 import { finalEnvelope, ID } from '../support/ledger/domain.ts';
 import {

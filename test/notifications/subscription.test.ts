@@ -3,7 +3,7 @@ import {
   createMatcher,
   eventTypeSchema,
   metadataFilterSchema,
-} from '../../src/notifications/subscription.ts';
+} from '../../src/notifications/webhook.ts';
 
 const matches = (
   types: string[],

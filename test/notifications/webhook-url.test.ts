@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkWebhookUrl } from '../../src/notifications/channels/webhook-url.ts';
+import { checkWebhookUrl } from '../../src/notifications/channels/webhook.ts';
 import { createAddressGuard } from '../../src/notifications/transport/address-guard.ts';
 
 const outside = { allowHttp: false, guard: createAddressGuard({ allow: [] }) };

@@ -1,7 +1,6 @@
 import { type Message, toMessage } from '../message.ts';
-import { retryDelayMs } from '../retry-schedule.ts';
 import { type HttpPost, toSendResult } from '../transport/http-post.ts';
-import { type Channel, failed, type SendResult } from './channel.ts';
+import { type Channel, failed, retryDelayMs, type SendResult } from './channel.ts';
 
 export type ChatOptions = {
   /** Contains a secret. */

@@ -1,6 +1,6 @@
 import { parseJson } from '../../lib/json.ts';
 import type { Message, Severity } from '../message.ts';
-import { escapeWith, truncate } from '../truncate.ts';
+import { escapeWith, truncate } from '../message-text.ts';
 import type { Channel, SendResult } from './channel.ts';
 import { type ChatOptions, createChatChannel } from './chat.ts';
 

@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto';
 import { createTransport } from 'nodemailer';
 import type { EventRecord } from '../event-body.ts';
-import type { Line } from '../line.ts';
 import { LINK_TEXT, type Message, type Severity, toMessage } from '../message.ts';
-import { retryDelayMs } from '../retry-schedule.ts';
-import { escapeWith } from '../truncate.ts';
-import { type Channel, failed, type SendResult } from './channel.ts';
+import { escapeWith, type Line } from '../message-text.ts';
+import { type Channel, failed, retryDelayMs, type SendResult } from './channel.ts';
 import { CHAT_BATCH } from './chat.ts';
 
 export type EmailOptions = {

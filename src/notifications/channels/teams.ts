@@ -1,6 +1,5 @@
-import type { Line } from '../line.ts';
 import { LINK_TEXT, type Message, type Severity } from '../message.ts';
-import { truncate } from '../truncate.ts';
+import { type Line, truncate } from '../message-text.ts';
 import type { Channel, SendResult } from './channel.ts';
 import { type ChatOptions, createChatChannel } from './chat.ts';
 

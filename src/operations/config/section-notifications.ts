@@ -1,10 +1,6 @@
 import { z } from 'zod';
-import {
-  eventTypeSchema,
-  MAX_TYPES,
-  metadataFilterSchema,
-} from '../../notifications/subscription.ts';
 import { isCidr } from '../../notifications/transport/address-guard.ts';
+import { eventTypeSchema, MAX_TYPES, metadataFilterSchema } from '../../notifications/webhook.ts';
 import { byName, count, days, httpUrl, seconds, section } from './section-values.ts';
 
 export const webhooksSection = section({

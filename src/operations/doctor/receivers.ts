@@ -1,11 +1,11 @@
 import { lookup } from 'node:dns';
-import { checkWebhookUrl } from '../../notifications/channels/webhook-url.ts';
+import { checkWebhookUrl } from '../../notifications/channels/webhook.ts';
 import { channelDestination, webhookDestination } from '../../notifications/delivery.ts';
 import { createAddressGuard } from '../../notifications/transport/address-guard.ts';
-import { reach } from '../../notifications/transport/reach.ts';
 import { CALLBACKS_ID, type Webhook } from '../../notifications/webhook.ts';
 import type { ChannelConfig, Config } from '../config/schema.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
+import { reach } from './reach.ts';
 
 type Limits = { limitMs: number; signal: AbortSignal };
 type DeadLetters = ReadonlyMap<string, number>;

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns';
 import type { ConnectionCause } from '../../lib/connection-error.ts';
 import { createAddressGuard } from '../../notifications/transport/address-guard.ts';
-import { reach } from '../../notifications/transport/reach.ts';
 import { UpstreamClient } from '../../polling/upstream-client.ts';
 import {
   type Classification,
@@ -11,6 +10,7 @@ import {
 } from '../../submissions/classify.ts';
 import type { UpstreamConfig } from '../config/schema.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
+import { reach } from './reach.ts';
 import { settingName } from './settings.ts';
 
 type Examined = {

@@ -1,6 +1,6 @@
 import { escapeText } from '../../lib/text.ts';
 import type { Alert } from '../../notifications/alert.ts';
-import type { AttemptReport } from '../../notifications/result.ts';
+import type { AttemptReport } from '../../notifications/result-writer.ts';
 import type { WatcherListener } from '../../polling/listeners.ts';
 import { dataOf, upstreamTime } from '../../submissions/classify.ts';
 import type { AlertEventType } from '../../submissions/event-types.ts';

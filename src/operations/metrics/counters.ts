@@ -2,7 +2,7 @@ import { Counter, Histogram, type Registry } from 'prom-client';
 import {
   AUTHENTICATION_FAILURES,
   type AuthenticationFailure,
-} from '../../access/failed-authentications.ts';
+} from '../../access/refused-sign-ins.ts';
 import type { DeadReason } from '../../notifications/delivery.ts';
 import type { Finality } from '../../polling/finality.ts';
 import type { ShedReason } from '../../submissions/admission.ts';

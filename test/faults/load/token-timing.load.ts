@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { sha256 } from '../../../src/access/access.ts';
 import { CredentialLock } from '../../../src/access/credential-lock.ts';
-import { credentialsOf } from '../../../src/access/credentials.ts';
+import { credentialsOf } from '../../../src/access/credentials-store.ts';
 import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { seeded } from '../../support/seed.ts';
 import { tempFolder } from '../../support/temp-folder.ts';

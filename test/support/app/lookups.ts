@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { sha256 } from '../../../src/access/access.ts';
-import { makeToken } from '../../../src/access/credentials.ts';
+import { makeToken } from '../../../src/access/credentials-store.ts';
 import {
   ROLES,
   type Role,

@@ -4,12 +4,12 @@ import {
   deliveryDetailsSchema,
   deliveryListSchema,
   deliverySchema,
-} from '../../../src/notifications/delivery-body.ts';
+} from '../../../src/notifications/deliveries-routes.ts';
 import {
   webhookListSchema,
   webhookSchema,
   webhookWithSecretSchema,
-} from '../../../src/notifications/webhook-body.ts';
+} from '../../../src/notifications/webhooks-routes.ts';
 import { call, type HttpResponse, pathOf, post } from './http-calls.ts';
 import { ADMIN_TOKEN } from './lookups.ts';
 import { useApp } from './running-app.ts';

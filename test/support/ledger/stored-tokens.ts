@@ -1,6 +1,5 @@
 import { sha256 } from '../../../src/access/access.ts';
-import { makeToken } from '../../../src/access/credentials.ts';
-import { CredentialStore } from '../../../src/access/credentials-store.ts';
+import { CredentialStore, makeToken } from '../../../src/access/credentials-store.ts';
 import type { Role } from '../../../src/access/scopes.ts';
 import { openBeside } from '../../../src/ledger/open.ts';
 

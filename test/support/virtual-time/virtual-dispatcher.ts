@@ -1,9 +1,13 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Channel, Outgoing, SendResult } from '../../../src/notifications/channels/channel.ts';
+import {
+  type Channel,
+  type Outgoing,
+  retryDelayMs,
+  type SendResult,
+} from '../../../src/notifications/channels/channel.ts';
 import { type DeliveryStore, Dispatcher } from '../../../src/notifications/dispatcher.ts';
-import type { AttemptReport } from '../../../src/notifications/result.ts';
-import { retryDelayMs } from '../../../src/notifications/retry-schedule.ts';
+import type { AttemptReport } from '../../../src/notifications/result-writer.ts';
 import type { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../ledger/domain.ts';
 import { openLedger, trackRequest } from '../ledger/ledger-file.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { makeToken } from '../../../../src/access/credentials.ts';
+import { makeToken } from '../../../../src/access/credentials-store.ts';
 import { plain } from '../../../../src/cli/colors.ts';
 import { doctorJson, doctorText } from '../../../../src/cli/doctor-command.ts';
 import { ok, problem, warning } from '../../../../src/operations/doctor/finding.ts';

@@ -1,7 +1,11 @@
 import { isIP } from 'node:net';
 import { type ConnectionCause, causeOf } from '../../lib/connection-error.ts';
-import { type AddressGuard, guardedConnector, type LookupAll } from './address-guard.ts';
-import { createLookup } from './dns.ts';
+import {
+  type AddressGuard,
+  createLookup,
+  guardedConnector,
+  type LookupAll,
+} from '../../notifications/transport/address-guard.ts';
 
 export type ConnectionCheck =
   | { kind: 'reached' }
