@@ -186,7 +186,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
       reload: (actor) => settings.reload(actor),
       health: () => ({ ...watcher.health(), redis: scaling?.health() }),
       metrics,
-      queues: scaling?.queues,
       log: log as unknown as FastifyBaseLogger,
       version: VERSION,
       responseDeadlineMs: responseDeadlineMs(config, upstreams),

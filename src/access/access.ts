@@ -23,8 +23,6 @@ declare module 'fastify' {
     prefersBearer?: boolean;
     /** The credential of this route is a bearer of the upstream. */
     forwardsBearer?: boolean;
-    /** This route also accepts the secret as the password of HTTP Basic, for browsers. */
-    acceptsBasic?: boolean;
   }
 }
 
@@ -88,40 +86,23 @@ function bearerOf(request: FastifyRequest): PresentedCredential | undefined {
   const [authorization = '', ...others] = request.raw.headersDistinct.authorization ?? [];
   if (others.length > 0) return MALFORMED;
   const bearer = /^Bearer(?: (.*))?$/i.exec(authorization);
-  if (!bearer) return passwordOf(request, authorization);
+  if (!bearer) return undefined;
   const secret = (bearer[1] ?? '').trim();
   if (secret === '') return undefined;
   return /^[\x21-\x7e]+$/.test(secret) ? { kind: 'secret', secret } : MALFORMED;
 }
 
-function passwordOf(
-  request: FastifyRequest,
-  authorization: string,
-): PresentedCredential | undefined {
-  if (request.routeOptions.config?.acceptsBasic !== true) return undefined;
-  const encoded = /^Basic +(\S+)$/i.exec(authorization)?.[1];
-  if (encoded === undefined) return undefined;
-  const pair = Buffer.from(encoded, 'base64').toString();
-  const password = pair.slice(pair.indexOf(':') + 1);
-  return pair.includes(':') && password !== '' ? { kind: 'secret', secret: password } : MALFORMED;
-}
-
 /**
  * Returns a request hook that accepts credentials with one of the scopes of the route. The response
- * does not reveal whether a refused secret was ever valid. `challenge` replaces the
- * WWW-Authenticate header for a bearer.
+ * does not reveal whether a refused secret was ever valid.
  */
-export function requireScope(authenticator: Authenticator, challenge?: string) {
+export function requireScope(authenticator: Authenticator) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const identity = authenticator.identify(request);
     if (identity.kind === 'locked') {
       sendLocked(reply, identity.retryAfterMs);
     } else if (identity.kind !== 'known') {
-      sendUnauthenticated(
-        reply,
-        'send a valid credential as x-api-key or Authorization: Bearer',
-        challenge,
-      );
+      sendUnauthenticated(reply, 'send a valid credential as x-api-key or Authorization: Bearer');
     } else if (!mayCall(request, identity.caller)) {
       sendProblem(reply, { status: 403, detail: missingScope(scopesOf(request), identity.caller) });
     } else {
@@ -234,12 +215,8 @@ export function sendLocked(reply: FastifyReply, retryAfterMs: number): FastifyRe
   return sendProblem(reply, { status: 429, detail });
 }
 
-export function sendUnauthenticated(
-  reply: FastifyReply,
-  detail: string,
-  challenge = 'Bearer realm="dawatch"',
-): FastifyReply {
-  reply.header('www-authenticate', challenge);
+export function sendUnauthenticated(reply: FastifyReply, detail: string): FastifyReply {
+  reply.header('www-authenticate', 'Bearer realm="dawatch"');
   return sendProblem(reply, { status: 401, detail });
 }
 

@@ -31,7 +31,6 @@ export const AUDIT_ACTIONS = {
     'credentials of an address were refused; detail: the reasons with the numbers of requests',
   'audit.prune':
     'entries older than `audit.keep_days` were deleted; subject: the newest of them; detail: its hash',
-  'queues.change': 'a queue or job was changed on the board; subject: the queue',
 } as const;
 export type AuditAction = keyof typeof AUDIT_ACTIONS;
 

@@ -13,10 +13,7 @@ const SAFE: readonly string[] = ['GET', 'HEAD'];
  * sends it, as it does with every request that changes something.
  */
 export function mayUseCookie(request: FastifyRequest, publicUrl: string | undefined): boolean {
-  const { method, routeOptions } = request;
-  const isSafe = SAFE.includes(method);
-  if (routeOptions.config?.acceptsBasic) return mayUseOnBoard(request, publicUrl, isSafe);
-  return (isSafe || hasMark(request)) && isSameOrigin(request, publicUrl);
+  return (SAFE.includes(request.method) || hasMark(request)) && isSameOrigin(request, publicUrl);
 }
 
 /**
@@ -26,21 +23,6 @@ export function mayUseCookie(request: FastifyRequest, publicUrl: string | undefi
  */
 export function hasMark({ headers }: FastifyRequest): boolean {
   return headers[HEADER] === HEADER_VALUE;
-}
-
-/**
- * The scripts of the queue board come from a library and cannot send the header of the dashboard.
- * Changes on the board therefore need a browser header that names the origin. Opening the board by
- * its address is allowed.
- */
-function mayUseOnBoard(
-  request: FastifyRequest,
-  publicUrl: string | undefined,
-  isSafe: boolean,
-): boolean {
-  const { origin, 'sec-fetch-site': site } = request.headers;
-  if (isSafe) return site === 'none' || isSameOrigin(request, publicUrl);
-  return (site !== undefined || origin !== undefined) && isSameOrigin(request, publicUrl);
 }
 
 /**

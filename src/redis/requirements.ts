@@ -55,8 +55,7 @@ const WORKER = {
 };
 
 /**
- * In addition, for the queues of producers and consumers, the results of polls, and the board at
- * /queues.
+ * In addition, for the queues of producers and consumers, and for the results of polls.
  */
 const SERVER = {
   1: 'hlen lpop persist rpop type',

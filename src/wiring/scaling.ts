@@ -1,11 +1,9 @@
-import { Queue } from 'bullmq';
 import type { Clock } from '../lib/clock.ts';
 import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
 import { BullmqEngine, logPolls, REJECTIONS } from '../redis/engine.ts';
-import { EVENTS_QUEUE } from '../redis/events-queue.ts';
-import { Intake, logIntake, SUBMISSIONS_QUEUE } from '../redis/intake.ts';
+import { Intake, logIntake } from '../redis/intake.ts';
 import { createMessageSigner } from '../redis/messages.ts';
 import { logRedis, RedisLink, untilPreviousPollsEnded } from '../redis/redis-link.ts';
 import type { PollEngine } from '../submissions/ports.ts';
@@ -56,16 +54,6 @@ export function startScaling(deps: {
   const longestMs = Math.max(0, ...leasesLastMs);
   if (longestMs > 0) log.info({ max_delay_ms: longestMs }, 'polls.startup_delayed');
   const closing = new AbortController();
-  const open = (name: string) => {
-    const queue = new Queue(name, {
-      prefix: redis.prefix,
-      connection: link.redis,
-      skipVersionCheck: true,
-      skipMetasUpdate: true,
-    });
-    return queue.on('error', () => undefined);
-  };
-  const others = [open(SUBMISSIONS_QUEUE), open(EVENTS_QUEUE)];
   return {
     engine,
     /**
@@ -81,8 +69,6 @@ export function startScaling(deps: {
       signal: closing.signal,
     }),
     health: (): RedisHealth => link.health,
-    /** For the queue dashboard. */
-    queues: { polls: engine.queue, others },
     startIntake: (intake: { track: Tracker['trackInParts']; whenDurable: Ledger['whenDurable'] }) =>
       new Intake({ redis, ...intake, ...logIntake(log) }),
     async close() {

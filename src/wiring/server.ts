@@ -66,7 +66,6 @@ import { registerOverview } from '../operations/overview-routes.ts';
 import { registerPacing } from '../polling/pacing-route.ts';
 import { registerSubmissionInfo } from '../polling/submission-info-route.ts';
 import { registerSubmit, type Submitters, submitHint } from '../polling/submit-route.ts';
-import type { Queues } from '../redis/queues-route.ts';
 import { objectivesOf } from '../reports/objectives-setting.ts';
 import { registerReports } from '../reports/routes-reports.ts';
 import { Admission } from '../submissions/admission.ts';
@@ -91,7 +90,6 @@ export type HttpDeps = Services & {
   reload: Reload;
   metrics: Metrics;
   /** Undefined without Redis. */
-  queues?: Queues | undefined;
   log: FastifyBaseLogger;
   version: string;
   /** Limit for a handler to respond; must exceed every handler's own time limits. */
@@ -262,11 +260,5 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerChannels(guarded, deps);
     registerReload(guarded, deps);
   });
-  const { queues } = deps;
-  if (queues) {
-    // Loaded only with Redis: the board's dependencies slow every start.
-    const { registerQueues } = await import('../redis/queues-route.ts');
-    await app.register(async (board) => registerQueues(board, { ...deps, authenticator, queues }));
-  }
   return app;
 }

@@ -33,7 +33,7 @@ it('an export ends with its own entry, because later ones may not be on the disk
     request.caller = { ...rightsOfRole('admin'), id: null, name: 'an admin' };
   });
   const actor = { name: 'another admin', credentialId: null, address: null };
-  app.addHook('onSend', async () => ledger.audit.append(actor, 1, { action: 'queues.change' }));
+  app.addHook('onSend', async () => ledger.audit.append(actor, 1, { action: 'webhooks.test' }));
   registerAudit(app, { ledger, clock: { now: () => 1 } });
   const { body } = await app.inject({ url: '/v1/audit?format=ndjson' });
   const actions = body

@@ -41,17 +41,7 @@ function send(url: string, line: string, header = ''): Promise<string> {
 
 const statusOf = (received: string) => Number(/^HTTP\/1\.1 (\d+) /.exec(received)?.[1]);
 
-const PREFIXES = [
-  '/docs',
-  '/queues',
-  '/queues/api/queues',
-  '/queues/static',
-  '/assets',
-  '/v1',
-  '/v1/submissions',
-  '/users',
-  '',
-];
+const PREFIXES = ['/docs', '/assets', '/v1', '/v1/submissions', '/users', ''];
 const LONG = 'x'.repeat(4_000);
 /** Suffixes that some servers or proxies interpret as another path. */
 const SUFFIXES = [

@@ -118,7 +118,7 @@ describe.each([
     expect(reader.heartbeats()).toBe(1);
   });
 
-  it('refuses a valid token in HTTP Basic, which only /queues accepts', async () => {
+  it('refuses a valid token in HTTP Basic', async () => {
     const authorization = `Basic ${Buffer.from(`any:${ADMIN_TOKEN}`).toString('base64')}`;
     const response = await call(app.url, '/v1/events', {
       headers: { 'x-api-key': [], authorization },
