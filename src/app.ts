@@ -4,36 +4,42 @@ import { refuseOwnBearer, usersOf } from './access/users.ts';
 import type { Actor } from './lib/actor.ts';
 import type { Clock } from './lib/clock.ts';
 import { withTimeout } from './lib/with-timeout.ts';
+import { EventFeed } from './notifications/event-feed.ts';
 import type { ReloadResult } from './operations/config/reload.ts';
 import type { Config } from './operations/config/schema.ts';
+import {
+  auditReload,
+  SettingsReload,
+  type SettingsSource,
+} from './operations/config/settings-reload.ts';
 import { StartError } from './operations/config/start-error.ts';
+import { logMonitor } from './operations/logging/listeners.ts';
 import type { Log } from './operations/logging/logger.ts';
 import { createMetrics } from './operations/metrics/metrics.ts';
+import { startLiveStats } from './operations/metrics/rolling-hour.ts';
 import type { TracerSettings } from './operations/tracing/tracer.ts';
 import { VERSION } from './operations/version.ts';
 import type { PolicyFactory } from './pacing/index.ts';
 import { learnedPacing } from './pacing/index.ts';
+import { CachedLookup } from './polling/cached-lookup.ts';
 import type { WatcherListener } from './polling/listeners.ts';
 import { createLocalEngine } from './polling/local-engine.ts';
 import { ON_DEMAND_WAIT_MS } from './polling/on-demand-polls.ts';
-import { openLedger } from './wiring/ledger.ts';
-import { redisOf } from './wiring/redis.ts';
-import { auditReload, SettingsReload, type SettingsSource } from './wiring/reload.ts';
-import type { Services } from './wiring/route-services.ts';
-import type { startScaling as StartScaling } from './wiring/scaling.ts';
-import { buildServer } from './wiring/server.ts';
-import { startServices } from './wiring/services.ts';
-import { startTracing } from './wiring/start-tracing.ts';
 import {
   budgetOf,
-  createClient,
-  createSubmitters,
-  createUserClient,
   leaseMsOf,
+  openUpstreams,
   type UsableUpstream,
-  upstreamClientFor,
   usableUpstreams,
-} from './wiring/upstreams.ts';
+  watcherSettings,
+} from './polling/upstreams.ts';
+import { Watcher } from './polling/watcher.ts';
+import { trackerOf } from './submissions/tracker.ts';
+import { openFeatures } from './wiring/features.ts';
+import { type Ledger, openLedger } from './wiring/ledger-stores.ts';
+import { startMaintenance } from './wiring/maintenance.ts';
+import { startNotifications } from './wiring/notifications.ts';
+import { buildServer } from './wiring/server.ts';
 
 export type App = {
   /** Base URL of the server. */
@@ -75,150 +81,179 @@ export type AppDeps = {
 };
 
 /**
- * Starts all modules and connects them. They are closed in reverse order, also if starting fails
- * midway. Throws StartError, LedgerError, or an error of listening.
+ * Opens the ledger and the features, starts what runs in the background, listens, and polls. What
+ * was opened is closed in reverse order, also if starting fails midway. Throws StartError,
+ * LedgerError, or an error of listening.
  */
 export async function startApp(deps: AppDeps): Promise<App> {
-  const { config, log, clock, random, onSyncFailed } = deps;
-  const upstreams = usableUpstreams(config);
+  const { config, log, clock, random } = deps;
+  const now = () => clock.now();
   const opened: (() => unknown)[] = [];
   let closeBy = Number.POSITIVE_INFINITY;
-  const leftMs = () => Math.max(0, closeBy - clock.now());
+  const leftMs = () => Math.max(0, closeBy - now());
   let isStopping = false;
   const closeAll = async () => {
     isStopping = true;
-    closeBy = clock.now() + config.server.shutdown_s * 1_000;
+    closeBy = now() + config.server.shutdown_s * 1_000;
     for (const close of opened.splice(0).reverse()) await close();
   };
   try {
+    // What the features use.
+    const upstreams = openUpstreams(config, clock);
+    opened.push(() => upstreams.close());
     const metrics = createMetrics({ version: VERSION });
     const { counters } = metrics;
-    const ledger = openLedger({ config, clock, log, onSyncFailed });
+    const ledger = openLedger({ config, clock, log, onSyncFailed: deps.onSyncFailed });
     opened.push(() => ledger.close());
-    const first = ensureCredential({ config, ledger, now: clock.now() });
+    const first = ensureCredential({ config, ledger, now: now() });
     if (first.kind === 'refused') throw new StartError(first.reason);
     if (first.kind === 'made') {
       await ledger.whenDurable();
       deps.onNewKey(first.key);
     }
     let credentials = credentialsOf(config.auth, ledger.credentials, clock, config.oidc.issuer);
-
-    const traces = await startTracing(deps.tracing, { clock, log, version: VERSION });
-    opened.push(() => traces?.tracer.close(leftMs()));
-    const clients = new Map(
-      upstreams.map(([name, upstream]) => [name, createClient(upstream, clock)]),
-    );
-    opened.push(() => Promise.all([...clients.values()].map((client) => client.close())));
-    const userClient = createUserClient(config.upstreams.default, clock);
-    opened.push(() => userClient?.close());
-    const submitters = createSubmitters(upstreams, clock);
-    opened.push(() =>
-      Promise.all([...submitters.values()].map(({ submitter }) => submitter.close())),
-    );
-    const local = createLocalEngine({
-      clock,
-      sendPoll: (upstream, id) => upstreamClientFor(clients, upstream).getSubmissionInfo(id),
-    });
-    const scaling = await startScaling({ config, upstreams, ledger, local, clock, log, counters });
-    opened.push(() => scaling?.close());
-
-    const engine = scaling?.engine ?? local;
-    const parts = {
-      upstreams,
-      engine,
-      scaling,
-      traces,
-      clock,
-      random,
-      policy: deps.policy ?? learnedPacing,
-    };
-    const listeners = deps.listener ? [deps.listener] : [];
-    const own = { config, ledger, log, metrics, listeners };
-    const { services, notifications, close } = await startServices({ ...parts, ...own });
-    const { watcher } = services;
-    opened.push(() => close(leftMs));
-
-    const users = usersOf(config, userClient);
-    const settings = new SettingsReload({
+    const users = usersOf(config, upstreams.userClient);
+    const reload = new SettingsReload({
       process: 'server',
       config,
       source: deps.settings,
-      async prepare(next) {
-        const changed = usableUpstreams(next);
-        refuseOwnBearer(next);
-        if (
-          !next.auth.api_key &&
-          !next.auth.admin_token &&
-          !next.oidc.issuer &&
-          !ledger.credentials.isAnyKept()
-        )
-          throw new StartError(
-            'no credential would be left: set DAWATCH_API_KEY, or run `dawatch token create`',
-          );
-        const applyRouting = await notifications.prepare(next);
-        const apply = () => {
-          credentials = credentialsOf(next.auth, ledger.credentials, clock, next.oidc.issuer);
-          users.useBearer(next.upstreams.default.bearer);
-          applyRouting();
-          for (const [name, upstream] of changed) {
-            clients.get(name)?.useApiKey(upstream.api_key);
-            submitters.get(name)?.submitter.useApiKey(upstream.api_key);
-            watcher.reconfigure(name, budgetOf(upstream));
-          }
-        };
-        return { apply };
-      },
+      prepare,
       record: auditReload(ledger, clock),
       clock,
       log,
     });
+    const settings = () => reload.config;
+    const traces = await startTracing(deps);
+    opened.push(() => traces?.tracer.close(leftMs()));
+    const tracing = traces?.connect(ledger);
 
-    const server = await buildServer({
-      ...services,
-      config,
-      settings: () => settings.config,
+    // The features.
+    const local = createLocalEngine({ clock, sendPoll: upstreams.sendPoll });
+    const shared = { config, settings, ledger, upstreams, clock, random, log, counters };
+    const { features, objectives } = await openFeatures({ ...shared, local });
+    opened.push(() => Promise.all(features.map((feature) => feature.close?.())));
+    const notifications = await startNotifications({
+      ...shared,
+      queue: features.find(({ queueChannel }) => queueChannel)?.queueChannel,
+      version: VERSION,
+      trace: tracing?.delivery,
+    });
+    opened.push(() => notifications.stop(leftMs()));
+    const { refusalOf } = notifications;
+    const maintenance = startMaintenance({
+      ...shared,
+      features: features.flatMap((feature) => feature.maintenance ?? []),
+    });
+    opened.push(() => maintenance.stop());
+    const stats = startLiveStats({ stats: ledger.stats, now: now(), counters });
+    const lookup: CachedLookup = new CachedLookup({
+      get: (id) => ledger.submissions.get(id),
+      pollOnDemand: (upstream, id, client) => watcher.pollOnDemand(upstream, id, client),
+      now,
+      maxAgeMs: config.facade.max_age_s * 1_000,
+    });
+    const watcher = new Watcher({
+      settings: watcherSettings(config, upstreams.named, deps.policy ?? learnedPacing),
+      ledger,
+      engine: features.find(({ engine }) => engine)?.engine ?? local,
       clock,
+      random,
+      listeners: [
+        logMonitor(log),
+        { recorded: ({ observation }) => lookup.add(observation) },
+        stats.listener,
+        deps.listener ?? {},
+        tracing?.listener ?? {},
+      ],
+    });
+    opened.push(() => watcher.stop(leftMs()));
+    warnOfOrphans(ledger, watcher, log);
+    const tracker = trackerOf({ config, watcher, clock, refusalOf, isTraced: !!traces });
+
+    // The server. What follows runs only if it can listen.
+    const server = await buildServer({
+      ...shared,
+      ...notifications,
+      version: VERSION,
+      watcher,
+      tracker,
+      lookup,
+      feed: new EventFeed({ events: ledger.events, clock, log }),
+      hour: stats.hour,
+      objectives,
+      features,
       tracer: traces?.tracer,
       users,
-      submitters,
+      submitters: upstreams.submitters,
       credentials: (hash) => credentials.find(hash),
       hasConfiguredAdmin: () => credentials.hasConfiguredAdmin,
-      reload: (actor) => settings.reload(actor),
-      health: () => ({ ...watcher.health(), redis: scaling?.health() }),
+      reload: (actor) => reload.reload(actor),
+      health: () => ({
+        ...watcher.health(),
+        redis: features.find(({ redisHealth }) => redisHealth)?.redisHealth?.(),
+      }),
       metrics,
       log: log as unknown as FastifyBaseLogger,
-      version: VERSION,
-      responseDeadlineMs: responseDeadlineMs(config, upstreams),
+      responseDeadlineMs: responseDeadlineMs(config, upstreams.named),
     });
     opened.push(async () => {
       await withTimeout(leftMs(), server.close());
       // Incomplete requests must not keep the process running.
       server.server.closeAllConnections();
     });
-    const url = await server.listen({
-      host: config.server.host,
-      port: config.server.port,
-      listenTextResolver: () => 'http.listening',
-    });
-    // After listening, so that a server that cannot listen sends no polls.
+    const { host, port } = config.server;
+    const listenTextResolver = () => 'http.listening';
+    const url = await server.listen({ host, port, listenTextResolver });
+    const polling = Promise.withResolvers<void>();
+    for (const { start, stop } of features) {
+      opened.push(() => stop?.(leftMs()));
+      start?.({
+        track: tracing ? tracing.intake(tracker.trackInParts) : tracker.trackInParts,
+        get: notifications.get,
+        defect: () => defectOf(ledger, watcher, clock),
+        polling: polling.promise,
+      });
+    }
     const startPolling = () => {
+      if (isStopping) return;
       watcher.start();
-      // Stopped first, so that no heartbeat reports the stop of the watcher as a defect.
-      opened.push(notifications.startHeartbeat(() => defectOf(services, clock)));
+      polling.resolve();
     };
-    if (scaling) void scaling.previousPollsEnded.then(() => isStopping || startPolling());
+    const waits = features.flatMap(({ previousPollsEnded }) => previousPollsEnded ?? []);
+    if (waits.length > 0) void Promise.all(waits).then(startPolling);
     else startPolling();
     log.info(
-      { url, database: config.database, upstreams: [...clients.keys()], version: VERSION },
+      { url, database: config.database, upstreams: upstreams.names, version: VERSION },
       'server.started',
     );
 
+    /** Performs all steps of a reload that may fail. Throws StartError. */
+    async function prepare(next: Config) {
+      const changed = usableUpstreams(next);
+      refuseOwnBearer(next);
+      const { auth, oidc } = next;
+      const isConfigured = auth.api_key || auth.admin_token || oidc.issuer;
+      if (!isConfigured && !ledger.credentials.isAnyKept())
+        throw new StartError(
+          'no credential would be left: set DAWATCH_API_KEY, or run `dawatch token create`',
+        );
+      const applyRouting = await notifications.prepare(next);
+      const apply = () => {
+        credentials = credentialsOf(auth, ledger.credentials, clock, oidc.issuer);
+        users.useBearer(next.upstreams.default.bearer);
+        applyRouting();
+        upstreams.useKeys(changed);
+        for (const [name, upstream] of changed) watcher.reconfigure(name, budgetOf(upstream));
+        for (const feature of features) feature.useSettings?.(next);
+      };
+      return { apply };
+    }
     let closing: Promise<void> | undefined;
     return {
       url,
-      reload: (actor) => settings.reload(actor),
+      reload: (actor) => reload.reload(actor),
       close() {
-        settings.close();
+        reload.close();
         closing ??= closeAll().then(() => log.info('server.stopped'));
         return closing;
       },
@@ -229,11 +264,28 @@ export async function startApp(deps: AppDeps): Promise<App> {
   }
 }
 
+/** Returns undefined if tracing is off; its modules are then not loaded. */
+async function startTracing({ tracing: settings, clock, log }: AppDeps) {
+  if (settings === undefined) return undefined;
+  const { createTraces } = await import('./wiring/tracing.ts');
+  return createTraces({ settings, clock, log, version: VERSION });
+}
+
+/**
+ * Logs a warning about submissions whose upstream is no longer configured. They are kept, but not
+ * polled.
+ */
+function warnOfOrphans(ledger: Ledger, watcher: Watcher, log: Log): void {
+  for (const [upstream, submissions] of ledger.submissions.watchedCounts())
+    if (!watcher.hasUpstream(upstream))
+      log.warn({ upstream, submissions }, 'upstream.not_configured');
+}
+
 /**
  * Returns why this server does not work; undefined if it can write its ledger and all its poll
  * loops run.
  */
-function defectOf({ ledger, watcher }: Services, clock: Clock): string | undefined {
+function defectOf(ledger: Ledger, watcher: Watcher, clock: Clock): string | undefined {
   if (ledger.isDiskHanging) return 'the disk of the ledger does not end a sync';
   try {
     ledger.probe(clock.now());
@@ -254,16 +306,4 @@ function responseDeadlineMs(
 ): number {
   const longestLeaseMs = Math.max(...upstreams.map(([, upstream]) => leaseMsOf(upstream)));
   return (server.timeout_s + limits.tracking_wait_s) * 1_000 + ON_DEMAND_WAIT_MS + longestLeaseMs;
-}
-
-/** Returns undefined if no Redis is configured. */
-async function startScaling({
-  config,
-  ...deps
-}: { config: Config } & Omit<Parameters<typeof StartScaling>[0], 'redis'>) {
-  const redis = redisOf(config);
-  if (!redis) return undefined;
-  // Loaded on demand: importing BullMQ would slow every start (row `start` of `npm run bench`).
-  const { startScaling: start } = await import('./wiring/scaling.ts');
-  return start({ redis, ...deps });
 }

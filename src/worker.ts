@@ -2,18 +2,13 @@ import type { Actor } from './lib/actor.ts';
 import type { Clock } from './lib/clock.ts';
 import type { ReloadResult } from './operations/config/reload.ts';
 import type { Config } from './operations/config/schema.ts';
+import { SettingsReload, type SettingsSource } from './operations/config/settings-reload.ts';
 import { StartError } from './operations/config/start-error.ts';
 import type { Log } from './operations/logging/logger.ts';
+import { openUpstreams, timeoutMsOf, usableUpstreams } from './polling/upstreams.ts';
 import { createMessageSigner } from './redis/messages.ts';
 import { logWorker, PollWorker } from './redis/poll-worker.ts';
-import { redisOf } from './wiring/redis.ts';
-import { SettingsReload, type SettingsSource } from './wiring/reload.ts';
-import {
-  createClient,
-  timeoutMsOf,
-  upstreamClientFor,
-  usableUpstreams,
-} from './wiring/upstreams.ts';
+import { redisOf } from './redis/redis.ts';
 
 /** Starts `dawatch worker`: a poll worker for the server at the same Redis. Throws StartError. */
 export function startWorker(deps: {
@@ -32,10 +27,8 @@ export function startWorker(deps: {
     throw new StartError(
       'a worker requires the Redis of its server: set DAWATCH_REDIS_URL or redis.url',
     );
-  const upstreams = new Map(usableUpstreams(config));
-  const clients = new Map(
-    [...upstreams].map(([name, upstream]) => [name, createClient(upstream, clock)]),
-  );
+  const upstreams = openUpstreams(config, clock);
+  const usable = new Map(upstreams.named);
   const name = config.worker.name ?? deps.name;
   const worker = new PollWorker({
     redis,
@@ -44,25 +37,21 @@ export function startWorker(deps: {
     version,
     concurrency: config.worker.concurrency,
     clock,
-    sendPoll: (upstream, id) => upstreamClientFor(clients, upstream).getSubmissionInfo(id),
+    sendPoll: upstreams.sendPoll,
     timeoutMsOf: (upstreamName) => {
-      const upstream = upstreams.get(upstreamName);
+      const upstream = usable.get(upstreamName);
       return upstream && timeoutMsOf(upstream);
     },
     onEvent: logWorker(log),
   });
-  log.info({ worker: name, upstreams: [...upstreams.keys()], version }, 'worker.started');
+  log.info({ worker: name, upstreams: upstreams.names, version }, 'worker.started');
   const settings = new SettingsReload({
     process: 'worker',
     config,
     source: deps.settings,
     prepare(next) {
       const changed = usableUpstreams(next);
-      return {
-        apply() {
-          for (const [upstream, { api_key }] of changed) clients.get(upstream)?.useApiKey(api_key);
-        },
-      };
+      return { apply: () => upstreams.useKeys(changed) };
     },
     clock,
     log,
@@ -70,7 +59,7 @@ export function startWorker(deps: {
   let closing: Promise<void> | undefined;
   async function close(): Promise<void> {
     await worker.close(config.server.shutdown_s * 1_000);
-    await Promise.all([...clients.values()].map((client) => client.close()));
+    await upstreams.close();
     log.info('worker.stopped');
   }
   return {

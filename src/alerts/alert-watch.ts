@@ -8,7 +8,7 @@ import {
 import { parseDestination } from '../notifications/delivery.ts';
 import { alertPath, durationText, linkTo, truncate } from '../notifications/message-text.ts';
 import type { AlertEventType } from '../submissions/event-types.ts';
-import { fastestBurn, type Objective, type ObjectiveStatus } from '../submissions/objective.ts';
+import { fastestBurn, type ObjectiveStatus } from '../submissions/objective.ts';
 import { BreakerState } from '../submissions/upstream.ts';
 import type { Alerts } from './alerts-store.ts';
 
@@ -180,8 +180,6 @@ type AlertWatchDeps = {
   clock: Clock;
   /** Names of the configured upstreams. */
   upstreams: readonly string[];
-  /** By upstream. */
-  objectives: ReadonlyMap<string, Objective>;
   thresholds: AlertThresholds;
   checkMs: number;
   remindAfterMs: number;
@@ -216,14 +214,12 @@ export class AlertWatch {
   }
 
   #check(): void {
-    const { store, clock, upstreams, objectives, thresholds, remindAfterMs, onReported, onFailed } =
-      this.#deps;
+    const { store, clock, upstreams, thresholds, remindAfterMs, onReported, onFailed } = this.#deps;
     const now = clock.now();
     const publicUrl = this.#deps.publicUrl();
     try {
       const facts = store.facts({
         upstreams,
-        objectives,
         now,
         failuresSince: now - thresholds.failuresWindowMs,
         deadSince: now - DEAD_WINDOW_MS,

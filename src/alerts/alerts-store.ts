@@ -15,7 +15,7 @@ import {
 import type { Outbox } from '../notifications/outbox.ts';
 import type { LedgerStats } from '../operations/ledger-stats.ts';
 import { AlertEventType } from '../submissions/event-types.ts';
-import type { Objective, ObjectiveStatus } from '../submissions/objective.ts';
+import type { ObjectiveStatus } from '../submissions/objective.ts';
 
 /**
  * Maximum number of mutes that have not ended. Each check compares every firing alert with every
@@ -100,10 +100,8 @@ export type MutedAlert = AlertRecord & { mutedUntil: number | null };
 /** An alert after a request to change it. */
 type ChangedAlert = { alert: MutedAlert; isChanged: boolean };
 
-/** The state of the service level objectives; see reports. */
-type ObjectiveSource = {
-  status(objectives: ReadonlyMap<string, Objective>, now: number): ObjectiveStatus[];
-};
+/** Returns how the upstreams meet their service level objectives. */
+type ObjectiveSource = (now: number) => ObjectiveStatus[];
 
 /**
  * The alerts, stored so that the beginning and the end of each alert are sent once. An alert that
@@ -128,7 +126,7 @@ export class Alerts {
   }
 
   /** Returns the facts that alert rules depend on. */
-  facts({ upstreams, objectives, now, ...times }: AlertQuery): AlertFacts {
+  facts({ upstreams, now, ...times }: AlertQuery): AlertFacts {
     return {
       upstreams: this.#db.rows(UPSTREAMS, { ...times, names: JSON.stringify(upstreams) }),
       waiting: this.#db.value<number>(WAITING, times) ?? 0,
@@ -138,7 +136,7 @@ export class Alerts {
          FROM webhooks WHERE disabled_reason IN ('gone', 'failing')`,
       ),
       walBytes: this.#stats.walBytes(),
-      objectives: this.#objectives.status(objectives, now),
+      objectives: this.#objectives(now),
       open: this.#firing().map(({ rule, subject }) => ({ rule, subject })),
     };
   }

@@ -12,7 +12,7 @@ type HeartbeatSettings = {
  * server does not work.
  */
 export const HEARTBEAT_RESULTS = ['sent', 'failed', 'withheld'] as const;
-type HeartbeatResult = (typeof HEARTBEAT_RESULTS)[number];
+export type HeartbeatResult = (typeof HEARTBEAT_RESULTS)[number];
 
 type HeartbeatDeps = {
   clock: Clock;

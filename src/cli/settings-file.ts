@@ -7,8 +7,8 @@ import {
   secretsOf,
 } from '../operations/config/load.ts';
 import type { SecretUser } from '../operations/config/secret-files.ts';
+import type { SettingsSource } from '../operations/config/settings-reload.ts';
 import type { OpenLog } from '../operations/logging/logger.ts';
-import type { SettingsSource } from '../wiring/reload.ts';
 
 export type SettingsOptions = { config?: string };
 

@@ -1,4 +1,4 @@
-import type { Objective, ObjectiveStatus } from '../submissions/objective.ts';
+import type { ObjectiveStatus } from '../submissions/objective.ts';
 import type { BreakerState } from '../submissions/upstream.ts';
 import type { DisabledReason } from './webhook.ts';
 
@@ -136,7 +136,6 @@ export type AlertQuery = {
   /** Deliveries that have been waiting since before that count. */
   waitingBefore: number;
   now: number;
-  objectives: ReadonlyMap<string, Objective>;
 };
 
 /** The current state of everything that alert rules depend on. */

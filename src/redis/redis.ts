@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { Redis, type RedisOptions } from 'ioredis';
+import type { Config } from '../operations/config/schema.ts';
+import { StartError } from '../operations/config/start-error.ts';
 
 /** The settings of a connection, named as in the section `redis`. */
 export type RedisAddress = RedisTlsFiles & {
@@ -18,6 +20,17 @@ export type RedisSettings = RedisAddress & {
   /** Prefix of every key, also of BullMQ's. */
   prefix: string;
 };
+
+/**
+ * Returns undefined if no Redis is configured. Throws a StartError if a file of TLS is unusable.
+ */
+export function redisOf({ redis }: Config): (Config['redis'] & { url: string }) | undefined {
+  const { url } = redis;
+  if (url === undefined) return undefined;
+  const problem = problemOfTls(redis);
+  if (problem !== undefined) throw new StartError(problem);
+  return { ...redis, url };
+}
 
 const CONNECT_TIMEOUT_MS = 3_000;
 /** Detects a lost connection that waits for jobs and sends nothing by itself. */

@@ -10,7 +10,6 @@ import { parseDestination } from '../notifications/delivery.ts';
 import { createAddressGuard } from '../notifications/transport/address-guard.ts';
 import { createHttpPost, type HttpPost } from '../notifications/transport/http-post.ts';
 import type { ChannelConfig, Config } from '../operations/config/schema.ts';
-import { redisOf } from './redis.ts';
 
 /** The channel that adds every event to a queue, if Redis is configured. */
 const QUEUE_CHANNEL = 'queue';
@@ -19,18 +18,19 @@ const MASK = '********';
 
 type Configured = { config: ChannelConfig; channel: Channel };
 
+/** `address`: without secrets. */
+type QueueChannel = { channel: Channel; address: string };
+
 type ChannelDeps = { version: string; now: () => number; publicUrl: () => string | undefined };
 
 /** The configured channels by name. Their addresses are set by the operator, so all are allowed. */
 export class Channels {
   readonly #http: HttpPost;
-  readonly #queue: { channel: Channel; address: string } | undefined;
+  readonly #queue: QueueChannel | undefined;
   readonly #publicUrl: () => string | undefined;
   #configured: ReadonlyMap<string, Configured> = new Map();
 
-  private constructor(
-    deps: ChannelDeps & { queue: { channel: Channel; address: string } | undefined },
-  ) {
+  private constructor(deps: ChannelDeps & { queue: QueueChannel | undefined }) {
     const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
     // The operator's host names are resolved by the system, including its search domains.
     this.#http = createHttpPost({ guard, version: deps.version, now: deps.now, lookup });
@@ -38,19 +38,11 @@ export class Channels {
     this.#publicUrl = deps.publicUrl;
   }
 
-  /**
-   * Loads the modules for mail and queues on demand, because importing them would slow every start.
-   */
-  static async open(deps: ChannelDeps & { config: Config }): Promise<Channels> {
-    const redis = redisOf(deps.config);
-    let queue: { channel: Channel; address: string } | undefined;
-    if (redis) {
-      const { createQueueChannel, EVENTS_QUEUE } = await import('../redis/events-queue.ts');
-      const channel = createQueueChannel({ redis, queue: EVENTS_QUEUE });
-      queue = { channel, address: `${redis.prefix}:${EVENTS_QUEUE}` };
-    }
-    const channels = new Channels({ ...deps, queue });
-    (await channels.prepare(deps.config.channels))();
+  static async open(
+    deps: ChannelDeps & { configs: Config['channels']; queue: QueueChannel | undefined },
+  ): Promise<Channels> {
+    const channels = new Channels(deps);
+    (await channels.prepare(deps.configs))();
     return channels;
   }
 
@@ -58,7 +50,7 @@ export class Channels {
    * Sends a GET request to an address of the operator, with the limits and timeouts of the
    * channels.
    */
-  get callHeartbeat(): HttpPost['get'] {
+  get httpGet(): HttpPost['get'] {
     return this.#http.get;
   }
 
@@ -159,6 +151,7 @@ export class Channels {
           ...(config.tag !== undefined && { tag: config.tag }),
         });
       case 'email': {
+        // Loaded on demand, because importing it would slow every start.
         const { createEmailChannel } = await import('../notifications/channels/email.ts');
         const { smtp_url: smtpUrl, from, to } = config;
         return createEmailChannel({ smtpUrl, from, to, publicUrl: this.#publicUrl });

@@ -1,13 +1,13 @@
 import { AuditTrail } from '../access/audit-store.ts';
 import { CredentialStore } from '../access/credentials-store.ts';
 import { PeopleStore, SessionStore } from '../access/sessions.ts';
-import { Alerts, Mutes } from '../alerts/alerts-store.ts';
 import { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
 import { type DeferredSync, LogSync } from '../ledger/log-sync.ts';
 import { closingOnError, type OpenOptions, openDatabase, probe } from '../ledger/open.ts';
 import { claimPrimary } from '../ledger/primary.ts';
 import { Space } from '../ledger/space.ts';
 import type { Actor } from '../lib/actor.ts';
+import type { Clock } from '../lib/clock.ts';
 import { Deliveries } from '../notifications/deliveries-store.ts';
 import {
   callbackDestination,
@@ -19,9 +19,9 @@ import { EventRoutes } from '../notifications/event-routes.ts';
 import { Outbox } from '../notifications/outbox.ts';
 import { CALLBACKS_ID } from '../notifications/webhook.ts';
 import { Webhooks } from '../notifications/webhooks-store.ts';
+import type { Config } from '../operations/config/schema.ts';
 import { LedgerStats } from '../operations/ledger-stats.ts';
-import { ObjectiveSlices } from '../reports/objective-slices-store.ts';
-import { Reports } from '../reports/reports-store.ts';
+import type { Log } from '../operations/logging/logger.ts';
 import type { Observation } from '../submissions/classify.ts';
 import { ChangedSubmissions, History } from '../submissions/history.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
@@ -68,14 +68,11 @@ export class Ledger implements WatcherLedger {
   readonly events: EventLog;
   readonly webhooks: Webhooks;
   readonly deliveries: Deliveries;
-  readonly alerts: Alerts;
-  readonly mutes: Mutes;
   readonly stats: LedgerStats;
-  readonly reports: Reports;
-  readonly objectives: ObjectiveSlices;
   readonly pruning: Pruning;
   readonly space: Space;
-  readonly #db: LedgerDatabase;
+  /** For the stores of optional features. */
+  readonly database: LedgerDatabase;
   readonly #installation: string;
   readonly #close: () => void;
   readonly #store: SubmissionStore;
@@ -95,7 +92,7 @@ export class Ledger implements WatcherLedger {
     const counts = new StatusCounts(database);
     this.file = options.file;
     this.tightened = tightened;
-    this.#db = database;
+    this.database = database;
     this.#installation = installation;
     this.#close = () => {
       try {
@@ -123,13 +120,9 @@ export class Ledger implements WatcherLedger {
       dead,
     });
     this.stats = new LedgerStats(database, counts);
-    this.reports = new Reports(database);
-    this.objectives = new ObjectiveSlices(database);
     this.pruning = new Pruning(database, counts);
     this.#changed = new ChangedSubmissions(database);
     this.space = new Space(database, this.stats);
-    this.mutes = new Mutes(database);
-    this.alerts = new Alerts(database, this);
     this.#upstreams = new UpstreamStore(database);
     const deps = { outbox: this.outbox, counts, history: new History(database, this.#changed) };
     this.#changes = new SubmissionChanges(database, deps);
@@ -142,12 +135,12 @@ export class Ledger implements WatcherLedger {
 
   /** See LedgerDatabase. */
   whenDurable(): Promise<void> | undefined {
-    return this.#db.whenDurable();
+    return this.database.whenDurable();
   }
 
   /** Whether the disk has not ended a sync for 10 s. Nothing is acknowledged meanwhile. */
   get isDiskHanging(): boolean {
-    return this.#db.syncingMs > HANGING_MS;
+    return this.database.syncingMs > HANGING_MS;
   }
 
   /** Whether the newest change of a submission is committed, and not on the disk yet. */
@@ -160,7 +153,7 @@ export class Ledger implements WatcherLedger {
    * See maintenance/primary.ts.
    */
   claim(now: number) {
-    return claimPrimary(this.#db, { installation: this.#installation, now });
+    return claimPrimary(this.database, { installation: this.#installation, now });
   }
 
   /**
@@ -168,7 +161,7 @@ export class Ledger implements WatcherLedger {
    * an address has that id.
    */
   test(webhookId: string, now: number): number | undefined {
-    return this.#db.transaction(() => {
+    return this.database.transaction(() => {
       if (!this.webhooks.get(webhookId, now)?.url) return undefined;
       return this.outbox.addTestEvent({ webhookId }, now);
     });
@@ -179,7 +172,7 @@ export class Ledger implements WatcherLedger {
    * callbacks are disabled.
    */
   testCallback(callbackUrl: string, now: number): number | undefined {
-    return this.#db.transaction(() => {
+    return this.database.transaction(() => {
       if (!this.routes.isEnabled(callbackDestination(callbackUrl))) return undefined;
       return this.outbox.addTestEvent({ webhookId: CALLBACKS_ID, callbackUrl }, now);
     });
@@ -190,7 +183,7 @@ export class Ledger implements WatcherLedger {
    * is configured.
    */
   testChannel(channel: string, now: number): number | undefined {
-    return this.#db.transaction(() => {
+    return this.database.transaction(() => {
       if (!this.routes.isEnabled(channelDestination(channel))) return undefined;
       return this.outbox.addTestEvent({ channel }, now);
     });
@@ -201,15 +194,15 @@ export class Ledger implements WatcherLedger {
   }
 
   trackGroups(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
-    return this.#db.transaction(() => this.#store.track(groups, now));
+    return this.database.transaction(() => this.#store.track(groups, now));
   }
 
   refusalOf(requests: readonly TrackRequest[], now: number): TrackRefusal | undefined {
-    return this.#db.snapshot(() => this.#store.refusalOf(requests, now));
+    return this.database.snapshot(() => this.#store.refusalOf(requests, now));
   }
 
   cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[] {
-    return this.#db.transaction(() =>
+    return this.database.transaction(() =>
       submissionIds.map((id) => {
         const cancelled = this.#changes.cancel(id, now);
         if (actor && cancelled?.isChanged)
@@ -228,7 +221,7 @@ export class Ledger implements WatcherLedger {
     now: number,
     actor?: Actor,
   ): UpdateResult | undefined {
-    return this.#db.transaction(() => {
+    return this.database.transaction(() => {
       const result = this.#changes.update(submissionId, patch, now);
       if (actor && result?.kind === 'updated' && result.changed.length > 0) {
         const detail = result.changed.join(', ');
@@ -247,7 +240,7 @@ export class Ledger implements WatcherLedger {
     context: TransitionContext,
     openUntil: ReadonlyMap<Observation, number> = new Map(),
   ): RecordedObservation[] {
-    return this.#db.transaction(() =>
+    return this.database.transaction(() =>
       observations.flatMap((one) => this.#store.record(one, context, openUntil.get(one)) ?? []),
     );
   }
@@ -261,25 +254,67 @@ export class Ledger implements WatcherLedger {
   }
 
   upstream(name: string): UpstreamRecord {
-    return this.#db.transaction(() => this.#upstreams.get(name));
+    return this.database.transaction(() => this.#upstreams.get(name));
   }
 
   recordUpstream({ upstream, record, event, at }: UpstreamChange): void {
-    this.#db.transaction(() => {
+    this.database.transaction(() => {
       this.#upstreams.setOutage(upstream, record);
       this.outbox.addUpstreamEvent(event, upstream, at);
     });
   }
 
   recordPause(upstream: string, pause: PauseRecord): void {
-    this.#db.transaction(() => this.#upstreams.setPause(upstream, pause));
+    this.database.transaction(() => this.#upstreams.setPause(upstream, pause));
   }
 
   recordPolling(upstream: string, until: number, snapshot: string | null): void {
-    this.#db.transaction(() => this.#upstreams.setPolling(upstream, until, snapshot));
+    this.database.transaction(() => this.#upstreams.setPolling(upstream, until, snapshot));
   }
 
   probe(now: number): void {
-    this.#db.transaction(() => probe(this.#db.connection, now));
+    this.database.transaction(() => probe(this.database.connection, now));
   }
+}
+
+/**
+ * Opens the ledger of a server, and makes this server its primary. `onSyncFailed`: called if the
+ * disk failed to store committed data; the process must then end at once. Default: the error is
+ * uncaught. Throws LedgerError.
+ */
+export function openLedger({
+  config,
+  clock,
+  log,
+  onSyncFailed = throwUncaught,
+}: {
+  config: Config;
+  clock: Clock;
+  log: Log;
+  onSyncFailed?: ((error: unknown) => void) | undefined;
+}): Ledger {
+  const ledger = new Ledger({
+    file: config.database,
+    now: clock.now(),
+    deferredSync: {
+      onFailed(error) {
+        log.error({ err: error }, 'ledger.sync_failed');
+        onSyncFailed(error);
+      },
+    },
+  });
+  if (ledger.tightened.length > 0)
+    log.warn({ files: ledger.tightened }, 'ledger.permissions_tightened');
+  const { isCopy, generation } = closingOnError(
+    () => ledger.close(),
+    () => ledger.claim(clock.now()),
+  );
+  if (isCopy) log.warn({ generation }, 'ledger.continued');
+  return ledger;
+}
+
+function throwUncaught(error: unknown): void {
+  setImmediate(() => {
+    throw error;
+  });
 }

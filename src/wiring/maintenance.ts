@@ -1,10 +1,10 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Objective } from '../submissions/objective.ts';
+import type { Config } from '../operations/config/schema.ts';
+import type { Log } from '../operations/logging/logger.ts';
 import type { EndPosition, Pruned } from '../submissions/pruning.ts';
 import type { Ledger } from './ledger-stores.ts';
 
 const INTERVAL_MS = 60_000;
-const PRUNE_REPORTS_MS = 3_600_000;
 /** The pause between two transactions, for other work. */
 const PAUSE_MS = 10;
 /** Rows of one transaction, which takes two or three milliseconds while its pages are in memory. */
@@ -13,9 +13,6 @@ const DELIVERIES_PER_STEP = 100;
 const EVENTS_PER_STEP = 50;
 const COUNTED_PER_STEP = 10_000;
 const PAGES_PER_STEP = 100;
-const HISTORY_PER_STEP = 100;
-const OBJECTIVES_PER_STEP = 500;
-const REPORT_ROWS_PER_STEP = 50;
 const AUDIT_PER_STEP = 500;
 const DAY_MS = 86_400_000;
 /**
@@ -33,12 +30,17 @@ export type Retention = {
   auditMs: number | null;
 };
 
-/** What reports count. */
-export type ReportSettings = {
-  /** The key of `metadata` by whose values submissions are grouped; null: none. */
-  metadataKey: string | null;
-  /** By upstream. */
-  objectives: ReadonlyMap<string, Objective>;
+/** What a feature adds to the maintenance. */
+export type FeatureMaintenance = {
+  /** Run before anything is deleted, in steps of a few milliseconds. */
+  tasks: readonly (() => Generator<void>)[];
+  /**
+   * The sequence number of the newest row of history that the feature has read. A submission with a
+   * newer one is not deleted.
+   */
+  countedThrough: () => number;
+  /** Ended submissions stay at least this long. */
+  minAgeMs: number;
 };
 
 export type PrunedCounts = { submissions: number; events: number; deliveries: number };
@@ -50,21 +52,20 @@ type MaintenanceDeps = {
   ledger: Ledger;
   clock: Clock;
   retention: Retention;
-  reports: ReportSettings;
+  features: readonly FeatureMaintenance[];
   /** Called after a run that deleted anything. */
   onPruned: (counts: PrunedCounts) => void;
   onFailed: (error: unknown) => void;
 };
 
 /**
- * Once a minute, counts the changes of the last minute for the reports, deletes what exceeds the
- * retention, returns free space to the file system and shortens a large log. Works in steps of a
- * few milliseconds, each in its own transaction; an interrupted run is completed by the next one.
+ * Once a minute, runs the tasks of the features, deletes what exceeds the retention, returns free
+ * space to the file system and shortens a large log. Works in steps of a few milliseconds, each in
+ * its own transaction; an interrupted run is completed by the next one.
  */
 export class Maintenance {
   readonly #deps: MaintenanceDeps;
   #cancel: (() => void) | undefined;
-  #pruneReportsAt = Number.NEGATIVE_INFINITY;
   #pruned: PrunedCounts = { submissions: 0, events: 0, deliveries: 0 };
 
   constructor(deps: MaintenanceDeps) {
@@ -86,12 +87,11 @@ export class Maintenance {
 
   /** A task that fails, on a full disk for example, does not prevent the others. */
   *#run(): Generator<void> {
-    const { ledger, clock, onPruned, onFailed } = this.#deps;
+    const { ledger, clock, features, onPruned, onFailed } = this.#deps;
     const checkpoint = () => ledger.space.checkpoint(clock.now());
     this.#pruned = { submissions: 0, events: 0, deliveries: 0 };
     const tasks = [
-      this.#reports(),
-      this.#objectives(),
+      ...features.flatMap(({ tasks }) => tasks.map((task) => task())),
       this.#deliveries(),
       this.#oldSubmissions(),
       this.#excessSubmissions(),
@@ -112,29 +112,6 @@ export class Maintenance {
       }
     }
     if (Object.values(this.#pruned).some((count) => count > 0)) onPruned(this.#pruned);
-  }
-
-  *#reports(): Generator<void> {
-    const { ledger, clock, reports } = this.#deps;
-    const { metadataKey } = reports;
-    yield* inSteps(HISTORY_PER_STEP, (limit) =>
-      ledger.reports.count({ metadataKey, now: clock.now(), limit }),
-    );
-    if (clock.now() < this.#pruneReportsAt) return;
-    this.#pruneReportsAt = clock.now() + PRUNE_REPORTS_MS;
-    yield* inSteps(REPORT_ROWS_PER_STEP, (limit) => ledger.reports.prune(clock.now(), limit));
-    for (const upstream of reports.objectives.keys())
-      yield* inSteps(REPORT_ROWS_PER_STEP, (limit) =>
-        ledger.objectives.prune(upstream, clock.now(), limit),
-      );
-  }
-
-  *#objectives(): Generator<void> {
-    const { ledger, clock, reports } = this.#deps;
-    for (const [upstream, objective] of reports.objectives)
-      yield* inSteps(OBJECTIVES_PER_STEP, (limit) =>
-        ledger.objectives.count({ upstream, objective, now: clock.now(), limit }),
-      );
   }
 
   *#deliveries(): Generator<void> {
@@ -171,18 +148,15 @@ export class Maintenance {
   }
 
   *#endedBefore(position: EndPosition): Generator<void> {
-    const { ledger, clock, reports } = this.#deps;
-    // If those that ended in time were deleted before they are judged, the others alone would spend
-    // the error budget.
-    const judgedAfterMs = [...reports.objectives.values()].map(
-      ({ withinMs }) => withinMs + INTERVAL_MS,
-    );
-    const minAgeMs = Math.max(MIN_AGE_MS, ...judgedAfterMs);
+    const { ledger, clock, features } = this.#deps;
+    const minAgeMs = Math.max(MIN_AGE_MS, ...features.map((feature) => feature.minAgeMs));
     const minAge = { endedAt: Math.min(position.endedAt, clock.now() - minAgeMs), id: 0 };
     const before = position.endedAt < minAge.endedAt ? position : minAge;
     const first = { endedAt: Number.MIN_SAFE_INTEGER, id: 0 };
-    // What the reports have not counted yet stays, for example because counting failed.
-    const countedThrough = ledger.reports.countedThrough();
+    const countedThrough = Math.min(
+      Number.MAX_SAFE_INTEGER,
+      ...features.map((feature) => feature.countedThrough()),
+    );
     yield* this.#prune('submissions', first, (after) =>
       ledger.pruning.submissions({ after, before, limit: SUBMISSIONS_PER_STEP, countedThrough }),
     );
@@ -227,6 +201,36 @@ export class Maintenance {
   *#shrink(): Generator<void> {
     yield* inSteps(PAGES_PER_STEP, (limit) => this.#deps.ledger.space.shrink(limit));
   }
+}
+
+/** Starts the maintenance of a ledger with the configured retention. */
+export function startMaintenance({
+  config,
+  log,
+  ...deps
+}: {
+  config: Config;
+  log: Log;
+  ledger: Ledger;
+  clock: Clock;
+  features: readonly FeatureMaintenance[];
+}): Maintenance {
+  const { submissions_days, submissions_max, events_days } = config.retention;
+  const daysOrNever = (days: number) => (days === 0 ? null : days * DAY_MS);
+  const maintenance = new Maintenance({
+    ...deps,
+    retention: {
+      deliveriesMs: config.deliveries.keep_s * 1_000,
+      submissionsMs: daysOrNever(submissions_days),
+      submissions: submissions_max === 0 ? null : submissions_max,
+      eventsMs: daysOrNever(events_days),
+      auditMs: daysOrNever(config.audit.keep_days),
+    },
+    onPruned: (counts) => log.info(counts, 'ledger.pruned'),
+    onFailed: (error) => log.error({ err: error }, 'ledger.maintenance_failed'),
+  });
+  maintenance.start();
+  return maintenance;
 }
 
 /** Runs the steps of a task until one returns false. `limit`: the number of rows of a step. */

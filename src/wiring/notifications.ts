@@ -1,5 +1,3 @@
-import { AlertWatch } from '../alerts/alert-watch.ts';
-import { HEARTBEAT_RESULTS, Heartbeat } from '../alerts/heartbeat.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { TraceDelivery } from '../notifications/attempt.ts';
 import type { Channel } from '../notifications/channels/channel.ts';
@@ -12,21 +10,21 @@ import { createAddressGuard } from '../notifications/transport/address-guard.ts'
 import { createHttpPost } from '../notifications/transport/http-post.ts';
 import { CALLBACKS_ID } from '../notifications/webhook.ts';
 import type { Config } from '../operations/config/schema.ts';
-import { logAlert, logAttempt, logHeartbeat } from '../operations/logging/listeners.ts';
+import { logAttempt } from '../operations/logging/listeners.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
-import { objectivesOf } from '../reports/objectives-setting.ts';
 import { Channels } from './channels.ts';
 import type { Ledger } from './ledger-stores.ts';
 
-type Routing = Pick<Config, 'routes' | 'channels'>;
-
-/** Starts the dispatcher with all channels, and the evaluation of alert rules. */
+/** Starts the dispatcher with all channels. */
 export async function startNotifications(deps: {
+  /** The settings at the start. */
   config: Config;
+  /** The settings in force. */
+  settings: () => Config;
   ledger: Ledger;
-  /** Names of the configured upstreams. */
-  upstreams: readonly string[];
+  /** Undefined without Redis. */
+  queue: { channel: Channel; address: string } | undefined;
   clock: Clock;
   random: () => number;
   log: Log;
@@ -35,20 +33,20 @@ export async function startNotifications(deps: {
   /** Undefined: tracing is off. */
   trace: TraceDelivery | undefined;
 }) {
-  const { config, ledger, clock, random, log, version, counters, trace } = deps;
+  const { config, settings, ledger, queue, clock, random, log, version, counters, trace } = deps;
   const { webhooks, deliveries } = ledger;
   const now = () => clock.now();
-  const onFailed = (error: unknown) => log.error({ err: error }, 'dispatcher.failed');
 
   webhooks.ensureCallbacks(() => createSecret('v1'), now());
   const guard = createAddressGuard({ allow: config.webhooks.allow });
   const refusalOf = (url: string) =>
     checkWebhookUrl(url, { allowHttp: config.webhooks.allow_http, guard });
   const http = createHttpPost({ guard, version, now });
-  let publicUrl = config.server.public_url;
-  const channels = await Channels.open({ config, version, now, publicUrl: () => publicUrl });
-  const applyRoutes = (settings: Routing) => {
-    ledger.routes.setChannels(routesOf(settings, channels.names));
+  const publicUrl = () => settings().server.public_url;
+  const configs = config.channels;
+  const channels = await Channels.open({ configs, queue, version, now, publicUrl });
+  const applyRoutes = (next: Config) => {
+    ledger.routes.setChannels(routesOf(next, channels.names));
     for (const kind of channels.kinds)
       for (const reason of DEAD_REASONS) counters.deadLettered({ kind, reason, count: 0 });
   };
@@ -86,59 +84,20 @@ export async function startNotifications(deps: {
         durationMs,
       });
     },
-    onFailed,
+    onFailed: (error) => log.error({ err: error }, 'dispatcher.failed'),
     trace,
   });
-  const { check_s, remind_after_s, failures, failures_window_s, backlog, wal_mib } = config.alerts;
-  const watch = new AlertWatch({
-    store: ledger.alerts,
-    upstreams: deps.upstreams,
-    objectives: objectivesOf(config),
-    clock,
-    thresholds: {
-      failures,
-      failuresWindowMs: failures_window_s * 1_000,
-      backlog,
-      walBytes: wal_mib * 1_048_576,
-    },
-    checkMs: check_s * 1_000,
-    remindAfterMs: remind_after_s * 1_000,
-    publicUrl: () => publicUrl,
-    onReported: logAlert(log),
-    onFailed,
-  });
   dispatcher.start();
-  watch.start();
-
-  let settings = config;
-  let heartbeat: Heartbeat | undefined;
-  const beat = ({ url, every_s }: Config['heartbeat']) => {
-    if (!heartbeat) return;
-    if (url !== undefined) for (const result of HEARTBEAT_RESULTS) counters.heartbeat(result, 0);
-    heartbeat.start(url === undefined ? undefined : { url, everyMs: every_s * 1_000 });
-  };
 
   return {
     /** Returns why a URL is not allowed for webhooks and callbacks, or undefined. */
     refusalOf,
     /** The setting `server.public_url` in force. */
-    publicUrl: () => publicUrl,
+    publicUrl,
+    /** Sends a GET request to an address of the operator, with the limits of the channels. */
+    get: channels.httpGet,
     /** The configured channels and the queue, in the order of the settings. */
-    channels: () => channels.describe(settings.routes),
-    /**
-     * `defect` returns the reason why this server does not work; undefined if it works. Returns a
-     * function that stops the heartbeat.
-     */
-    startHeartbeat(defect: () => string | undefined): () => void {
-      const logBeat = logHeartbeat(log);
-      const onBeat: typeof logBeat = (event) => {
-        counters.heartbeat(event.result);
-        logBeat(event);
-      };
-      heartbeat = new Heartbeat({ clock, get: channels.callHeartbeat, defect, onBeat });
-      beat(settings.heartbeat);
-      return () => heartbeat?.stop();
-    },
+    channels: () => channels.describe(settings().routes),
     /**
      * Creates the changed channels. The returned function switches to them and to the routes;
      * attempts in flight are completed.
@@ -147,10 +106,7 @@ export async function startNotifications(deps: {
       const replaceChannels = await channels.prepare(next.channels);
       return () => {
         const { changed, replaced } = replaceChannels();
-        settings = next;
-        publicUrl = next.server.public_url;
         applyRoutes(next);
-        beat(next.heartbeat);
         dispatcher.refresh(changed.map(channelDestination));
         void dispatcher
           .attemptsEnded()
@@ -159,8 +115,6 @@ export async function startNotifications(deps: {
     },
     /** Stops sending and waits up to `limitMs` for attempts in flight. */
     async stop(limitMs: number): Promise<void> {
-      heartbeat?.stop();
-      watch.stop();
       await dispatcher.stop(limitMs);
       await Promise.all([http.close(), channels.close()]);
     },
@@ -168,7 +122,7 @@ export async function startNotifications(deps: {
 }
 
 /** The queue channel receives all events, every other channel the events of its routes. */
-function routesOf({ routes, channels }: Routing, names: readonly string[]): ChannelRoute[] {
+function routesOf({ routes, channels }: Config, names: readonly string[]): ChannelRoute[] {
   return names.map((name) => {
     const own = routes.filter((route) => route.channels.includes(name));
     const everything = [{ types: ['*'], metadata: null }];

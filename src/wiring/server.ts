@@ -24,7 +24,6 @@ import { registerSession } from '../access/session-route.ts';
 import { Sessions } from '../access/sessions.ts';
 import type { Users } from '../access/users.ts';
 import { registerUsers } from '../access/users-routes.ts';
-import { registerAlertChanges, registerAlerts, registerMutes } from '../alerts/alerts-routes.ts';
 import { registerDashboard } from '../dashboard/assets.ts';
 import { clientAddressReader } from '../http/client-address.ts';
 import {
@@ -51,34 +50,53 @@ import { addRequestLog, REQUEST_ID_HEADER, requestIdOf } from '../http/request-l
 import { SECURITY_HEADERS } from '../http/security-headers.ts';
 import { compileValidator } from '../http/validation.ts';
 import type { Clock } from '../lib/clock.ts';
-import { registerChannels } from '../notifications/channels-routes.ts';
+import { type ChannelDescription, registerChannels } from '../notifications/channels-routes.ts';
 import { registerDeliveries } from '../notifications/deliveries-routes.ts';
 import { EVENT_DOCUMENTATION } from '../notifications/event-body.ts';
+import type { EventFeed } from '../notifications/event-feed.ts';
 import { registerEvents } from '../notifications/events-route.ts';
 import { registerWebhooks } from '../notifications/webhooks-routes.ts';
 import type { Reload } from '../operations/config/reload.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { type Readiness, registerHealth } from '../operations/health-routes.ts';
 import type { Metrics } from '../operations/metrics/metrics.ts';
+import type { RollingHour } from '../operations/metrics/rolling-hour.ts';
 import { countRequests, registerMetrics } from '../operations/metrics/route.ts';
 import { registerReload, registerWhoami } from '../operations/operations-routes.ts';
 import { registerOverview } from '../operations/overview-routes.ts';
+import type { CachedLookup } from '../polling/cached-lookup.ts';
 import { registerPacing } from '../polling/pacing-route.ts';
 import { registerSubmissionInfo } from '../polling/submission-info-route.ts';
 import { registerSubmit, type Submitters, submitHint } from '../polling/submit-route.ts';
-import { objectivesOf } from '../reports/objectives-setting.ts';
-import { registerReports } from '../reports/routes-reports.ts';
+import type { Watcher } from '../polling/watcher.ts';
 import { Admission } from '../submissions/admission.ts';
+import type { ObjectiveStatus } from '../submissions/objective.ts';
 import { registerSubmissions, submissionIdOf } from '../submissions/submissions-routes.ts';
 import type { Tracer } from '../submissions/tracing.ts';
+import type { Tracker } from '../submissions/tracker.ts';
 import { TrackingQueue } from '../submissions/tracking-queue.ts';
-import type { Services } from './route-services.ts';
+import type { Feature } from './features.ts';
+import type { Ledger } from './ledger-stores.ts';
 
-export type HttpDeps = Services & {
+type ServerDeps = {
   config: Config;
   /** The settings in force, which a reload changes. */
   settings: () => Config;
   clock: Clock;
+  ledger: Ledger;
+  watcher: Watcher;
+  tracker: Tracker;
+  lookup: CachedLookup;
+  feed: EventFeed;
+  hour: RollingHour;
+  /** How the upstreams meet their service level objectives. */
+  objectives: (now: number) => ObjectiveStatus[];
+  /** Returns why a webhook URL is not allowed; undefined if it is. */
+  refusalOf: (url: string) => string | undefined;
+  /** The setting `server.public_url`. */
+  publicUrl: () => string | undefined;
+  channels: () => readonly ChannelDescription[];
+  features: readonly Feature[];
   /** Undefined: tracing is off. */
   tracer?: Tracer | undefined;
   users: Users;
@@ -89,7 +107,6 @@ export type HttpDeps = Services & {
   health: () => Readiness;
   reload: Reload;
   metrics: Metrics;
-  /** Undefined without Redis. */
   log: FastifyBaseLogger;
   version: string;
   /** Limit for a handler to respond; must exceed every handler's own time limits. */
@@ -129,10 +146,9 @@ function describe(clientAddressOf: (request: IncomingMessage) => string): onRequ
  * Builds the server. The caller starts and closes it. Hooks of one kind run in the order in which
  * they are added.
  */
-export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
-  const { metrics, ledger } = deps;
-  const { server, limits, reports } = deps.config;
-  const objectives = objectivesOf(deps.config);
+export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
+  const { metrics, ledger, features } = deps;
+  const { server, limits } = deps.config;
   /**
    * Limit for receiving a complete request, and for a client that reads nothing of its response.
    */
@@ -220,7 +236,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
   addDocumentation(app, { version: deps.version, events: EVENT_DOCUMENTATION });
   await app.register(async (open) => {
     registerHealth(open, { ...deps, authenticator });
-    registerMetrics(open, { ...deps, objectives, waitingIds: () => queue.waitingIds });
+    registerMetrics(open, { ...deps, waitingIds: () => queue.waitingIds });
     registerDashboard(open);
   });
   await app.register(async (guarded) => {
@@ -231,13 +247,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerEvents(guarded, { ...deps, authenticator, events: ledger.events });
     registerPacing(guarded, deps);
     registerOverview(guarded, { ...deps, readers: () => deps.feed.readers });
-    registerReports(guarded, {
-      ...deps,
-      credentials: ledger.credentials,
-      objectives,
-      metadataKey: reports.metadata_key ?? null,
-    });
-    registerAlerts(guarded, deps);
+    for (const feature of features) feature.addReadRoutes?.(guarded);
     await registerSubmit(guarded, { ...deps, admission });
   });
   await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
@@ -255,8 +265,7 @@ export async function buildServer(deps: HttpDeps): Promise<FastifyInstance> {
     registerCredentials(guarded, deps);
     registerWebhooks(guarded, deps);
     registerDeliveries(guarded, deps);
-    registerAlertChanges(guarded, deps);
-    registerMutes(guarded, deps);
+    for (const feature of features) feature.addChangeRoutes?.(guarded);
     registerChannels(guarded, deps);
     registerReload(guarded, deps);
   });

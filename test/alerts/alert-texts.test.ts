@@ -10,6 +10,7 @@ import { toMessage } from '../../src/notifications/message.ts';
 import type { ObjectiveCounts, ObjectiveStatus } from '../../src/submissions/objective.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { outgoing } from '../notifications/sample-events.ts';
+import { withAlerts } from '../support/ledger/alert-ledger.ts';
 import { openLedger } from '../support/ledger/ledger-file.ts';
 
 const HOUR_MS = 3_600_000;
@@ -169,7 +170,7 @@ const TEXTS: Record<
 function eventsOf(ledger: Ledger, facts: Partial<AlertFacts>): EventRecord[] {
   const conditions = conditionsOf({ ...QUIET, ...facts }, THRESHOLDS);
   for (const [hour, holding] of [conditions, conditions, []].entries())
-    ledger.alerts.reconcile(holding, { now: hour * HOUR_MS, remindAfterMs: HOUR_MS });
+    withAlerts(ledger).alerts.reconcile(holding, { now: hour * HOUR_MS, remindAfterMs: HOUR_MS });
   return ledger.events.after(0, 10).filter((event): event is EventRecord => !('damage' in event));
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { AlertWatch, conditionsOf } from '../../src/alerts/alert-watch.ts';
 import type { AlertFacts } from '../../src/notifications/alert.ts';
+import { withAlerts } from '../support/ledger/alert-ledger.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { trackRequests } from '../support/ledger/ledger-file.ts';
 import {
@@ -120,7 +121,8 @@ const farFrom = (now: number) => {
 /** An alert watch over a real ledger, with a channel `ops` for alerts only. */
 function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = () => delivered) {
   const world = openDispatcher({ receive, maxBatch: 100 });
-  const { clock, ledger } = world;
+  const { clock } = world;
+  const ledger = withAlerts(world.ledger);
   ledger.routes.setChannels([
     { name: 'ops', subscriptions: [{ types: ['alert.*'], metadata: null }], gatherMs: 0 },
   ]);
@@ -129,7 +131,6 @@ function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = ()
     store: ledger.alerts,
     clock,
     upstreams: ['default'],
-    objectives: new Map(),
     thresholds: THRESHOLDS,
     checkMs: 5_000,
     remindAfterMs: 4 * 3_600_000,
@@ -143,7 +144,7 @@ function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = ()
     world.sent
       .filter(({ destination }) => destination === 'channel:ops')
       .flatMap(({ types }) => types);
-  return { ...world, watch, messages };
+  return { ...world, ledger, watch, messages };
 }
 
 describe('reported alerts', () => {

@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_MUTES } from '../../src/alerts/alerts-store.ts';
 import type { AlertCondition, NewMute } from '../../src/notifications/alert.ts';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { withAlerts } from '../support/ledger/alert-ledger.ts';
 import { context, observation } from '../support/ledger/domain.ts';
-import { openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
+import { openLedger as openPlain, trackRequest } from '../support/ledger/ledger-file.ts';
+
+const openLedger = (options?: Parameters<typeof openPlain>[0]) => withAlerts(openPlain(options));
+type AlertLedger = ReturnType<typeof openLedger>;
 
 const down: AlertCondition = {
   rule: 'upstream_down',
@@ -80,7 +83,7 @@ describe('reported alerts', () => {
  * Runs one check of the alerts per time, and returns the types of the events: in parentheses if
  * they were not sent.
  */
-function check(ledger: Ledger, conditions: AlertCondition[], ...moments: number[]): string[] {
+function check(ledger: AlertLedger, conditions: AlertCondition[], ...moments: number[]): string[] {
   return moments.flatMap((now) =>
     ledger.alerts.reconcile(conditions, times(now)).map(({ type, alert }) => {
       const name = type.replace('alert.', '');
@@ -90,12 +93,12 @@ function check(ledger: Ledger, conditions: AlertCondition[], ...moments: number[
 }
 
 /** The types of the events that a channel for all alerts received. */
-function sentBy(ledger: Ledger): string[] {
+function sentBy(ledger: AlertLedger): string[] {
   const { deliveries } = ledger.deliveries.list({ destination: 'channel:ops', limit: 100 });
   return deliveries.map(({ eventType }) => eventType.replace('alert.', '')).toReversed();
 }
 
-function openWithChannel(file?: string): Ledger {
+function openWithChannel(file?: string): AlertLedger {
   const ledger = openLedger(file === undefined ? {} : { file });
   ledger.routes.setChannels([
     { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 },
@@ -103,7 +106,7 @@ function openWithChannel(file?: string): Ledger {
   return ledger;
 }
 
-const idOf = (ledger: Ledger) =>
+const idOf = (ledger: AlertLedger) =>
   ledger.alerts.list({ state: 'all', limit: 1, now: 0 }).alerts[0]?.id ?? 0;
 
 describe('an acknowledged alert', () => {
@@ -271,14 +274,13 @@ it('resolved alerts are listed page by page, for 30 days', () => {
   ).toEqual([40, 20]);
 });
 
-const NO_OBJECTIVES = { objectives: new Map(), now: 0 };
-const facts = (ledger: Ledger, failuresSince: number) =>
+const facts = (ledger: AlertLedger, failuresSince: number) =>
   ledger.alerts.facts({
     upstreams: ['default', 'other'],
     failuresSince,
     deadSince: 0,
     waitingBefore: 1_000,
-    ...NO_OBJECTIVES,
+    now: 0,
   });
 
 describe('the facts', () => {
@@ -289,17 +291,6 @@ describe('the facts', () => {
     const { upstreams, open } = facts(ledger, 0);
     expect(upstreams.map(({ name }) => name)).toEqual(['default']);
     expect(open).toEqual([{ rule: 'upstream_down', subject: 'default' }]);
-  });
-
-  it('contain how each upstream with an objective meets it', () => {
-    const ledger = openLedger();
-    ledger.track([trackRequest('late')], 0);
-    const objective = { target: 0.99, withinMs: 1_000 };
-    ledger.objectives.count({ upstream: 'default', objective, now: 2_000, limit: 10 });
-    const query = { upstreams: [], failuresSince: 0, deadSince: 0, waitingBefore: 0, now: 2_000 };
-    expect(
-      ledger.alerts.facts({ ...query, objectives: new Map([['default', objective]]) }).objectives,
-    ).toMatchObject([{ upstream: 'default', windows: { '5m': { good: 0, bad: 1 } } }]);
   });
 
   it('exclude short waits, old dead letters, and dead letters of alerts', () => {
@@ -315,7 +306,7 @@ describe('the facts', () => {
       failuresSince: 0,
       deadSince: 30,
       waitingBefore: 15,
-      ...NO_OBJECTIVES,
+      now: 0,
     };
     expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 1, dead: [] });
     ledger.deliveries.expireUnconfigured('channel:ops', 1_000, 30);

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import { cutLog } from '../../src/ledger/log-file.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { withAlerts } from '../support/ledger/alert-ledger.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import {
   integrityOf,
@@ -198,10 +199,9 @@ describe('the write-ahead log', () => {
       failuresSince: 0,
       deadSince: 0,
       waitingBefore: 0,
-      objectives: new Map(),
       now: 0,
     };
-    expect(ledger.alerts.facts(query).walBytes).toBe(ledger.stats.bytes().wal);
+    expect(withAlerts(ledger).alerts.facts(query).walBytes).toBe(ledger.stats.bytes().wal);
     expect(ledger.stats.bytes().wal).toBeGreaterThan(0);
   });
 });

@@ -1,15 +1,17 @@
 import { expect, it } from 'vitest';
 import { burnRate } from '../../src/submissions/objective.ts';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation, type VerdictName } from '../support/ledger/domain.ts';
 import { openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
+import { withReports } from '../support/ledger/report-ledger.ts';
+
+type ReportLedger = ReturnType<typeof withReports<ReturnType<typeof openLedger>>>;
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const NOW = 1_000 * DAY_MS;
 const objective = { target: 0.99, withinMs: 2 * MINUTE_MS };
 
-function track(ledger: Ledger, ids: readonly string[], at = NOW, upstream = 'default') {
+function track(ledger: ReportLedger, ids: readonly string[], at = NOW, upstream = 'default') {
   ledger.upstream(upstream);
   const far = { deadlineAt: at + DAY_MS, graceEndsAt: at + DAY_MS, stuckAt: at + DAY_MS };
   ledger.track(
@@ -18,20 +20,20 @@ function track(ledger: Ledger, ids: readonly string[], at = NOW, upstream = 'def
   );
 }
 
-function observe(ledger: Ledger, kind: VerdictName, at: number, ...ids: string[]) {
+function observe(ledger: ReportLedger, kind: VerdictName, at: number, ...ids: string[]) {
   ledger.record(
     ids.map((id) => observation(kind, at, id)),
     { ...context(), now: at },
   );
 }
 
-function countsOf(ledger: Ledger, now: number, upstream = 'default', limit = 100) {
+function countsOf(ledger: ReportLedger, now: number, upstream = 'default', limit = 100) {
   while (ledger.objectives.count({ upstream, objective, now, limit }));
   return ledger.objectives.sum({ upstream, from: 0, until: Number.MAX_SAFE_INTEGER });
 }
 
 it('judges a submission when its time is over, whether it has ended or not', () => {
-  const ledger = openLedger();
+  const ledger = withReports(openLedger());
   track(ledger, ['early', 'open', 'late']);
   observe(ledger, 'finalized', NOW + MINUTE_MS, 'early');
   expect(countsOf(ledger, NOW + 2 * MINUTE_MS - 1)).toEqual({ good: 0, bad: 0 });
@@ -41,7 +43,7 @@ it('judges a submission when its time is over, whether it has ended or not', () 
 });
 
 it('does not count cancelled submissions and ids that the upstream rejects or does not have', () => {
-  const ledger = openLedger();
+  const ledger = withReports(openLedger());
   track(ledger, ['cancelled', 'rejected', 'absent', 'not polled', 'error']);
   ledger.cancel(['cancelled'], NOW + 1);
   observe(ledger, 'rejected', NOW + 1, 'rejected');
@@ -51,27 +53,27 @@ it('does not count cancelled submissions and ids that the upstream rejects or do
 });
 
 it('counts each submission once, in whatever steps, per upstream, and also after a restart', () => {
-  const first = openLedger();
+  const first = withReports(openLedger());
   track(first, ['a', 'b', 'c', 'd', 'e']);
   track(first, ['x', 'y'], NOW, 'other');
   observe(first, 'finalized', NOW + 1, 'a', 'c', 'x');
   first.objectives.count({ upstream: 'default', objective, now: NOW + 5 * MINUTE_MS, limit: 2 });
   first.close();
-  const second = openLedger({ file: first.file });
+  const second = withReports(openLedger({ file: first.file }));
   expect(countsOf(second, NOW + 5 * MINUTE_MS, 'default', 2)).toEqual({ good: 2, bad: 3 });
   expect(countsOf(second, NOW + 5 * MINUTE_MS, 'other', 3)).toEqual({ good: 1, bad: 1 });
   expect(countsOf(second, NOW + 6 * MINUTE_MS, 'unknown')).toEqual({ good: 0, bad: 0 });
 });
 
 it('a submission that was tracked by a clock that was ahead does not delay the others', () => {
-  const ledger = openLedger();
+  const ledger = withReports(openLedger());
   track(ledger, ['ahead'], NOW + 10 * DAY_MS);
   track(ledger, ['a']);
   expect(countsOf(ledger, NOW + 5 * MINUTE_MS)).toEqual({ good: 0, bad: 1 });
 });
 
 it('reports burn rates by window, and the budget of 30 days', () => {
-  const ledger = openLedger();
+  const ledger = withReports(openLedger());
   for (const [id, ago] of [
     ['old', 40 * DAY_MS],
     ['days', 2 * DAY_MS],
@@ -96,7 +98,7 @@ it('reports burn rates by window, and the budget of 30 days', () => {
 });
 
 it('keeps slices for 400 days', () => {
-  const ledger = openLedger();
+  const ledger = withReports(openLedger());
   for (const daysAgo of [401, 399, 1]) track(ledger, [`s${daysAgo}`], NOW - daysAgo * DAY_MS);
   countsOf(ledger, NOW);
   while (ledger.objectives.prune('default', NOW, 1));

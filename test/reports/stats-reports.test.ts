@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { reportMaintenance } from '../../src/reports/feature.ts';
 import type { ReportUnit } from '../../src/reports/report-rows-store.ts';
-import type { Ledger } from '../../src/wiring/ledger-stores.ts';
+import type { Objective } from '../../src/submissions/objective.ts';
 import {
   context,
   FINAL_DATA,
@@ -10,6 +11,9 @@ import {
 } from '../support/ledger/domain.ts';
 import { openLedger, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
 import { openMaintenance } from '../support/ledger/maintenance.ts';
+import { withReports } from '../support/ledger/report-ledger.ts';
+
+type ReportLedger = ReturnType<typeof withReports<ReturnType<typeof openLedger>>>;
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -20,20 +24,20 @@ const final = (id: string, at: number, data: Record<string, unknown> = {}) =>
   observation({ ...VERDICTS.finalized, envelope: JSON.stringify(finalEnvelope(data)) }, at, id);
 
 function countAll(
-  ledger: Ledger,
+  ledger: ReportLedger,
   { metadataKey = null, now = NOW }: { metadataKey?: string | null; now?: number } = {},
 ) {
   while (ledger.reports.count({ metadataKey, now, limit: 3 }));
 }
 
-function rowsOf(ledger: Ledger, dimension = 'upstream', unit: ReportUnit = 'day') {
+function rowsOf(ledger: ReportLedger, dimension = 'upstream', unit: ReportUnit = 'day') {
   const all = { from: 0, until: Number.MAX_SAFE_INTEGER, upstream: undefined };
   return [...ledger.reports.rows.read({ unit, dimension, ...all })];
 }
 
 /** Tracks submissions and finalizes them 40 s later. */
 function finalize(
-  ledger: Ledger,
+  ledger: ReportLedger,
   ids: readonly string[],
   fields: Parameters<typeof trackRequest>[1] = {},
   at = NOW,
@@ -49,7 +53,7 @@ function finalize(
 }
 
 it('adds up final statuses, times, requests and amounts by day and hour', () => {
-  const ledger = openLedger();
+  const ledger = withReports(openLedger());
   finalize(ledger, ['a', 'b']);
   ledger.track(
     ['c', 'd'].map((id) => trackRequest(id, { deadlineAt: NOW + DAY_MS })),
@@ -75,11 +79,11 @@ it('adds up final statuses, times, requests and amounts by day and hour', () => 
 
 it('counts each change once, in whatever steps, and also after a restart', () => {
   const ids = Array.from({ length: 10 }, (_, index) => `s${index}`);
-  const first = openLedger();
+  const first = withReports(openLedger());
   finalize(first, ids);
   expect(first.reports.count({ metadataKey: null, now: NOW, limit: 14 })).toBe(true);
   first.close();
-  const second = openLedger({ file: first.file });
+  const second = withReports(openLedger({ file: first.file }));
   finalize(second, ['later']);
   countAll(second);
   countAll(second);
@@ -88,7 +92,7 @@ it('counts each change once, in whatever steps, and also after a restart', () =>
 });
 
 it('keeps amounts exact beyond every number type, and counts those that are no integers', () => {
-  const ledger = openLedger();
+  const ledger = withReports(openLedger());
   const most = '9'.repeat(39);
   ledger.track(
     ['a', 'b', 'c'].map((id) => trackRequest(id)),
@@ -106,7 +110,7 @@ it('keeps amounts exact beyond every number type, and counts those that are no i
 });
 
 it('a correction adds the difference on its own day', () => {
-  const ledger = openLedger();
+  const ledger = withReports(openLedger());
   finalize(ledger, ['a']);
   countAll(ledger);
   const error = { ...observation('error', NOW + DAY_MS, 'a') };
@@ -126,7 +130,7 @@ it('a correction adds the difference on its own day', () => {
 });
 
 it('counts a submission that was tracked again once for each end, with the requests and the time since then', () => {
-  const ledger = openLedger();
+  const ledger = withReports(openLedger());
   const request = trackRequest('a', { deadlineAt: NOW + DAY_MS });
   ledger.track([request], NOW);
   ledger.record([observation('pending', NOW + 1_000, 'a')], context());
@@ -145,7 +149,7 @@ it('counts a submission that was tracked again once for each end, with the reque
 });
 
 it('contains the bound of the lag that was recorded with the finality', () => {
-  const ledger = openLedger();
+  const ledger = withReports(openLedger());
   ledger.track(
     ['a', 'b'].map((id) => trackRequest(id)),
     1_000,
@@ -160,7 +164,7 @@ it('contains the bound of the lag that was recorded with the finality', () => {
 
 describe('groups', () => {
   it('are credentials and values of the metadata key, with a group for submissions without one', () => {
-    const ledger = openLedger();
+    const ledger = withReports(openLedger());
     finalize(ledger, ['a', 'b'], { credential: 7, metadata: { team: 'billing' } });
     finalize(ledger, ['c'], { credential: 0, metadata: { team: 12 } });
     finalize(ledger, ['d']);
@@ -181,7 +185,7 @@ describe('groups', () => {
   });
 
   it('beyond the first hundred of a day are one, and nothing is lost', () => {
-    const ledger = openLedger();
+    const ledger = withReports(openLedger());
     for (let index = 0; index < 130; index++)
       finalize(ledger, [`s${index}`], {
         metadata: { user: index < 100 ? index : index % 2 ? 3 : `new${index}` },
@@ -197,7 +201,7 @@ describe('groups', () => {
   });
 
   it('may have any text as value', () => {
-    const ledger = openLedger();
+    const ledger = withReports(openLedger());
     for (const [index, team] of ['', '*', '=', "'; DROP TABLE x; --"].entries())
       finalize(ledger, [`s${index}`], { metadata: { team } });
     countAll(ledger, { metadataKey: 'team' });
@@ -209,14 +213,14 @@ describe('groups', () => {
 });
 
 it('a time in the future counts as now', () => {
-  const ledger = openLedger();
+  const ledger = withReports(openLedger());
   finalize(ledger, ['a'], {}, NOW + 1_000 * DAY_MS);
   countAll(ledger);
   expect(rowsOf(ledger).map(({ key: { start } }) => start)).toEqual([DAY]);
 });
 
 it('deletes hours after 8 days and days after 400, of every dimension', () => {
-  const ledger = openLedger();
+  const ledger = withReports(openLedger());
   for (const daysAgo of [0, 7, 9, 399, 401])
     finalize(ledger, [`s${daysAgo}`], { metadata: { team: 'x' } }, NOW - daysAgo * DAY_MS);
   countAll(ledger, { metadataKey: 'team' });
@@ -229,11 +233,38 @@ it('deletes hours after 8 days and days after 400, of every dimension', () => {
   expect(agesOf('upstream', 'hour').map((age) => Math.abs(Math.ceil(age)))).toEqual([7, 0]);
 });
 
+function openCounting(
+  ledger: ReportLedger,
+  keeping: Parameters<typeof openMaintenance>[1],
+  startMs: number,
+  objectives = new Map<string, Objective>(),
+) {
+  const settings = { metadataKey: null, objectives };
+  return openMaintenance(ledger, keeping, startMs, (clock) => [
+    reportMaintenance({ reports: ledger.reports, objectives: ledger.objectives, clock, settings }),
+  ]);
+}
+
 describe('the maintenance', () => {
+  it('keeps what ended in time until the objective has judged it', async () => {
+    const ledger = withReports(openLedger());
+    finalize(ledger, ['a', 'b', 'c'], {}, 0);
+    ledger.track([trackRequest('late')], 1);
+    const objectives = new Map([['default', { target: 0.99, withinMs: 3 * HOUR_MS }]]);
+    const { clock, errors } = openCounting(ledger, { submissions: 0 }, 0, objectives);
+    await clock.advance(3 * HOUR_MS + 5 * 60_000);
+    expect(ledger.objectives.sum({ upstream: 'default', from: 0, until: DAY_MS })).toEqual({
+      good: 3,
+      bad: 1,
+    });
+    expect(ledger.stats.submissionsByStatus()).toMatchObject({ finalized: 0, tracking: 1 });
+    expect(errors).toEqual([]);
+  });
+
   it('counts before it deletes, so that deleted submissions stay in the reports', async () => {
-    const ledger = openLedger();
+    const ledger = withReports(openLedger());
     finalize(ledger, ['a', 'b', 'c'], {}, HOUR_MS);
-    const { clock, errors } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    const { clock, errors } = openCounting(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(2 * 60_000);
     expect(errors).toEqual([]);
     expect(ledger.stats.submissionsByStatus().finalized).toBe(1);
@@ -241,13 +272,13 @@ describe('the maintenance', () => {
   });
 
   it('deletes no submission that could not be counted', async () => {
-    const ledger = openLedger();
+    const ledger = withReports(openLedger());
     finalize(ledger, ['a', 'b', 'c'], {}, HOUR_MS);
     const db = rawConnection(ledger.file);
     db.exec(
       "CREATE TRIGGER broken BEFORE INSERT ON report_rows BEGIN SELECT RAISE(ABORT, 'broken'); END",
     );
-    const { clock, errors } = openMaintenance(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
+    const { clock, errors } = openCounting(ledger, { submissionsMs: HOUR_MS }, 3 * HOUR_MS);
     await clock.advance(2 * 60_000);
     expect(errors).toHaveLength(1);
     expect(ledger.stats.submissionsByStatus().finalized).toBe(3);

@@ -142,21 +142,6 @@ describe('by age', () => {
     expect(idsOf(ledger)).toEqual(['s2']);
   });
 
-  it('keeps what ended in time until the objective has judged it', async () => {
-    const ledger = openLedger();
-    finalize(ledger, 3);
-    ledger.track([trackRequest('late')], 1);
-    const objectives = new Map([['default', { target: 0.99, withinMs: 3 * HOUR_MS }]]);
-    const { clock, errors } = openMaintenance(ledger, { submissions: 0 }, 0, { objectives });
-    await clock.advance(3 * HOUR_MS + 5 * MINUTE_MS);
-    expect(ledger.objectives.sum({ upstream: 'default', from: 0, until: DAY_MS })).toEqual({
-      good: 3,
-      bad: 1,
-    });
-    expect(idsOf(ledger)).toEqual(['late']);
-    expect(errors).toEqual([]);
-  });
-
   it('deletes nothing without a limit, and never what ended within the last hour', async () => {
     const forever = openLedger();
     finalize(forever, 5);

@@ -1,9 +1,7 @@
 import { escapeText } from '../../lib/text.ts';
-import type { Alert } from '../../notifications/alert.ts';
 import type { AttemptReport } from '../../notifications/result-writer.ts';
 import type { WatcherListener } from '../../polling/listeners.ts';
 import { dataOf, upstreamTime } from '../../submissions/classify.ts';
-import type { AlertEventType } from '../../submissions/event-types.ts';
 import type { RecordedObservation } from '../../submissions/ports.ts';
 import { type Log, logAt } from './event-catalog.ts';
 
@@ -95,30 +93,5 @@ export function logAttempt(log: Log): (attempted: AttemptReport) => void {
       );
     else
       log.error({ ...fields, error: escapeText(result.error), reason: next.kind }, 'delivery.dead');
-  };
-}
-
-/**
- * Returns a listener that logs the first failed, the first withheld and the first accepted of
- * several heartbeats.
- */
-export function logHeartbeat(
-  log: Log,
-): (beat: { result: 'sent' | 'failed' | 'withheld'; reason: string | null }) => void {
-  let last: 'sent' | 'failed' | 'withheld' = 'sent';
-  return ({ result, reason }) => {
-    if (result === last) return;
-    last = result;
-    if (result === 'failed') log.warn({ error: escapeText(reason ?? '') }, 'heartbeat.failed');
-    else if (result === 'withheld') log.error({ reason: reason ?? '' }, 'heartbeat.withheld');
-    else log.info('heartbeat.resumed');
-  };
-}
-
-/** Returns a listener that writes one line per alert event. */
-export function logAlert(log: Log): (event: { type: AlertEventType; alert: Alert }) => void {
-  return ({ type, alert }) => {
-    const { since, id: _, link: __, ...fields } = alert;
-    logAt(log, { ...fields, since: new Date(since).toISOString() }, type);
   };
 }

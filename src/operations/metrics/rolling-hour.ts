@@ -1,5 +1,8 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { iso } from '../../lib/timestamps.ts';
+import type { WatcherListener } from '../../polling/listeners.ts';
+import type { LedgerStats } from '../ledger-stats.ts';
+import type { Counters } from './counters.ts';
 
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
@@ -125,4 +128,42 @@ function spreadOf(histogram: RecordableHistogram) {
   if (histogram.count === 0) return null;
   const at = (percentile: number) => Math.round(histogram.percentile(percentile)) / 1_000;
   return { mean: Math.round(histogram.mean) / 1_000, p50: at(50), p90: at(90), p99: at(99) };
+}
+
+const HOUR_MS = 3_600_000;
+/**
+ * Maximum finalities read at the start, the newest first. 200 per second for an hour would be
+ * 720,000.
+ */
+const MOST_READ_BACK = 1_000_000;
+
+/**
+ * Starts the statistics that are updated with each event, for /v1/overview and /metrics. They begin
+ * with the last hour of the ledger, which does not contain the detection lag of each finality.
+ */
+export function startLiveStats(deps: { stats: LedgerStats; now: number; counters: Counters }) {
+  const { stats, now, counters } = deps;
+  const hour = new RollingHour(now);
+  for (const { at, trackedAt, polls } of stats.finalizedSince(now - HOUR_MS, MOST_READ_BACK))
+    hour.addFinalized({ at, timeToFinalityMs: at - trackedAt, lagMs: null, polls });
+  // Registered first: the initial count reads all rows.
+  stats.onEnded(counters.submissionEnded);
+  stats.onCommitted(counters.transactionCommitted);
+  const listener: WatcherListener = {
+    polled(upstream, observation) {
+      hour.addPoll(observation.at);
+      counters.polled(upstream, observation);
+    },
+    finalized(finality) {
+      const { at, trackedAt, after, polls } = finality;
+      counters.finalized(finality);
+      hour.addFinalized({
+        at,
+        timeToFinalityMs: at - trackedAt,
+        lagMs: Math.max(0, at - after),
+        polls,
+      });
+    },
+  };
+  return { hour, listener };
 }

@@ -3,9 +3,8 @@ import { z } from 'zod';
 import { operations } from '../../http/problems.ts';
 import type { TypedServer } from '../../http/typed-server.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { EventFeed } from '../../notifications/event-feed.ts';
 import type { Watcher } from '../../polling/watcher.ts';
-import type { Objective, ObjectiveStatus } from '../../submissions/objective.ts';
+import type { ObjectiveStatus } from '../../submissions/objective.ts';
 import type { Readiness } from '../health-routes.ts';
 import type { LedgerStats } from '../ledger-stats.ts';
 import type { Counters } from './counters.ts';
@@ -47,16 +46,11 @@ export function registerMetrics(
     metrics: Metrics;
     watcher: Watcher;
     health: () => Readiness;
-    ledger: {
-      stats: LedgerStats;
-      objectives: {
-        status(objectives: ReadonlyMap<string, Objective>, now: number): ObjectiveStatus[];
-      };
-    };
-    feed: Pick<EventFeed, 'readers'>;
+    ledger: { stats: LedgerStats };
+    feed: { readers: number };
     waitingIds: () => number;
     clock: Clock;
-    objectives: ReadonlyMap<string, Objective>;
+    objectives: (now: number) => ObjectiveStatus[];
   },
 ): void {
   /** Returns undefined if the ledger cannot be read; the other metrics are still served. */
@@ -73,7 +67,7 @@ export function registerMetrics(
     metrics.set({
       now,
       counts: readable(() => ledger.stats.counts(1)),
-      objectives: readable(() => ledger.objectives.status(objectives, now)) ?? [],
+      objectives: readable(() => objectives(now)) ?? [],
       pacing: watcher.pacing(),
       ledgerBytes: ledger.stats.bytes(),
       readers: feed.readers,

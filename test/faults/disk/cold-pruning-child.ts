@@ -26,7 +26,7 @@ const maintenance = new Maintenance({
     eventsMs: null,
     auditMs: null,
   },
-  reports: { metadataKey: null, objectives: new Map() },
+  features: [],
   onPruned: (counts: PrunedCounts) => process.send?.(counts),
   onFailed,
 });

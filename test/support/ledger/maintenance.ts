@@ -1,9 +1,10 @@
 import { onTestFinished } from 'vitest';
+import type { Clock } from '../../../src/lib/clock.ts';
 import type { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import {
+  type FeatureMaintenance,
   Maintenance,
   type PrunedCounts,
-  type ReportSettings,
   type Retention,
 } from '../../../src/wiring/maintenance.ts';
 import { createVirtualClock } from '../virtual-time/virtual-clock.ts';
@@ -22,7 +23,7 @@ export function openMaintenance(
   ledger: Ledger,
   keeping: Partial<Retention>,
   startMs = 0,
-  reports: Partial<ReportSettings> = {},
+  featuresOf: (clock: Clock) => readonly FeatureMaintenance[] = () => [],
 ) {
   const clock = createVirtualClock(startMs);
   const pruned: PrunedCounts[] = [];
@@ -31,7 +32,7 @@ export function openMaintenance(
     ledger,
     clock,
     retention: { ...KEEP_ALL, ...keeping },
-    reports: { metadataKey: null, objectives: new Map(), ...reports },
+    features: featuresOf(clock),
     onPruned: (counts) => pruned.push(counts),
     onFailed: (error) => errors.push(error),
   });

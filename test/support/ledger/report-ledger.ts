@@ -1,3 +1,5 @@
+import { ObjectiveSlices } from '../../../src/reports/objective-slices-store.ts';
+import { Reports } from '../../../src/reports/reports-store.ts';
 import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { context, finalEnvelope, observation, VERDICTS } from './domain.ts';
 import { trackRequest } from './ledger-file.ts';
@@ -7,6 +9,14 @@ export const DAY_MS = 86_400_000;
 /** The fees of each finalized submission: beyond 2^53, and their sum beyond 2^64. */
 export const FEES = '18446744073709551615';
 
+/** Adds the stores of reports and objectives to a ledger. */
+export function withReports<L extends Ledger>(ledger: L) {
+  return Object.assign(ledger, {
+    reports: new Reports(ledger.database),
+    objectives: new ObjectiveSlices(ledger.database),
+  });
+}
+
 /**
  * Creates a ledger with counted reports: today, two finalized submissions of the team billing,
  * tracked with DAWATCH_API_KEY, and a cancelled one of a queue; yesterday, a finalized one of the
@@ -14,7 +24,7 @@ export const FEES = '18446744073709551615';
  */
 export function fillReports(file: string, now = Date.now()): void {
   createLedger(file);
-  const ledger = new Ledger({ file, now });
+  const ledger = withReports(new Ledger({ file, now }));
   ledger.upstream('default');
   const credential = ledger.credentials.add(
     { hash: Buffer.from('x'), role: 'service', name: '=nightly' },

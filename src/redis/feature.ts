@@ -1,31 +1,51 @@
 import type { Clock } from '../lib/clock.ts';
+import type { Config } from '../operations/config/schema.ts';
+import { StartError } from '../operations/config/start-error.ts';
 import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
-import { BullmqEngine, logPolls, REJECTIONS } from '../redis/engine.ts';
-import { Intake, logIntake } from '../redis/intake.ts';
-import { createMessageSigner } from '../redis/messages.ts';
-import { logRedis, RedisLink, untilPreviousPollsEnded } from '../redis/redis-link.ts';
+import { leaseMsOf, timeoutMsOf, type UsableUpstream } from '../polling/upstreams.ts';
 import type { PollEngine } from '../submissions/ports.ts';
 import type { Tracker } from '../submissions/tracker.ts';
-import type { Ledger } from './ledger-stores.ts';
-import type { ConfiguredRedis } from './redis.ts';
-import { leaseMsOf, timeoutMsOf, type UsableUpstream } from './upstreams.ts';
+import { BullmqEngine, logPolls, REJECTIONS } from './engine.ts';
+import { createQueueChannel, EVENTS_QUEUE } from './events-queue.ts';
+import { Intake, logIntake } from './intake.ts';
+import { createMessageSigner } from './messages.ts';
+import { redisOf } from './redis.ts';
+import { logRedis, RedisLink, untilPreviousPollsEnded } from './redis-link.ts';
 
-/** Starts the parts of a server that exist only with Redis. */
-export function startScaling(deps: {
-  redis: ConfiguredRedis;
-  upstreams: readonly [string, UsableUpstream][];
-  ledger: Ledger;
+type Server = {
+  config: Config;
+  upstreams: { named: readonly [string, UsableUpstream][] };
+  ledger: {
+    upstream(name: string): { pollingUntil: number | null };
+    whenDurable(): Promise<void> | undefined;
+  };
+  /** Polls from this process. */
   local: PollEngine;
   clock: Clock;
   log: Log;
   counters: Counters;
-}) {
-  const { redis, upstreams, ledger, local, clock, log, counters } = deps;
+};
+
+/**
+ * Opens the parts of a server that exist only with Redis: polls through workers, the queue of
+ * producers and the queue of events. Throws StartError.
+ */
+export function openRedisQueues({
+  config,
+  upstreams,
+  local,
+  clock,
+  log,
+  counters,
+  ledger,
+}: Server) {
+  const redis = redisOf(config);
+  if (!redis) throw new StartError('redis.url is not set');
   const signer = createMessageSigner(redis);
   const link = new RedisLink({ redis, signer, clock, onEvent: logRedis(log) });
-  const usable = new Map(upstreams);
+  const usable = new Map(upstreams.named);
   const of = (name: string, measure: (upstream: UsableUpstream) => number) => {
     const upstream = usable.get(name);
     if (!upstream) throw new Error(`no upstream is named ${name}`);
@@ -47,13 +67,14 @@ export function startScaling(deps: {
     },
   });
   const now = clock.now();
-  const leasesLastMs = upstreams.map(([name, upstream]) => {
+  const leasesLastMs = upstreams.named.map(([name, upstream]) => {
     const { pollingUntil } = ledger.upstream(name);
     return pollingUntil === null ? 0 : Math.min(pollingUntil, now) + leaseMsOf(upstream) - now;
   });
   const longestMs = Math.max(0, ...leasesLastMs);
   if (longestMs > 0) log.info({ max_delay_ms: longestMs }, 'polls.startup_delayed');
   const closing = new AbortController();
+  let intake: Intake | undefined;
   return {
     engine,
     /**
@@ -65,13 +86,20 @@ export function startScaling(deps: {
       link,
       clock,
       leasesLastMs: longestMs,
-      timeoutMs: Math.max(...upstreams.map(([, upstream]) => timeoutMsOf(upstream))),
+      timeoutMs: Math.max(...upstreams.named.map(([, upstream]) => timeoutMsOf(upstream))),
       signal: closing.signal,
     }),
-    health: (): RedisHealth => link.health,
-    startIntake: (intake: { track: Tracker['trackInParts']; whenDurable: Ledger['whenDurable'] }) =>
-      new Intake({ redis, ...intake, ...logIntake(log) }),
-    async close() {
+    queueChannel: {
+      channel: createQueueChannel({ redis, queue: EVENTS_QUEUE }),
+      address: `${redis.prefix}:${EVENTS_QUEUE}`,
+    },
+    redisHealth: (): RedisHealth => link.health,
+    start({ track }: { track: Tracker['trackInParts'] }): void {
+      const whenDurable = () => ledger.whenDurable();
+      intake = new Intake({ redis, track, whenDurable, ...logIntake(log) });
+    },
+    stop: (leftMs: number) => intake?.close(leftMs),
+    async close(): Promise<void> {
       closing.abort();
       await engine.close();
       await link.close();

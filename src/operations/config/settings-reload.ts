@@ -1,17 +1,17 @@
-import type { Actor } from '../lib/actor.ts';
-import type { Clock } from '../lib/clock.ts';
-import { escapeText } from '../lib/text.ts';
-import { ConfigError, type LoadedConfig } from '../operations/config/load.ts';
+import type { AuditTrail } from '../../access/audit-store.ts';
+import type { Actor } from '../../lib/actor.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { escapeText } from '../../lib/text.ts';
+import type { Log } from '../logging/logger.ts';
+import { ConfigError, type LoadedConfig } from './load.ts';
 import {
   compareSettings,
   loadSettled,
   type ReloadingProcess,
   type ReloadResult,
-} from '../operations/config/reload.ts';
-import type { Config } from '../operations/config/schema.ts';
-import { StartError } from '../operations/config/start-error.ts';
-import type { Log } from '../operations/logging/logger.ts';
-import type { Ledger } from './ledger-stores.ts';
+} from './reload.ts';
+import type { Config } from './schema.ts';
+import { StartError } from './start-error.ts';
 
 const MAX_TEXT_CHARS = 2_000;
 
@@ -144,7 +144,7 @@ export class SettingsReload {
 }
 
 /** Returns a function that stores the result of a reload in the audit. Throws LedgerError. */
-export function auditReload({ audit }: Ledger, clock: Clock) {
+export function auditReload({ audit }: { audit: AuditTrail }, clock: Clock) {
   return (actor: Actor, result: ReloadResult): void =>
     audit.append(actor, clock.now(), {
       action: 'settings.reload',

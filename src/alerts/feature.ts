@@ -1,0 +1,115 @@
+import type { AuditTrail } from '../access/audit-store.ts';
+import type { TypedServer } from '../http/typed-server.ts';
+import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import type { Clock } from '../lib/clock.ts';
+import { escapeText } from '../lib/text.ts';
+import type { Alert } from '../notifications/alert.ts';
+import type { Outbox } from '../notifications/outbox.ts';
+import type { HttpPost } from '../notifications/transport/http-post.ts';
+import type { Config } from '../operations/config/schema.ts';
+import type { LedgerStats } from '../operations/ledger-stats.ts';
+import { type Log, logAt } from '../operations/logging/event-catalog.ts';
+import type { AlertEventType } from '../submissions/event-types.ts';
+import type { ObjectiveStatus } from '../submissions/objective.ts';
+import { AlertWatch } from './alert-watch.ts';
+import { registerAlertChanges, registerAlerts, registerMutes } from './alerts-routes.ts';
+import { Alerts, Mutes } from './alerts-store.ts';
+import { HEARTBEAT_RESULTS, Heartbeat, type HeartbeatResult } from './heartbeat.ts';
+
+type Server = {
+  /** The settings at the start. */
+  config: Config;
+  /** The settings in force. */
+  settings: () => Config;
+  clock: Clock;
+  log: Log;
+  counters: { heartbeat(result: HeartbeatResult, count?: number): void };
+  ledger: { database: LedgerDatabase; outbox: Outbox; stats: LedgerStats; audit: AuditTrail };
+  upstreams: { names: readonly string[] };
+  /** How the upstreams meet their service level objectives. */
+  objectives: (now: number) => ObjectiveStatus[];
+};
+
+/** Opens the alerts: rules that are evaluated periodically, mutes, and the heartbeat. */
+export function openAlerts({ config, settings, clock, log, counters, ...server }: Server) {
+  const { database, outbox, stats, audit } = server.ledger;
+  const mutes = new Mutes(database);
+  const alerts = new Alerts(database, { outbox, stats, mutes, objectives: server.objectives });
+  const publicUrl = () => settings().server.public_url;
+  const routes = { ledger: { alerts, mutes, audit }, clock, publicUrl };
+  const { check_s, remind_after_s, failures, failures_window_s, backlog, wal_mib } = config.alerts;
+  const watch = new AlertWatch({
+    store: alerts,
+    upstreams: server.upstreams.names,
+    clock,
+    thresholds: {
+      failures,
+      failuresWindowMs: failures_window_s * 1_000,
+      backlog,
+      walBytes: wal_mib * 1_048_576,
+    },
+    checkMs: check_s * 1_000,
+    remindAfterMs: remind_after_s * 1_000,
+    publicUrl,
+    onReported: ({ type, alert }) => logAlert(log, type, alert),
+    onFailed: (error) => log.error({ err: error }, 'dispatcher.failed'),
+  });
+  let heartbeat: Heartbeat | undefined;
+  const beat = ({ url, every_s }: Config['heartbeat']) => {
+    if (!heartbeat) return;
+    if (url !== undefined) for (const result of HEARTBEAT_RESULTS) counters.heartbeat(result, 0);
+    heartbeat.start(url === undefined ? undefined : { url, everyMs: every_s * 1_000 });
+  };
+  return {
+    addReadRoutes: (app: TypedServer) => registerAlerts(app, routes),
+    addChangeRoutes(app: TypedServer): void {
+      registerAlertChanges(app, routes);
+      registerMutes(app, routes);
+    },
+    start(running: {
+      /** Sends a GET request to an address of the operator. */
+      get: HttpPost['get'];
+      /** Returns why this server does not work; undefined if it works. */
+      defect: () => string | undefined;
+      /** Resolves when polling has begun; until then, the heartbeat is not sent. */
+      polling: Promise<void>;
+    }): void {
+      const { get, defect, polling } = running;
+      watch.start();
+      const logged = heartbeatLog(log);
+      void polling.then(() => {
+        const onBeat: ConstructorParameters<typeof Heartbeat>[0]['onBeat'] = (event) => {
+          counters.heartbeat(event.result);
+          logged(event);
+        };
+        heartbeat = new Heartbeat({ clock, get, defect, onBeat });
+        beat(settings().heartbeat);
+      });
+    },
+    useSettings: (next: Config) => beat(next.heartbeat),
+    stop(): void {
+      heartbeat?.stop();
+      watch.stop();
+    },
+  };
+}
+
+function logAlert(log: Log, type: AlertEventType, alert: Alert): void {
+  const { since, id: _, link: __, ...fields } = alert;
+  logAt(log, { ...fields, since: new Date(since).toISOString() }, type);
+}
+
+/**
+ * Returns a listener that logs the first failed, the first withheld and the first accepted of
+ * several heartbeats.
+ */
+function heartbeatLog(log: Log) {
+  let last: HeartbeatResult = 'sent';
+  return ({ result, reason }: { result: HeartbeatResult; reason: string | null }): void => {
+    if (result === last) return;
+    last = result;
+    if (result === 'failed') log.warn({ error: escapeText(reason ?? '') }, 'heartbeat.failed');
+    else if (result === 'withheld') log.error({ reason: reason ?? '' }, 'heartbeat.withheld');
+    else log.info('heartbeat.resumed');
+  };
+}

@@ -1,0 +1,151 @@
+import type { Clock } from '../lib/clock.ts';
+import type { Config, UpstreamConfig } from '../operations/config/schema.ts';
+import { StartError } from '../operations/config/start-error.ts';
+import type { PolicyFactory } from '../pacing/index.ts';
+import type { UpstreamResponse } from '../submissions/classify.ts';
+import type { BudgetSettings } from './request-budget.ts';
+import type { SchedulerSettings } from './scheduler.ts';
+import { UpstreamClient } from './upstream-client.ts';
+import { UpstreamSubmitter } from './upstream-submit.ts';
+import type { WatcherSettings } from './watcher.ts';
+
+export type UsableUpstream = UpstreamConfig & { url: string };
+
+export function usableUpstreams(config: Config): [string, UsableUpstream][] {
+  const usable = Object.entries(config.upstreams).filter(
+    (entry): entry is [string, UsableUpstream] => entry[1].url !== undefined,
+  );
+  const unusable = Object.entries(config.upstreams).find(
+    ([name, { url }]) => name !== 'default' && url === undefined,
+  );
+  if (unusable) throw new StartError(`upstreams.${unusable[0]} has no url`);
+  if (usable.length === 0)
+    throw new StartError(
+      'no upstream is configured: set DAWATCH_UPSTREAM_URL and DAWATCH_UPSTREAM_API_KEY, or\n' +
+        'upstreams.default in config/dawatch.yaml. To try dawatch without an upstream: npx dawatch demo, or npx dawatch sandbox',
+    );
+  return usable;
+}
+
+export function timeoutMsOf({ timeout_s }: UsableUpstream): number {
+  return timeout_s * 1_000;
+}
+
+/**
+ * Returns the lease of a poll: the request, the time before it starts, and the way of its result
+ * through Redis.
+ */
+export function leaseMsOf(upstream: UsableUpstream): number {
+  return timeoutMsOf(upstream) * 2 + 10_000;
+}
+
+export function budgetOf({ budget }: UsableUpstream): BudgetSettings {
+  return {
+    requests: budget.requests,
+    perMs: budget.per_s * 1_000,
+    concurrency: budget.concurrency,
+  };
+}
+
+/**
+ * User lookups are rare. They have their own connections, so that slow lookups do not delay polls.
+ */
+const USER_CONNECTIONS = 8;
+
+export type Upstreams = ReturnType<typeof openUpstreams>;
+
+/** Opens the clients of all configured upstreams. Throws StartError. */
+export function openUpstreams(config: Config, clock: Clock) {
+  const named = usableUpstreams(config);
+  const now = () => clock.now();
+  const clients = new Map(
+    named.map(([name, { url, api_key: apiKey, ...upstream }]) => [
+      name,
+      new UpstreamClient({ url, apiKey, timeoutMs: upstream.timeout_s * 1_000, now }),
+    ]),
+  );
+  const submitters = createSubmitters(named, now);
+  const { url, timeout_s } = config.upstreams.default;
+  const userClient =
+    url === undefined
+      ? undefined
+      : new UpstreamClient({
+          url,
+          connections: USER_CONNECTIONS,
+          timeoutMs: timeout_s * 1_000,
+          now,
+        });
+  return {
+    /** The settings by name. */
+    named,
+    names: named.map(([name]) => name),
+    /** For user lookups; undefined without an upstream `default`. */
+    userClient,
+    submitters,
+    /** Sends one poll. Never rejects. */
+    sendPoll(upstream: string, submissionId: string): Promise<UpstreamResponse> {
+      const client = clients.get(upstream);
+      if (!client) throw new Error(`no client for the upstream ${upstream}`);
+      return client.getSubmissionInfo(submissionId);
+    },
+    /** Sends the keys of these settings from the next request on. */
+    useKeys(changed: readonly [string, UsableUpstream][]): void {
+      for (const [name, { api_key }] of changed) {
+        clients.get(name)?.useApiKey(api_key);
+        submitters.get(name)?.submitter.useApiKey(api_key);
+      }
+    },
+    /** Closes immediately; calls in flight return failures. */
+    async close(): Promise<void> {
+      const all = [...clients.values(), ...[...submitters.values()].map((one) => one.submitter)];
+      await Promise.all([userClient?.close(), ...all.map((client) => client.close())]);
+    },
+  };
+}
+
+/**
+ * Returns the upstreams that data may be submitted to. Their submits have their own connections, so
+ * that they do not delay polls.
+ */
+function createSubmitters(upstreams: [string, UsableUpstream][], now: () => number) {
+  const enabled = upstreams.filter(([, { submit }]) => submit.enabled);
+  return new Map(
+    enabled.map(([name, { url, api_key: apiKey, budget, submit, ...upstream }]) => {
+      const timeoutMs = upstream.timeout_s * 1_000;
+      // A reused connection may be closed by the upstream during the request, which would make the
+      // result of a submit unclear.
+      const limits = { connections: budget.concurrency, timeoutMs, now, keepAlive: false };
+      const client = new UpstreamClient({ url, ...limits });
+      return [
+        name,
+        { submitter: new UpstreamSubmitter({ client, apiKey }), maxBytes: submit.max_bytes },
+      ] as const;
+    }),
+  );
+}
+
+/** Returns the settings of the watcher. `policy`: when to poll. */
+export function watcherSettings(
+  { pacing, breaker, submissions }: Config,
+  upstreams: readonly [string, UsableUpstream][],
+  policy: (settings: { lagPrice: number }) => PolicyFactory,
+): WatcherSettings {
+  const lagPrices = new Map(
+    upstreams.map(([name, { lag_price }]) => [name, lag_price ?? pacing.lag_price]),
+  );
+  const schedulerSettingsOf = (upstream: UsableUpstream): SchedulerSettings => ({
+    budget: budgetOf(upstream),
+    breaker: {
+      failures: breaker.failures,
+      probeMs: breaker.probe_after_s * 1_000,
+      maxProbeMs: breaker.max_probe_s * 1_000,
+    },
+    leaseMs: leaseMsOf(upstream),
+    recheckMs: submissions.recheck_after_s * 1_000,
+  });
+  return {
+    schedulers: new Map(upstreams.map(([name, upstream]) => [name, schedulerSettingsOf(upstream)])),
+    policy: (upstream) => policy({ lagPrice: lagPrices.get(upstream) ?? pacing.lag_price }),
+    recheck: submissions.recheck_after_s > 0,
+  };
+}

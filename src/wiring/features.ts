@@ -1,0 +1,93 @@
+import { openAlerts } from '../alerts/feature.ts';
+import type { TypedServer } from '../http/typed-server.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Channel } from '../notifications/channels/channel.ts';
+import type { HttpPost } from '../notifications/transport/http-post.ts';
+import type { Config } from '../operations/config/schema.ts';
+import type { RedisHealth } from '../operations/health-routes.ts';
+import type { Log } from '../operations/logging/logger.ts';
+import type { Counters } from '../operations/metrics/counters.ts';
+import type { Upstreams } from '../polling/upstreams.ts';
+import { openReports } from '../reports/feature.ts';
+import type { ObjectiveStatus } from '../submissions/objective.ts';
+import type { PollEngine } from '../submissions/ports.ts';
+import type { Tracker } from '../submissions/tracker.ts';
+import type { Ledger } from './ledger-stores.ts';
+import type { FeatureMaintenance } from './maintenance.ts';
+
+/** What every feature may use. */
+export type FeatureDeps = {
+  /** The settings at the start. */
+  config: Config;
+  /** The settings in force. */
+  settings: () => Config;
+  ledger: Ledger;
+  upstreams: Upstreams;
+  /** Polls from this process. */
+  local: PollEngine;
+  clock: Clock;
+  log: Log;
+  counters: Counters;
+  /** How the upstreams meet their service level objectives, as the features know it. */
+  objectives: (now: number) => ObjectiveStatus[];
+};
+
+/** What a feature may use once the server listens. */
+export type Running = {
+  track: Tracker['trackInParts'];
+  /** Sends a GET request to an address of the operator. */
+  get: HttpPost['get'];
+  /** Returns why this server does not work; undefined if it works. */
+  defect: () => string | undefined;
+  /** Resolves when polling has begun. */
+  polling: Promise<void>;
+};
+
+/** What a feature adds to the server. A server without the feature lacks only this. */
+export type Feature = {
+  /** Sends the polls instead of this process. */
+  engine?: PollEngine;
+  /** Polling begins when it resolves. */
+  previousPollsEnded?: Promise<void>;
+  /** Receives every event. */
+  queueChannel?: { channel: Channel; address: string };
+  redisHealth?: () => RedisHealth;
+  objectives?: (now: number) => ObjectiveStatus[];
+  maintenance?: FeatureMaintenance;
+  /** Adds routes for callers with a scope, which each route names. */
+  addReadRoutes?: (app: TypedServer) => void;
+  /** Adds routes for administrators. */
+  addChangeRoutes?: (app: TypedServer) => void;
+  /** Called when the server listens. */
+  start?: (running: Running) => void;
+  /** Called with the settings in force after each change. */
+  useSettings?: (next: Config) => void;
+  /** Called first when the server stops. */
+  stop?: (leftMs: number) => unknown;
+  /** Called when nothing uses the feature any more. */
+  close?: () => Promise<void>;
+};
+
+/**
+ * The optional features, in the order in which they are opened. To remove one, delete its folder,
+ * its import and its entry.
+ */
+const FEATURES: readonly ((deps: FeatureDeps) => Feature | Promise<Feature>)[] = [
+  openReports,
+  openAlerts,
+  // Loaded on demand: importing BullMQ would slow every start (row `start` of `npm run bench`).
+  async (deps) =>
+    deps.config.redis.url === undefined
+      ? {}
+      : (await import('../redis/feature.ts')).openRedisQueues(deps),
+];
+
+/** Opens all features. The caller starts, stops and closes each. */
+export async function openFeatures(
+  deps: Omit<FeatureDeps, 'objectives'>,
+): Promise<{ features: readonly Feature[]; objectives: FeatureDeps['objectives'] }> {
+  const features: Feature[] = [];
+  const objectives = (now: number) => features.flatMap((one) => one.objectives?.(now) ?? []);
+  for (const open of FEATURES) features.push(await open({ ...deps, objectives }));
+  return { features, objectives };
+}

@@ -1,0 +1,14 @@
+import { Alerts, Mutes } from '../../../src/alerts/alerts-store.ts';
+import type { ObjectiveStatus } from '../../../src/submissions/objective.ts';
+import type { Ledger } from '../../../src/wiring/ledger-stores.ts';
+
+/** Adds the stores of alerts and mutes to a ledger. */
+export function withAlerts<L extends Ledger>(
+  ledger: L,
+  objectives: (now: number) => ObjectiveStatus[] = () => [],
+) {
+  const { database, outbox, stats } = ledger;
+  const mutes = new Mutes(database);
+  const alerts = new Alerts(database, { outbox, stats, mutes, objectives });
+  return Object.assign(ledger, { mutes, alerts });
+}
