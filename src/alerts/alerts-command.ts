@@ -129,7 +129,7 @@ export function addMute(alerts: Command): void {
       'after',
       '\nExample:\n  dawatch alerts mute stuck default --until 2h --reason "the chain is halted"',
     )
-    .action(async (rule: string, subject: string | undefined, options: Options & Times) => {
+    .action(async (rule: Mute['rule'], subject: string | undefined, options: Options & Times) => {
       await create(options, { rule, subject: subject ?? null });
     });
 }

@@ -1,5 +1,12 @@
+import type { Submission, SubmissionStatus } from './api.ts';
 import { isTransient } from './errors.ts';
-import { isFinal, type Submission } from './shapes.ts';
+
+const OPEN: readonly SubmissionStatus[] = ['tracking', 'pending', 'failing'];
+
+/** Returns whether a status is final. */
+export function isFinal(status: SubmissionStatus): boolean {
+  return !OPEN.includes(status);
+}
 
 /**
  * Returns the delay before the next attempt after consecutive failures:

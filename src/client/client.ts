@@ -1,39 +1,52 @@
-import { CredentialRequests } from './access/credentials.ts';
-import { waitUntilFinal } from './backoff.ts';
-import { DeliveryRequests } from './deliveries.ts';
-import { bodyOf, ConnectionError, notDawatchError, toApiError } from './errors.ts';
-import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
-import { AlertRequests } from './notifications/alerts.ts';
-import { ChannelRequests } from './notifications/channels.ts';
-import type { Overview, Report, ReportQuery } from './overview.ts';
-import {
-  pathOf,
-  queryOf,
-  SearchRequests,
-  type SendRequest,
-  type SubmissionQuery,
-  toJson,
-} from './request.ts';
 import type {
   AuditEntry,
   AuditPage,
-  AuditQuery,
   AuditVerification,
-  FoundSubmissions,
+  Overview,
+  Pacing,
+  ReloadedSettings,
+  Report,
   Submission,
-  SubmissionFilter,
-  SubmissionIfChanged,
   SubmissionPage,
   SubmissionPatch,
   SubmissionWithHistory,
-  Tracked,
+  TrackedSubmissions,
   TrackItem,
-  TrackOptions,
-  UpstreamPacing,
+  TrackRequest,
   User,
-} from './shapes.ts';
+  VerifyAuditQuery,
+} from './api.ts';
+import { waitUntilFinal } from './backoff.ts';
+import { bodyOf, ConnectionError, notDawatchError, toApiError } from './errors.ts';
+import { type EventOptions, type FeedEvent, readEvents } from './events.ts';
+import {
+  type AuditQuery,
+  type FoundSubmissions,
+  pathOf,
+  queryOf,
+  type ReportQuery,
+  SearchRequests,
+  type SendRequest,
+  type SubmissionFilter,
+  type SubmissionQuery,
+  toJson,
+} from './request.ts';
+import {
+  AlertRequests,
+  ChannelRequests,
+  CredentialRequests,
+  DeliveryRequests,
+  WebhookRequests,
+} from './resources.ts';
 import { bytesOf, linesOf } from './sse.ts';
-import { WebhookRequests } from './webhooks.ts';
+
+/** Options of all submissions of a request. */
+export type TrackOptions = Omit<TrackRequest, 'submission_id' | 'submission_ids' | 'submissions'>;
+
+/** `etag`: of the state of the submission; null if a proxy has removed it. */
+export type SubmissionIfChanged =
+  | { changed: true; submission: SubmissionWithHistory; etag: string | null }
+  | { changed: false; etag: string };
 
 export type DawatchClientOptions = {
   /** Base address of the server, such as http://127.0.0.1:8080. */
@@ -101,12 +114,12 @@ export class DawatchClient {
   track(
     submissions: readonly (string | TrackItem)[],
     options: TrackOptions = {},
-  ): Promise<Tracked> {
+  ): Promise<TrackedSubmissions> {
     const isPlain = submissions.every((one) => typeof one === 'string');
     const items = submissions.map((one) =>
       typeof one === 'string' ? { submission_id: one } : one,
     );
-    return this.#request<Tracked>('POST', '/v1/submissions', {
+    return this.#request<TrackedSubmissions>('POST', '/v1/submissions', {
       body: isPlain
         ? { submission_ids: submissions, ...options }
         : { submissions: items, ...options },
@@ -220,7 +233,7 @@ export class DawatchClient {
   }
 
   /** Returns the learned finality model of each upstream and the reason for its next poll. */
-  pacing(): Promise<{ at: string; upstreams: UpstreamPacing[] }> {
+  pacing(): Promise<Pacing> {
     return this.#request('GET', '/v1/pacing');
   }
 
@@ -258,7 +271,7 @@ export class DawatchClient {
    * Applies changed settings and returns their names. ApiError 409: invalid, or a restart is
    * needed; nothing was applied. Needs the role admin.
    */
-  reload(): Promise<{ changes: string[] }> {
+  reload(): Promise<ReloadedSettings> {
     return this.#requestWithToken('POST', '/v1/reload');
   }
 
@@ -274,7 +287,7 @@ export class DawatchClient {
    * Checks every hash of the audit. `expect_head`: the hash of an entry that must occur. Needs the
    * role admin.
    */
-  verifyAudit(query: { expect_head?: string } = {}): Promise<AuditVerification> {
+  verifyAudit(query: VerifyAuditQuery = {}): Promise<AuditVerification> {
     return this.#requestWithToken('GET', `/v1/audit/verify${queryOf(query)}`, undefined, {
       timeoutMs: LONG_TIMEOUT_MS,
     });

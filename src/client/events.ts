@@ -1,8 +1,17 @@
+import type { Event } from './api.ts';
 import { pause, retryDelayMs } from './backoff.ts';
 import { ConnectionError, isTransient } from './errors.ts';
-import type { DawatchEvent, FeedGap } from './notifications/event-shapes.ts';
-import type { MetadataFilter } from './shapes.ts';
+import type { MetadataFilter } from './request.ts';
 import { bytesOf, parseSse } from './sse.ts';
+
+/**
+ * An event of webhooks and the live feed. Its `type` determines its `data`. Ignore unknown types,
+ * which a newer server may send.
+ */
+export type DawatchEvent = Event;
+
+/** Sent only by the live feed: events after `after` up to `through` may be missing. */
+export type FeedGap = { id: string; type: 'feed.gap'; data: { after: number; through: number } };
 
 /** An event with its sequence number. Pass the number as `after` to resume after the event. */
 export type FeedEvent = DawatchEvent & { seq: number };

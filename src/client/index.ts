@@ -4,81 +4,74 @@
  */
 
 export type {
+  Alert,
+  AlertEvent,
+  AlertPage,
+  AuditEntry,
+  AuditPage,
+  AuditVerification,
+  Channel,
+  ChannelTestEvent,
   Credential,
   CredentialPage,
   CredentialPatch,
   CredentialWithSecret,
-  NewCredential,
-  Role,
-  Scope,
-} from './access/credentials.ts';
-export { DawatchClient, type DawatchClientOptions } from './client.ts';
-export type {
   Delivery,
   DeliveryAttempt,
   DeliveryDetails,
   DeliveryPage,
-  DeliveryQuery,
-  ReplayRequest,
-} from './deliveries.ts';
-export { ApiError, ConnectionError } from './errors.ts';
-export type { EventOptions, FeedEvent } from './events.ts';
-export type {
-  Alert,
-  AlertPage,
-  AlertQuery,
+  EventSubmission,
+  HistoryEntry,
+  ListAlertsQuery as AlertQuery,
   Mute,
   MutePage,
+  NewCredential,
   NewMute,
-} from './notifications/alerts.ts';
-export type { Channel } from './notifications/channels.ts';
-export type {
-  AlertEvent,
-  DawatchEvent,
-  EventSubmission,
-  FeedGap,
-  SubmissionEvent,
-  UpstreamEvent,
-} from './notifications/event-shapes.ts';
-export type { ChannelTestEvent, TestEvent } from './notifications/test-events.ts';
-export type {
-  Distribution,
+  NewWebhook,
+  OptionChanges,
   Overview,
+  Pacing,
+  PollingCost,
+  ReplayRequest,
   Report,
   ReportPercentiles,
-  ReportQuery,
   ReportSums,
-} from './overview.ts';
-export type { SubmissionQuery } from './request.ts';
-export {
-  type AuditEntry,
-  type AuditPage,
-  type AuditQuery,
-  type AuditVerification,
-  type FoundSubmissions,
-  type HistoryEntry,
-  isFinal,
-  type MetadataFilter,
-  type OptionChanges,
-  type PollingCost,
-  type Submission,
-  type SubmissionFilter,
-  type SubmissionIfChanged,
-  type SubmissionPage,
-  type SubmissionPatch,
-  type SubmissionStatus,
-  type SubmissionWithHistory,
-  type Tracked,
-  type TrackItem,
-  type TrackOptionName,
-  type TrackOptions,
-  type UpstreamPacing,
-  type User,
-} from './shapes.ts';
-export type {
-  NewWebhook,
+  Role,
+  Scope,
+  Spread as Distribution,
+  Submission,
+  SubmissionEvent,
+  SubmissionPage,
+  SubmissionPatch,
+  SubmissionStatus,
+  SubmissionWithHistory,
+  TestEvent,
+  TrackedSubmissions as Tracked,
+  TrackItem,
+  TrackOption as TrackOptionName,
+  UpstreamEvent,
+  UpstreamPacing,
+  User,
   Webhook,
   WebhookPage,
   WebhookPatch,
   WebhookWithSecret,
-} from './webhooks.ts';
+} from './api.ts';
+export { isFinal } from './backoff.ts';
+export {
+  DawatchClient,
+  type DawatchClientOptions,
+  type SubmissionIfChanged,
+  type TrackOptions,
+} from './client.ts';
+export { ApiError, ConnectionError } from './errors.ts';
+export type { DawatchEvent, EventOptions, FeedEvent, FeedGap } from './events.ts';
+export type {
+  AuditQuery,
+  DeliveryQuery,
+  FoundSubmissions,
+  MetadataFilter,
+  ReportQuery,
+  SubmissionFilter,
+  SubmissionQuery,
+} from './request.ts';

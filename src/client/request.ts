@@ -1,4 +1,53 @@
-import type { FoundSubmissions, Submission, SubmissionFilter, SubmissionPage } from './shapes.ts';
+import type {
+  DeliveryState,
+  GetReportQuery,
+  ListAuditQuery,
+  ListDeliveriesQuery,
+  ListSubmissionsQuery,
+  Submission,
+  SubmissionCount,
+  SubmissionPage,
+  SubmissionStatus,
+  FoundSubmissions as SubmissionsOfLookup,
+} from './api.ts';
+
+/** Metadata entries that a submission must have with exactly these values. */
+export type MetadataFilter = Readonly<Record<string, string | number | boolean | null>>;
+
+/** Conditions that all apply. */
+export type SubmissionFilter = Omit<
+  ListSubmissionsQuery,
+  'status' | 'metadata' | 'cursor' | 'limit'
+> & {
+  status?: SubmissionStatus | readonly SubmissionStatus[] | undefined;
+  /** Up to 10 values at the top level of the metadata, compared as text. */
+  metadata?: MetadataFilter | undefined;
+};
+
+/** `limit`: default 100. */
+export type SubmissionQuery = SubmissionFilter & {
+  limit?: number | undefined;
+  cursor?: string | undefined;
+};
+
+/** Conditions that all apply. */
+export type DeliveryQuery = Omit<ListDeliveriesQuery, 'state' | 'event_type'> & {
+  state?: DeliveryState | readonly DeliveryState[] | undefined;
+  /** Types of events, or wildcards such as `submission.*`. */
+  event_type?: string | readonly string[] | undefined;
+};
+
+/** Conditions that all apply. */
+export type AuditQuery = Omit<ListAuditQuery, 'action' | 'format'> & {
+  /** One action or several. */
+  action?: string | readonly string[] | undefined;
+};
+
+/** Days are UTC days such as "2026-01-31". */
+export type ReportQuery = Omit<GetReportQuery, 'format'>;
+
+/** The submissions of these ids. */
+export type FoundSubmissions = Omit<SubmissionsOfLookup, 'remaining'>;
 
 /** Sends a request and returns its body, or undefined for a response without a body. */
 export type SendRequest = <T>(
@@ -26,11 +75,6 @@ export function pathOf(submissionId: string): string {
 /** The largest `limit` of a list. */
 const MAX_PAGE = 1_000;
 
-export type SubmissionQuery = SubmissionFilter & {
-  limit?: number | undefined;
-  cursor?: string | undefined;
-};
-
 /** Lists, counts and looks up submissions. */
 export class SearchRequests {
   readonly #send: SendRequest;
@@ -55,7 +99,7 @@ export class SearchRequests {
     let total = 0;
     for (let cursor: string | null | undefined; cursor !== null; ) {
       const path = `/v1/submission_count${filterQuery({ ...filter, cursor })}`;
-      const part = await this.#send<{ count: number; next_cursor: string | null }>('GET', path);
+      const part = await this.#send<SubmissionCount>('GET', path);
       total += part.count;
       cursor = part.next_cursor;
     }
@@ -66,11 +110,7 @@ export class SearchRequests {
     const found: FoundSubmissions = { submissions: [], not_found: [] };
     for (let remaining = submissionIds; remaining.length > 0; ) {
       const body = { submission_ids: remaining };
-      const part = await this.#send<FoundSubmissions & { remaining: string[] }>(
-        'POST',
-        '/v1/submissions/lookup',
-        body,
-      );
+      const part = await this.#send<SubmissionsOfLookup>('POST', '/v1/submissions/lookup', body);
       found.submissions.push(...part.submissions);
       found.not_found.push(...part.not_found);
       remaining = part.remaining;

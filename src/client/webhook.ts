@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { DawatchEvent } from './notifications/event-shapes.ts';
+import type { DawatchEvent } from './events.ts';
 
 export type WebhookRequest = {
   /** The unparsed request body. */

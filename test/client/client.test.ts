@@ -59,60 +59,6 @@ it('rejects metadata nested too deeply: the server reports the limit, and values
   await expect(client().get('deep')).rejects.toMatchObject({ status: 404 });
 });
 
-it('tracks an ended submission again, and changes its options', async () => {
-  const { submissions } = await client().track(['again'], {
-    upstream: 'other',
-    metadata: { order: 1 },
-  });
-  expect(submissions[0]).toMatchObject({ last_polled_at: null, not_found_since: null });
-  await client().cancel('again');
-  await expect(client().update('again', { stuck_after_s: 5 })).rejects.toMatchObject({
-    status: 409,
-  });
-  expect(await client().track(['again'], { upstream: 'other' })).toMatchObject({
-    already_final: 1,
-    retracked: 0,
-  });
-  const again = await client().track(['again'], { upstream: 'other', retrack: true });
-  expect(again).toMatchObject({ already_final: 0, retracked: 1 });
-  const updated = await client().update('again', { stuck_after_s: 5, metadata: null });
-  expect(updated).toMatchObject({ status: 'tracking', stuck_after_s: 5, metadata: null });
-  const { history } = await client().get('again');
-  expect(history.at(-1)?.changes).toMatchObject({ metadata: { from: { order: 1 }, to: null } });
-});
-
-it('returns the overview and the pacing of each upstream', async () => {
-  const overview = await client().overview();
-  expect(overview.upstreams.map(({ name }) => name)).toEqual(['default', 'other']);
-  expect(overview.per_minute).toHaveLength(60);
-  expect((await client().pacing()).upstreams.map(({ upstream }) => upstream)).toEqual([
-    'default',
-    'other',
-  ]);
-});
-
-it('lists by status, page by page', async () => {
-  const ids = ['listed-1', 'listed-2', 'listed-3'];
-  await client().track(ids, { upstream: 'other' });
-  for (const id of ids) await client().cancel(id);
-  const first = await client().list({ status: 'cancelled', limit: 2 });
-  const second = await client().list({
-    status: 'cancelled',
-    limit: 2,
-    cursor: first.next_cursor ?? '',
-  });
-  expect([...first.submissions, ...second.submissions].map((one) => one.submission_id)).toEqual(
-    ids.toReversed(),
-  );
-  expect(second.next_cursor).toBeNull();
-});
-
-it('finds submissions by the beginning of their ids', async () => {
-  await client().track(['begun-2', 'begun-1', 'other-1'], { upstream: 'other' });
-  const { submissions } = await client().list({ prefix: 'begun-' });
-  expect(submissions.map((one) => one.submission_id)).toEqual(['begun-1', 'begun-2']);
-});
-
 it('lists all, counts and looks up submissions by conditions', async () => {
   const ids = Array.from(
     { length: 1_005 },
@@ -182,22 +128,6 @@ describe('throws an ApiError', () => {
       errors: [{ pointer: '/submission_ids/1' }],
     });
     expect(String(error)).toContain('The request is not valid: body /submission_ids/1');
-  });
-
-  it.each([
-    ['for an id that was never tracked', 404, (at: DawatchClient) => at.get('never')],
-    ['for a conflict', 409, (at: DawatchClient) => at.track(['disputed'])],
-    ['for an unknown status', 400, (at: DawatchClient) => at.count({ status: 'done' as 'failed' })],
-    [
-      'for too many ids',
-      400,
-      (at: DawatchClient) => at.lookup(Array.from({ length: 1_001 }, (_, index) => `${index}`)),
-    ],
-    ['for an invalid limit', 400, (at: DawatchClient) => at.list({ limit: 0 })],
-    ['for a wait above the limit', 400, (at: DawatchClient) => at.wait('disputed', 1_000)],
-  ])('%s', async (_, status, act) => {
-    await client().track(['disputed'], { upstream: 'other' });
-    await expect(act(client())).rejects.toMatchObject({ name: 'ApiError', status });
   });
 
   it('for a rejected key', async () => {

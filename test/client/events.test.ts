@@ -1,12 +1,6 @@
 import { join } from 'node:path';
-import { describe, expect, expectTypeOf, it, onTestFinished, vi } from 'vitest';
-import {
-  ConnectionError,
-  DawatchClient,
-  type DawatchEvent,
-  type FeedEvent,
-} from '../../src/client/index.ts';
-import type { EventBody } from '../../src/notifications/event-body.ts';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { ConnectionError, DawatchClient, type FeedEvent } from '../../src/client/index.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
 import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
 import { startCuttingProxy } from '../support/servers/cutting-proxy.ts';
@@ -45,11 +39,6 @@ function listen(at: DawatchClient, options: Options = {}) {
   return { receivedEvents: received, errors, has, stop: () => stop.abort(), reading };
 }
 
-it("has the types of the server's events", () => {
-  expectTypeOf<EventBody>().toExtend<DawatchEvent>();
-  expectTypeOf<DawatchEvent>().toExtend<EventBody>();
-});
-
 it('yields the events of a submission', async () => {
   const id = app.submit();
   await client().track([id], { metadata: { order: 7 } });
@@ -63,6 +52,20 @@ it('yields the events of a submission', async () => {
     type: 'submission.finalized',
     data: { submission: { submission_id: id, status: 'finalized', metadata: { order: 7 } } },
   });
+});
+
+it('yields only events of submissions with matching metadata', async () => {
+  for (const [id, team] of [
+    ['other', 'other'],
+    ['mine', 'bill&ing'],
+  ] as const) {
+    await client().track([id], { upstream: 'other', metadata: { team, n: 5 } });
+    await client().cancel(id);
+  }
+  const events = client().events({ after: 0, metadata: { team: 'bill&ing', n: 5 } });
+  expect(await take(events, 1)).toMatchObject([
+    { data: { submission: { submission_id: 'mine' } } },
+  ]);
 });
 
 it('begins with events after the connection', async () => {

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { isFinal } from '../../../src/client/shapes.ts';
+import { isFinal } from '../../../src/client/index.ts';
 import { openFaultyUpstream } from '../support/faulty-upstream.ts';
 import { dataByIdOf } from '../support/stored-data.ts';
 import { prepareWorld } from '../support/world.ts';

@@ -1,0 +1,1670 @@
+// Written by `npm run docs:client` from /openapi.json.
+
+/** When an alert was acknowledged. No reminders are sent for it */
+export type Acknowledgement = {
+  /** ISO 8601, UTC */
+  at: string;
+  /** Name of the credential */
+  by: string;
+};
+
+/** An alert */
+export type Alert = {
+  /** Identifies this occurrence. When the same condition begins again, its alert has another id */
+  id: number;
+  rule: AlertRule;
+  /** The affected upstream or destination, or `ledger` or `all` */
+  subject: string;
+  /** One sentence for operators */
+  summary: string;
+  /** Number of affected submissions or deliveries */
+  count: number | null;
+  /** Since when the condition has held */
+  since: string;
+  /** Whether the condition holds */
+  firing: boolean;
+  /** When the condition ended; null while it is firing */
+  resolved_at: string | null;
+  acknowledged: Acknowledgement | null;
+  /** End of the mute that covers it now; null: it is not muted */
+  muted_until: string | null;
+  /** The dashboard page about it: a path on this server, or an address if `server.public_url` is set */
+  link: string;
+};
+
+/** An alert: raised, reminder, resolved */
+export type AlertEvent = {
+  /** The same in every retry, so that receivers can drop duplicates */
+  id: string;
+  /** ISO 8601, UTC */
+  timestamp: string;
+  type: AlertEventType;
+  data: {
+    /** Counts over all events in the order of their commits: of two events of a submission, the larger is the newer one */
+    sequence: number;
+    alert: {
+      rule: AlertRule;
+      /** The upstream or destination concerned */
+      subject: string;
+      /** One sentence for operators */
+      summary: string;
+      /** Number of affected submissions or deliveries */
+      count: number | null;
+      /** Since when the condition has held */
+      since: string;
+      /** For `/v1/alerts/{id}`; absent in events of versions without it */
+      id?: number;
+      /** Address of the dashboard page about it; absent without `server.public_url` */
+      link?: string;
+      /**
+       * True: recorded while the alert was muted, and sent to no webhook, channel or queue; only in the live feed
+       */
+      muted?: true;
+    };
+  };
+};
+
+export type AlertEventType = 'alert.raised' | 'alert.reminder' | 'alert.resolved';
+
+/** A page of alerts */
+export type AlertPage = {
+  /** Newest first */
+  alerts: Alert[];
+  /** Send it as `cursor` to get the next page; null on the last page */
+  next_cursor: string | null;
+};
+
+export type AlertRule =
+  | 'stuck'
+  | 'failures'
+  | 'upstream_down'
+  | 'credentials_refused'
+  | 'backlog'
+  | 'dead_letters'
+  | 'webhook_disabled'
+  | 'wal_size'
+  | 'error_budget';
+
+/**
+ * firing: alerts whose condition holds, also acknowledged and muted ones
+ */
+export type AlertState = 'firing' | 'resolved' | 'all';
+
+/** An entry of the audit */
+export type AuditEntry = {
+  seq: number;
+  /** ISO 8601, UTC */
+  at: string;
+  /** Name of the credential; for a token of the upstream, "forwarded:" and a short keyed hash of it; for a command, "cli:" and the user of the system; SIGHUP for a signal; dawatch for the server itself */
+  caller: string;
+  /** E-mail address or subject of a caller who signed in by OpenID Connect; `caller` is then `person:` and the credential_id. Not covered by `hash`; the entry of the sign-in has the masked address */
+  caller_person: string | null;
+  /** Id of the credential in `dawatch token list`; null for a configured credential and a forwarded token */
+  credential_id: number | null;
+  /** Address of the client, see `server.trusted_proxies`; null if there was no request, or it was not recorded */
+  address: string | null;
+  /** users.get: a lookup of one user. users.list: a list of users. settings.reload: changed settings were applied or refused. tokens.create: a token was created; subject: its id. tokens.update: the name or expiry of a token was changed; subject: its id. tokens.rotate: the secret of a token was replaced, and the new one shown; subject: its id. tokens.revoke: a token was revoked; subject: its id. tokens.readmit: a person whose credential was revoked was admitted again; subject: its id. sessions.create: a person signed in to the dashboard; detail: how. sessions.delete: a person signed out of the dashboard. webhooks.create: a webhook was created, and its secret shown; subject: its id. webhooks.update: a webhook was changed; subject: its id. webhooks.delete: a webhook was deleted; subject: its id. webhooks.rotate: the secret of a webhook was replaced, and the new one shown; subject: its id. webhooks.test: a test event was sent; subject: the webhook. channels.test: a test event was sent; subject: the channel. alerts.acknowledge: an alert was acknowledged; subject: its id. alerts.withdraw: the acknowledgement of an alert was withdrawn; subject: the id of the alert. mutes.create: alerts were muted, or a maintenance window was planned; subject: the id of the mute. mutes.delete: a mute was ended or cancelled; subject: its id. deliveries.replay: deliveries were sent again; subject: the delivery or the destination. submissions.update: options of a submission were changed; subject: its id; detail: their names. submissions.cancel: a submission was cancelled; subject: its id. submissions.export: submissions were exported by a command. audit.export: the audit was exported. auth.refused: credentials of an address were refused; detail: the reasons with the numbers of requests. audit.prune: entries older than `audit.keep_days` were deleted; subject: the newest of them; detail: its hash */
+  action: string;
+  /** found, not_found, refused, failed, busy, reloaded, done. refused: by dawatch or the upstream; failed: the upstream returned no usable response; busy: not sent, too many lookups were in flight; reloaded: changed settings were applied; done: the change is stored */
+  result: string;
+  /** What was changed, see `action` */
+  subject: string | null;
+  /** The limit, the names of the changed settings or fields, the changed alert or mute, or the reason of a refusal or failure */
+  detail: string | null;
+  /** Keyed hash of the requested address; equal addresses have equal hashes. The key is in the ledger, so this protects listings and exports, not that file */
+  email_hash: string | null;
+  email_masked: string | null;
+  /** SHA-256 of the preceding hash and of this entry */
+  hash: string;
+};
+
+export type AuditFormat = 'json' | 'ndjson';
+
+/** A page of the audit */
+export type AuditPage = {
+  /** The newest entry, whose hash commits to all entries; store it elsewhere. null: there is no entry */
+  head: {
+    seq: number;
+    hash: string;
+  } | null;
+  /** Newest first */
+  entries: AuditEntry[];
+  /** Send it as `cursor` to get the next page; null on the last page */
+  next_cursor: string | null;
+};
+
+/** The result of checking every hash of the audit */
+export type AuditVerification = {
+  intact: boolean;
+  /** Number of entries; if it is not intact, of those before the first wrong one */
+  entries: number;
+  /** The hash of the newest entry; null if it is not intact */
+  head: string | null;
+  /** Number of entries that retention has deleted (`audit.keep_days`); null if it is not intact */
+  pruned: number | null;
+  /** The first wrong entry; null if it is intact, or if no single entry is wrong */
+  seq: number | null;
+  /** What is wrong; null if it is intact */
+  reason: string | null;
+};
+
+export type CallbackTest = {
+  /** The address to test, with the rules for a callback_url */
+  url: string;
+};
+
+/** Seconds before and after a change */
+export type ChangedSeconds = {
+  from: number;
+  to: number;
+};
+
+/** A time before and after a change */
+export type ChangedTime = {
+  /** ISO 8601, UTC */
+  from: string;
+  /** ISO 8601, UTC */
+  to: string;
+};
+
+/** A channel */
+export type Channel = {
+  name: string;
+  /** slack, discord, teams, apprise, email, or queue */
+  type: string;
+  /** Address of the channel, with its secret parts masked */
+  address: string;
+  /** Subscriptions: the channel receives the events that match at least one of them; empty: no events */
+  routes: {
+    /** Event types; wildcards such as alert.* are allowed */
+    types: string[];
+    metadata: {
+      [key: string]: unknown;
+    } | null;
+  }[];
+  /** When an attempt last succeeded; null: never */
+  last_success_at: string | null;
+  /** When an attempt last failed; null: never */
+  last_failure_at: string | null;
+  deliveries: {
+    /** Deliveries that wait for an attempt */
+    waiting: number;
+    /** Dead letters, which can be replayed */
+    dead: number;
+  };
+};
+
+/** All channels */
+export type ChannelList = {
+  /** In the order of the settings */
+  channels: Channel[];
+};
+
+/** A test of one channel */
+export type ChannelTestEvent = {
+  /** The same in every retry, so that receivers can drop duplicates */
+  id: string;
+  /** ISO 8601, UTC */
+  timestamp: string;
+  type: 'channel.test';
+  data: {
+    /** Counts over all events in the order of their commits: of two events of a submission, the larger is the newer one */
+    sequence: number;
+    /** Name of the channel */
+    channel: string;
+  };
+};
+
+/** A credential, without its secret */
+export type Credential = {
+  id: number;
+  name: string;
+  /** E-mail address or subject of the person who signs in with this credential by OpenID Connect; null for the token of a client */
+  person: string | null;
+  /** null: it has scopes of its own */
+  role: Role | null;
+  /** All scopes of the credential */
+  scopes: Scope[];
+  state: CredentialState;
+  /** ISO 8601, UTC */
+  created_at: string;
+  /** ISO 8601, UTC */
+  expires_at: string | null;
+  /** Time of the last use of the current secret, to the minute; null: not used */
+  last_used_at: string | null;
+  /** ISO 8601, UTC */
+  revoked_at: string | null;
+  /** Newest first */
+  replaced_secrets: ReplacedSecret[];
+};
+
+/** A page of credentials */
+export type CredentialPage = {
+  /** Newest first */
+  credentials: Credential[];
+  /** Send it as `cursor` to get the next page; null on the last page */
+  next_cursor: string | null;
+};
+
+/** Absent fields are unchanged. Role and scopes cannot be changed */
+export type CredentialPatch = {
+  /** Name of the client, 1 to 64 characters; appears in the audit */
+  name?: string;
+  /** Time from which the credential is refused; null: never */
+  expires_at?: string | null;
+};
+
+export type CredentialRotation = {
+  /**
+   * Seconds for which the old secret is also accepted; 0: none
+   * @default 86400
+   */
+  overlap_s?: number;
+};
+
+/**
+ * expired: a later expiry makes it valid again
+ */
+export type CredentialState = 'valid' | 'expired' | 'revoked';
+
+/** A credential with its new secret */
+export type CredentialWithSecret = {
+  id: number;
+  name: string;
+  /** E-mail address or subject of the person who signs in with this credential by OpenID Connect; null for the token of a client */
+  person: string | null;
+  /** null: it has scopes of its own */
+  role: Role | null;
+  /** All scopes of the credential */
+  scopes: Scope[];
+  state: CredentialState;
+  /** ISO 8601, UTC */
+  created_at: string;
+  /** ISO 8601, UTC */
+  expires_at: string | null;
+  /** Time of the last use of the current secret, to the minute; null: not used */
+  last_used_at: string | null;
+  /** ISO 8601, UTC */
+  revoked_at: string | null;
+  /** Newest first */
+  replaced_secrets: ReplacedSecret[];
+  /** Returned only here; only its hash is stored */
+  secret: string;
+};
+
+/**
+ * Why a delivery became a dead letter
+ */
+export type DeadReason =
+  | 'attempts_used_up'
+  | 'endpoint_gone'
+  | 'endpoint_disabled'
+  | 'not_configured'
+  | 'undeliverable';
+
+/** The delivery of one event to one destination */
+export type Delivery = {
+  id: number;
+  /** The `webhook-id` header, the same for all attempts */
+  event_id: string;
+  event_type: string;
+  /** null for events that concern no submission */
+  submission_id: string | null;
+  /** webhook:<id>, channel:<name>, or callback:<origin> */
+  destination: string;
+  state: DeliveryState;
+  dead_reason: DeadReason | null;
+  /** Attempts since it was created or last replayed */
+  attempts_made: number;
+  /** Of the newest attempt, also if that was before a replay; null without a response */
+  last_http_status: number | null;
+  /** Of the newest attempt; null if it succeeded, or if there was none */
+  last_error: string | null;
+  /** Time of the next attempt */
+  next_at: string | null;
+  /** ISO 8601, UTC */
+  created_at: string;
+  /** ISO 8601, UTC */
+  ended_at: string | null;
+};
+
+/** One request of a delivery */
+export type DeliveryAttempt = {
+  /** ISO 8601, UTC */
+  at: string;
+  duration_ms: number;
+  /** null without a response */
+  http_status: number | null;
+  /** null on success */
+  error: string | null;
+  /** Beginning of the response body, unchanged */
+  response: string | null;
+};
+
+/** A delivery with its event and attempts */
+export type DeliveryDetails = {
+  id: number;
+  /** The `webhook-id` header, the same for all attempts */
+  event_id: string;
+  event_type: string;
+  /** null for events that concern no submission */
+  submission_id: string | null;
+  /** webhook:<id>, channel:<name>, or callback:<origin> */
+  destination: string;
+  state: DeliveryState;
+  dead_reason: DeadReason | null;
+  /** Attempts since it was created or last replayed */
+  attempts_made: number;
+  /** Of the newest attempt, also if that was before a replay; null without a response */
+  last_http_status: number | null;
+  /** Of the newest attempt; null if it succeeded, or if there was none */
+  last_error: string | null;
+  /** Time of the next attempt */
+  next_at: string | null;
+  /** ISO 8601, UTC */
+  created_at: string;
+  /** ISO 8601, UTC */
+  ended_at: string | null;
+  /** The event as sent */
+  event: Event;
+  /** All attempts, oldest first */
+  attempts: DeliveryAttempt[];
+};
+
+/** A page of deliveries */
+export type DeliveryPage = {
+  /** Newest first */
+  deliveries: Delivery[];
+  /** Send it as `cursor` to get the next page; null on the last page */
+  next_cursor: string | null;
+};
+
+/**
+ * waiting: for an attempt; dead: a dead letter; discarded: its webhook was deleted
+ */
+export type DeliveryState = 'waiting' | 'delivered' | 'dead' | 'discarded';
+
+/** Submissions that ended, by final status */
+export type EndedSubmissions = {
+  finalized: number;
+  failed: number;
+  unknown: number;
+  rejected: number;
+  expired: number;
+  cancelled: number;
+};
+
+/** An event */
+export type Event = SubmissionEvent | UpstreamEvent | AlertEvent | TestEvent | ChannelTestEvent;
+
+/** A JSON Schema (2020-12) */
+export type EventJsonSchema = {
+  title: string;
+  anyOf: {
+    [key: string]: unknown;
+  }[];
+} & {
+  [key: string]: unknown;
+};
+
+/** The submission at the time of the event */
+export type EventSubmission = {
+  submission_id: string;
+  upstream: string;
+  status: SubmissionStatus;
+  /** The upstream's unchanged `state` */
+  upstream_state: string | null;
+  /** The upstream's unchanged `data`; integers too large for a JSON number are strings */
+  data: {
+    [key: string]: unknown;
+  } | null;
+  error: string | null;
+  /** ISO 8601, UTC */
+  tracked_at: string;
+  /** When dawatch first observed it as final */
+  finalized_at: string | null;
+  metadata: {
+    [key: string]: unknown;
+  } | null;
+  /** As requested; outages of the upstream extend it */
+  deadline_at: string;
+};
+
+/** The submissions of these ids */
+export type FoundSubmissions = {
+  /** In the order of the request, without duplicates */
+  submissions: Submission[];
+  /** Ids that were never tracked here */
+  not_found: string[];
+  /** Ids that were not looked up, because the response would exceed some MiB. Send them again */
+  remaining: string[];
+};
+
+/** A change of a submission */
+export type HistoryEntry = {
+  /** Sequence number across all submissions */
+  seq: number;
+  /** ISO 8601, UTC */
+  at: string;
+  status: SubmissionStatus;
+  previous_status: SubmissionStatus | null;
+  upstream_state: string | null;
+  /** The upstream's unchanged `data`; integers too large for a JSON number are strings */
+  data: {
+    [key: string]: unknown;
+  } | null;
+  error: string | null;
+  changes?: OptionChanges;
+};
+
+export type LedgerState = 'ok' | 'not_writable';
+
+/** The process responds */
+export type Liveness = {
+  status: 'ok';
+};
+
+export type LookupRequest = {
+  /** Up to 1000 ids */
+  submission_ids: string[];
+};
+
+/** A time in which alerts are recorded and not sent */
+export type Mute = {
+  id: number;
+  /** null: all alerts, a maintenance window */
+  rule: AlertRule | null;
+  /** null: all alerts of the rule */
+  subject: string | null;
+  /** ISO 8601, UTC */
+  from: string;
+  /** ISO 8601, UTC */
+  until: string;
+  /** Whether it has started */
+  active: boolean;
+  reason: string;
+  /** ISO 8601, UTC */
+  created_at: string;
+  /** Name of the credential */
+  created_by: string;
+};
+
+/** A page of mutes */
+export type MutePage = {
+  /** Newest first */
+  mutes: Mute[];
+  /** Send it as `cursor` to get the next page; null on the last page */
+  next_cursor: string | null;
+};
+
+export type NewCredential = {
+  /** Name of the client, 1 to 64 characters; appears in the audit */
+  name: string;
+  role?: Role;
+  scopes?: Scope[];
+  /** Time from which the credential is refused; null: never */
+  expires_at?: string | null;
+};
+
+export type NewMute = {
+  /** Only alerts of this rule; null: all alerts, a maintenance window */
+  rule?: AlertRule | null;
+  /** Only the alert about this subject, such as an upstream; requires `rule`. null: all alerts of the rule */
+  subject?: string | null;
+  /** Start; default: now */
+  from?: string;
+  /** End, after the start and within 366 days from now */
+  until: string;
+  /** A free text for operators */
+  reason?: string;
+};
+
+export type NewWebhook = {
+  /** URL that receives events by POST; must be https:// and no private address */
+  url: string;
+  /** Event types to send: exact types, or wildcards like submission.* and * */
+  types?: string[];
+  metadata?: {
+    [key: string]: string | number | boolean | null;
+  } | null;
+  /** A free text for operators */
+  description?: string;
+  /**
+   * Nothing is sent to a disabled webhook; missed events can be replayed
+   * @default true
+   */
+  enabled?: boolean;
+  /** @default v1 */
+  signature?: WebhookSignature;
+  /** A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes, or for v1a whsk_ and base64 of an ed25519 key pair */
+  secret?: string;
+};
+
+/** A service level objective and its error budget */
+export type Objective = {
+  upstream: string;
+  target_percent: number;
+  within_s: number;
+  /** Known as final in time, in the last 30 days */
+  good: number;
+  bad: number;
+  /** null if no submission was counted */
+  attained_percent: number | null;
+  /** Unspent share of the error budget of 30 days; negative if more than all is spent */
+  error_budget_left: number;
+  /** Speed at which the budget is spent, in the last 5 minutes to 3 days; 1 spends it exactly in 30 days */
+  burn_rates: {
+    '5m': number | null;
+    '30m': number | null;
+    '1h': number | null;
+    '6h': number | null;
+    '3d': number | null;
+  };
+};
+
+/** Submissions by whether they were known as final in time */
+export type ObjectiveCounts = {
+  /** Known as final in time */
+  good: number;
+  /** Not known as final in time */
+  bad: number;
+};
+
+/** An OpenAPI 3.1 document */
+export type OpenapiDocument = {
+  openapi: string;
+  info: {
+    [key: string]: unknown;
+  };
+  paths: {
+    [key: string]: {
+      [key: string]: unknown;
+    };
+  };
+} & {
+  [key: string]: unknown;
+};
+
+/** Options that a client changed: values before and after. Of `callback_url` only scheme, host and port */
+export type OptionChanges = {
+  tracked_at?: ChangedTime;
+  deadline_at?: ChangedTime;
+  unknown_grace_s?: ChangedSeconds;
+  stuck_after_s?: ChangedSeconds;
+  metadata?: {
+    from: {
+      [key: string]: unknown;
+    } | null;
+    to: {
+      [key: string]: unknown;
+    } | null;
+  };
+  callback_url?: {
+    from: string | null;
+    to: string | null;
+  };
+};
+
+/** The current state and the last hour */
+export type Overview = {
+  /** Current time of the server */
+  at: string;
+  submissions: StatusCounts;
+  /** The last 60 minutes, oldest first; the newest is incomplete */
+  per_minute: OverviewMinute[];
+  /** Totals of the same 60 minutes */
+  last_hour: {
+    finalized: number;
+    time_to_finality_s: Spread | null;
+    /** Upper bound of the time from finality to its detection: since a poll found the submission, or another one of its block, open. Known for submissions found final since the server started */
+    detection_lag_s: Spread | null;
+    /** Mean number of requests per submission found final */
+    polls_per_submission: number | null;
+    /** The same with a poll every 5 s */
+    fixed_5s_polls_per_submission: number | null;
+  };
+  upstreams: {
+    name: string;
+    state: UpstreamState;
+    /** Submissions being polled */
+    tracked: number;
+    /** Requests in flight */
+    in_flight: number;
+    budget: {
+      /** Requests per window */
+      limit: number;
+      /** Length of the window */
+      window_ms: number;
+      /** Requests used in the current window */
+      used: number;
+    };
+  }[];
+  /** Oldest open submissions, at most 10, oldest first */
+  oldest_open: {
+    submission_id: string;
+    upstream: string;
+    status: SubmissionStatus;
+    /** ISO 8601, UTC */
+    tracked_at: string;
+    /** Seconds */
+    age_s: number;
+  }[];
+  deliveries: {
+    /** Not delivered yet */
+    waiting: number;
+    /** Dead letters, which can be replayed */
+    dead: number;
+    /** Time since which the oldest one has waited; null if none waits */
+    oldest_waiting_at: string | null;
+  };
+  /** Readers of the live feed */
+  readers: number;
+  /** Live workers; null without Redis */
+  workers: number | null;
+};
+
+/** One of the last 60 minutes */
+export type OverviewMinute = {
+  /** Start of the minute */
+  at: string;
+  /** Submissions found final */
+  finalized: number;
+  /** From tracking until found final; null if none was */
+  time_to_finality_p50_s: number | null;
+  /** Seconds */
+  time_to_finality_p99_s: number | null;
+  /** See last_hour; null if not known */
+  detection_lag_p50_s: number | null;
+  /** Seconds */
+  detection_lag_p99_s: number | null;
+  /** Responses of the upstreams; null if this server was not running */
+  polls: number | null;
+};
+
+/** The pacing of all upstreams */
+export type Pacing = {
+  /** Current time of the server */
+  at: string;
+  upstreams: UpstreamPacing[];
+};
+
+/**
+ * slots: submissions become final in groups, with the slots of a chain, so that a poll of one is evidence about the others; age: no period is known, so each submission is polled by its age
+ */
+export type PacingMode = 'slots' | 'age';
+
+/**
+ * Cause of a delay. budget: the request budget is exhausted; pause: requested by the upstream
+ */
+export type PollDelay = 'budget' | 'pause';
+
+/**
+ * slot: likely to become final in this slot; scout: polled first, on behalf of all submissions likely to become final with it; age: no slots are known, so its age decides; net: not polled for the longest time allowed; recheck: final, and polled once more; probe: tests whether an upstream outage is over
+ */
+export type PollReason = 'slot' | 'scout' | 'age' | 'net' | 'recheck' | 'probe';
+
+/** Cost of polling per submission */
+export type PollingCost = {
+  /** Per submission */
+  requests: number;
+  /** Mean seconds between finality and the poll that finds it */
+  lag_s: number;
+};
+
+/** A problem document (RFC 9457) */
+export type Problem = {
+  /** The kind of problem: urn:dawatch:problem:… */
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  /** The id of this request, as in the logs and in x-request-id */
+  instance: string;
+  /** The same as detail, on the routes of the upstream's own interface */
+  error?: string;
+  /** Invalid parts of the request; `pointer` is a JSON pointer into the body or the name of a parameter */
+  errors?: {
+    pointer: string;
+    detail: string;
+  }[];
+  /** Only of submitted data: whether the upstream has accepted it. yes: only tracking `submission_id` failed */
+  submitted?: Submitted;
+  /** Only with `submitted` yes */
+  submission_id?: string;
+};
+
+/** Whether submissions can be accepted, and the state of each component */
+export type Readiness = {
+  status: ReadinessStatus;
+  ledger: LedgerState;
+  upstreams: {
+    [key: string]: {
+      state: UpstreamState;
+      /** Submissions being polled; operators only */
+      tracked?: number;
+      /** Requests in flight; operators only */
+      in_flight?: number;
+    };
+  };
+  /** Present if Redis is configured */
+  redis?: {
+    state: RedisState;
+    /** Why it is disconnected; refused: it refuses the password or a write. Operators only */
+    reason?: RedisDisconnectReason | null;
+    /** Live workers; without any, this server polls. Operators only */
+    workers?: Worker[];
+    /** Workers that get no jobs; see `worker.refused` in the log. Operators only */
+    refused_workers?: number;
+  };
+};
+
+/**
+ * degraded: submissions are accepted, but an upstream or Redis does not respond
+ */
+export type ReadinessStatus = 'ok' | 'degraded' | 'unavailable';
+
+/**
+ * Why Redis is disconnected; refused: it refuses the password, a command or a write; cluster: it is a cluster, which is not supported
+ */
+export type RedisDisconnectReason = 'unreachable' | 'no_response' | 'refused' | 'cluster';
+
+/**
+ * disconnected: this server polls alone; events for queues and queued submissions wait
+ */
+export type RedisState = 'up' | 'disconnected';
+
+/** The settings in the files are in force */
+export type ReloadedSettings = {
+  /** Names of the settings that changed, sorted; empty: none */
+  changes: string[];
+};
+
+/** A secret that was replaced and is still accepted */
+export type ReplacedSecret = {
+  /** ISO 8601, UTC */
+  valid_until: string;
+  /** Time of its last use, to the minute; null: not used */
+  last_used_at: string | null;
+};
+
+export type ReplayRequest = {
+  /** The destination: webhook:<id>, channel:<name> or callback:<origin> */
+  destination: string;
+  /** Only events from this time on */
+  since: string;
+  /** Only events before this time */
+  until?: string;
+  /** Only events of these types: exact types, or wildcards like submission.* */
+  event_types?: string[];
+  /** Only events about this submission */
+  submission_id?: string;
+  /**
+   * Only count: nothing is sent
+   * @default false
+   */
+  dry_run?: boolean;
+};
+
+/** The dead letters and missed events are scheduled again, or counted */
+export type ReplayedDeliveries = {
+  /** Number of deliveries that were scheduled again; with `dry_run`, that would be */
+  replayed: number;
+};
+
+/** Sums over the submissions that ended */
+export type Report = {
+  from: string;
+  to: string;
+  interval: ReportInterval;
+  group_by: ReportGrouping;
+  /** `reports.metadata_key` */
+  metadata_key: string | null;
+  /** The report contains the changes before this time; usually at most a minute ago */
+  counted_until: string;
+  /** By start and group. Periods and groups without submissions have no row */
+  rows: ReportRow[];
+  total: ReportSums;
+  /** The service level objectives now, whatever the period of the report */
+  objectives: Objective[];
+};
+
+/**
+ * Format of a report
+ */
+export type ReportFormat = 'json' | 'csv';
+
+/**
+ * What the rows of a report have in common
+ */
+export type ReportGrouping = 'none' | 'upstream' | 'credential' | 'metadata';
+
+/**
+ * Length of the periods of a report
+ */
+export type ReportInterval = 'hour' | 'day' | 'total';
+
+/** Seconds, exact to 5 % */
+export type ReportPercentiles = {
+  /** Number of submissions for which it is known */
+  count: number;
+  /** Seconds, exact to 5 % */
+  p50: number;
+  /** Seconds, exact to 5 % */
+  p90: number;
+  /** Seconds, exact to 5 % */
+  p99: number;
+};
+
+/** Sums over the submissions of one period and group */
+export type ReportRow = {
+  /** Start of the period */
+  start: string;
+  /** Upstream, name of the credential, or value of the metadata key; null: all, none, or the rest of the values */
+  group: string | null;
+  /** Id of the credential in `dawatch token list`, where the rows are credentials */
+  credential_id: number | null;
+  /** Whether these are the values beyond the first 100 of a day */
+  other: boolean;
+  /** Submissions that ended in the period, by final status. One that was tracked again counts once for each end */
+  submissions: EndedSubmissions;
+  /** Changes of finalized submissions by the upstream */
+  corrected: number;
+  /** Polls of these submissions until they ended; rechecks count with the correction that they find */
+  requests: number;
+  /** From tracking until found final; null if none was */
+  time_to_finality_s: ReportPercentiles | null;
+  /** Upper bound of the time from finality to its detection: since a poll found the submission, or another one of its block, open */
+  detection_lag_s: ReportPercentiles | null;
+  /** A decimal integer of any length */
+  fees: string;
+  /** A decimal integer of any length */
+  data_billed: string;
+  /** Finalized submissions whose `data` has no integers there; they count as 0 */
+  without_billing: number;
+  /** By whether finality was known by the time that the objective requires; null without an objective, and for groups by credential or metadata */
+  objective: ObjectiveCounts | null;
+};
+
+/** Of all rows */
+export type ReportSums = {
+  /** Submissions that ended in the period, by final status. One that was tracked again counts once for each end */
+  submissions: EndedSubmissions;
+  /** Changes of finalized submissions by the upstream */
+  corrected: number;
+  /** Polls of these submissions until they ended; rechecks count with the correction that they find */
+  requests: number;
+  /** From tracking until found final; null if none was */
+  time_to_finality_s: ReportPercentiles | null;
+  /** Upper bound of the time from finality to its detection: since a poll found the submission, or another one of its block, open */
+  detection_lag_s: ReportPercentiles | null;
+  /** A decimal integer of any length */
+  fees: string;
+  /** A decimal integer of any length */
+  data_billed: string;
+  /** Finalized submissions whose `data` has no integers there; they count as 0 */
+  without_billing: number;
+  /** By whether finality was known by the time that the objective requires; null without an objective, and for groups by credential or metadata */
+  objective: ObjectiveCounts | null;
+};
+
+/**
+ * service: submissions; user: lookups of single users; operator: reads submissions, webhooks, deliveries, channels and mutes; admin: everything
+ */
+export type Role = 'service' | 'user' | 'operator' | 'admin';
+
+/**
+ * What a credential may do; admin includes all
+ */
+export type Scope =
+  | 'submissions:read'
+  | 'submissions:write'
+  | 'users:read'
+  | 'webhooks:write'
+  | 'operations:read'
+  | 'admin';
+
+export type SecretRotation = {
+  /**
+   * Seconds for which the old secret also signs
+   * @default 86400
+   */
+  keep_old_s?: number;
+  /** A secret of the receiver's choice: whsec_ and base64 of 24 to 64 bytes, or for v1a whsk_ and base64 of an ed25519 key pair */
+  secret?: string;
+};
+
+/** The session of the dashboard */
+export type Session = {
+  /** Whether this request has the cookie of an open session */
+  signed_in: boolean;
+  /** When the session ends at the latest; it ends earlier if it is not used; null: not signed in */
+  expires_at: string | null;
+  /** Sign-in at the provider of OpenID Connect; null: only with a credential */
+  oidc: {
+    /** Name of the provider */
+    name: string;
+    /** The page at which a browser begins the sign-in */
+    url: string;
+  } | null;
+};
+
+/** The session has ended, and the provider ends its own at this page */
+export type SignOut = {
+  /** The page of the provider to open */
+  sign_out_url: string;
+};
+
+/** Seconds, exact to 1 % */
+export type Spread = {
+  /** Seconds */
+  mean: number;
+  /** Seconds */
+  p50: number;
+  /** Seconds */
+  p90: number;
+  /** Seconds */
+  p99: number;
+};
+
+/** Number of submissions by status */
+export type StatusCounts = {
+  tracking: number;
+  pending: number;
+  failing: number;
+  finalized: number;
+  failed: number;
+  unknown: number;
+  rejected: number;
+  expired: number;
+  cancelled: number;
+};
+
+/** A tracked submission */
+export type Submission = {
+  submission_id: string;
+  upstream: string;
+  status: SubmissionStatus;
+  /** The upstream's unchanged `state` */
+  upstream_state: string | null;
+  /** The upstream's unchanged `data`; integers too large for a JSON number are strings */
+  data: {
+    [key: string]: unknown;
+  } | null;
+  error: string | null;
+  /** ISO 8601, UTC */
+  tracked_at: string;
+  /** When dawatch first observed it as final */
+  finalized_at: string | null;
+  metadata: {
+    [key: string]: unknown;
+  } | null;
+  /** Extended by the duration of upstream outages */
+  deadline_at: string;
+  /** Requests sent for this submission */
+  polls: number;
+  /** Time of the newest response to a poll, since it is tracked; null: it has not been polled yet */
+  last_polled_at: string | null;
+  /** The next poll is sent at this time at the earliest; null: none is planned, as for a final submission. While a poll is in flight, the end of the time in which its response is awaited */
+  next_poll_at: string | null;
+  /** Since when the upstream has responded that it has no such submission; null: it found it, or has not responded */
+  not_found_since: string | null;
+  /** Seconds for which "not found" means "not yet" */
+  unknown_grace_s: number;
+  /** Seconds after which the open submission is reported as stuck */
+  stuck_after_s: number;
+  /** Receives the events; credentials without the scope admin see only scheme, host and port, because the rest may be secret */
+  callback_url: string | null;
+};
+
+/** A number of submissions */
+export type SubmissionCount = {
+  /** Number of submissions. If `next_cursor` is not null, only of those that were examined */
+  count: number;
+  /** Send it as `cursor` to count the rest, and add the numbers; null: nothing is left */
+  next_cursor: string | null;
+};
+
+/** An event of a submission */
+export type SubmissionEvent = {
+  /** The same in every retry, so that receivers can drop duplicates */
+  id: string;
+  /** ISO 8601, UTC */
+  timestamp: string;
+  type: SubmissionEventType;
+  data: {
+    /** Counts over all events in the order of their commits: of two events of a submission, the larger is the newer one */
+    sequence: number;
+    submission: EventSubmission;
+    /** The status before the event; equal if it did not change */
+    previous_status: SubmissionStatus;
+    previous_upstream_state: string | null;
+    previous_error: string | null;
+    /** The upstream's `data` before the event; equal if it did not change */
+    previous_data: {
+      [key: string]: unknown;
+    } | null;
+    /** True: the event would be 20 kB or more, so data of the upstream is left out or truncated; `href` has all of it */
+    cut: boolean;
+    /** Path of the submission on the dawatch server */
+    href: string;
+  };
+};
+
+export type SubmissionEventType =
+  | 'submission.finalized'
+  | 'submission.failing'
+  | 'submission.recovered'
+  | 'submission.failed'
+  | 'submission.unknown'
+  | 'submission.rejected'
+  | 'submission.expired'
+  | 'submission.cancelled'
+  | 'submission.retracked'
+  | 'submission.stuck'
+  | 'submission.corrected';
+
+/** A page of submissions */
+export type SubmissionPage = {
+  /** In the order of the list */
+  submissions: Submission[];
+  /** Send it as `cursor` to get the next page; null on the last page */
+  next_cursor: string | null;
+  /** Everything newer than this time was examined: the time of tracking, or of the final status if the list is in its order. Null on the last page, and in the order of ids */
+  examined_to: string | null;
+};
+
+/** Absent fields are unchanged */
+export type SubmissionPatch = {
+  /** Deadline for finality, ISO 8601; after it the submission ends as failed or expired */
+  deadline?: string;
+  /** Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply */
+  unknown_grace_s?: number;
+  /** Seconds after which an open submission is reported as stuck */
+  stuck_after_s?: number;
+  /** Replaces the whole object; null removes it */
+  metadata?: {
+    [key: string]: unknown;
+  } | null;
+  /** Receives the events from now on, and those that were not delivered to the earlier URL; null: no further events are sent */
+  callback_url?: string | null;
+};
+
+/**
+ * Every status but tracking, pending and failing is final
+ */
+export type SubmissionStatus =
+  | 'tracking'
+  | 'pending'
+  | 'failing'
+  | 'finalized'
+  | 'failed'
+  | 'unknown'
+  | 'rejected'
+  | 'expired'
+  | 'cancelled';
+
+/** A tracked submission with its history */
+export type SubmissionWithHistory = {
+  submission_id: string;
+  upstream: string;
+  status: SubmissionStatus;
+  /** The upstream's unchanged `state` */
+  upstream_state: string | null;
+  /** The upstream's unchanged `data`; integers too large for a JSON number are strings */
+  data: {
+    [key: string]: unknown;
+  } | null;
+  error: string | null;
+  /** ISO 8601, UTC */
+  tracked_at: string;
+  /** When dawatch first observed it as final */
+  finalized_at: string | null;
+  metadata: {
+    [key: string]: unknown;
+  } | null;
+  /** Extended by the duration of upstream outages */
+  deadline_at: string;
+  /** Requests sent for this submission */
+  polls: number;
+  /** Time of the newest response to a poll, since it is tracked; null: it has not been polled yet */
+  last_polled_at: string | null;
+  /** The next poll is sent at this time at the earliest; null: none is planned, as for a final submission. While a poll is in flight, the end of the time in which its response is awaited */
+  next_poll_at: string | null;
+  /** Since when the upstream has responded that it has no such submission; null: it found it, or has not responded */
+  not_found_since: string | null;
+  /** Seconds for which "not found" means "not yet" */
+  unknown_grace_s: number;
+  /** Seconds after which the open submission is reported as stuck */
+  stuck_after_s: number;
+  /** Receives the events; credentials without the scope admin see only scheme, host and port, because the rest may be secret */
+  callback_url: string | null;
+  /** One entry per change, oldest first */
+  history: HistoryEntry[];
+};
+
+export type Submitted = 'no' | 'unclear' | 'yes';
+
+/** A test of one webhook */
+export type TestEvent = {
+  /** The same in every retry, so that receivers can drop duplicates */
+  id: string;
+  /** ISO 8601, UTC */
+  timestamp: string;
+  type: 'webhook.test';
+  data: {
+    /** Counts over all events in the order of their commits: of two events of a submission, the larger is the newer one */
+    sequence: number;
+    webhook_id: string;
+  };
+};
+
+/** A submission with its own options */
+export type TrackItem = {
+  /** The id that the upstream returned. A UUID is compared and shown in lower case, any other id unchanged */
+  submission_id: string;
+  /** Name of a configured upstream; "default" if absent */
+  upstream?: string;
+  /** Deadline for finality, ISO 8601; after it the submission ends as failed or expired */
+  deadline?: string;
+  /** Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply */
+  unknown_grace_s?: number;
+  /** Seconds after which an open submission is reported as stuck */
+  stuck_after_s?: number;
+  /** Any object; returned with the submission and in its events */
+  metadata?: {
+    [key: string]: unknown;
+  };
+  /** Receives the events of the submission, signed with the secret of the webhook `callbacks` */
+  callback_url?: string;
+  /** For an import: since when another system has tracked it, ISO 8601; not in the future, and at most 3660 days ago. stuck_after_s counts from then, a default deadline from now. A deadline that has passed since then is accepted: the submission is polled before it ends */
+  tracked_at?: string;
+  /** True: ids that ended as failed, unknown, rejected, expired or cancelled are tracked again, with the time limits of this request; `metadata` and `callback_url` replace the earlier ones if present. Finalized ids stay as they are */
+  retrack?: boolean;
+};
+
+export type TrackOption =
+  | 'deadline'
+  | 'unknown_grace_s'
+  | 'stuck_after_s'
+  | 'metadata'
+  | 'callback_url';
+
+export type TrackRequest = {
+  /** The id that the upstream returned. A UUID is compared and shown in lower case, any other id unchanged */
+  submission_id?: string;
+  /** Up to 10000 ids; all are tracked or none */
+  submission_ids?: string[];
+  /** Up to 10000 submissions, each with its own options; all are tracked or none. The options beside this list apply to each submission that has no such option of its own */
+  submissions?: TrackItem[];
+  /** Name of a configured upstream; "default" if absent */
+  upstream?: string;
+  /** Deadline for finality, ISO 8601; after it the submission ends as failed or expired */
+  deadline?: string;
+  /** Seconds for which "not found" means "not yet"; only time in which the id was polled counts. At least 120 s apply */
+  unknown_grace_s?: number;
+  /** Seconds after which an open submission is reported as stuck */
+  stuck_after_s?: number;
+  /** Any object; returned with the submission and in its events */
+  metadata?: {
+    [key: string]: unknown;
+  };
+  /** Receives the events of the submission, signed with the secret of the webhook `callbacks` */
+  callback_url?: string;
+  /** For an import: since when another system has tracked it, ISO 8601; not in the future, and at most 3660 days ago. stuck_after_s counts from then, a default deadline from now. A deadline that has passed since then is accepted: the submission is polled before it ends */
+  tracked_at?: string;
+  /** True: ids that ended as failed, unknown, rejected, expired or cancelled are tracked again, with the time limits of this request; `metadata` and `callback_url` replace the earlier ones if present. Finalized ids stay as they are */
+  retrack?: boolean;
+  /** The trace context of the caller, for jobs and for clients that cannot send the header of this name. Used only if tracing is on */
+  traceparent?: string;
+};
+
+/** A submission of a tracking request */
+export type TrackedSubmission = {
+  submission_id: string;
+  upstream: string;
+  status: SubmissionStatus;
+  /** The upstream's unchanged `state` */
+  upstream_state: string | null;
+  /** The upstream's unchanged `data`; integers too large for a JSON number are strings */
+  data: {
+    [key: string]: unknown;
+  } | null;
+  error: string | null;
+  /** ISO 8601, UTC */
+  tracked_at: string;
+  /** When dawatch first observed it as final */
+  finalized_at: string | null;
+  metadata: {
+    [key: string]: unknown;
+  } | null;
+  /** Extended by the duration of upstream outages */
+  deadline_at: string;
+  /** Requests sent for this submission */
+  polls: number;
+  /** Time of the newest response to a poll, since it is tracked; null: it has not been polled yet */
+  last_polled_at: string | null;
+  /** The next poll is sent at this time at the earliest; null: none is planned, as for a final submission. While a poll is in flight, the end of the time in which its response is awaited */
+  next_poll_at: string | null;
+  /** Since when the upstream has responded that it has no such submission; null: it found it, or has not responded */
+  not_found_since: string | null;
+  /** Seconds for which "not found" means "not yet" */
+  unknown_grace_s: number;
+  /** Seconds after which the open submission is reported as stuck */
+  stuck_after_s: number;
+  /** Receives the events; credentials without the scope admin see only scheme, host and port, because the rest may be secret */
+  callback_url: string | null;
+  /** Only if the submission is unchanged: the options of the request that differ from its own */
+  not_applied?: TrackOption[];
+};
+
+/** The submissions are stored on disk */
+export type TrackedSubmissions = {
+  /** Number of newly tracked submissions */
+  accepted: number;
+  /** Number of submissions that were open already */
+  already_tracked: number;
+  /** Number of submissions that had ended, which `already_tracked` does not include; `retrack` tracks them again */
+  already_final: number;
+  /** Number of ended submissions that are tracked again */
+  retracked: number;
+  /** In the order of the request, without duplicates */
+  submissions: TrackedSubmission[];
+};
+
+/** An event of an upstream */
+export type UpstreamEvent = {
+  /** The same in every retry, so that receivers can drop duplicates */
+  id: string;
+  /** ISO 8601, UTC */
+  timestamp: string;
+  type: UpstreamEventType;
+  data: {
+    /** Counts over all events in the order of their commits: of two events of a submission, the larger is the newer one */
+    sequence: number;
+    upstream: string;
+  };
+};
+
+export type UpstreamEventType = 'upstream.down' | 'upstream.up' | 'upstream.unauthorized';
+
+/** The pacing of one upstream */
+export type UpstreamPacing = {
+  upstream: string;
+  state: UpstreamState;
+  /** Submissions being polled */
+  tracked: number;
+  /** Requests that one second of lag is worth, as configured */
+  lag_price: number;
+  mode: PacingMode;
+  /** null if no slots are known */
+  slot: {
+    /** Length of a slot */
+    period_ms: number;
+    /** Median of the predicted time at which the next group becomes final; null if not known */
+    next_event_at: string | null;
+    /** Share of slots in which nothing becomes final, 0 to 1 */
+    empty_share: number;
+  } | null;
+  /** Estimated number of serial senders of the upstream; null if it sends everything at once */
+  senders: number | null;
+  /** Recently finalized submissions this was learned from; 0 for the initial assumption */
+  observed: number;
+  /** Learned distribution of finality time for a submission tracked now; empty if there is none yet */
+  curve: {
+    /** Time since tracking */
+    after_ms: number;
+    /** Probability that the submission is final by then, 0 to 1 */
+    probability: number;
+  }[];
+  /** Poll times of that submission in ms since tracking, without evidence from other submissions */
+  polls_ms: number[];
+  /** Cost of polling per submission */
+  cost: {
+    /** Measured over the newest finalized submissions; null if there is none yet */
+    current: PollingCost | null;
+    /** Lowest possible cost with this distribution for a single submission; null if not known */
+    lower_bound: PollingCost | null;
+    /** Cost of a poll every 5 s with this distribution; null if not known */
+    every_five_seconds: PollingCost | null;
+  };
+  budget: {
+    /** Requests per window */
+    requests: number;
+    /** Length of the window in ms */
+    per_ms: number;
+    /** Requests used in the current window */
+    used: number;
+    /** Limit of requests in flight */
+    concurrency: number;
+    /** Requests in flight */
+    in_flight: number;
+  };
+  /** The next poll as currently scheduled; null if there is none */
+  next: {
+    submission_id: string;
+    /** null: as soon as a request in flight ends */
+    at: string | null;
+    reason: PollReason;
+    held_by: PollDelay | null;
+  } | null;
+};
+
+/**
+ * closed: it responds
+ */
+export type UpstreamState = 'closed' | 'down' | 'unauthorized';
+
+/** The upstream's own response, unchanged */
+export type UpstreamSubmission = {
+  id?: string;
+  state: string;
+  error: unknown;
+  data?: {
+    [key: string]: unknown;
+  } | null;
+} & {
+  [key: string]: unknown;
+};
+
+/** The upstream's record of a user, with every field unchanged; fields vary between upstreams */
+export type User = {
+  id?: string | null;
+  name?: string | null;
+  email?: string | null;
+  /** A string if it is too large for a JSON number */
+  app_id?: number | string | null;
+  assigned_wallet?: string | null;
+} & {
+  [key: string]: unknown;
+};
+
+/**
+ * The token that user lookups require: one of dawatch, or the upstream's own, which is forwarded
+ */
+export type UsersBearer = 'dawatch' | 'upstream';
+
+/** A webhook, without its secret */
+export type Webhook = {
+  id: string;
+  /** null for callbacks, whose addresses come with the submissions; credentials without the scope webhooks:write see only scheme, host and port, because the rest may be secret */
+  url: string | null;
+  types: string[];
+  metadata: {
+    [key: string]: unknown;
+  } | null;
+  description: string;
+  signature: WebhookSignature;
+  /** For v1a: the public keys of receivers, whpk_ and base64, newest first */
+  public_keys: string[];
+  enabled: boolean;
+  disabled_reason: WebhookDisabledReason | null;
+  /** Time since which every attempt has failed */
+  failing_since: string | null;
+  /** ISO 8601, UTC */
+  created_at: string;
+  /** ISO 8601, UTC */
+  updated_at: string;
+};
+
+/**
+ * operator: by an operator; gone: by a 410 of the receiver; failing: after days without a success
+ */
+export type WebhookDisabledReason = 'operator' | 'gone' | 'failing';
+
+/** A page of webhooks */
+export type WebhookPage = {
+  /** Newest first */
+  webhooks: Webhook[];
+  /** Send it as `cursor` to get the next page; null on the last page */
+  next_cursor: string | null;
+};
+
+/** Absent fields are unchanged. `metadata: null` removes the filter. The kind of signature cannot be changed */
+export type WebhookPatch = {
+  /** URL that receives events by POST; must be https:// and no private address */
+  url?: string;
+  /** Event types to send: exact types, or wildcards like submission.* and * */
+  types?: string[];
+  metadata?: {
+    [key: string]: string | number | boolean | null;
+  } | null;
+  /** A free text for operators */
+  description?: string;
+  /** Nothing is sent to a disabled webhook; missed events can be replayed */
+  enabled?: boolean;
+};
+
+/**
+ * v1: HMAC-SHA256 with a shared secret. v1a: ed25519, verified with a public key
+ */
+export type WebhookSignature = 'v1' | 'v1a';
+
+/** A webhook with its new secret */
+export type WebhookWithSecret = {
+  id: string;
+  /** null for callbacks, whose addresses come with the submissions; credentials without the scope webhooks:write see only scheme, host and port, because the rest may be secret */
+  url: string | null;
+  types: string[];
+  metadata: {
+    [key: string]: unknown;
+  } | null;
+  description: string;
+  signature: WebhookSignature;
+  /** For v1a: the public keys of receivers, whpk_ and base64, newest first */
+  public_keys: string[];
+  enabled: boolean;
+  disabled_reason: WebhookDisabledReason | null;
+  /** Time since which every attempt has failed */
+  failing_since: string | null;
+  /** ISO 8601, UTC */
+  created_at: string;
+  /** ISO 8601, UTC */
+  updated_at: string;
+  /** Returned only here; null for v1a, where the receiver needs only the public key */
+  secret: string | null;
+};
+
+/** The credential of this request */
+export type Whoami = {
+  /** null: the credential has scopes of its own */
+  role: Role | null;
+  /** All scopes of the credential */
+  scopes: Scope[];
+  /** Name of the credential, as in the audit; of a person who signed in by OpenID Connect, the e-mail address or subject */
+  name: string;
+  users_bearer: UsersBearer;
+};
+
+/** A live worker */
+export type Worker = {
+  name: string;
+  version: string;
+  /** Requests in flight */
+  in_flight: number;
+  /** Batches it processes at once */
+  concurrency: number;
+};
+
+export type ListSubmissionsQuery = {
+  /** Only submissions in these statuses, separated by commas or repeated: tracking, pending, failing, finalized, failed, unknown, rejected, expired, cancelled */
+  status?: string | undefined;
+  /** Only submissions of this upstream */
+  upstream?: string | undefined;
+  /** Only submissions whose metadata has these values: an object as JSON, or one parameter `metadata.<name>=<value>` per value, up to 10. Values are compared as text, so that 4711 finds the number and the text. Only values at the top level are found: text of up to 256 bytes, numbers, true, false and null, the first 32 of a submission */
+  metadata?: string | undefined;
+  /** Only submissions tracked at this time or later */
+  tracked_since?: string | undefined;
+  /** Only submissions tracked before this time */
+  tracked_until?: string | undefined;
+  /** Only submissions that became final at this time or later */
+  ended_since?: string | undefined;
+  /** Only submissions that became final before this time */
+  ended_until?: string | undefined;
+  /** Only ids with this prefix; UUIDs in any case */
+  prefix?: string | undefined;
+  /** Only submissions whose id, or a value of whose metadata at any depth, contains this text in upper or lower case. There is no index of it: a page examines at most 2,500 of the submissions that meet the other conditions */
+  search?: string | undefined;
+  /** `next_cursor` of the previous page */
+  cursor?: string | undefined;
+  /** A whole number from 1 to 1000 */
+  limit?: number | undefined;
+};
+
+export type CountSubmissionsQuery = {
+  /** Only submissions in these statuses, separated by commas or repeated: tracking, pending, failing, finalized, failed, unknown, rejected, expired, cancelled */
+  status?: string | undefined;
+  /** Only submissions of this upstream */
+  upstream?: string | undefined;
+  /** Only submissions whose metadata has these values: an object as JSON, or one parameter `metadata.<name>=<value>` per value, up to 10. Values are compared as text, so that 4711 finds the number and the text. Only values at the top level are found: text of up to 256 bytes, numbers, true, false and null, the first 32 of a submission */
+  metadata?: string | undefined;
+  /** Only submissions tracked at this time or later */
+  tracked_since?: string | undefined;
+  /** Only submissions tracked before this time */
+  tracked_until?: string | undefined;
+  /** Only submissions that became final at this time or later */
+  ended_since?: string | undefined;
+  /** Only submissions that became final before this time */
+  ended_until?: string | undefined;
+  /** Only ids with this prefix; UUIDs in any case */
+  prefix?: string | undefined;
+  /** Only submissions whose id, or a value of whose metadata at any depth, contains this text in upper or lower case. There is no index of it: a page examines at most 2,500 of the submissions that meet the other conditions */
+  search?: string | undefined;
+  /** `next_cursor` of the previous page */
+  cursor?: string | undefined;
+};
+
+export type WaitForSubmissionQuery = {
+  /** A whole number from 0 to 240 */
+  timeout_s?: number | undefined;
+};
+
+export type GetSubmissionInfoQuery = {
+  /** The id that the upstream returned. A UUID is compared and shown in lower case, any other id unchanged */
+  submission_id: string;
+  /** true: also track it, if it is not tracked yet. Needs the scope submissions:write */
+  track?: boolean | undefined;
+  /** Name of a configured upstream; "default" if absent */
+  upstream?: string | undefined;
+};
+
+export type ReadEventsQuery = {
+  /** The same for a first request; 0 starts at the first event */
+  after?: number | undefined;
+  /** Only events of these types: exact ones, or wildcards like submission.*; comma-separated or repeated */
+  type?: string | undefined;
+  /** Only events about this submission */
+  submission_id?: string | undefined;
+  /** Only events about submissions with this metadata, as JSON: {"team":"billing"} */
+  metadata?: string | undefined;
+};
+
+export type GetReportQuery = {
+  /** First day (UTC), such as 2026-01-01; default: 29 days before the last */
+  from?: string | undefined;
+  /** Last day (UTC), included; default: today */
+  to?: string | undefined;
+  /** Length of the periods: hours (of the last 8 days; not with credential or metadata), days, or one for everything */
+  interval?: ReportInterval | undefined;
+  /** One row per period and upstream, credential (needs the scope operations:read), value of `reports.metadata_key`, or one for all */
+  group_by?: ReportGrouping | undefined;
+  /** Only submissions of this upstream */
+  upstream?: string | undefined;
+  /** Default: by the Accept header, else json */
+  format?: ReportFormat | undefined;
+};
+
+export type ListAlertsQuery = {
+  /** Only alerts in this state */
+  state?: AlertState | undefined;
+  /** A whole number from 1 to 1000 */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page */
+  cursor?: string | undefined;
+};
+
+export type GetUserQuery = {
+  /** The user's name, without control characters */
+  name: string;
+  /** The user's e-mail address; in a query, + is written %2B */
+  email: string;
+};
+
+export type GetUserOtherSpellingQuery = {
+  /** The user's name, without control characters */
+  name: string;
+  /** The user's e-mail address; in a query, + is written %2B */
+  email: string;
+};
+
+export type GetAllUsersQuery = {
+  /** A whole number from 1 to 1000 */
+  limit: number;
+};
+
+export type ListAuditQuery = {
+  /** ndjson: all entries, without limit, cursor and conditions */
+  format?: AuditFormat | undefined;
+  /** Only entries of this caller */
+  caller?: string | undefined;
+  /** Only these actions, separated by commas or repeated */
+  action?: string | undefined;
+  /** Only entries about this subject */
+  subject?: string | undefined;
+  /** Only entries at this time or later */
+  since?: string | undefined;
+  /** Only entries before this time */
+  until?: string | undefined;
+  /** A whole number from 1 to 1000; 100 if absent */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page */
+  cursor?: string | undefined;
+};
+
+export type VerifyAuditQuery = {
+  /** The hash of an entry that must exist, such as an earlier head. Detects removed entries */
+  expect_head?: string | undefined;
+};
+
+export type ListCredentialsQuery = {
+  /** A whole number from 1 to 1000 */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page */
+  cursor?: string | undefined;
+};
+
+export type ListWebhooksQuery = {
+  /** A whole number from 1 to 1000 */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page */
+  cursor?: string | undefined;
+};
+
+export type ListDeliveriesQuery = {
+  /** Only deliveries to this webhook; short for destination=webhook:<id> */
+  webhook_id?: string | undefined;
+  /** Only deliveries to this destination: webhook:<id>, channel:<name> or callback:<origin> */
+  destination?: string | undefined;
+  /** Only deliveries in these states, separated by commas or repeated: waiting, delivered, dead, discarded */
+  state?: string | undefined;
+  /** Only deliveries of events about this submission */
+  submission_id?: string | undefined;
+  /** Only deliveries of this event */
+  event_id?: string | undefined;
+  /** Only events of these types: exact ones, or wildcards like submission.*; separated by commas or repeated */
+  event_type?: string | undefined;
+  /** Only events at this time or later */
+  since?: string | undefined;
+  /** Only events before this time */
+  until?: string | undefined;
+  /** A whole number from 1 to 1000 */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page */
+  cursor?: string | undefined;
+};
+
+export type ListMutesQuery = {
+  /** A whole number from 1 to 1000 */
+  limit?: number | undefined;
+  /** `next_cursor` of the previous page */
+  cursor?: string | undefined;
+};
