@@ -2,7 +2,11 @@ import { readFileSync } from 'node:fs';
 import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { plotData, probabilityAt, quantileMs } from '../../src/dashboard/page/pacing/curve.js';
+import {
+  plotData,
+  probabilityAt,
+  quantileMs,
+} from '../../src/dashboard/page/pacing/pacing-page.js';
 import type { PacingDescription } from '../../src/pacing/index.ts';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { post } from '../support/app/http-calls.ts';

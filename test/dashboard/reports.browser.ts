@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { everyRow, periodOf } from '../../src/dashboard/page/reports/periods.js';
+import { everyRow, periodOf } from '../../src/dashboard/page/reports/reports-page.js';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/browser.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 import { DAY_MS, fillReports, REPORT_SETTINGS } from '../support/ledger/report-ledger.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { RULES } from '../../../src/dashboard/page/alerts/mutes.js';
+import { RULES } from '../../../src/dashboard/page/alerts/alerts-page.js';
 import { ALERT_RULES } from '../../../src/notifications/alert.ts';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
 import { call, post } from '../../support/app/http-calls.ts';

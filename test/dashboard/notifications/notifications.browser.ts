@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Page, Route } from 'playwright-core';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { TYPES } from '../../../src/dashboard/page/notifications/event-types.js';
+import { TYPES } from '../../../src/dashboard/page/notifications/webhooks-page.js';
 import { EVENT_TYPES, TestEventType } from '../../../src/submissions/event-types.ts';
 import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../../support/app/browser.ts';
 import { ADMIN_TOKEN } from '../../support/app/lookups.ts';

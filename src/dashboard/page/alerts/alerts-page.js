@@ -1,17 +1,30 @@
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { withQuery } from '../data/api.js';
-import { useDashboard, useFeed } from '../data/context.js';
-import { reloadAll, useLoad, useThrottled, useWhileVisible } from '../data/use-load.js';
+import {
+  isAdmin,
+  maySeeOperations,
+  reloadAll,
+  useDashboard,
+  useFeed,
+  useLoad,
+  useThrottled,
+  useWhileVisible,
+} from '../data/context.js';
 import { conditionsIn, UnknownFilters } from '../parts/filters.js';
+import {
+  Field,
+  FormEnd,
+  fromLocalTime,
+  invalidField,
+  textOf,
+  toLocalTime,
+  useForm,
+} from '../parts/form.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Pager } from '../parts/pager.js';
 import { Action, Badge, Empty, Loadable, Time } from '../parts/parts.js';
-import { Table } from '../parts/table.js';
+import { Pager, Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
-import { isAdmin, maySeeOperations } from '../session/access.js';
-import { Acknowledgement } from './alert-banner.js';
-import { MuteForm, Mutes } from './mutes.js';
 
 const PER_PAGE = 50;
 const REFRESH_MS = 30_000;
@@ -19,8 +32,8 @@ const RELOAD_EVERY_MS = 1_000;
 const STATES = ['firing', 'resolved', 'all'];
 
 /**
- * @typedef {import('./alert-banner.js').Alert & { count: number | null, firing: boolean,
- * resolved_at: string | null }} Alert
+ * @typedef {FiringAlert & { count: number | null, firing: boolean, resolved_at: string | null }}
+ * Alert
  */
 /**
  * @typedef {{ id: number, rule: string | null, subject: string | null, from: string, until: string,
@@ -173,4 +186,240 @@ function Actions({ alert, mutes, mute }) {
         : html`<button type="button" aria-label=${`Mute: ${summary}`} onClick=${() => mute({ rule, subject })}>Mute</button>`
     }
   </div>`;
+}
+
+/** Further alerts are only counted. */
+const SHOWN = 100;
+
+/**
+ * @typedef {{ id: number, rule: string, subject: string, summary: string, since: string, link:
+ * string, acknowledged: { at: string, by: string } | null, muted_until: string | null }}
+ * FiringAlert
+ */
+
+/** The firing alerts, above every page. */
+export function AlertBanner() {
+  const { api, announce } = useDashboard();
+  const path = `v1/alerts?limit=${SHOWN}`;
+  const { data, reload, refresh } = useLoad((signal) => api.get(path, { signal }), path);
+  useWhileVisible(refresh, REFRESH_MS);
+  const reloadSoon = useThrottled(reload, RELOAD_EVERY_MS);
+  useFeed(({ events, isWhole }) => {
+    if (!isWhole || events.some(({ type }) => type.startsWith('alert.'))) reloadSoon();
+  });
+
+  /** @type {FiringAlert[]} */
+  const alerts = data?.alerts ?? [];
+  const unhandled = alerts.filter(
+    ({ acknowledged, muted_until }) => !acknowledged && muted_until === null,
+  );
+  const announced = useRef(/** @type {Set<number>} */ (new Set()));
+  useEffect(() => {
+    const added = unhandled.find(({ id }) => !announced.current.has(id));
+    if (added) announce(`Alert: ${added.summary}`);
+    announced.current = new Set(unhandled.map(({ id }) => id));
+  }, [data]);
+
+  if (alerts.length === 0) return null;
+  const isMore = data.next_cursor !== null;
+  return html`<section class=${unhandled.length === 0 ? 'alerts handled' : 'alerts'} aria-label="Alerts">
+    ${
+      unhandled.length > 0 &&
+      html`<ul>
+        ${unhandled.map((alert) => html`<${Row} key=${alert.id} alert=${alert} />`)}
+      </ul>`
+    }
+    ${
+      (unhandled.length < alerts.length || isMore) &&
+      html`<details>
+        <summary>${summaryOf(alerts, { isMore })}</summary>
+        <ul>
+          ${alerts
+            .filter((alert) => !unhandled.includes(alert))
+            .map((alert) => html`<${Row} key=${alert.id} alert=${alert} />`)}
+          ${isMore && html`<li><a href=${hrefTo('alerts')}>All alerts</a></li>`}
+        </ul>
+      </details>`
+    }
+  </section>`;
+}
+
+/** @param {readonly FiringAlert[]} alerts @param {{ isMore: boolean }} list */
+function summaryOf(alerts, { isMore }) {
+  const acknowledged = alerts.filter((alert) => alert.acknowledged).length;
+  const muted = alerts.filter((alert) => !alert.acknowledged && alert.muted_until !== null).length;
+  const counts = [
+    ...(acknowledged > 0 ? [`${acknowledged} acknowledged`] : []),
+    ...(muted > 0 ? [`${muted} muted`] : []),
+    ...(isMore ? ['and older ones'] : []),
+  ];
+  return counts.join(', ');
+}
+
+/** @param {{ alert: FiringAlert }} props */
+function Row({ alert }) {
+  const { session } = useDashboard();
+  const { summary, since, link, acknowledged, muted_until } = alert;
+  // The link may name another address of this server.
+  const page = link.slice(link.indexOf('#'));
+  return html`<li>
+    <a href=${page}>${summary}</a>
+    <span class="muted">began <${Time} at=${since} /></span>
+    ${acknowledged && html`<span class="muted">acknowledged by ${acknowledged.by}</span>`}
+    ${muted_until !== null && html`<span class="muted">mute ends <${Time} at=${muted_until} /></span>`}
+    ${isAdmin(session) && html`<${Acknowledgement} alert=${alert} />`}
+  </li>`;
+}
+
+/**
+ * Acknowledges an alert, or withdraws the acknowledgement. Used by the banner and the page of
+ * alerts. @param {{ alert: FiringAlert }} props
+ */
+export function Acknowledgement({ alert: { id, summary, acknowledged } }) {
+  const { api, announce } = useDashboard();
+  const change = async () => {
+    if (acknowledged) await api.delete(`v1/alerts/${id}/acknowledge`);
+    else await api.post(`v1/alerts/${id}/acknowledge`);
+    announce(acknowledged ? 'The acknowledgement is withdrawn.' : 'The alert is acknowledged.');
+    reloadAll();
+    return '';
+  };
+  const label = acknowledged ? 'Withdraw acknowledgement' : 'Acknowledge';
+  return html`<${Action} label=${label} name=${`${label}${acknowledged ? ' of' : ''}: ${summary}`} act=${change} />`;
+}
+
+const HOUR_MS = 3_600_000;
+
+export const RULES = [
+  'stuck',
+  'failures',
+  'upstream_down',
+  'credentials_refused',
+  'backlog',
+  'dead_letters',
+  'webhook_disabled',
+  'wal_size',
+  'error_budget',
+];
+
+/**
+ * Mutes alerts, or plans a maintenance window.
+ * @param {{ covered: Covered, onMuted: () => void, onCancel: () => void }} props
+ */
+export function MuteForm({ covered, onMuted, onCancel }) {
+  const { api, announce } = useDashboard();
+  const [rule, setRule] = useState(covered.rule);
+  const form = useForm({
+    fields: ['rule', 'subject', 'from', 'until', 'reason'],
+    async send(data) {
+      const from = fromLocalTime(textOf(data, 'from'));
+      const until = fromLocalTime(textOf(data, 'until'));
+      if (until === '') throw invalidField('until', 'enter a date and a time');
+      const mute = await api.post('v1/mutes', {
+        rule: rule || null,
+        subject: textOf(data, 'subject') || null,
+        ...(from && { from }),
+        until,
+        reason: textOf(data, 'reason'),
+      });
+      announce(mute.active ? 'The alerts are muted.' : 'The mute is planned.');
+      onMuted();
+    },
+  });
+  const { errorOf } = form;
+  useEffect(form.focusFirst, []);
+  const rules = rule === '' || RULES.includes(rule) ? RULES : [...RULES, rule];
+  return html`<section aria-labelledby="mute">
+    <h2 id="mute">${rule === '' ? 'Plan a maintenance window' : 'Mute alerts'}</h2>
+    <p class="muted">Alerts that begin meanwhile are recorded and not sent. Those that still fire at the end are sent then.</p>
+    <form class="form" ref=${form.form} onSubmit=${form.submit} novalidate>
+      <${Field} label="Alerts" error=${errorOf('rule')}>
+        ${(
+          /** @type {any} */ attributes,
+        ) => html`<select ...${attributes} onChange=${(/** @type {any} */ event) => setRule(event.target.value)}>
+          <option value="" selected=${rule === ''}>all alerts: a maintenance window</option>
+          ${rules.map((name) => html`<option key=${name} value=${name} selected=${name === rule}>${name}</option>`)}
+        </select>`}
+      <//>
+      ${
+        rule !== '' &&
+        html`<${Field} label="Subject" hint="Such as the name of an upstream. Empty: all alerts of the rule." error=${errorOf('subject')}>
+          ${(/** @type {any} */ attributes) =>
+            html`<input ...${attributes} name="subject" defaultValue=${covered.subject} maxlength="300" autocomplete="off" spellcheck="false" />`}
+        <//>`
+      }
+      <${Field} label="From" hint="Empty: now. In the time zone of this browser." error=${errorOf('from')}>
+        ${(/** @type {any} */ attributes) => html`<input ...${attributes} type="datetime-local" name="from" />`}
+      <//>
+      <${Field} label="Until" error=${errorOf('until')}>
+        ${(/** @type {any} */ attributes) => html`<input ...${attributes} type="datetime-local" name="until" defaultValue=${inAnHour()} required />`}
+      <//>
+      <${Field} label="Reason" error=${errorOf('reason')}>
+        ${(/** @type {any} */ attributes) => html`<input ...${attributes} name="reason" maxlength="200" autocomplete="off" />`}
+      <//>
+      <${FormEnd} of=${form} label=${rule === '' ? 'Plan' : 'Mute'} onCancel=${onCancel} />
+    </form>
+  </section>`;
+}
+
+/** To the minute. */
+function inAnHour() {
+  return toLocalTime(Date.now() + HOUR_MS).slice(0, 16);
+}
+
+/**
+ * The mutes and maintenance windows that have not ended.
+ * @param {{ loaded: import('../data/context.js').Loaded<any>, mayChange: boolean }} props
+ */
+export function Mutes({ loaded, mayChange }) {
+  const columns = mayChange ? [...MUTE_COLUMNS, END_COLUMN] : MUTE_COLUMNS;
+  return html`<section aria-labelledby="mutes">
+    <h2 id="mutes">Mutes and maintenance windows</h2>
+    <${Loadable} loaded=${loaded}>
+      ${(/** @type {{ mutes: any[] }} */ { mutes }) =>
+        mutes.length === 0
+          ? html`<p class="muted">None is active or planned.</p>`
+          : html`<${Table} caption="Those that have not ended, newest first" columns=${columns} rows=${mutes} />`}
+    <//>
+  </section>`;
+}
+
+/** @type {readonly import('../parts/table.js').Column[]} */
+const MUTE_COLUMNS = [
+  { title: 'Covers', cell: (mute) => coveredBy(mute) },
+  { title: 'From', cell: ({ from }) => html`<${Time} at=${from} />` },
+  { title: 'Until', cell: ({ until }) => html`<${Time} at=${until} />` },
+  {
+    title: 'State',
+    cell: ({ active }) =>
+      html`<${Badge} state=${active ? 'waiting' : 'planned'} label=${active ? 'active' : 'planned'} />`,
+  },
+  { title: 'Reason', cell: ({ reason }) => reason },
+  { title: 'By', cell: ({ created_by }) => created_by },
+];
+
+/** @param {Mute} mute */
+function coveredBy({ rule, subject }) {
+  if (rule === null) return 'all alerts';
+  return subject === null ? `all ${rule}` : `${rule} ${subject}`;
+}
+
+/** @type {import('../parts/table.js').Column} */
+const END_COLUMN = { title: 'Action', cell: (mute) => html`<${End} mute=${mute} />` };
+
+/** @param {{ mute: Mute }} props */
+function End({ mute }) {
+  const { api, announce } = useDashboard();
+  const { id, active } = mute;
+  const label = active ? 'End' : 'Cancel';
+  const end = async () => {
+    await api.delete(`v1/mutes/${id}`);
+    announce(active ? 'The mute has ended.' : 'The mute is cancelled.');
+    reloadAll();
+    return '';
+  };
+  const effect = active
+    ? 'Alerts that it covers and that still fire are sent now.'
+    : 'It will not start.';
+  return html`<${Action} label=${label} name=${`${label} the mute of ${coveredBy(mute)}`} confirm=${effect} act=${end} />`;
 }

@@ -1,19 +1,14 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from '../data/api.js';
-import { useDashboard } from '../data/context.js';
-import { useLoad, useWhileVisible } from '../data/use-load.js';
-import { CopyButton } from '../parts/copy-button.js';
+import { mayChangeNotifications, useDashboard, useLoad, useWhileVisible } from '../data/context.js';
 import { Field, FormEnd, textOf, useForm } from '../parts/form.js';
 import { text } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Action, Empty, Facts, Loadable, Time } from '../parts/parts.js';
+import { Action, CopyButton, Empty, Facts, Loadable, Time } from '../parts/parts.js';
 import { hrefTo } from '../router.js';
-import { mayChangeNotifications } from '../session/access.js';
-import { DeliveryLog } from './delivery-log.js';
-import { Secret } from './secret.js';
-import { CallbackTest, resultOf } from './test-event.js';
-import { OwnSecret, WebhookForm } from './webhook-form.js';
-import { NewWebhook, WebhookState } from './webhooks-page.js';
+import { CallbackTest, resultOf } from './channels-page.js';
+import { DeliveryLog } from './deliveries-page.js';
+import { NewWebhook, OwnSecret, Secret, WebhookForm, WebhookState } from './webhooks-page.js';
 
 /** The id of the page that creates a webhook. */
 const NEW = 'new';

@@ -1,14 +1,19 @@
 import { withQuery } from '../data/api.js';
-import { useDashboard } from '../data/context.js';
-import { useLoad, useWhileVisible } from '../data/use-load.js';
-import { amount, count, decimal, duration } from '../parts/format.js';
+import { useDashboard, useLoad, useWhileVisible } from '../data/context.js';
+import {
+  amount,
+  count,
+  decimal,
+  duration,
+  utcDayOf,
+  utcMinuteOf,
+  wholeDuration,
+} from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Facts, Loadable, Time } from '../parts/parts.js';
 import { Plot } from '../parts/plot.js';
 import { hrefTo } from '../router.js';
 import { endedBetween, FINAL_STATUSES } from '../submissions/submission-table.js';
-import { Objective } from './objective.js';
-import { DAY_MS, everyRow, PERIODS, periodOf, stepMsOf, timesOf } from './periods.js';
 
 const EVERY_MS = 60_000;
 
@@ -205,4 +210,110 @@ function Totals({ report, upstream }) {
       ]}
     />
   </section>`;
+}
+
+/**
+ * The service level objective of an upstream and its error budget. @param {{ objective: any,
+ * counts: { good: number, bad: number } | null }} props `counts`: of the period
+ */
+export function Objective({ objective, counts }) {
+  const { target_percent, within_s, good, bad, attained_percent, error_budget_left, burn_rates } =
+    objective;
+  return html`<section aria-labelledby="report-objective">
+    <h2 id="report-objective">Objective: ${target_percent} % known within ${wholeDuration(within_s)}</h2>
+    <${Facts}
+      of=${[
+        ['In this period', counts && shareOf(counts)],
+        [
+          'Last 30 days',
+          attained_percent === null ? null : `${attained_percent} % of ${count(good + bad)}`,
+        ],
+        [
+          'Error budget left',
+          html`<span class=${error_budget_left < 0 ? 'wrong' : ''}>${decimal(100 * error_budget_left)} %</span>`,
+        ],
+        ...Object.entries(burn_rates).map(([window, rate]) => [
+          `Burn rate, last ${window}`,
+          rate === null ? null : decimal(Number(rate), 2),
+        ]),
+      ]}
+    />
+    <p class="muted">A burn rate of 1 spends the error budget in exactly 30 days.</p>
+  </section>`;
+}
+
+/** @param {{ good: number, bad: number }} counts */
+function shareOf({ good, bad }) {
+  if (good + bad === 0) return null;
+  return `${decimal((100 * good) / (good + bad), 2)} %, ${count(bad)} late`;
+}
+
+export const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+/** Days for which the server keeps hours. */
+const HOURLY_DAYS = 8;
+
+/**
+ * The lengths of a report by their names in the URL. @type {Record<string, { title: string, days:
+ * number }>}
+ */
+export const PERIODS = {
+  day: { title: 'Day', days: 1 },
+  week: { title: 'Week', days: 7 },
+  quarter: { title: '90 days', days: 90 },
+};
+
+/**
+ * The first and the last day of a period that ends with the day `to`, or today.
+ * @param {string} name @param {string} to "2026-01-31", or "" @param {number} now
+ */
+export function periodOf(name, to, now) {
+  const { days, title } = PERIODS[name] ?? { days: 7, title: 'Week' };
+  const today = Math.floor(now / DAY_MS) * DAY_MS;
+  const last = Math.min(today, Number.isNaN(Date.parse(to)) ? today : Date.parse(to));
+  const first = last - (days - 1) * DAY_MS;
+  const isHourly = days < 90 && first > today - HOURLY_DAYS * DAY_MS;
+  return {
+    title,
+    from: dayText(first),
+    to: dayText(last),
+    interval: isHourly ? 'hour' : 'day',
+    earlier: dayText(first - DAY_MS),
+    /** Undefined for the newest period. */
+    later: last < today ? dayText(Math.min(today, last + days * DAY_MS)) : undefined,
+  };
+}
+
+/** @param {number} ms */
+function dayText(ms) {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
+/** @param {string} interval */
+export function stepMsOf(interval) {
+  return interval === 'hour' ? HOUR_MS : DAY_MS;
+}
+
+/**
+ * Returns one row of a report for each hour or day up to now; undefined where no submission ended.
+ * @param {{ from: string, to: string, interval: string, counted_until: string, rows: readonly any[] }} report
+ * @returns {{ at: number[], rows: (any | undefined)[] }} `at`: seconds since the epoch
+ */
+export function everyRow({ from, to, interval, counted_until, rows }) {
+  const stepMs = stepMsOf(interval);
+  const byStart = new Map(rows.map((row) => [Date.parse(row.start), row]));
+  const end = Math.min(Date.parse(to) + DAY_MS, Date.parse(counted_until) + 1);
+  const at = [];
+  for (let start = Date.parse(from); start < end; start += stepMs) at.push(start);
+  return { at: at.map((start) => start / 1_000), rows: at.map((start) => byStart.get(start)) };
+}
+
+/** @param {string} interval @returns {import('../parts/plot.js').Times} */
+export function timesOf(interval) {
+  const empty = 'No data in this period.';
+  if (interval === 'day')
+    return { title: 'Day', name: utcDayOf, mark: utcDayOf, empty, isUtc: true };
+  const name = (/** @type {number} */ at) => `${utcDayOf(at)} ${utcMinuteOf(at)}`;
+  const mark = (/** @type {number} */ at) => (at % DAY_MS === 0 ? utcDayOf(at) : utcMinuteOf(at));
+  return { title: 'Hour', name, mark, empty, isUtc: true };
 }

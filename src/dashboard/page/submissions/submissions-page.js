@@ -1,16 +1,13 @@
-import { useEffect, useState } from 'preact/hooks';
-import { ApiError } from '../data/api.js';
-import { useDashboard, useFeed } from '../data/context.js';
-import { useLoad } from '../data/use-load.js';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { ApiError, messageOf } from '../data/api.js';
+import { mayChangeSubmissions, useDashboard, useFeed, useLoad } from '../data/context.js';
 import { UnknownFilters } from '../parts/filters.js';
+import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Pager } from '../parts/pager.js';
 import { Empty, Loadable, Time } from '../parts/parts.js';
-import { mayChangeSubmissions } from '../session/access.js';
+import { Pager } from '../parts/table.js';
 import { BulkActions, SelectMatches } from './bulk-actions.js';
-import { Count } from './count.js';
-import { FilterForm } from './filter-form.js';
-import { describe, filterOf, hrefOf, queryOf, readQuery } from './filters.js';
+import { describe, FilterForm, filterOf, hrefOf, queryOf, readQuery } from './filters.js';
 import { SelectAll, SubmissionTable, TrackHint } from './submission-table.js';
 
 const PER_PAGE = 50;
@@ -170,4 +167,46 @@ function Nothing({ filters, cursor }) {
     ${filterOf(filters, 'prefix') && html`<p>The prefix is compared with the beginning of each ID and is case-sensitive.</p>`}
     ${(filterOf(filters, 'prefix') || filterOf(filters, 'search')) && html`<${TrackHint} />`}
   <//>`;
+}
+
+/**
+ * The number of submissions that match the filters. What one response does not count is counted on
+ * demand. @param {{ filters: import('./filters.js').Filters, version: number }} props
+ */
+export function Count({ filters, version }) {
+  const { api } = useDashboard();
+  const [isCounting, setIsCounting] = useState(false);
+  const [error, setError] = useState('');
+  const part = async (/** @type {string | null} */ cursor, /** @type {AbortSignal} */ signal) => {
+    const body = await api.get(`v1/submission_count?${queryOf(filters, cursor)}`, { signal });
+    return { count: body.count, next: body.next_cursor };
+  };
+  const loaded = useLoad((signal) => part(null, signal), 'count', version);
+  const running = useRef(/** @type {AbortController | undefined} */ (undefined));
+  useEffect(() => () => running.current?.abort(), [version]);
+  const countAll = async () => {
+    const controller = new AbortController();
+    running.current = controller;
+    setIsCounting(true);
+    setError('');
+    try {
+      for (let next = loaded.data?.next ?? null; next !== null; ) {
+        const more = await part(next, controller.signal);
+        next = more.next;
+        loaded.setData((before) => ({ count: before.count + more.count, next: more.next }));
+      }
+    } catch (thrown) {
+      if (!controller.signal.aborted) setError(messageOf(thrown));
+    } finally {
+      setIsCounting(false);
+    }
+  };
+  // The list shows the same error.
+  if (loaded.data === undefined) return html`<p class="counted"></p>`;
+  const { count: number, next } = loaded.data;
+  return html`<p class="counted" role="status">
+    ${next === null ? '' : 'At least '}${count(number)} ${number === 1 ? 'submission' : 'submissions'}
+    ${next !== null && html` <button type="button" aria-disabled=${isCounting} onClick=${() => isCounting || countAll()}>${isCounting ? 'Counting…' : 'Count all'}</button>`}
+    ${error && html` <span class="wrong">${error}</span>`}
+  </p>`;
 }

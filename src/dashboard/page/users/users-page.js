@@ -1,11 +1,10 @@
 import { useMemo, useState } from 'preact/hooks';
 import { Api, withQuery } from '../data/api.js';
-import { useDashboard } from '../data/context.js';
+import { mayListUsers, useDashboard } from '../data/context.js';
 import { count, text } from '../parts/format.js';
 import { html } from '../parts/html.js';
 import { Empty, Facts, Failure } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
-import { mayListUsers } from '../session/access.js';
 
 /** Users of the upstream. */
 export function UsersPage() {
