@@ -1,6 +1,5 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isObject, parseJson } from '../../src/lib/json.ts';
+import { parseJson } from '../../src/lib/json.ts';
 import { classify, dataOf, type UpstreamResponse } from '../../src/submissions/classify.ts';
 import {
   envelope,
@@ -221,70 +220,6 @@ describe('hostile responses', () => {
     ).toBe(true);
     expect(classifyText('{"state":"Error","error":"\\ud800 lost"}').error?.isWellFormed()).toBe(
       true,
-    );
-  });
-});
-
-describe('any response', () => {
-  const kinds = [
-    'pending',
-    'finalized',
-    'error',
-    'not_found',
-    'rejected',
-    'unauthorized',
-    'throttled',
-    'unavailable',
-  ];
-  const state = fc.oneof(
-    fc.constantFrom('Pending', 'Finalized', 'Error', 'ERROR', ''),
-    fc.string(),
-    fc.jsonValue(),
-  );
-  const envelopeLike = fc.record(
-    {
-      id: fc.oneof(fc.constantFrom(ID, OTHER_ID), fc.jsonValue()),
-      state,
-      error: fc.oneof(fc.constant(null), fc.constant('Record not found'), fc.jsonValue()),
-      data: fc.oneof(
-        fc.constantFrom(FINAL_DATA, null),
-        fc.jsonValue(),
-        fc.dictionary(fc.string(), fc.jsonValue()),
-      ),
-    },
-    { requiredKeys: [] },
-  );
-  const body = fc.oneof(
-    fc.string({ unit: 'binary' }),
-    fc.uint8Array({ maxLength: 200 }).map((bytes) => new TextDecoder().decode(bytes)),
-    fc.json(),
-    envelopeLike.map((value) => JSON.stringify(value)),
-  );
-  const status = fc.oneof(
-    fc.constantFrom(200, 400, 401, 403, 404, 406, 429, 500, 503),
-    fc.integer({ min: 100, max: 999 }),
-  );
-  const header = fc.option(fc.string(), { nil: null });
-
-  it('gets exactly one classification, and never throws', () => {
-    fc.assert(
-      fc.property(body, status, header, header, (text, httpStatus, retryAfter, date) => {
-        const verdict = classify(ID, {
-          kind: 'response',
-          httpStatus,
-          retryAfter,
-          date,
-          body: text,
-        });
-        expect(kinds).toContain(verdict.kind);
-        // Only a 200 with a complete envelope and its block ends a submission.
-        if (verdict.kind !== 'finalized') return;
-        const parsed = parseJson(text);
-        expect(httpStatus).toBe(200);
-        expect(isObject(parsed) && parsed.state).toBe('Finalized');
-        expect(dataOf(text)?.block_hash).toEqual(expect.any(String));
-      }),
-      { numRuns: 2_000 },
     );
   });
 });

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
@@ -41,25 +40,6 @@ describe('after a restart', () => {
         ['other', 1],
       ]),
     );
-  });
-
-  it('watched submissions are paged in the order of tracking, and those added meanwhile come last', () => {
-    const ledger = openLedger();
-    ledger.upstream('other');
-    ledger.track(trackRequests(5), 0);
-    ledger.track([trackRequest('x', { upstream: 'other' })], 1);
-    const first = ledger.listWatched('default', { after: 0, limit: 3 });
-    ledger.cancel(['s3'], 2);
-    ledger.track([trackRequest('more')], 3);
-    const second = ledger.listWatched('default', { after: first.next ?? Number.NaN, limit: 3 });
-    const ids = [first, second].map(({ watched }) =>
-      watched.map(({ submissionId }) => submissionId),
-    );
-    expect(ids).toEqual([
-      ['s0', 's1', 's2'],
-      ['s4', 'more'],
-    ]);
-    expect(second.next).toBeNull();
   });
 
   it('an upstream keeps its state, its polling time and its snapshot', () => {
@@ -140,31 +120,5 @@ describe('after a restart', () => {
       'in a pause, and after it',
     ).toEqual([190, 340]);
     expect(ledger.submissions.get('a')?.outageMsBefore).toBe(0);
-  });
-
-  it('credentials are found by their hash only', () => {
-    const hash = (key: string) => createHash('sha256').update(key).digest();
-    const ledger = openLedger();
-    expect(ledger.credentials.isAnyKept()).toBe(false);
-    const { id } = ledger.credentials.add({ hash: hash('key'), role: 'service', name: 'first' }, 5);
-    expect(() =>
-      ledger.credentials.add({ hash: hash('key'), role: 'admin', name: 'twice' }, 6),
-    ).toThrow();
-    ledger.close();
-    const again = openLedger({ file: ledger.file }).credentials;
-    expect(again.isAnyKept()).toBe(true);
-    expect(again.find(hash('key'), 6)).toMatchObject({
-      id,
-      role: 'service',
-      name: 'first',
-      createdAt: 5,
-      revokedAt: null,
-    });
-    expect(again.find(hash('Key'), 6)).toBeUndefined();
-    expect(again.find(Buffer.alloc(0), 6)).toBeUndefined();
-    expect(again.revoke(id, 7)).toBe(true);
-    expect(again.revoke(id, 8)).toBe(false);
-    expect(again.find(hash('key'), 6)).toBeUndefined();
-    expect(again.isAnyKept()).toBe(false);
   });
 });

@@ -1,6 +1,5 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { LedgerUnavailableError } from '../../src/ledger/errors.ts';
-import { LedgerDatabase } from '../../src/ledger/ledger-database.ts';
 import { countEffects, type TrackResult } from '../../src/submissions/ports.ts';
 import type { TrackRequest } from '../../src/submissions/submission.ts';
 import { type TrackingSteps, trackInParts } from '../../src/submissions/tracker.ts';
@@ -30,28 +29,6 @@ function end(steps: TrackingSteps): { committed: number[]; result: TrackResult }
 
 const stored = (ledger: Ledger) => ledger.stats.counts(0).submissions.tracking;
 
-it('commits a small request at once', () => {
-  const ledger = openLedger();
-  const { committed, result } = end(stepsAt(ledger, trackRequests(1_000)));
-  expect([committed, result.kind, stored(ledger)]).toEqual([[], 'tracked', 1_000]);
-});
-
-it('commits a large request in parts, and returns its submissions in order', () => {
-  const ledger = openLedger();
-  ledger.track(trackRequests(1_500), 0);
-  const requests = trackRequests(2_500);
-  const { committed, result } = end(stepsAt(ledger, requests));
-  expect(committed).toEqual([0, 1_000, 1_000]);
-  if (result.kind !== 'tracked') return expect.fail(result.kind);
-  expect(result.submissions.map(({ submission }) => submission.submissionId)).toEqual(
-    requests.map(({ submissionId }) => submissionId),
-  );
-  expect(countEffects(result.submissions)).toMatchObject({
-    accepted: 1_000,
-    already_tracked: 1_500,
-  });
-});
-
 it.each<[string, (ledger: Ledger) => void, Partial<TrackRequest>, object]>([
   [
     'of another upstream',
@@ -80,16 +57,6 @@ it.each<[string, (ledger: Ledger) => void, Partial<TrackRequest>, object]>([
     expect(result).not.toHaveProperty('stored');
   },
 );
-
-it('checks a large request without reading the submissions that are known', () => {
-  const ledger = openLedger();
-  const requests = trackRequests(1_500);
-  ledger.track(requests, 0);
-  const row = vi.spyOn(LedgerDatabase.prototype, 'row');
-  onTestFinished(() => row.mockRestore());
-  expect(stepsAt(ledger, requests).next().value).toBe(0);
-  expect(row).not.toHaveBeenCalled();
-});
 
 it('reports how much is stored if another request takes an id in between', () => {
   const ledger = openLedger();

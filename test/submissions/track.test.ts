@@ -78,15 +78,6 @@ describe('tracking', () => {
     expect(historyOf(ledger, 's')).toHaveLength(2);
   });
 
-  it('an id that occurs twice in one batch is tracked once', () => {
-    const ledger = openLedger();
-    const result = ledger.track([trackRequest('s'), trackRequest('t'), trackRequest('s')], 100);
-    expect(result).toMatchObject({
-      submissions: [{ effect: 'accepted' }, { effect: 'accepted' }, { effect: 'already_tracked' }],
-    });
-    expect(historyOf(ledger, 's')).toHaveLength(1);
-  });
-
   it('ids are compared exactly', () => {
     const ledger = openLedger();
     const ids = ['a', 'A', 'a/b?c#d%20', "a'; DROP TABLE submissions; --", '~'.repeat(128)];
@@ -125,16 +116,6 @@ describe('tracking', () => {
       .list({ limit: 10 })
       .submissions.map(({ submissionId }) => submissionId);
     expect(ids).toEqual(['f', 'd', 'b', 'a', 'taken']);
-  });
-
-  it('a request that waited for longer than its default deadline is tracked, with that deadline from the commit', () => {
-    const ledger = openLedger();
-    const queued = trackRequest('a', { requestedAt: 0, deadlineAt: 1_000 });
-    expect(ledger.track([queued], 4_000)).toMatchObject({
-      submissions: [{ submission: { deadlineAt: 5_000 } }],
-    });
-    const named = trackRequest('b', { requestedAt: 0, deadlineAt: 1_000, named: ['deadline'] });
-    expect(ledger.track([named], 4_000)).toEqual({ kind: 'late', index: 0 });
   });
 
   it('a batch with an id that is tracked at another upstream is a conflict, and is rolled back', () => {
