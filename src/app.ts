@@ -132,6 +132,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const shared = { config, settings, ledger, upstreams, clock, random, log, counters };
     const { features, objectives } = await openFeatures({ ...shared, local });
     opened.push(() => Promise.all(features.map((feature) => feature.close?.())));
+    ledger.onFinal.push(...features.flatMap(({ onFinal }) => onFinal ?? []));
     const notifications = await startNotifications({
       ...shared,
       queue: features.find(({ queueChannel }) => queueChannel)?.queueChannel,

@@ -819,8 +819,6 @@ export type Report = {
   group_by: ReportGrouping;
   /** `reports.metadata_key` */
   metadata_key: string | null;
-  /** The report contains the changes before this time; usually at most a minute ago */
-  counted_until: string;
   /** By start and group. Periods and groups without submissions have no row */
   rows: ReportRow[];
   total: ReportSums;

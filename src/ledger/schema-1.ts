@@ -92,8 +92,7 @@ const SUBMISSIONS = `
     END;
 
   -- One row per change, never altered. version counts the changes of one submission from 1; seq is global. changes: the options
-  -- that a client changed, with values before and after. polls: those of the submission until this change. lag_ms: an upper bound
-  -- of the time since it became final.
+  -- that a client changed, with values before and after. polls: those of the submission until this change.
   CREATE TABLE history (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     submission INTEGER NOT NULL REFERENCES submissions (id),
@@ -105,8 +104,7 @@ const SUBMISSIONS = `
     error TEXT,
     response TEXT CHECK (json_valid(response)),
     changes TEXT CHECK (json_valid(changes)),
-    polls INTEGER,
-    lag_ms INTEGER,
+    polls INTEGER NOT NULL,
     UNIQUE (submission, version)
   ) STRICT;
   CREATE TRIGGER history_is_append_only BEFORE UPDATE ON history
@@ -320,7 +318,7 @@ const ACCESS = `
 `;
 
 const REPORTS = `
-  -- Sums over the submissions that ended in an hour or a day that begins at "start", derived from the history: see docs/reports.md.
+  -- Sums over the submissions that ended in an hour or a day that begins at "start": see docs/reports.md.
   -- Amounts are decimal texts, because they exceed 64 bits.
   CREATE TABLE report_rows (
     unit TEXT NOT NULL CHECK (unit IN ('hour', 'day')),
@@ -336,15 +334,13 @@ const REPORTS = `
     cancelled INTEGER NOT NULL,
     corrected INTEGER NOT NULL,
     requests INTEGER NOT NULL,
-    time_to_finality TEXT NOT NULL,
-    lag TEXT NOT NULL,
+    time_to_finality TEXT NOT NULL CHECK (json_valid(time_to_finality)),
+    lag TEXT NOT NULL CHECK (json_valid(lag)),
     fees TEXT NOT NULL,
     data_billed TEXT NOT NULL,
     unbilled INTEGER NOT NULL,
     PRIMARY KEY (unit, dimension, start, upstream, value)
   ) STRICT, WITHOUT ROWID;
-  -- The sequence number of the newest row of history that report_rows contain.
-  INSERT INTO meta (key, value) VALUES ('reports_through', '0');
 
   -- Submissions by whether they were known to be final in time, in slices of five minutes that begin at "start".
   CREATE TABLE objective_slices (

@@ -4,17 +4,8 @@ import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Config } from '../operations/config/schema.ts';
 import type { Objective } from '../submissions/objective.ts';
-import { ObjectiveSlices } from './objective-slices-store.ts';
-import { Reports } from './reports-store.ts';
+import { Reports } from './reports.ts';
 import { registerReports } from './routes-reports.ts';
-
-/** Rows of one transaction, which takes two or three milliseconds while its pages are in memory. */
-const HISTORY_PER_STEP = 100;
-const OBJECTIVES_PER_STEP = 500;
-const REPORT_ROWS_PER_STEP = 50;
-const PRUNE_MS = 3_600_000;
-/** Counting follows the time of an objective by up to one run of the maintenance. */
-const COUNT_MS = 60_000;
 
 type Server = {
   config: Config;
@@ -25,65 +16,18 @@ type Server = {
   };
 };
 
-/** Opens the reports: they are counted by the maintenance and served by `/v1/reports`. */
+/** Opens the reports, which count each final status in its transaction. */
 export function openReports({ config, clock, ledger }: Server) {
-  const objectives = objectivesOf(config);
-  const metadataKey = config.reports.metadata_key ?? null;
-  const stores = {
-    reports: new Reports(ledger.database),
-    objectives: new ObjectiveSlices(ledger.database),
-  };
+  const reports = new Reports(ledger.database, {
+    metadataKey: config.reports.metadata_key ?? null,
+    objectives: objectivesOf(config),
+  });
   return {
-    objectives: (now: number) => stores.objectives.status(objectives, now),
-    maintenance: reportMaintenance({ ...stores, clock, settings: { metadataKey, objectives } }),
-    addReadRoutes(app: TypedServer): void {
-      const { credentials } = ledger;
-      registerReports(app, { ledger: stores, clock, credentials, metadataKey, objectives });
-    },
-  };
-}
-
-/** What the reports add to the maintenance of the ledger. */
-export function reportMaintenance({
-  reports,
-  objectives,
-  clock,
-  settings,
-}: {
-  reports: Reports;
-  objectives: ObjectiveSlices;
-  clock: Clock;
-  settings: {
-    /** The key of `metadata` by whose values submissions are grouped; null: none. */
-    metadataKey: string | null;
-    /** By upstream. */
-    objectives: ReadonlyMap<string, Objective>;
-  };
-}) {
-  let pruneAt = Number.NEGATIVE_INFINITY;
-  function* count(): Generator<void> {
-    const { metadataKey } = settings;
-    const step = { metadataKey, limit: HISTORY_PER_STEP };
-    while (reports.count({ ...step, now: clock.now() })) yield;
-    if (clock.now() < pruneAt) return;
-    pruneAt = clock.now() + PRUNE_MS;
-    while (reports.prune(clock.now(), REPORT_ROWS_PER_STEP)) yield;
-    for (const upstream of settings.objectives.keys())
-      while (objectives.prune(upstream, clock.now(), REPORT_ROWS_PER_STEP)) yield;
-  }
-  function* judge(): Generator<void> {
-    for (const [upstream, objective] of settings.objectives) {
-      const step = { upstream, objective, limit: OBJECTIVES_PER_STEP };
-      while (objectives.count({ ...step, now: clock.now() })) yield;
-    }
-  }
-  const times = [...settings.objectives.values()].map(({ withinMs }) => withinMs + COUNT_MS);
-  return {
-    tasks: [count, judge],
-    countedThrough: () => reports.countedThrough(),
-    // If those that ended in time were deleted before they are judged, the others alone would spend
-    // the error budget.
-    minAgeMs: Math.max(0, ...times),
+    onFinal: reports.count,
+    objectives: (now: number) => reports.objectiveStatus(now),
+    maintenance: { run: () => reports.maintain(() => clock.now()), minAgeMs: reports.minAgeMs },
+    addReadRoutes: (app: TypedServer) =>
+      registerReports(app, { reports, clock, credentials: ledger.credentials }),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
-import { DurationHistogram } from '../lib/duration-histogram.ts';
 import { FINAL_STATUSES } from '../submissions/submission.ts';
+import { DurationHistogram } from './duration-histogram.ts';
 import { addRollUp, emptyRollUp, type ReportGroup, type RollUp } from './roll-up.ts';
 
 export const REPORT_UNITS = { hour: 3_600_000, day: 86_400_000 } as const;
@@ -39,8 +39,7 @@ type StoredRow = RollUp['ended'] & {
 };
 
 /**
- * Stores the sums of reports. Methods that write must be called inside a transaction. Throws
- * LedgerError.
+ * Stores the sums of reports. Throws LedgerError.
  */
 export class ReportRows {
   readonly #db: LedgerDatabase;
@@ -49,7 +48,10 @@ export class ReportRows {
     this.#db = database;
   }
 
-  /** Adds to one row, or to the row of the other values if the day has too many. */
+  /**
+   * Adds to one row, or to the row of the other values if the day has too many. Must be called
+   * inside a transaction.
+   */
   add(key: ReportKey, sums: RollUp): void {
     const known = this.#find(key);
     const isNew = !known && key.group.kind === 'value' && key.dimension !== 'upstream';
@@ -80,17 +82,15 @@ export class ReportRows {
 
   /** Deletes up to `limit` rows that are no longer kept. Returns whether there may be more. */
   prune(now: number, limit: number): boolean {
-    for (const unit of Object.keys(KEPT_MS) as ReportUnit[])
-      for (const dimension of this.#dimensions(unit)) {
-        const { changes } = this.#db.run(DELETE_OLD, {
-          unit,
-          dimension,
-          before: now - KEPT_MS[unit],
-          limit,
-        });
-        if (changes > 0) return true;
-      }
-    return false;
+    return this.#db.unsyncedTransaction(() => {
+      for (const unit of Object.keys(KEPT_MS) as ReportUnit[])
+        for (const dimension of this.#dimensions(unit)) {
+          const before = now - KEPT_MS[unit];
+          const { changes } = this.#db.run(DELETE_OLD, { unit, dimension, before, limit });
+          if (changes > 0) return true;
+        }
+      return false;
+    });
   }
 
   /** Searches the primary key once per dimension; DISTINCT would read the whole table. */

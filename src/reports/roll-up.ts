@@ -1,5 +1,5 @@
-import { DurationHistogram } from '../lib/duration-histogram.ts';
 import { FINAL_STATUSES } from '../submissions/submission.ts';
+import { DurationHistogram } from './duration-histogram.ts';
 
 export type FinalStatus = (typeof FINAL_STATUSES)[number];
 

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { CredentialRecord } from '../access/credentials-store.ts';
 import { CONFIGURED_CREDENTIALS } from '../access/scopes.ts';
 import { timeSchema } from '../http/query.ts';
-import type { DurationHistogram } from '../lib/duration-histogram.ts';
 import { iso } from '../lib/timestamps.ts';
 import {
   attained,
@@ -13,6 +12,7 @@ import {
   type ObjectiveStatus,
 } from '../submissions/objective.ts';
 import { FINAL_STATUSES } from '../submissions/submission.ts';
+import type { DurationHistogram } from './duration-histogram.ts';
 import type { ReportLine, ReportQuery, ReportSums } from './report.ts';
 import { REPORT_UNITS } from './report-rows-store.ts';
 import type { FinalStatus } from './roll-up.ts';
@@ -144,9 +144,6 @@ export const reportSchema = z
     interval: intervalSchema,
     group_by: groupingSchema,
     metadata_key: z.string().nullable().describe('`reports.metadata_key`'),
-    counted_until: timeSchema.describe(
-      'The report contains the changes before this time; usually at most a minute ago',
-    ),
     rows: z
       .array(rowSchema)
       .describe('By start and group. Periods and groups without submissions have no row'),
@@ -165,7 +162,6 @@ export const reportSchema = z
         interval: 'day',
         group_by: 'upstream',
         metadata_key: null,
-        counted_until: '2026-01-02T23:59:31.123Z',
         rows: [
           {
             start: '2026-01-02T00:00:00.000Z',
@@ -199,14 +195,13 @@ export function toReportFrame(
   context: {
     query: ReportQuery;
     metadataKey: string | null;
-    countedUntil: number;
     objectives: readonly ObjectiveStatus[];
   },
 ): {
   before: Omit<ReportBody, 'rows' | 'total' | 'objectives'>;
   after: Pick<ReportBody, 'total' | 'objectives'>;
 } {
-  const { query, metadataKey, countedUntil, objectives } = context;
+  const { query, metadataKey, objectives } = context;
   return {
     before: {
       from: dayOf(query.from),
@@ -214,7 +209,6 @@ export function toReportFrame(
       interval: query.interval,
       group_by: query.groupBy,
       metadata_key: metadataKey,
-      counted_until: iso(countedUntil),
     },
     after: { total: toSums(total), objectives: objectives.map(toObjectiveBody) },
   };

@@ -2,15 +2,13 @@ import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import type { CredentialStore } from '../access/credentials-store.ts';
+import type { CredentialRecord } from '../access/credentials-store.ts';
 import { operations, sendProblem } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import { jsonStream, textOf } from '../http/write-in-turns.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Objective } from '../submissions/objective.ts';
-import { buildReport } from './build-report-store.ts';
-import type { ObjectiveSlices } from './objective-slices-store.ts';
-import type { Reports } from './reports-store.ts';
+import { buildReport } from './report.ts';
+import type { Reports } from './reports.ts';
 import { reportSchema, rowWriter, toReportFrame } from './routes-report-body.ts';
 import { CSV_HEADER, toCsvRow } from './routes-report-csv.ts';
 import { reportQuerySchema, toReportQuery } from './routes-report-query.ts';
@@ -45,16 +43,18 @@ const OPERATIONS = operations('operations', {
 
 export function registerReports(
   app: TypedServer,
-  deps: {
-    ledger: { reports: Reports; objectives: ObjectiveSlices };
+  {
+    reports,
+    clock,
+    credentials,
+  }: {
+    reports: Reports;
     clock: Clock;
-    /** To name the credentials that tracked submissions. */
-    credentials: Pick<CredentialStore, 'list'>;
-    metadataKey: string | null;
-    objectives: ReadonlyMap<string, Objective>;
+    /** Names the credentials that tracked submissions. */
+    credentials: { list(): CredentialRecord[] };
   },
 ): void {
-  const { ledger, clock, credentials, metadataKey, objectives } = deps;
+  const { metadataKey } = reports.settings;
   const config = { isExpensive: true, scopes: ['submissions:read'] } as const;
   app.get('/v1/reports', { config, schema: OPERATIONS.getReport }, async (request, reply) => {
     const now = clock.now();
@@ -73,13 +73,11 @@ export function registerReports(
       const detail = 'group_by=credential needs the scope operations:read';
       return sendProblem(reply, { status: 403, detail });
     }
-    const countedUntil = ledger.reports.countedUntil() ?? now;
-    const table = await inTurns(buildReport(ledger, query, { metadataKey, objectives }));
+    const table = await inTurns(buildReport(reports, query));
     const { before, after } = toReportFrame(table.total, {
       query,
       metadataKey,
-      countedUntil: Math.min(countedUntil, now),
-      objectives: ledger.objectives.status(objectives, now),
+      objectives: reports.objectiveStatus(now),
     });
     const rowOf = rowWriter(query, query.groupBy === 'credential' ? credentials.list() : []);
     if (wantsCsv(request, request.query.format)) {

@@ -73,6 +73,25 @@ export type Watched = {
   finalizedAt: number | null;
 };
 
+/** A submission that ended, or whose data the upstream corrected after it was finalized. */
+export type FinalChange = {
+  /** Row id of the submission. */
+  id: number;
+  before: Submission;
+  /** Its status is final. */
+  after: Submission;
+  /** Epoch milliseconds. */
+  at: number;
+  /** Upper bound of the time since it became final, in milliseconds; null: not known. */
+  lagMs: number | null;
+};
+
+/**
+ * Called with all final changes of a transaction, inside it: what it writes is committed with them
+ * or not at all.
+ */
+export type OnFinal = (changes: readonly FinalChange[]) => void;
+
 /**
  * The ledger as the watcher needs it. Every method is one transaction, committed when it returns.
  */

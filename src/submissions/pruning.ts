@@ -6,37 +6,6 @@ import type { Status } from './submission.ts';
 /** A position in the order in which submissions ended. */
 export type EndPosition = { endedAt: number; id: number };
 
-/** The names of a search in ENDED and IS_DELETABLE. */
-export function searchParameters(after: EndPosition, before: EndPosition, countedThrough: number) {
-  return {
-    afterEndedAt: after.endedAt,
-    afterId: after.id,
-    beforeEndedAt: before.endedAt,
-    beforeId: before.id,
-    countedThrough,
-  };
-}
-
-/** The submissions that ended between two positions, oldest first. */
-export const ENDED = `
-  FROM submissions s
-  WHERE s.ended_at IS NOT NULL AND s.watched = 0
-    AND (s.ended_at, s.id) > (@afterEndedAt, @afterId) AND (s.ended_at, s.id) < (@beforeEndedAt, @beforeId)
-  ORDER BY s.ended_at, s.id`;
-
-/** Of a delivery `d`. */
-export const HAS_OPEN_DELIVERY = "d.state NOT IN ('delivered', 'discarded')";
-
-/**
- * Whether a submission `s` may be deleted: its history ends at @countedThrough or before it, and it
- * has no open delivery. The newest submission of all stays, because SQLite would assign its row id
- * again.
- */
-export const IS_DELETABLE = `
-  s.id < (SELECT max(id) FROM submissions)
-  AND NOT EXISTS (SELECT 1 FROM outbox o JOIN deliveries d ON d.event = o.seq WHERE o.submission = s.id AND ${HAS_OPEN_DELIVERY})
-  AND NOT EXISTS (SELECT 1 FROM history h WHERE h.submission = s.id AND h.seq > @countedThrough)`;
-
 /** `next`: the position to continue after; null if nothing is left. */
 export type Pruned<Position> = { deleted: number; next: Position | null };
 
@@ -58,21 +27,22 @@ export class Pruning {
 
   /**
    * Examines up to `limit` submissions that ended between two positions, and deletes those that may
-   * be deleted: only such whose history ends at the sequence number `countedThrough` or before it.
+   * be deleted.
    */
   submissions({
     after,
     before,
     limit,
-    countedThrough = Number.MAX_SAFE_INTEGER,
   }: {
     after: EndPosition;
     before: EndPosition;
     limit: number;
-    countedThrough?: number;
   }): Pruned<EndPosition> {
     const rows = this.#db.rows<EndPosition & { status: Status; isDeletable: number }>(NEXT_ENDED, {
-      ...searchParameters(after, before, countedThrough),
+      afterEndedAt: after.endedAt,
+      afterId: after.id,
+      beforeEndedAt: before.endedAt,
+      beforeId: before.id,
       limit,
     });
     const deletable = rows.filter(({ isDeletable }) => isDeletable === 1);
@@ -144,7 +114,22 @@ export class Pruning {
   }
 }
 
-const NEXT_ENDED = `SELECT s.ended_at AS endedAt, s.id, s.status, ${IS_DELETABLE} AS isDeletable ${ENDED} LIMIT @limit + 0`;
+/** Of a delivery `d`. */
+const HAS_OPEN_DELIVERY = "d.state NOT IN ('delivered', 'discarded')";
+
+/**
+ * The submissions that ended between two positions, oldest first. One with an open delivery is not
+ * deletable. The newest submission of all stays, because SQLite would assign its row id again.
+ */
+const NEXT_ENDED = `
+  SELECT s.ended_at AS endedAt, s.id, s.status,
+         s.id < (SELECT max(id) FROM submissions) AND NOT EXISTS (
+           SELECT 1 FROM outbox o JOIN deliveries d ON d.event = o.seq
+           WHERE o.submission = s.id AND ${HAS_OPEN_DELIVERY}) AS isDeletable
+  FROM submissions s
+  WHERE s.ended_at IS NOT NULL AND s.watched = 0
+    AND (s.ended_at, s.id) > (@afterEndedAt, @afterId) AND (s.ended_at, s.id) < (@beforeEndedAt, @beforeId)
+  ORDER BY s.ended_at, s.id LIMIT @limit + 0`;
 
 /**
  * A time in the future counts as old: a clock that was ahead wrote it, and it must not end the

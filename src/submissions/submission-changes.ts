@@ -11,7 +11,7 @@ import {
   unappliedOptions,
   withOptions,
 } from './option-changes.ts';
-import type { TrackedSubmission, UpdateResult } from './ports.ts';
+import type { FinalChange, OnFinal, TrackedSubmission, UpdateResult } from './ports.ts';
 import type { StatusCounts } from './status-counts.ts';
 import { isFinal, type Submission, type TrackRequest } from './submission.ts';
 import { SubmissionQueries, type SubmissionRow, toSubmission } from './submission-queries.ts';
@@ -30,6 +30,16 @@ export type SubmissionEvents = {
   ): void;
 };
 
+/** A submission after a request to cancel it, and whether that changed it. */
+type CancelResult = { submission: Submission; isChanged: boolean };
+
+export type SubmissionDeps = {
+  outbox: SubmissionEvents;
+  counts: StatusCounts;
+  history: History;
+  onFinal: readonly OnFinal[];
+};
+
 /**
  * The requests of clients for known submissions: retrack, update, cancel. Every method must be
  * called inside a transaction.
@@ -39,21 +49,16 @@ export class SubmissionChanges {
   readonly #outbox: SubmissionEvents;
   readonly #counts: StatusCounts;
   readonly #history: History;
+  readonly #onFinal: readonly OnFinal[];
   readonly #queries: SubmissionQueries;
   readonly #upstreams: UpstreamStore;
 
-  constructor(
-    database: LedgerDatabase,
-    {
-      outbox,
-      counts,
-      history,
-    }: { outbox: SubmissionEvents; counts: StatusCounts; history: History },
-  ) {
+  constructor(database: LedgerDatabase, { outbox, counts, history, onFinal }: SubmissionDeps) {
     this.#db = database;
     this.#outbox = outbox;
     this.#counts = counts;
     this.#history = history;
+    this.#onFinal = onFinal;
     this.#queries = new SubmissionQueries(database);
     this.#upstreams = new UpstreamStore(database);
   }
@@ -121,14 +126,16 @@ export class SubmissionChanges {
     return { kind: 'updated', submission, changed: changedOptions(changes) };
   }
 
-  /**
-   * Returns the submission after the cancellation, and whether that changed it; undefined if it was
-   * never tracked.
-   */
-  cancel(
-    submissionId: string,
-    now: number,
-  ): { submission: Submission; isChanged: boolean } | undefined {
+  /** Cancels submissions. Undefined in the result: the id was never tracked. */
+  cancel(submissionIds: readonly string[], now: number): (CancelResult | undefined)[] {
+    const finals: FinalChange[] = [];
+    const results = submissionIds.map((id) => this.#cancel(id, now, finals));
+    for (const count of finals.length > 0 ? this.#onFinal : []) count(finals);
+    return results;
+  }
+
+  /** `finals`: gets the cancellation if it changes the submission. */
+  #cancel(submissionId: string, now: number, finals: FinalChange[]): CancelResult | undefined {
     const row = this.#queries.findRow(submissionId);
     if (!row) return undefined;
     const before = toSubmission(row);
@@ -146,6 +153,7 @@ export class SubmissionChanges {
     this.#counts.moved(before.status, status);
     this.#history.add(row.id, after, { previousStatus: before.status, at: now });
     if (event) this.#outbox.addSubmissionEvent(event, { ...row, version }, now);
+    finals.push({ id: row.id, before, after, at: now, lagMs: null });
     return { submission: after, isChanged: true };
   }
 

@@ -3,11 +3,18 @@ import type { Observation } from './classify.ts';
 import { SubmissionEventType as Event } from './event-types.ts';
 import type { History } from './history.ts';
 import { limitsFrom } from './option-changes.ts';
-import type { RecordedObservation, TrackedSubmission, TrackRefusal, TrackResult } from './ports.ts';
+import type {
+  FinalChange,
+  OnFinal,
+  RecordedObservation,
+  TrackedSubmission,
+  TrackRefusal,
+  TrackResult,
+} from './ports.ts';
 import { SEARCHABLE } from './search.ts';
 import type { StatusCounts } from './status-counts.ts';
 import { canRetrack, isFinal, Status, type Submission, type TrackRequest } from './submission.ts';
-import type { SubmissionChanges, SubmissionEvents } from './submission-changes.ts';
+import type { SubmissionChanges, SubmissionDeps, SubmissionEvents } from './submission-changes.ts';
 import {
   SubmissionQueries,
   type SubmissionRow,
@@ -125,10 +132,7 @@ const ADD_ESCAPED = `
     AND (type <> 'text' OR octet_length(value) <= ${SEARCHABLE.valueBytes})
   LIMIT ${SEARCHABLE.names}`;
 
-type StoreDeps = {
-  outbox: SubmissionEvents;
-  counts: StatusCounts;
-  history: History;
+type StoreDeps = SubmissionDeps & {
   /** Tracks known submissions again. */
   changes: SubmissionChanges;
 };
@@ -148,16 +152,18 @@ export class SubmissionStore {
   readonly #outbox: SubmissionEvents;
   readonly #counts: StatusCounts;
   readonly #history: History;
+  readonly #onFinal: readonly OnFinal[];
   readonly #changes: SubmissionChanges;
   readonly #queries: SubmissionQueries;
   readonly #upstreams: UpstreamStore;
   readonly #metadata: MetadataIndex;
 
-  constructor(database: LedgerDatabase, { outbox, counts, history, changes }: StoreDeps) {
+  constructor(database: LedgerDatabase, { outbox, counts, history, onFinal, changes }: StoreDeps) {
     this.#db = database;
     this.#outbox = outbox;
     this.#counts = counts;
     this.#history = history;
+    this.#onFinal = onFinal;
     this.#changes = changes;
     this.#queries = new SubmissionQueries(database);
     this.#upstreams = new UpstreamStore(database);
@@ -292,14 +298,27 @@ export class SubmissionStore {
   }
 
   /**
-   * Records one observation. Returns undefined if the submission is not tracked. `openUntil`: the
-   * latest time at which a submission that was found final was certainly not final; undefined: not
-   * known.
+   * Records observations, except those of submissions that are not tracked. `openUntil`: the latest
+   * time at which a submission that was found final was certainly not final, where it is known.
    */
   record(
+    observations: readonly Observation[],
+    context: TransitionContext,
+    openUntil: ReadonlyMap<Observation, number>,
+  ): RecordedObservation[] {
+    const finals: FinalChange[] = [];
+    const recorded = observations.flatMap(
+      (one) => this.#record(one, context, { openUntil: openUntil.get(one), finals }) ?? [],
+    );
+    for (const count of finals.length > 0 ? this.#onFinal : []) count(finals);
+    return recorded;
+  }
+
+  /** `finals`: gets the change if its status is final. */
+  #record(
     observation: Observation,
     context: TransitionContext,
-    openUntil?: number | undefined,
+    { openUntil, finals }: { openUntil: number | undefined; finals: FinalChange[] },
   ): RecordedObservation | undefined {
     const { at } = observation;
     const row = this.#queries.findRow(observation.submissionId);
@@ -315,11 +334,14 @@ export class SubmissionStore {
     const before = toSubmission(row);
     const result = isStale ? unchanged(before) : transition(before, observation, context);
     const polledAt = isStale ? row.polledAt : at;
-    const lagMs =
-      openUntil === undefined
-        ? null
-        : Math.max(0, Math.round(at - Math.max(row.trackedAt, openUntil)));
-    const submission = this.#write({ row, before }, result, { at, polledAt, lagMs });
+    const submission = this.#write({ row, before }, result, { at, polledAt });
+    if (result.change && isFinal(submission.status)) {
+      const lagMs =
+        openUntil === undefined
+          ? null
+          : Math.max(0, Math.round(at - Math.max(row.trackedAt, openUntil)));
+      finals.push({ id: row.id, before, after: submission, at, lagMs });
+    }
     return { observation, result, previousStatus: row.status, submission };
   }
 
@@ -335,13 +357,12 @@ export class SubmissionStore {
 
   /**
    * Writes the result of an observation and returns the new state. `row` and `before` are the
-   * submission as read in this transaction. `polledAt`: time of the newest response; `lagMs`: upper
-   * bound of the time since it became final, if this observation finalizes it.
+   * submission as read in this transaction. `polledAt`: time of the newest response.
    */
   #write(
     { row, before }: { row: SubmissionRow; before: Submission },
     result: TransitionResult,
-    { at, polledAt, lagMs }: { at: number; polledAt: number | null; lagMs: number | null },
+    { at, polledAt }: { at: number; polledAt: number | null },
   ): Submission {
     const { change } = result;
     const after: Submission = {
@@ -364,11 +385,9 @@ export class SubmissionStore {
     }
     const { status, version } = after;
     const previousStatus = before.status;
-    const isNewlyFinal = status === Status.finalized && previousStatus !== status;
     this.#update(row, { before, after }, row.endedAt ?? (change && isFinal(status) ? at : null));
     this.#counts.moved(previousStatus, status);
-    if (change)
-      this.#history.add(row.id, after, { previousStatus, at, lagMs: isNewlyFinal ? lagMs : null });
+    if (change) this.#history.add(row.id, after, { previousStatus, at });
     if (change?.event) this.#outbox.addSubmissionEvent(change.event, { ...row, version }, at);
     if (result.becameStuck) this.#outbox.addSubmissionEvent(Event.stuck, { ...row, version }, at);
     return after;

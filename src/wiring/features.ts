@@ -10,7 +10,7 @@ import type { Counters } from '../operations/metrics/counters.ts';
 import type { Upstreams } from '../polling/upstreams.ts';
 import { openReports } from '../reports/feature.ts';
 import type { ObjectiveStatus } from '../submissions/objective.ts';
-import type { PollEngine } from '../submissions/ports.ts';
+import type { OnFinal, PollEngine } from '../submissions/ports.ts';
 import type { Tracker } from '../submissions/tracker.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { FeatureMaintenance } from './maintenance.ts';
@@ -52,6 +52,8 @@ export type Feature = {
   /** Receives every event. */
   queueChannel?: { channel: Channel; address: string };
   redisHealth?: () => RedisHealth;
+  /** Called in each transaction that has final changes. */
+  onFinal?: OnFinal;
   objectives?: (now: number) => ObjectiveStatus[];
   maintenance?: FeatureMaintenance;
   /** Adds routes for callers with a scope, which each route names. */

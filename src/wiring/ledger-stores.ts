@@ -26,6 +26,7 @@ import type { Observation } from '../submissions/classify.ts';
 import { ChangedSubmissions, History } from '../submissions/history.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type {
+  OnFinal,
   RecordedObservation,
   TrackRefusal,
   TrackResult,
@@ -71,6 +72,8 @@ export class Ledger implements WatcherLedger {
   readonly stats: LedgerStats;
   readonly pruning: Pruning;
   readonly space: Space;
+  /** Called inside each transaction that has final changes, with all of them. */
+  readonly onFinal: OnFinal[] = [];
   /** For the stores of optional features. */
   readonly database: LedgerDatabase;
   readonly #installation: string;
@@ -124,7 +127,8 @@ export class Ledger implements WatcherLedger {
     this.#changed = new ChangedSubmissions(database);
     this.space = new Space(database, this.stats);
     this.#upstreams = new UpstreamStore(database);
-    const deps = { outbox: this.outbox, counts, history: new History(database, this.#changed) };
+    const history = new History(database, this.#changed);
+    const deps = { outbox: this.outbox, counts, history, onFinal: this.onFinal };
     this.#changes = new SubmissionChanges(database, deps);
     this.#store = new SubmissionStore(database, { ...deps, changes: this.#changes });
   }
@@ -203,8 +207,7 @@ export class Ledger implements WatcherLedger {
 
   cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[] {
     return this.database.transaction(() =>
-      submissionIds.map((id) => {
-        const cancelled = this.#changes.cancel(id, now);
+      this.#changes.cancel(submissionIds, now).map((cancelled) => {
         if (actor && cancelled?.isChanged)
           this.audit.append(actor, now, {
             action: 'submissions.cancel',
@@ -240,9 +243,7 @@ export class Ledger implements WatcherLedger {
     context: TransitionContext,
     openUntil: ReadonlyMap<Observation, number> = new Map(),
   ): RecordedObservation[] {
-    return this.database.transaction(() =>
-      observations.flatMap((one) => this.#store.record(one, context, openUntil.get(one)) ?? []),
-    );
+    return this.database.transaction(() => this.#store.record(observations, context, openUntil));
   }
 
   listWatched(upstream: string, page: { after: number; limit: number }) {

@@ -32,13 +32,8 @@ export type Retention = {
 
 /** What a feature adds to the maintenance. */
 export type FeatureMaintenance = {
-  /** Run before anything is deleted, in steps of a few milliseconds. */
-  tasks: readonly (() => Generator<void>)[];
-  /**
-   * The sequence number of the newest row of history that the feature has read. A submission with a
-   * newer one is not deleted.
-   */
-  countedThrough: () => number;
+  /** Runs before anything is deleted, in steps of a few milliseconds. */
+  run: () => Generator<void>;
   /** Ended submissions stay at least this long. */
   minAgeMs: number;
 };
@@ -59,7 +54,7 @@ type MaintenanceDeps = {
 };
 
 /**
- * Once a minute, runs the tasks of the features, deletes what exceeds the retention, returns free
+ * Once a minute, runs the features, deletes what exceeds the retention, returns free
  * space to the file system and shortens a large log. Works in steps of a few milliseconds, each in
  * its own transaction; an interrupted run is completed by the next one.
  */
@@ -91,7 +86,7 @@ export class Maintenance {
     const checkpoint = () => ledger.space.checkpoint(clock.now());
     this.#pruned = { submissions: 0, events: 0, deliveries: 0 };
     const tasks = [
-      ...features.flatMap(({ tasks }) => tasks.map((task) => task())),
+      ...features.map((feature) => feature.run()),
       this.#deliveries(),
       this.#oldSubmissions(),
       this.#excessSubmissions(),
@@ -153,12 +148,8 @@ export class Maintenance {
     const minAge = { endedAt: Math.min(position.endedAt, clock.now() - minAgeMs), id: 0 };
     const before = position.endedAt < minAge.endedAt ? position : minAge;
     const first = { endedAt: Number.MIN_SAFE_INTEGER, id: 0 };
-    const countedThrough = Math.min(
-      Number.MAX_SAFE_INTEGER,
-      ...features.map((feature) => feature.countedThrough()),
-    );
     yield* this.#prune('submissions', first, (after) =>
-      ledger.pruning.submissions({ after, before, limit: SUBMISSIONS_PER_STEP, countedThrough }),
+      ledger.pruning.submissions({ after, before, limit: SUBMISSIONS_PER_STEP }),
     );
   }
 

@@ -1,5 +1,4 @@
-import { ObjectiveSlices } from '../../../src/reports/objective-slices-store.ts';
-import { Reports } from '../../../src/reports/reports-store.ts';
+import { type ReportSettings, Reports } from '../../../src/reports/reports.ts';
 import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { context, finalEnvelope, observation, VERDICTS } from './domain.ts';
 import { trackRequest } from './ledger-file.ts';
@@ -9,12 +8,12 @@ export const DAY_MS = 86_400_000;
 /** The fees of each finalized submission: beyond 2^53, and their sum beyond 2^64. */
 export const FEES = '18446744073709551615';
 
-/** Adds the stores of reports and objectives to a ledger. */
-export function withReports<L extends Ledger>(ledger: L) {
-  return Object.assign(ledger, {
-    reports: new Reports(ledger.database),
-    objectives: new ObjectiveSlices(ledger.database),
-  });
+/** Adds reports to a ledger, which count from then on. */
+export function withReports<L extends Ledger>(ledger: L, settings: Partial<ReportSettings> = {}) {
+  const defaults = { metadataKey: null, objectives: new Map() };
+  const reports = new Reports(ledger.database, { ...defaults, ...settings });
+  ledger.onFinal.push(reports.count);
+  return Object.assign(ledger, { reports });
 }
 
 /**
@@ -24,7 +23,11 @@ export function withReports<L extends Ledger>(ledger: L) {
  */
 export function fillReports(file: string, now = Date.now()): void {
   createLedger(file);
-  const ledger = withReports(new Ledger({ file, now }));
+  const objective = { target: 0.5, withinMs: 60_000 };
+  const ledger = withReports(new Ledger({ file, now }), {
+    metadataKey: 'team',
+    objectives: new Map([['default', objective]]),
+  });
   ledger.upstream('default');
   const credential = ledger.credentials.add(
     { hash: Buffer.from('x'), role: 'service', name: '=nightly' },
@@ -49,11 +52,8 @@ export function fillReports(file: string, now = Date.now()): void {
   finalize(['a', 'b'], today, { credential: 0, metadata: { team: 'billing' } });
   ledger.track([trackRequest('c', { deadlineAt: today + DAY_MS })], today);
   ledger.cancel(['c'], today);
-  while (ledger.reports.count({ metadataKey: 'team', now, limit: 100 }));
-  const objective = { target: 0.5, withinMs: 60_000 };
   // In the mornings the time of the objective has not yet passed for the submissions of today.
-  const counted = now + objective.withinMs;
-  while (ledger.objectives.count({ upstream: 'default', objective, now: counted, limit: 100 }));
+  for (const _ of ledger.reports.maintain(() => now + objective.withinMs));
   ledger.close();
 }
 

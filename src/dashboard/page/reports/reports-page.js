@@ -10,7 +10,7 @@ import {
   wholeDuration,
 } from '../parts/format.js';
 import { html } from '../parts/html.js';
-import { Facts, Loadable, Time } from '../parts/parts.js';
+import { Facts, Loadable } from '../parts/parts.js';
 import { Plot } from '../parts/plot.js';
 import { hrefTo } from '../router.js';
 import { endedBetween, FINAL_STATUSES } from '../submissions/submission-table.js';
@@ -66,7 +66,7 @@ function Report({ upstream, names, query }) {
                 html`<${Objective} objective=${objective} counts=${report.total.objective} />`,
             )}
         </div>
-        <p class="muted">Contains the changes before <${Time} at=${report.counted_until} />. Days and hours are those of UTC.</p>
+        <p class="muted">Days and hours are those of UTC.</p>
       `}
     <//>`;
 }
@@ -96,7 +96,7 @@ function Choices({ upstream, names, name, link }) {
 
 /** @param {{ report: any, upstream: string }} props */
 function Charts({ report, upstream }) {
-  const { at, rows } = everyRow(report);
+  const { at, rows } = everyRow(report, Date.now());
   const times = timesOf(report.interval);
   const valuesOf = (/** @type {(row: any) => number | null | undefined} */ of) =>
     rows.map((row) => (row && of(row)) ?? null);
@@ -296,13 +296,14 @@ export function stepMsOf(interval) {
 
 /**
  * Returns one row of a report for each hour or day up to now; undefined where no submission ended.
- * @param {{ from: string, to: string, interval: string, counted_until: string, rows: readonly any[] }} report
+ * @param {{ from: string, to: string, interval: string, rows: readonly any[] }} report
+ * @param {number} now
  * @returns {{ at: number[], rows: (any | undefined)[] }} `at`: seconds since the epoch
  */
-export function everyRow({ from, to, interval, counted_until, rows }) {
+export function everyRow({ from, to, interval, rows }, now) {
   const stepMs = stepMsOf(interval);
   const byStart = new Map(rows.map((row) => [Date.parse(row.start), row]));
-  const end = Math.min(Date.parse(to) + DAY_MS, Date.parse(counted_until) + 1);
+  const end = Math.min(Date.parse(to) + DAY_MS, now + 1);
   const at = [];
   for (let start = Date.parse(from); start < end; start += stepMs) at.push(start);
   return { at: at.map((start) => start / 1_000), rows: at.map((start) => byStart.get(start)) };

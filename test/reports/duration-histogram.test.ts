@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { DurationHistogram } from '../../src/lib/duration-histogram.ts';
+import { DurationHistogram } from '../../src/reports/duration-histogram.ts';
 
 function histogramOf(durationsMs: readonly number[]): DurationHistogram {
   const histogram = new DurationHistogram();
@@ -34,7 +34,6 @@ it('can be added up, and is the same after it was stored', () => {
   expect(stored.count).toBe(7);
 });
 
-it.each(['', ' ', 'x', '1', '1:', ':1', '1:-2', '1.5:2', '9999:1', '1e400:1', '{"1":2}'])(
-  'reads the damaged text "%s" as empty',
-  (text) => expect(DurationHistogram.parse(text).count).toBe(0),
+it.each(['', 'x', '12:3', 'null', '[1]'])('reads the damaged text "%s" as empty', (text) =>
+  expect(DurationHistogram.parse(text).count).toBe(0),
 );

@@ -1,3 +1,5 @@
+import { isObject, parseJson } from '../lib/json.ts';
+
 /**
  * A bucket ends at 1.1 times its start, so that its middle differs from every duration in it by
  * less than 5 %.
@@ -12,17 +14,17 @@ const LAST = 297;
  * are exact to 5 %. Stores at most 298 counts, regardless of the number of durations.
  */
 export class DurationHistogram {
-  readonly #counts = new Map<number, number>();
+  /** By bucket. Keys that are whole numbers are in ascending order. */
+  readonly #counts: Record<number, number>;
 
-  /** Reads the result of `toString`. Ignores unreadable counts. */
+  constructor(counts: Record<number, number> = {}) {
+    this.#counts = counts;
+  }
+
+  /** Reads the result of `toString`. Unreadable counts are empty, so that they prevent no count. */
   static parse(text: string): DurationHistogram {
-    const histogram = new DurationHistogram();
-    for (const part of text.split(' ')) {
-      const [, bucket, count] = /^(\d{1,3}):(\d{1,15})$/.exec(part) ?? [];
-      if (count !== undefined && Number(bucket) <= LAST)
-        histogram.#addTo(Number(bucket), Number(count));
-    }
-    return histogram;
+    const counts = parseJson(text);
+    return new DurationHistogram(isObject(counts) ? (counts as Record<number, number>) : {});
   }
 
   /** Durations below a millisecond count as a millisecond. */
@@ -31,11 +33,11 @@ export class DurationHistogram {
   }
 
   merge(other: DurationHistogram): void {
-    for (const [bucket, count] of other.#counts) this.#addTo(bucket, count);
+    for (const [bucket, count] of Object.entries(other.#counts)) this.#addTo(Number(bucket), count);
   }
 
   get count(): number {
-    return this.#counts.values().reduce((sum, count) => sum + count, 0);
+    return Object.values(this.#counts).reduce((sum, count) => sum + count, 0);
   }
 
   /**
@@ -44,25 +46,19 @@ export class DurationHistogram {
    */
   percentile(share: number): number | null {
     let left = Math.max(1, Math.ceil(share * this.count));
-    for (const [bucket, count] of this.#sorted()) {
+    for (const [bucket, count] of Object.entries(this.#counts)) {
       left -= count;
-      if (left <= 0) return GROWTH ** (bucket + 0.5);
+      if (left <= 0) return GROWTH ** (Number(bucket) + 0.5);
     }
     return null;
   }
 
-  /** Returns "12:3 14:1" for three durations in bucket 12 and one in bucket 14. */
+  /** Returns {"12":3,"14":1} for three durations in bucket 12 and one in bucket 14. */
   toString(): string {
-    return this.#sorted()
-      .map(([bucket, count]) => `${bucket}:${count}`)
-      .join(' ');
+    return JSON.stringify(this.#counts);
   }
 
   #addTo(bucket: number, count: number): void {
-    this.#counts.set(bucket, (this.#counts.get(bucket) ?? 0) + count);
-  }
-
-  #sorted(): [bucket: number, count: number][] {
-    return [...this.#counts].sort(([a], [b]) => a - b);
+    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + count;
   }
 }
