@@ -23,10 +23,10 @@ import type { PolicyFactory } from './pacing/index.ts';
 import { learnedPacing } from './pacing/index.ts';
 import { CachedLookup } from './polling/cached-lookup.ts';
 import type { WatcherListener } from './polling/listeners.ts';
-import { createLocalEngine } from './polling/local-engine.ts';
 import { ON_DEMAND_WAIT_MS } from './polling/on-demand-polls.ts';
 import {
   budgetOf,
+  createLocalEngine,
   leaseMsOf,
   openUpstreams,
   type UsableUpstream,
@@ -149,7 +149,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     const stats = startLiveStats({ stats: ledger.stats, now: now(), counters });
     const lookup: CachedLookup = new CachedLookup({
       get: (id) => ledger.submissions.get(id),
-      pollOnDemand: (upstream, id, client) => watcher.pollOnDemand(upstream, id, client),
+      pollOnDemand: (upstream, id) => watcher.pollOnDemand(upstream, id),
       now,
       maxAgeMs: config.facade.max_age_s * 1_000,
     });

@@ -86,11 +86,6 @@ export type Caller = Rights & {
   name: string;
 };
 
-/** Returns the key by which limits are shared: the credential. */
-export function clientOf(caller: Caller | undefined): string {
-  return caller === undefined ? '' : `${caller.id ?? caller.name}`;
-}
-
 /**
  * Returns the number that the ledger stores as the tracking credential of a submission; null: not
  * known.

@@ -14,7 +14,7 @@ type FailureReason = 'upstream' | 'timeout' | 'busy';
 
 type CachedLookupDeps = {
   get: (submissionId: string) => Submission | undefined;
-  pollOnDemand: (upstream: string, submissionId: string, client: string) => Promise<OnDemandResult>;
+  pollOnDemand: (upstream: string, submissionId: string) => Promise<OnDemandResult>;
   now: () => number;
   /** How long a recorded observation is returned instead of a new poll. */
   maxAgeMs: number;
@@ -46,11 +46,8 @@ export class CachedLookup {
     }
   }
 
-  /**
-   * `upstream`: only for a submission that is not tracked. `client`: shares the request budget with
-   * other clients.
-   */
-  async lookUp(id: string, upstream: string, client: string): Promise<LookupResult> {
+  /** `upstream`: only for a submission that is not tracked. */
+  async lookUp(id: string, upstream: string): Promise<LookupResult> {
     const { get, pollOnDemand } = this.#deps;
     const submission = get(id);
     const submissionId = submission?.submissionId ?? canonicalId(id);
@@ -58,7 +55,7 @@ export class CachedLookup {
       return { kind: 'envelope', text: submission.envelope };
     const recent = this.#recent.get(submissionId);
     if (recent && this.#isRecent(recent)) return fromObservation(recent);
-    const result = await pollOnDemand(submission?.upstream ?? upstream, submissionId, client);
+    const result = await pollOnDemand(submission?.upstream ?? upstream, submissionId);
     return result.kind === 'observed' ? fromObservation(result.observation) : fromFailure(result);
   }
 

@@ -1,7 +1,6 @@
 import type { Observation } from '../submissions/classify.ts';
 import type { RecordedObservation } from '../submissions/ports.ts';
 import { Status } from '../submissions/submission.ts';
-import type { Scheduler } from './scheduler.ts';
 
 /** The first observation that found a submission final. Times are epoch milliseconds. */
 export type Finality = {
@@ -59,7 +58,7 @@ export class FinalityBounds {
    */
   openUntil(
     observations: readonly Observation[],
-    scheduler: Pick<Scheduler, 'openAt' | 'awaitsRecheck'>,
+    scheduler: { openAt(id: string): number; awaitsRecheck(id: string): boolean },
   ): Map<Observation, number> {
     const found = observations.flatMap((observation) => {
       const importedAt = this.#importedAt.get(observation.submissionId) ?? Number.NEGATIVE_INFINITY;

@@ -1,5 +1,4 @@
 import type { Clock } from '../lib/clock.ts';
-import { FairQueue, isWithinFairShare } from '../lib/fair-queue.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -30,8 +29,6 @@ export type ReservationResult = { kind: 'reserved' } | { kind: 'cancelled' } | O
 type OnDemandPoll = {
   result: Promise<OnDemandResult | ReservationResult>;
   complete: (result: OnDemandResult | ReservationResult) => void;
-  /** The clients in whose queues the poll waits; empty once it is in flight. */
-  clients: Set<string>;
 };
 
 /** An on-demand poll is refused if the request budget is exhausted for longer than this. */
@@ -41,22 +38,22 @@ const MAX_ON_DEMAND_WAIT_MS = 10_000;
  * budget becomes available.
  */
 export const ON_DEMAND_WAIT_MS = MAX_ON_DEMAND_WAIT_MS + 1_000;
-/** Number of waiting polls above which a client with its fair share of them is refused. */
+/** More polls do not wait, they are refused. */
 const MAX_WAITING = 10_000;
 /** Begins the key of a reservation; no submission id contains it. */
 const RESERVATION = '\0';
 
 /**
  * The on-demand polls of one upstream, at most one per submission. A poll waits until the request
- * budget is available, then is in flight until it completes. Clients take turns, so that a client
- * that requests many ids does not delay the others. Requests other than polls wait in the same
- * queue, as reservations.
+ * budget is available, then is in flight until it completes. Requests other than polls wait in the
+ * same queue, as reservations.
  */
 export class OnDemandPolls {
   readonly #scheduler: Scheduler;
   readonly #clock: Clock;
   readonly #isLedgerAvailable: () => boolean;
-  readonly #waiting = new FairQueue<string>();
+  /** The keys of the polls that wait, first in, first out. */
+  readonly #waiting = new Set<string>();
   readonly #open = new Map<string, OnDemandPoll>();
   #reservations = 0;
 
@@ -74,27 +71,20 @@ export class OnDemandPolls {
    * Queues a poll of one submission, or joins the one that is open. The poll fails if it still
    * waits after ON_DEMAND_WAIT_MS, or if no result arrives within its lease after that.
    */
-  poll(submissionId: string, client: string, now: number): Promise<OnDemandResult> {
+  poll(submissionId: string, now: number): Promise<OnDemandResult> {
     const known = this.#open.get(submissionId);
-    if (known) {
-      if (known.clients.size > 0) this.#enqueue(submissionId, known, client);
-      return known.result as Promise<OnDemandResult>;
-    }
-    const refusal = this.#refusalOf(client, { mayProbe: true }, now);
+    if (known) return known.result as Promise<OnDemandResult>;
+    const refusal = this.#refusalOf({ mayProbe: true }, now);
     if (refusal) return Promise.resolve(refusal);
-    return this.#begin(submissionId, client, this.#scheduler.leaseMs) as Promise<OnDemandResult>;
+    return this.#begin(submissionId, this.#scheduler.leaseMs) as Promise<OnDemandResult>;
   }
 
   /**
    * Queues a request other than a poll. The reservation is cancelled if the signal aborts before
    * its turn.
    */
-  reserve(
-    client: string,
-    signal: AbortSignal | undefined,
-    now: number,
-  ): Promise<ReservationResult> {
-    const refusal = this.#refusalOf(client, { mayProbe: false }, now);
+  reserve(signal: AbortSignal | undefined, now: number): Promise<ReservationResult> {
+    const refusal = this.#refusalOf({ mayProbe: false }, now);
     if (refusal) return Promise.resolve(refusal);
     if (signal?.aborted) return Promise.resolve({ kind: 'cancelled' });
     this.#reservations += 1;
@@ -102,7 +92,7 @@ export class OnDemandPolls {
     signal?.addEventListener('abort', () => this.#open.get(key)?.complete({ kind: 'cancelled' }), {
       once: true,
     });
-    return this.#begin(key, client, 0) as Promise<ReservationResult>;
+    return this.#begin(key, 0) as Promise<ReservationResult>;
   }
 
   /**
@@ -111,16 +101,14 @@ export class OnDemandPolls {
    * it.
    */
   take(now: number): string | undefined {
-    for (let key = this.#waiting.peek(); key !== undefined; key = this.#waiting.peek()) {
+    for (const key of this.#waiting) {
       if (key.startsWith(RESERVATION)) {
         this.#grant(key, now);
         return undefined;
       }
       const state = this.#scheduler.pollNow(key, now);
       if (state === 'wait') return undefined;
-      // Only a poll that uses the budget counts as its client's turn.
-      if (state === 'sent') this.#waiting.shift();
-      this.#dequeue(key);
+      this.#waiting.delete(key);
       if (state === 'sent') return key;
     }
     return undefined;
@@ -130,19 +118,14 @@ export class OnDemandPolls {
     const { limits } = this.#scheduler;
     if (limits.available(now) === 0) return;
     limits.budget.send();
-    this.#waiting.shift();
     this.#open.get(key)?.complete({ kind: 'reserved' });
   }
 
   /**
-   * Returns the reason why a request of this client must not wait for the request budget; undefined
-   * if it may wait. `mayProbe`: whether it is a poll.
+   * Returns the reason why a request must not wait for the request budget; undefined if it may
+   * wait. `mayProbe`: whether it is a poll.
    */
-  #refusalOf(
-    client: string,
-    { mayProbe }: { mayProbe: boolean },
-    now: number,
-  ): OnDemandRefusal | undefined {
+  #refusalOf({ mayProbe }: { mayProbe: boolean }, now: number): OnDemandRefusal | undefined {
     const failed = (reason: OnDemandFailure, retryAfterMs: number) =>
       ({ kind: 'failed', reason, retryAfterMs }) as const;
     const pollAt = this.#scheduler.nextPollAt();
@@ -151,37 +134,29 @@ export class OnDemandPolls {
     // immediately.
     if (this.#scheduler.limits.breaker.isOpen && (waitMs > 0 || !mayProbe))
       return failed('upstream_down', waitMs);
-    if (waitMs > MAX_ON_DEMAND_WAIT_MS || !this.#mayQueue(client))
+    if (waitMs > MAX_ON_DEMAND_WAIT_MS || this.#waiting.size >= MAX_WAITING)
       return failed('budget_exhausted', waitMs);
     return undefined;
   }
 
-  /** Returns whether one more request of this client may wait. */
-  #mayQueue(client: string): boolean {
-    const own = this.#waiting.sizeOf(client);
-    const clients = this.#waiting.clients + (own > 0 ? 0 : 1);
-    return isWithinFairShare(1, { own, all: this.#waiting.size, limit: MAX_WAITING, clients });
-  }
-
   /** `responseMs`: time limit of the result, from the end of the wait. */
-  #begin(key: string, client: string, responseMs: number): OnDemandPoll['result'] {
+  #begin(key: string, responseMs: number): OnDemandPoll['result'] {
     const { promise, resolve } = Promise.withResolvers<OnDemandResult | ReservationResult>();
     const fail = (reason: OnDemandFailure) =>
       complete({ kind: 'failed', reason, retryAfterMs: ON_DEMAND_WAIT_MS });
     let cancelTimer = this.#clock.after(ON_DEMAND_WAIT_MS, () => {
-      if (poll.clients.size > 0)
+      if (this.#waiting.has(key))
         fail(this.#isLedgerAvailable() ? 'budget_exhausted' : 'ledger_unavailable');
       else cancelTimer = this.#clock.after(responseMs, () => fail('no_response'));
     });
     const complete = (result: OnDemandResult | ReservationResult) => {
       cancelTimer();
-      this.#dequeue(key);
+      this.#waiting.delete(key);
       this.#open.delete(key);
       resolve(result);
     };
-    const poll: OnDemandPoll = { result: promise, complete, clients: new Set() };
-    this.#open.set(key, poll);
-    this.#enqueue(key, poll, client);
+    this.#open.set(key, { result: promise, complete });
+    this.#waiting.add(key);
     return promise;
   }
 
@@ -194,24 +169,13 @@ export class OnDemandPolls {
     const { breaker } = this.#scheduler.limits;
     if (!breaker.isOpen) return;
     const retryAfterMs = Math.max(1_000, breaker.probeAt - now);
-    for (const { clients, complete } of [...this.#open.values()])
-      if (clients.size > 0) complete({ kind: 'failed', reason: 'upstream_down', retryAfterMs });
+    for (const key of [...this.#waiting])
+      this.#open.get(key)?.complete({ kind: 'failed', reason: 'upstream_down', retryAfterMs });
   }
 
   /** Fails all polls. */
   close(): void {
     for (const { complete } of [...this.#open.values()])
       complete({ kind: 'failed', reason: 'not_polling', retryAfterMs: 1_000 });
-  }
-
-  #enqueue(key: string, { clients }: OnDemandPoll, client: string): void {
-    clients.add(client);
-    this.#waiting.add(client, key);
-  }
-
-  #dequeue(key: string): void {
-    const { clients } = this.#open.get(key) ?? {};
-    for (const client of clients ?? []) this.#waiting.delete(client, key);
-    clients?.clear();
   }
 }

@@ -1,11 +1,84 @@
 import { MAX_RETRY_AFTER_MS } from '../lib/retry-after.ts';
 import { UpstreamEventType } from '../submissions/event-types.ts';
-import type { WatcherLedger } from '../submissions/ports.ts';
-import type { UpstreamChange, UpstreamRecord } from '../submissions/upstream.ts';
+import type { PauseRecord, UpstreamChange, UpstreamRecord } from '../submissions/upstream.ts';
 import { BreakerState } from '../submissions/upstream.ts';
 import type { WatcherListener } from './listeners.ts';
-import { OutageClock } from './outage-clock.ts';
 import type { Scheduler } from './scheduler.ts';
+
+/**
+ * The total time in which an upstream could not be polled: outages (the circuit breaker was open),
+ * pauses (the upstream sent Retry-After), and steps of the clock (the machine slept). Every time
+ * limit moves by this total. Overlapping outages and pauses count once: the start of an outage ends
+ * the pause, whose rest counts again after the outage.
+ */
+export class OutageClock {
+  #pastMs = 0;
+  #outSince: number | null = null;
+  #pause: { since: number; until: number } | null = null;
+
+  /**
+   * Continues from the record of an earlier process. A time in the future was written by a clock
+   * that was ahead.
+   */
+  restore(record: PauseRecord & { outSince: number | null }, now: number): void {
+    const { outageMs, outSince, pausedSince, pausedUntil } = record;
+    this.#pastMs = outageMs;
+    this.#outSince = outSince === null ? null : Math.min(outSince, now);
+    if (pausedSince !== null && pausedUntil !== null)
+      this.#pause = { since: Math.min(pausedSince, now), until: pausedUntil };
+  }
+
+  totalMs(now: number): number {
+    const outMs = this.#outSince === null ? 0 : Math.max(0, now - this.#outSince);
+    return this.#pastMs + outMs + this.#pausedMs(now);
+  }
+
+  /** Has no effect during an outage. */
+  outageBegins(at: number): void {
+    if (this.#outSince !== null) return;
+    this.#pastMs += this.#pausedMs(at);
+    this.#pause = null;
+    this.#outSince = at;
+  }
+
+  outageEnds(at: number): void {
+    if (this.#outSince === null) return;
+    this.#pastMs += Math.max(0, at - this.#outSince);
+    this.#outSince = null;
+  }
+
+  /** Sets the end of the pause. Returns whether the pause changed. */
+  pauses(until: number, now: number): boolean {
+    if (this.#pause && this.#pause.until <= now) {
+      this.#pastMs += this.#pausedMs(now);
+      this.#pause = null;
+    }
+    if (this.#outSince !== null || until <= now || this.#pause?.until === until) return false;
+    this.#pause = { since: this.#pause?.since ?? now, until };
+    return true;
+  }
+
+  /** Adds a step of the clock: the machine slept, or its clock was set forward. */
+  skips(from: number, to: number): void {
+    if (this.#outSince !== null || (this.#pause && this.#pause.until >= to)) return;
+    const pausedUntil = this.#pause?.until ?? from;
+    this.#pastMs += this.#pausedMs(to) + to - Math.max(from, pausedUntil);
+    this.#pause = null;
+  }
+
+  get outSince(): number | null {
+    return this.#outSince;
+  }
+
+  get record(): PauseRecord {
+    const { since = null, until = null } = this.#pause ?? {};
+    return { outageMs: this.#pastMs, pausedSince: since, pausedUntil: until };
+  }
+
+  #pausedMs(now: number): number {
+    return this.#pause ? Math.max(0, Math.min(now, this.#pause.until) - this.#pause.since) : 0;
+  }
+}
 
 /**
  * A pause is written immediately if it ends at least this much later than the one in the ledger.
@@ -21,7 +94,10 @@ const EVENT_OF = {
 type OutageJournalDeps = {
   upstream: string;
   scheduler: Scheduler;
-  ledger: Pick<WatcherLedger, 'recordUpstream' | 'recordPause'>;
+  ledger: {
+    recordUpstream(change: UpstreamChange): void;
+    recordPause(upstream: string, pause: PauseRecord): void;
+  };
   listener: Required<WatcherListener>;
 };
 
@@ -36,6 +112,7 @@ export class OutageJournal {
   /** Changes of the circuit breaker that are not in the ledger yet. */
   readonly #unwritten: UpstreamChange[] = [];
   #isPauseUnwritten = false;
+  #isStepUnwritten = false;
   #writtenPauseUntil = Number.NEGATIVE_INFINITY;
 
   constructor(deps: OutageJournalDeps) {
@@ -62,7 +139,7 @@ export class OutageJournal {
   /** Adds a step of the clock, during which nothing was polled. */
   skip(skippedMs: number, now: number): void {
     this.#clock.skips(now - skippedMs, now);
-    this.#isPauseUnwritten = true;
+    this.#isStepUnwritten = true;
   }
 
   /** Adds a change of the circuit breaker, to be written by `write`. */
@@ -93,12 +170,20 @@ export class OutageJournal {
       this.writePause();
   }
 
-  /** Writes the pauses that the ledger does not have yet. Throws what the ledger throws. */
+  /** Writes a step of the clock that the ledger does not have yet. Throws what the ledger throws. */
+  writeStep(): void {
+    if (this.#isStepUnwritten) this.writePause();
+  }
+
+  /**
+   * Writes the pauses and steps that the ledger does not have yet. Throws what the ledger throws.
+   */
   writePause(): void {
-    if (!this.#isPauseUnwritten) return;
+    if (!this.#isPauseUnwritten && !this.#isStepUnwritten) return;
     const { record } = this.#clock;
     this.#deps.ledger.recordPause(this.#deps.upstream, record);
     this.#isPauseUnwritten = false;
+    this.#isStepUnwritten = false;
     this.#writtenPauseUntil = record.pausedUntil ?? Number.NEGATIVE_INFINITY;
   }
 }

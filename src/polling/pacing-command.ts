@@ -12,13 +12,11 @@ const EIGHTHS = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHOWN_PROBABILITY = 0.98;
 const TICKS = 4;
 
-type Curve = Pick<UpstreamPacing, 'curve' | 'polls_ms'>;
-
 /**
  * Returns terminal lines that plot the cumulative probability of finality, with the scheduled polls
  * on the time axis. Empty without a curve.
  */
-export function curvePicture({ curve, polls_ms: polls }: Curve): string[] {
+export function curvePicture({ curve, polls_ms: polls }: UpstreamPacing): string[] {
   const last = curve.at(-1);
   if (!last || !(last.after_ms > 0)) return [];
   const endMs =

@@ -3,7 +3,8 @@ import type { Clock } from '../lib/clock.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { PollEngine, RecordedObservation, WatcherLedger } from '../submissions/ports.ts';
-import type { Paced } from './entry.ts';
+import { BreakerState } from '../submissions/upstream.ts';
+import { FinalityBounds, finalitiesOf } from './finality.ts';
 import type { WatcherListener } from './listeners.ts';
 import {
   OnDemandPolls,
@@ -12,7 +13,7 @@ import {
   type ReservationResult,
 } from './on-demand-polls.ts';
 import { OutageJournal } from './outage-journal.ts';
-import { ResultCommitter, WRITE_RETRY_MS } from './result-committer.ts';
+import type { Paced } from './poll-queues.ts';
 import type { Scheduler } from './scheduler.ts';
 import { TimeLimits } from './time-limits.ts';
 
@@ -32,27 +33,52 @@ const RESUME_PAGE_SIZE = 5_000;
 /** A new submission that has been tracked for longer than this was tracked by another system. */
 const IMPORTED_MS = 60_000;
 /**
- * Client name of the polls that test whether the upstream's store works. No credential has this
- * name, so they take turns with no caller.
+ * How long nothing is polled after the ledger rejected a write: results that cannot be committed
+ * are wasted requests.
  */
-const PROOF_CLIENT = 'store-evidence';
+const WRITE_RETRY_MS = 1_000;
+/**
+ * How far ahead the ledger records that the process is polling, so that it is written once a minute
+ * instead of once per poll.
+ */
+const POLL_AHEAD_MS = 60_000;
+/**
+ * Waiting for the disk longer than this does not count as upstream silence. A sync takes
+ * milliseconds, and one is waited for each minute.
+ */
+const HANGING_MS = 10_000;
+/**
+ * When a submission is polled again whose result is rejected although the ledger is writable: a
+ * defect of dawatch.
+ */
+const POISON_RETRY_MS = 60_000;
 const NOT_POLLING: OnDemandRefusal = { kind: 'failed', reason: 'not_polling', retryAfterMs: 1_000 };
 
 /**
  * The loop of one upstream: scheduler → engine → ledger → scheduler.
  *
- * A loop is started and stopped once: idle, waiting for an unavailable ledger, registering its open
- * submissions, polling, stopping, stopped. While it polls, the next round is started by a timer, a
- * result, or a change. A new process rebuilds its memory from the ledger.
+ *     idle        before `start`; waits while the ledger cannot be read
+ *     resuming    registers the open submissions of the ledger, page by page
+ *     polling     each round is started by a timer, a result, or a change. While the ledger rejects
+ *                 writes, or the record of polling is not on the disk, no polls are sent
+ *     stopping    after `stop`: sends nothing, and commits results in flight
+ *     stopped     drops results
+ *
+ * A loop is started and stopped once. A new process rebuilds its memory from the ledger.
+ *
+ * Observations that arrive in one turn of the event loop share one transaction. After the commit,
+ * the scheduler chooses the next poll times, and the listeners are called. If the ledger rejects a
+ * write, the observations are dropped and their submissions are polled again.
  */
 export class PollLoop {
   readonly #deps: PollLoopDeps;
   readonly #journal: OutageJournal;
   readonly #limits: TimeLimits;
-  readonly #committer: ResultCommitter;
   readonly #onDemand: OnDemandPolls;
+  readonly #finalityBounds = new FinalityBounds();
   readonly #batches = new Set<Promise<void>>();
   #running = false;
+  #stopped = false;
   /** On-demand and scheduled polls alternate, so that neither kind starves the other. */
   #isOnDemandNext = false;
   #skippedMs = 0;
@@ -61,26 +87,30 @@ export class PollLoop {
   #cancelResume: (() => void) | undefined;
   /** Submissions that were tracked again while older ones are being registered. */
   readonly #retracked: Paced[] = [];
+  /** Results that are not committed yet. */
+  #arrived: Observation[] = [];
+  #cancelCommit: (() => void) | undefined;
+  #isLedgerFailing = false;
+  /** Until when nothing is polled because a write failed. */
+  #retryAt = 0;
+  #pollingUntil = Number.NEGATIVE_INFINITY;
+  /**
+   * Whether the newest record of polling is not on the disk yet: after a power failure, the next
+   * process would not know of the polls.
+   */
+  #isWaitingForDisk = false;
 
   constructor(deps: PollLoopDeps) {
     this.#deps = deps;
     this.#journal = new OutageJournal(deps);
     this.#limits = new TimeLimits({ scheduler: deps.scheduler, journal: this.#journal });
-    const isLedgerAvailable = () => this.now() >= this.#committer.blockedUntil;
+    const isLedgerAvailable = () => this.now() >= this.#blockedUntil;
     this.#onDemand = new OnDemandPolls({ ...deps, isLedgerAvailable });
-    this.#committer = new ResultCommitter({
-      ...deps,
-      limits: this.#limits,
-      journal: this.#journal,
-      now: () => this.now(),
-      onReady: () => this.wake(),
-      onCommitted: (observations, recorded) => this.#committed(observations, recorded),
-    });
   }
 
   /** Whether the newest access to the ledger failed. */
   get isLedgerFailing(): boolean {
-    return this.#committer.isLedgerFailing;
+    return this.#isLedgerFailing;
   }
 
   get isRunning(): boolean {
@@ -89,6 +119,11 @@ export class PollLoop {
 
   get scheduler(): Scheduler {
     return this.#deps.scheduler;
+  }
+
+  /** Until when nothing is polled; Infinity: until the disk has stored the record of polling. */
+  get #blockedUntil(): number {
+    return this.#isWaitingForDisk ? Number.POSITIVE_INFINITY : this.#retryAt;
   }
 
   /**
@@ -102,7 +137,7 @@ export class PollLoop {
   /**
    * Returns the time, and handles a step of the clock: time limits are extended by the step, and
    * the request budget is treated as exhausted. It is unknown how much real time passed, so
-   * requests sent before the step may still count at the upstream.
+   * requests sent before the step may still count at the upstream. `saveStep` writes the step.
    */
   now(): number {
     const { clock, scheduler } = this.#deps;
@@ -113,14 +148,21 @@ export class PollLoop {
     this.#limits.begin(now);
     this.#skippedMs = skippedMs;
     scheduler.limits.resumeBudget(now, now);
-    try {
-      // Committed now: a submission tracked later starts from a total that already includes this
-      // step.
-      this.#journal.writePause();
-    } catch (error) {
-      this.#committer.writeFailed(error);
-    }
     return now;
+  }
+
+  /**
+   * Writes a step of the clock that the ledger does not have. Must be called before a submission is
+   * tracked or its deadline is changed: both start from the total in the ledger, which must already
+   * include the step.
+   */
+  saveStep(): void {
+    this.now();
+    try {
+      this.#journal.writeStep();
+    } catch (error) {
+      this.#writeFailed(error);
+    }
   }
 
   /**
@@ -143,7 +185,7 @@ export class PollLoop {
       if (!(error instanceof LedgerUnavailableError)) throw error;
       // It is unknown what the previous process sent.
       if (!this.#cancelResume) scheduler.limits.resumeBudget(now, now);
-      this.#committer.writeFailed(error);
+      this.#writeFailed(error);
       this.#cancelResume = clock.after(WRITE_RETRY_MS, () => this.start());
       return;
     }
@@ -165,7 +207,7 @@ export class PollLoop {
   #resume({ watched, next }: ReturnType<WatcherLedger['listWatched']>): void {
     const { scheduler, clock } = this.#deps;
     const now = this.now();
-    this.#committer.isLedgerFailing = false;
+    this.#isLedgerFailing = false;
     for (const item of watched) scheduler.resume(item, now);
     this.#cancelResume = next === null ? undefined : clock.after(0, () => this.#resumeAfter(next));
     if (next !== null) return;
@@ -180,7 +222,7 @@ export class PollLoop {
     try {
       page = ledger.listWatched(upstream, { after, limit: RESUME_PAGE_SIZE });
     } catch (error) {
-      this.#committer.isLedgerFailing = true;
+      this.#isLedgerFailing = true;
       listener.writeFailed(error);
       this.#cancelResume = clock.after(WRITE_RETRY_MS, () => this.#resumeAfter(after));
       return;
@@ -195,7 +237,7 @@ export class PollLoop {
    * the loop.
    */
   add(item: Paced, now: number, { isRetracked }: { isRetracked: boolean }): void {
-    if (item.trackedAt < now - IMPORTED_MS) this.#committer.imported(item.submissionId, now);
+    if (item.trackedAt < now - IMPORTED_MS) this.#finalityBounds.begin(item.submissionId, now);
     if (!this.#running) return;
     if (!this.#cancelResume) this.#deps.scheduler.add(item, now);
     else if (isRetracked) this.#retracked.push(item);
@@ -203,12 +245,12 @@ export class PollLoop {
 
   /**
    * Polls one submission on demand, tracked or not, within the request budget. Callers that request
-   * the same submission share one poll. Clients take turns for the budget. The result of a tracked
-   * submission is committed before the promise resolves, if the ledger is writable.
+   * the same submission share one poll. The result of a tracked submission is committed before the
+   * promise resolves, if the ledger is writable.
    */
-  pollOnDemand(submissionId: string, client: string): Promise<OnDemandResult> {
+  pollOnDemand(submissionId: string): Promise<OnDemandResult> {
     if (!this.#running) return Promise.resolve(NOT_POLLING);
-    const result = this.#onDemand.poll(submissionId, client, this.now());
+    const result = this.#onDemand.poll(submissionId, this.now());
     this.wake();
     return result;
   }
@@ -218,9 +260,9 @@ export class PollLoop {
    * Fails at once while the circuit breaker is open. `release` must be called when a reserved
    * request has completed.
    */
-  reserve(client: string, signal?: AbortSignal): Promise<ReservationResult> {
+  reserve(signal?: AbortSignal): Promise<ReservationResult> {
     if (!this.#running) return Promise.resolve(NOT_POLLING);
-    const result = this.#onDemand.reserve(client, signal, this.now());
+    const result = this.#onDemand.reserve(signal, this.now());
     this.wake();
     return result;
   }
@@ -228,7 +270,7 @@ export class PollLoop {
   /** `pause`: the time of the next request as requested by the response. */
   release(pause: PauseRequest | undefined): void {
     this.#deps.scheduler.limits.complete(pause, this.now());
-    this.#committer.writeJournal();
+    this.#writeJournal();
     this.wake();
   }
 
@@ -238,6 +280,7 @@ export class PollLoop {
    */
   wake(): void {
     if (!this.#running) return;
+    this.saveStep();
     if (this.#isReady()) this.#send(this.#take(this.#deps.clock.now()));
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
@@ -252,7 +295,50 @@ export class PollLoop {
     if (this.#cancelResume) return false;
     const now = this.now();
     const isDue = () => this.#deps.scheduler.wakeAt() <= now || this.#onDemand.isWaiting;
-    return now >= this.#committer.blockedUntil && this.#committer.extendPolling(now, isDue);
+    return now >= this.#blockedUntil && this.#extendPolling(now, isDue);
+  }
+
+  /**
+   * Returns whether polls may be sent now; false also if none `isDue`. The ledger records until
+   * when this process may be polling, so that the next process knows which part of the budget may
+   * already be spent. The record is written ahead, with the scheduler's snapshot, and polls wait
+   * until it is on the disk. It is written again after a failed write: while results cannot be
+   * committed, nothing is polled.
+   */
+  #extendPolling(now: number, isDue: () => boolean): boolean {
+    if (now < this.#pollingUntil && !this.#isLedgerFailing) return true;
+    if (!isDue()) return false;
+    try {
+      this.#recordPolling(now + POLL_AHEAD_MS);
+      this.#pollingUntil = now + POLL_AHEAD_MS;
+      this.#isLedgerFailing = false;
+      this.#waitForDisk();
+      return !this.#isWaitingForDisk;
+    } catch (error) {
+      this.#writeFailed(error);
+      return false;
+    }
+  }
+
+  /** Throws what the ledger throws. */
+  #recordPolling(until: number): void {
+    const { ledger, upstream, scheduler } = this.#deps;
+    ledger.recordPolling(upstream, until, scheduler.snapshot());
+    this.#journal.writePause();
+  }
+
+  #waitForDisk(): void {
+    const startedAt = this.now();
+    const durable = this.#deps.ledger.whenDurable();
+    this.#isWaitingForDisk = durable !== undefined;
+    const onDurable = () => {
+      this.#isWaitingForDisk = false;
+      if (this.#stopped) return;
+      if (this.now() - startedAt >= HANGING_MS) this.#limits.begin(this.now());
+      this.wake();
+    };
+    // After a failed sync the process ends.
+    void durable?.then(onDurable, () => undefined);
   }
 
   /**
@@ -277,24 +363,105 @@ export class PollLoop {
     if (this.#cancelResume) return Number.POSITIVE_INFINITY;
     const { scheduler } = this.#deps;
     const onDemandAt = this.#onDemand.isWaiting ? scheduler.nextPollAt() : Number.POSITIVE_INFINITY;
-    return Math.max(this.#committer.blockedUntil, Math.min(onDemandAt, scheduler.wakeAt()));
+    return Math.max(this.#blockedUntil, Math.min(onDemandAt, scheduler.wakeAt()));
   }
 
   #send(submissionIds: string[]): void {
     if (submissionIds.length === 0) return;
     const { engine, upstream } = this.#deps;
-    const batch = engine.poll({ upstream, submissionIds }, this.#committer.add);
+    const batch = engine.poll({ upstream, submissionIds }, this.#receive);
     const ended = batch.finally(() => this.#batches.delete(ended));
     this.#batches.add(ended);
   }
 
-  /** Completes the on-demand polls that were waiting for these results. */
-  #committed(observations: readonly Observation[], recorded: readonly RecordedObservation[]): void {
+  /** Receives a result of the engine. */
+  readonly #receive = (observation: Observation): void => {
+    if (this.#stopped) return;
+    const { upstream, clock, listener } = this.#deps;
+    listener.polled(upstream, observation);
+    this.#arrived.push(observation);
+    this.#cancelCommit ??= clock.after(0, () => this.#commit());
+  };
+
+  /** Commits everything that has arrived, and completes the on-demand polls that waited for it. */
+  #commit(): void {
+    this.#cancelCommit?.();
+    this.#cancelCommit = undefined;
+    const observations = this.#arrived;
+    if (observations.length === 0) return;
+    this.#arrived = [];
+    this.#limits.observe(observations);
+    const recorded = this.#record(observations);
+    this.#writeJournal();
+    for (const entry of recorded) this.#deps.listener.recorded(entry);
     const proof = this.#limits.neededProof(recorded, this.now());
-    if (proof !== undefined) void this.pollOnDemand(proof, PROOF_CLIENT);
+    if (proof !== undefined) void this.pollOnDemand(proof);
     for (const observation of observations) this.#onDemand.resolve(observation);
     this.#onDemand.refuseDuringOutage(this.now());
     this.wake();
+  }
+
+  #record(observations: readonly Observation[]): RecordedObservation[] {
+    const { ledger, recheck, scheduler, listener } = this.#deps;
+    const openUntil = this.#finalityBounds.openUntil(observations, scheduler);
+    let recorded: RecordedObservation[];
+    // Only the commit is guarded: an error after it must not record the same observations again.
+    try {
+      const context = { ...this.#limits.context(this.now(), this.#retryAt), recheck };
+      recorded = ledger.record(observations, context, openUntil);
+    } catch (error) {
+      // One transaction each, so that an observation that cannot be recorded does not affect the
+      // others.
+      if (observations.length > 1 && !(error instanceof LedgerUnavailableError))
+        return observations.flatMap((one) => this.#record([one]));
+      this.#writeFailed(error, observations);
+      return [];
+    }
+    this.#isLedgerFailing = false;
+    this.#schedule(observations, recorded);
+    for (const finality of finalitiesOf(recorded, openUntil)) listener.finalized(finality);
+    return recorded;
+  }
+
+  #schedule(observations: readonly Observation[], recorded: readonly RecordedObservation[]): void {
+    const { scheduler } = this.#deps;
+    const now = this.now();
+    const newest = new Map(recorded.map(({ submission }) => [submission.submissionId, submission]));
+    for (const observation of observations) {
+      const { watched = false } = newest.get(observation.submissionId) ?? {};
+      const state = scheduler.observe(observation, watched, now);
+      if (state === null) continue;
+      this.#journal.breakerChanged(state, now);
+      if (state === BreakerState.closed) this.#limits.begin(now);
+    }
+    // An on-demand poll may find that a finalized submission has changed: it is rechecked, as after
+    // any finality.
+    for (const submission of newest.values())
+      if (submission.watched && submission.finalizedAt !== null)
+        scheduler.resume({ ...submission, seen: true, finalizedAt: now }, now);
+  }
+
+  /** Writes the outages and pauses that the ledger does not have yet. */
+  #writeJournal(): void {
+    try {
+      this.#journal.write(this.now());
+    } catch (error) {
+      this.#writeFailed(error);
+    }
+  }
+
+  /**
+   * Stops polling for a while if the ledger cannot be written, and reschedules the submissions of
+   * dropped observations.
+   */
+  #writeFailed(error: unknown, dropped: readonly Observation[] = []): void {
+    const { scheduler, listener } = this.#deps;
+    const now = this.now();
+    this.#isLedgerFailing ||= error instanceof LedgerUnavailableError;
+    if (this.#isLedgerFailing) this.#retryAt = now + WRITE_RETRY_MS;
+    const retryAt = now + (this.#isLedgerFailing ? WRITE_RETRY_MS : POISON_RETRY_MS);
+    for (const { submissionId } of dropped) scheduler.retry(submissionId, retryAt, now);
+    listener.writeFailed(error);
   }
 
   /**
@@ -314,9 +481,10 @@ export class PollLoop {
         resolve();
       });
     });
-    this.#committer.close();
+    this.#commit();
+    this.#stopped = true;
     try {
-      this.#committer.recordPolling(this.now());
+      this.#recordPolling(this.now());
     } catch (error) {
       listener.writeFailed(error);
     }

@@ -1,4 +1,3 @@
-import type { PauseRequest } from '../lib/retry-after.ts';
 import {
   NEVER,
   type PacingDescription,
@@ -8,129 +7,14 @@ import {
 } from '../pacing/index.ts';
 import type { Observation } from '../submissions/classify.ts';
 import type { Watched } from '../submissions/ports.ts';
-import { type BreakerState, healthOf, isSeen } from '../submissions/upstream.ts';
-import type { Rating } from './backlog.ts';
-import { type BreakerSettings, CircuitBreaker } from './circuit-breaker.ts';
-import { Entry, type Paced } from './entry.ts';
-import { PollQueues } from './poll-queues.ts';
+import { type BreakerState, isSeen } from '../submissions/upstream.ts';
+import { Entry, type Paced, PollQueues, type Rating } from './poll-queues.ts';
 import { ProbeCandidates } from './probe-candidates.ts';
-import { type BudgetSettings, RequestBudget } from './request-budget.ts';
-
-/** After a 429 without a usable Retry-After: 1 s, 2 s, 4 s … up to this. */
-const MAX_PAUSE_MS = 60_000;
-
-/** The time until which the upstream accepts no requests. */
-class Pause {
-  #until = Number.NEGATIVE_INFINITY;
-  #throttledInARow = 0;
-
-  get until(): number {
-    return this.#until;
-  }
-
-  /** Continues a pause that an earlier process recorded. */
-  restore(until: number): void {
-    this.#extend(until);
-  }
-
-  observe(observation: Observation | PauseRequest, now: number): void {
-    if (observation.kind === 'throttled') {
-      if (observation.retryAfterMs !== null) this.#extend(now + observation.retryAfterMs);
-      // Responses to requests that were sent before the pause do not extend it, unless they contain
-      // a time.
-      if (now < this.#until) return;
-      this.#extend(now + Math.min(MAX_PAUSE_MS, 1_000 * 2 ** this.#throttledInARow));
-      this.#throttledInARow = Math.min(this.#throttledInARow + 1, 10);
-    } else if (observation.kind === 'unavailable' && observation.retryAfterMs !== null) {
-      this.#extend(now + observation.retryAfterMs);
-    } else if (now >= this.#until) {
-      this.#throttledInARow = 0;
-    }
-  }
-
-  #extend(until: number): void {
-    this.#until = Math.max(this.#until, until);
-  }
-}
-
-export type UpstreamLimitSettings = {
-  budget: BudgetSettings;
-  breaker: BreakerSettings;
-  /** The lease of a poll: without a result by then, the submission is polled again. */
-  leaseMs: number;
-};
-
-/**
- * The limits of one upstream: its request budget, the pauses that it requests, and the circuit
- * breaker. All three hold for any number of workers. Times are epoch milliseconds.
- */
-export class UpstreamLimits {
-  readonly #settings: UpstreamLimitSettings;
-  readonly budget: RequestBudget;
-  readonly pause = new Pause();
-  readonly breaker: CircuitBreaker;
-
-  constructor(settings: UpstreamLimitSettings, random: () => number) {
-    this.#settings = settings;
-    this.budget = new RequestBudget(settings.budget);
-    this.breaker = new CircuitBreaker(settings.breaker, random);
-  }
-
-  /**
-   * Exhausts the budget if an earlier process, which polled until `polledUntil`, may have used it.
-   */
-  resumeBudget(polledUntil: number, now: number): void {
-    const { perMs } = this.budget.settings;
-    if (now - polledUntil < perMs + this.#settings.leaseMs) this.budget.exhaust(now);
-  }
-
-  /**
-   * Number of requests that may be sent now; at most one, the probe, while the circuit breaker is
-   * open.
-   */
-  available(now: number): number {
-    if (now < this.pause.until) return 0;
-    if (!this.breaker.isOpen) return this.budget.available(now);
-    return now < this.breaker.probeAt ? 0 : Math.min(1, this.budget.available(now));
-  }
-
-  /**
-   * When a request that is due at `dueAt` may be sent; Infinity if a request in flight must
-   * complete first.
-   */
-  sendableAt(dueAt: number): number {
-    const readyAt = this.breaker.isOpen ? this.breaker.probeAt : dueAt;
-    return Math.max(readyAt, this.pause.until, this.budget.availableAt());
-  }
-
-  /** Charges the budget for a request that is sent now. */
-  send(now: number): void {
-    this.budget.send();
-    if (this.breaker.isOpen) this.breaker.probing(now);
-  }
-
-  /**
-   * Ends a request other than a poll, for which the budget was charged. `pause`: the time of the
-   * next request as requested by its response.
-   */
-  complete(pause: PauseRequest | undefined, now: number): void {
-    this.budget.complete(now);
-    if (pause) this.pause.observe(pause, now);
-  }
-
-  /**
-   * Learns from a response. Returns the new state of the circuit breaker if it changed, otherwise
-   * null.
-   */
-  observe(
-    observation: Observation,
-    known: { seenBefore: boolean; seenAny: boolean },
-    now: number,
-  ): BreakerState | null {
-    this.pause.observe(observation, now);
-    return this.breaker.observe(healthOf(observation, known), now);
-  }
-}
+import {
+  type BudgetSettings,
+  type UpstreamLimitSettings,
+  UpstreamLimits,
+} from './upstream-limits.ts';
 
 /**
  * The next poll. `at`: epoch ms; null: after a poll in flight has completed. `heldBy`: what delays
@@ -235,7 +119,7 @@ export class Scheduler {
    * Returns whether the upstream has returned a scheduled submission before, and when it is polled
    * next (see Candidate).
    */
-  find(submissionId: string): Pick<Entry, 'seen' | 'dueAt'> | undefined {
+  find(submissionId: string): { seen: boolean; dueAt: number } | undefined {
     return this.#entries.get(submissionId);
   }
 

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { sendUnauthenticated } from '../access/access.ts';
 import { hasMark } from '../access/cookies.ts';
-import { clientOf, credentialNumber } from '../access/scopes.ts';
+import { credentialNumber } from '../access/scopes.ts';
 import { operations, problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import { REACHABLE_ID_PATTERN, UNREACHABLE_ID_REASON } from '../submissions/submission.ts';
@@ -116,7 +116,7 @@ export function registerSubmissionInfo(
             detail: `it is already tracked at the upstream ${tracked.submission.upstream}`,
           });
       }
-      return send(reply, await deps.lookup.lookUp(submission_id, upstream, clientOf(caller)));
+      return send(reply, await deps.lookup.lookUp(submission_id, upstream));
     },
   );
 }

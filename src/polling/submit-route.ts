@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { clientOf, credentialNumber } from '../access/scopes.ts';
+import { credentialNumber } from '../access/scopes.ts';
 import { operations, problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
 import { goneSignal, logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
@@ -183,7 +183,7 @@ async function forward(
 ): Promise<FastifyReply> {
   const { path, request, reply, tracked, traceparent, upstream, target, body } = call;
   // A disconnected client would not receive the id.
-  const reserved = await watcher.reserve(upstream, clientOf(request.caller), goneSignal(reply));
+  const reserved = await watcher.reserve(upstream, goneSignal(reply));
   if (reserved.kind === 'failed')
     return refused(
       reply,

@@ -2,8 +2,7 @@ import { isObject, parseJson } from '../lib/json.ts';
 import { type PauseRequest, retryAfterMs } from '../lib/retry-after.ts';
 import type { UpstreamResponse } from '../submissions/classify.ts';
 import { REACHABLE_ID_PATTERN, SUBMISSION_ID_PATTERN } from '../submissions/submission.ts';
-import type { UpstreamClient } from './upstream-client.ts';
-import type { Content } from './upstream-content.ts';
+import type { Content, UpstreamClient } from './upstream-client.ts';
 
 /** The two endpoints that accept data. */
 export const SUBMIT_PATHS = ['/v1/submit_data', '/v1/submit_raw_data'] as const;
@@ -42,15 +41,14 @@ const MAX_QUOTED_CHARS = 300;
 const REQUEST_TIMEOUT = 408;
 const TOO_MANY_REQUESTS = 429;
 
+type PostClient = { post: UpstreamClient['post']; close(): Promise<void> };
+
 /** Submits data to one upstream, once. Never rejects and never repeats a request. */
 export class UpstreamSubmitter {
-  readonly #client: Pick<UpstreamClient, 'post' | 'close'>;
+  readonly #client: PostClient;
   #apiKey: string | undefined;
 
-  constructor({
-    client,
-    apiKey,
-  }: { client: Pick<UpstreamClient, 'post' | 'close'>; apiKey: string | undefined }) {
+  constructor({ client, apiKey }: { client: PostClient; apiKey: string | undefined }) {
     this.#client = client;
     this.#apiKey = apiKey;
   }

@@ -2,10 +2,11 @@ import type { Clock } from '../lib/clock.ts';
 import type { Config, UpstreamConfig } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { PolicyFactory } from '../pacing/index.ts';
-import type { UpstreamResponse } from '../submissions/classify.ts';
-import type { BudgetSettings } from './request-budget.ts';
+import { classify, type UpstreamResponse } from '../submissions/classify.ts';
+import type { PollBatch, PollEngine } from '../submissions/ports.ts';
 import type { SchedulerSettings } from './scheduler.ts';
 import { UpstreamClient } from './upstream-client.ts';
+import type { BudgetSettings } from './upstream-limits.ts';
 import { UpstreamSubmitter } from './upstream-submit.ts';
 import type { WatcherSettings } from './watcher.ts';
 
@@ -147,5 +148,36 @@ export function watcherSettings(
     schedulers: new Map(upstreams.map(([name, upstream]) => [name, schedulerSettingsOf(upstream)])),
     policy: (upstream) => policy({ lagPrice: lagPrices.get(upstream) ?? pacing.lag_price }),
     recheck: submissions.recheck_after_s > 0,
+  };
+}
+
+/** Sends one request to an upstream. Never rejects. */
+export type SendPoll = (upstream: string, submissionId: string) => Promise<UpstreamResponse>;
+
+/**
+ * Polls all submissions of a batch at once from this process. The scheduler's batches respect the
+ * request budget.
+ */
+export function createLocalEngine(deps: {
+  sendPoll: SendPoll;
+  clock: { now(): number };
+}): PollEngine {
+  const { sendPoll, clock } = deps;
+  return {
+    async poll(batch: PollBatch, report) {
+      await Promise.all(
+        batch.submissionIds.map(async (submissionId) => {
+          const sentAt = clock.now();
+          const response = await sendPoll(batch.upstream, submissionId);
+          const at = clock.now();
+          report({
+            submissionId,
+            at,
+            durationMs: at - sentAt,
+            ...classify(submissionId, response),
+          });
+        }),
+      );
+    },
   };
 }

@@ -17,8 +17,8 @@ import type { BreakerState } from '../submissions/upstream.ts';
 import { combineListeners, type WatcherListener } from './listeners.ts';
 import type { OnDemandResult, ReservationResult } from './on-demand-polls.ts';
 import { PollLoop } from './poll-loop.ts';
-import type { BudgetSettings } from './request-budget.ts';
 import { type Outlook, Scheduler, type SchedulerSettings } from './scheduler.ts';
+import type { BudgetSettings } from './upstream-limits.ts';
 
 export type WatcherSettings = {
   /** By upstream. */
@@ -135,7 +135,7 @@ export class Watcher {
   trackGroups(groups: readonly (readonly TrackRequest[])[]): TrackResult[] {
     // A step of the clock counts for the submissions that are tracked already, and not for the new
     // ones.
-    for (const loop of this.#loops.values()) loop.now();
+    for (const loop of this.#loops.values()) loop.saveStep();
     const now = this.#clock.now();
     const results = this.#writing(() => this.#ledger.trackGroups(groups, now));
     this.#register(results, now);
@@ -184,7 +184,7 @@ export class Watcher {
   update(submissionId: string, patch: OptionsPatch, actor?: Actor): UpdateResult | undefined {
     // Each loop accounts for a step of the clock first, so that the step does not count for the new
     // deadline.
-    for (const loop of this.#loops.values()) loop.now();
+    for (const loop of this.#loops.values()) loop.saveStep();
     const result = this.#writing(() =>
       this.#ledger.update(submissionId, patch, this.#clock.now(), actor),
     );
@@ -200,10 +200,10 @@ export class Watcher {
   }
 
   /** Polls one submission on demand; see PollLoop.pollOnDemand. */
-  pollOnDemand(upstream: string, submissionId: string, client = ''): Promise<OnDemandResult> {
+  pollOnDemand(upstream: string, submissionId: string): Promise<OnDemandResult> {
     const loop = this.#loops.get(upstream);
     return loop
-      ? loop.pollOnDemand(submissionId, client)
+      ? loop.pollOnDemand(submissionId)
       : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
   }
 
@@ -212,10 +212,10 @@ export class Watcher {
    * see PollLoop.reserve. After `reserved`, `release` must be called when that request has
    * completed. `signal`: ends the wait.
    */
-  reserve(upstream: string, client = '', signal?: AbortSignal): Promise<ReservationResult> {
+  reserve(upstream: string, signal?: AbortSignal): Promise<ReservationResult> {
     const loop = this.#loops.get(upstream);
     return loop
-      ? loop.reserve(client, signal)
+      ? loop.reserve(signal)
       : Promise.resolve({ kind: 'failed', reason: 'upstream_down', retryAfterMs: 0 });
   }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { escapeText } from '../lib/text.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { Log } from '../operations/logging/logger.ts';
-import type { SendPoll } from '../polling/local-engine.ts';
+import type { SendPoll } from '../polling/upstreams.ts';
 import type { UpstreamResponse } from '../submissions/classify.ts';
 import {
   FencingTokenStore,

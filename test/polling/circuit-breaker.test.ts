@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CircuitBreaker } from '../../src/polling/circuit-breaker.ts';
+import { CircuitBreaker } from '../../src/polling/upstream-limits.ts';
 import type { Health } from '../../src/submissions/upstream.ts';
 
 const settings = { failures: 3, probeMs: 1_000, maxProbeMs: 10_000 };

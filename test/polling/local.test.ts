@@ -1,5 +1,5 @@
 import { systemClock } from '../../src/lib/system-clock.ts';
-import { createLocalEngine } from '../../src/polling/local-engine.ts';
+import { createLocalEngine } from '../../src/polling/upstreams.ts';
 import { describeEngine } from '../redis/engine-conformance.ts';
 import { openClient } from '../support/servers/upstream-server.ts';
 

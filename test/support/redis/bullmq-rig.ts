@@ -3,7 +3,7 @@ import { type Job, Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/lib/system-clock.ts';
-import { createLocalEngine, type SendPoll } from '../../../src/polling/local-engine.ts';
+import { createLocalEngine, type SendPoll } from '../../../src/polling/upstreams.ts';
 import { BullmqEngine, type EngineEvent } from '../../../src/redis/engine.ts';
 import { MessageSigner, POLLS_QUEUE } from '../../../src/redis/messages.ts';
 import { PollWorker, type PollWorkerEvent } from '../../../src/redis/poll-worker.ts';

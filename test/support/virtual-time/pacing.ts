@@ -1,9 +1,8 @@
 import { LEARNS_NOTHING } from '../../../bench/pacing/baselines.ts';
 import type { PacingDescription, PacingPolicy, PolicyFactory } from '../../../src/pacing/index.ts';
-import type { BreakerSettings } from '../../../src/polling/circuit-breaker.ts';
-import type { Paced } from '../../../src/polling/entry.ts';
-import type { BudgetSettings } from '../../../src/polling/request-budget.ts';
+import type { Paced } from '../../../src/polling/poll-queues.ts';
 import { Scheduler } from '../../../src/polling/scheduler.ts';
+import type { BreakerSettings, BudgetSettings } from '../../../src/polling/upstream-limits.ts';
 
 export const LEASE_MS = 10_000;
 export const RECHECK_MS = 60_000;

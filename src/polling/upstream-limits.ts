@@ -1,0 +1,346 @@
+import type { PauseRequest } from '../lib/retry-after.ts';
+import type { Observation } from '../submissions/classify.ts';
+import { BreakerState, type Health, healthOf } from '../submissions/upstream.ts';
+
+/** At most `requests` in any `perMs`, at most `concurrency` at once. */
+export type BudgetSettings = {
+  requests: number;
+  perMs: number;
+  concurrency: number;
+};
+
+/**
+ * The request budget of an upstream: an exact sliding window. A request counts from its sending
+ * until `perMs` after its completion, because the upstream has counted it at some moment in
+ * between. So the upstream never counts more than `requests`, wherever its window begins.
+ */
+export class RequestBudget {
+  #settings: BudgetSettings;
+  /**
+   * The times until which completed requests count, as a ring, the oldest at #oldest. It has room
+   * for every request that may count.
+   */
+  #countsUntil: Float64Array;
+  #oldest = 0;
+  #completed = 0;
+  #inFlight = 0;
+
+  constructor(settings: BudgetSettings) {
+    this.#settings = settings;
+    this.#countsUntil = new Float64Array(settings.requests);
+  }
+
+  get settings(): BudgetSettings {
+    return this.#settings;
+  }
+
+  /**
+   * Changes the limits. Completed requests count as long as before, so that the previous limits
+   * hold across the change, too. A longer window begins exhausted, because the number of requests
+   * before the previous window is unknown.
+   */
+  change(settings: BudgetSettings, now: number): void {
+    const isLonger = settings.perMs > this.#settings.perMs;
+    const counted = Array.from({ length: isLonger ? 0 : this.#completed }, (_, place) =>
+      this.#countedUntil(place),
+    );
+    this.#settings = settings;
+    this.#countsUntil = new Float64Array(
+      Math.max(settings.requests, this.#inFlight + counted.length),
+    );
+    this.#countsUntil.set(counted);
+    this.#oldest = 0;
+    this.#completed = counted.length;
+    if (isLonger) this.exhaust(now);
+  }
+
+  /** Number of requests that may be sent now. */
+  available(now: number): number {
+    const { requests, concurrency } = this.#settings;
+    return Math.max(0, Math.min(concurrency - this.#inFlight, requests - this.used(now)));
+  }
+
+  /** Number of requests that count now. */
+  used(now: number): number {
+    while (this.#completed > 0 && this.#countedUntil(0) <= now) {
+      this.#oldest = (this.#oldest + 1) % this.#countsUntil.length;
+      this.#completed--;
+    }
+    return this.#inFlight + this.#completed;
+  }
+
+  /**
+   * When an exhausted budget becomes available; Infinity if a request in flight must complete
+   * first.
+   */
+  availableAt(): number {
+    const { requests, concurrency } = this.#settings;
+    if (this.#inFlight >= concurrency) return Number.POSITIVE_INFINITY;
+    const excess = this.#inFlight + this.#completed - requests;
+    if (excess < 0) return Number.NEGATIVE_INFINITY;
+    if (excess >= this.#completed) return Number.POSITIVE_INFINITY;
+    // After a change to a shorter window, later requests may count until earlier times.
+    let at = Number.NEGATIVE_INFINITY;
+    for (let place = 0; place <= excess; place++) at = Math.max(at, this.#countedUntil(place));
+    return at;
+  }
+
+  send(): void {
+    this.#inFlight++;
+  }
+
+  /** A request has completed, or its lease has expired. */
+  complete(now: number): void {
+    this.#inFlight--;
+    this.#count(now);
+  }
+
+  /** Exhausts the budget, because the number of requests of an earlier process is unknown. */
+  exhaust(now: number): void {
+    while (this.used(now) < this.#settings.requests) this.#count(now);
+  }
+
+  /**
+   * The clock rounds down to whole milliseconds, so a completion that reads `now` may be one
+   * millisecond later.
+   */
+  #count(now: number): void {
+    const ring = this.#countsUntil;
+    ring[(this.#oldest + this.#completed) % ring.length] = now + 1 + this.#settings.perMs;
+    this.#completed++;
+  }
+
+  /** Until when the completed request at this place counts; 0 is the oldest. */
+  #countedUntil(place: number): number {
+    return this.#countsUntil[(this.#oldest + place) % this.#countsUntil.length] ?? 0;
+  }
+}
+
+export type BreakerSettings = {
+  /** Consecutive failures that open the circuit breaker. */
+  failures: number;
+  /** Delay of the first probe; it doubles with each further probe. */
+  probeMs: number;
+  maxProbeMs: number;
+};
+
+/**
+ * The circuit breaker of an upstream. Closed: all polls are sent. Open: one probe at a time is
+ * sent, at growing intervals (for refused credentials always the longest one). The first good
+ * response closes the circuit breaker.
+ */
+export class CircuitBreaker {
+  readonly #settings: BreakerSettings;
+  readonly #random: () => number;
+  #state: BreakerState = BreakerState.closed;
+  #openedAt = 0;
+  #failures = 0;
+  #goodResponses = 0;
+  #probes = 0;
+  #probeAt = Number.POSITIVE_INFINITY;
+
+  constructor(settings: BreakerSettings, random: () => number) {
+    this.#settings = settings;
+    this.#random = random;
+  }
+
+  get state(): BreakerState {
+    return this.#state;
+  }
+
+  get isOpen(): boolean {
+    return this.#state !== BreakerState.closed;
+  }
+
+  /** When it opened, epoch milliseconds; only valid while it is open. */
+  get openedAt(): number {
+    return this.#openedAt;
+  }
+
+  /** When the next probe may be sent; Infinity while closed. */
+  get probeAt(): number {
+    return this.#probeAt;
+  }
+
+  /** The number of good responses so far. */
+  get goodResponses(): number {
+    return this.#goodResponses;
+  }
+
+  /** Continues an outage that an earlier process recorded. */
+  restore(state: BreakerState, openedAt: number, now: number): void {
+    this.#open(state, openedAt);
+    this.#probeAt = now;
+  }
+
+  /** Allows a probe at once if open, because the credentials may have changed. */
+  probeNow(now: number): void {
+    if (this.isOpen) this.#probeAt = now;
+  }
+
+  /** A probe was sent. Schedules the next one, in case there is no response. */
+  probing(now: number): void {
+    this.#probes++;
+    this.#scheduleProbe(now);
+  }
+
+  /** Adds an observation. Returns the new state if it has changed, otherwise null. */
+  observe(health: Health, now: number): BreakerState | null {
+    switch (health) {
+      case 'neutral':
+        return null;
+      case 'perhaps_up':
+        return this.isOpen ? this.observe('up', now) : null;
+      case 'up':
+        this.#failures = 0;
+        this.#goodResponses++;
+        if (!this.isOpen) return null;
+        this.#state = BreakerState.closed;
+        this.#probes = 0;
+        this.#probeAt = Number.POSITIVE_INFINITY;
+        return this.#state;
+      case 'down':
+      case 'unauthorized': {
+        this.#failures++;
+        // Another failure while open changes the state, but not the start of the outage.
+        const opens = this.isOpen
+          ? this.#state !== health
+          : this.#failures >= this.#settings.failures;
+        if (!opens) return null;
+        this.#open(health, this.isOpen ? this.#openedAt : now);
+        this.#scheduleProbe(now);
+        return this.#state;
+      }
+      default:
+        return health satisfies never;
+    }
+  }
+
+  #open(state: BreakerState, openedAt: number): void {
+    this.#state = state;
+    this.#openedAt = openedAt;
+  }
+
+  #scheduleProbe(now: number): void {
+    const { probeMs, maxProbeMs } = this.#settings;
+    const growing = Math.min(maxProbeMs, probeMs * 2 ** Math.min(this.#probes, 30));
+    const delayMs = this.#state === BreakerState.unauthorized ? maxProbeMs : growing;
+    this.#probeAt = now + delayMs * (0.8 + 0.4 * this.#random());
+  }
+}
+
+/** After a 429 without a usable Retry-After: 1 s, 2 s, 4 s … up to this. */
+const MAX_PAUSE_MS = 60_000;
+
+/** The time until which the upstream accepts no requests. */
+class Pause {
+  #until = Number.NEGATIVE_INFINITY;
+  #throttledInARow = 0;
+
+  get until(): number {
+    return this.#until;
+  }
+
+  /** Continues a pause that an earlier process recorded. */
+  restore(until: number): void {
+    this.#extend(until);
+  }
+
+  observe(observation: Observation | PauseRequest, now: number): void {
+    if (observation.kind === 'throttled') {
+      if (observation.retryAfterMs !== null) this.#extend(now + observation.retryAfterMs);
+      // Responses to requests that were sent before the pause do not extend it, unless they contain
+      // a time.
+      if (now < this.#until) return;
+      this.#extend(now + Math.min(MAX_PAUSE_MS, 1_000 * 2 ** this.#throttledInARow));
+      this.#throttledInARow = Math.min(this.#throttledInARow + 1, 10);
+    } else if (observation.kind === 'unavailable' && observation.retryAfterMs !== null) {
+      this.#extend(now + observation.retryAfterMs);
+    } else if (now >= this.#until) {
+      this.#throttledInARow = 0;
+    }
+  }
+
+  #extend(until: number): void {
+    this.#until = Math.max(this.#until, until);
+  }
+}
+
+export type UpstreamLimitSettings = {
+  budget: BudgetSettings;
+  breaker: BreakerSettings;
+  /** The lease of a poll: without a result by then, the submission is polled again. */
+  leaseMs: number;
+};
+
+/**
+ * The limits of one upstream: its request budget, the pauses that it requests, and the circuit
+ * breaker. All three hold for any number of workers. Times are epoch milliseconds.
+ */
+export class UpstreamLimits {
+  readonly #settings: UpstreamLimitSettings;
+  readonly budget: RequestBudget;
+  readonly pause = new Pause();
+  readonly breaker: CircuitBreaker;
+
+  constructor(settings: UpstreamLimitSettings, random: () => number) {
+    this.#settings = settings;
+    this.budget = new RequestBudget(settings.budget);
+    this.breaker = new CircuitBreaker(settings.breaker, random);
+  }
+
+  /**
+   * Exhausts the budget if an earlier process, which polled until `polledUntil`, may have used it.
+   */
+  resumeBudget(polledUntil: number, now: number): void {
+    const { perMs } = this.budget.settings;
+    if (now - polledUntil < perMs + this.#settings.leaseMs) this.budget.exhaust(now);
+  }
+
+  /**
+   * Number of requests that may be sent now; at most one, the probe, while the circuit breaker is
+   * open.
+   */
+  available(now: number): number {
+    if (now < this.pause.until) return 0;
+    if (!this.breaker.isOpen) return this.budget.available(now);
+    return now < this.breaker.probeAt ? 0 : Math.min(1, this.budget.available(now));
+  }
+
+  /**
+   * When a request that is due at `dueAt` may be sent; Infinity if a request in flight must
+   * complete first.
+   */
+  sendableAt(dueAt: number): number {
+    const readyAt = this.breaker.isOpen ? this.breaker.probeAt : dueAt;
+    return Math.max(readyAt, this.pause.until, this.budget.availableAt());
+  }
+
+  /** Charges the budget for a request that is sent now. */
+  send(now: number): void {
+    this.budget.send();
+    if (this.breaker.isOpen) this.breaker.probing(now);
+  }
+
+  /**
+   * Ends a request other than a poll, for which the budget was charged. `pause`: the time of the
+   * next request as requested by its response.
+   */
+  complete(pause: PauseRequest | undefined, now: number): void {
+    this.budget.complete(now);
+    if (pause) this.pause.observe(pause, now);
+  }
+
+  /**
+   * Learns from a response. Returns the new state of the circuit breaker if it changed, otherwise
+   * null.
+   */
+  observe(
+    observation: Observation,
+    known: { seenBefore: boolean; seenAny: boolean },
+    now: number,
+  ): BreakerState | null {
+    this.pause.observe(observation, now);
+    return this.breaker.observe(healthOf(observation, known), now);
+  }
+}
