@@ -76,7 +76,7 @@ const SUBMISSIONS = `
     traceparent TEXT NOT NULL
   ) STRICT;
 
-  -- The metadata by value. metadata-index.ts adds new submissions, many at once; the triggers maintain the rest.
+  -- The metadata by value. submission-store.ts adds new submissions; the triggers maintain the rest.
   CREATE TABLE submission_metadata (
     key TEXT NOT NULL,
     value TEXT NOT NULL,

@@ -24,108 +24,11 @@ import {
 import { type TransitionContext, type TransitionResult, transition } from './transition.ts';
 import { isSeen, UpstreamStore } from './upstream.ts';
 
-/** The metadata of a new submission. `id`: its row; `text`: the stored JSON. */
-export type AddedMetadata = {
-  id: number;
-  metadata: Readonly<Record<string, unknown>>;
-  text: string;
-};
-
-/** Entries per statement. */
-const PER_STATEMENT = 64;
-const COLUMNS = 3;
 /**
- * Maximum number of names that are collected before they are written, to limit memory. Clients
- * usually have few names.
+ * Adds the metadata of a new submission to the index by value: the values within SEARCHABLE as
+ * text. Triggers maintain the index when metadata are changed or deleted.
  */
-const MAX_NAMES = 2_000;
-
-type Values = Map<string, { value: string; submission: number }[]>;
-
-/**
- * The index of the metadata by value, in the table submission_metadata: the values within
- * SEARCHABLE as text. Triggers maintain it when metadata are changed or deleted. Methods must be
- * called inside a transaction.
- */
-export class MetadataIndex {
-  readonly #db: LedgerDatabase;
-
-  constructor(database: LedgerDatabase) {
-    this.#db = database;
-  }
-
-  /**
-   * Adds the entries of new submissions in the order of the index, so that many of them change each
-   * of its pages once. A trigger that parses the metadata of each row takes several times as long.
-   */
-  add(added: readonly AddedMetadata[]): void {
-    /** By name, in the order of the submissions. */
-    const values: Values = new Map();
-    for (const { id, metadata, text } of added) {
-      // SQLite and JavaScript decode escaped characters differently, and the triggers must find the
-      // entries that they delete.
-      if (text.includes('\\')) this.#db.run(ADD_ESCAPED, { id, text });
-      else
-        for (const [key, value] of searchable(metadata))
-          addTo(values, key, { value, submission: id });
-      if (values.size < MAX_NAMES) continue;
-      this.#addSorted(values);
-      values.clear();
-    }
-    this.#addSorted(values);
-  }
-
-  #addSorted(values: Values): void {
-    let some: unknown[] = [];
-    for (const key of [...values.keys()].sort()) {
-      // The sort is stable.
-      for (const { value, submission } of values.get(key)?.sort(byValue) ?? []) {
-        some.push(key, value, submission);
-        if (some.length < COLUMNS * PER_STATEMENT) continue;
-        this.#db.run(ADD_MANY, some);
-        some = [];
-      }
-    }
-    for (let at = 0; at < some.length; at += COLUMNS)
-      this.#db.run(ADD_ONE, some.slice(at, at + COLUMNS));
-  }
-}
-
-function searchable(metadata: Readonly<Record<string, unknown>>): [key: string, value: string][] {
-  const found: [string, string][] = [];
-  for (const [key, value] of Object.entries(metadata)) {
-    if (found.length === SEARCHABLE.names) break;
-    if (typeof value === 'object' && value !== null) continue;
-    const isKey = key !== '' && isWithin(key, SEARCHABLE.nameBytes);
-    if (typeof value !== 'string') {
-      if (isKey) found.push([key, JSON.stringify(value)]);
-    } else if (isKey && isWithin(value, SEARCHABLE.valueBytes)) found.push([key, value]);
-  }
-  return found;
-}
-
-/** A character takes at most three bytes. */
-function isWithin(text: string, maxBytes: number): boolean {
-  return 3 * text.length <= maxBytes || Buffer.byteLength(text) <= maxBytes;
-}
-
-function byValue(a: { value: string }, b: { value: string }): number {
-  return a.value < b.value ? -1 : a.value > b.value ? 1 : 0;
-}
-
-function addTo(values: Values, key: string, item: { value: string; submission: number }): void {
-  const known = values.get(key);
-  if (known) known.push(item);
-  else values.set(key, [item]);
-}
-
-const [ADD_ONE, ADD_MANY] = [1, PER_STATEMENT].map(
-  (count) =>
-    `INSERT OR IGNORE INTO submission_metadata (key, value, submission) VALUES ${Array(count).fill('(?, ?, ?)').join(', ')}`,
-) as [string, string];
-
-/** Adds the entries of one submission in the same way as the triggers. */
-const ADD_ESCAPED = `
+const INDEX_METADATA = `
   INSERT OR IGNORE INTO submission_metadata
   SELECT key, CASE type WHEN 'text' THEN value ELSE @text -> fullkey END, @id FROM json_each(@text)
   WHERE type NOT IN ('object', 'array') AND octet_length(key) BETWEEN 1 AND ${SEARCHABLE.nameBytes}
@@ -136,12 +39,6 @@ type StoreDeps = SubmissionDeps & {
   /** Tracks known submissions again. */
   changes: SubmissionChanges;
 };
-
-/**
- * `outages`: the outage clock of each upstream, in ms. `begun`: submissions that the transaction
- * has begun to track. `added`: the metadata of the new ones.
- */
-type TrackTransaction = { outages: Map<string, number>; added: AddedMetadata[] };
 
 /**
  * Writes what is tracked and what is observed: the submission, its history and its events. Every
@@ -156,7 +53,6 @@ export class SubmissionStore {
   readonly #changes: SubmissionChanges;
   readonly #queries: SubmissionQueries;
   readonly #upstreams: UpstreamStore;
-  readonly #metadata: MetadataIndex;
 
   constructor(database: LedgerDatabase, { outbox, counts, history, onFinal, changes }: StoreDeps) {
     this.#db = database;
@@ -167,15 +63,12 @@ export class SubmissionStore {
     this.#changes = changes;
     this.#queries = new SubmissionQueries(database);
     this.#upstreams = new UpstreamStore(database);
-    this.#metadata = new MetadataIndex(database);
   }
 
   /** Tracks all or none of the requests of each group. */
   track(groups: readonly (readonly TrackRequest[])[], now: number): TrackResult[] {
-    const transaction: TrackTransaction = { outages: new Map(), added: [] };
-    const results = groups.map((requests) => this.#trackGroup(requests, now, transaction));
-    this.#metadata.add(transaction.added);
-    return results;
+    const outages = new Map<string, number>();
+    return groups.map((requests) => this.#trackGroup(requests, now, outages));
   }
 
   /** Returns why a group would be refused; undefined if it would be tracked. */
@@ -207,12 +100,12 @@ export class SubmissionStore {
     return toSubmission(this.#queries.findRow(submissionId) as SubmissionRow);
   }
 
+  /** `outages`: the outage clock of each upstream, in ms. */
   #trackGroup(
     requests: readonly TrackRequest[],
     now: number,
-    transaction: TrackTransaction,
+    outages: Map<string, number>,
   ): TrackResult {
-    const { outages, added } = transaction;
     const known = requests.map((request) => this.#queries.findRow(request.submissionId));
     const refusal = this.#refusalOf(requests, known, now);
     if (refusal) return refusal;
@@ -220,7 +113,7 @@ export class SubmissionStore {
       const { submissionId, upstream } = request;
       const outageMs = outages.get(upstream) ?? this.#upstreams.outageMs(upstream, now);
       outages.set(upstream, outageMs);
-      const inserted = known[index] ? undefined : this.#insert(request, { now, outageMs, added });
+      const inserted = known[index] ? undefined : this.#insert(request, now, outageMs);
       if (inserted) return { submission: inserted, effect: 'accepted', notApplied: [] };
       // The id may occur twice in one batch: then the first request has inserted it, or tracked it
       // again.
@@ -238,12 +131,8 @@ export class SubmissionStore {
   /**
    * Inserts a newly tracked submission and its first row of history. Returns undefined if the id is
    * tracked already. `outageMs`: the reading of the upstream's outage clock, in milliseconds.
-   * `added`: gets its metadata, for their index.
    */
-  #insert(
-    request: TrackRequest,
-    { now, outageMs, added }: { now: number; outageMs: number; added: AddedMetadata[] },
-  ): Submission | undefined {
+  #insert(request: TrackRequest, now: number, outageMs: number): Submission | undefined {
     const {
       submissionId,
       upstream,
@@ -263,7 +152,7 @@ export class SubmissionStore {
       ON CONFLICT (submission_id) DO NOTHING`;
     if (changes === 0) return undefined;
     const id = Number(lastInsertRowid);
-    if (metadata && text !== null) added.push({ id, metadata, text });
+    if (text !== null) this.#db.run(INDEX_METADATA, { id, text });
     if (traceparent !== undefined)
       this.#db
         .run`INSERT OR REPLACE INTO submission_traces (submission, traceparent) VALUES (${id}, ${traceparent})`;
