@@ -62,8 +62,9 @@ export const row: Row = {
     const installed = installPackage(packed.server);
     const program = join(installed.path, 'node_modules/dawatch/src/cli/main.js');
     const start = (folder: string, budget: object) => {
-      const upstreams = { default: { url: upstream.hello.url, api_key: 'bench', budget } };
-      return startServer(folder, { upstreams, pacing: { lag_price: 1_000 } }, program);
+      const { url } = upstream.hello;
+      const upstreams = { default: { url, api_key: 'bench', lag_price: 1_000, budget } };
+      return startServer(folder, { upstreams }, program);
     };
     return {
       async round() {

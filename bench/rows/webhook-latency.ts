@@ -33,10 +33,10 @@ export const row: Row = {
         default: {
           url: upstream.hello.url,
           api_key: 'bench',
+          lag_price: 1_000,
           budget: { requests: 100_000, concurrency: CONCURRENCY },
         },
       },
-      pacing: { lag_price: 1_000 },
       webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
     });
     await server.admin.webhooks.create({

@@ -30,8 +30,12 @@ export async function startPolling({
   const { url } = upstream.hello;
   const redis = throughRedis ? await startRedis(folder.path) : undefined;
   const server = await startServer(folder.path, {
-    upstreams: { default: { url, api_key: 'bench', budget: { requests: 100_000, concurrency } } },
-    pacing: { lag_price: 1_000 },
+    upstreams: {
+      default: {
+        ...{ url, api_key: 'bench', lag_price: 1_000 },
+        budget: { requests: 100_000, concurrency },
+      },
+    },
     ...(redis && { redis: { url: redis.url } }),
     ...settings,
   });

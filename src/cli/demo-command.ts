@@ -177,14 +177,14 @@ async function watchStream(demo: {
   });
   // Scales the price of lag with the clock, so that polls are as frequent relative to slots as in
   // production.
-  const pacing = { lag_price: SPEED };
+  config.upstreams.default.lag_price = SPEED;
   const [{ startApp }, { createLog }] = await Promise.all([
     import('../app.ts'),
     import('../operations/logging/logger.ts'),
   ]);
   const log = createLog({ ...config.log, level: 'silent' }, process.stderr);
   const app = await startApp({
-    config: { ...config, pacing },
+    config,
     log,
     clock: systemClock,
     random: Math.random,

@@ -127,13 +127,10 @@ function createSubmitters(upstreams: [string, UsableUpstream][], now: () => numb
 
 /** Returns the settings of the watcher. `policy`: when to poll. */
 export function watcherSettings(
-  { pacing, breaker, submissions }: Config,
+  { breaker, submissions, upstreams: configured }: Config,
   upstreams: readonly [string, UsableUpstream][],
   policy: (settings: { lagPrice: number }) => PolicyFactory,
 ): WatcherSettings {
-  const lagPrices = new Map(
-    upstreams.map(([name, { lag_price }]) => [name, lag_price ?? pacing.lag_price]),
-  );
   const schedulerSettingsOf = (upstream: UsableUpstream): SchedulerSettings => ({
     budget: budgetOf(upstream),
     breaker: {
@@ -146,7 +143,8 @@ export function watcherSettings(
   });
   return {
     schedulers: new Map(upstreams.map(([name, upstream]) => [name, schedulerSettingsOf(upstream)])),
-    policy: (upstream) => policy({ lagPrice: lagPrices.get(upstream) ?? pacing.lag_price }),
+    policy: (upstream) =>
+      policy({ lagPrice: (configured[upstream] ?? configured.default).lag_price }),
     recheck: submissions.recheck_after_s > 0,
   };
 }

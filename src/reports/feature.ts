@@ -32,15 +32,12 @@ export function openReports({ config, clock, ledger }: Server) {
 }
 
 /** Returns the service level objectives by upstream. */
-function objectivesOf({ slo, upstreams }: Config): Map<string, Objective> {
+function objectivesOf({ upstreams }: Config): Map<string, Objective> {
   const objectives = Object.entries(upstreams)
-    .filter(([, { url }]) => url !== undefined)
-    .map(([name, { slo: own }]): [string, Objective] => [
+    .filter(([, { url, slo }]) => url !== undefined && slo.target_percent > 0)
+    .map(([name, { slo }]): [string, Objective] => [
       name,
-      {
-        target: (own.target_percent ?? slo.target_percent) / 100,
-        withinMs: (own.within_s ?? slo.within_s) * 1_000,
-      },
+      { target: slo.target_percent / 100, withinMs: slo.within_s * 1_000 },
     ]);
-  return new Map(objectives.filter(([, { target }]) => target > 0));
+  return new Map(objectives);
 }

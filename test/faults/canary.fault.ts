@@ -110,6 +110,7 @@ it.each([true, false])(
           url: echo,
           api_key: CANARY.upstreamKey,
           ...(!forwards && { bearer: CANARY.upstreamBearer }),
+          lag_price: 1_000,
           budget: { requests: 500, per_s: 1, concurrency: 50 },
         },
       },
@@ -129,7 +130,6 @@ it.each([true, false])(
       },
       routes: [{ types: ['*'], channels: ['slack', 'discord', 'teams', 'apprise', 'mail'] }],
       webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
-      pacing: { lag_price: 1_000 },
       log: { level: 'debug', repeats_per_minute: 0 },
     });
     server.start();

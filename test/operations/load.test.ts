@@ -78,7 +78,6 @@ describe('the effective settings', () => {
         ],
         DAWATCH_WEBHOOK_ALLOW: ['10.0.0.0/8, fd00::/8', ['10.0.0.0/8', 'fd00::/8']],
         DAWATCH_WEBHOOK_ALLOW_HTTP: ['true', true],
-        DAWATCH_PACING_LAG_PRICE: ['2.5', 2.5],
       } as Record<string, [string, unknown]>
     )[name] ?? ['a-value-that-is-long-enough-for-all', 'a-value-that-is-long-enough-for-all'];
     const beside =
@@ -301,17 +300,10 @@ describe('a problem is reported with its setting and source', () => {
       'limits: { requests_per_minute: -1 }',
       /^limits\.requests_per_minute .*FILE/,
     ],
-    ['lag without a price', 'pacing: { lag_price: 0 }', /^pacing\.lag_price .*0\.01.*FILE/],
     [
       'a price above the maximum',
       'upstreams: { a: { lag_price: 1001 } }',
       /^upstreams\.a\.lag_price .*1000.*FILE/,
-    ],
-    ['a price in words', 'pacing: { lag_price: high }', /^pacing\.lag_price .*number.*FILE/],
-    [
-      'a removed setting',
-      'pacing: { min_interval_s: 1 }',
-      /^pacing\.min_interval_s: removed.*pacing\.lag_price.*FILE/,
     ],
     [
       'an invalid address range',
@@ -374,10 +366,6 @@ describe('a problem is reported with its setting and source', () => {
     ['DAWATCH_WEBHOOK_ALLOW', 'everybody'],
     ['DAWATCH_WEBHOOK_ALLOW', '10.0.0.0/8,'],
     ['DAWATCH_WEBHOOK_ALLOW_HTTP', 'yes'],
-    ['DAWATCH_PACING_LAG_PRICE', '0'],
-    ['DAWATCH_PACING_LAG_PRICE', '1e2'],
-    ['DAWATCH_PACING_LAG_PRICE', '1,5'],
-    ['DAWATCH_PACING_LAG_PRICE', '5000'],
     ['DAWATCH_UPSTREAM_API_KEY', 'a b\n'],
     ['DAWATCH_UPSTREAM_BEARER', 'Bearer a.b.c'],
   ] as const)('%s=%j', (name, value) => {
@@ -400,17 +388,6 @@ describe('a problem is reported with its setting and source', () => {
       (problem) => problem.split(' ')[0],
     );
     expect(names.sort()).toEqual(['breaker.failures', 'log.level', 'server.port', 'server.prot']);
-  });
-
-  it('if a section contains a removed setting and an unknown one', () => {
-    const reported = problems(
-      'pacing: { min_interval_s: 1, max_interval_s: 60, speed: 1, mode: x }',
-    );
-    expect(reported).toHaveLength(4);
-    expect(reported[0]).toMatch(/^pacing\.min_interval_s: removed.*pacing\.lag_price.*FILE/);
-    expect(reported[1]).toMatch(/^pacing\.max_interval_s: removed.*FILE/);
-    expect(reported[2]).toMatch(/^pacing\.speed .*FILE/);
-    expect(reported[3]).toMatch(/^pacing\.mode .*FILE/);
   });
 
   it.each(['nowhere.yaml', '.'])('if the file cannot be read (%s)', (name) => {

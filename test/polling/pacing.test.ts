@@ -11,7 +11,7 @@ async function open(description?: (now: number) => PacingDescription, lagPrice =
   const policy = description && (() => describing(description));
   const app = await openApp({
     database: `${tempFolder()}/dawatch.db`,
-    lagPrice,
+    upstream: { lag_price: lagPrice },
     ...(policy && { policy }),
   });
   onTestFinished(() => app.close());

@@ -62,6 +62,9 @@ async function openUpstream() {
   };
 }
 
+/** Polls often. */
+const lag_price = 1_000;
+
 type Settings = Record<string, unknown>;
 
 /** A server in its own process whose settings file can be changed. */
@@ -69,9 +72,8 @@ async function openWorld(settings: Settings = {}) {
   const upstream = await openUpstream();
   const folder = tempFolder();
   const server = await prepareServer(folder, {
-    upstreams: { default: { url: upstream.url, api_key: KEYS[0] } },
+    upstreams: { default: { lag_price, url: upstream.url, api_key: KEYS[0] } },
     log: { level: 'info' },
-    pacing: { lag_price: 1_000 },
     ...settings,
   });
   const file = join(folder, 'dawatch.yaml');
@@ -143,7 +145,7 @@ describe('SIGHUP', () => {
     const world = await openWorld({ channels: { ops: channel(first.url) }, routes: route('ops') });
     const { upstream, server } = world;
     const withKey = (budget: object) => ({
-      default: { url: upstream.url, api_key_file: secret.path, budget },
+      default: { lag_price, url: upstream.url, api_key_file: secret.path, budget },
     });
     world.change({
       upstreams: withKey({}),
@@ -211,7 +213,7 @@ describe('SIGHUP', () => {
     upstream.refused.add(KEYS[0] ?? '');
     await track('a');
     await vi.waitUntil(() => server.logged('upstream.unauthorized').length > 0, UNTIL);
-    change({ upstreams: { default: { url: upstream.url, api_key: KEYS[1] } } });
+    change({ upstreams: { default: { lag_price, url: upstream.url, api_key: KEYS[1] } } });
     await hangUp();
     await finalized('a');
     expect(upstream.polls.at(-1)?.key).toBe(KEYS[1]);
@@ -335,7 +337,9 @@ describe('POST /v1/reload', () => {
     const { server, folder, file, original, reload, change, track, finalized, upstream } =
       await openWorld();
     const pipe = join(folder, 'pipe');
-    const asFile = (path: string) => ({ default: { url: upstream.url, api_key_file: path } });
+    const asFile = (path: string) => ({
+      default: { lag_price, url: upstream.url, api_key_file: path },
+    });
     change({ upstreams: asFile(secret) });
     expect(await reload()).toMatchObject({ status: 200 });
     const other = { api_key: 'another-service-key', admin_token: CRASH_ADMIN_TOKEN };
@@ -387,7 +391,11 @@ describe('POST /v1/reload', () => {
       ],
       [
         'another upstream',
-        () => change({ ...changed, upstreams: { ...asFile(secret), more: { url: upstream.url } } }),
+        () =>
+          change({
+            ...changed,
+            upstreams: { ...asFile(secret), more: { lag_price, url: upstream.url } },
+          }),
         'upstreams.more.url',
       ],
       ['no credential', () => change({ ...changed, auth: {} }), 'no credential would be left'],

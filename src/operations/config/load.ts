@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import { closest } from './closest.ts';
-import { type Config, configSchema, ENVIRONMENT, REMOVED } from './schema.ts';
+import { type Config, configSchema, ENVIRONMENT } from './schema.ts';
 import { checkWith, type SchemaProblem } from './schema-problems.ts';
 import {
   counterpartOf,
@@ -183,7 +183,6 @@ export function variableOf(path: string): string | null {
  */
 const FROM_TEXT: Record<string, ((text: string) => unknown) | undefined> = {
   'server.port': (text) => (/^\d+$/.test(text) ? Number(text) : undefined),
-  'pacing.lag_price': (text) => (/^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined),
   'server.trusted_proxies': toList,
   'webhooks.allow': toList,
   'webhooks.allow_http': (text) => ({ true: true, false: false, 1: true, 0: false })[text],
@@ -195,7 +194,7 @@ function toList(text: string): string[] {
 
 /** Returns a line such as "server.port must be a number, not text (dawatch.yaml:3)". */
 function explain(
-  { path, text: problem }: SchemaProblem,
+  { path, text }: SchemaProblem,
   from: {
     sources: Map<string, string>;
     file: string | undefined;
@@ -204,7 +203,6 @@ function explain(
 ): string {
   const source = sourceOf(path, from.sources) ?? from.file ?? 'default';
   const line = source === from.file ? from.lineOf(path) : undefined;
-  const text = REMOVED[path.join('.')] ?? problem;
   const isPredicate = /^(?:must|is) /.test(text);
   return `${path.join('.')}${isPredicate ? '' : ':'} ${text} (${source}${line === undefined ? '' : `:${line}`})`;
 }

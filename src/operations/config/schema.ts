@@ -13,9 +13,7 @@ import { oidcSection } from './section-oidc.ts';
 import {
   breakerSection,
   facadeSection,
-  pacingSection,
   reportsSection,
-  sloSection,
   submissionsSection,
   upstreamsSection,
   usersSection,
@@ -57,11 +55,9 @@ const settingsSchema = z.strictObject({
   routes: routesSection,
   alerts: alertsSection,
   reports: reportsSection,
-  slo: sloSection,
   heartbeat: heartbeatSection,
   facade: facadeSection,
   users: usersSection,
-  pacing: pacingSection,
   breaker: breakerSection,
 });
 
@@ -119,7 +115,6 @@ export const ENVIRONMENT = {
   DAWATCH_OIDC_CLIENT_ID: 'oidc.client_id',
   DAWATCH_OIDC_CLIENT_SECRET: 'oidc.client_secret',
   DAWATCH_REDIS_URL: 'redis.url',
-  DAWATCH_PACING_LAG_PRICE: 'pacing.lag_price',
   DAWATCH_REDIS_SECRET: 'redis.secret',
   DAWATCH_REDIS_PREVIOUS_SECRET: 'redis.previous_secret',
   DAWATCH_REDIS_SENTINEL_PASSWORD: 'redis.sentinel_password',
@@ -127,12 +122,3 @@ export const ENVIRONMENT = {
   DAWATCH_WEBHOOK_ALLOW: 'webhooks.allow',
   DAWATCH_WEBHOOK_ALLOW_HTTP: 'webhooks.allow_http',
 } as const;
-
-const INTERVAL_REMOVED =
-  'removed. Polls follow the learned distribution of finality time; pacing.lag_price sets the price of lag';
-
-/** Removed settings, each with the message for files that still contain it. */
-export const REMOVED: Record<string, string | undefined> = {
-  'pacing.min_interval_s': INTERVAL_REMOVED,
-  'pacing.max_interval_s': INTERVAL_REMOVED,
-};

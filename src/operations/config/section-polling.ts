@@ -1,12 +1,8 @@
 import { z } from 'zod';
-import { byName, count, httpUrl, lagPrice, seconds, section } from './section-values.ts';
+import { byName, count, httpUrl, seconds, section } from './section-values.ts';
 
 const isBare = ({ username, password, search, hash }: URL) =>
   !(username || password || search || hash);
-
-/** Below 100 %, so that the error budget, which is the rest to 100 %, is not empty. */
-const targetPercent = z.number().min(0).max(99.999);
-const withinS = z.number().min(1).max(86_400);
 
 const path = (fallback: string) =>
   z
@@ -67,24 +63,43 @@ const upstreamSchema = z.strictObject({
   }).describe(
     'Request budget of the submission endpoints, including submits; never exceeded. User lookups are not counted',
   ),
-  lag_price: lagPrice
-    .optional()
+  lag_price: z
+    .number()
+    .min(0.01)
+    .max(1_000)
+    .default(1)
     .describe(
-      'Price of one second of lag for this upstream, in requests; default: `pacing.lag_price`',
+      'Price of one second of lag, in requests. A higher price detects finality sooner and costs more requests',
     ),
   slo: section({
-    target_percent: targetPercent
-      .optional()
-      .describe('Default: `slo.target_percent`; 0: no objective for this upstream'),
-    within_s: withinS.optional().describe('Default: `slo.within_s`'),
-  }).describe('Service level objective of this upstream, where it differs from `slo`'),
+    // Below 100 %, so that the error budget, which is the rest to 100 %, is not empty.
+    target_percent: z
+      .number()
+      .min(0)
+      .max(99.999)
+      .default(0)
+      .describe(
+        'Percentage of submissions that are to be known as final within `within_s`, such as 99.5; 0: no objective',
+      ),
+    within_s: z
+      .number()
+      .min(1)
+      .max(86_400)
+      .default(120)
+      .describe(
+        'Seconds since tracking. A submission that is not known as final by then spends the error budget',
+      ),
+  }).describe('Service level objective; see docs/reports.md'),
 });
 
 export type UpstreamConfig = z.output<typeof upstreamSchema>;
 
 export const upstreamsSection = byName(upstreamSchema)
   .prefault({})
-  .transform((upstreams) => ({ default: upstreamSchema.parse({}), ...upstreams }))
+  .transform((upstreams): Record<string, UpstreamConfig> & { default: UpstreamConfig } => ({
+    default: upstreamSchema.parse({}),
+    ...upstreams,
+  }))
   .describe('Upstream services by name; a tracking request selects one with `upstream`');
 
 export const submissionsSection = section({
@@ -117,19 +132,6 @@ export const usersSection = section({
   max_limit: count(1_000, 1, 10_000).describe('Maximum `limit` of a user listing'),
 });
 
-export const sloSection = section({
-  target_percent: targetPercent
-    .default(0)
-    .describe(
-      'Percentage of submissions that are to be known as final within `within_s`, such as 99.5; 0: no objective',
-    ),
-  within_s: withinS
-    .default(120)
-    .describe(
-      'Seconds since tracking. A submission that is not known as final by then spends the error budget',
-    ),
-}).describe('Service level objective of every upstream; see docs/reports.md');
-
 export const reportsSection = section({
   metadata_key: z
     .string()
@@ -138,14 +140,6 @@ export const reportsSection = section({
     .optional()
     .describe(
       'Key of `metadata` by whose values reports group submissions, such as team. Applies to submissions that end from then on; the values of one day beyond the first 100 are one group',
-    ),
-});
-
-export const pacingSection = section({
-  lag_price: lagPrice
-    .default(1)
-    .describe(
-      'Price of one second of lag, in requests. A higher price detects finality sooner and costs more requests. An upstream can override it',
     ),
 });
 

@@ -24,8 +24,6 @@ export function count(fallback: number, minimum: number, maximum = MAX_COUNT) {
   return z.number().int().min(minimum).max(maximum).default(fallback);
 }
 
-export const lagPrice = z.number().min(0.01).max(1_000);
-
 export const httpUrl = z.url({
   protocol: /^https?$/,
   error: 'must be an http:// or https:// address',

@@ -37,10 +37,10 @@ test.skipIf(isCompilerMissing())(
         default: {
           url: upstream,
           api_key: 'any',
+          lag_price: 1_000,
           budget: { requests: POLLS_PER_S, per_s: 1, concurrency: 64 },
         },
       },
-      pacing: { lag_price: 1_000 },
       log: { level: 'error' },
     });
     server.start({ env: disk.env });

@@ -43,8 +43,12 @@ test.skipIf(isLitestreamMissing)(
     const receiver = await openEventReceiver();
     const budget = { requests: REQUESTS, per_s: WINDOW_S, concurrency: 64 };
     const settings = {
-      upstreams: { default: { url: sandbox.url, api_key: 'sandbox-key', timeout_s: 1, budget } },
-      pacing: { lag_price: 1_000 },
+      upstreams: {
+        default: {
+          ...{ url: sandbox.url, api_key: 'sandbox-key', timeout_s: 1, budget },
+          lag_price: 1_000,
+        },
+      },
       webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
       log: { level: 'info' },
     };

@@ -29,10 +29,10 @@ export async function killDeliveries({ kills }: { kills: number }): Promise<void
       default: {
         url: sandbox.url,
         api_key: 'sandbox-key',
+        lag_price: 1_000,
         budget: { requests: 100, per_s: 0.02, concurrency: 64 },
       },
     },
-    pacing: { lag_price: 1_000 },
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
     alerts: { check_s: 0.05 },
   });

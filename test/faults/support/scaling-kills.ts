@@ -46,12 +46,16 @@ export async function killScaling({
   onTestFinished(() => sandbox.close());
   const budget = { requests: LIMIT, per_s: 1, concurrency: 64 };
   const settings = {
-    upstreams: { default: { url: sandbox.url, api_key: 'sandbox-key', timeout_s: 0.5, budget } },
+    upstreams: {
+      default: {
+        ...{ url: sandbox.url, api_key: 'sandbox-key', timeout_s: 0.5, budget },
+        lag_price: 1_000,
+      },
+    },
     redis: { url: redis.url },
   };
   const server = await prepareServer(folder, {
     ...settings,
-    pacing: { lag_price: 1_000 },
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
     log: { level: 'silent' },
   });

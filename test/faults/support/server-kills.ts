@@ -36,10 +36,10 @@ export async function killServer({
       default: {
         url: sandbox.url,
         api_key: 'sandbox-key',
+        lag_price: 1_000,
         budget: { requests: 100, per_s: 0.1, concurrency: 64 },
       },
     },
-    pacing: { lag_price: 1_000 },
   });
   const { client, file } = server;
   const acknowledged = new Set<string>();

@@ -38,6 +38,7 @@ type WorldOptions = {
 const UPSTREAM = {
   api_key: 'sandbox-key',
   timeout_s: 1,
+  lag_price: 1_000,
   budget: { requests: 400, per_s: 1, concurrency: 64 },
 };
 
@@ -68,7 +69,6 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
   };
   const server = await prepareServer(folder, {
     ...common,
-    pacing: { lag_price: 1_000 },
     breaker: { failures: 5, probe_after_s: 0.1, max_probe_s: 0.5 },
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
     alerts: { check_s: 0.1 },

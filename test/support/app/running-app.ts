@@ -52,9 +52,7 @@ type AppSetting = {
   onLog?: (line: string) => void;
   policy?: AppDeps['policy'];
   tracing?: AppDeps['tracing'];
-  lagPrice?: number;
   reports?: Config['reports'];
-  slo?: Config['slo'];
   oidc?: Config['oidc'];
   /** How a reload gets the settings. */
   settings?: AppDeps['settings'];
@@ -115,7 +113,14 @@ function configOf(setting: AppSetting): Config {
   } = setting;
   const config = { ...structuredClone(DEFAULTS), database };
   const budget = { requests: 5_000, per_s: 1, concurrency: 64 };
-  const upstream = { ...config.upstreams.default, url: upstreamUrl, budget, ...setting.upstream };
+  const upstream = {
+    ...config.upstreams.default,
+    url: upstreamUrl,
+    budget,
+    // In a sandbox at speed 200, a second of lag costs 200 times as much.
+    lag_price: 1_000,
+    ...setting.upstream,
+  };
   return {
     ...config,
     server: {
@@ -139,15 +144,12 @@ function configOf(setting: AppSetting): Config {
     retention: { ...config.retention, ...setting.retention },
     redis: { ...config.redis, url: setting.redisUrl },
     reports: setting.reports ?? config.reports,
-    slo: setting.slo ?? config.slo,
     oidc: setting.oidc ?? config.oidc,
     alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
     upstreams: Object.assign(
       { default: upstream },
       { other: { ...upstream, url: CLOSED_PORT_URL } },
     ),
-    // In a sandbox at speed 200, a second of lag costs 200 times as much.
-    pacing: { lag_price: setting.lagPrice ?? 1_000 },
     breaker: { failures: 3, probe_after_s: 0.02, max_probe_s: 0.05 },
   };
 }

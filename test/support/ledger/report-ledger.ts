@@ -59,5 +59,5 @@ export function fillReports(file: string, now = Date.now()): void {
 
 export const REPORT_SETTINGS = {
   reports: { metadata_key: 'team' },
-  slo: { target_percent: 50, within_s: 60 },
+  upstream: { slo: { target_percent: 50, within_s: 60 } },
 } as const;

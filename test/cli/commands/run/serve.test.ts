@@ -94,7 +94,7 @@ describe('does not start', () => {
 
   it('with invalid settings, and lists all of them with their sources, but without secrets', async () => {
     const file = join(tempFolder(), 'bad.yaml');
-    writeFileSync(file, 'pacing: {lag_price: -1}\nnonsense: 1\n');
+    writeFileSync(file, 'sessions: {idle_s: -1}\nnonsense: 1\n');
     const env = {
       DAWATCH_PORT: 'eighty',
       DAWATCH_API_KEY: 'too-short',
@@ -106,7 +106,7 @@ describe('does not start', () => {
       ['server.port', 'DAWATCH_PORT'],
       ['auth.api_key', 'DAWATCH_API_KEY'],
       ['upstreams.default.url', 'DAWATCH_UPSTREAM_URL'],
-      ['pacing.lag_price', `${file}:1`],
+      ['sessions.idle_s', `${file}:1`],
     ])
       expect(stderr).toMatch(new RegExp(`${name} must .+ \\(${source}\\)`));
     expect(stderr).toContain(`nonsense is not a setting (${file}:2)`);
