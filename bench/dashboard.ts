@@ -108,7 +108,7 @@ function start(database: string): Promise<App> {
   const { config } = loadConfig({ file: null, env });
   return startApp({
     config,
-    log: createLog({ ...config.log, level: 'silent' }, process.stderr),
+    log: createLog({ level: 'silent' }, process.stderr),
     clock: systemClock,
     random: Math.random,
     onNewKey: () => undefined,

@@ -64,14 +64,13 @@ const app = await startApp({
   config: {
     ...config,
     channels: {
-      operators: { type: 'slack', url: `${receiverUrl}/operators`, gather_s: 5 },
-      orders: { type: 'apprise', url: `${receiverUrl}/orders`, gather_s: 5 },
+      operators: { type: 'slack', url: `${receiverUrl}/operators` },
+      orders: { type: 'apprise', url: `${receiverUrl}/orders` },
       managers: {
         type: 'email',
         smtp_url: 'smtp://mail.example.com',
         from: 'dawatch@example.com',
         to: ['managers@example.com'],
-        gather_s: 5,
       },
     },
     routes: [
@@ -80,7 +79,7 @@ const app = await startApp({
       { types: ['alert.raised'], channels: ['managers'] },
     ],
   },
-  log: createLog({ ...config.log, level: 'silent' }, process.stderr),
+  log: createLog({ level: 'silent' }, process.stderr),
   clock,
   random: seededRandom(7),
   onNewKey: () => undefined,

@@ -40,6 +40,7 @@ import { type Ledger, openLedger } from './wiring/ledger-stores.ts';
 import { startMaintenance } from './wiring/maintenance.ts';
 import { startNotifications } from './wiring/notifications.ts';
 import { buildServer } from './wiring/server.ts';
+import { TUNING, type Tuning } from './wiring/tuning.ts';
 
 export type App = {
   /** Base URL of the server. */
@@ -78,6 +79,7 @@ export type AppDeps = {
   listener?: WatcherListener;
   /** When to poll. Default: by the learned distribution of finality times. */
   policy?: (settings: { lagPrice: number }) => PolicyFactory;
+  tuning?: Partial<Tuning>;
 };
 
 /**
@@ -87,6 +89,7 @@ export type AppDeps = {
  */
 export async function startApp(deps: AppDeps): Promise<App> {
   const { config, log, clock, random } = deps;
+  const tuning = { ...TUNING, ...deps.tuning };
   const now = () => clock.now();
   const opened: (() => unknown)[] = [];
   let closeBy = Number.POSITIVE_INFINITY;
@@ -129,7 +132,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
 
     // The features.
     const local = createLocalEngine({ clock, sendPoll: upstreams.sendPoll });
-    const shared = { config, settings, ledger, upstreams, clock, random, log, counters };
+    const shared = { config, settings, ledger, upstreams, clock, random, log, counters, tuning };
     const { features, objectives } = await openFeatures({ ...shared, local });
     opened.push(() => Promise.all(features.map((feature) => feature.close?.())));
     ledger.onFinal.push(...features.flatMap(({ onFinal }) => onFinal ?? []));
@@ -151,10 +154,14 @@ export async function startApp(deps: AppDeps): Promise<App> {
       get: (id) => ledger.submissions.get(id),
       pollOnDemand: (upstream, id) => watcher.pollOnDemand(upstream, id),
       now,
-      maxAgeMs: config.facade.max_age_s * 1_000,
     });
     const watcher = new Watcher({
-      settings: watcherSettings(config, upstreams.named, deps.policy ?? learnedPacing),
+      settings: watcherSettings(
+        config,
+        upstreams.named,
+        deps.policy ?? learnedPacing,
+        tuning.breaker,
+      ),
       ledger,
       engine: features.find(({ engine }) => engine)?.engine ?? local,
       clock,
@@ -195,7 +202,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       }),
       metrics,
       log: log as unknown as FastifyBaseLogger,
-      responseDeadlineMs: responseDeadlineMs(config, upstreams.named),
+      responseDeadlineMs: responseDeadlineMs(tuning, upstreams.named),
     });
     opened.push(async () => {
       await withTimeout(leftMs(), server.close());
@@ -302,9 +309,9 @@ function defectOf(ledger: Ledger, watcher: Watcher, clock: Clock): string | unde
  * upstream.
  */
 function responseDeadlineMs(
-  { server, limits }: Config,
+  { requestTimeoutMs, trackingWaitMs }: Tuning,
   upstreams: [string, UsableUpstream][],
 ): number {
   const longestLeaseMs = Math.max(...upstreams.map(([, upstream]) => leaseMsOf(upstream)));
-  return (server.timeout_s + limits.tracking_wait_s) * 1_000 + ON_DEMAND_WAIT_MS + longestLeaseMs;
+  return requestTimeoutMs + trackingWaitMs + ON_DEMAND_WAIT_MS + longestLeaseMs;
 }

@@ -18,10 +18,10 @@ export function startWorker(deps: {
   log: Log;
   clock: Clock;
   version: string;
-  /** Used if the settings contain no worker name. */
+  /** A unique name. */
   name: string;
 }): { reload(actor: Actor): Promise<ReloadResult>; close(): Promise<void> } {
-  const { config, log, clock, version } = deps;
+  const { config, log, clock, version, name } = deps;
   const redis = redisOf(config);
   if (!redis)
     throw new StartError(
@@ -29,7 +29,6 @@ export function startWorker(deps: {
     );
   const upstreams = openUpstreams(config, clock);
   const usable = new Map(upstreams.named);
-  const name = config.worker.name ?? deps.name;
   const worker = new PollWorker({
     redis,
     signer: createMessageSigner(redis),

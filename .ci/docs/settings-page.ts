@@ -21,6 +21,16 @@ type Node = {
 
 const HEAD = `# Settings
 
+Most teams set these, and keep the defaults of all others:
+
+- \`upstreams.default.url\` and \`api_key\` (\`DAWATCH_UPSTREAM_URL\`, \`DAWATCH_UPSTREAM_API_KEY\`): the upstream
+- \`upstreams.default.budget\`: the most requests that the upstream may receive
+- \`server.host\` and \`auth.api_key\` (\`DAWATCH_HOST\`, \`DAWATCH_API_KEY\`): where clients connect, and their first key
+- \`database\` (\`DAWATCH_DATABASE\`): where the ledger is
+- \`webhooks.allow\` (\`DAWATCH_WEBHOOK_ALLOW\`): the private addresses to which webhooks may be sent
+- \`channels\` and \`routes\`: who is told about alerts and failures, such as a Slack channel
+- \`retention.submissions_days\`: when final submissions are deleted; by default all are kept
+
 \`npm run docs:settings\` generates this page from the schema. The environment overrides the file (\`config/dawatch.yaml\`, or another one named with
 \`--config\` or \`DAWATCH_CONFIG\`), and the file overrides the defaults. \`npx dawatch config\` shows the settings in effect and the source of each. With
 an unknown setting or a value out of bounds no command starts; the error names the setting.

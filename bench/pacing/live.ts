@@ -116,7 +116,7 @@ async function run({ upstream, perS }: LiveScenario): Promise<Measured> {
   const budget = { requests: 1_000, per_s: 1, concurrency: 64 };
   const app = await startApp({
     config: { ...config, upstreams: { default: { ...config.upstreams.default, budget } } },
-    log: createLog({ ...config.log, level: 'silent' }, process.stderr),
+    log: createLog({ level: 'silent' }, process.stderr),
     clock: systemClock,
     random: Math.random,
     onNewKey: () => undefined,

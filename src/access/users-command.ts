@@ -49,11 +49,7 @@ function addGet(users: Command): void {
 function addList(users: Command): void {
   withAddress(users.command('list'))
     .description('List users in the order of the upstream.')
-    .requiredOption(
-      '--limit <count>',
-      'maximum number of users, from 1 to the setting users.max_limit of the server (1000 by default)',
-      parseCount,
-    )
+    .requiredOption('--limit <count>', 'maximum number of users, from 1 to 1000', parseCount)
     .option('--json', 'print a JSON array, as returned by the upstream')
     .addHelpText(
       'after',

@@ -327,7 +327,6 @@ export function usersOf(config: Config, client: UpstreamGet | undefined) {
     useBearer: (next: string | undefined) => lookups.useBearer(next),
     /** Whether callers send the upstream's own token instead of one of dawatch. */
     forwards: bearer === undefined,
-    maxLimit: config.users.max_limit,
   };
 }
 

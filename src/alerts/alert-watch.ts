@@ -20,15 +20,18 @@ const MAX_NAME_CHARS = 60;
 
 export type AlertThresholds = {
   /**
-   * Submissions of one upstream that failed with Error within the window and have not recovered.
+   * Submissions of one upstream that failed with Error within ten minutes and have not recovered.
    */
   failures: number;
-  failuresWindowMs: number;
   /** Deliveries that have been waiting for longer than a minute. */
   backlog: number;
-  /** Size of the write-ahead log. */
-  walBytes: number;
 };
+
+const FAILURES_WINDOW_MS = 600_000;
+/** Maintenance keeps the log far below; only a reader that does not end lets it grow so far. */
+const WAL_BYTES = 256 * 1_048_576;
+/** A persisting alert is sent again after this time: twice in a working day. */
+const REMIND_AFTER_MS = 4 * 3_600_000;
 
 /** Returns the conditions that hold now. A condition on a count clears at half its threshold. */
 export function conditionsOf(facts: AlertFacts, thresholds: AlertThresholds): AlertCondition[] {
@@ -41,7 +44,7 @@ export function conditionsOf(facts: AlertFacts, thresholds: AlertThresholds): Al
     ...ofBacklog(facts.waiting, thresholds, reached),
     ...facts.dead.map(ofDeadLetters),
     ...facts.disabled.map(ofDisabled),
-    ...ofWal(facts.walBytes, thresholds, reached),
+    ...ofWal(facts.walBytes, reached),
     ...facts.objectives.flatMap((status) => ofObjective(status, facts.open)),
   ];
 }
@@ -50,7 +53,7 @@ type Reached = (count: number, threshold: number, rule: AlertRule, subject: stri
 
 function ofUpstream(
   { name, state, outSince, watched, stuck, failing, failed }: AlertFacts['upstreams'][number],
-  { failures, failuresWindowMs }: AlertThresholds,
+  { failures }: AlertThresholds,
   reached: Reached,
 ): AlertCondition[] {
   const condition = (holds: boolean, fields: Omit<AlertCondition, 'subject'>) =>
@@ -76,7 +79,7 @@ function ofUpstream(
     ...condition(reached(failing + failed, failures, AlertRule.failures, name), {
       rule: AlertRule.failures,
       count: failing + failed,
-      summary: `${submissions(failing + failed)} of the upstream ${name} failed with Error within ${durationText(failuresWindowMs)} without recovering: ${failing} failing, ${failed} failed`,
+      summary: `${submissions(failing + failed)} of the upstream ${name} failed with Error within ${durationText(FAILURES_WINDOW_MS)} without recovering: ${failing} failing, ${failed} failed`,
     }),
   ];
 }
@@ -98,10 +101,10 @@ function ofBacklog(
   ];
 }
 
-function ofWal(bytes: number, { walBytes }: AlertThresholds, reached: Reached): AlertCondition[] {
+function ofWal(bytes: number, reached: Reached): AlertCondition[] {
   const [rule, subject] = [AlertRule.walSize, 'ledger'];
-  if (!reached(bytes, walBytes, rule, subject)) return [];
-  const mib = Math.round(walBytes / 1_048_576);
+  if (!reached(bytes, WAL_BYTES, rule, subject)) return [];
+  const mib = WAL_BYTES / 1_048_576;
   const summary = `The ledger's write-ahead log has grown beyond ${mib} MiB: a reader, such as an export or a backup, has held a snapshot of the ledger for too long`;
   return [{ rule, subject, summary, count: null }];
 }
@@ -182,7 +185,6 @@ type AlertWatchDeps = {
   upstreams: readonly string[];
   thresholds: AlertThresholds;
   checkMs: number;
-  remindAfterMs: number;
   /** The setting `server.public_url`. */
   publicUrl: () => string | undefined;
   onReported: (reported: { type: AlertEventType; alert: Alert }) => void;
@@ -214,14 +216,14 @@ export class AlertWatch {
   }
 
   #check(): void {
-    const { store, clock, upstreams, thresholds, remindAfterMs, onReported, onFailed } = this.#deps;
+    const { store, clock, upstreams, thresholds, onReported, onFailed } = this.#deps;
     const now = clock.now();
     const publicUrl = this.#deps.publicUrl();
     try {
       const facts = store.facts({
         upstreams,
         now,
-        failuresSince: now - thresholds.failuresWindowMs,
+        failuresSince: now - FAILURES_WINDOW_MS,
         deadSince: now - DEAD_WINDOW_MS,
         waitingBefore: now - WAITING_MS,
       });
@@ -229,7 +231,7 @@ export class AlertWatch {
         publicUrl && linkTo(publicUrl, alertPath(alert));
       for (const reported of store.reconcile(conditionsOf(facts, thresholds), {
         now,
-        remindAfterMs,
+        remindAfterMs: REMIND_AFTER_MS,
         linkOf,
       }))
         onReported(reported);

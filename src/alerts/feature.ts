@@ -28,6 +28,7 @@ type Server = {
   upstreams: { names: readonly string[] };
   /** How the upstreams meet their service level objectives. */
   objectives: (now: number) => ObjectiveStatus[];
+  tuning: { alertCheckMs: number };
 };
 
 /** Opens the alerts: rules that are evaluated periodically, mutes, and the heartbeat. */
@@ -37,19 +38,12 @@ export function openAlerts({ config, settings, clock, log, counters, ...server }
   const alerts = new Alerts(database, { outbox, stats, mutes, objectives: server.objectives });
   const publicUrl = () => settings().server.public_url;
   const routes = { ledger: { alerts, mutes, audit }, clock, publicUrl };
-  const { check_s, remind_after_s, failures, failures_window_s, backlog, wal_mib } = config.alerts;
   const watch = new AlertWatch({
     store: alerts,
     upstreams: server.upstreams.names,
     clock,
-    thresholds: {
-      failures,
-      failuresWindowMs: failures_window_s * 1_000,
-      backlog,
-      walBytes: wal_mib * 1_048_576,
-    },
-    checkMs: check_s * 1_000,
-    remindAfterMs: remind_after_s * 1_000,
+    thresholds: config.alerts,
+    checkMs: server.tuning.alertCheckMs,
     publicUrl,
     onReported: ({ type, alert }) => logAlert(log, type, alert),
     onFailed: (error) => log.error({ err: error }, 'dispatcher.failed'),

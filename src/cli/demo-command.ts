@@ -182,7 +182,7 @@ async function watchStream(demo: {
     import('../app.ts'),
     import('../operations/logging/logger.ts'),
   ]);
-  const log = createLog({ ...config.log, level: 'silent' }, process.stderr);
+  const log = createLog({ level: 'silent' }, process.stderr);
   const app = await startApp({
     config,
     log,

@@ -66,7 +66,7 @@ If it is killed, its polls in flight are repeated. While Redis is unavailable, t
  * Throws a CommandError unless a worker of this host is alive, which its announcements in Redis
  * show.
  */
-async function check({ redis, worker }: Config): Promise<void> {
+async function check({ redis }: Config): Promise<void> {
   const { url } = redis;
   if (url === undefined)
     throw new CommandError('no Redis is configured: set DAWATCH_REDIS_URL', ExitCode.usage);
@@ -75,9 +75,7 @@ async function check({ redis, worker }: Config): Promise<void> {
     import('../redis/messages.ts'),
   ]);
   const seen = await listWorkers({ ...redis, url }, createMessageSigner(redis));
-  const isOurs = (name: string) =>
-    worker.name === undefined ? name.startsWith(`${HOST}-`) : name === worker.name;
-  if (!seen?.some(isOurs))
+  if (!seen?.some((name) => name.startsWith(`${HOST}-`)))
     throw new CommandError(
       seen ? 'no worker of this host is announced in Redis' : 'Redis does not respond',
       ExitCode.server,

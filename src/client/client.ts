@@ -260,7 +260,7 @@ export class DawatchClient {
   }
 
   /**
-   * Returns at most `limit` users, 1 to the server's setting `users.max_limit`. Needs the role
+   * Returns at most `limit` users, 1 to 1,000. Needs the role
    * admin.
    */
   listUsers(limit: number): Promise<User[]> {

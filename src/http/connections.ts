@@ -72,10 +72,9 @@ const CHECKS_PER_TIMEOUT = 6;
  * would otherwise replace a shorter one.
  */
 export function requestTimeouts(timeoutMs: number): ServerOptions {
-  const requestTimeout = Math.ceil(timeoutMs);
   return {
-    requestTimeout,
-    headersTimeout: requestTimeout,
+    requestTimeout: timeoutMs,
+    headersTimeout: timeoutMs,
     connectionsCheckingInterval: Math.max(1, Math.floor(timeoutMs / CHECKS_PER_TIMEOUT)),
   };
 }

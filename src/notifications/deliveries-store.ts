@@ -86,11 +86,8 @@ export class AttemptResults {
     this.#dead = deps.dead;
   }
 
-  /**
-   * Must be called inside a transaction. A webhook that has only failed for `disableAfterMs` is
-   * disabled.
-   */
-  record(result: DeliveryResult, disableAfterMs: number): void {
+  /** Must be called inside a transaction. A webhook that has only failed for days is disabled. */
+  record(result: DeliveryResult): void {
     const { deliveryId, destination, attempts, revision, attempt, next } = result;
     const row = this.#db.row<Pick<Delivery, 'state' | 'attempts'>>`
       SELECT state, attempts FROM deliveries WHERE id = ${deliveryId}`;
@@ -125,7 +122,7 @@ export class AttemptResults {
     if (webhookId === undefined || isMoved || isUndeliverable) return;
     if (next.kind === 'delivered') this.#webhooks.succeeded(webhookId);
     else if (next.kind === 'gone') this.#webhooks.disable(webhookId, 'gone', endedAt);
-    else this.#webhooks.failed(webhookId, endedAt, disableAfterMs);
+    else this.#webhooks.failed(webhookId, endedAt);
   }
 
   #retry(id: number, nextAt: number): void {
@@ -271,13 +268,10 @@ export class Deliveries {
     return rows.find(({ id }) => !except.has(id))?.next_at ?? null;
   }
 
-  /**
-   * Records the results of attempts. A webhook that has only failed for `disableAfterMs` is
-   * disabled.
-   */
-  recordResults(results: readonly DeliveryResult[], disableAfterMs: number): void {
+  /** Records the results of attempts. A webhook that has only failed for days is disabled. */
+  recordResults(results: readonly DeliveryResult[]): void {
     this.#db.transaction(() => {
-      for (const result of results) this.#results.record(result, disableAfterMs);
+      for (const result of results) this.#results.record(result);
     });
   }
 

@@ -91,8 +91,6 @@ type DispatcherDeps = {
   channelOf: (destination: string) => Channel | undefined;
   clock: Clock;
   random: () => number;
-  /** A webhook is disabled after failing for this long without a success. */
-  disableAfterMs: number;
   /** Maximum attempts in flight per destination. */
   concurrency: number;
   onAttempted: (report: AttemptReport) => void;

@@ -104,7 +104,6 @@ export type AttemptResult = {
 type ResultWriterDeps = {
   store: Pick<Deliveries, 'recordResults'>;
   clock: Clock;
-  disableAfterMs: number;
   onCommitted: (committed: readonly AttemptResult[]) => void;
   onFailed: (error: unknown) => void;
 };
@@ -152,10 +151,10 @@ export class ResultWriter {
   /** Returns those that were committed; the others are retried. */
   #commit(batch: AttemptResult[]): AttemptResult[] {
     if (batch.length === 0) return [];
-    const { store, disableAfterMs, onFailed } = this.#deps;
+    const { store, onFailed } = this.#deps;
     try {
       const results = batch.flatMap((one) => one.results);
-      store.recordResults(results, disableAfterMs);
+      store.recordResults(results);
       return batch;
     } catch (error) {
       const isUnavailable = error instanceof LedgerUnavailableError;

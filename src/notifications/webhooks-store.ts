@@ -49,6 +49,9 @@ function toWebhook({ position: _, ...row }: WebhookRow, publicKeys: string[]): W
 /** A signing secret. `publicKey`: of a v1a secret; null for v1. */
 export type WebhookSecret = { secret: string; publicKey: string | null };
 
+/** Longer than the retries of one event: the receiver has missed events for good. */
+const DISABLE_AFTER_MS = 5 * 86_400_000;
+
 /** The most secrets that sign at once during rotations. Each adds a signature to every request. */
 const MAX_SECRETS = 5;
 
@@ -245,15 +248,14 @@ export class Webhooks {
   }
 
   /**
-   * Disables the webhook if it has only failed for `disableAfterMs`. Must be called inside a
-   * transaction.
+   * Disables the webhook if it has only failed for five days. Must be called inside a transaction.
    */
-  failed(id: string, at: number, disableAfterMs: number): void {
+  failed(id: string, at: number): void {
     const failingSince = this.#db.value<number>`
       UPDATE webhooks
       SET failing_since = iif(failed_at >= ${at - MAX_GAP_MS}, coalesce(failing_since, ${at}), ${at}), failed_at = ${at}
       WHERE webhook_id = ${id} AND enabled = 1 RETURNING failing_since`;
-    if (failingSince !== undefined && at - failingSince >= disableAfterMs)
+    if (failingSince !== undefined && at - failingSince >= DISABLE_AFTER_MS)
       this.disable(id, 'failing', at);
   }
 

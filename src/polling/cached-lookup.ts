@@ -16,9 +16,13 @@ type CachedLookupDeps = {
   get: (submissionId: string) => Submission | undefined;
   pollOnDemand: (upstream: string, submissionId: string) => Promise<OnDemandResult>;
   now: () => number;
-  /** How long a recorded observation is returned instead of a new poll. */
-  maxAgeMs: number;
 };
+
+/**
+ * How long a recorded observation is returned instead of a new poll: callers that poll each second
+ * then cost one request in two seconds.
+ */
+const MAX_AGE_MS = 2_000;
 
 /**
  * Looks submissions up with as few requests to the upstream as possible. A finalized submission
@@ -60,7 +64,7 @@ export class CachedLookup {
   }
 
   #isRecent({ at }: Observation): boolean {
-    return at > this.#deps.now() - this.#deps.maxAgeMs;
+    return at > this.#deps.now() - MAX_AGE_MS;
   }
 }
 

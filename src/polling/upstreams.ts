@@ -6,7 +6,7 @@ import { classify, type UpstreamResponse } from '../submissions/classify.ts';
 import type { PollBatch, PollEngine } from '../submissions/ports.ts';
 import type { SchedulerSettings } from './scheduler.ts';
 import { UpstreamClient } from './upstream-client.ts';
-import type { BudgetSettings } from './upstream-limits.ts';
+import type { BreakerSettings, BudgetSettings } from './upstream-limits.ts';
 import { UpstreamSubmitter } from './upstream-submit.ts';
 import type { WatcherSettings } from './watcher.ts';
 
@@ -127,17 +127,14 @@ function createSubmitters(upstreams: [string, UsableUpstream][], now: () => numb
 
 /** Returns the settings of the watcher. `policy`: when to poll. */
 export function watcherSettings(
-  { breaker, submissions, upstreams: configured }: Config,
+  { submissions, upstreams: configured }: Config,
   upstreams: readonly [string, UsableUpstream][],
   policy: (settings: { lagPrice: number }) => PolicyFactory,
+  breaker: BreakerSettings,
 ): WatcherSettings {
   const schedulerSettingsOf = (upstream: UsableUpstream): SchedulerSettings => ({
     budget: budgetOf(upstream),
-    breaker: {
-      failures: breaker.failures,
-      probeMs: breaker.probe_after_s * 1_000,
-      maxProbeMs: breaker.max_probe_s * 1_000,
-    },
+    breaker,
     leaseMs: leaseMsOf(upstream),
     recheckMs: submissions.recheck_after_s * 1_000,
   });

@@ -79,7 +79,7 @@ export class Pruning {
 
   /**
    * Examines up to `limit` events after the sequence number `after` that are older than `before`.
-   * Deletes them, except events of open submissions and events with a waiting or dead delivery.
+   * Deletes those about no submission, except with a waiting or dead delivery.
    */
   events(query: EventsQuery): Pruned<number> {
     const old = this.#oldEvents(query);
@@ -137,7 +137,7 @@ const NEXT_ENDED = `
  */
 const NEXT_EVENTS = `
   SELECT o.seq, o.at < @before OR o.at > @now AS isOld,
-         o.at < @before AND (o.submission IS NULL OR s.ended_at IS NOT NULL) AND NOT EXISTS (
+         o.at < @before AND o.submission IS NULL AND NOT EXISTS (
            SELECT 1 FROM deliveries d WHERE d.event = o.seq AND ${HAS_OPEN_DELIVERY}) AS isDeletable
-  FROM outbox o LEFT JOIN submissions s ON s.id = o.submission
+  FROM outbox o
   WHERE o.seq > @after ORDER BY o.seq LIMIT @limit + 0`;

@@ -14,6 +14,7 @@ import type { OnFinal, PollEngine } from '../submissions/ports.ts';
 import type { Tracker } from '../submissions/tracker.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { FeatureMaintenance } from './maintenance.ts';
+import type { Tuning } from './tuning.ts';
 
 /** What every feature may use. */
 export type FeatureDeps = {
@@ -30,6 +31,7 @@ export type FeatureDeps = {
   counters: Counters;
   /** How the upstreams meet their service level objectives, as the features know it. */
   objectives: (now: number) => ObjectiveStatus[];
+  tuning: Tuning;
 };
 
 /** What a feature may use once the server listens. */

@@ -26,7 +26,6 @@ export type Retention = {
   deliveriesMs: number;
   submissionsMs: number | null;
   submissions: number | null;
-  eventsMs: number | null;
   auditMs: number | null;
 };
 
@@ -153,11 +152,12 @@ export class Maintenance {
     );
   }
 
+  /** Events about no submission; the others are deleted with their submission. */
   *#events(): Generator<void> {
     const { ledger, clock, retention } = this.#deps;
-    if (retention.eventsMs === null) return;
+    if (retention.submissionsMs === null) return;
     const now = clock.now();
-    const before = now - Math.max(retention.eventsMs, MIN_AGE_MS);
+    const before = now - Math.max(retention.submissionsMs, MIN_AGE_MS);
     yield* this.#prune('events', 0, (after) =>
       ledger.pruning.events({ after, before, now, limit: EVENTS_PER_STEP }),
     );
@@ -206,7 +206,7 @@ export function startMaintenance({
   clock: Clock;
   features: readonly FeatureMaintenance[];
 }): Maintenance {
-  const { submissions_days, submissions_max, events_days } = config.retention;
+  const { submissions_days, submissions_max } = config.retention;
   const daysOrNever = (days: number) => (days === 0 ? null : days * DAY_MS);
   const maintenance = new Maintenance({
     ...deps,
@@ -214,7 +214,6 @@ export function startMaintenance({
       deliveriesMs: config.deliveries.keep_s * 1_000,
       submissionsMs: daysOrNever(submissions_days),
       submissions: submissions_max === 0 ? null : submissions_max,
-      eventsMs: daysOrNever(events_days),
       auditMs: daysOrNever(config.audit.keep_days),
     },
     onPruned: (counts) => log.info(counts, 'ledger.pruned'),

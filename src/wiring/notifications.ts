@@ -15,6 +15,7 @@ import type { Log } from '../operations/logging/logger.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
 import { Channels } from './channels.ts';
 import type { Ledger } from './ledger-stores.ts';
+import type { Tuning } from './tuning.ts';
 
 /** Starts the dispatcher with all channels. */
 export async function startNotifications(deps: {
@@ -32,8 +33,10 @@ export async function startNotifications(deps: {
   counters: Counters;
   /** Undefined: tracing is off. */
   trace: TraceDelivery | undefined;
+  tuning: Tuning;
 }) {
-  const { config, settings, ledger, queue, clock, random, log, version, counters, trace } = deps;
+  const { config, settings, ledger, queue, clock, random, log, version, counters, trace, tuning } =
+    deps;
   const { webhooks, deliveries } = ledger;
   const now = () => clock.now();
 
@@ -46,7 +49,7 @@ export async function startNotifications(deps: {
   const configs = config.channels;
   const channels = await Channels.open({ configs, queue, version, now, publicUrl });
   const applyRoutes = (next: Config) => {
-    ledger.routes.setChannels(routesOf(next, channels.names));
+    ledger.routes.setChannels(routesOf(next, channels.names, tuning.gatherMs));
     for (const kind of channels.kinds)
       for (const reason of DEAD_REASONS) counters.deadLettered({ kind, reason, count: 0 });
   };
@@ -72,7 +75,6 @@ export async function startNotifications(deps: {
     channelOf,
     clock,
     random,
-    disableAfterMs: config.webhooks.disable_after_s * 1_000,
     concurrency: config.deliveries.concurrency,
     onAttempted(attempted) {
       logAttempted(attempted);
@@ -122,7 +124,11 @@ export async function startNotifications(deps: {
 }
 
 /** The queue channel receives all events, every other channel the events of its routes. */
-function routesOf({ routes, channels }: Config, names: readonly string[]): ChannelRoute[] {
+function routesOf(
+  { routes, channels }: Config,
+  names: readonly string[],
+  gatherMs: number,
+): ChannelRoute[] {
   return names.map((name) => {
     const own = routes.filter((route) => route.channels.includes(name));
     const everything = [{ types: ['*'], metadata: null }];
@@ -132,7 +138,7 @@ function routesOf({ routes, channels }: Config, names: readonly string[]): Chann
       subscriptions: channel
         ? own.map(({ types, metadata = null }) => ({ types, metadata }))
         : everything,
-      gatherMs: (channel?.gather_s ?? 0) * 1_000,
+      gatherMs: channel ? gatherMs : 0,
     };
   });
 }

@@ -77,6 +77,7 @@ import type { Tracker } from '../submissions/tracker.ts';
 import { TrackingQueue } from '../submissions/tracking-queue.ts';
 import type { Feature } from './features.ts';
 import type { Ledger } from './ledger-stores.ts';
+import type { Tuning } from './tuning.ts';
 
 type ServerDeps = {
   config: Config;
@@ -109,6 +110,7 @@ type ServerDeps = {
   metrics: Metrics;
   log: FastifyBaseLogger;
   version: string;
+  tuning: Tuning;
   /** Limit for a handler to respond; must exceed every handler's own time limits. */
   responseDeadlineMs: number;
 };
@@ -149,10 +151,7 @@ function describe(clientAddressOf: (request: IncomingMessage) => string): onRequ
 export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   const { metrics, ledger, features } = deps;
   const { server, limits } = deps.config;
-  /**
-   * Limit for receiving a complete request, and for a client that reads nothing of its response.
-   */
-  const timeoutMs = server.timeout_s * 1_000;
+  const { requestTimeoutMs, trackingWaitMs, maxHeldOpen } = deps.tuning;
   const app = fastify({
     loggerInstance: deps.log,
     logController: new LogController({ disableRequestLogging: true }),
@@ -160,8 +159,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     childLoggerFactory: (log) => log,
     genReqId: requestIdOf,
     bodyLimit: BODY_LIMIT_BYTES,
-    requestTimeout: Math.ceil(timeoutMs),
-    connectionTimeout: Math.ceil(timeoutMs),
+    requestTimeout: requestTimeoutMs,
+    connectionTimeout: requestTimeoutMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: 'idle',
     // Requests on open connections are served while the server closes; the ledger closes after it.
@@ -170,7 +169,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     http: {
       maxHeaderSize: HEADER_LIMIT_BYTES,
       requireHostHeader: false,
-      ...requestTimeouts(timeoutMs),
+      ...requestTimeouts(requestTimeoutMs),
     },
     clientErrorHandler: sendUnreadable,
     frameworkErrors: sendUnroutable,
@@ -227,10 +226,10 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   limitUnreadResponses(app);
   awaitDurability(app, ledger);
 
-  const queue = new TrackingQueue({ ...deps, maxWaitMs: limits.tracking_wait_s * 1_000 });
+  const queue = new TrackingQueue({ ...deps, maxWaitMs: trackingWaitMs });
   const admission = new Admission({
     queue,
-    maxHeldOpen: limits.held_open,
+    maxHeldOpen,
     onShed: metrics.counters.shed,
   });
   addDocumentation(app, { version: deps.version, events: EVENT_DOCUMENTATION });

@@ -16,7 +16,7 @@ const UNTIL = { timeout: 15_000, interval: 5 };
 async function open(setting: Partial<Parameters<typeof openApp>[0]> = {}) {
   const database = join(tempFolder(), 'ledger.db');
   const clock = new HeldClock(CHECK_MS);
-  const app = await openApp({ database, clock, alerts: { check_s: 3_600 }, ...setting });
+  const app = await openApp({ database, clock, tuning: { alertCheckMs: 3_600_000 }, ...setting });
   onTestFinished(() => app.close());
   return { url: app.url, database, clock };
 }

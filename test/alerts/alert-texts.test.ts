@@ -23,12 +23,7 @@ const QUIET: AlertFacts = {
   objectives: [],
   open: [],
 };
-const THRESHOLDS = {
-  failures: 1,
-  failuresWindowMs: 600_000,
-  backlog: 1,
-  walBytes: 512 * 1_048_576,
-};
+const THRESHOLDS = { failures: 1, backlog: 1 };
 const upstream = (fields: Partial<AlertFacts['upstreams'][number]>): Partial<AlertFacts> => ({
   upstreams: [
     {
@@ -146,7 +141,7 @@ const TEXTS: Record<
     holds: [
       [
         { walBytes: 2 ** 30 },
-        "The ledger's write-ahead log has grown beyond 512 MiB: a reader, such as an export or a backup, has held a snapshot of the ledger for too long",
+        "The ledger's write-ahead log has grown beyond 256 MiB: a reader, such as an export or a backup, has held a snapshot of the ledger for too long",
       ],
     ],
     over: "The ledger's write-ahead log is below half the threshold",

@@ -11,7 +11,8 @@ import {
   openDispatcher,
 } from '../support/virtual-time/virtual-dispatcher.ts';
 
-const THRESHOLDS = { failures: 3, failuresWindowMs: 600_000, backlog: 10, walBytes: 1_000_000_000 };
+const MIB = 1_048_576;
+const THRESHOLDS = { failures: 3, backlog: 10 };
 const QUIET: AlertFacts = {
   upstreams: [],
   waiting: 0,
@@ -77,15 +78,15 @@ describe('the rules', () => {
       ['webhook_disabled webhook:wh_1 null'],
     ],
     ['an error budget that is spent too fast', { objectives: [late] }, ['error_budget default 20']],
-    ['a large write-ahead log', { walBytes: 1_000_000_000 }, ['wal_size ledger null']],
+    ['a large write-ahead log', { walBytes: 256 * MIB }, ['wal_size ledger null']],
     [
       'a log below the threshold, but above half of it',
-      { walBytes: 500_000_000, open: [{ rule: 'wal_size', subject: 'ledger' }] },
+      { walBytes: 128 * MIB, open: [{ rule: 'wal_size', subject: 'ledger' }] },
       ['wal_size ledger null'],
     ],
     [
       'a log below half of the threshold',
-      { walBytes: 499_999_999, open: [{ rule: 'wal_size', subject: 'ledger' }] },
+      { walBytes: 128 * MIB - 1, open: [{ rule: 'wal_size', subject: 'ledger' }] },
       [],
     ],
   ])('%s', (_name, facts, expected) => {
@@ -133,7 +134,6 @@ function openWatch(receive: Parameters<typeof openDispatcher>[0]['receive'] = ()
     upstreams: ['default'],
     thresholds: THRESHOLDS,
     checkMs: 5_000,
-    remindAfterMs: 4 * 3_600_000,
     publicUrl: () => 'https://dawatch.example.com/ops/',
     onReported: () => undefined,
     onFailed: (error) => errors.push(error),

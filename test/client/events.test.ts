@@ -7,7 +7,7 @@ import { startCuttingProxy } from '../support/servers/cutting-proxy.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-const app = useAppWithSandbox({ alerts: { check_s: 3_600 } });
+const app = useAppWithSandbox({ tuning: { alertCheckMs: 3_600_000 } });
 const client = (url = app.url, apiKey = API_KEY) => new DawatchClient({ url, apiKey });
 const count = (to: number) => Array.from({ length: to }, (_, index) => index + 1);
 

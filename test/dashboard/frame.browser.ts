@@ -16,10 +16,9 @@ const app = useApp({
     'operators-of-the-shop': {
       type: 'slack',
       url: 'https://chat.example.com/operators',
-      gather_s: 5,
     },
     managers: {
-      ...{ type: 'email', smtp_url: 'smtp://mail.example.com', gather_s: 5 },
+      ...{ type: 'email', smtp_url: 'smtp://mail.example.com' },
       ...{ from: 'dawatch@example.com', to: ['the-managers-of-the-shop@example.com'] },
     },
   },

@@ -100,7 +100,7 @@ describe.skipIf(SKIPPED)('the dashboard is live', { timeout: TEST_MS }, () => {
     const running = await openApp({
       database: join(tempFolder(), 'ledger.db'),
       clock,
-      alerts: { check_s: 3_600 },
+      tuning: { alertCheckMs: 3_600_000 },
     });
     onTestFinished(() => running.close());
     const id = randomUUID();

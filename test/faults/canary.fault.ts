@@ -102,7 +102,6 @@ it.each([true, false])(
     const smtp = await openSmtpReceiver({ login: { user: 'dawatch', password: 'another-one' } });
     const mailer = smtp.url.replace(/\/\/.*@/, `//dawatch:${CANARY.smtpPassword}@`);
     const hook = (path: string) => `${echo}/${path}`;
-    const gather_s = 0.05;
     const server = await prepareServer(tempFolder(), {
       auth: { api_key: CANARY.serviceKey, admin_token: CANARY.adminToken },
       upstreams: {
@@ -116,21 +115,20 @@ it.each([true, false])(
       },
       redis: { url: redis.url, secret: CANARY.redisSecret, previous_secret: CANARY.previousSecret },
       channels: {
-        slack: { type: 'slack', url: hook(CANARY.slackPath), gather_s },
-        discord: { type: 'discord', url: hook(CANARY.discordPath), gather_s },
-        teams: { type: 'teams', url: hook(CANARY.teamsPath), gather_s },
-        apprise: { type: 'apprise', url: hook(CANARY.apprisePath), gather_s },
+        slack: { type: 'slack', url: hook(CANARY.slackPath) },
+        discord: { type: 'discord', url: hook(CANARY.discordPath) },
+        teams: { type: 'teams', url: hook(CANARY.teamsPath) },
+        apprise: { type: 'apprise', url: hook(CANARY.apprisePath) },
         mail: {
           type: 'email',
           smtp_url: mailer,
           from: 'a@example.com',
           to: ['b@example.com'],
-          gather_s,
         },
       },
       routes: [{ types: ['*'], channels: ['slack', 'discord', 'teams', 'apprise', 'mail'] }],
       webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
-      log: { level: 'debug', repeats_per_minute: 0 },
+      log: { level: 'debug' },
     });
     server.start();
     await server.listening();

@@ -183,7 +183,6 @@ describe('a lookup that cannot be audited has no result:', () => {
     registerUsers(server, {
       users: {
         forwards: false,
-        maxLimit: 10,
         lookups: {
           getUser: async () => found,
           listUsers: async () => ({ kind: 'found', value: [found.value] }),

@@ -7,7 +7,7 @@ import { type Documented, fetchDocument, type Operation } from '../support/app/o
 const lookups = useLookups({
   sandbox: { rowDelayMs: 0 },
   upstream: { timeout_s: 0.3 },
-  channels: { ops: { type: 'slack', url: 'http://127.0.0.1:1', gather_s: 0 } },
+  channels: { ops: { type: 'slack', url: 'http://127.0.0.1:1' } },
 });
 let spec: Documented;
 

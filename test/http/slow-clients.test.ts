@@ -4,7 +4,7 @@ import { call, post } from '../support/app/http-calls.ts';
 import { API_KEY, useApp } from '../support/app/running-app.ts';
 
 const TIMEOUT_S = 0.3;
-const app = useApp({ timeoutS: TIMEOUT_S });
+const app = useApp({ tuning: { requestTimeoutMs: TIMEOUT_S * 1_000 } });
 
 type Connection = { socket: Socket; received: () => string; isClosed: () => boolean };
 /** `atEnd`: the hook of the test, which a concurrent test has to pass. */

@@ -17,13 +17,12 @@ async function openWithChannels(url: string) {
     adminToken: ADMIN_TOKEN,
     publicUrl: 'https://dawatch.example.com',
     channels: {
-      ops: { type: 'slack', url: `${url}/services/T0/SECRET?key=SECRET`, gather_s: 5 },
+      ops: { type: 'slack', url: `${url}/services/T0/SECRET?key=SECRET` },
       mail: {
         type: 'email',
         smtp_url: 'smtp://user:SECRET@127.0.0.1:1',
         from: 'dawatch@example.com',
         to: ['ops@example.com'],
-        gather_s: 5,
       },
     },
     routes: [{ types: ['alert.*'], channels: ['ops'] }],

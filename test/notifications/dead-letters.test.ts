@@ -36,10 +36,7 @@ function settle(
   const { id: deliveryId, destination, attempts } = one;
   const webhookId = destination.replace('webhook:', '');
   const revision = ledger.webhooks.revisionOf(webhookId) ?? null;
-  ledger.deliveries.recordResults(
-    [{ deliveryId, destination, attempts, revision, attempt, next }],
-    1e9,
-  );
+  ledger.deliveries.recordResults([{ deliveryId, destination, attempts, revision, attempt, next }]);
 }
 
 it('every way to become a dead letter is reported after the commit, with the reason', () => {

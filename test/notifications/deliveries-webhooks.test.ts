@@ -180,19 +180,16 @@ describe('webhooks', () => {
     const [second, first] = ledger.deliveries.list({ limit: 2 }).deliveries;
     const attempt = { at: 25, durationMs: 1, httpStatus: 200, error: null, response: 'ok' };
     const destination = `webhook:${id}`;
-    ledger.deliveries.recordResults(
-      [
-        {
-          deliveryId: first?.id ?? 0,
-          destination,
-          attempts: 0,
-          revision: 0,
-          attempt,
-          next: { kind: 'delivered' },
-        },
-      ],
-      1_000,
-    );
+    ledger.deliveries.recordResults([
+      {
+        deliveryId: first?.id ?? 0,
+        destination,
+        attempts: 0,
+        revision: 0,
+        attempt,
+        next: { kind: 'delivered' },
+      },
+    ]);
     expect(ledger.webhooks.delete(id, 30)).toBe(true);
     expect(ledger.webhooks.delete(id, 30)).toBe(false);
     finalize(ledger, 's3');
@@ -223,7 +220,7 @@ describe('webhooks', () => {
       revision: 0,
       attempt,
     };
-    ledger.deliveries.recordResults([{ ...result, next: { kind: 'retry', at: 99 } }], 1_000);
+    ledger.deliveries.recordResults([{ ...result, next: { kind: 'retry', at: 99 } }]);
     expect(states(ledger)).toEqual(['discarded']);
     expect(ledger.deliveries.get(delivery?.id ?? 0)?.attempts).toEqual([attempt]);
   });
@@ -247,7 +244,7 @@ describe('the response of a receiver', () => {
       attempt,
     };
     const next = { kind: 'retry', at: at + 10 } as const;
-    ledger.deliveries.recordResults([{ ...result, next, ...fields }], 5 * DAY_MS);
+    ledger.deliveries.recordResults([{ ...result, next, ...fields }]);
   };
 
   it('from before a change of the address disables nothing, and the delivery is sent to the new address', () => {

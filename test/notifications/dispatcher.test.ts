@@ -399,10 +399,10 @@ describe('every event is delivered', () => {
       receive: () => delivered,
       store: (store) => ({
         ...store,
-        recordResults(results, disableAfterMs) {
+        recordResults(results) {
           if (results.some(({ destination }) => destination.includes(failing)))
             throw new TypeError('odd');
-          store.recordResults(results, disableAfterMs);
+          store.recordResults(results);
         },
       }),
     });

@@ -48,7 +48,12 @@ describe.each([
   let app: App;
 
   beforeAll(async () => {
-    const setting = { database, clock, adminToken: ADMIN_TOKEN, alerts: { check_s: 3_600 } };
+    const setting = {
+      database,
+      clock,
+      adminToken: ADMIN_TOKEN,
+      tuning: { alertCheckMs: 3_600_000 },
+    };
     app = await openApp({ ...setting, upstream: { bearer } });
   });
   afterAll(async () => {

@@ -11,7 +11,7 @@ import { HeldClock } from '../support/virtual-time/held-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
 const clock = new HeldClock(HEARTBEAT_MS);
-const app = useAppWithSandbox({ clock, alerts: { check_s: 3_600 } });
+const app = useAppWithSandbox({ clock, tuning: { alertCheckMs: 3_600_000 } });
 
 const track = (submission_ids: string[], fields = {}) =>
   post(app.url, { submission_ids, ...fields });

@@ -18,7 +18,7 @@ it('attempts are counted by kind and result, without addresses in labels', async
     database: `${tempFolder()}/dawatch.db`,
     adminToken: ADMIN,
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
-    channels: { ops: { type: 'apprise', url: kind.url, gather_s: 0 } },
+    channels: { ops: { type: 'apprise', url: kind.url } },
     routes: [{ types: ['submission.cancelled'], channels: ['ops'] }],
   });
   onTestFinished(() => app.close());

@@ -30,11 +30,19 @@ const NASTY =
 
 type Line = Record<string, unknown>;
 
-function openLog(
-  settings: Partial<Config['log']> = {},
-  clock?: Clock,
-  secrets: readonly string[] = [],
-) {
+function openLog({
+  level = 'debug',
+  isTTY = false,
+  repeatsPerMinute = 0,
+  clock,
+  secrets = [],
+}: {
+  level?: Config['log']['level'];
+  isTTY?: boolean;
+  repeatsPerMinute?: number;
+  clock?: Clock;
+  secrets?: readonly string[];
+} = {}) {
   let text = '';
   const stream = new Writable({
     write(chunk, _encoding, done) {
@@ -42,14 +50,11 @@ function openLog(
       done();
     },
   });
-  const log = createLog(
-    { level: 'debug', format: 'json', repeats_per_minute: 0, ...settings },
-    stream,
-    {
-      ...(clock && { clock }),
-      secrets,
-    },
-  );
+  const log = createLog({ level }, Object.assign(stream, { isTTY }), {
+    ...(clock && { clock }),
+    secrets,
+    repeatsPerMinute,
+  });
   /** Returns the written lines; asserts that none is too long. */
   const raw = () => {
     const lines = text.split('\n').slice(0, -1);
@@ -107,8 +112,8 @@ describe('a line', () => {
     expect(silent.raw()).toEqual([]);
   });
 
-  it('is formatted for people if configured', () => {
-    const { log, text } = openLog({ format: 'pretty' });
+  it('is formatted for people on a terminal', () => {
+    const { log, text } = openLog({ isTTY: true });
     log.info({ polls: 3 }, 'submission.finalized');
     expect(text()).toMatch(/INFO.*submission\.finalized.*"polls":3/);
   });
@@ -133,7 +138,10 @@ describe('a line', () => {
 
   it('redacts secrets of the settings in every line', () => {
     for (const format of ['json', 'pretty'] as const) {
-      const { log, text } = openLog({ format }, undefined, secretsOf(SETTINGS as never));
+      const { log, text } = openLog({
+        isTTY: format === 'pretty',
+        secrets: secretsOf(SETTINGS as never),
+      });
       const words = `WRONGPASS p/ss"word-1 and ${JSON.stringify('p/ss"word-1')} and p%2Fss%22word-1`;
       log.error({ message: words }, 'redis.disconnected');
       log.error(
@@ -146,7 +154,7 @@ describe('a line', () => {
   });
 
   it('redacts new secrets and the previous ones after a reload, at the new level', () => {
-    const { log, text, lines } = openLog({ level: 'error' }, undefined, ['the-first-secret']);
+    const { log, text, lines } = openLog({ level: 'error', secrets: ['the-first-secret'] });
     log.change({ level: 'info', secrets: ['the-second-secret'] });
     log.info({ reason: 'the-first-secret and the-second-secret' } as never, 'server.started');
     log.change({ level: 'warn', secrets: ['the-third-secret'] });
@@ -183,7 +191,7 @@ describe('a line', () => {
 describe('repeated lines', () => {
   it('are suppressed at warn and error, and counted at the end of the minute', () => {
     const clock = new HeldClock(60_000);
-    const { log, lines } = openLog({ repeats_per_minute: 2 }, clock);
+    const { log, lines } = openLog({ repeatsPerMinute: 2, clock });
     for (let at = 0; at < 5; at++) {
       log.error({ upstream: 'a' }, 'upstream.down');
       log.warn({ destination: 'webhook:1', delivery_id: at }, 'delivery.failed');
@@ -214,7 +222,10 @@ describe('repeated lines', () => {
   });
 
   it('are suppressed across the loggers of all requests, and counted at the end', () => {
-    const { log, loose, lines } = openLog({ repeats_per_minute: 1 }, new HeldClock(60_000));
+    const { log, loose, lines } = openLog({
+      repeatsPerMinute: 1,
+      clock: new HeldClock(60_000),
+    });
     for (const request_id of ['1', '2', '3'])
       loose.child({ request_id }).error({ err: new Error('x') }, 'http.failed');
     log.end();
@@ -226,7 +237,7 @@ describe('repeated lines', () => {
 
   it('below the level are not counted', () => {
     const clock = new HeldClock(60_000);
-    const { log, lines } = openLog({ level: 'error', repeats_per_minute: 1 }, clock);
+    const { log, lines } = openLog({ level: 'error', repeatsPerMinute: 1, clock });
     for (let at = 0; at < 3; at++) log.warn({}, 'polls.job_failed');
     expect([lines(), clock.held(60_000)]).toEqual([[], 0]);
   });
@@ -355,7 +366,7 @@ describe('text of the upstream', () => {
   it.each(['json', 'pretty'] as const)(
     'can neither imitate a line nor control a terminal (%s)',
     (format) => {
-      const { log, raw, text } = openLog({ format });
+      const { log, raw, text } = openLog({ isTTY: format === 'pretty' });
       const data = {
         block_number: 'n'.repeat(60_000) + NASTY,
         block_hash: NASTY,

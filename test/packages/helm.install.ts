@@ -266,7 +266,7 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
           throw new Error('no default upstream');
         withoutServerOnly.auth = {};
         delete withoutServerOnly.upstreams.default.bearer;
-        Object.assign(withoutServerOnly.channels, { ops: { type: 'slack', gather_s: 5 } });
+        Object.assign(withoutServerOnly.channels, { ops: { type: 'slack' } });
         expect(worker.config).toEqual(withoutServerOnly);
       });
 
@@ -428,11 +428,6 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('the Helm
       'another host of the server',
       { settings: { server: { host: 'a' } } },
       'settings.server.host is set by the chart',
-    ],
-    [
-      'a name of all workers',
-      { settings: { worker: { name: 'a' } } },
-      'settings.worker.name cannot be set',
     ],
     [
       'two sources of secrets',

@@ -46,7 +46,12 @@ it('a damaged row is one clear 500 that names it, and stops nothing else', async
     "UPDATE submissions SET metadata = '[1]' WHERE submission_id = 's1'",
   );
   const webhooks = { allow: ['127.0.0.0/8'], allow_http: true };
-  const app = await openApp({ database, adminToken: ADMIN, webhooks, alerts: { check_s: 3_600 } });
+  const app = await openApp({
+    database,
+    adminToken: ADMIN,
+    webhooks,
+    tuning: { alertCheckMs: 3_600_000 },
+  });
   onTestFinished(() => app.close());
   const get = async (path: string) => {
     const { status, text } = await call(app.url, path, { headers: { 'x-api-key': API_KEY } });

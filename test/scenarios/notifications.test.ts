@@ -82,7 +82,7 @@ it('a callback_url that is not allowed is refused with 400 and the reason, and n
 it('an outage is reported once to the chat of the operators, as is its end', async () => {
   const chat = await openReceiver();
   const { client, sandbox, submit } = await openWorld({
-    channels: { ops: { type: 'slack', url: `${chat.url}/services/SECRET`, gather_s: 0 } },
+    channels: { ops: { type: 'slack', url: `${chat.url}/services/SECRET` } },
     routes: [{ types: ['alert.*'], channels: ['ops'] }],
   });
   await respondWith('database');
@@ -112,7 +112,7 @@ it('no secret of a webhook, a callback or a channel is logged, whatever fails', 
     logLevel: 'debug',
     onLog: (line) => lines.push(line),
     channels: {
-      ops: { type: 'slack', url: `${receiver.url}/services/CHANNEL-SECRET`, gather_s: 0 },
+      ops: { type: 'slack', url: `${receiver.url}/services/CHANNEL-SECRET` },
     },
     routes: [{ types: ['*'], channels: ['ops'] }],
   });

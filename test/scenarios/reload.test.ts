@@ -139,7 +139,6 @@ describe('SIGHUP', () => {
     const channel = (url: string) => ({
       type: 'slack',
       url: `${url}/hooks/the-path-is-secret`,
-      gather_s: 0,
     });
     const route = (...channels: string[]) => [{ types: ['submission.finalized'], channels }];
     const world = await openWorld({ channels: { ops: channel(first.url) }, routes: route('ops') });
@@ -173,7 +172,6 @@ describe('SIGHUP', () => {
       caller: 'SIGHUP',
       changes: [
         ...[
-          'channels.more.gather_s',
           'channels.more.type',
           'channels.more.url',
           'channels.ops.url',
@@ -189,7 +187,12 @@ describe('SIGHUP', () => {
     for (const response of held) response.end();
     await world.track('c');
     for (const id of ['a', 'b', 'c']) await world.finalized(id);
-    await vi.waitUntil(() => second.requests.length === 2 && third.requests.length === 2, UNTIL);
+    const eventsTo = (name: string) =>
+      server
+        .logged('delivery.delivered')
+        .filter(({ destination }) => destination === `channel:${name}`)
+        .reduce((sum, { events }) => sum + Number(events), 0);
+    await vi.waitUntil(() => eventsTo('ops') === 3 && eventsTo('more') === 2, UNTIL);
     await vi.waitUntil(() => fourth.requests.length === 1, UNTIL);
     expect(upstream.polls).toMatchObject([
       { id: 'a', key: KEYS[0] },
@@ -207,11 +210,10 @@ describe('SIGHUP', () => {
       expect(server.lines.join('\n')).not.toContain(text);
   });
 
-  it('with a valid key resumes polling at once, although the next probe is an hour away', async () => {
-    const breaker = { failures: 1, max_probe_s: 3_600 };
-    const { upstream, server, track, change, hangUp, finalized } = await openWorld({ breaker });
+  it('with a valid key resumes polling at once, although the next probe is half a minute away', async () => {
+    const { upstream, server, track, change, hangUp, finalized } = await openWorld();
     upstream.refused.add(KEYS[0] ?? '');
-    await track('a');
+    for (const id of ['a', 'b', 'c', 'd', 'e']) await track(id);
     await vi.waitUntil(() => server.logged('upstream.unauthorized').length > 0, UNTIL);
     change({ upstreams: { default: { lag_price, url: upstream.url, api_key: KEYS[1] } } });
     await hangUp();
@@ -261,7 +263,6 @@ describe('SIGHUP', () => {
         redisUrl: redis.url,
       });
       const settingsWith = (key: string) => ({
-        worker: { name: 'one' },
         log: { level: 'info' },
         auth: { api_key_file: '/not/mounted', admin_token_file: '/not/mounted' },
         channels: { ops: { type: 'slack', url_file: '/not/mounted' } },
@@ -292,12 +293,12 @@ describe('SIGHUP', () => {
 
         writeFileSync(
           join(folder, 'one.yaml'),
-          JSON.stringify({ ...changed, worker: { name: 'two' } }),
+          JSON.stringify({ ...changed, worker: { concurrency: 5 } }),
         );
         worker.hangUp();
         await vi.waitUntil(() => worker.logged('settings.reload_refused').length > 0, UNTIL);
         expect(worker.logged('settings.reload_refused')).toMatchObject([
-          { reason: 'a restart is needed to change worker.name' },
+          { reason: 'a restart is needed to change worker.concurrency' },
         ]);
         expect(worker.isGone()).toBe(false);
       } finally {

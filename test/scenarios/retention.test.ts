@@ -30,12 +30,11 @@ it('a server deletes expired data while it serves, and reports it everywhere', a
   const onLog = (line: string) => {
     log += line;
   };
-  const alerts = { check_s: 3_600 };
   const app = await openApp({
     database: oldLedger(),
     clock,
     onLog,
-    alerts,
+    tuning: { alertCheckMs: 3_600_000 },
     retention: { submissions_days: 30 },
   });
   onTestFinished(() => app.close());

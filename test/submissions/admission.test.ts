@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Config } from '../../src/operations/config/schema.ts';
+import type { AppDeps } from '../../src/app.ts';
 import { readEvents } from '../support/app/event-reader.ts';
 import { call, listOf, post, problemOf, trackedOf } from '../support/app/http-calls.ts';
 import { reading, scrape } from '../support/app/metrics.ts';
@@ -15,11 +15,11 @@ import { tempFolder } from '../support/temp-folder.ts';
 const MAX_BODY = 2 * 1024 * 1024;
 const shedMetric = 'dawatch_http_requests_shed_total';
 
-async function bounded(limits: Partial<Config['limits']>) {
+async function bounded(tuning: AppDeps['tuning'] = {}) {
   const lines: string[] = [];
   const app = await openApp({
     database: join(tempFolder(), 'ledger.db'),
-    limits,
+    tuning,
     onLog: (line) => lines.push(line),
   });
   onTestFinished(() => app.close());
@@ -46,7 +46,7 @@ const batch = (name: string, size: number) => ({
 });
 
 it('refuses with 503 and Retry-After when too many ids would wait, reports it, and accepts later', async () => {
-  const app = await bounded({ tracking_wait_s: 0.015 });
+  const app = await bounded({ trackingWaitMs: 15 });
   const bodies = Array.from({ length: 6 }, (_, index) => batch(`b${index}`, 50));
   // The first one is committed at once, and two wait: before any measurement, a thousand ids count
   // as a tenth of a second.
@@ -61,7 +61,7 @@ it('refuses with 503 and Retry-After when too many ids would wait, reports it, a
 });
 
 it('responds separately to requests that share a commit', async () => {
-  const app = await bounded({});
+  const app = await bounded();
   const late = { submission_id: 'late', deadline: '2000-01-01T00:00:00Z' };
   const otherUpstream = { submission_id: 'elsewhere', upstream: 'moon' };
   const bodies = [
@@ -85,14 +85,14 @@ it('responds separately to requests that share a commit', async () => {
 });
 
 it('reports an invalid request although too many ids wait', async () => {
-  const app = await bounded({ tracking_wait_s: 0.015 });
+  const app = await bounded({ trackingWaitMs: 15 });
   const invalid = { submission_id: 'x', upstream: 'moon' };
   const bodies = [...Array.from({ length: 4 }, (_, index) => batch(`b${index}`, 50)), invalid];
   expect(await postAtOnce(app.url, bodies)).toEqual([202, 202, 202, 503, 400]);
 });
 
 it('accepts a batch above the limit if nothing else waits', async () => {
-  const app = await bounded({ tracking_wait_s: 0.001 });
+  const app = await bounded({ trackingWaitMs: 1 });
   expect(await postAtOnce(app.url, [batch('a', 20), batch('b', 20)])).toEqual([202, 202]);
 });
 
@@ -133,7 +133,7 @@ describe('bodies being received', () => {
   ])(
     'count by received bytes, so that large declared lengths block no other client: %s',
     async (_, header) => {
-      const app = await bounded({});
+      const app = await bounded();
       await begin(app.url, 100, 1, header);
       expect((await post(app.url, large, json)).status).toBe(202);
       expect((await post(app.url, batch('small', 10))).status).toBe(202);
@@ -144,7 +144,7 @@ describe('bodies being received', () => {
     ['declared', undefined],
     ['chunked', 'transfer-encoding: chunked\r\n'],
   ])('are limited, and no longer count when their clients disconnect: %s', async (_, header) => {
-    const app = await bounded({});
+    const app = await bounded();
     const slow = await begin(app.url, 16, MAX_BODY - 2_048, header);
     const refused = await vi.waitFor(
       async () => {
@@ -165,7 +165,7 @@ describe('bodies being received', () => {
   });
 
   it('are refused while they are received, once memory is exhausted', async () => {
-    const app = await bounded({});
+    const app = await bounded();
     await begin(app.url, 20, MAX_BODY - 1);
     await vi.waitFor(
       () => expect(received).toMatch(/503 .*connection: close.*too many ids are waiting/is),
@@ -176,14 +176,14 @@ describe('bodies being received', () => {
 });
 
 it('authenticates before anything else', async () => {
-  const app = await bounded({ held_open: 1 });
+  const app = await bounded({ maxHeldOpen: 1 });
   await readEvents(app.url);
   const headers = { 'x-api-key': 'wrong' };
   expect((await call(app.url, '/v1/events', { headers })).status).toBe(401);
 });
 
 it('limits requests held open: 503 with Retry-After until one ends', async () => {
-  const app = await bounded({ held_open: 2 });
+  const app = await bounded({ maxHeldOpen: 2 });
   await post(app.url, { submission_id: 'open' });
   const reader = await readEvents(app.url);
   await readEvents(app.url);

@@ -11,12 +11,9 @@ import {
 } from './section-notifications.ts';
 import { oidcSection } from './section-oidc.ts';
 import {
-  breakerSection,
-  facadeSection,
   reportsSection,
   submissionsSection,
   upstreamsSection,
-  usersSection,
   workerSection,
 } from './section-polling.ts';
 import { redisProblems, redisSection } from './section-redis.ts';
@@ -56,9 +53,6 @@ const settingsSchema = z.strictObject({
   alerts: alertsSection,
   reports: reportsSection,
   heartbeat: heartbeatSection,
-  facade: facadeSection,
-  users: usersSection,
-  breaker: breakerSection,
 });
 
 /** All settings. The descriptions become docs/settings.md and the output of `dawatch config`. */

@@ -11,9 +11,6 @@ export const webhooksSection = section({
       'Ranges of non-public addresses that receivers may have; empty: receivers must have public addresses',
     ),
   allow_http: z.boolean().default(false).describe('Whether receivers may use http:// as well'),
-  disable_after_s: seconds(5 * 86_400, 1).describe(
-    'Seconds of uninterrupted failures after which a webhook is disabled',
-  ),
 }).describe('Webhooks and callback_url, whose addresses are set by clients');
 
 export const deliveriesSection = section({
@@ -27,13 +24,10 @@ export const deliveriesSection = section({
 
 export const retentionSection = section({
   submissions_days: days.describe(
-    'Days for which final submissions are kept with their history, events and deliveries. Open submissions are always kept; 0: forever',
+    'Days for which final submissions are kept with their history, events and deliveries, and for which events about no submission are kept. Open submissions are always kept; 0: forever',
   ),
   submissions_max: count(0, 0).describe(
     'Maximum number of final submissions kept, the most recently finalized first; 0: no limit',
-  ),
-  events_days: days.describe(
-    'Days for which the live feed can replay events, at most as long as their submission is kept; 0: as long as the submission',
   ),
 }).describe('Deletion of expired data');
 
@@ -41,31 +35,23 @@ export const auditSection = section({
   keep_days: count(400, 0).describe('Days for which entries of the audit are kept; 0: forever'),
 }).describe('The audit of changes and user lookups');
 
-const gatherS = seconds(5).describe(
-  'Seconds for which the first event waits for others to be sent in the same message',
-);
-
 const channelSchema = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('slack'),
     url: httpUrl.describe('Incoming webhook address'),
-    gather_s: gatherS,
   }),
   z.strictObject({
     type: z.literal('discord'),
     url: httpUrl.describe('Webhook address'),
-    gather_s: gatherS,
   }),
   z.strictObject({
     type: z.literal('teams'),
     url: httpUrl.describe('Incoming webhook address'),
-    gather_s: gatherS,
   }),
   z.strictObject({
     type: z.literal('apprise'),
     url: httpUrl.describe('Notify address of an Apprise API: http://apprise:8000/notify/<key>'),
     tag: z.string().min(1).optional().describe('Tag that selects services; default: all services'),
-    gather_s: gatherS,
   }),
   z.strictObject({
     type: z.literal('email'),
@@ -74,7 +60,6 @@ const channelSchema = z.discriminatedUnion('type', [
       .describe('Mail server: smtp://user:password@host:587'),
     from: z.string().min(3).max(320).describe('Sender address'),
     to: z.array(z.email()).min(1).max(50).describe('Recipient addresses'),
-    gather_s: gatherS,
   }),
 ]);
 
@@ -101,21 +86,15 @@ export const routesSection = z
   .describe('Routes that select the channels of an event');
 
 export const alertsSection = section({
-  check_s: seconds(5, 0.01).describe('Seconds between two evaluations of the alert rules'),
-  remind_after_s: seconds(4 * 3_600, 1).describe(
-    'Seconds after which a persisting alert is sent again',
-  ),
   failures: z
     .number()
     .int()
     .min(1)
     .default(10)
     .describe(
-      'Number of submissions of one upstream that fail without recovering within `failures_window_s`',
+      'Number of submissions of one upstream that fail without recovering within 10 minutes',
     ),
-  failures_window_s: seconds(600, 1).describe('Length of that window in seconds'),
   backlog: z.number().int().min(1).default(1_000).describe('Number of waiting deliveries'),
-  wal_mib: count(256, 64, 1_048_576).describe('Size of the write-ahead log of the ledger in MiB'),
 }).describe('Alert rules: an alert is raised when one of these numbers is reached');
 
 export const heartbeatSection = section({

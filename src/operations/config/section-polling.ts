@@ -117,21 +117,6 @@ export const submissionsSection = section({
   ),
 }).describe('Defaults for submissions; a tracking request can override them');
 
-export const facadeSection = section({
-  max_age_s: z
-    .number()
-    .min(0)
-    .max(60)
-    .default(2)
-    .describe(
-      'Seconds for which /v1/get_submission_info returns the last result of an open submission again',
-    ),
-});
-
-export const usersSection = section({
-  max_limit: count(1_000, 1, 10_000).describe('Maximum `limit` of a user listing'),
-});
-
 export const reportsSection = section({
   metadata_key: z
     .string()
@@ -143,21 +128,6 @@ export const reportsSection = section({
     ),
 });
 
-export const breakerSection = section({
-  failures: count(5, 1, 1_000).describe(
-    'Consecutive failures that open the circuit breaker of an upstream',
-  ),
-  probe_after_s: seconds(1, 0.01).describe(
-    'Seconds until the first probe of a failed upstream; doubled after each',
-  ),
-  max_probe_s: seconds(30, 0.01).describe('Maximum number of seconds between two probes'),
-});
-
 export const workerSection = section({
-  name: z
-    .string()
-    .regex(/^[\w.-]{1,100}$/, 'must be letters, digits and _ . -, at most 100 of them')
-    .optional()
-    .describe('Unique display name of the worker; default: derived from its host and process'),
   concurrency: count(100, 1, 1_000).describe('Maximum number of concurrent batches'),
 }).describe('Settings of `dawatch worker`');

@@ -42,9 +42,6 @@ export const serverSection = section({
   shutdown_s: seconds(15).describe(
     'Seconds that requests in flight have to complete when the server stops',
   ),
-  timeout_s: seconds(30, 0.001).describe(
-    'Seconds within which a request must be received completely. A connection is also closed if its client reads nothing of the response for this long',
-  ),
   cors_origins: z
     .array(
       z
@@ -69,12 +66,6 @@ export const limitsSection = section({
   ),
   failed_authentications_per_minute: count(20, 0).describe(
     'Different wrong credentials per minute from one address. Above the limit, only tokens of `dawatch token create` and credentials that the address used before are verified; 0: no limit',
-  ),
-  tracking_wait_s: seconds(5, 0.001).describe(
-    'Seconds that tracking requests may wait for the ledger. A request that would wait longer is refused with 503 and Retry-After',
-  ),
-  held_open: count(10_000, 1).describe(
-    'Concurrent live feed connections and requests that wait for a submission. Further ones are refused with 503',
   ),
 });
 
@@ -101,16 +92,4 @@ export const logSection = section({
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
     .describe('Lowest level written'),
-  format: z
-    .enum(['auto', 'json', 'pretty'])
-    .default('auto')
-    .describe('Line format; auto: pretty on a terminal, otherwise JSON'),
-  repeats_per_minute: z
-    .number()
-    .int()
-    .min(0)
-    .default(10)
-    .describe(
-      'Lines per minute of one event about one subject at warn and error. Further lines are only counted; 0: no limit',
-    ),
 });

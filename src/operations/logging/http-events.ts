@@ -51,7 +51,7 @@ export const HTTP_EVENTS = {
   'http.shed': warn(
     'a request was refused with 503 because of overload. `reason` is `tracking` (ids waiting for the ledger) or `held_open`',
     ['request_id', 'reason', 'waiting_ids'],
-    'clients retry by themselves. If it persists: reduce the load, use a faster disk, or raise `limits.tracking_wait_s` or `limits.held_open`',
+    'clients retry by themselves. If it persists: reduce the load, or use a faster disk',
   ),
   'http.failed': error(
     'a request failed with 5xx because of an internal error, or its handler sent two responses',

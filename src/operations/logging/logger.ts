@@ -41,17 +41,27 @@ const REDACTED_FIELDS = [
 ];
 
 /**
- * Returns a log that writes to `stream`. Occurrences of `secrets` anywhere in a line are replaced.
+ * Lines per minute of one event about one subject at warn and error: an outage must not fill the
+ * disk, and ten lines show whether the reasons differ.
+ */
+const REPEATS_PER_MINUTE = 10;
+
+/**
+ * Returns a log that writes to `stream`, as JSON unless it is a terminal. Occurrences of `secrets`
+ * anywhere in a line are replaced. `repeatsPerMinute` 0: no limit.
  */
 export function createLog(
   settings: Config['log'],
   stream: pino.DestinationStream & { isTTY?: boolean },
-  { clock = systemClock, secrets = [] }: { clock?: Clock; secrets?: readonly string[] } = {},
+  {
+    clock = systemClock,
+    secrets = [],
+    repeatsPerMinute = REPEATS_PER_MINUTE,
+  }: { clock?: Clock; secrets?: readonly string[]; repeatsPerMinute?: number } = {},
 ): OpenLog {
-  const isPretty =
-    settings.format === 'pretty' || (settings.format === 'auto' && stream.isTTY === true);
+  const isPretty = stream.isTTY === true;
   const deduplication = new LogDeduplication({
-    perMinute: settings.repeats_per_minute,
+    perMinute: repeatsPerMinute,
     clock,
     onSuppressed: ({ level, event, subject, suppressed }) => {
       const fields = { suppressed_event: event, ...subject, suppressed };

@@ -55,6 +55,6 @@ export const NOTIFICATION_EVENTS = {
   'log.suppressed': eventAt('warn', 'error')(
     'a minute has ended in which repeated lines of an event were suppressed',
     ['suppressed_event', 'suppressed', 'upstream', 'destination', 'rule', 'subject'],
-    '`log.repeats_per_minute: 0` disables the suppression',
+    'see the lines of the event before this one',
   ),
 } as const satisfies Record<string, LogEvent>;

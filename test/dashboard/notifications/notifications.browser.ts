@@ -461,8 +461,8 @@ describe.skipIf(SKIPPED)('channels in the dashboard', { timeout: TEST_MS }, () =
       adminToken: ADMIN_TOKEN,
       webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
       channels: {
-        works: { type: 'slack', url: receiver.url, gather_s: 0 },
-        broken: { type: 'slack', url: await deadAddress(), gather_s: 0 },
+        works: { type: 'slack', url: receiver.url },
+        broken: { type: 'slack', url: await deadAddress() },
       },
       routes: [{ types: ['alert.*'], metadata: { team: HOSTILE }, channels: ['works'] }],
     });

@@ -23,7 +23,6 @@ const maintenance = new Maintenance({
     deliveriesMs: Number.MAX_SAFE_INTEGER,
     submissionsMs: Number(maxAgeMs),
     submissions: null,
-    eventsMs: null,
     auditMs: null,
   },
   features: [],

@@ -17,7 +17,7 @@ const MEMORY_MIB = 700;
 async function prepare(name: string) {
   const world = await prepareWorld(name, {
     settings: {
-      log: { level: 'warn', repeats_per_minute: 10 },
+      log: { level: 'warn' },
       limits: { requests_per_minute: 0 },
     },
     // The default timeout, because the machine may be slow.

@@ -169,7 +169,7 @@ async function killBusyWorker({ workers: [worker] }: World, admin: Redis): Promi
     const owners = await Promise.all(
       active.map((id) => admin.hget(`bull:${POLLS_QUEUE}:${id}`, 'pb')),
     );
-    return active.filter((_, index) => owners[index] === 'worker-0');
+    return active.filter((_, index) => owners[index]?.endsWith(`-${worker?.pid()}`));
   };
   await vi.waitUntil(async () => (await jobsOfWorker()).length > 0, {
     timeout: 20_000,

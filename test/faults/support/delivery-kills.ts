@@ -34,7 +34,6 @@ export async function killDeliveries({ kills }: { kills: number }): Promise<void
       },
     },
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
-    alerts: { check_s: 0.05 },
   });
   server.start();
   await server.listening();

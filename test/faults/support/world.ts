@@ -69,10 +69,8 @@ export async function prepareWorld(name: string, options: WorldOptions = {}) {
   };
   const server = await prepareServer(folder, {
     ...common,
-    breaker: { failures: 5, probe_after_s: 0.1, max_probe_s: 0.5 },
     webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
-    alerts: { check_s: 0.1 },
-    log: { level: 'info', repeats_per_minute: 0 },
+    log: { level: 'info' },
     server: options.server,
     ...settings,
   });

@@ -77,11 +77,13 @@ export class SimulatedServer {
             onApplied() {},
           },
           log: createLog(
-            { level: 'info', format: 'json', repeats_per_minute: 0 },
+            { level: 'info' },
             { write: (line) => this.#log(line) },
+            { repeatsPerMinute: 0 },
           ),
           clock: machine.clock,
           random: random.next,
+          tuning: { alertCheckMs: 300_000 },
           onNewKey() {},
           onSyncFailed: () => machine.kill(),
         });
@@ -132,7 +134,7 @@ export class SimulatedServer {
   }
 
   #config(): Config {
-    const slack = { type: 'slack', url: `${SLACK_URL}/services/1`, gather_s: 5 };
+    const slack = { type: 'slack', url: `${SLACK_URL}/services/1` };
     const everything = { types: ['*'], channels: ['slack'] };
     return configSchema.parse({
       server: { port: 0, shutdown_s: 5 },
@@ -146,9 +148,8 @@ export class SimulatedServer {
         unknown_grace_s: GRACE_MS / 1_000,
         deadline_s: DEADLINE_MS / 1_000,
       },
-      retention: { submissions_days: RETENTION_DAYS, events_days: RETENTION_DAYS - 1 },
+      retention: { submissions_days: RETENTION_DAYS },
       deliveries: { keep_s: (RETENTION_DAYS * DAY_MS) / 1_000 },
-      alerts: { check_s: 300 },
       ...(this.#deps.hasWorkers && { redis: { url: REDIS_URL, prefix: PREFIX, secret: SECRET } }),
       ...(this.#hasChannel && { channels: { slack }, routes: [everything] }),
     });

@@ -32,7 +32,6 @@ type Setting = {
   /** null: callers send the upstream's own token. */
   bearer?: string | null;
   upstream?: Partial<UpstreamConfig>;
-  users?: Config['users'];
   limits?: Partial<Config['limits']>;
   trustedProxies?: string[];
   channels?: Config['channels'];
@@ -104,7 +103,6 @@ async function startLookups({
     upstreamUrl: setting.upstreamUrl ?? sandbox.url,
     upstream: { ...setting.upstream, bearer: bearer ?? undefined },
     adminToken: ADMIN_TOKEN,
-    ...(setting.users && { users: setting.users }),
     ...(setting.channels && { channels: setting.channels }),
     ...(setting.limits && { limits: setting.limits }),
     ...(setting.trustedProxies && { trustedProxies: setting.trustedProxies }),

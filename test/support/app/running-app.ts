@@ -28,14 +28,11 @@ type AppSetting = {
   limits?: Partial<Config['limits']>;
   corsOrigins?: string[];
   trustedProxies?: string[];
-  /** server.timeout_s. */
-  timeoutS?: number;
   /** server.shutdown_s. */
   shutdownS?: number;
   adminToken?: string | undefined;
   /** Further settings of the upstream: its bearer, its paths, its timeout. */
   upstream?: Partial<UpstreamConfig>;
-  users?: Config['users'];
   /** The permitted receivers: none on this machine by default. */
   webhooks?: Partial<Config['webhooks']>;
   channels?: Config['channels'];
@@ -45,8 +42,8 @@ type AppSetting = {
   publicUrl?: string;
   retention?: Partial<Config['retention']>;
   redisUrl?: string;
-  /** The interval of alert checks; long for tests that count events. */
-  alerts?: Partial<Config['alerts']>;
+  /** Tests that count events need a long interval of alert checks. */
+  tuning?: AppDeps['tuning'];
   logLevel?: Config['log']['level'];
   onNewKey?: (key: string) => void;
   onLog?: (line: string) => void;
@@ -65,6 +62,12 @@ const DEFAULTS = loadConfig({
 }).config;
 
 const TROUBLE = ['throttled', 'unavailable', 'unauthorized', 'rejected'];
+
+const FAST: AppDeps['tuning'] = {
+  alertCheckMs: 50,
+  gatherMs: 0,
+  breaker: { failures: 3, probeMs: 20, maxProbeMs: 50 },
+};
 
 /** The policy of the product, with shorter waits after failures. */
 function impatient(settings: { lagPrice: number }): PolicyFactory {
@@ -90,8 +93,9 @@ export function openApp(setting: AppSetting): Promise<App> {
     config,
     // All lines, because a test may expect any of them.
     log: createLog(
-      { ...config.log, level: setting.logLevel ?? 'info', repeats_per_minute: 0 },
+      { level: setting.logLevel ?? 'info' },
       { write: setting.onLog ?? (() => undefined) },
+      { repeatsPerMinute: 0 },
     ),
     clock: setting.clock ?? systemClock,
     random: () => 0.5,
@@ -99,6 +103,7 @@ export function openApp(setting: AppSetting): Promise<App> {
     ...(setting.settings && { settings: setting.settings }),
     onNewKey: setting.onNewKey ?? (() => undefined),
     policy: setting.policy ?? impatient,
+    tuning: { ...FAST, ...setting.tuning },
   });
 }
 
@@ -128,7 +133,6 @@ function configOf(setting: AppSetting): Config {
       host,
       port,
       shutdown_s: setting.shutdownS ?? 2,
-      ...(setting.timeoutS !== undefined && { timeout_s: setting.timeoutS }),
       ...(setting.publicUrl !== undefined && { public_url: setting.publicUrl }),
       ...(setting.corsOrigins && { cors_origins: setting.corsOrigins }),
       ...(setting.trustedProxies && { trusted_proxies: setting.trustedProxies }),
@@ -136,7 +140,6 @@ function configOf(setting: AppSetting): Config {
     // Tests send many wrong credentials from one address.
     limits: { ...config.limits, failed_authentications_per_minute: 0, ...setting.limits },
     auth: { api_key: apiKey ?? undefined, admin_token: setting.adminToken },
-    users: setting.users ?? config.users,
     webhooks: { ...config.webhooks, ...setting.webhooks },
     channels: setting.channels ?? {},
     routes: setting.routes ?? [],
@@ -145,12 +148,10 @@ function configOf(setting: AppSetting): Config {
     redis: { ...config.redis, url: setting.redisUrl },
     reports: setting.reports ?? config.reports,
     oidc: setting.oidc ?? config.oidc,
-    alerts: { ...config.alerts, check_s: 0.05, ...setting.alerts },
     upstreams: Object.assign(
       { default: upstream },
       { other: { ...upstream, url: CLOSED_PORT_URL } },
     ),
-    breaker: { failures: 3, probe_after_s: 0.02, max_probe_s: 0.05 },
   };
 }
 

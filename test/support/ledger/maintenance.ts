@@ -14,7 +14,6 @@ const KEEP_ALL: Retention = {
   deliveriesMs: 366 * 24 * HOUR_MS,
   submissionsMs: null,
   submissions: null,
-  eventsMs: null,
   auditMs: null,
 };
 

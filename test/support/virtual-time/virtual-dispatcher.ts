@@ -91,7 +91,6 @@ export function openDispatcher(world: World) {
       channelOf,
       clock,
       random: world.random ?? (() => 0.5),
-      disableAfterMs: 5 * DAY_MS,
       concurrency: world.concurrency ?? 8,
       onAttempted: (entry) => attempted.push(entry),
       onFailed: (error) => errors.push(error),
@@ -164,7 +163,7 @@ function storeOf({ deliveries }: Ledger): DeliveryStore {
     destinations: () => deliveries.destinations(),
     due: (destination, query) => deliveries.due(destination, query),
     nextDueAt: (destination, except) => deliveries.nextDueAt(destination, except),
-    recordResults: (results, disableAfterMs) => deliveries.recordResults(results, disableAfterMs),
+    recordResults: (results) => deliveries.recordResults(results),
     expireUnconfigured: (destination, createdBefore, now) =>
       deliveries.expireUnconfigured(destination, createdBefore, now),
     correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),

@@ -88,7 +88,6 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 {{- if hasKey $settings "database" -}}{{- fail "settings.database is set by the chart: the ledger is on the volume of the server" -}}{{- end -}}
 {{- if hasKey $server "host" -}}{{- fail "settings.server.host is set by the chart" -}}{{- end -}}
 {{- if hasKey $server "port" -}}{{- fail "settings.server.port is set by the chart; service.port is the port of the Service" -}}{{- end -}}
-{{- if hasKey (default dict $settings.worker) "name" -}}{{- fail "settings.worker.name cannot be set: all workers share the settings file, and each needs its own name" -}}{{- end -}}
 {{- include "dawatch.refuseSecrets" (dict "tree" $settings "prefix" "") -}}
 {{- $urls := list -}}
 {{- range $name, $upstream := default dict $settings.upstreams -}}
@@ -96,8 +95,7 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 {{- end -}}
 {{- if not $urls -}}{{- fail "settings.upstreams needs an upstream with a url: settings.upstreams.default.url" -}}{{- end -}}
 {{- $own := dict "server" (dict "host" "0.0.0.0" "port" 8080) "database" "/data/dawatch.db" -}}
-{{- $defaults := dict "log" (dict "format" "json") -}}
-{{- merge $own $settings $defaults | toYaml -}}
+{{- merge $own $settings | toYaml -}}
 {{- end -}}
 
 {{/* The ledger's replica with a further path after its own. Argument: the context and `path`. */}}

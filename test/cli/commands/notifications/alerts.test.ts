@@ -9,7 +9,7 @@ import { openReceiver } from '../../../support/servers/receiver.ts';
 const app = useApp({
   adminToken: ADMIN_TOKEN,
   webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
-  channels: { ops: { type: 'slack', url: 'http://127.0.0.1:1/SECRET', gather_s: 0 } },
+  channels: { ops: { type: 'slack', url: 'http://127.0.0.1:1/SECRET' } },
   routes: [{ types: ['alert.*'], channels: ['ops'] }],
 });
 const run = (args: string[], runs = cli) =>

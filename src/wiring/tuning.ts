@@ -1,0 +1,29 @@
+/** Values without a setting. Tests replace some of them, so that they need not wait. */
+export const TUNING = {
+  /**
+   * Time to receive a complete request, and for a client that reads nothing of its response: much
+   * more than 10,000 ids take on a slow connection.
+   */
+  requestTimeoutMs: 30_000,
+  /**
+   * The longest time for which tracking requests wait for the ledger: below the time limits that
+   * clients and proxies usually have.
+   */
+  trackingWaitMs: 5_000,
+  /**
+   * Concurrent readers of the live feed and requests that wait for a submission: each takes about
+   * 20 kB of memory.
+   */
+  maxHeldOpen: 10_000,
+  /** The first event for a channel waits for others to be sent in the same message. */
+  gatherMs: 5_000,
+  /** Time between two evaluations of the alert rules, which take some milliseconds. */
+  alertCheckMs: 5_000,
+  /**
+   * Single failures of an upstream are normal, five in a row are not. It is probed soon after a
+   * short outage, and rarely in a long one.
+   */
+  breaker: { failures: 5, probeMs: 1_000, maxProbeMs: 30_000 },
+};
+
+export type Tuning = typeof TUNING;
