@@ -119,8 +119,7 @@ export class DeliveryRequests {
   }
 
   /**
-   * Sends the dead letters and missed events of a destination again, or with `dry_run` only counts
-   * them.
+   * Sends the dead letters of a destination again, or with `dry_run` only counts them.
    */
   replayDead(dead: ReplayRequest): Promise<ReplayedDeliveries> {
     return this.#send('POST', '/v1/deliveries/replay', dead);

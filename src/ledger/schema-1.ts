@@ -160,15 +160,6 @@ const NOTIFICATIONS = `
   ) STRICT;
   CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
 
-  -- The events that a webhook missed while it was disabled: those with after < seq <= through. NULL: it is still disabled.
-  CREATE TABLE webhook_pauses (
-    id INTEGER PRIMARY KEY,
-    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
-    after INTEGER NOT NULL,
-    through INTEGER
-  ) STRICT;
-  CREATE INDEX webhook_pauses_by_webhook ON webhook_pauses (webhook);
-
   -- One event for one destination, written with the event. A replayed delivery waits since the replay, not since its event.
   CREATE TABLE deliveries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -100,7 +100,7 @@ const replayedSchema = z
       .int()
       .describe('Number of deliveries that were scheduled again; with `dry_run`, that would be'),
   })
-  .describe('The dead letters and missed events are scheduled again, or counted')
+  .describe('The dead letters are scheduled again, or counted')
   .meta({ id: 'ReplayedDeliveries', examples: [{ replayed: 12 }] });
 
 const EXAMPLE = {
@@ -316,7 +316,7 @@ const OPERATIONS = operations('notifications', {
     summary: 'Replay the dead letters of a destination',
     description:
       'Replays dead letters of events since a time: those of a webhook, a channel, the callbacks to one origin or, with ' +
-      'webhook:callbacks, all callbacks. Includes events that a webhook missed while it was disabled. With `dry_run` it only counts ' +
+      'webhook:callbacks, all callbacks. With `dry_run` it only counts ' +
       'them, and is not audited.',
     body: replaySchema,
     response: { 200: replayedSchema, 202: replayedSchema, ...replayProblems },

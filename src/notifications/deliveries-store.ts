@@ -27,7 +27,6 @@ import {
   toEventRecord,
 } from './event-log.ts';
 import type { EventRoutes } from './event-routes.ts';
-import { MissedEvents } from './missed-events.ts';
 import type { Outbox } from './outbox.ts';
 import type { Webhooks } from './webhooks-store.ts';
 
@@ -187,7 +186,6 @@ export class Deliveries {
   readonly #routes: EventRoutes;
   readonly #outbox: Outbox;
   readonly #dead: CommittedChanges<DeadLetters>;
-  readonly #missed: MissedEvents;
   readonly #results: AttemptResults;
   /** The latest success and failure of each channel. */
   readonly channelResults: ChannelResults;
@@ -197,7 +195,6 @@ export class Deliveries {
     this.#routes = routes;
     this.#outbox = outbox;
     this.#dead = dead;
-    this.#missed = new MissedEvents(database, { routes, outbox });
     this.channelResults = new ChannelResults(database);
     this.#results = new AttemptResults(database, { webhooks, channels: this.channelResults, dead });
   }
@@ -363,9 +360,8 @@ export class Deliveries {
   }
 
   /**
-   * Sends the dead letters of a destination again that were created at `since` or later, and the
-   * events that it missed since then while it was disabled; `only` those that match. Returns their
-   * number; undefined if the destination is unknown or disabled.
+   * Sends the dead letters of a destination again that were created at `since` or later; `only`
+   * those that match. Returns their number; undefined if the destination is unknown or disabled.
    */
   replayDead(
     destination: string,
@@ -381,7 +377,7 @@ export class Deliveries {
         now,
       });
       for (const each of replayed) this.#outbox.notifyWaiting(each);
-      return replayed.length + this.#missed.replay(destination, since, now, only);
+      return replayed.length;
     });
   }
 
@@ -390,9 +386,7 @@ export class Deliveries {
     return this.#db.snapshot(() => {
       if (!this.#routes.isEnabled(destination)) return undefined;
       const { where, parameters } = deadLetters(destination, since, only);
-      const dead =
-        this.#db.value<number>(`SELECT count(*) FROM deliveries AS d ${where}`, parameters) ?? 0;
-      return dead + this.#missed.count(destination, since, only);
+      return this.#db.value<number>(`SELECT count(*) FROM deliveries AS d ${where}`, parameters);
     });
   }
 

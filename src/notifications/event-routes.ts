@@ -71,13 +71,14 @@ export class EventRoutes {
   }
 
   /**
-   * Returns the routes that an event matches, except those of disabled webhooks. `metadata`: the
-   * text of its submission.
+   * Returns the routes that an event matches, also those of disabled webhooks. `metadata`: the text
+   * of its submission.
    */
   matching({ type, metadata = null }: { type: string; metadata?: string | null }): EventRoute[] {
     const subject = { type, metadata: storedObject(metadata, 'a submission', 'metadata') };
-    const routes = [...this.#currentWebhooks().filter(({ enabled }) => enabled), ...this.#channels];
-    return routes.filter((route) => route.matches(subject));
+    return [...this.#currentWebhooks(), ...this.#channels].filter((route) =>
+      route.matches(subject),
+    );
   }
 
   /** Returns the route of a webhook, even of a disabled one; undefined if it does not exist. */

@@ -8,7 +8,12 @@ import {
 } from '../submissions/event-types.ts';
 import type { SubmissionRow } from '../submissions/submission-queries.ts';
 import type { Alert } from './alert.ts';
-import { callbackDestination, channelDestination, webhookDestination } from './delivery.ts';
+import {
+  callbackDestination,
+  channelDestination,
+  type DeadLetters,
+  webhookDestination,
+} from './delivery.ts';
 import { CALLBACKS, type CallbackAddress, type EventRoutes } from './event-routes.ts';
 
 type AddedEvent = {
@@ -26,13 +31,18 @@ type AddedEvent = {
 export class Outbox {
   readonly #db: LedgerDatabase;
   readonly #routes: EventRoutes;
+  readonly #dead: CommittedChanges<DeadLetters>;
   readonly #waiting: CommittedChanges<string>;
   /** The sequence numbers of new events. */
   readonly added: CommittedChanges<number>;
 
-  constructor(database: LedgerDatabase, routes: EventRoutes) {
+  constructor(
+    database: LedgerDatabase,
+    { routes, dead }: { routes: EventRoutes; dead: CommittedChanges<DeadLetters> },
+  ) {
     this.#db = database;
     this.#routes = routes;
+    this.#dead = dead;
     this.#waiting = new CommittedChanges(database);
     this.added = new CommittedChanges(database);
   }
@@ -99,18 +109,27 @@ export class Outbox {
     return seq;
   }
 
-  /** Adds one delivery for each route that the event matches. */
+  /** Adds one delivery for each route that the event matches; a dead letter if it is disabled. */
   #addDeliveries(event: AddedEvent): void {
     const { at } = event;
     for (const route of this.#routes.matching(event)) {
-      if (route.destination === CALLBACKS) {
-        const destination = this.#routes.callbackOf(event);
-        if (destination !== undefined) this.#addDelivery(event, destination, at);
-      } else {
+      const isCallback = route.destination === CALLBACKS;
+      const destination = isCallback ? this.#routes.callbackOf(event) : route.destination;
+      if (destination === undefined) continue;
+      if (!route.enabled) this.#addDeadLetter(event, destination);
+      else {
         if (at >= route.gathersUntil) route.gathersUntil = at + route.gatherMs;
-        this.#addDelivery(event, route.destination, route.gathersUntil);
+        this.#addDelivery(event, destination, route.gathersUntil);
       }
     }
+  }
+
+  #addDeadLetter({ seq, at }: AddedEvent, destination: string): void {
+    const reason = 'endpoint_disabled';
+    this.#db.run`
+      INSERT INTO deliveries (event, destination, state, dead_reason, created_at, ended_at)
+      VALUES (${seq}, ${destination}, 'dead', ${reason}, ${at}, ${at})`;
+    this.#dead.add({ destination, reason, count: 1 });
   }
 
   /** `nextAt`: the time of the first attempt. Returns the id of the delivery. */

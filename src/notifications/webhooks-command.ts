@@ -106,7 +106,7 @@ function addTest(webhooks: Command): void {
 function addReplay(webhooks: Command): void {
   withAdmin(webhooks.command('replay'))
     .description(
-      'Send all dead letters of a webhook again, including events missed while it was disabled. For other destinations: `dawatch deliveries replay`.',
+      'Send all dead letters of a webhook again, including the events while it was disabled. For other destinations: `dawatch deliveries replay`.',
     )
     .argument('<id>', ID)
     .requiredOption(
@@ -199,7 +199,7 @@ export function addUpdate(webhooks: Command): void {
     .argument('<id>', ID)
     .option('--url <url>', 'new receiver address')
     .option('--no-metadata', 'remove the metadata filter')
-    .option('--enable', 'enable it; missed events are sent by `dawatch webhooks replay`')
+    .option('--enable', 'enable it; `dawatch webhooks replay` sends its dead letters')
     .option('--disable', 'disable it; pending deliveries become dead letters')
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText('after', FILTERS)

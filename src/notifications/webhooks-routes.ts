@@ -49,7 +49,9 @@ const description = z
   .describe('A free text for operators');
 const enabled = z
   .boolean()
-  .describe('Nothing is sent to a disabled webhook; missed events can be replayed');
+  .describe(
+    'Nothing is sent to a disabled webhook: its events become dead letters, which can be replayed',
+  );
 const secret = z
   .string()
   .max(MAX_SECRET_CHARS)
@@ -228,7 +230,7 @@ const OPERATIONS = operations('notifications', {
   updateWebhook: {
     summary: 'Change, disable or enable a webhook',
     description:
-      'Disabling a webhook turns its waiting deliveries into dead letters. These, and events missed meanwhile, can be replayed once it is enabled.',
+      'Disabling a webhook turns its waiting deliveries and its later events into dead letters, which can be replayed once it is enabled.',
     params,
     body: webhookPatchSchema,
     response: { 200: webhookSchema, ...problemResponses(404, 507) },

@@ -4,7 +4,6 @@ import { takePage } from '../ledger/page.ts';
 import { storedOneOf, storedTime } from '../lib/stored.ts';
 import { type DeadLetters, webhookDestination } from './delivery.ts';
 import { type EventRoutes, readSubscription } from './event-routes.ts';
-import { WebhookPauses } from './missed-events.ts';
 import {
   CALLBACKS_ID,
   DISABLED_REASONS,
@@ -111,7 +110,6 @@ export class Webhooks {
   readonly #db: LedgerDatabase;
   readonly #routes: EventRoutes;
   readonly #dead: CommittedChanges<DeadLetters>;
-  readonly #pauses: WebhookPauses;
   readonly #secrets: WebhookSecrets;
 
   /** `dead`: gets the dead letters of webhooks that are disabled. */
@@ -122,7 +120,6 @@ export class Webhooks {
     this.#db = database;
     this.#routes = routes;
     this.#dead = dead;
-    this.#pauses = new WebhookPauses(database);
     this.#secrets = new WebhookSecrets(database);
   }
 
@@ -207,7 +204,6 @@ export class Webhooks {
         },
       );
       if (!enabled && before.enabled) this.#pause(id, now);
-      if (enabled && !before.enabled) this.#pauses.end(id);
       return this.get(id, now);
     });
   }
@@ -294,13 +290,11 @@ export class Webhooks {
       },
     );
     this.#secrets.add(id, secret);
-    if (!enabled) this.#pauses.begin(id);
     return this.get(id, now) as Webhook;
   }
 
-  /** Turns waiting deliveries into dead letters; later events are recorded as missed. */
+  /** Turns waiting deliveries into dead letters. */
   #pause(id: string, now: number): void {
-    this.#pauses.begin(id);
     const destination = webhookDestination(id);
     this.#makeDeadLetters('destination = @destination', { destination, now });
     if (id === CALLBACKS_ID)

@@ -113,7 +113,7 @@ export class Ledger implements WatcherLedger {
     this.search = new SubmissionSearch(database, counts);
     const dead = new CommittedChanges<DeadLetters>(database);
     this.routes = new EventRoutes(database);
-    this.outbox = new Outbox(database, this.routes);
+    this.outbox = new Outbox(database, { routes: this.routes, dead });
     this.events = new EventLog(database, this.outbox.added);
     this.webhooks = new Webhooks(database, { routes: this.routes, dead });
     this.deliveries = new Deliveries(database, {

@@ -279,6 +279,7 @@ describe('a failing receiver', () => {
       ['dead', 'endpoint_gone'],
       ['dead', 'endpoint_disabled'],
       ['dead', 'endpoint_disabled'],
+      ['dead', 'endpoint_disabled'],
     ]);
     expect(
       world.ledger.deliveries.replayDead(`webhook:${id}`, 0, world.clock.now()),

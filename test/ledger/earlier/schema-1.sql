@@ -166,12 +166,6 @@ CREATE TABLE webhook_secrets (
   ) STRICT;
 INSERT INTO webhook_secrets VALUES(1,1,'whsec_GIain0sKdtbiL4No+uKo3slBZbUkkpQC9v3pQNCI6AA=',NULL,NULL);
 INSERT INTO webhook_secrets VALUES(2,2,'whsec_FeUKBKFMq/EDUs6LqemD8Y8hBaZf0OwZr9EZs2JR/Ns=',NULL,NULL);
-CREATE TABLE webhook_pauses (
-    id INTEGER PRIMARY KEY,
-    webhook INTEGER NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
-    after INTEGER NOT NULL,
-    through INTEGER
-  ) STRICT;
 CREATE TABLE deliveries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     event INTEGER NOT NULL REFERENCES outbox (seq),
@@ -391,7 +385,6 @@ CREATE INDEX outbox_failures ON outbox (at) WHERE type IN ('submission.failing',
 CREATE TRIGGER events_never_change BEFORE UPDATE ON outbox
     BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
 CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
-CREATE INDEX webhook_pauses_by_webhook ON webhook_pauses (webhook);
 CREATE INDEX deliveries_waiting ON deliveries (destination, next_at, id) WHERE state = 'waiting';
 CREATE INDEX deliveries_waiting_since ON deliveries (coalesce(replayed_at, created_at)) WHERE state = 'waiting';
 CREATE INDEX deliveries_dead ON deliveries (ended_at, destination) WHERE state = 'dead';

@@ -160,8 +160,7 @@ const OLDEST = '1970-01-01T00:00:00.000Z';
  */
 
 /**
- * Shows the number of dead letters of a destination and of events that it missed while it was
- * disabled, and replays them after a confirmation.
+ * Shows the number of dead letters of a destination, and replays them after a confirmation.
  * @param {{ filter: ReplayFilter, onReplayed: () => void }} props
  */
 export function BulkReplay({ filter, onReplayed }) {
@@ -174,7 +173,7 @@ export function BulkReplay({ filter, onReplayed }) {
     setMessage('');
     const body = bodyOf(filter);
     const { replayed } = await api.post('v1/deliveries/replay', { ...body, dry_run: true });
-    if (replayed === 0) return 'No dead letter and no missed event matches.';
+    if (replayed === 0) return 'No dead letter matches.';
     setConfirming({ filter, body, replayed });
     return '';
   };
@@ -196,7 +195,7 @@ export function BulkReplay({ filter, onReplayed }) {
         act=${replay}
         onClose=${() => setConfirming(undefined)}
       >
-        <p>Dead letters, and events that were missed while the webhook was disabled, are sent again:</p>
+        <p>Dead letters, also the events while the webhook was disabled, are sent again:</p>
         <${Facts} of=${factsOf(confirming.filter)} />
       <//>`
     }
