@@ -37,12 +37,6 @@ export const metadataQuerySchema = z
   .describe('Only events about submissions with this metadata, as JSON: {"team":"billing"}');
 
 /**
- * The filter without conditions, which most readers use. FeedPage recognizes it and shares the
- * bytes between them.
- */
-export const matchAll: EventFilter = () => true;
-
-/**
  * Returns a filter for the given types, submission and metadata; undefined conditions match every
  * event.
  */
@@ -51,7 +45,7 @@ export function filterOf(query: {
   submissionId: string | undefined;
   metadata: Record<string, unknown> | undefined;
 }): EventFilter {
-  if (Object.values(query).every((condition) => condition === undefined)) return matchAll;
+  if (Object.values(query).every((condition) => condition === undefined)) return () => true;
   const { types = ['*'], submissionId, metadata = null } = query;
   const matches = createMatcher({ types, metadata });
   const ids = submissionId === undefined ? undefined : [submissionId, canonicalId(submissionId)];
@@ -95,80 +89,19 @@ function gapFrame(
   return `id: ${position}\nevent: ${GAP_TYPE}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-type PageEvent = EventRecord | DamagedEvent;
+type FeedEvent = EventRecord | DamagedEvent;
 
-/**
- * Consecutive events after a position, each serialized once for all readers (row feed: 200 events/s
- * to 1000 readers).
- */
-export class FeedPage {
-  #events: readonly PageEvent[] = [];
-  #position: number;
-  readonly #frames = new Map<PageEvent, Buffer>();
-  /** The bytes for unfiltered readers at the same position. */
-  #unfiltered: { after: number; bytes: Buffer } | undefined;
+/** Each event is serialized once for all readers of the same page. */
+const frames = new WeakMap<FeedEvent, Buffer>();
 
-  constructor(position: number) {
-    this.#position = position;
-  }
-
-  /** Number of the newest event, or the initial position. */
-  get position(): number {
-    return this.#position;
-  }
-
-  get size(): number {
-    return this.#events.length;
-  }
-
-  /** Total length of the upstream data in the events, which dominates their size. */
-  get chars(): number {
-    return this.#events.reduce((sum, event) => sum + dataCharsOf(event), 0);
-  }
-
-  /** Appends events. */
-  add(events: readonly PageEvent[]): void {
-    this.#events = [...this.#events, ...events];
-    this.#position = events.at(-1)?.seq ?? this.#position;
-    if (events.length > 0) this.#unfiltered = undefined;
-  }
-
-  /** Removes events up to and including `through`, which every reader has received. */
-  drop(through: number): void {
-    for (const event of this.#events) if (event.seq <= through) this.#frames.delete(event);
-    this.#events = this.#events.filter(({ seq }) => seq > through);
-  }
-
-  /**
-   * Returns the frames of events after `position` that pass the filter; undefined if there are
-   * none.
-   */
-  bytesFor(position: number, filter: EventFilter): Buffer | undefined {
-    if (filter === matchAll && this.#unfiltered?.after === position) return this.#unfiltered.bytes;
-    const matching = this.#events.filter(
-      (event) => event.seq > position && ('damage' in event || filter(event)),
-    );
-    if (matching.length === 0) return undefined;
-    const bytes = Buffer.concat(matching.map((event) => this.#frameOf(event)));
-    if (filter === matchAll) this.#unfiltered = { after: position, bytes };
-    return bytes;
-  }
-
-  #frameOf(event: PageEvent): Buffer {
-    const frame = this.#frames.get(event) ?? toFrame(event);
-    this.#frames.set(event, frame);
-    return frame;
-  }
-}
-
-function dataCharsOf(event: PageEvent): number {
-  return 'submission' in event
-    ? (event.submission.envelope?.length ?? 0) + (event.previous.envelope?.length ?? 0)
-    : 0;
+function frameOf(event: FeedEvent): Buffer {
+  const frame = frames.get(event) ?? toFrame(event);
+  frames.set(event, frame);
+  return frame;
 }
 
 /** Serializes an event. A damaged one becomes a gap of one event, after which readers continue. */
-function toFrame(event: PageEvent): Buffer {
+function toFrame(event: FeedEvent): Buffer {
   const { seq } = event;
   const gap = () => Buffer.from(gapFrame({ after: seq - 1, through: seq }, seq));
   if ('damage' in event) return gap();
@@ -182,8 +115,8 @@ function toFrame(event: PageEvent): Buffer {
 
 /** A reader with more waiting bytes, which is more than most pages, is no longer live. */
 const MAX_WAITING_BYTES = 512 * 1024;
-/** Events read from the log at once for a reader that is catching up. */
-const CATCH_UP_PAGE = 100;
+/** Events read from the log at once. */
+const PAGE = 100;
 
 /** Returns a frame without data that updates the position from which a client resumes. */
 function positionFrame(comment: string, position: number): string {
@@ -237,16 +170,24 @@ export class FeedReader extends Readable {
   }
 
   /**
-   * Sends new events to a live reader. Returns false if the client reads too slowly; the reader
-   * then catches up by itself.
+   * Sends new events to a live reader, which ignores those that it has. Returns false if the client
+   * reads too slowly; the reader then catches up by itself.
    */
-  send(page: FeedPage): boolean {
-    if (this.#isEnded || page.position <= this.#position) return true;
-    const bytes = page.bytesFor(this.#position, this.#options.filter);
-    if (bytes) this.push(bytes);
-    this.#position = page.position;
+  send(events: readonly FeedEvent[]): boolean {
+    if (this.#isEnded) return true;
+    this.#pushEvents(events);
     this.#isLive = this.waitingBytes <= MAX_WAITING_BYTES;
     return this.#isLive;
+  }
+
+  /** Returns false if the client should read first. */
+  #pushEvents(events: readonly FeedEvent[]): boolean {
+    const { filter } = this.#options;
+    const [one, ...others] = events
+      .filter((event) => event.seq > this.#position && ('damage' in event || filter(event)))
+      .map(frameOf);
+    this.#position = Math.max(this.#position, events.at(-1)?.seq ?? 0);
+    return !one || this.push(others.length === 0 ? one : Buffer.concat([one, ...others]));
   }
 
   /**
@@ -292,20 +233,15 @@ export class FeedReader extends Readable {
   }
 
   #readPage(): void {
-    const { log, filter, onCaughtUp } = this.#options;
+    const { log, onCaughtUp } = this.#options;
     this.#reportGap(log.missingThrough());
-    const page = new FeedPage(this.#position);
-    page.add(log.after(this.#position, CATCH_UP_PAGE));
-    if (page.size === 0) {
+    const events = log.after(this.#position, PAGE);
+    if (events.length === 0) {
       // A client that resumes from here does not need the same gap again.
       this.#position = Math.max(this.#position, this.#reportedGap);
       this.#isLive = true;
       onCaughtUp(this);
-      return;
-    }
-    const bytes = page.bytesFor(this.#position, filter);
-    this.#position = page.position;
-    if (!bytes || this.push(bytes)) this.#schedule();
+    } else if (this.#pushEvents(events)) this.#schedule();
   }
 
   /** Reports missing events, and reports them again if pruning removes more during catch-up. */
@@ -333,35 +269,18 @@ export class FeedReader extends Readable {
 }
 
 const HEARTBEAT_MS = 15_000;
-/** Limits of the page of unsent events: number of events, and characters of upstream data. */
-const PAGE = 100;
-const PAGE_CHARS = 64 * 1024;
-/** Readers served without interruption by a round. The event loop continues between two slices. */
-const READERS_PER_SLICE = 100;
-/**
- * Pause between two rounds. A round costs one write for each reader, however many events it sends
- * (row feed).
- */
-const REST_MS = 10;
+/** Pause after events were sent: a write costs the same for one event and for many (row feed). */
+const REST_MS = 25;
 
 type EventFeedDeps = { events: FeedLog; clock: Clock; log: Log };
 
-/**
- * The live feed of all readers. New events are read from the log and serialized once for all live
- * readers, and are sent in rounds of slices (docs/decisions/0013). Each slice sends what is newest
- * at that time, so the positions of readers differ; the page holds all events after the least
- * position.
- */
+/** The live feed of all readers. New events are read from the log once for all live readers. */
 export class EventFeed {
   readonly #deps: EventFeedDeps;
   readonly #readers = new Set<FeedReader>();
   readonly #live = new Set<FeedReader>();
-  /** Events after the least position of the live readers. */
-  #page: FeedPage;
-  /** Live readers that the current round has not served yet. */
-  #round: FeedReader[] = [];
-  /** Position that every reader has reached after the current round. */
-  #roundPosition = 0;
+  /** Number of the last event that was sent to the live readers. */
+  #position = 0;
   #isScheduled = false;
   #isClosed = false;
   #cancelHeartbeat: (() => void) | undefined;
@@ -369,7 +288,6 @@ export class EventFeed {
 
   constructor(deps: EventFeedDeps) {
     this.#deps = deps;
-    this.#page = new FeedPage(0);
     this.#unsubscribe = deps.events.onAppended(() => this.#schedule());
   }
 
@@ -391,7 +309,7 @@ export class EventFeed {
     this.#readers.add(reader);
     reader.once('close', () => {
       this.#readers.delete(reader);
-      this.#removeLive(reader);
+      this.#live.delete(reader);
     });
     if (this.#isClosed) reader.end();
     else this.#cancelHeartbeat ??= this.#deps.clock.after(HEARTBEAT_MS, () => this.#heartbeat());
@@ -407,15 +325,8 @@ export class EventFeed {
   }
 
   #addLive(reader: FeedReader): void {
-    // Among other live readers it may be offered events that it has; it ignores those.
-    if (this.#live.size === 0) this.#startAt(reader.position);
+    if (this.#live.size === 0) this.#position = reader.position;
     this.#live.add(reader);
-  }
-
-  #removeLive(reader: FeedReader): void {
-    this.#live.delete(reader);
-    // Without live readers, the round and the page are obsolete.
-    if (this.#live.size === 0) this.#startAt(0);
   }
 
   #schedule(delayMs = 0): void {
@@ -425,7 +336,7 @@ export class EventFeed {
       this.#isScheduled = false;
       if (this.#isClosed || this.#live.size === 0) return;
       try {
-        this.#sendSlice();
+        this.#sendNew();
       } catch (error) {
         // Clients reconnect and then get the problem.
         for (const reader of this.#live) reader.end();
@@ -434,33 +345,14 @@ export class EventFeed {
     });
   }
 
-  #startAt(position: number): void {
-    this.#page = new FeedPage(position);
-    this.#round = [];
-  }
-
-  /**
-   * Sends the newest events to the next slice of readers, and schedules the following slice or
-   * round.
-   */
-  #sendSlice(): void {
+  #sendNew(): void {
     const { events } = this.#deps;
-    const page = this.#page;
-    if (page.size < PAGE && page.chars < PAGE_CHARS)
-      page.add(events.after(page.position, PAGE - page.size));
-    if (this.#round.length === 0) {
-      if (page.size === 0) return;
-      this.#round = [...this.#live];
-      this.#roundPosition = page.position;
-    }
-    for (const reader of this.#round.splice(0, READERS_PER_SLICE))
-      if (this.#live.has(reader) && !reader.send(page)) this.#removeLive(reader);
-    if (this.#round.length > 0) {
-      this.#schedule();
-      return;
-    }
-    page.drop(this.#roundPosition);
-    this.#schedule(page.position < events.newestSeq() ? 0 : REST_MS);
+    const page = events.after(this.#position, PAGE);
+    const last = page.at(-1);
+    if (!last) return;
+    this.#position = last.seq;
+    for (const reader of this.#live) if (!reader.send(page)) this.#live.delete(reader);
+    this.#schedule(last.seq < events.newestSeq() ? 0 : REST_MS);
   }
 
   #heartbeat(): void {
@@ -472,7 +364,7 @@ export class EventFeed {
   }
 
   #onDropped(reader: FeedReader): void {
-    this.#removeLive(reader);
+    this.#live.delete(reader);
     this.#deps.log.warn(
       { seq: reader.position, waiting_bytes: reader.waitingBytes },
       'feed.slow_client_closed',

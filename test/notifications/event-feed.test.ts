@@ -5,7 +5,7 @@ import { expect, it, vi } from 'vitest';
 import type { Clock } from '../../src/lib/clock.ts';
 import { systemClock } from '../../src/lib/system-clock.ts';
 import type { EventRecord } from '../../src/notifications/event-body.ts';
-import { EventFeed, type EventFilter, matchAll } from '../../src/notifications/event-feed.ts';
+import { EventFeed, type EventFilter } from '../../src/notifications/event-feed.ts';
 import { seeded } from '../support/seed.ts';
 import { HeldClock } from '../support/virtual-time/held-clock.ts';
 
@@ -48,7 +48,7 @@ const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interv
 function read(
   feed: EventFeed,
   position: number,
-  filter: EventFilter = matchAll,
+  filter: EventFilter = () => true,
   mayRead = () => true,
 ) {
   const response = new ServerResponse(new IncomingMessage(new Socket()));
@@ -117,59 +117,9 @@ it('sends an event at once, and those soon after it in one write', async () => {
   for (let count = 0; count < 5; count++) log.add();
   clock.fire(0);
   expect(reader.text()).not.toContain('"evt_2"');
-  clock.fire(10);
+  clock.fire(25);
   await until(() => expect(reader.text()).toContain('"evt_6"'));
   expect(reader.chunks() - before).toBe(1);
-  feed.close();
-});
-
-it('serves many readers in slices, each with the newest events', async () => {
-  const { log, clock, feed, readers } = await openMany(250);
-  const received = () =>
-    new Set(readers.map((reader, index) => `${Math.floor(index / 100)}: ${seqsOf(reader)}`));
-  const publish = async (delayMs: number, expected: string[]) => {
-    clock.fire(delayMs);
-    await until(() => expect([...received()]).toEqual(expected));
-  };
-  log.add();
-  await publish(0, ['0: 1', '1: ', '2: ']);
-  log.add();
-  await publish(0, ['0: 1', '1: 1,2', '2: ']);
-  await publish(0, ['0: 1', '1: 1,2', '2: 1,2']);
-  await publish(10, ['0: 1,2', '1: 1,2', '2: 1,2']);
-  feed.close();
-});
-
-it('sends a burst without pauses, in pages of bounded size', async () => {
-  const { log, clock, feed, readers } = await openMany(350);
-  const received = () => readers.map((reader) => seqsOf(reader).length);
-  for (let count = 0; count < 250; count++) log.add();
-  while (received().some((count) => count < 250)) {
-    const before = received();
-    clock.fire(0);
-    await new Promise(setImmediate);
-    const more = received().map((count, index) => count - (before[index] ?? 0));
-    expect(Math.max(...more)).toBeGreaterThan(0);
-    expect(Math.max(...more)).toBeLessThanOrEqual(100);
-  }
-  feed.close();
-});
-
-it('adds no events to a page that is long already', async () => {
-  const { log, clock, feed } = await openMany(250, () => false);
-  const readsOf = (slice: () => void) => {
-    const before = log.reads;
-    slice();
-    clock.fire(0);
-    return log.reads - before;
-  };
-  const [first, second, third] = [
-    readsOf(() => log.add('x'.repeat(70_000))),
-    readsOf(() => log.add()),
-    readsOf(() => {}),
-  ];
-  expect([first, second, third]).toEqual([1, 0, 0]);
-  expect(readsOf(() => {})).toBe(1);
   feed.close();
 });
 
@@ -179,11 +129,12 @@ it('sends every reader its matching events once and in order, in any interleavin
   const clock = new HeldClock(0);
   const feed = openFeed(log, clock);
   const oddSeqs: EventFilter = ({ seq }) => seq % 2 === 1;
+  const allSeqs: EventFilter = () => true;
   type Reading = { reader: ReturnType<typeof read>; from: number; filter: EventFilter };
   const [readers, left]: [Reading[], Reading[]] = [[], []];
   for (let step = 0; step < 400; step++) {
     const [act, from] = [between(0, 5), between(0, log.newestSeq())];
-    const filter = between(0, 3) === 0 ? oddSeqs : matchAll;
+    const filter = between(0, 3) === 0 ? oddSeqs : allSeqs;
     if (act === 0 && readers.length < 350)
       readers.push({ reader: read(feed, from, filter), from, filter });
     else if (act === 1 && readers.length > 0) {
@@ -192,14 +143,14 @@ it('sends every reader its matching events once and in order, in any interleavin
     } else if (act === 2)
       for (let count = between(1, between(1, 130)); count > 0; count--) log.add();
     else if (act === 3) await new Promise(setImmediate);
-    else clock.fire(between(0, 1) * 10);
+    else clock.fire(between(0, 1) * 25);
     if (step === 0)
       for (let count = 0; count < 240; count++)
-        readers.push({ reader: read(feed, 0), from: 0, filter: matchAll });
+        readers.push({ reader: read(feed, 0), from: 0, filter: allSeqs });
   }
   const fireAll = async () => {
     clock.fire(0);
-    clock.fire(10);
+    clock.fire(25);
     await new Promise(setImmediate);
   };
   const all = Array.from({ length: log.newestSeq() }, (_, index) => index + 1);
@@ -228,7 +179,7 @@ it('neither skips nor repeats events when a reader catches up during a round', a
   expect([seqsOf(live), seqsOf(late)]).toEqual([[], [1, 2]]);
   clock.fire(0);
   log.add();
-  clock.fire(10);
+  clock.fire(25);
   await until(() =>
     expect([seqsOf(live), seqsOf(late)]).toEqual([
       [2, 3],
@@ -310,10 +261,15 @@ it('ends only the reader whose credential cannot be looked up at a heartbeat', a
   const clock = new HeldClock(15_000);
   const feed = openFeed(openLog(), clock);
   let isBroken = false;
-  const failing = read(feed, 0, matchAll, () => {
-    if (isBroken) throw new Error('the ledger cannot be read');
-    return true;
-  });
+  const failing = read(
+    feed,
+    0,
+    () => true,
+    () => {
+      if (isBroken) throw new Error('the ledger cannot be read');
+      return true;
+    },
+  );
   const other = read(feed, 0);
   await until(() =>
     expect([failing.text(), other.text()]).toEqual(
