@@ -85,18 +85,6 @@ describe('a request', () => {
     ]);
   });
 
-  it('has the configured bearer, never both that and the one of the caller', async () => {
-    const { url, requests } = await upstream(RECORD);
-    await usersOf(url, { bearer: 'ours' }).getUser(USER, 'Bearer theirs');
-    await usersOf(url, { bearer: 'ours' }).listUsers(1);
-    await usersOf(url).listUsers(1);
-    expect(requests.map((one) => one.headers.authorization)).toEqual([
-      'Bearer ours',
-      'Bearer ours',
-      undefined,
-    ]);
-  });
-
   it('has the new bearer after a change', async () => {
     const { url, requests } = await upstream(RECORD);
     const users = usersOf(url, { bearer: 'ours' });
@@ -196,43 +184,6 @@ it.each([
 ])('a listing is never "not found": %i %j', async (status, body) => {
   const { url } = await upstream(body, status);
   expect(await usersOf(url).listUsers(5)).toMatchObject({ kind: 'unavailable' });
-});
-
-it('lookups above the limit are refused at once, and accepted again when others complete', async () => {
-  const held: (() => void)[] = [];
-  const { url, requests } = await serve((_request, response) =>
-    held.push(() => response.end(JSON.stringify(RECORD))),
-  );
-  const users = usersOf(url);
-  const waiting = Array.from({ length: 64 }, () => users.getUser(USER));
-  expect(await users.getUser(USER)).toEqual({ kind: 'busy' });
-  expect(await users.listUsers(1)).toEqual({ kind: 'busy' });
-  const interval = setInterval(() => {
-    for (const respond of held.splice(0)) respond();
-  }, 5);
-  onTestFinished(() => clearInterval(interval));
-  for (const lookup of await Promise.all(waiting)) expect(lookup.kind).toBe('found');
-  expect((await users.getUser(USER)).kind).toBe('found');
-  expect(requests).toHaveLength(65);
-});
-
-it.each([
-  ['7', 7_000],
-  ['Sat, 01 Jan 2000 00:01:00 GMT', 60_000],
-  ['soon', null],
-])('a Retry-After of %s is %j ms', async (value, retryAfterMs) => {
-  const headers = { 'retry-after': value, date: 'Sat, 01 Jan 2000 00:00:00 GMT' };
-  for (const [status, reason] of [
-    [429, 'throttled'],
-    [503, 'http_status'],
-  ] as const) {
-    const { url } = await upstream('', status, headers);
-    expect(await usersOf(url).getUser(USER)).toMatchObject({
-      kind: 'unavailable',
-      reason,
-      retryAfterMs,
-    });
-  }
 });
 
 describe('a failure contains nothing of the request or the response:', () => {

@@ -50,23 +50,6 @@ it('tracks an id once, however often it is sent, with the first parameters', asy
   ]);
 });
 
-it('counts an id that is in a request twice once', async () => {
-  const tracked = await track({ submission_ids: ['twice', 'another', 'twice'] });
-  expect(tracked).toMatchObject({ accepted: 2, already_tracked: 0 });
-  expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual([
-    'twice',
-    'another',
-  ]);
-});
-
-it('distinguishes new from known ids of a batch', async () => {
-  await track({ submission_id: 'known' });
-  expect(await track({ submission_ids: ['known', 'new'] })).toMatchObject({
-    accepted: 1,
-    already_tracked: 1,
-  });
-});
-
 it('tracks the same batch from concurrent clients once', async () => {
   const submission_ids = ['raced-1', 'raced-2', 'raced-3'];
   const responses = await Promise.all(Array.from({ length: 20 }, () => track({ submission_ids })));
@@ -81,16 +64,6 @@ it('keeps the given deadline, whatever its offset', async () => {
   // The outage of the upstream moves the deadline.
   expect(deadlineAt).toBeGreaterThanOrEqual(at.getTime());
   expect(deadlineAt).toBeLessThan(at.getTime() + 3_600_000);
-});
-
-it('refuses a whole batch with an id of another upstream', async () => {
-  await track({ submission_id: 'elsewhere', upstream: 'other' });
-  const response = await post(app.url, { submission_ids: ['untouched', 'elsewhere'] });
-  expect(response.status).toBe(409);
-  expect(problemOf(response).detail).toContain(
-    'elsewhere is already tracked at the upstream other',
-  );
-  expect((await call(app.url, pathOf('untouched'))).status).toBe(404);
 });
 
 describe('retrack', () => {
@@ -206,12 +179,6 @@ it('cancels a submission once and for good', async () => {
   expect(history.map(({ status }) => status)).toEqual(['tracking', 'cancelled']);
 });
 
-it.each(['GET', 'DELETE'])('responds 404 to %s of an unknown submission', async (method) => {
-  const response = await call(app.url, pathOf('never'), { method });
-  expect(response.status).toBe(404);
-  expect(problemOf(response).detail).toBe('never was never tracked here');
-});
-
 it('lists newest first, page by page, each submission once, also while new ones arrive', async () => {
   const ids = Array.from({ length: 25 }, (_, index) => `page-${index}`);
   await track({ submission_ids: ids });
@@ -233,14 +200,4 @@ it('lists newest first, page by page, each submission once, also while new ones 
   expect(listOf(await call(app.url, '/v1/submissions?limit=1')).submissions[0]?.submission_id).toBe(
     `newcomer-${pages}`,
   );
-});
-
-it('lists 100 by default, and only of the requested status', async () => {
-  await track({ submission_ids: Array.from({ length: 120 }, (_, index) => `plenty-${index}`) });
-  expect(listOf(await call(app.url, '/v1/submissions')).submissions).toHaveLength(100);
-  expect(listOf(await call(app.url, '/v1/submissions?status=finalized'))).toEqual({
-    submissions: [],
-    next_cursor: null,
-    examined_to: null,
-  });
 });

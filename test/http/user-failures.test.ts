@@ -31,7 +31,8 @@ async function failWith(kind: FaultOrder['kind'], path: string) {
   };
 }
 
-describe.each([userPath(), LISTING])('%s', (path) => {
+describe('a lookup', () => {
+  const path = userPath();
   it.each<[FaultOrder['kind'], number, string]>([
     ['hang', 504, 'the upstream did not respond in time'],
     ['drip', 504, 'the upstream did not respond in time'],
@@ -76,18 +77,21 @@ it('hanging lookups do not delay submissions, and lookups above the limit are re
   const own = await openLookups({
     upstreamUrl: hanging.url,
     bearer: null,
-    upstream: { timeout_s: 1, budget: { requests: 1_000, per_s: 1, concurrency: 4 } },
+    upstream: { timeout_s: 5, budget: { requests: 1_000, per_s: 1, concurrency: 4 } },
   });
   const lookups = Promise.all(
     Array.from({ length: 100 }, (_, index) => own.get(userPath(), `junk-${index}`)),
   );
-  await vi.waitFor(() => expect(own.audit()).toHaveLength(36));
-  const startedMs = performance.now();
+  let isOver = false;
+  void lookups.then(() => {
+    isOver = true;
+  });
+  await vi.waitFor(() => expect(own.audit()).toHaveLength(36), { timeout: 15_000 });
   const submission = await own.get(
     '/v1/get_submission_info?submission_id=some-id',
     own.tokens.service,
   );
-  expect([submission.status, performance.now() - startedMs < 500]).toEqual([404, true]);
+  expect([submission.status, isOver]).toEqual([404, false]);
   const responses = await lookups;
   const busy = responses.filter(({ status }) => status === 503);
   expect(busy).toHaveLength(36);
@@ -97,24 +101,6 @@ it('hanging lookups do not delay submissions, and lookups above the limit are re
   }
   expect(responses.filter(({ status }) => status === 504)).toHaveLength(64);
   expect(own.audit()[0]).toMatchObject({ result: 'busy', detail: null });
-});
-
-it('the list of an upstream that ignores the limit is truncated', async () => {
-  const many = await openLookups({ sandbox: { users: 10_000 } });
-  const allUsers = await (
-    await fetch(`${many.sandbox.url}/admin/get_all_users?limit=10000`, {
-      headers: { authorization: `Bearer ${UPSTREAM_BEARER}` },
-    })
-  ).text();
-  expect(allUsers.length).toBeGreaterThan(1024 * 1024);
-  const { url } = await serve((_request, response) => response.end(allUsers));
-  const own = await openLookups({ upstreamUrl: url });
-  const { status, text } = await own.get('/admin/get_all_users?limit=5', own.tokens.admin);
-  expect([status, JSON.parse(text).length]).toEqual([200, 5]);
-});
-
-it('"Record not found" for a listing is not a missing user', async () => {
-  expect((await failWith('record_not_found', LISTING)).status).toBe(502);
 });
 
 it('works again after all of that', async () => {

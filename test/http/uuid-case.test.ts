@@ -6,7 +6,6 @@ import {
   detailsOf,
   pathOf,
   post,
-  problemOf,
   submissionOf,
   trackedOf,
 } from '../support/app/http-calls.ts';
@@ -65,18 +64,6 @@ describe('a UUID in any case is one submission', () => {
     const tracked = trackedOf(await post(app.url, { submission_ids, upstream: 'other' }));
     expect(tracked).toMatchObject({ accepted: 2, already_tracked: 0 });
     expect(tracked.submissions.map(({ submission_id }) => submission_id)).toEqual([id, other]);
-  });
-
-  it('conflicts with another upstream in each spelling', async () => {
-    const id = newId();
-    await post(app.url, { submission_id: id, upstream: 'other' });
-    const refused = await post(app.url, { submission_ids: [newId(), id.toUpperCase()] });
-    expect(problemOf(refused)).toMatchObject({ status: 409, detail: expect.stringContaining(id) });
-  });
-
-  it('that was never tracked is shown in lower case', async () => {
-    const id = newId();
-    expect(problemOf(await call(app.url, pathOf(id.toUpperCase()))).detail).toContain(id);
   });
 
   it('is found by each spelling of its prefix, page by page', async () => {
@@ -138,19 +125,6 @@ describe('a UUID in any case is one submission', () => {
       const info = await call(app.url, `/v1/get_submission_info?submission_id=${spelling}`);
       expect(JSON.parse(info.text)).toMatchObject({ id, state: 'Finalized' });
     }
-  });
-
-  it('requested in several spellings at once costs one request', async () => {
-    const id = app.submit();
-    const before = app.sandbox.stats().requests;
-    const infos = await Promise.all(
-      spellings(id).map((spelling) =>
-        call(app.url, `/v1/get_submission_info?submission_id=${spelling}`),
-      ),
-    );
-    for (const { text } of infos)
-      expect(JSON.parse(text)).toEqual(JSON.parse(infos[0]?.text ?? ''));
-    expect(app.sandbox.stats().requests - before).toBe(1);
   });
 
   it('is tracked by get_submission_info in lower case', async () => {

@@ -163,16 +163,6 @@ describe('the reasons of invalid requests are clear', () => {
     expect(refused).toBeGreaterThan(300);
   });
 
-  it('for every id in a path', async () => {
-    for (const { method, path } of await operations())
-      for (const id of ['%20', 'a%20b', '%00', 'words%7f', '0', '-1', 'x'.repeat(200), '%E2%82%AC'])
-        if (path.includes('{id}') && !path.endsWith('/wait')) {
-          const response = await call(app.url, path.replace('{id}', id), { method, headers });
-          if (response.status === 400)
-            expectClear(response.status, response.text, `${method} ${path} ${id}`);
-        }
-  });
-
   it.each<[string, string, string | undefined, number, string]>([
     ['an empty JSON document', '', 'application/json', 400, 'the body is empty, and must be JSON'],
     ['half of a document', '{', 'application/json', 400, 'the body is not valid JSON, or has'],

@@ -29,49 +29,6 @@ const states = (ledger: Ledger) =>
     .deliveries.map(({ state, deadReason }) => deadReason ?? state);
 
 describe('webhooks', () => {
-  it('are stored as created, and listed newest first in pages', () => {
-    const ledger = openLedger();
-    const ids = [1, 2, 3].map((index) =>
-      create(ledger, { description: String(index), metadata: { index } }),
-    );
-    expect(ledger.webhooks.get(ids[0] ?? '', 0)).toEqual({
-      ...NEW,
-      id: ids[0],
-      description: '1',
-      metadata: { index: 1 },
-      publicKeys: [],
-      disabledReason: null,
-      failingSince: null,
-      createdAt: 10,
-      updatedAt: 10,
-    });
-    const first = ledger.webhooks.list({ limit: 2, now: 0 });
-    expect(first.webhooks.map(({ id }) => id)).toEqual([ids[2], ids[1]]);
-    const second = ledger.webhooks.list({
-      limit: 2,
-      before: first.nextBefore ?? undefined,
-      now: 0,
-    });
-    expect(second.webhooks.map(({ id }) => id)).toEqual([ids[0]]);
-    expect(second.nextBefore).toBeNull();
-  });
-
-  it('a change applies to the next event', () => {
-    const ledger = openLedger();
-    const id = create(ledger, { types: ['alert.*'] });
-    finalize(ledger, 's1');
-    expect(states(ledger)).toEqual([]);
-    ledger.webhooks.update(id, { types: ['submission.finalized'], url: 'https://b.example' }, 30);
-    finalize(ledger, 's2');
-    expect(states(ledger)).toEqual(['waiting']);
-    expect(ledger.webhooks.get(id, 0)).toMatchObject({
-      url: 'https://b.example',
-      description: 'billing',
-      updatedAt: 30,
-    });
-    expect(ledger.webhooks.update('wh_nobody', { enabled: false }, 30)).toBeUndefined();
-  });
-
   it('a webhook disabled by an operator turns waiting deliveries and later events that match into dead letters until it is enabled', () => {
     const ledger = openLedger();
     const id = create(ledger);
@@ -285,22 +242,6 @@ describe('secrets', () => {
         { oldUntil: 0, now: 0 },
       ),
     ).toBeUndefined();
-  });
-
-  it('the public keys of valid secrets are shown', () => {
-    const ledger = openLedger();
-    const { id } = ledger.webhooks.create(
-      { ...NEW, signature: 'v1a' },
-      { secret: 'whsk_a', publicKey: 'whpk_a' },
-      0,
-    );
-    ledger.webhooks.rotate(
-      id,
-      { secret: 'whsk_b', publicKey: 'whpk_b' },
-      { oldUntil: 100, now: 20 },
-    );
-    expect(ledger.webhooks.get(id, 50)?.publicKeys).toEqual(['whpk_b', 'whpk_a']);
-    expect(ledger.webhooks.get(id, 150)?.publicKeys).toEqual(['whpk_b']);
   });
 
   it('the endpoint of the callbacks is created once', () => {

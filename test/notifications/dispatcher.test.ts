@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
-import { retryAfterMs } from '../../src/lib/retry-after.ts';
 import type { SendResult } from '../../src/notifications/channels/channel.ts';
 import {
   DAY_MS,
@@ -83,27 +82,6 @@ describe('when an event is sent', () => {
     world.finalize('s1');
     await world.clock.advance(MINUTE);
     expect(world.sent.map(({ at }) => at)).toEqual([0, waitMs]);
-  });
-
-  it('to the callback_url of its submission, and to no other', async () => {
-    const world = openDispatcher({ receive: () => delivered });
-    world.ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_x', publicKey: null }), 0);
-    world.finalize('s1', { callbackUrl: 'https://caller.example/hook?a=1' });
-    world.finalize('s2');
-    await world.clock.advance(0);
-    expect(world.sent).toMatchObject([
-      { destination: 'callback:https://caller.example', events: ['s1'] },
-    ]);
-  });
-
-  it('only if the metadata matches', async () => {
-    const world = openDispatcher({ receive: () => delivered });
-    world.webhook('https://a.example', { metadata: { team: 'billing' } });
-    world.finalize('s1', { metadata: { team: 'billing', order: 1 } });
-    world.finalize('s2', { metadata: { team: 'other' } });
-    world.finalize('s3');
-    await world.clock.advance(0);
-    expect(world.sent.flatMap(({ events }) => events)).toEqual(['s1']);
   });
 });
 
@@ -416,42 +394,6 @@ describe('every event is delivered', () => {
     expect(isSettled.some(({ destination }) => destination.includes(failing))).toBe(false);
   });
 
-  it('a Retry-After of a fraction of a millisecond is rounded up', async () => {
-    const slow = failed({
-      httpStatus: 503,
-      slowDown: { retryAfterMs: retryAfterMs({ retryAfter: '30.0005', date: null }) },
-    });
-    const world = openDispatcher({
-      receive: (_, [first]) => (first?.event.type === 'submission.finalized' ? slow : delivered),
-    });
-    world.webhook('https://a.example');
-    world.finalize('s1');
-    await world.clock.advance(SECOND);
-    expect(world.deliveries()).toMatchObject([{ state: 'waiting', attempts: 1 }]);
-    expect(world.errors).toEqual([]);
-  });
-
-  it('results that arrive shortly after each other are committed together', async () => {
-    let commits = 0;
-    const world = openDispatcher({
-      receive: () => delivered,
-      store: (store) => ({
-        ...store,
-        recordResults(...arguments_) {
-          commits += 1;
-          store.recordResults(...arguments_);
-        },
-      }),
-    });
-    world.webhook('https://a.example');
-    for (let index = 0; index < 100; index++) world.finalize(`s${index}`);
-    await world.clock.advance(SECOND);
-    expect(
-      world.ledger.deliveries.list({ limit: 1_000, states: ['delivered'] }).deliveries,
-    ).toHaveLength(100);
-    expect(commits).toBeLessThan(10);
-  });
-
   it('while the ledger cannot be read, the dispatcher retries', async () => {
     let isBroken = true;
     const world = openDispatcher({
@@ -511,16 +453,6 @@ describe('every event is delivered', () => {
     ]);
     expect(world.errors).toHaveLength(2);
     expect(world.ledger.webhooks.get(hook, 0)).toMatchObject({ failingSince: null });
-  });
-
-  it('waiting deliveries of a deleted webhook are discarded', async () => {
-    const world = openDispatcher({ receive: () => delivered });
-    const id = world.webhook('https://a.example');
-    world.finalize('s1');
-    world.ledger.webhooks.delete(id, world.clock.now());
-    await world.clock.advance(1);
-    expect(world.sent).toEqual([]);
-    expect(world.deliveries()).toMatchObject([{ state: 'discarded' }]);
   });
 
   it('deliveries for a channel that a reload configures are sent at once', async () => {

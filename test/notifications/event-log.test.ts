@@ -92,15 +92,6 @@ describe('an event', () => {
     });
   });
 
-  it('of an upstream contains its name', () => {
-    const ledger = openLedger();
-    const record = { state: 'down', outSince: 50, outageMs: 0 } as const;
-    ledger.recordUpstream({ upstream: 'default', at: 50, event: 'upstream.down', record });
-    const [body] = bodies(ledger);
-    expect(body).toMatchObject({ seq: 1, type: 'upstream.down', data: { upstream: 'default' } });
-    expect(body?.timestamp).toBe('1970-01-01T00:00:00.050Z');
-  });
-
   it('reads the same at any later time', () => {
     const names = fc.array(fc.constantFrom(...(Object.keys(VERDICTS) as VerdictName[])), {
       maxLength: 12,
@@ -134,25 +125,6 @@ describe('an event', () => {
 });
 
 describe('events are read', () => {
-  it('after any position, in pages of any size, without gap or repeat', () => {
-    const ledger = openLedger();
-    ledger.track(trackRequests(23), 0);
-    for (let index = 0; index < 23; index += 1) ledger.cancel([`s${index}`], index);
-    expect(ledger.events.newestSeq()).toBe(23);
-    for (let after = 0; after <= 24; after += 1)
-      for (const limit of [1, 2, 7, 100]) {
-        const seqs: number[] = [];
-        let page = ledger.events.after(after, limit);
-        while (page.length > 0) {
-          seqs.push(...page.map(({ seq }) => seq));
-          page = ledger.events.after(seqs.at(-1) ?? 0, limit);
-        }
-        expect(seqs).toEqual(
-          Array.from({ length: Math.max(0, 23 - after) }, (_, index) => after + index + 1),
-        );
-      }
-  });
-
   it('in smaller pages where they are large', () => {
     const ledger = openLedger();
     ledger.track(trackRequests(10), 0);

@@ -104,19 +104,6 @@ describe('one event per reported change', () => {
     again.record([observation('pending', 99, 's')], context());
     expect(eventsOf(again)).toEqual([['stuck', 10, 2]]);
   });
-
-  it('changes of an upstream, with its outage', () => {
-    const ledger = openLedger();
-    const down = { state: 'down', outSince: 50, outageMs: 0 } as const;
-    const up = { state: 'closed', outSince: null, outageMs: 30 } as const;
-    ledger.recordUpstream({ upstream: 'default', at: 50, event: 'upstream.down', record: down });
-    expect(ledger.upstream('default')).toMatchObject(down);
-    ledger.recordUpstream({ upstream: 'default', at: 80, event: 'upstream.up', record: up });
-    expect(outboxOf(ledger.file)).toMatchObject([
-      { type: 'upstream.down', at: 50, upstream: 'default', submission_id: null, version: null },
-      { type: 'upstream.up', at: 80, upstream: 'default', submission_id: null, version: null },
-    ]);
-  });
 });
 
 it('event ids are unique and never change, and seq follows the order of the changes', () => {

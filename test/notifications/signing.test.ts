@@ -83,39 +83,12 @@ describe.each(VERIFIERS)('a signed event, verified by %s', (_name, verified) => 
 });
 
 describe('an asymmetric signature', () => {
-  it('is verified with the public key', () => {
-    const secret = makeSecret('v1a');
-    expect(verifies(publicKeyOf(secret), signed(secret))).toBe(true);
-    expect(verifies(publicKeyOf(makeSecret('v1a')), signed(secret))).toBe(false);
-    expect(verifies(publicKeyOf(secret), signed(secret), `${BODY} `)).toBe(false);
-  });
-
-  it('is verified with either public key during a rotation', () => {
-    const secrets = [makeSecret('v1a'), makeSecret('v1a')];
-    const headers = signed(...secrets);
-    expect(secrets.map((secret) => verifies(publicKeyOf(secret), headers))).toEqual([true, true]);
-  });
-
   it('has the public key that RFC 8032 prints for its first test', () => {
     const seed = '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60';
     const publicKey = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a';
     const secret = `whsk_${Buffer.from(seed + publicKey, 'hex').toString('base64')}`;
     expect(publicKeyOf(secret)).toBe(`whpk_${Buffer.from(publicKey, 'hex').toString('base64')}`);
     expect(verifies(publicKeyOf(secret), signed(secret))).toBe(true);
-  });
-});
-
-describe('a new secret', () => {
-  it('has the standard form and is different each time', () => {
-    const [one, two] = [makeSecret('v1'), makeSecret('v1')];
-    expect(one).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
-    expect(one).not.toBe(two);
-    expect(makeSecret('v1a')).toMatch(/^whsk_[A-Za-z0-9+/]{86}==$/);
-    expect(publicKeyOf(makeSecret('v1a'))).toMatch(/^whpk_[A-Za-z0-9+/]{43}=$/);
-  });
-
-  it.each(['v1', 'v1a'] as const)('of %s can sign', (signature) => {
-    expect(checkSecret(makeSecret(signature))).toBeUndefined();
   });
 });
 

@@ -182,24 +182,4 @@ describe('a response', () => {
     };
     expect(slowDown?.retryAfterMs).toBe(60_000);
   });
-
-  it.each([301, 302, 303, 307, 308])(
-    'that redirects with %i is not followed, whatever its target',
-    async (status) => {
-      const other = await openReceiver();
-      const location = (to: string) => ({ status, headers: { location: to }, body: 'over there' });
-      const receiver = await openReceiver([
-        location(other.url),
-        location('http://169.254.169.254/latest/meta-data'),
-      ]);
-      const { send } = channelTo(receiver.url, { allow: ['127.0.0.1/32', '169.254.0.0/16'] });
-      const redirect = {
-        kind: 'failed',
-        httpStatus: status,
-        error: 'responded with a redirect, which is not followed',
-      };
-      expect([await send(), await send()]).toMatchObject([redirect, redirect]);
-      expect([receiver.requests.length, other.requests.length]).toEqual([2, 0]);
-    },
-  );
 });
