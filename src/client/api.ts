@@ -530,7 +530,7 @@ export type NewWebhook = {
   /** A free text for operators */
   description?: string;
   /**
-   * Nothing is sent to a disabled webhook; missed events can be replayed
+   * Nothing is sent to a disabled webhook; its events become dead letters
    * @default true
    */
   enabled?: boolean;
@@ -805,7 +805,7 @@ export type ReplayRequest = {
   dry_run?: boolean;
 };
 
-/** The dead letters and missed events are scheduled again, or counted */
+/** The dead letters are scheduled again, or counted */
 export type ReplayedDeliveries = {
   /** Number of deliveries that were scheduled again; with `dry_run`, that would be */
   replayed: number;
@@ -1428,7 +1428,7 @@ export type WebhookPatch = {
   } | null;
   /** A free text for operators */
   description?: string;
-  /** Nothing is sent to a disabled webhook; missed events can be replayed */
+  /** Nothing is sent to a disabled webhook; its events become dead letters */
   enabled?: boolean;
 };
 

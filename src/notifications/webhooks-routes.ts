@@ -49,9 +49,7 @@ const description = z
   .describe('A free text for operators');
 const enabled = z
   .boolean()
-  .describe(
-    'Nothing is sent to a disabled webhook: its events become dead letters, which can be replayed',
-  );
+  .describe('Nothing is sent to a disabled webhook; its events become dead letters');
 const secret = z
   .string()
   .max(MAX_SECRET_CHARS)

@@ -7,6 +7,9 @@ import { call } from '../../../support/app/http-calls.ts';
 import { cliProcess, startCli } from '../../../support/processes/cli.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 
+// A process takes seconds to start while other tests use the CPU.
+vi.setConfig({ testTimeout: 90_000 });
+
 /** Starts `dawatch serve` and resolves once it listens. */
 async function serve(env: Record<string, string | null>) {
   const { child, exit } = startCli(['serve'], {
@@ -23,7 +26,7 @@ async function serve(env: Record<string, string | null>) {
       if (found === undefined) throw new Error(`not started: ${output.stderr}`);
       return found;
     },
-    { timeout: 15_000 },
+    { timeout: 60_000 },
   );
   const stop = async (signal: NodeJS.Signals) => {
     child.kill(signal);
