@@ -40,7 +40,7 @@ Each secret can be read from a file, such as a mounted secret of Docker or Kuber
 uses, and needs no access to the others: the server, \`dawatch config\` and \`dawatch doctor\` all files, a worker \`api_key_file\` of the upstreams and the files of
 \`redis\`, commands that connect to the server at most \`auth.api_key_file\`, and commands that work on the ledger none.
 
-A running server applies changes of the settings marked "Reloads" after \`dawatch reload\`, \`POST /v1/reload\` or SIGHUP, a worker those of \`api_key\` and
+A running server applies changes of the settings marked "Reloads" after \`POST /v1/reload\` or SIGHUP, a worker those of \`api_key\` and
 \`log.level\` after SIGHUP ([operations.md](operations.md#change-settings-without-a-restart)). Variables of a running process cannot change, but the files that they name can.
 
 Names end in their unit: \`_s\` seconds, \`_days\` days, \`_mib\` MiB. Lists, and settings below a name that you choose, can only be set in the file, unless an

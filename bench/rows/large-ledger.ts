@@ -48,7 +48,6 @@ const OPERATIONS = {
   overview: 'the overview',
   metrics: '/metrics',
   backup: '`dawatch backup` beside the server, and the minute after it',
-  export: '`dawatch export` beside the server, and the minute after it',
   prune: `pruning ${PRUNED.toLocaleString('en')}, and returning the free space`,
 } as const;
 type Operation = keyof typeof OPERATIONS;
@@ -188,8 +187,6 @@ async function measureRunning(server: BenchServer, folder: string): Promise<Roun
   await measure('backup', () => beside('backup', copy));
   // Not measured: deleting gigabytes blocks this program for up to a second, and its request would
   // seem to wait for the server.
-  rmSync(copy);
-  await measure('export', () => beside('export', '--output', copy));
   rmSync(copy);
   await posting.stop();
   return measure.round;

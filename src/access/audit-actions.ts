@@ -25,7 +25,6 @@ export const AUDIT_ACTIONS = {
   'submissions.update':
     'options of a submission were changed; subject: its id; detail: their names',
   'submissions.cancel': 'a submission was cancelled; subject: its id',
-  'submissions.export': 'submissions were exported by a command',
   'audit.export': 'the audit was exported',
   'auth.refused':
     'credentials of an address were refused; detail: the reasons with the numbers of requests',

@@ -1,15 +1,12 @@
+import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { type Command, InvalidArgumentError } from 'commander';
 import { type ConnectOptions, requestAsAdmin, withAdmin } from '../cli/connect.ts';
-import { collectTypes } from '../cli/event-filter.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
-import { toFile, toStdout } from '../cli/export-target.ts';
-import { toJson } from '../cli/json.ts';
-import { parseCount } from '../cli/numbers.ts';
+import { collectTypes, parseCount, parseSince } from '../cli/input.ts';
+import { table, toJson } from '../cli/output.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../cli/settings-file.ts';
-import { parseSince } from '../cli/since.ts';
-import { table } from '../cli/table.ts';
 import type { AuditEntry, AuditPage, AuditQuery, DawatchClient } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts';
@@ -71,7 +68,6 @@ export function addAudit(program: Command): void {
       );
       process.stdout.write(options.json ? `${toJson(page)}\n` : table([COLUMNS, ...rows]));
     });
-  addHead(audit);
   addExport(audit);
   addVerify(audit);
 }
@@ -99,54 +95,21 @@ async function readPages(client: DawatchClient, options: ListOptions): Promise<A
   return page;
 }
 
-function addHead(audit: Command): void {
-  withAdmin(audit.command('head'))
-    .description(
-      'Print the hash of the newest entry, which commits to all entries. Store it outside the server.',
-    )
-    .option('--json', 'print the number and the hash of the entry as JSON')
-    .addHelpText('after', '\nExample:\n  dawatch audit head >> /mnt/elsewhere/audit-heads')
-    .action(async (_options: unknown, command: Command) => {
-      const options = command.optsWithGlobals<ConnectOptions & { json?: boolean }>();
-      const { head } = await requestAsAdmin(options, (client) => client.audit({ limit: 1 }));
-      if (!head) throw new CommandError('the audit has no entries', ExitCode.usage);
-      process.stdout.write(options.json ? `${toJson(head)}\n` : `${head.hash}\n`);
-    });
-}
-
 function addExport(audit: Command): void {
   withAdmin(audit.command('export'))
     .description(
-      'Export all entries, oldest first, one JSON object per line. The audit records the export.',
-    )
-    .option(
-      '--output <file>',
-      'write to this file, which must not exist (default: standard output)',
+      'Print all entries, oldest first, one JSON object per line. The audit records the export.',
     )
     .addHelpText(
       'after',
-      '\nExample:\n  dawatch audit export --output audit.ndjson && dawatch audit verify --file audit.ndjson',
+      '\nExample:\n  dawatch audit export > audit.ndjson && dawatch audit verify --file audit.ndjson',
     )
     .action(async (_options: unknown, command: Command) => {
-      const { output, ...options } = command.optsWithGlobals<
-        ConnectOptions & { output?: string }
-      >();
-      const target = output === undefined ? toStdout(process.stdout) : toFile(output);
-      try {
-        const count = await requestAsAdmin(options, async (client) => {
-          let written = 0;
-          for await (const entry of client.exportAudit()) {
-            await target.write(`${toJson(entry)}\n`);
-            written += 1;
-          }
-          return written;
-        });
-        target.end();
-        if (output !== undefined) process.stdout.write(`${countText(count)} → ${output}\n`);
-      } catch (error) {
-        target.abandon();
-        throw error;
-      }
+      await requestAsAdmin(command.optsWithGlobals<ConnectOptions>(), async (client) => {
+        const { stdout } = process;
+        for await (const entry of client.exportAudit())
+          if (!stdout.write(`${toJson(entry)}\n`)) await once(stdout, 'drain');
+      });
     });
 }
 
@@ -166,7 +129,7 @@ function addVerify(audit: Command): void {
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
-      '\nExits with 3 if the audit is not as it was written, and names the first wrong entry.\n\nExample:\n  dawatch audit verify --expect-head "$(tail -1 /mnt/elsewhere/audit-heads)"',
+      '\nExits with 3 if the audit is not as it was written, and names the first wrong entry.\n\nExample:\n  dawatch audit --limit 1 --json | jq -r .head.hash >> /mnt/elsewhere/heads\n  dawatch audit verify --expect-head "$(tail -1 /mnt/elsewhere/heads)"',
     )
     .action(async (_options: unknown, command: Command) => {
       const { file, expectHead, json, ...settings } = command.optsWithGlobals<VerifyOptions>();

@@ -1,32 +1,17 @@
+import { userInfo } from 'node:os';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { commandActor } from '../cli/actor.ts';
-import { durationOption } from '../cli/duration.ts';
+import { type ConnectOptions, requestAsAdmin, withAdmin } from '../cli/connect.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
-import { toJson } from '../cli/json.ts';
-import { numberFrom } from '../cli/numbers.ts';
+import { durationOption, numberFrom, parseAhead } from '../cli/input.ts';
+import { table, toJson } from '../cli/output.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../cli/settings-file.ts';
-import { parseAhead } from '../cli/since.ts';
-import { table } from '../cli/table.ts';
+import type { Credential, DawatchClient } from '../client/index.ts';
 import { openBeside } from '../ledger/open.ts';
+import type { Actor } from '../lib/actor.ts';
 import { escapeText } from '../lib/text.ts';
 import { AuditTrail } from './audit-store.ts';
-import {
-  type CredentialRefusal,
-  DAY_S,
-  MAX_OVERLAP_S,
-  nameProblem,
-  readmitPerson,
-  revokeCredential,
-  rotateCredential,
-  updateCredential,
-} from './credential-changes.ts';
-import { toCredentialBody } from './credentials-routes.ts';
-import {
-  type CredentialLedger,
-  type CredentialRecord,
-  CredentialStore,
-  createCredential,
-} from './credentials-store.ts';
+import { DAY_S, MAX_OVERLAP_S, nameProblem } from './credential-changes.ts';
+import { CredentialStore, createCredential } from './credentials-store.ts';
 import {
   type Rights,
   ROLES,
@@ -37,38 +22,17 @@ import {
   type Scope,
 } from './scopes.ts';
 
-type Row = ReturnType<typeof toCredentialBody>;
-
-/** Returns a table of tokens. */
-export function tokenTable(rows: readonly Row[]): string {
-  const cells = rows.map((row) => [
-    String(row.id),
-    row.role ?? row.scopes.join(' '),
-    escapeText(row.person ?? row.name),
-    row.created_at,
-    lastUseOf(row),
-    row.expires_at ?? 'never',
-    row.revoked_at ?? '-',
-  ]);
-  return table([['id', 'role', 'name', 'created', 'last used', 'expires', 'revoked'], ...cells]);
-}
-
-/** Returns the time of the last use, and that of replaced tokens that are still accepted. */
-function lastUseOf({ last_used_at, replaced_secrets }: Row): string {
-  const uses = replaced_secrets.map((old) => `; replaced: ${old.last_used_at ?? 'never'}`);
-  return `${last_used_at ?? 'never'}${uses.join('')}`;
-}
-
 /** Returns the expiry for the current time, both in epoch milliseconds; null: never. */
 type Expiry = (now: number) => number | null;
 
 const NEVER = 'never';
+const PAGE = 1_000;
 
 export function addToken(program: Command): void {
   const token = program
     .command('token')
     .description(
-      'Create, list, rotate and revoke the tokens of clients. Works on the ledger, also while the server runs.',
+      'Create, list, rotate and revoke the tokens of clients. `create` works on the ledger, the others need a server.',
     );
   addCreate(token);
   addList(token);
@@ -88,7 +52,7 @@ type CreateOptions = SettingsOptions & {
 function addCreate(token: Command): void {
   withSettings(token.command('create'))
     .description(
-      'Create a token and print it. It cannot be shown again, because only its hash is stored.',
+      'Create a token in the ledger and print it, whether a server runs or not. It cannot be shown again, because only its hash is stored.',
     )
     .addOption(
       new Option(
@@ -120,16 +84,22 @@ function addCreate(token: Command): void {
       const rights = rightsIn(options);
       const now = Date.now();
       const credential = { rights, name, expiresAt: expires ? futureTime(expires, now) : null };
-      const { record, secret } = onLedger(options, (ledger) =>
-        createCredential(ledger, { actor: commandActor(), now, credential }),
-      );
-      const what = rights.role ?? [...rights.scopes].join(' ');
-      printSecret(record, secret, what);
+      const { database, close } = openBeside({ file: ledgerOf(options), now });
+      try {
+        const ledger = {
+          credentials: new CredentialStore(database),
+          audit: new AuditTrail(database),
+        };
+        const { record, secret } = createCredential(ledger, { actor: actor(), now, credential });
+        printSecret({ ...record, secret }, rights.role ?? [...rights.scopes].join(' '));
+      } finally {
+        close();
+      }
     });
 }
 
 function addList(token: Command): void {
-  withSettings(token.command('list'))
+  withAdmin(token.command('list'))
     .description(
       'List all tokens with role, name, last use and expiry, but not the tokens themselves.',
     )
@@ -138,22 +108,43 @@ function addList(token: Command): void {
       'after',
       '\nCredentials set with DAWATCH_API_KEY and DAWATCH_ADMIN_TOKEN are not in the ledger and not listed.',
     )
-    .action((options: SettingsOptions & { json?: boolean }) => {
-      const now = Date.now();
-      const rows = onLedger(options, ({ credentials }) =>
-        credentials.list().map((record) =>
-          toCredentialBody(record, {
-            replaced: credentials.replacedSecrets(record.id, now),
-            now,
-          }),
-        ),
-      );
-      process.stdout.write(options.json ? `${toJson(rows, 2)}\n` : tokenTable(rows));
+    .action(async (options: ConnectOptions & { json?: boolean }) => {
+      const rows = await requestAsAdmin(options, listAll);
+      process.stdout.write(options.json ? `${toJson(rows)}\n` : tokenTable(rows));
     });
 }
 
+async function listAll({ credentials }: DawatchClient): Promise<Credential[]> {
+  const all: Credential[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await credentials.list({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
+    all.push(...page.credentials);
+    if (page.next_cursor === null) return all;
+    cursor = page.next_cursor;
+  }
+}
+
+/** Returns a table of tokens. The last use is followed by that of each replaced secret. */
+function tokenTable(rows: readonly Credential[]): string {
+  const cells = rows.map((row) => [
+    String(row.id),
+    escapeText(row.role ?? row.scopes.join(' ')),
+    escapeText(row.person ?? row.name),
+    escapeText(row.created_at),
+    [
+      row.last_used_at ?? NEVER,
+      ...row.replaced_secrets.map((old) => `replaced: ${old.last_used_at ?? NEVER}`),
+    ]
+      .map((text) => escapeText(text))
+      .join('; '),
+    escapeText(row.expires_at ?? NEVER),
+    escapeText(row.revoked_at ?? '-'),
+  ]);
+  return table([['id', 'role', 'name', 'created', 'last used', 'expires', 'revoked'], ...cells]);
+}
+
 function addUpdate(token: Command): void {
-  withForce(withId(token, 'update'))
+  withId(token, 'update')
     .description(
       'Change the name or the expiry of a token. A later expiry makes an expired token valid again.',
     )
@@ -164,25 +155,21 @@ function addUpdate(token: Command): void {
       (text): Expiry => (text === NEVER ? () => null : parseAhead(text)),
     )
     .addHelpText('after', '\nExample:\n  dawatch token update 3 --expires 90d')
-    .action(
-      (id: number, options: SettingsOptions & Force & { name?: string; expires?: Expiry }) => {
-        const { name, expires, force: isLastAllowed = false } = options;
-        if (name === undefined && expires === undefined)
-          throw new CommandError('--name or --expires is required', ExitCode.usage);
-        const now = Date.now();
-        const patch = { name, expiresAt: expires && futureTime(expires, now) };
-        const result = onLedger(options, (ledger) =>
-          updateCredential(ledger, { actor: commandActor(), now, id, patch, isLastAllowed }),
-        );
-        if (result.kind !== 'updated') throw refused(id, result);
-        const { expiresAt } = result.record;
-        const expiry =
-          expiresAt === null
-            ? 'does not expire'
-            : `expires at ${new Date(expiresAt).toISOString()}`;
-        process.stderr.write(`${titleOf(result.record)}, ${expiry}\n`);
-      },
-    );
+    .action(async (id: number, options: ConnectOptions & { name?: string; expires?: Expiry }) => {
+      const { name, expires } = options;
+      if (name === undefined && expires === undefined)
+        throw new CommandError('--name or --expires is required', ExitCode.usage);
+      const at = expires && futureTime(expires, Date.now());
+      const patch = {
+        ...(name !== undefined && { name }),
+        ...(at !== undefined && { expires_at: at === null ? null : new Date(at).toISOString() }),
+      };
+      const credential = await requestAsAdmin(options, ({ credentials }) =>
+        credentials.update(id, patch),
+      );
+      const { expires_at } = credential;
+      print(credential, expires_at === null ? 'does not expire' : `expires at ${expires_at}`);
+    });
 }
 
 function addRotate(token: Command): void {
@@ -193,38 +180,26 @@ function addRotate(token: Command): void {
     )
     .addOption(durationOption('--overlap', 'how long the old token is accepted', limits))
     .addHelpText('after', '\nExample:\n  DAWATCH_API_KEY=$(dawatch token rotate 3 --overlap 2h)')
-    .action((id: number, options: SettingsOptions & { overlap: number }) => {
-      const now = Date.now();
-      const overlapS = Math.ceil(options.overlap / 1_000);
-      const result = onLedger(options, (ledger) =>
-        rotateCredential(ledger, { actor: commandActor(), now, id, overlapS }),
+    .action(async (id: number, options: ConnectOptions & { overlap: number }) => {
+      const overlap_s = Math.ceil(options.overlap / 1_000);
+      const rotated = await requestAsAdmin(options, ({ credentials }) =>
+        credentials.rotate(id, { overlap_s }),
       );
-      if (result.kind !== 'rotated') throw refused(id, result);
-      const until = new Date(now + overlapS * 1_000).toISOString();
+      const until = rotated.replaced_secrets[0]?.valid_until;
       printSecret(
-        result.record,
-        result.secret,
-        overlapS === 0 ? 'the old one is refused' : `the old one until ${until}`,
+        rotated,
+        until === undefined ? 'the old one is refused' : `the old one until ${until}`,
       );
     });
 }
 
 function addRevoke(token: Command): void {
-  withForce(withId(token, 'revoke'))
-    .description('Revoke a token, so that requests with it are refused, also by a running server.')
+  withId(token, 'revoke')
+    .description('Revoke a token: the next request with it is refused.')
     .addHelpText('after', '\nExample:\n  dawatch token revoke 3')
-    .action((id: number, options: SettingsOptions & Force) => {
-      const change = {
-        actor: commandActor(),
-        now: Date.now(),
-        id,
-        isLastAllowed: options.force ?? false,
-      };
-      const result = onLedger(options, (ledger) => revokeCredential(ledger, change));
-      if (result.kind !== 'revoked') throw refused(id, result);
-      process.stderr.write(
-        `${titleOf(result.record)}, ${result.wasRevoked ? 'was already' : 'is'} revoked\n`,
-      );
+    .action(async (id: number, options: ConnectOptions) => {
+      await requestAsAdmin(options, ({ credentials }) => credentials.revoke(id));
+      process.stderr.write(`token ${id} is revoked\n`);
     });
 }
 
@@ -232,31 +207,19 @@ function addReadmit(token: Command): void {
   withId(token, 'readmit')
     .description('Make the revoked token of a person who signs in by OpenID Connect valid again.')
     .addHelpText('after', '\nExample:\n  dawatch token readmit 3')
-    .action((id: number, options: SettingsOptions) => {
-      const result = onLedger(options, (ledger) =>
-        readmitPerson(ledger, { actor: commandActor(), now: Date.now(), id }),
-      );
-      if (result.kind !== 'admitted') throw refused(id, result);
-      process.stderr.write(
-        `${titleOf(result.record)}, ${result.wasRevoked ? 'is admitted again' : 'was not revoked'}\n`,
+    .action(async (id: number, options: ConnectOptions) => {
+      print(
+        await requestAsAdmin(options, ({ credentials }) => credentials.readmit(id)),
+        'is admitted',
       );
     });
 }
 
-type Force = { force?: boolean };
-
 function withId(token: Command, name: string): Command {
-  return withSettings(token.command(name)).argument(
+  return withAdmin(token.command(name)).argument(
     '<id>',
     'number of the token, from `dawatch token list`',
     numberFrom('dawatch token list'),
-  );
-}
-
-function withForce(command: Command): Command {
-  return command.option(
-    '--force',
-    'also if the ledger then has no other valid token with the scope admin',
   );
 }
 
@@ -287,36 +250,28 @@ function futureTime(expires: Expiry, now: number): number | null {
   return expiresAt;
 }
 
-function titleOf({ id, name }: CredentialRecord): string {
-  return `token ${id}, "${escapeText(name)}"`;
+function print({ id, name }: { id: number; name: string }, what: string): void {
+  process.stderr.write(`${escapeText(`token ${id}, "${name}", ${what}`)}\n`);
 }
 
 /** Prints the secret alone on stdout, so that a variable can take it. */
-function printSecret(record: CredentialRecord, secret: string, what: string): void {
-  const { id, name } = record;
-  process.stderr.write(
-    `token ${id}, ${what}, "${escapeText(name)}": save it now, it cannot be shown again\n`,
-  );
-  process.stdout.write(`${secret}\n`);
+function printSecret(
+  { id, name, secret }: { id: number; name: string; secret: string },
+  what: string,
+): void {
+  const message = `token ${id}, ${what}, "${name}": save it now, it cannot be shown again`;
+  process.stderr.write(`${escapeText(message)}\n`);
+  process.stdout.write(`${escapeText(secret)}\n`);
 }
 
-function refused(id: number, { kind }: CredentialRefusal): CommandError {
-  const reasons = {
-    unknown: `there is no token ${id}: \`dawatch token list\` shows them`,
-    is_revoked: `token ${id} is revoked`,
-    has_expired: `token ${id} has expired: set a later expiry with \`dawatch token update ${id} --expires …\` first`,
-    person: `token ${id} belongs to a person who signs in at the provider: it can only be revoked, and admitted again`,
-    not_person: `token ${id} belongs to no person who signs in at the provider`,
-    last_admin: `token ${id} is the last one of the ledger with the scope admin that stays valid: create another one first, or use --force`,
-  };
-  return new CommandError(reasons[kind], ExitCode.usage);
-}
-
-function onLedger<T>(options: SettingsOptions, work: (ledger: CredentialLedger) => T): T {
-  const { database, close } = openBeside({ file: ledgerOf(options), now: Date.now() });
+/** Returns the user of the system who runs the command, for the audit. */
+function actor(): Actor {
+  let user: string;
   try {
-    return work({ credentials: new CredentialStore(database), audit: new AuditTrail(database) });
-  } finally {
-    close();
+    user = userInfo().username;
+  } catch {
+    // A container may run under an id that has no name.
+    user = String(process.getuid?.() ?? 'unknown');
   }
+  return { name: `cli:${user}`, credentialId: null, address: null };
 }

@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import { type ConnectOptions, requestWithToken, withAddress } from '../cli/connect.ts';
-import { toJson } from '../cli/json.ts';
-import { parseCount } from '../cli/numbers.ts';
-import { table } from '../cli/table.ts';
+import { parseCount } from '../cli/input.ts';
+import { table, toJson } from '../cli/output.ts';
 import type { User } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 

@@ -1,5 +1,4 @@
 import { Argument, type Command, Option } from 'commander';
-import { coloured } from '../cli/colors.ts';
 import {
   type ConnectOptions,
   connect,
@@ -9,19 +8,25 @@ import {
   withAdmin,
   withServer,
 } from '../cli/connect.ts';
-import { toJson } from '../cli/json.ts';
-import { numberFrom, parseCount } from '../cli/numbers.ts';
-import { parseAhead } from '../cli/since.ts';
-import { factTable, table } from '../cli/table.ts';
+import { CommandError, ExitCode } from '../cli/exit.ts';
+import { numberFrom, parseAhead, parseCount } from '../cli/input.ts';
+import { coloured, factTable, table, toJson, withWaitIndicator } from '../cli/output.ts';
 import type { Alert, Mute, NewMute } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
-import { ALERT_RULES } from '../notifications/alert.ts';
-import { withWaitIndicator } from '../submissions/wait-indicator.ts';
+import { ALERT_RULES, type AlertRule } from '../notifications/alert.ts';
 
 type Options = ConnectOptions & { json?: boolean };
+type MuteOptions = Options & {
+  all?: boolean;
+  from?: (now: number) => number;
+  until: (from: number) => number;
+  reason?: string;
+};
 
 const MAX_CHARS = 2_100;
 const ID = 'id of the alert, from `dawatch alerts list`';
+const ACTIVE =
+  'Alerts that it covers are recorded and not sent. Those that still fire at its end are sent then.';
 const parseId = numberFrom('dawatch alerts list');
 
 export function addAlerts(program: Command): void {
@@ -33,7 +38,6 @@ export function addAlerts(program: Command): void {
   addList(alerts);
   addAcknowledge(alerts);
   addMute(alerts);
-  addMaintenance(alerts);
   addMutes(alerts);
   addUnmute(alerts);
 }
@@ -112,39 +116,53 @@ function alertText(alert: Alert): string {
   );
 }
 
-type Times = { from?: (now: number) => number; until: (from: number) => number; reason?: string };
-
-const ACTIVE =
-  'Alerts that it covers are recorded and not sent. Those that still fire at its end are sent then.';
-
-export function addMute(alerts: Command): void {
-  withTimes(withAdmin(alerts.command('mute')))
-    .description(`Mute the alerts of a rule, or only those about one subject. ${ACTIVE}`)
-    .addArgument(new Argument('<rule>', 'rule of the alerts').choices(ALERT_RULES))
+function addMute(alerts: Command): void {
+  withAdmin(alerts.command('mute'))
+    .description(
+      `Mute the alerts of a rule, or only those about one subject, or plan a maintenance window: a mute of all alerts. ${ACTIVE}`,
+    )
+    .addArgument(new Argument('[rule]', 'rule of the alerts').choices(ALERT_RULES))
     .argument(
       '[subject]',
       'upstream or destination, as `dawatch alerts list` shows it; default: all alerts of the rule',
     )
+    .option('--all', 'instead of a rule: all alerts')
+    .requiredOption(
+      '--until <time>',
+      'end: 2h (after the start), or 2026-01-02T03:04:05Z',
+      parseAhead,
+    )
+    .option(
+      '--from <time>',
+      'start: 30m (from now), or 2026-01-02T03:04:05Z (default: now)',
+      parseAhead,
+    )
+    .option('--reason <text>', 'reason, up to 200 characters')
+    .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText(
       'after',
-      '\nExample:\n  dawatch alerts mute stuck default --until 2h --reason "the chain is halted"',
+      '\nExamples:\n  dawatch alerts mute stuck default --until 2h --reason "the chain is halted"\n' +
+        '  dawatch alerts mute --all --from 2026-12-05T22:00:00Z --until 4h --reason "database upgrade"',
     )
-    .action(async (rule: Mute['rule'], subject: string | undefined, options: Options & Times) => {
-      await create(options, { rule, subject: subject ?? null });
-    });
+    .action(
+      async (rule: AlertRule | undefined, subject: string | undefined, options: MuteOptions) => {
+        if ((rule === undefined) !== (options.all === true))
+          throw new CommandError('give either a rule or --all', ExitCode.usage);
+        const now = Date.now();
+        const from = options.from?.(now);
+        const mute: NewMute = {
+          ...(rule !== undefined && { rule, subject: subject ?? null }),
+          ...(from !== undefined && { from: new Date(from).toISOString() }),
+          until: new Date(options.until(from ?? now)).toISOString(),
+          ...(options.reason !== undefined && { reason: options.reason }),
+        };
+        const made = await requestAsAdmin(options, (client) => client.alerts.mute(mute));
+        process.stdout.write(options.json ? `${toJson(made)}\n` : muteText(made));
+      },
+    );
 }
 
-export function addMaintenance(alerts: Command): void {
-  withTimes(withAdmin(alerts.command('maintenance')))
-    .description(`Plan a maintenance window, a mute of all alerts. ${ACTIVE}`)
-    .addHelpText(
-      'after',
-      '\nExample:\n  dawatch alerts maintenance --from 2026-12-05T22:00:00Z --until 4h --reason "database upgrade"',
-    )
-    .action((options: Options & Times) => create(options, {}));
-}
-
-export function addMutes(alerts: Command): void {
+function addMutes(alerts: Command): void {
   withAdmin(alerts.command('mutes'))
     .description('List the mutes and maintenance windows that have not ended, newest first.')
     .option('--limit <count>', 'maximum number of mutes, 1 to 1000', parseCount, 100)
@@ -161,7 +179,7 @@ export function addMutes(alerts: Command): void {
     });
 }
 
-export function addUnmute(alerts: Command): void {
+function addUnmute(alerts: Command): void {
   withAdmin(alerts.command('unmute'))
     .description('End a mute or a maintenance window, or cancel it before its start.')
     .argument(
@@ -173,39 +191,6 @@ export function addUnmute(alerts: Command): void {
       await requestAsAdmin(options, (client) => client.alerts.unmute(id));
       process.stderr.write(`mute ${id} has ended\n`);
     });
-}
-
-function withTimes(command: Command): Command {
-  return command
-    .requiredOption(
-      '--until <time>',
-      'end: 2h (after the start), or 2026-01-02T03:04:05Z',
-      parseAhead,
-    )
-    .option(
-      '--from <time>',
-      'start: 30m (from now), or 2026-01-02T03:04:05Z (default: now)',
-      parseAhead,
-    )
-    .option('--reason <text>', 'reason, up to 200 characters')
-    .option('--json', 'print JSON, as returned by the HTTP interface');
-}
-
-async function create(
-  options: Options & Times,
-  about: Pick<NewMute, 'rule' | 'subject'>,
-): Promise<void> {
-  const now = Date.now();
-  const from = options.from?.(now);
-  const until = options.until(from ?? now);
-  const mute: NewMute = {
-    ...about,
-    ...(from !== undefined && { from: new Date(from).toISOString() }),
-    until: new Date(until).toISOString(),
-    ...(options.reason !== undefined && { reason: options.reason }),
-  };
-  const made = await requestAsAdmin(options, (client) => client.alerts.mute(mute));
-  process.stdout.write(options.json ? `${toJson(made)}\n` : muteText(made));
 }
 
 function muteText({ id, rule, subject, from, until, reason }: Mute): string {

@@ -4,8 +4,8 @@ import { escapeText } from '../lib/text.ts';
 import { loadConfig } from '../operations/config/load.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { readSecretFile } from '../operations/config/secret-files.ts';
-import { withWaitIndicator } from '../submissions/wait-indicator.ts';
 import { CommandError, ExitCode } from './exit.ts';
+import { withWaitIndicator } from './output.ts';
 
 const ADMIN_VARIABLE = 'DAWATCH_ADMIN_TOKEN';
 const ADMIN_ADVICE = 'create one with `dawatch token create --role admin --name …`';

@@ -12,9 +12,8 @@ import { requests } from '../submissions/await-final.ts';
 import { dataOf } from '../submissions/classify.ts';
 import type { RecordedObservation } from '../submissions/ports.ts';
 import { Status } from '../submissions/submission.ts';
-import { paintFor } from './colors.ts';
 import { CommandError } from './exit.ts';
-import { createProgress } from './progress.ts';
+import { createProgress, paintFor } from './output.ts';
 
 /**
  * Prints the progress and the summary of the demo. The lag is exact, because the sandbox knows the

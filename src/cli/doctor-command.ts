@@ -2,10 +2,8 @@ import type { Command } from 'commander';
 import { escapeText } from '../lib/text.ts';
 import { ConfigError, type LoadedConfig, loadConfig } from '../operations/config/load.ts';
 import { type Finding, type Level, problem, worstLevel } from '../operations/doctor/finding.ts';
-import { createWaitIndicator } from '../submissions/wait-indicator.ts';
-import { type Paint, paintFor } from './colors.ts';
-import { durationOption } from './duration.ts';
-import { toJson } from './json.ts';
+import { durationOption } from './input.ts';
+import { createWaitIndicator, type Paint, paintFor, toJson } from './output.ts';
 
 const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const satisfies Record<
   Level,

@@ -92,11 +92,12 @@ const CONFIG_ADVICE =
   'docs/settings.md describes every setting; DAWATCH_CONFIG selects another file';
 
 const NOT_FOUND_ADVICE: Record<string, string | undefined> = {
-  status: '`dawatch status` lists the newest; `dawatch track` adds one',
+  status: '`dawatch list` lists the newest; `dawatch track` adds one',
   wait: '`dawatch track` adds it, with --wait it also waits',
-  cancel: '`dawatch status` lists the newest',
-  update: '`dawatch status` lists the newest; `dawatch track` adds one',
+  cancel: '`dawatch list` lists the newest',
+  update: '`dawatch list` lists the newest; `dawatch track` adds one',
   webhooks: '`dawatch webhooks list` lists the webhooks',
+  token: '`dawatch token list` lists the tokens',
   deliveries: '`dawatch deliveries list` lists the deliveries',
 };
 

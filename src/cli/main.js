@@ -26,8 +26,8 @@ if (isAbsolute(cache)) {
   // For threads.
   process.env.NODE_COMPILE_CACHE ??= cache;
 }
-// These use a core for minutes. A server beside them that waits for a core responds late.
-if (['backup', 'export'].includes(process.argv[2] ?? '')) {
+// It uses a core for minutes. A server beside it that waits for a core responds late.
+if (process.argv[2] === 'backup') {
   try {
     setPriority(Math.max(getPriority(), constants.priority.PRIORITY_BELOW_NORMAL));
   } catch {
@@ -35,7 +35,10 @@ if (['backup', 'export'].includes(process.argv[2] ?? '')) {
   }
 }
 // A reader such as `head` may close the pipe; 141 is the exit code that shells show for SIGPIPE.
-process.stdout.on('error', () => process.exit(141));
+process.stdout.on('error', (/** @type {NodeJS.ErrnoException} */ error) => {
+  if (error.code !== 'EPIPE') process.stderr.write(`dawatch: cannot write: ${error.message}\n`);
+  process.exit(error.code === 'EPIPE' ? 141 : 5);
+});
 
 // A checkout runs its sources. The published package contains this file and the compiled sources.
 const isCheckout = existsSync(new URL('program.ts', import.meta.url));

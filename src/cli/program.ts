@@ -12,8 +12,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   track: async () => (await import('../submissions/track-command.ts')).addTrack,
   status: async () => (await import('../submissions/status-command.ts')).addStatus,
   list: async () => (await import('../submissions/list-command.ts')).addList,
-  count: async () => (await import('../submissions/list-command.ts')).addCount,
-  lookup: async () => (await import('../submissions/lookup-command.ts')).addLookup,
   wait: async () => (await import('../submissions/wait-command.ts')).addWait,
   update: async () => (await import('../submissions/update-command.ts')).addUpdateSubmissions,
   cancel: async () => (await import('../submissions/cancel-command.ts')).addCancel,
@@ -28,16 +26,15 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   users: async () => (await import('../access/users-command.ts')).addUsers,
   audit: async () => (await import('../access/audit-command.ts')).addAudit,
   token: async () => (await import('../access/token-command.ts')).addToken,
-  reload: async () => (await import('../operations/reload-command.ts')).addReload,
   config: async () => (await import('../operations/config-command.ts')).addConfig,
   backup: async () => (await import('../operations/backup-command.ts')).addBackup,
   doctor: async () => (await import('./doctor-command.ts')).addDoctor,
-  completion: async () => (await import('./completion-command.ts')).addCompletion,
   restore: async () => (await import('../operations/restore-command.ts')).addRestore,
   'check-primary': async () =>
     (await import('../operations/check-primary-command.ts')).addCheckPrimary,
   vacuum: async () => (await import('../operations/vacuum-command.ts')).addVacuum,
-  export: async () => (await import('../submissions/export-command.ts')).addExport,
+  // Last, because it reads the commands before it.
+  completion: async () => (await import('./completion-command.ts')).addCompletion,
 };
 
 /**
@@ -65,7 +62,7 @@ export async function run(args: readonly string[]): Promise<number | undefined> 
  * Returns the program with the requested command, or with all commands for the help, an unknown
  * name or completion.
  */
-async function createProgram(requested = ''): Promise<Command> {
+export async function createProgram(requested = ''): Promise<Command> {
   const program = new Command('dawatch')
     .description(
       'Tracks data-availability submissions until they are final, stores their history, and sends notifications.',
@@ -76,9 +73,11 @@ async function createProgram(requested = ''): Promise<Command> {
       'after',
       `\nStart with \`dawatch demo\`: it runs the whole system on this machine for about a minute.\n${EXIT_CODE_HELP}`,
     )
+    .helpCommand(false)
     .exitOverride();
   const isAlone = Object.hasOwn(COMMANDS, requested) && requested !== 'completion';
   for (const [name, load] of Object.entries(COMMANDS))
     if (!isAlone || name === requested) (await load())(program);
+  for (const command of program.commands) command.helpCommand(false);
   return program;
 }

@@ -23,7 +23,7 @@ Examples:
   DAWATCH_UPSTREAM_URL=https://upstream.example DAWATCH_UPSTREAM_API_KEY=… dawatch serve
   dawatch sandbox --port 8790 &   DAWATCH_UPSTREAM_URL=http://127.0.0.1:8790 DAWATCH_UPSTREAM_API_KEY=sandbox-key dawatch serve
 
-SIGHUP or \`dawatch reload\` applies changed settings. SIGTERM or SIGINT stops the server gracefully. Killing it at any moment loses no acknowledged data.
+SIGHUP or POST /v1/reload applies changed settings. SIGTERM or SIGINT stops the server gracefully. Killing it at any moment loses no acknowledged data.
 In the background, run the command dawatch itself: ending npx or npm does not end the server.`,
     )
     .action(async (options: { config?: string }) => {

@@ -131,7 +131,7 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): {
  * synced, it would hold the lock for writes meanwhile, and the event loop of a server, which waits
  * for the lock, would stop. `repairLog` must be called before.
  */
-export function connectBeside(path: string): { db: Database.Database; close: () => void } {
+function connectBeside(path: string): { db: Database.Database; close: () => void } {
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
   db.pragma('synchronous = NORMAL');
   const close = () => {
@@ -168,7 +168,7 @@ export function openSnapshot(file: string): Database.Database {
  * rewriteLog). Must be called before a command opens the ledger for writing, because the close of
  * its connection copies the log to the file. Does nothing while a server uses the ledger.
  */
-export function repairLog(path: string, file: string): void {
+function repairLog(path: string, file: string): void {
   if (!existsSync(`${path}-wal`) || isServed(path)) return;
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
   try {

@@ -33,14 +33,6 @@ function toCell(value: string | number | null, isTerminal: boolean): string {
   return /[",;\t\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Reverts what `toCsvLine` adds to text that a spreadsheet could treat as a formula. */
-export function unescapeFormulas(text: string): string {
-  const parts = text.replace(/^'(?=[\t\r\n])/, '').split(SEPARATOR);
-  return parts
-    .map((part) => (part.startsWith("'") && isFormula(part.slice(1)) ? part.slice(1) : part))
-    .join('');
-}
-
 function isFormula(part: string): boolean {
   return FORMULA.test(part) && !NUMBER.test(part);
 }

@@ -5,8 +5,7 @@ import {
   requestAsOperator,
   withAdmin,
 } from '../cli/connect.ts';
-import { toJson } from '../cli/json.ts';
-import { table } from '../cli/table.ts';
+import { table, toJson } from '../cli/output.ts';
 import { escapeText } from '../lib/text.ts';
 import { firstAttempt, printTested } from './deliveries-command.ts';
 

@@ -1,17 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { coloured } from '../cli/colors.ts';
 import {
   type ConnectOptions,
   requestAsAdmin,
   requestAsOperator,
   withAdmin,
 } from '../cli/connect.ts';
-import { collectTypes } from '../cli/event-filter.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
-import { toJson } from '../cli/json.ts';
-import { numberFrom, parseCount } from '../cli/numbers.ts';
-import { parseSince } from '../cli/since.ts';
-import { factTable, table } from '../cli/table.ts';
+import { collectTypes, numberFrom, parseCount, parseSince } from '../cli/input.ts';
+import { coloured, factTable, table, toJson } from '../cli/output.ts';
 import type {
   DawatchClient,
   Delivery,
@@ -175,7 +171,7 @@ function addReplay(deliveries: Command): void {
     .option('--dry-run', 'with --destination: only count')
     .addHelpText(
       'after',
-      '\nExamples:\n  dawatch deliveries replay 4711 4712\n  dawatch deliveries replay --destination channel:ops --since 24h --dry-run',
+      '\nExamples:\n  dawatch deliveries replay 4711 4712\n  dawatch deliveries replay --destination channel:ops --since 24h --dry-run\n\nThe dead letters of a webhook include the events that it missed while it was disabled.',
     )
     .action(async (given: number[] | undefined, options: ReplayOptions) => {
       const ids = given ?? [];
@@ -250,6 +246,30 @@ function collectNumbers(text: string, before: number[] = []): number[] {
   return [...before, parseNumber(text)];
 }
 
+/** The server aborts an attempt after 15 s. */
+const ATTEMPT_TIMEOUT_MS = 20_000;
+const PAUSE_MS = 100;
+
+/** Waits up to 20 s for the first attempt of a delivery, and returns the delivery. */
+export async function firstAttempt(
+  client: DawatchClient,
+  { id }: Delivery,
+): Promise<DeliveryDetails> {
+  const endsAt = performance.now() + ATTEMPT_TIMEOUT_MS;
+  for (;;) {
+    const shown = await client.deliveries.get(id);
+    if (shown.attempts.length > 0 || shown.state !== 'waiting' || performance.now() > endsAt)
+      return shown;
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+/** Prints the result of a test event, and sets the exit code to 3 unless it was delivered. */
+export function printTested(delivery: DeliveryDetails, { json }: { json?: boolean }): void {
+  process.stdout.write(json ? `${toJson(delivery)}\n` : deliveryText(delivery));
+  if (delivery.state !== 'delivered') process.exitCode = ExitCode.notFinalized;
+}
+
 /** Shows the complete stored response. */
 const MAX_RESPONSE_CHARS = 5_000;
 
@@ -285,28 +305,4 @@ export function deliveryText(delivery: DeliveryDetails): string {
 export function deliveryState({ state, dead_reason, next_at }: Delivery): string {
   if (state === 'waiting' && next_at !== null) return `waiting until ${next_at}`;
   return dead_reason === null ? state : `${state} (${dead_reason})`;
-}
-
-/** The server aborts an attempt after 15 s. */
-const TIMEOUT_MS = 20_000;
-const PAUSE_MS = 100;
-
-/** Waits up to 20 s for the first attempt of a delivery, and returns the delivery. */
-export async function firstAttempt(
-  client: DawatchClient,
-  { id }: Delivery,
-): Promise<DeliveryDetails> {
-  const endsAt = performance.now() + TIMEOUT_MS;
-  for (;;) {
-    const shown = await client.deliveries.get(id);
-    if (shown.attempts.length > 0 || shown.state !== 'waiting' || performance.now() > endsAt)
-      return shown;
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-  }
-}
-
-/** Prints the result of a test event, and sets the exit code to 3 unless it was delivered. */
-export function printTested(delivery: DeliveryDetails, { json }: { json?: boolean }): void {
-  process.stdout.write(json ? `${toJson(delivery)}\n` : deliveryText(delivery));
-  if (delivery.state !== 'delivered') process.exitCode = ExitCode.notFinalized;
 }

@@ -1,19 +1,19 @@
 import { type Command, Option } from 'commander';
-import { coloured } from '../cli/colors.ts';
 import {
   type ConnectOptions,
   requestAsAdmin,
   requestAsOperator,
   withAdmin,
 } from '../cli/connect.ts';
-import { durationOption } from '../cli/duration.ts';
-import { collectMetadata, collectTypes } from '../cli/event-filter.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
-import { toJson } from '../cli/json.ts';
-import { parseCount } from '../cli/numbers.ts';
-import { parseSince } from '../cli/since.ts';
-import { factTable, table } from '../cli/table.ts';
-import { readSecret } from '../cli/text-input.ts';
+import {
+  collectMetadata,
+  collectTypes,
+  durationOption,
+  parseCount,
+  readSecret,
+} from '../cli/input.ts';
+import { coloured, factTable, table, toJson } from '../cli/output.ts';
 import type {
   MetadataFilter,
   NewWebhook,
@@ -26,8 +26,18 @@ import { firstAttempt, printTested } from './deliveries-command.ts';
 import { CALLBACKS_ID, SIGNATURES } from './webhook.ts';
 
 type Options = ConnectOptions & { json?: boolean };
+type FilterOptions = Options & {
+  type?: string[];
+  /** false: remove the filter. */
+  metadata?: MetadataFilter | false;
+  description?: string;
+};
 
+const MAX_CHARS = 2_100;
 const ID = 'id of the webhook, from `dawatch webhooks list`';
+const SECRET_FILE = 'file with your own secret; - reads stdin (default: a generated secret)';
+const FILTERS = `
+In --metadata, a value that is a JSON number, true, false or null has that type; any other value, or one in quotes, is text.`;
 
 export function addWebhooks(program: Command): void {
   const webhooks = program
@@ -41,7 +51,6 @@ export function addWebhooks(program: Command): void {
   addUpdate(webhooks);
   addRotate(webhooks);
   addTest(webhooks);
-  addReplay(webhooks);
   addDelete(webhooks);
 }
 
@@ -55,8 +64,8 @@ function addList(webhooks: Command): void {
       const rows = page.webhooks.map((webhook) => {
         const { id, url, types, metadata, description } = webhook;
         const cells = [id, url ?? '-', types.join(','), metadata ? JSON.stringify(metadata) : '-'];
-        const shown = cells.map((text) => escapeText(text, 2_100));
-        return [...shown, coloured(webhookState(webhook)), escapeText(description, 2_100)];
+        const shown = cells.map((text) => escapeText(text, MAX_CHARS));
+        return [...shown, coloured(webhookState(webhook)), escapeText(description, MAX_CHARS)];
       });
       const head = ['id', 'url', 'types', 'metadata', 'state', 'description'];
       process.stdout.write(options.json ? `${toJson(page)}\n` : table([head, ...rows]));
@@ -103,30 +112,6 @@ function addTest(webhooks: Command): void {
     });
 }
 
-function addReplay(webhooks: Command): void {
-  withAdmin(webhooks.command('replay'))
-    .description(
-      'Send all dead letters of a webhook again, including the events while it was disabled. For other destinations: `dawatch deliveries replay`.',
-    )
-    .argument('<id>', ID)
-    .requiredOption(
-      '--since <time>',
-      'events since this time: 2h (ago), or 2026-01-02T03:04:05Z',
-      parseSince,
-    )
-    .addHelpText(
-      'after',
-      '\nExample:\n  dawatch webhooks replay wh_0b5ad1c3f1e14f0f9b8f4f6f0d6d7a11 --since 24h',
-    )
-    .action(async (id: string, options: ConnectOptions & { since: string }) => {
-      const dead = { destination: `webhook:${id}`, since: options.since };
-      const { replayed } = await requestAsAdmin(options, (client) =>
-        client.deliveries.replayDead(dead),
-      );
-      process.stdout.write(`replayed ${replayed}\n`);
-    });
-}
-
 function addDelete(webhooks: Command): void {
   withAdmin(webhooks.command('delete'))
     .description('Delete a webhook and discard its pending deliveries and dead letters.')
@@ -137,19 +122,7 @@ function addDelete(webhooks: Command): void {
     });
 }
 
-type ChangeOptions = ConnectOptions & {
-  type?: string[];
-  /** false: remove the filter. */
-  metadata?: MetadataFilter | false;
-  description?: string;
-  json?: boolean;
-};
-
-const SECRET_FILE = 'file with your own secret; - reads stdin (default: a generated secret)';
-const FILTERS = `
-In --metadata, a value that is a JSON number, true, false or null has that type; any other value, or one in quotes, is text.`;
-
-export function addCreate(webhooks: Command): void {
+function addCreate(webhooks: Command): void {
   withFilters(withAdmin(webhooks.command('create')))
     .description('Create a webhook and print its signing secret. The secret cannot be shown again.')
     .argument('<url>', 'receiver address: https://, and public unless the server allows otherwise')
@@ -168,7 +141,7 @@ export function addCreate(webhooks: Command): void {
     .action(
       async (
         url: string,
-        options: ChangeOptions & {
+        options: FilterOptions & {
           disabled?: boolean;
           signature: 'v1' | 'v1a';
           secretFile?: string;
@@ -191,22 +164,22 @@ export function addCreate(webhooks: Command): void {
     );
 }
 
-export function addUpdate(webhooks: Command): void {
+function addUpdate(webhooks: Command): void {
   withFilters(withAdmin(webhooks.command('update')))
     .description(
-      'Change, disable or enable a webhook. ChangeOptions that are not given leave their values unchanged.',
+      'Change, disable or enable a webhook. Options that are not given leave their values unchanged.',
     )
     .argument('<id>', ID)
     .option('--url <url>', 'new receiver address')
     .option('--no-metadata', 'remove the metadata filter')
-    .option('--enable', 'enable it; `dawatch webhooks replay` sends its dead letters')
+    .option('--enable', 'enable it; missed events are sent by `dawatch deliveries replay`')
     .option('--disable', 'disable it; pending deliveries become dead letters')
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText('after', FILTERS)
     .action(
       async (
         id: string,
-        options: ChangeOptions & { url?: string; enable?: boolean; disable?: boolean },
+        options: FilterOptions & { url?: string; enable?: boolean; disable?: boolean },
       ) => {
         const { url, enable = false, disable = false } = options;
         if (enable && disable)
@@ -226,7 +199,7 @@ export function addUpdate(webhooks: Command): void {
     );
 }
 
-export function addRotate(webhooks: Command): void {
+function addRotate(webhooks: Command): void {
   withAdmin(webhooks.command('rotate'))
     .description(
       'Replace the secret of a webhook and print the new one. The old secret also signs for a while.',
@@ -274,7 +247,7 @@ function withFilters(command: Command): Command {
     .option('--description <text>', 'description, up to 200 characters');
 }
 
-function filtersOf({ type, metadata, description }: ChangeOptions) {
+function filtersOf({ type, metadata, description }: FilterOptions) {
   return {
     ...(type !== undefined && { types: type }),
     ...(metadata !== undefined && { metadata: metadata === false ? null : metadata }),
@@ -290,7 +263,7 @@ function printSecret(options: { json?: boolean }, webhook: WebhookWithSecret): v
       ? 'receivers verify with this public key'
       : 'save the secret now, it cannot be shown again';
   process.stderr.write(
-    `webhook ${escapeText(id)}, ${escapeText(url ?? 'callbacks', 2_100)}: ${keep}\n`,
+    `webhook ${escapeText(id)}, ${escapeText(url ?? 'callbacks', MAX_CHARS)}: ${keep}\n`,
   );
   process.stdout.write(
     options.json ? `${toJson(webhook)}\n` : `${escapeText(secret ?? public_keys[0] ?? '')}\n`,

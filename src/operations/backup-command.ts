@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { createProgress } from '../cli/progress.ts';
+import { createProgress } from '../cli/output.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../cli/settings-file.ts';
 
 export function addBackup(program: Command): void {

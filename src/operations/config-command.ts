@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
-import { toJson } from '../cli/json.ts';
-import { table } from '../cli/table.ts';
+import { table, toJson } from '../cli/output.ts';
 import { escapeText } from '../lib/text.ts';
 import { loadConfig, type Setting, variableOf } from './config/load.ts';
 import { isSecret } from './config/secret-files.ts';

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
-import { toJson } from '../cli/json.ts';
+import { plural, toJson } from '../cli/output.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../cli/settings-file.ts';
-import { plural } from '../cli/table.ts';
 import { restoreLedger } from '../ledger/restore.ts';
 
 export function addRestore(program: Command): void {

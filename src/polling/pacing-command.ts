@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
-import { toJson } from '../cli/json.ts';
-import { plural } from '../cli/table.ts';
+import { plural, toJson } from '../cli/output.ts';
 import type { PollingCost, UpstreamPacing } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 

@@ -1,8 +1,5 @@
-import { coloured } from '../cli/colors.ts';
 import { ExitCode } from '../cli/exit.ts';
-import { toJson } from '../cli/json.ts';
-import { createProgress } from '../cli/progress.ts';
-import { plural } from '../cli/table.ts';
+import { coloured, createProgress, plural, toJson } from '../cli/output.ts';
 import { ApiError, ConnectionError, type DawatchClient, type Submission } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { isFinal, STATUSES, Status } from './submission.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
-import { toJson } from '../cli/json.ts';
+import { toJson } from '../cli/output.ts';
 import { escapeText } from '../lib/text.ts';
 import { readIds } from './cli-ids.ts';
 

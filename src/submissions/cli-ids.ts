@@ -1,5 +1,5 @@
 import { CommandError, ExitCode } from '../cli/exit.ts';
-import { readText } from '../cli/text-input.ts';
+import { readText } from '../cli/input.ts';
 import {
   canonicalId,
   REACHABLE_ID_PATTERN,

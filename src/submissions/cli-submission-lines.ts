@@ -1,6 +1,6 @@
+import Papa from 'papaparse';
 import { CommandError, ExitCode } from '../cli/exit.ts';
-import { readLines } from '../cli/text-lines.ts';
-import { unescapeFormulas } from '../lib/csv.ts';
+import { readText } from '../cli/input.ts';
 import { explainIssue } from '../lib/explain-issue.ts';
 import { isObject } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
@@ -8,95 +8,150 @@ import { readIds } from './cli-ids.ts';
 import { canonicalId, canRetrack, isFinal, STATUSES, Status } from './submission.ts';
 import { findWrongTime, hasSameOptions, type TrackItem, trackItemSchema } from './track-request.ts';
 
-/**
- * The fields of one submission in a file, before validation; or the reason why the text cannot be
- * read.
- */
-type Fields = { fields: Record<string, unknown> } | { problem: string };
-
-type FileFormat = {
-  /**
-   * Whether the line has an odd number of quotes, so that a quoted cell continues across line ends.
-   */
-  togglesQuote: (line: string) => boolean;
-  fieldsOf: (text: string) => Fields;
-};
-
 const DELIMITERS = [',', ';', '\t'];
 const ID_COLUMN = 'submission_id';
-/** Columns that only an export of dawatch has. Cells of an export are escaped for spreadsheets. */
-const EXPORT_COLUMNS = ['status', 'tracked_at', 'deadline_at', 'changed_at'];
 const NUMBER = /^\d+(\.\d+)?$/;
 
+/** A submission to track. `from`: its place in the input, such as "line 7". */
+export type GivenSubmission = { from: string; item: TrackItem };
+
+/** `skipped`: number of listed submissions that are final already. */
+export type GivenSubmissions = { submissions: GivenSubmission[]; skipped: number };
+
+const MAX_PROBLEMS = 10;
+/** The fields of a listed submission, and the option of a request that each becomes. */
+const LISTED = {
+  submission_id: 'submission_id',
+  upstream: 'upstream',
+  tracked_at: 'tracked_at',
+  deadline_at: 'deadline',
+  unknown_grace_s: 'unknown_grace_s',
+  stuck_after_s: 'stuck_after_s',
+  metadata: 'metadata',
+  callback_url: 'callback_url',
+} as const;
+
 /**
- * Returns the format of a file by its first line with content. `isHeader`: that line contains no
- * submission.
+ * Returns the submissions of the arguments or, without arguments, of a file or stdin: ids, NDJSON,
+ * or CSV. An id that is given again with the same options is omitted. `retrack`: ended submissions
+ * of a list that can be tracked again are not skipped. Throws a CommandError that names the lines
+ * if anything is invalid, or if nothing was given.
  */
-function formatOf(first: string): { format: FileFormat; isHeader: boolean } | { problem: string } {
-  if (first.trimStart().startsWith('{')) return { format: NDJSON, isHeader: false };
-  if (first.trimStart().startsWith('['))
-    return {
-      problem: 'is a list in JSON; write one object per line instead (jq -c ".[]" converts it)',
-    };
-  for (const delimiter of DELIMITERS) {
-    const columns = cellsOf(first, delimiter)?.map((name) => name.trim());
-    if (columns?.includes(ID_COLUMN)) return csvFormat(columns, delimiter);
+export async function readSubmissions(
+  args: readonly string[],
+  { file, retrack = false }: { file?: string; retrack?: boolean },
+  now: number,
+): Promise<GivenSubmissions> {
+  const ids = args.length > 0 ? await readIds(args, undefined) : [];
+  const given = new Collected(now, retrack);
+  if (ids.length === 0 || file !== undefined) {
+    if (file === undefined && process.stdin.isTTY)
+      throw new CommandError('give ids as arguments, with --file, or on stdin', ExitCode.usage);
+    readFrom(await readText(file ?? '-'), given);
   }
-  return { format: IDS, isHeader: false };
+  for (const [index, submission_id] of ids.entries())
+    given.add(`id ${index + 1}`, { submission_id });
+  return given.end();
 }
 
-/** One id per line. */
-const IDS: FileFormat = {
-  togglesQuote: () => false,
-  fieldsOf(text) {
-    // Otherwise the lines of a CSV file without a header would count as ids.
-    if (text.includes(','))
-      return {
-        problem: `has a comma; CSV needs a header with the column ${ID_COLUMN}, and an id with a comma needs JSON`,
-      };
-    if (/^\s*".+"\s*$/.test(text))
-      return { problem: 'has an id in quotes; write it without quotes (jq -r does)' };
-    return { fields: { submission_id: text.trim() } };
-  },
-};
+/** Reads submissions whose format the first line with content determines. */
+function readFrom(text: string, given: Collected): void {
+  const lines = text.replaceAll('\r\n', '\n').split('\n');
+  const first = lines.findIndex((line) => !isIgnored(line));
+  const head = lines[first];
+  if (head === undefined) return;
+  const delimiter = DELIMITERS.find((one) => columnsOf(head, one).includes(ID_COLUMN));
+  if (head.trimStart().startsWith('['))
+    given.refuse(
+      `line ${first + 1}`,
+      'is a list in JSON; write one object per line instead (jq -c ".[]" converts it)',
+    );
+  else if (head.trimStart().startsWith('{')) readLines(lines, readObject, given);
+  else if (delimiter === undefined) readLines(lines, readId, given);
+  else readCsv(lines, first, delimiter, given);
+}
 
-/** One JSON object per line. */
-const NDJSON: FileFormat = {
-  togglesQuote: () => false,
-  fieldsOf(text) {
-    const value = parsed(text);
-    return isObject(value)
-      ? { fields: value }
-      : { problem: 'is not a JSON object; each line must be one (jq -c . converts other JSON)' };
-  },
-};
+function readLines(lines: string[], read: typeof readId, given: Collected): void {
+  for (const [index, line] of lines.entries()) {
+    if (!isIgnored(line)) read(`line ${index + 1}`, line, given);
+    if (given.isWrong) return;
+  }
+}
 
-/** CSV (RFC 4180) with a header. An empty cell is an absent field. */
-function csvFormat(
-  columns: readonly string[],
-  delimiter: string,
-): { format: FileFormat; isHeader: true } | { problem: string } {
+function isIgnored(line: string): boolean {
+  const text = line.trim();
+  return text === '' || text.startsWith('#');
+}
+
+function readId(from: string, line: string, given: Collected): void {
+  // Otherwise the lines of a CSV file without a header would count as ids.
+  if (line.includes(','))
+    given.refuse(
+      from,
+      `has a comma; CSV needs a header with the column ${ID_COLUMN}, and an id with a comma needs JSON`,
+    );
+  else if (/^\s*".+"\s*$/.test(line))
+    given.refuse(from, 'has an id in quotes; write it without quotes (jq -r does)');
+  else given.add(from, { submission_id: line.trim() });
+}
+
+function readObject(from: string, line: string, given: Collected): void {
+  const value = parsed(line);
+  if (isObject(value)) given.add(from, value);
+  else
+    given.refuse(from, 'is not a JSON object; each line must be one (jq -c . converts other JSON)');
+}
+
+function columnsOf(head: string, delimiter: string): string[] {
+  const [cells = []] = Papa.parse<string[]>(head, { delimiter, newline: '\n' }).data;
+  return cells.map((name) => name.trim());
+}
+
+/** Reads CSV (RFC 4180) with a header. An empty cell is an absent field. */
+function readCsv(lines: string[], first: number, delimiter: string, given: Collected): void {
+  const columns = columnsOf(lines[first] ?? '', delimiter);
   const repeated = columns.find((name, index) => columns.indexOf(name) !== index);
-  if (repeated !== undefined)
-    return { problem: `has the column ${JSON.stringify(repeated)} twice` };
-  const isEscaped = EXPORT_COLUMNS.every((name) => columns.includes(name));
-  const fieldsOf = (text: string): Fields => {
-    const cells = cellsOf(text, delimiter);
-    if (!cells) return { problem: 'has a quote within a cell without quotes' };
-    if (cells.length !== columns.length)
-      return { problem: `has ${cells.length} cells, and the header has ${columns.length}` };
-    const fields = columns.flatMap((name, index): [string, unknown][] => {
-      const cell = isEscaped ? unescapeFormulas(cells[index] ?? '') : (cells[index] ?? '').trim();
-      return cell === '' ? [] : [[name, cellValue(name, cell)]];
-    });
-    if (fields.some(([name, value]) => name === 'metadata' && value === undefined))
-      return { problem: 'metadata: is not valid JSON' };
-    return { fields: Object.fromEntries(fields) };
-  };
-  return {
-    format: { togglesQuote: (line) => line.split('"').length % 2 === 0, fieldsOf },
-    isHeader: true,
-  };
+  if (repeated !== undefined) {
+    given.refuse(`line ${first + 1}`, `has the column ${JSON.stringify(repeated)} twice`);
+    return;
+  }
+  const rows = lines.slice(first + 1).join('\n');
+  let line = first + 2;
+  let end = 0;
+  Papa.parse<string[]>(rows, {
+    delimiter,
+    newline: '\n',
+    comments: '#',
+    step({ data: cells, errors, meta }, parser) {
+      const row = rows.slice(end, meta.cursor);
+      // Includes the comments before the row.
+      const before = /^(?:#.*\n)*/.exec(row)?.[0] ?? '';
+      const from = `line ${line + lineEnds(before)}`;
+      line += lineEnds(row);
+      end = meta.cursor;
+      if (cells.length === 1 && cells[0]?.trim() === '') return;
+      if (errors.length > 0)
+        given.refuse(from, 'has a quote that is not closed, or text after a quoted cell');
+      else if (cells.length !== columns.length)
+        given.refuse(from, `has ${cells.length} cells, and the header has ${columns.length}`);
+      else readRow(from, columns, cells, given);
+      if (given.isWrong) parser.abort();
+    },
+  });
+}
+
+function lineEnds(text: string): number {
+  return text.split('\n').length - 1;
+}
+
+function readRow(from: string, columns: string[], cells: string[], given: Collected): void {
+  const fields = columns.flatMap((name, index): [string, unknown][] => {
+    const cell = cells[index]?.trim() ?? '';
+    return cell === '' ? [] : [[name, cellValue(name, cell)]];
+  });
+  if (fields.some(([name, value]) => name === 'metadata' && value === undefined))
+    given.refuse(from, 'metadata: is not valid JSON');
+  else given.add(from, Object.fromEntries(fields));
 }
 
 /**
@@ -110,120 +165,12 @@ function cellValue(column: string, cell: string): unknown {
   return cell;
 }
 
-/** Returns the cells of a line; undefined if it is not CSV. */
-function cellsOf(text: string, delimiter: string): string[] | undefined {
-  const cells: string[] = [];
-  for (let at = 0; ; at += 1) {
-    let end: number;
-    if (text[at] === '"') {
-      const close = closingQuote(text, at + 1);
-      end = close + 1;
-      if (close < 0 || (end < text.length && text[end] !== delimiter)) return undefined;
-      cells.push(text.slice(at + 1, close).replaceAll('""', '"'));
-    } else {
-      const next = text.indexOf(delimiter, at);
-      end = next < 0 ? text.length : next;
-      const cell = text.slice(at, end);
-      if (cell.includes('"')) return undefined;
-      cells.push(cell);
-    }
-    if (end >= text.length) return cells;
-    at = end;
-  }
-}
-
-function closingQuote(text: string, from: number): number {
-  for (let at = text.indexOf('"', from); at >= 0; at = text.indexOf('"', at + 2))
-    if (text[at + 1] !== '"') return at;
-  return -1;
-}
-
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
-}
-
-/** A submission to track. `from`: its place in the input, such as "line 7". */
-export type GivenSubmission = { from: string; item: TrackItem };
-
-/** `skipped`: number of submissions in an export that are final already. */
-export type GivenSubmissions = { submissions: GivenSubmission[]; skipped: number };
-
-const MAX_PROBLEMS = 10;
-/** Limit for a row of several lines. A longer row indicates a quote that is not closed. */
-const MAX_RECORD_CHARS = 1024 * 1024;
-
-/** A submission in an export of dawatch, and the option of a request that each field becomes. */
-const EXPORTED = {
-  submission_id: 'submission_id',
-  upstream: 'upstream',
-  tracked_at: 'tracked_at',
-  deadline_at: 'deadline',
-  unknown_grace_s: 'unknown_grace_s',
-  stuck_after_s: 'stuck_after_s',
-  metadata: 'metadata',
-  callback_url: 'callback_url',
-} as const;
-
-/**
- * Returns the submissions of the arguments or, without arguments, of a file or stdin: ids, NDJSON,
- * CSV, or an export. An id that is given again with the same options is omitted. `retrack`:
- * submissions of an export that can be tracked again are not skipped. Throws a CommandError that
- * names the lines if anything is invalid, or if nothing was given.
- */
-export async function readSubmissions(
-  args: readonly string[],
-  { file, retrack = false }: { file?: string; retrack?: boolean },
-  now: number,
-): Promise<GivenSubmissions> {
-  const ids = args.length > 0 ? await readIds(args, undefined) : [];
-  const given = new Collected(now, retrack);
-  if (ids.length === 0 || file !== undefined) {
-    if (file === undefined && process.stdin.isTTY)
-      throw new CommandError('give ids as arguments, with --file, or on stdin', ExitCode.usage);
-    await readFrom(readLines(file ?? '-'), given);
-  }
-  for (const [index, submission_id] of ids.entries())
-    given.add(`id ${index + 1}`, { submission_id });
-  return given.end();
-}
-
-async function readFrom(lines: AsyncIterable<string>, given: Collected): Promise<void> {
-  let format: FileFormat | undefined;
-  let number = 0;
-  /** The first lines of a text of several lines. */
-  let open: { from: string; lines: string[]; chars: number } | undefined;
-  for await (const line of lines) {
-    number += 1;
-    if (!open && isIgnored(line)) continue;
-    const { from, lines: before, chars } = open ?? { from: `line ${number}`, lines: [], chars: 0 };
-    if (!format) {
-      const found = formatOf(line);
-      if ('problem' in found) return given.refuse(from, found.problem);
-      format = found.format;
-      if (found.isHeader) continue;
-    }
-    const isOpen = format.togglesQuote(line) !== (open !== undefined);
-    before.push(line);
-    open =
-      isOpen && chars <= MAX_RECORD_CHARS
-        ? { from, lines: before, chars: chars + line.length + 1 }
-        : undefined;
-    if (open) continue;
-    const read = format.fieldsOf(before.join('\n'));
-    if ('problem' in read) given.refuse(from, read.problem);
-    else given.add(from, read.fields);
-    if (given.isWrong) return;
-  }
-  if (open) given.refuse(open.from, 'has a quote that is not closed');
-}
-
-function isIgnored(line: string): boolean {
-  const text = line.trim();
-  return text === '' || text.startsWith('#');
 }
 
 /** Validates and collects submissions. */
@@ -287,11 +234,11 @@ type ReadItem =
   | { kind: 'final' }
   | { kind: 'problem'; problem: string };
 
-/** Validates the fields of a submission. One with a status is from an export. */
+/** Validates the fields of a submission. One with a status is from a list. */
 function toItem(fields: Record<string, unknown>, now: number, retrack: boolean): ReadItem {
   const problem = (text: string): ReadItem => ({ kind: 'problem', problem: text });
-  const isExported = 'status' in fields;
-  if (isExported) {
+  const isListed = 'status' in fields;
+  if (isListed) {
     const status = STATUSES.find((name) => name === fields.status);
     if (!status) return problem(`status: must be one of ${STATUSES.join(', ')}`);
     if (isFinal(status) && !(retrack && canRetrack(status))) return { kind: 'final' };
@@ -303,7 +250,7 @@ function toItem(fields: Record<string, unknown>, now: number, retrack: boolean):
         retrack,
       );
   }
-  const parsed = trackItemSchema.safeParse(isExported ? optionsOf(fields) : fields, {
+  const parsed = trackItemSchema.safeParse(isListed ? optionsOf(fields) : fields, {
     error: explainIssue,
   });
   if (!parsed.success) return problem(reasonOf(parsed.error.issues[0], fields));
@@ -313,10 +260,10 @@ function toItem(fields: Record<string, unknown>, now: number, retrack: boolean):
     : { kind: 'item', item: parsed.data };
 }
 
-/** Returns the options of an exported submission. */
+/** Returns the options of a listed submission. */
 function optionsOf(fields: Record<string, unknown>): Record<string, unknown> {
   const options: Record<string, unknown> = {};
-  for (const [field, option] of Object.entries(EXPORTED)) {
+  for (const [field, option] of Object.entries(LISTED)) {
     const value = fields[field];
     if (value !== undefined && value !== null) options[option] = value;
   }

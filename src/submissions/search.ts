@@ -94,7 +94,7 @@ export function searchOf(
 }
 
 /** Returns the condition for a submission `s`, without `search`, and its parameters. */
-export function matchOf(filter: SubmissionFilter): {
+function matchOf(filter: SubmissionFilter): {
   match: string;
   parameters: Record<string, unknown>;
 } {

@@ -1,43 +1,60 @@
-import { type Command, Option } from 'commander';
-import { coloured } from '../cli/colors.ts';
+import type { Command } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
-import { toJson } from '../cli/json.ts';
-import { parseCount } from '../cli/numbers.ts';
-import type { OptionChanges, SubmissionStatus, SubmissionWithHistory } from '../client/index.ts';
+import { ExitCode } from '../cli/exit.ts';
+import { coloured, plural, toJson } from '../cli/output.ts';
+import type { DawatchClient, OptionChanges, SubmissionWithHistory } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
-import { submissionTable } from './list-command.ts';
-import { STATUSES } from './submission.ts';
+import { readIds } from './cli-ids.ts';
+import { submissionLines, submissionTable } from './list-command.ts';
 
 const MAX_CHARS = 6_000;
 /** Maximum length of a shown value before or after a change. */
 const MAX_CHANGE_CHARS = 300;
+/** Maximum number of ids of one request. */
+const MAX_IDS = 1_000;
 
-type Options = ConnectOptions & { status?: SubmissionStatus; limit: number; json?: boolean };
+type Options = ConnectOptions & { file?: string; short?: boolean; json?: boolean };
 
 export function addStatus(program: Command): void {
   withServer(program.command('status'))
-    .description('Show submissions by id with their history, or list the newest.')
-    .argument('[ids...]', 'submission ids; without ids, the newest submissions are listed')
-    .addOption(new Option('--status <status>', 'list only this status').choices(STATUSES))
-    .option('--limit <count>', 'maximum number of listed submissions, 1 to 1000', parseCount, 20)
-    .option('--json', 'print JSON, as returned by the HTTP interface')
+    .description('Show submissions with their histories.')
+    .argument(
+      '[ids...]',
+      'submission ids; without ids, they are read from --file or stdin, one per line',
+    )
+    .option('--file <file>', 'read ids from a file, one per line; - reads stdin')
+    .option(
+      '--short',
+      'one line per submission, without its history; many ids in one request; exits with 2 if one is not tracked',
+    )
+    .option('--json', 'print one JSON line per submission, as returned by the HTTP interface')
     .addHelpText(
       'after',
-      '\nExamples:\n  dawatch status 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11\n  dawatch status --status failing --limit 100 --json',
+      '\nExamples:\n  dawatch status 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11\n  dawatch status --short --file ids.txt --json',
     )
-    .action(async (ids: string[], options: Options) => {
+    .action(async (args: string[], options: Options) => {
+      const ids = await readIds(args, options.file);
       const client = connect(options);
-      if (ids.length === 0) {
-        const page = await client.list({ status: options.status, limit: options.limit });
-        if (options.json) process.stdout.write(`${toJson(page)}\n`);
-        else process.stdout.write(submissionTable(page.submissions));
-        return;
-      }
+      if (options.short) return printShort(client, ids, options);
       for (const id of ids) {
         const submission = await client.get(id);
         process.stdout.write(`${options.json ? toJson(submission) : paragraph(submission)}\n`);
       }
     });
+}
+
+async function printShort(client: DawatchClient, ids: string[], { json }: Options): Promise<void> {
+  const missing: string[] = [];
+  for (let start = 0; start < ids.length; start += MAX_IDS) {
+    const found = await client.lookup(ids.slice(start, start + MAX_IDS));
+    const { submissions } = found;
+    process.stdout.write(json ? submissionLines(submissions) : submissionTable(submissions));
+    missing.push(...found.not_found);
+  }
+  if (missing.length === 0) return;
+  process.exitCode = ExitCode.usage;
+  const lines = missing.map((id) => `  ${escapeText(id)}\n`);
+  process.stderr.write(`dawatch: ${plural(lines.length, 'id')} not tracked:\n${lines.join('')}`);
 }
 
 function paragraph(submission: SubmissionWithHistory): string {

@@ -1,11 +1,8 @@
 import type { Command } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
-import { parseDuration } from '../cli/duration.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
-import { toJson } from '../cli/json.ts';
-import { parseObject } from '../cli/json-object.ts';
-import { createProgress } from '../cli/progress.ts';
-import { plural } from '../cli/table.ts';
+import { parseDuration, parseObject } from '../cli/input.ts';
+import { createProgress, plural, toJson, withWaitIndicator } from '../cli/output.ts';
 import { pause } from '../client/backoff.ts';
 import { ApiError } from '../client/errors.ts';
 import type {
@@ -19,7 +16,6 @@ import { escapeText } from '../lib/text.ts';
 import { awaitFinal } from './await-final.ts';
 import { type GivenSubmission, readSubmissions } from './cli-submission-lines.ts';
 import { MAX_IDS_PER_REQUEST } from './track-request.ts';
-import { withWaitIndicator } from './wait-indicator.ts';
 
 /** Below the limits of a request and of the metadata of all its submissions. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
@@ -165,10 +161,7 @@ export function addTrack(program: Command): void {
   withServer(program.command('track'))
     .description('Track submissions until they are final.')
     .argument('[ids...]', 'submission ids; without ids, submissions are read from --file or stdin')
-    .option(
-      '--file <file>',
-      'read submissions from a file: ids, NDJSON, CSV or an export; - reads stdin',
-    )
+    .option('--file <file>', 'read submissions from a file: ids, NDJSON or CSV; - reads stdin')
     .option('--upstream <name>', 'name of a configured upstream')
     .option(
       '--deadline <duration>',
@@ -193,7 +186,7 @@ export function addTrack(program: Command): void {
 A file has one submission per line: its id; a JSON object with submission_id and options (upstream, deadline, unknown_grace_s,
 stuck_after_s, metadata, callback_url, tracked_at); or the values of the columns that the first line names, separated by commas.
 Blank lines and lines that begin with # are ignored. The options of the command apply to lines that do not set them. The output
-of \`dawatch export\` is accepted: its open submissions are tracked, the final ones are skipped.
+of \`dawatch list --json\` is accepted: its open submissions are tracked, the final ones are skipped.
 
 Ids that are already tracked are unchanged. Without --wait, the exit code is 3 if any id had already ended and is not
 tracked again. With --wait, it depends on the final statuses of all ids.
@@ -203,7 +196,7 @@ Examples:
   dawatch track --file ids.txt --wait --timeout 10m
   dawatch track --retrack 9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11 --deadline 48h
   dawatch track --file submissions.csv --metadata '{"batch": 7}'
-  dawatch export | dawatch track --server https://new.example --file -
+  dawatch list --limit all --json | dawatch track --server https://new.example --file -
   submit-everything | dawatch track --wait --json > final.ndjson`,
     )
     .action(async (args: string[], options: Options) => {

@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
-import { parseDuration } from '../cli/duration.ts';
 import { CommandError, ExitCode } from '../cli/exit.ts';
-import { toJson } from '../cli/json.ts';
-import { parseObject } from '../cli/json-object.ts';
+import { parseDuration, parseObject } from '../cli/input.ts';
+import { toJson } from '../cli/output.ts';
 import type { SubmissionPatch } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { readIds } from './cli-ids.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type ConnectOptions, connect, withServer } from '../cli/connect.ts';
-import { parseDuration } from '../cli/duration.ts';
+import { parseDuration } from '../cli/input.ts';
 import { awaitFinal } from './await-final.ts';
 import { readIds } from './cli-ids.ts';
 

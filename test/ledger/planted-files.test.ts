@@ -12,7 +12,6 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { toFile } from '../../src/cli/export-target.ts';
 import { backupLedger } from '../../src/ledger/backup.ts';
 import { openDatabase } from '../../src/ledger/open.ts';
 import { restoreLedger } from '../../src/ledger/restore.ts';
@@ -67,18 +66,14 @@ describe('nothing is written through a symbolic link', () => {
     expect(isUntouched()).toBe(true);
   });
 
-  it.each(['target', 'absent'] as const)(
-    'at the path of a backup or an export (%s)',
-    async (to) => {
-      const { file, folder, isUntouched, ...paths } = openWorld();
-      const target = join(folder, 'copy.db');
-      symlinkSync(paths[to], target);
-      await expect(backupLedger(file, target)).rejects.toThrow('already exists');
-      expect(() => toFile(target)).toThrow('already exists');
-      expect(isUntouched()).toBe(true);
-      expect(readdirSync(folder)).toEqual(['copy.db']);
-    },
-  );
+  it.each(['target', 'absent'] as const)('at the path of a backup (%s)', async (to) => {
+    const { file, folder, isUntouched, ...paths } = openWorld();
+    const target = join(folder, 'copy.db');
+    symlinkSync(paths[to], target);
+    await expect(backupLedger(file, target)).rejects.toThrow('already exists');
+    expect(isUntouched()).toBe(true);
+    expect(readdirSync(folder)).toEqual(['copy.db']);
+  });
 
   it('at the path of a backup that is created during the copy', async () => {
     const { file, folder, absent, isUntouched } = openWorld();
@@ -98,23 +93,18 @@ describe('nothing is written through a symbolic link', () => {
     const guesses = (target: string, middle: string) =>
       names.map((suffix) => `${target}${middle}${suffix}`);
     const backup = join(folder, 'copy.db');
-    const csv = join(folder, 'export.csv');
     const planted = [
       ...guesses(backup, '.partial'),
-      ...guesses(csv, `.${process.pid}.partial`),
       ...guesses(file, '.restoring'),
       `${backup}.partial-`,
       `${file}.partial-`,
     ];
     for (const path of planted) symlinkSync(absent, path);
     await backupLedger(file, backup);
-    const target = toFile(csv);
-    await target.write('whole');
-    target.end();
     restoreLedger({ file, backup, now: 0 });
     expect(isUntouched()).toBe(true);
     for (const path of planted) expect(lstatSync(path).isSymbolicLink(), path).toBe(true);
-    for (const path of [backup, csv, file]) expect(lstatSync(path)).toMatchObject({ nlink: 1 });
+    for (const path of [backup, file]) expect(lstatSync(path)).toMatchObject({ nlink: 1 });
   });
 });
 
@@ -136,17 +126,9 @@ describe.each([0o000, 0o022, 0o077])('with the umask %o', (umask) => {
     };
     await backupLedger(file, join(folder, 'copy.db'), () => describe('copy.db'));
     expect([...during]).toEqual(['copy.db.partial 700']);
-    const target = toFile(join(folder, 'export.csv'));
-    await target.write('whole');
-    target.end();
     ledger.close();
     const { replacedFile } = restoreLedger({ file, backup: join(folder, 'copy.db'), now: 0 });
-    for (const path of [
-      join(folder, 'copy.db'),
-      join(folder, 'export.csv'),
-      file,
-      String(replacedFile),
-    ])
+    for (const path of [join(folder, 'copy.db'), file, String(replacedFile)])
       expect(modeOf(path), path).toBe(0o600);
   });
 });

@@ -5,7 +5,6 @@ import { expect, it, onTestFinished } from 'vitest';
 import { checkAudit } from '../../src/access/audit-check.ts';
 import { backupLedger } from '../../src/ledger/backup.ts';
 import { inspectLedger } from '../../src/operations/doctor/inspect-ledger.ts';
-import { LedgerExport } from '../../src/submissions/export.ts';
 import { openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -18,7 +17,6 @@ it('a command beside a server shows nothing that the disk does not store', async
   const failed = 'the disk failed while using';
   await expect(checkAudit(file)).rejects.toThrow(failed);
   await expect(backupLedger(file, join(tempFolder(), 'copy.db'))).rejects.toThrow(failed);
-  expect(() => new LedgerExport(file)).toThrow(failed);
   expect(inspectLedger(file, 1)).toMatchObject({ kind: 'refused', problem: 'io' });
 });
 

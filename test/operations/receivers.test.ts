@@ -92,7 +92,7 @@ describe('a webhook', () => {
       {
         status: 'warning',
         message: expect.stringMatching(/^2 dead letters/),
-        action: expect.stringMatching(/replay wh_1/),
+        action: expect.stringMatching(/replay --destination webhook:wh_1/),
       },
     ]);
     const disabled = { url, enabled: false };

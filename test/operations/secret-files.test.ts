@@ -256,17 +256,16 @@ redis:
     const server = { DAWATCH_URL: 'http://127.0.0.1:1', DAWATCH_API_KEY: null };
     const env = { DAWATCH_CONFIG: file(settings(/^auth\.api_key$/), 'settings.yaml'), ...server };
     const database = { DAWATCH_DATABASE: join(folder, 'l.db') };
-    expect((await cli(['status'], { env })).stderr).toContain(
-      'no response from http://127.0.0.1:1',
-    );
+    expect((await cli(['list'], { env })).stderr).toContain('no response from http://127.0.0.1:1');
     expect(
       (await cli(['audit'], { env: { ...env, DAWATCH_ADMIN_TOKEN_FILE: file(SECRET) } })).stderr,
     ).toContain('no response from http://127.0.0.1:1');
     const without = { ...env, DAWATCH_CONFIG: file(settings(/^$/), 'settings.yaml') };
-    expect((await cli(['status'], { env: without })).stderr).toContain(
+    expect((await cli(['list'], { env: without })).stderr).toContain(
       'auth.api_key_file names a file that does not',
     );
-    const created = await cli(['token', 'list'], { env: { ...without, ...database } });
+    const create = ['token', 'create', '--role', 'user', '--name', 'x'];
+    const created = await cli(create, { env: { ...without, ...database } });
     expect(created.stderr).not.toContain('names a file');
     const checked = { ...without, DAWATCH_CONFIG: file(settings(/^redis/), 'settings.yaml') };
     expect((await cli(['worker', '--check'], { env: checked })).stderr).toBe(

@@ -192,7 +192,7 @@ describe.skipIf(SKIPPED)('the image', () => {
       await start('server');
       await isHealthy('server');
       expect(await inside('server', 'cat', '/data/api-key')).toEqual(key);
-      expect((await inside('server', 'dawatch', 'export')).stdout).toContain('finalized');
+      expect((await inside('server', 'dawatch', 'list')).stdout).toContain('finalized');
     });
   });
 });

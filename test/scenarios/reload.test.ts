@@ -8,7 +8,7 @@ import { readEvents } from '../support/app/event-reader.ts';
 import { call, post, problemOf } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { finalEnvelope } from '../support/ledger/domain.ts';
-import { cli, startCli } from '../support/processes/cli.ts';
+import { startCli } from '../support/processes/cli.ts';
 import {
   CRASH_ADMIN_TOKEN,
   CRASH_API_KEY,
@@ -492,36 +492,5 @@ describe('POST /v1/reload', () => {
       expect((await reload()).text).toBe('{"changes":[]}');
     }
     for (const id of acknowledged) await finalized(id);
-  });
-});
-
-describe('dawatch reload', () => {
-  it('prints the changes, and fails with the reason if nothing was applied', async () => {
-    const { server, change } = await openWorld();
-    const env = { DAWATCH_URL: server.url, DAWATCH_ADMIN_TOKEN: CRASH_ADMIN_TOKEN };
-    expect(await cli(['reload'], { env })).toEqual({
-      code: 0,
-      stdout: 'nothing has changed\n',
-      stderr: '',
-    });
-    change({
-      auth: { api_key: 'another-service-key', admin_token: CRASH_ADMIN_TOKEN },
-      log: { level: 'debug' },
-    });
-    expect((await cli(['reload'], { env })).stdout).toBe('applied: auth.api_key, log.level\n');
-    expect((await cli(['reload', '--json'], { env })).stdout).toBe('{"changes":[]}\n');
-    change({ database: 'elsewhere.db' });
-    const { code, stderr } = await cli(['reload'], { env });
-    expect([code, stderr]).toEqual([
-      2,
-      expect.stringContaining('a restart is needed to change database'),
-    ]);
-    const wrong = await cli(['reload'], {
-      env: { ...env, DAWATCH_ADMIN_TOKEN: 'another-service-key' },
-    });
-    expect([wrong.code, wrong.stderr]).toEqual([
-      5,
-      expect.stringContaining('needs the scope admin'),
-    ]);
   });
 });

@@ -17,7 +17,7 @@ export async function checkWebhook(
 ): Promise<Finding[]> {
   const { id, url, enabled, disabledReason, failingSince } = webhook;
   const about = `webhook.${id}`;
-  const replay = `dawatch webhooks replay ${id} --since 24h`;
+  const replay = `dawatch deliveries replay --destination webhook:${id} --since 24h`;
   const letters = deadLetters(about, dead.get(webhookDestination(id)) ?? 0, replay);
   if (!enabled) return [disabled(about, id, disabledReason), ...letters];
   if (url === null) return letters;
@@ -54,11 +54,7 @@ export function checkCallbacks(dead: DeadLetters): Finding[] {
     .filter(([destination]) => destination.startsWith('callback:'))
     .map(([, count]) => count);
   const total = counts.reduce((sum, count) => sum + count, 0);
-  return deadLetters(
-    `webhook.${CALLBACKS_ID}`,
-    total,
-    `dawatch webhooks replay ${CALLBACKS_ID} --since 24h`,
-  );
+  return deadLetters(`webhook.${CALLBACKS_ID}`, total, `dawatch deliveries list --state dead`);
 }
 
 /**

@@ -94,7 +94,7 @@ export const SUBMISSION_EVENTS = {
   'upstream.unauthorized': error(
     'an upstream refuses the API key',
     ['upstream', 'outage_ms'],
-    'set a valid `api_key` of the upstream, then run `dawatch reload`, or restart if the key is in a variable',
+    'set a valid `api_key` of the upstream, then reload the settings, or restart if the key is in a variable',
   ),
   'upstream.not_configured': warn(
     'the server starts and open submissions belong to an upstream that is not in the settings',

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { colourOf, plain } from '../../../src/cli/colors.ts';
-import { table } from '../../../src/cli/table.ts';
+import { colourOf, plain, table } from '../../../src/cli/output.ts';
 import { STATUSES } from '../../../src/submissions/submission.ts';
 import { cli } from '../../support/processes/cli.ts';
 import { serve } from '../../support/servers/upstream-server.ts';
@@ -34,10 +33,10 @@ it('are used if they are forced, and otherwise only on terminals', async () => {
     response.end(JSON.stringify({ submissions: [submission], next_cursor: null })),
   );
   // `cli` itself refuses every escape code in what it has read.
-  expect((await cli(['status'], { env: { DAWATCH_URL: url } })).stdout).toMatch(
+  expect((await cli(['list'], { env: { DAWATCH_URL: url } })).stdout).toMatch(
     /^failed {2}s1 {2}tracked/,
   );
-  await expect(cli(['status'], { env: { DAWATCH_URL: url, FORCE_COLOR: '1' } })).rejects.toThrow(
+  await expect(cli(['list'], { env: { DAWATCH_URL: url, FORCE_COLOR: '1' } })).rejects.toThrow(
     /\[31m/,
   );
 });

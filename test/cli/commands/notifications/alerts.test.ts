@@ -57,27 +57,12 @@ describe('alerts', () => {
     expect((await run(['alerts', 'acknowledge', id, '--withdraw'])).stdout).toMatch(
       /^state +firing$/m,
     );
-    expect(await run(['alerts', 'acknowledge', '4711'])).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('there is no alert 4711'),
-    });
-    expect(await run(['alerts', 'acknowledge', 'x'])).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('Expected a number from `dawatch alerts list`'),
-    });
   });
 
   it('mutes a subject, lists the mute, and ends it', async () => {
-    const made = await run([
-      'alerts',
-      'mute',
-      'upstream_down',
-      'default',
-      '--until',
-      '2h',
-      '--reason',
-      'halted',
-    ]);
+    const made = await run(
+      'alerts mute upstream_down default --until 2h --reason halted'.split(' '),
+    );
     expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^reason +halted$/m) });
     const [{ until, id: muteId }] = JSON.parse(
       (await run(['alerts', 'mutes', '--json'])).stdout,
@@ -92,7 +77,7 @@ describe('alerts', () => {
   });
 
   it('plans a maintenance window, whose end counts from its start', async () => {
-    const made = await run(['alerts', 'maintenance', '--from', '1h', '--until', '4h', '--json']);
+    const made = await run('alerts mute --all --from 1h --until 4h --json'.split(' '));
     const { id: muteId, rule, from, until, active } = JSON.parse(made.stdout);
     expect([rule, active, Date.parse(until) - Date.parse(from)]).toEqual([
       null,
@@ -100,17 +85,19 @@ describe('alerts', () => {
       4 * 3_600_000,
     ]);
     await run(['alerts', 'unmute', String(muteId)]);
-    const fixed = ['--from', '2026-12-05T22:00:00Z', '--until', '2026-12-05T21:00:00Z'];
-    expect(await run(['alerts', 'maintenance', ...fixed])).toMatchObject({ code: 2, stdout: '' });
   });
 
   it.each([
-    ['no end', ['mute', 'stuck'], '--until <time>'],
-    ['an unknown rule', ['mute', 'stuk', '--until', '2h'], 'Allowed choices are'],
-    ['a malformed end', ['mute', 'stuck', '--until', 'tomorrow'], 'Expected a duration like 2h'],
-    ['an unknown state', ['list', '--state', 'open'], 'Allowed choices are'],
-  ])('refuses %s', async (_name, args, message) => {
-    expect(await run(['alerts', ...args])).toMatchObject({
+    ['mute stuck', '--until <time>'],
+    ['mute --until 2h', 'give either a rule or --all'],
+    ['mute stuck --all --until 2h', 'give either a rule or --all'],
+    ['mute stuk --until 2h', 'Allowed choices are'],
+    ['mute stuck --until tomorrow', 'Expected a duration like 2h'],
+    ['list --state open', 'Allowed choices are'],
+    ['acknowledge 4711', 'there is no alert 4711'],
+    ['acknowledge x', 'Expected a number from `dawatch alerts list`'],
+  ])('refuses %s', async (line, message) => {
+    expect(await run(['alerts', ...line.split(' ')])).toMatchObject({
       code: 2,
       stdout: '',
       stderr: expect.stringContaining(message),
@@ -138,31 +125,10 @@ describe('channels', () => {
   });
 });
 
-describe('webhooks test callbacks', () => {
-  it('tests the address of a callback', async () => {
-    const receiver = await openReceiver();
-    const { code, stdout } = await run([
-      'webhooks',
-      'test',
-      'callbacks',
-      '--url',
-      `${receiver.url}/hook`,
-    ]);
-    expect([code, stdout]).toEqual([0, expect.stringMatching(/HTTP 200/)]);
-    expect(receiver.requests[0]).toMatchObject({ path: '/hook', method: 'POST' });
-  });
-
-  it.each([
-    ['callbacks without an address', ['callbacks'], 'give the address to test with --url'],
-    [
-      'another webhook with an address',
-      [`wh_${'0'.repeat(32)}`, '--url', 'https://a.example'],
-      'only callbacks',
-    ],
-  ])('refuses %s', async (_name, args, message) => {
-    expect(await run(['webhooks', 'test', ...args])).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining(message),
-    });
-  });
+it('webhooks test callbacks tests the address of a callback', async () => {
+  const receiver = await openReceiver();
+  const args = ['webhooks', 'test', 'callbacks', '--url', `${receiver.url}/hook`];
+  const { code, stdout } = await run(args);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/HTTP 200/)]);
+  expect(receiver.requests[0]).toMatchObject({ path: '/hook', method: 'POST' });
 });

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { makeToken } from '../../../../src/access/credentials-store.ts';
-import { plain } from '../../../../src/cli/colors.ts';
 import { doctorJson, doctorText } from '../../../../src/cli/doctor-command.ts';
+import { plain } from '../../../../src/cli/output.ts';
 import { ok, problem, warning } from '../../../../src/operations/doctor/finding.ts';
 import { cliProcess } from '../../../support/processes/cli.ts';
 import { serve } from '../../../support/servers/upstream-server.ts';

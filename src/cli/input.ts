@@ -1,0 +1,174 @@
+import { readFileSync } from 'node:fs';
+import { buffer } from 'node:stream/consumers';
+import { InvalidArgumentError, Option } from 'commander';
+import { z } from 'zod';
+import type { MetadataFilter } from '../client/index.ts';
+import { DEEP_METADATA_REASON, isTooDeep } from '../lib/json.ts';
+import { CommandError, ExitCode } from './exit.ts';
+
+/** Parses a whole number. The server checks its range. */
+export function parseCount(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('Expected a whole number.');
+  return Number(text);
+}
+
+/** Returns a parser for the numbers that a command prints in its first column. */
+export function numberFrom(command: string): (text: string) => number {
+  return (text) => {
+    if (!/^[1-9]\d{0,14}$/.test(text))
+      throw new InvalidArgumentError(`Expected a number from \`${command}\`.`);
+    return Number(text);
+  };
+}
+
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+const MAX_MS = 366 * UNIT_MS.d;
+
+/**
+ * Parses a duration such as "90s", "10m", "24h", "7d" or "250ms" into milliseconds. The maximum is
+ * 366 days.
+ */
+export function parseDuration(text: string): number {
+  const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
+  if (amount === undefined || unit === undefined)
+    throw new InvalidArgumentError('Expected a duration like 90s, 10m, 24h or 7d.');
+  const ms = Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  if (ms > MAX_MS) throw new InvalidArgumentError('Expected at most 366d.');
+  return ms;
+}
+
+/**
+ * Returns an option whose value is a duration in milliseconds. The help shows the limits and the
+ * default as written here.
+ */
+export function durationOption(
+  name: string,
+  description: string,
+  { least, most, fallback }: { least: string; most: string; fallback: string },
+): Option {
+  return new Option(`${name} <duration>`, `${description}, ${least} to ${most}`)
+    .argParser(durationWithin(least, most))
+    .default(parseDuration(fallback), fallback);
+}
+
+function durationWithin(least: string, most: string): (text: string) => number {
+  const [leastMs, mostMs] = [parseDuration(least), parseDuration(most)];
+  return (text) => {
+    const ms = parseDuration(text);
+    if (ms < leastMs || ms > mostMs)
+      throw new InvalidArgumentError(`Expected ${least} to ${most}.`);
+    return ms;
+  };
+}
+
+const timeSchema = z.iso.datetime({ offset: true });
+
+/** Returns an ISO 8601 time for a duration such as "2h" (ago) or for a time with its zone. */
+export function parseSince(text: string): string {
+  if (timeSchema.safeParse(text).success) return text;
+  if (/^\d+(\.\d+)?[a-z]+$/.test(text))
+    return new Date(Date.now() - parseDuration(text)).toISOString();
+  throw new InvalidArgumentError(
+    'Expected a duration like 2h, or a time like 2026-01-02T03:04:05Z.',
+  );
+}
+
+/**
+ * Parses an end time: "2h" after a start, or a fixed time with its zone. Returns a function that
+ * computes the end from the start, both in epoch milliseconds.
+ */
+export function parseAhead(text: string): (start: number) => number {
+  if (timeSchema.safeParse(text).success) return () => Date.parse(text);
+  if (!/^\d+(\.\d+)?[a-z]+$/.test(text))
+    throw new InvalidArgumentError(
+      'Expected a duration like 2h, or a time like 2026-01-02T03:04:05Z.',
+    );
+  const durationMs = parseDuration(text);
+  return (start) => start + durationMs;
+}
+
+/** Collects repeated `--type` options with comma-separated values. */
+export function collectTypes(text: string, before: readonly string[] = []): string[] {
+  return [...before, ...text.split(',')];
+}
+
+/**
+ * Collects repeated `--metadata name=value` options. A value that is a JSON number, true, false,
+ * null or a quoted string has that type; any other value is text.
+ */
+export function collectMetadata(text: string, before?: MetadataFilter | false): MetadataFilter {
+  const [name, value] = [
+    text.slice(0, Math.max(0, text.indexOf('='))),
+    text.slice(text.indexOf('=') + 1),
+  ];
+  // JSON.parse on the server drops __proto__, so that the filter would be lost.
+  if (name === '' || name === '__proto__')
+    throw new InvalidArgumentError('Expected name=value, like team=billing.');
+  if (before && Object.hasOwn(before, name))
+    throw new InvalidArgumentError(`${JSON.stringify(name)} is given twice.`);
+  return Object.fromEntries([...Object.entries(before || {}), [name, toValue(value)]]);
+}
+
+function toValue(text: string): string | number | boolean | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+    // 1e999 and integers beyond the safe range would change their value, so they stay text.
+    if (
+      typeof value === 'number' &&
+      Number.isFinite(value) &&
+      (!Number.isInteger(value) || Number.isSafeInteger(value))
+    )
+      return value;
+  } catch {}
+  return text;
+}
+
+/** Parses a JSON object for use as metadata. */
+export function parseObject(text: string): Record<string, unknown> {
+  const value = parsed(text);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new InvalidArgumentError('Expected a JSON object.');
+  if (isTooDeep(value)) throw new InvalidArgumentError(`${DEEP_METADATA_REASON}.`);
+  return { ...value };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Returns the text of a file, or of stdin for "-", without a byte order mark. Throws a CommandError
+ * if it cannot be read or is not UTF-8.
+ */
+export async function readText(file: string): Promise<string> {
+  const name = file === '-' ? 'stdin' : file;
+  try {
+    const bytes = file === '-' ? await buffer(process.stdin) : readFileSync(file);
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : error;
+    const isWrong = error instanceof TypeError;
+    throw new CommandError(
+      isWrong ? `${name} is not text in UTF-8` : `cannot read ${name}: ${reason}`,
+      ExitCode.usage,
+    );
+  }
+}
+
+/**
+ * Reads a secret from a file or from stdin. An argument would be visible to other users of the
+ * machine.
+ */
+export async function readSecret(file: string | undefined): Promise<{ secret?: string }> {
+  if (file === undefined) return {};
+  const secret = (await readText(file)).trim();
+  if (secret === '')
+    throw new CommandError(`${file === '-' ? 'stdin' : file} contains no secret`, ExitCode.usage);
+  return { secret };
+}

@@ -1,0 +1,179 @@
+import { createRequire } from 'node:module';
+import { stripVTControlCharacters, styleText } from 'node:util';
+import { escapeJson, escapeText } from '../lib/text.ts';
+
+/** Returns JSON for stdout with control characters escaped, on one line unless indented. */
+export function toJson(value: unknown, indent?: number): string {
+  return escapeJson(JSON.stringify(value, null, indent));
+}
+
+export type Colour = 'green' | 'yellow' | 'red' | 'cyan' | 'gray' | 'bold';
+
+export type Paint = (colour: Colour | undefined, text: string) => string;
+
+/**
+ * Returns a painter that colours text if the stream supports it, respecting NO_COLOR and
+ * FORCE_COLOR.
+ */
+export function paintFor(stream: NodeJS.WriteStream): Paint {
+  return (colour, text) => (colour ? styleText(colour, text, { stream }) : text);
+}
+
+export const plain: Paint = (_colour, text) => text;
+
+const COLOURS: Record<string, Colour | undefined> = {
+  finalized: 'green',
+  delivered: 'green',
+  enabled: 'green',
+  pending: 'cyan',
+  waiting: 'cyan',
+  failing: 'yellow',
+  disabled: 'yellow',
+  acknowledged: 'yellow',
+  muted: 'gray',
+  resolved: 'gray',
+  firing: 'red',
+  failed: 'red',
+  unknown: 'red',
+  rejected: 'red',
+  expired: 'red',
+  dead: 'red',
+  cancelled: 'gray',
+  discarded: 'gray',
+  revoked: 'gray',
+};
+
+/** Returns a status or state, escaped and coloured for stdout. */
+export function coloured(state: string): string {
+  return paintFor(process.stdout)(colourOf(state), escapeText(state));
+}
+
+/** Returns the colour of a status or state, which is the first word of the text. */
+export function colourOf(state: string): Colour | undefined {
+  return COLOURS[state.split(' ', 1)[0] ?? ''];
+}
+
+/**
+ * Returns rows with aligned columns. Escape sequences for colours do not count; lines have no
+ * trailing spaces.
+ */
+export function table(rows: readonly (readonly string[])[]): string {
+  const columns = Math.max(0, ...rows.map((row) => row.length));
+  const widths = Array.from({ length: columns }, (_, column) =>
+    Math.max(...rows.map((row) => widthOf(row[column] ?? ''))),
+  );
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - widthOf(cell)))
+      .join('  ')
+      .trimEnd();
+  return rows.map((row) => `${line(row)}\n`).join('');
+}
+
+/**
+ * Returns a line per fact that is known. The state is coloured; other values are escaped and
+ * truncated.
+ */
+export function factTable(
+  facts: readonly (readonly [name: string, value: string | null])[],
+  maxChars?: number,
+): string {
+  const known = facts.filter((fact): fact is readonly [string, string] => fact[1] !== null);
+  return table(
+    known.map(([name, value]) => [
+      name,
+      name === 'state' ? coloured(value) : escapeText(value, maxChars),
+    ]),
+  );
+}
+
+/** Returns "1 request", "2 requests". */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+function widthOf(cell: string): number {
+  return stripVTControlCharacters(cell).length;
+}
+
+const require = createRequire(import.meta.url);
+
+/** Prints lines, and a progress bar below them on a terminal. */
+export type Progress = {
+  line(text: string): void;
+  advance(done: number, note?: string): void;
+  stop(): void;
+};
+
+export function createProgress(total: number, label: string, stream: NodeJS.WriteStream): Progress {
+  if (!stream.isTTY)
+    return {
+      line: (text) => stream.write(`${text}\n`),
+      advance: () => undefined,
+      stop: () => undefined,
+    };
+  // Loaded on demand to keep the start of other commands fast.
+  const { MultiBar, Presets }: typeof import('cli-progress') = require('cli-progress');
+  const format = `${label} {bar} {value}/{total} {note}`;
+  const bars = new MultiBar(
+    { format, stream, hideCursor: true, clearOnComplete: false },
+    Presets.shades_classic,
+  );
+  const bar = bars.create(total, 0, { note: '' });
+  return {
+    line: (text) => bars.log(`${text}\n`),
+    advance: (done, note = '') => bar.update(done, { note }),
+    stop() {
+      // The library buffers lines until its next redraw and would drop them on stop.
+      bars.update();
+      bars.stop();
+    },
+  };
+}
+
+const FIRST_SHOWN_AFTER_MS = 1_000;
+const REDRAW_MS = 200;
+const CLEAR_LINE = '\r\u001b[K';
+
+/**
+ * Shows on a terminal, in one line, the operations that a command has been waiting for longer than
+ * a second.
+ */
+export function createWaitIndicator(stream: NodeJS.WriteStream) {
+  const open: string[] = [];
+  const beganAt = performance.now();
+  let isShown = false;
+  const timer = setInterval(() => {
+    const waitedMs = performance.now() - beganAt;
+    if (!stream.isTTY || waitedMs < FIRST_SHOWN_AFTER_MS || open.length === 0) return;
+    isShown = true;
+    stream.write(`${CLEAR_LINE}${waitingLine(open, waitedMs, stream.columns)}`);
+  }, REDRAW_MS);
+  return {
+    begin: (names: readonly string[]) => open.push(...names),
+    end(name: string): void {
+      const index = open.indexOf(name);
+      if (index >= 0) open.splice(index, 1);
+    },
+    stop(): void {
+      clearInterval(timer);
+      if (isShown) stream.write(CLEAR_LINE);
+    },
+  };
+}
+
+/** Waits for one operation and shows the indicator meanwhile. */
+export async function withWaitIndicator<T>(name: string, work: Promise<T>): Promise<T> {
+  const indicator = createWaitIndicator(process.stderr);
+  indicator.begin([name]);
+  try {
+    return await work;
+  } finally {
+    indicator.stop();
+  }
+}
+
+function waitingLine(names: readonly string[], waitedMs: number, columns: number): string {
+  const line = `${(waitedMs / 1_000).toFixed(0)} s, waiting for ${escapeText(names.join(', '))}`;
+  return line.length < columns ? line : `${line.slice(0, Math.max(0, columns - 2))}…`;
+}

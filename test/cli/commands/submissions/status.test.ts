@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { call, pathOf, post } from '../../../support/app/http-calls.ts';
+import { useAppWithSandbox } from '../../../support/app/running-app.ts';
+import { cli, cliProcess, startCli } from '../../../support/processes/cli.ts';
+
+const app = useAppWithSandbox();
+const run = (line: string, runs = cli, input = '') =>
+  runs(line.split(' '), { env: { DAWATCH_URL: app.url }, input });
+
+async function finalized(): Promise<string> {
+  const id = app.submit();
+  await post(app.url, { submission_id: id, metadata: { order: 7 } });
+  await call(app.url, `${pathOf(id)}/wait`);
+  return id;
+}
+
+describe('status', () => {
+  it('shows one submission with its history, or prints the JSON of the HTTP interface', async () => {
+    const id = await finalized();
+    const { code, stdout } = await run(`status ${id}`, cliProcess);
+    expect(code).toBe(0);
+    const lines = stdout.split('\n');
+    expect(lines[0]).toBe(id);
+    for (const fact of [/^ +status +finalized$/, /^ +block +\d+$/, /^ +metadata +\{"order":7\}$/])
+      expect(lines).toContainEqual(expect.stringMatching(fact));
+    expect(stdout).toMatch(/history\n.*tracking\n.*finalized {2}\(upstream: Finalized\)\n$/s);
+    const json = JSON.parse((await run(`status ${id} --json`)).stdout);
+    expect(json).toEqual(JSON.parse((await call(app.url, pathOf(id))).text));
+  });
+
+  it('shows the options before and after each change in the history', async () => {
+    const upstream = 'other';
+    const metadata = { order: 1 };
+    await post(app.url, { submission_id: 'changed', upstream, metadata, stuck_after_s: 60 });
+    for (const body of [
+      { metadata: { order: 2, note: '\u001b[31m' }, stuck_after_s: 90 },
+      { metadata: null },
+    ])
+      await call(app.url, pathOf('changed'), { method: 'PATCH', body });
+    const { stdout } = await run('status changed');
+    const [first, updated, removed] = stdout.split('history\n')[1]?.split('\n') ?? [];
+    expect(first).toMatch(/^ +\S+ {2}tracking$/);
+    expect(updated).toContain(
+      'tracking  stuck_after_s: 60 → 90  metadata: {"order":1} → {"order":2,"note":"',
+    );
+    expect(updated).not.toContain('\u001b');
+    expect(removed).toMatch(/tracking {2}metadata: \{.+\} → none$/);
+  });
+
+  it('prints with --short a line per id, names those that are not tracked, and exits with 2', async () => {
+    await post(app.url, { submission_ids: ['short-1', 'short-2'], upstream: 'other' });
+    const shown = await run('status --short short-2 short-1', cliProcess);
+    expect([shown.code, shown.stdout]).toEqual([
+      0,
+      expect.stringMatching(/^tracking {2}short-2 .*\ntracking {2}short-1 .*\n$/),
+    ]);
+    const ids = Array.from({ length: 1_200 }, (_, index) => `never-${index}`);
+    const input = ['short-1', ...ids, 'short-2'].join('\n');
+    const { code, stdout, stderr } = await run('status --short --json', cli, input);
+    expect([code, stdout.split('\n').length]).toEqual([2, 3]);
+    expect(stderr).toMatch(/^dawatch: 1200 ids not tracked:\n {2}never-0\n/);
+  });
+
+  it('exits without an error when its reader closes the pipe', async () => {
+    const ids = Array.from({ length: 1_000 }, (_, index) => `${index}-`.padEnd(128, 'x'));
+    await post(app.url, { submission_ids: ids, upstream: 'other' });
+    const { child, exit } = startCli(['list', '--limit', '1000'], {
+      env: { DAWATCH_URL: app.url },
+    });
+    let output = '';
+    child.stderr.on('data', (chunk) => {
+      output += chunk;
+    });
+    child.stdout.destroy();
+    expect([await exit, output]).toEqual([141, '']);
+  });
+
+  it('exits with 2 for an unknown id', async () => {
+    expect(await run('status never')).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining(
+        'never was never tracked here (`dawatch list` lists the newest; `dawatch track` adds one)',
+      ),
+    });
+  });
+});
+
+it('cancel stops submissions, and wait exits with 3', async () => {
+  await post(app.url, { submission_ids: ['stop/1', 'stop/2'], upstream: 'other' });
+  const stdout = 'cancelled  stop/1\ncancelled  stop/2\n';
+  expect(await run('cancel stop/1 stop/2', cliProcess)).toEqual({ code: 0, stdout, stderr: '' });
+  const waited = await run('wait stop/1 --json --timeout 60s');
+  expect(waited.code).toBe(3);
+  expect(JSON.parse(waited.stdout)).toMatchObject({ submission_id: 'stop/1', status: 'cancelled' });
+});
+
+it('wait exits with 4 when the timeout expires first', async () => {
+  await post(app.url, { submission_id: 'open-for-ever', upstream: 'other' });
+  const { code, stdout } = await run('wait open-for-ever --timeout 0s');
+  expect([code, stdout]).toEqual([4, '']);
+});
+
+it('wait reads ids from stdin, and exits with 0 once they are finalized', async () => {
+  const id = await finalized();
+  const { code, stdout } = await run('wait', cliProcess, `${id}\n`);
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(`^finalized  ${id}  block \\d+  \\d+ requests?\n$`),
+  ]);
+});
