@@ -24,8 +24,10 @@ async function loadAllFiles(): Promise<Map<string, HttpResponse>> {
     expect(origin, address).toBe(app.url);
     if (loaded.has(pathname)) return;
     const response = await get(pathname);
-    loaded.set(pathname, response);
-    const imports = response.text.matchAll(/(?:[}\w] ?from ?|^import )["']([\w./-]+)["']/gm);
+    // Imports of types are comments.
+    const text = response.text.replaceAll(/^\/\*\* @import .*/gm, '');
+    loaded.set(pathname, { ...response, text });
+    const imports = text.matchAll(/(?:[}\w] ?from ?|^import )["']([\w./-]+)["']/gm);
     for (const [, next = ''] of imports) await load(next, pathname);
   };
   for (const [, address = ''] of page.text.matchAll(

@@ -26,19 +26,14 @@ import { Action, Badge, Empty, Loadable, Time } from '../parts/parts.js';
 import { Pager, Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
+/** @import { Alert, AlertPage, AlertState, Mute, MutePage } from '../../../client/api.ts' */
+
 const PER_PAGE = 50;
 const REFRESH_MS = 30_000;
 const RELOAD_EVERY_MS = 1_000;
+/** @type {readonly AlertState[]} */
 const STATES = ['firing', 'resolved', 'all'];
 
-/**
- * @typedef {FiringAlert & { count: number | null, firing: boolean, resolved_at: string | null }}
- * Alert
- */
-/**
- * @typedef {{ id: number, rule: string | null, subject: string | null, from: string, until: string,
- * active: boolean, reason: string, created_by: string }} Mute
- */
 /** @typedef {{ rule: string, subject: string }} Covered what the form mutes; empty: all */
 
 /** The alerts, the mutes and the maintenance windows. @param {{ query: URLSearchParams }} props */
@@ -109,7 +104,7 @@ export function AlertsPage({ query }) {
       />`
     }
     <${Loadable} loaded=${alerts}>
-      ${(/** @type {{ alerts: Alert[], next_cursor: string | null }} */ page) => html`
+      ${(/** @type {AlertPage} */ page) => html`
         ${
           page.alerts.length === 0
             ? html`<${Empty} title=${state === 'firing' ? 'No alert is firing.' : 'No alerts.'}><p>Resolved alerts are kept for 30 days.</p><//>`
@@ -126,7 +121,7 @@ export function AlertsPage({ query }) {
     ${seesMutes && html`<${Mutes} loaded=${mutes} mayChange=${mayChange} />`}`;
 }
 
-/** @type {readonly import('../parts/table.js').Column[]} */
+/** @type {readonly import('../parts/table.js').Column<Alert>[]} */
 const COLUMNS = [
   // The link may name another address of this server.
   {
@@ -157,7 +152,7 @@ function State({ alert: { firing, resolved_at, acknowledged, muted_until } }) {
 
 /** @typedef {{ mutes: readonly Mute[], mute: (covered: Covered) => void }} Handling */
 
-/** @param {Handling} handling @returns {import('../parts/table.js').Column} */
+/** @param {Handling} handling @returns {import('../parts/table.js').Column<Alert>} */
 function actionsColumn(handling) {
   return {
     title: 'Action',
@@ -191,12 +186,6 @@ function Actions({ alert, mutes, mute }) {
 /** Further alerts are only counted. */
 const SHOWN = 100;
 
-/**
- * @typedef {{ id: number, rule: string, subject: string, summary: string, since: string, link:
- * string, acknowledged: { at: string, by: string } | null, muted_until: string | null }}
- * FiringAlert
- */
-
 /** The firing alerts, above every page. */
 export function AlertBanner() {
   const { api, announce } = useDashboard();
@@ -208,7 +197,7 @@ export function AlertBanner() {
     if (!isWhole || events.some(({ type }) => type.startsWith('alert.'))) reloadSoon();
   });
 
-  /** @type {FiringAlert[]} */
+  /** @type {Alert[]} */
   const alerts = data?.alerts ?? [];
   const unhandled = alerts.filter(
     ({ acknowledged, muted_until }) => !acknowledged && muted_until === null,
@@ -244,7 +233,7 @@ export function AlertBanner() {
   </section>`;
 }
 
-/** @param {readonly FiringAlert[]} alerts @param {{ isMore: boolean }} list */
+/** @param {readonly Alert[]} alerts @param {{ isMore: boolean }} list */
 function summaryOf(alerts, { isMore }) {
   const acknowledged = alerts.filter((alert) => alert.acknowledged).length;
   const muted = alerts.filter((alert) => !alert.acknowledged && alert.muted_until !== null).length;
@@ -256,7 +245,7 @@ function summaryOf(alerts, { isMore }) {
   return counts.join(', ');
 }
 
-/** @param {{ alert: FiringAlert }} props */
+/** @param {{ alert: Alert }} props */
 function Row({ alert }) {
   const { session } = useDashboard();
   const { summary, since, link, acknowledged, muted_until } = alert;
@@ -273,7 +262,7 @@ function Row({ alert }) {
 
 /**
  * Acknowledges an alert, or withdraws the acknowledgement. Used by the banner and the page of
- * alerts. @param {{ alert: FiringAlert }} props
+ * alerts. @param {{ alert: Alert }} props
  */
 export function Acknowledgement({ alert: { id, summary, acknowledged } }) {
   const { api, announce } = useDashboard();
@@ -369,14 +358,14 @@ function inAnHour() {
 
 /**
  * The mutes and maintenance windows that have not ended.
- * @param {{ loaded: import('../data/context.js').Loaded<any>, mayChange: boolean }} props
+ * @param {{ loaded: import('../data/context.js').Loaded<MutePage>, mayChange: boolean }} props
  */
 export function Mutes({ loaded, mayChange }) {
   const columns = mayChange ? [...MUTE_COLUMNS, END_COLUMN] : MUTE_COLUMNS;
   return html`<section aria-labelledby="mutes">
     <h2 id="mutes">Mutes and maintenance windows</h2>
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {{ mutes: any[] }} */ { mutes }) =>
+      ${(/** @type {MutePage} */ { mutes }) =>
         mutes.length === 0
           ? html`<p class="muted">None is active or planned.</p>`
           : html`<${Table} caption="Those that have not ended, newest first" columns=${columns} rows=${mutes} />`}
@@ -384,7 +373,7 @@ export function Mutes({ loaded, mayChange }) {
   </section>`;
 }
 
-/** @type {readonly import('../parts/table.js').Column[]} */
+/** @type {readonly import('../parts/table.js').Column<Mute>[]} */
 const MUTE_COLUMNS = [
   { title: 'Covers', cell: (mute) => coveredBy(mute) },
   { title: 'From', cell: ({ from }) => html`<${Time} at=${from} />` },
@@ -404,7 +393,7 @@ function coveredBy({ rule, subject }) {
   return subject === null ? `all ${rule}` : `${rule} ${subject}`;
 }
 
-/** @type {import('../parts/table.js').Column} */
+/** @type {import('../parts/table.js').Column<Mute>} */
 const END_COLUMN = { title: 'Action', cell: (mute) => html`<${End} mute=${mute} />` };
 
 /** @param {{ mute: Mute }} props */

@@ -16,6 +16,8 @@ import { Action, Badge, CopyButton, Empty, Facts, Loadable, Time } from '../part
 import { Pager, Table } from '../parts/table.js';
 import { hrefTo, parseRoute } from '../router.js';
 
+/** @import { AuditEntry, AuditPage as Page, AuditVerification } from '../../../client/api.ts' */
+
 const PER_PAGE = 50;
 /** The conditions, as in the address of the page and as the server names them. */
 const CONDITIONS = /** @type {const} */ (['caller', 'action', 'subject', 'since', 'until']);
@@ -37,18 +39,13 @@ export function AuditPage({ query }) {
     <${Chain} head=${loaded.data?.head ?? null} onExported=${loaded.reload} />
     <${Filter} given=${given} entries=${loaded.data?.entries ?? []} reload=${loaded.reload} />
     <${Loadable} loaded=${loaded}>
-      ${(
-        /** @type {{ entries: any[], next_cursor: string | null }} */ {
-          entries,
-          next_cursor: next,
-        },
-      ) => html`
+      ${(/** @type {Page} */ { entries, next_cursor: next }) => html`
         ${
           entries.length === 0
             ? html`<${Empty} title=${next !== null ? 'No match among the entries searched so far.' : hasConditions ? 'No entry matches.' : 'No entries yet.'}>
                 ${next !== null && html`<p>The search continues on the next page.</p>`}
               <//>`
-            : html`<${Table} caption="Entries, newest first" columns=${COLUMNS} rows=${entries} keyOf=${(/** @type {{ seq: number }} */ { seq }) => seq} isBusy=${loaded.isLoading} />`
+            : html`<${Table} caption="Entries, newest first" columns=${COLUMNS} rows=${entries} keyOf=${(/** @type {AuditEntry} */ { seq }) => seq} isBusy=${loaded.isLoading} />`
         }
         <${Pager}
           key=${JSON.stringify(given)}
@@ -60,7 +57,7 @@ export function AuditPage({ query }) {
     <//>`;
 }
 
-/** @type {readonly import('../parts/table.js').Column[]} */
+/** @type {readonly import('../parts/table.js').Column<AuditEntry>[]} */
 const COLUMNS = [
   { title: 'Time', cell: ({ at }) => html`<${Time} at=${at} />` },
   {
@@ -87,7 +84,7 @@ const COLUMNS = [
 ];
 
 /**
- * @param {{ given: Conditions, entries: readonly any[], reload: () => void }} props `entries`:
+ * @param {{ given: Conditions, entries: readonly AuditEntry[], reload: () => void }} props `entries`:
  * suggest values
  */
 function Filter({ given, entries, reload }) {
@@ -115,11 +112,11 @@ const VERIFY_TIMEOUT_MS = 600_000;
 
 /**
  * The chain of hashes: its head, a check of all hashes, and the export.
- * @param {{ head: { seq: number, hash: string } | null, onExported: () => void }} props
+ * @param {{ head: Page['head'], onExported: () => void }} props
  */
 export function Chain({ head, onExported }) {
   const { api } = useDashboard();
-  const [check, setCheck] = useState(/** @type {any} */ (undefined));
+  const [check, setCheck] = useState(/** @type {AuditVerification | undefined} */ (undefined));
   const verify = async () => {
     setCheck(undefined);
     const result = await api.get('v1/audit/verify', { timeoutMs: VERIFY_TIMEOUT_MS });
@@ -156,7 +153,7 @@ export function Chain({ head, onExported }) {
   </section>`;
 }
 
-/** @param {{ intact: boolean } | undefined} check */
+/** @param {AuditVerification | undefined} check */
 function stateOf(check) {
   if (!check) return { state: 'unknown-yet', label: 'not verified yet' };
   return check.intact
@@ -164,11 +161,11 @@ function stateOf(check) {
     : { state: 'failed', label: 'broken' };
 }
 
-/** @param {any} check */
+/** @param {AuditVerification} check */
 function textOf({ intact, entries, seq, reason, pruned }) {
   if (!intact)
     return `Broken: ${seq === null ? '' : `entry ${seq}: `}${reason} (${count(entries)} before are intact).`;
-  return `Intact: ${count(entries)} entries${pruned > 0 ? `, after ${count(pruned)} that retention has deleted` : ''}.`;
+  return `Intact: ${count(entries)} entries${pruned ? `, after ${count(pruned)} that retention has deleted` : ''}.`;
 }
 
 /** The browser reads the file within this time. */

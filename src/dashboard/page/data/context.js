@@ -1,9 +1,10 @@
 import { createContext } from 'preact';
 import { useContext, useEffect, useRef, useState, useCallback } from 'preact/hooks';
 
+/** @import { Whoami } from '../../../client/api.ts' */
+
 /**
- * @typedef {'submissions:read' | 'submissions:write' | 'users:read' | 'webhooks:write' | 'operations:read' | 'admin'} Scope
- * @typedef {{ role: string | null, scopes: readonly Scope[], name: string, users_bearer: 'dawatch' | 'upstream' }} Session
+ * @typedef {Whoami} Session
  * @typedef {{
  *   api: import('./api.js').Api,
  *   feed: import('./feed.js').Feed,

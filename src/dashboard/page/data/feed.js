@@ -1,5 +1,7 @@
 import { ApiError } from './api.js';
 
+/** @import { Event as ServerEvent } from '../../../client/api.ts' */
+
 /**
  * The connection is considered dead after this time without data; the server sends a heartbeat
  * every 15 s.
@@ -17,9 +19,14 @@ const MAX_DELAY_MS = 15_000;
 
 /**
  * @typedef {{ kind: 'connecting' | 'live' } | { kind: 'lost', retryAt: number }} FeedState
- * @typedef {{ id: string, type: string, timestamp: string, data: any }} FeedEvent
+ * @typedef {ServerEvent} FeedEvent
  * @typedef {{ events: readonly FeedEvent[], isWhole: boolean }} Batch `isWhole`: no event was omitted since the previous batch
  */
+
+/** The submission of an event; undefined if it is not about one. @param {FeedEvent} event */
+export function submissionOf({ data }) {
+  return 'submission' in data ? data.submission : undefined;
+}
 
 /** The live feed. It reconnects with growing delays and resumes after the last event. */
 export class Feed {
@@ -145,7 +152,7 @@ export class Feed {
     this.#events.dispatchEvent(new Event('state'));
   }
 
-  /** @param {FeedEvent} event */
+  /** @param {FeedEvent | { type: 'feed.gap' }} event */
   #add(event) {
     if (event.type === 'feed.gap') this.#isWhole = false;
     else this.#batch.push(event);

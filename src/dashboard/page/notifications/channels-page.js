@@ -14,6 +14,8 @@ import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 import { WebhookState } from './webhooks-page.js';
 
+/** @import { Channel, ChannelList, Webhook } from '../../../client/api.ts' */
+
 const REFRESH_MS = 10_000;
 const CALLBACKS = 'callbacks';
 
@@ -29,7 +31,7 @@ export function ChannelsPage() {
       ${!mayTest && ' This session cannot test them.'}
     </p>
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {{ channels: any[] }} */ { channels }) =>
+      ${(/** @type {ChannelList} */ { channels }) =>
         channels.length === 0
           ? html`<${Empty} title="No channels.">
               <p>Define Slack, Discord, Teams, Apprise or e-mail in <code>channels</code> and <code>routes</code> of the settings.</p>
@@ -43,7 +45,7 @@ export function ChannelsPage() {
     <${Callbacks} mayTest=${mayChangeNotifications(session)} />`;
 }
 
-/** @type {readonly import('../parts/table.js').Column[]} */
+/** @type {readonly import('../parts/table.js').Column<Channel>[]} */
 const COLUMNS = [
   { title: 'Channel', cell: ({ name, type }) => html`${name} <span class="muted">${type}</span>` },
   { title: 'Address', cell: ({ address }) => html`<span class="id">${address}</span>` },
@@ -53,7 +55,7 @@ const COLUMNS = [
       routes.length === 0
         ? html`<span class="muted">none: no route selects it</span>`
         : routes.map(
-            (/** @type {any} */ { types, metadata }, /** @type {number} */ index) =>
+            ({ types, metadata }, index) =>
               html`<div key=${index}>${types.join(', ')}${metadata && ` with ${text(metadata)}`}</div>`,
           ),
   },
@@ -65,8 +67,7 @@ const COLUMNS = [
 ];
 
 /**
- * Returns the state by the newest attempt. @param {{ last_success_at: string | null,
- * last_failure_at: string | null }} channel
+ * Returns the state by the newest attempt. @param {Channel} channel
  */
 function stateOf({ last_success_at: success, last_failure_at: failure }) {
   if (failure !== null && (success === null || failure > success)) return { state: 'failing' };
@@ -75,14 +76,14 @@ function stateOf({ last_success_at: success, last_failure_at: failure }) {
     : { state: 'enabled', label: 'working' };
 }
 
-/** @param {any} channel @param {'waiting' | 'dead'} state */
+/** @param {Channel} channel @param {'waiting' | 'dead'} state */
 function deliveriesLink({ name, deliveries }, state) {
   const number = deliveries[state];
   if (number === 0) return html`<span class="muted">0</span>`;
   return html`<a href=${hrefTo('deliveries', undefined, { destination: `channel:${name}`, state })}>${count(number)}</a>`;
 }
 
-/** @param {() => void} reload @returns {import('../parts/table.js').Column} */
+/** @param {() => void} reload @returns {import('../parts/table.js').Column<Channel>} */
 function testColumn(reload) {
   return {
     title: 'Action',
@@ -113,7 +114,7 @@ function Callbacks({ mayTest }) {
   return html`<section aria-labelledby="callbacks">
     <h2 id="callbacks">Callbacks</h2>
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ webhook) => html`
+      ${(/** @type {Webhook} */ webhook) => html`
         <${Facts}
           of=${[
             ['Webhook', html`<a class="id" href=${hrefTo('webhooks', CALLBACKS)}>${CALLBACKS}</a>`],

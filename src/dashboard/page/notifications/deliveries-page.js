@@ -19,8 +19,11 @@ import { Pager } from '../parts/table.js';
 import { hrefTo, parseRoute } from '../router.js';
 import { TYPES } from './webhooks-page.js';
 
+/** @import { Delivery, DeliveryDetails, DeliveryPage, DeliveryState } from '../../../client/api.ts' */
+
 const PER_PAGE = 50;
 const REFRESH_MS = 2_000;
+/** @type {readonly DeliveryState[]} */
 const STATES = ['waiting', 'delivered', 'dead', 'discarded'];
 /** The conditions, as in the address of the page and as the server names them. */
 const CONDITIONS = /** @type {const} */ ([
@@ -82,7 +85,7 @@ export function DeliveryLog({ webhookId, version, onReplayed, query, hrefOf }) {
       </div>`
     }
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ { deliveries, next_cursor: next }) => html`
+      ${(/** @type {DeliveryPage} */ { deliveries, next_cursor: next }) => html`
         ${
           deliveries.length === 0
             ? html`<${Nothing} given=${given} isEnd=${next === null} />`
@@ -234,7 +237,7 @@ const REASONS = {
 };
 
 /**
- * @param {{ deliveries: readonly any[], caption: string, hidden?: readonly string[], onReplayed: () => void }} props
+ * @param {{ deliveries: readonly Delivery[], caption: string, hidden?: readonly string[], onReplayed: () => void }} props
  *   `hidden`: the columns that would have the same value in every row
  */
 export function DeliveryTable({ deliveries, caption, hidden: hiddenHere = [], onReplayed }) {
@@ -267,7 +270,7 @@ export function DeliveryTable({ deliveries, caption, hidden: hiddenHere = [], on
 }
 
 /**
- * @param {{ one: any, hidden: readonly string[], names: ReadonlyMap<string, string>, onReplayed: ()
+ * @param {{ one: Delivery, hidden: readonly string[], names: ReadonlyMap<string, string>, onReplayed: ()
  * => void }} props
  */
 function Row({ one, hidden, names, onReplayed }) {
@@ -279,7 +282,7 @@ function Row({ one, hidden, names, onReplayed }) {
     onReplayed();
     return `Delivery ${one.id} waits to be sent again.`;
   };
-  const reason = REASONS[one.dead_reason];
+  const reason = one.dead_reason && REASONS[one.dead_reason];
   return html`<tr>
       <th scope="row">
         <button type="button" class="plain" aria-expanded=${isOpen} onClick=${() => setIsOpen(!isOpen)}>
@@ -388,11 +391,11 @@ function Attempts({ id, version }) {
     version,
   );
   return html`<${Loadable} loaded=${loaded}>
-    ${(/** @type {any} */ { attempts, event }) => html`
+    ${(/** @type {DeliveryDetails} */ { attempts, event }) => html`
       ${attempts.length === 0 && html`<p class="muted">No attempt yet.</p>`}
       <ol class="attempts">
         ${attempts.map(
-          (/** @type {any} */ attempt) => html`<li key=${attempt.at}>
+          (attempt) => html`<li key=${attempt.at}>
             <${Time} at=${attempt.at} /> · ${attempt.duration_ms} ms ·
             ${attempt.http_status === null ? 'no response' : `HTTP ${attempt.http_status}`} ·
             ${attempt.error === null ? 'delivered' : html`<span class="wrong">${attempt.error}</span>`}

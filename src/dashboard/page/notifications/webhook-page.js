@@ -10,6 +10,8 @@ import { CallbackTest, resultOf } from './channels-page.js';
 import { DeliveryLog } from './deliveries-page.js';
 import { NewWebhook, OwnSecret, Secret, WebhookForm, WebhookState } from './webhooks-page.js';
 
+/** @import { Webhook, WebhookWithSecret } from '../../../client/api.ts' */
+
 /** The id of the page that creates a webhook. */
 const NEW = 'new';
 /** A webhook is disabled without an action here if its receiver returns 410 or fails for days. */
@@ -41,7 +43,7 @@ function OneWebhook({ id, query }) {
       <${CopyButton} text=${id} name="the id" />
     </div>
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ webhook) => html`<${Details} webhook=${webhook} setWebhook=${(/** @type {any} */ changed) => loaded.setData(() => changed)} onSent=${attempted} />`}
+      ${(/** @type {Webhook} */ webhook) => html`<${Details} webhook=${webhook} setWebhook=${(/** @type {Webhook} */ changed) => loaded.setData(() => changed)} onSent=${attempted} />`}
     <//>
     <section aria-labelledby="log">
       <h2 id="log">Delivery log</h2>
@@ -55,11 +57,11 @@ function OneWebhook({ id, query }) {
     </section>`;
 }
 
-/** @param {{ webhook: any, setWebhook: (webhook: any) => void, onSent: () => void }} props */
+/** @param {{ webhook: Webhook, setWebhook: (webhook: Webhook) => void, onSent: () => void }} props */
 function Details({ webhook, setWebhook, onSent }) {
   const { announce, session } = useDashboard();
   const [open, setOpen] = useState(/** @type {'edit' | 'rotate' | undefined} */ (undefined));
-  const [rotated, setRotated] = useState(/** @type {any} */ (undefined));
+  const [rotated, setRotated] = useState(/** @type {WebhookWithSecret | undefined} */ (undefined));
   const mayChange = mayChangeNotifications(session);
   const close = () => setOpen(undefined);
   // The focused button disappears when a form opens or closes.
@@ -72,12 +74,12 @@ function Details({ webhook, setWebhook, onSent }) {
       )?.focus();
     opened.current = open;
   }, [open]);
-  const save = (/** @type {any} */ changed) => {
+  const save = (/** @type {Webhook} */ changed) => {
     setWebhook(changed);
     close();
     announce('The webhook is saved.');
   };
-  const rotate = (/** @type {any} */ changed) => {
+  const rotate = (/** @type {WebhookWithSecret} */ changed) => {
     const { secret: _, ...shown } = changed;
     setWebhook(shown);
     setRotated(changed);
@@ -104,7 +106,7 @@ function Details({ webhook, setWebhook, onSent }) {
     }`;
 }
 
-/** @param {any} webhook @returns {[string, any][]} */
+/** @param {Webhook} webhook @returns {[string, any][]} */
 function factsOf(webhook) {
   return [
     ['Address', webhook.url ?? 'the callback_url of each submission'],
@@ -115,15 +117,15 @@ function factsOf(webhook) {
     ['State', html`<${WebhookState} webhook=${webhook} />`],
     ['Failing since', html`<${Time} at=${webhook.failing_since} />`],
     ['Created', html`<${Time} at=${webhook.created_at} />`],
-    ...webhook.public_keys.map((/** @type {string} */ key) => [
-      'Public key',
-      html`<span class="value">${key}</span>`,
-    ]),
+    ...webhook.public_keys.map(
+      (key) =>
+        /** @type {[string, any]} */ (['Public key', html`<span class="value">${key}</span>`]),
+    ),
   ];
 }
 
 /**
- * @param {{ webhook: any, setWebhook: (webhook: any) => void, onSent: () => void, setOpen: (form:
+ * @param {{ webhook: Webhook, setWebhook: (webhook: Webhook) => void, onSent: () => void, setOpen: (form:
  * 'edit' | 'rotate') => void }} props
  */
 function Actions({ webhook, setWebhook, onSent, setOpen }) {
@@ -173,8 +175,8 @@ const OVERLAPS = {
 const DEFAULT_OVERLAP = 'for a day';
 
 /**
- * Replaces the secret. @param {{ id: string, onRotated: (webhook: any) => void, onCancel: () =>
- * void }} props
+ * Replaces the secret.
+ * @param {{ id: string, onRotated: (webhook: WebhookWithSecret) => void, onCancel: () => void }} props
  */
 function Rotation({ id, onRotated, onCancel }) {
   const { api } = useDashboard();

@@ -7,6 +7,8 @@ import { Badge, Command, CopyButton, Empty, Loadable, Time } from '../parts/part
 import { Pager, Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
+/** @import { Webhook, WebhookPage as Page, WebhookWithSecret } from '../../../client/api.ts' */
+
 const PER_PAGE = 100;
 
 /** @param {{ query: URLSearchParams }} props */
@@ -22,12 +24,12 @@ export function WebhooksPage({ query }) {
         : html`<p class="muted">This session cannot change webhooks.</p>`
     }
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ { webhooks, next_cursor }) => html`
+      ${(/** @type {Page} */ { webhooks, next_cursor }) => html`
         ${webhooks.length > 0 && html`<${Table} label="Webhooks" caption="Webhooks, newest first" columns=${COLUMNS} rows=${webhooks} />`}
         ${
           cursor === '' &&
           next_cursor === null &&
-          webhooks.every((/** @type {any} */ { url }) => url === null) &&
+          webhooks.every(({ url }) => url === null) &&
           html`<${Empty} title="No webhooks yet.">
             <p>Create a webhook to receive events, here or from a terminal:</p>
             <${Command}>npx dawatch webhooks create https://hooks.example.com/dawatch --type 'submission.*'<//>
@@ -41,7 +43,7 @@ export function WebhooksPage({ query }) {
 /** The page that creates a webhook, and then shows its secret. */
 export function NewWebhook() {
   const { session } = useDashboard();
-  const [created, setCreated] = useState(/** @type {any} */ (undefined));
+  const [created, setCreated] = useState(/** @type {WebhookWithSecret | undefined} */ (undefined));
   if (!mayChangeNotifications(session))
     return html`<h1 tabindex="-1">Create a webhook</h1>
       <${Empty} title="This session cannot change webhooks." />`;
@@ -54,7 +56,7 @@ export function NewWebhook() {
     <section aria-label="New webhook"><${WebhookForm} onSaved=${setCreated} onCancel=${cancel} /></section>`;
 }
 
-/** @type {readonly import('../parts/table.js').Column[]} */
+/** @type {readonly import('../parts/table.js').Column<Webhook>[]} */
 const COLUMNS = [
   {
     title: 'Webhook',
@@ -83,11 +85,11 @@ const REASONS = {
   failing: 'failing for days',
 };
 
-/** @param {{ webhook: any }} props */
+/** @param {{ webhook: Webhook }} props */
 export function WebhookState({ webhook }) {
   if (webhook.enabled)
     return html`<${Badge} state=${webhook.failing_since ? 'failing' : 'enabled'} />`;
-  const reason = REASONS[webhook.disabled_reason];
+  const reason = webhook.disabled_reason && REASONS[webhook.disabled_reason];
   return html`<${Badge} state="disabled" /> <span class="muted">${reason}</span>`;
 }
 
@@ -95,7 +97,7 @@ const FIELDS = ['url', 'types', 'metadata', 'description', 'signature', 'secret'
 
 /**
  * Creates a webhook, or changes one. Only changed fields are sent.
- * @param {{ webhook?: any, onSaved: (webhook: any) => void, onCancel: () => void }} props `webhook`: the one to change
+ * @param {{ webhook?: Webhook, onSaved: (webhook: any) => void, onCancel: () => void }} props `webhook`: the one to change
  */
 export function WebhookForm({ webhook, onSaved, onCancel }) {
   const { api } = useDashboard();
@@ -104,8 +106,9 @@ export function WebhookForm({ webhook, onSaved, onCancel }) {
     async send(data) {
       const fields = fieldsOf(data);
       if (!webhook) return onSaved(await api.post('v1/webhooks', fields));
+      const before = new Map(Object.entries(webhook));
       const changed = Object.entries(fields).filter(
-        ([name, value]) => !isSame(value, webhook[name]),
+        ([name, value]) => !isSame(value, before.get(name)),
       );
       if (changed.length === 0) return onSaved(webhook);
       onSaved(await api.patch(`v1/webhooks/${webhook.id}`, Object.fromEntries(changed)));
@@ -259,7 +262,7 @@ function Choices({ types, chosen }) {
 /**
  * The secret of a webhook, shown after the request that created it. The server never returns it
  * again.
- * @param {{ webhook: any, onClose?: () => void }} props `webhook`: with its secret, which is null for v1a
+ * @param {{ webhook: WebhookWithSecret, onClose?: () => void }} props `webhook`: with its secret, which is null for v1a
  */
 export function Secret({ webhook, onClose }) {
   const heading = useRef(/** @type {HTMLElement | null} */ (null));

@@ -22,6 +22,8 @@ import {
   TrackHint,
 } from '../submissions/submission-table.js';
 
+/** @import { Overview, OverviewMinute, Spread } from '../../../client/api.ts' */
+
 /** Minimum time between reloads of the overview, however many events arrive. */
 const LEAST_MS = 2_000;
 /** Reload interval: ages and budgets change without an event. */
@@ -36,7 +38,7 @@ export function OverviewPage() {
 
   return html`<h1 tabindex="-1">Overview</h1>
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ overview) => html`
+      ${(/** @type {Overview} */ overview) => html`
         ${isUnused(overview) && html`<${Empty} title="No submissions tracked yet."><${TrackHint} /><//>`}
         <${StatusCounts} submissions=${overview.submissions} />
         <${Plots} minutes=${overview.per_minute} lastHour=${overview.last_hour} />
@@ -57,15 +59,20 @@ function isUnused({ submissions }) {
   return Object.values(submissions).every((number) => number === 0);
 }
 
+/** @typedef {Exclude<keyof OverviewMinute, 'at'>} Series */
+
 const MINUTE_MS = 60_000;
 
-/** The last hour, minute by minute. @param {{ minutes: readonly any[], lastHour: any }} props */
+/**
+ * The last hour, minute by minute.
+ * @param {{ minutes: readonly OverviewMinute[], lastHour: Overview['last_hour'] }} props
+ */
 export function Plots({ minutes, lastHour }) {
   const at = minutes.map((minute) => Date.parse(minute.at) / 1_000);
-  const valuesOf = (/** @type {string} */ name) => minutes.map((minute) => minute[name]);
-  const perMinute = valuesOf('finalized');
+  const valuesOf = (/** @type {Series} */ name) => minutes.map((minute) => minute[name]);
+  const perMinute = minutes.map(({ finalized }) => finalized);
   const hrefOf = (/** @type {number} */ index) => {
-    const { finalized, at } = minutes[index] ?? { finalized: 0 };
+    const { finalized, at } = minutes[index] ?? { finalized: 0, at: '' };
     const start = Date.parse(at);
     return finalized === 0
       ? undefined
@@ -105,7 +112,10 @@ export function Plots({ minutes, lastHour }) {
   </section>`;
 }
 
-/** @param {(name: string) => readonly (number | null)[]} valuesOf @param {string} name */
+/**
+ * @param {(name: Series) => readonly (number | null)[]} valuesOf
+ * @param {'time_to_finality' | 'detection_lag'} name
+ */
 function quantiles(valuesOf, name) {
   return [
     { label: 'p50', values: valuesOf(`${name}_p50_s`), color: '--plot-1' },
@@ -113,7 +123,7 @@ function quantiles(valuesOf, name) {
   ];
 }
 
-/** @param {{ mean: number, p50: number, p90: number, p99: number } | null} spread */
+/** @param {Spread | null} spread */
 function summaryOf(spread) {
   if (spread === null) return 'No data yet.';
   return `Mean ${duration(spread.mean)}, p50 ${duration(spread.p50)}, p90 ${duration(spread.p90)}, p99 ${duration(spread.p99)}.`;
@@ -148,7 +158,10 @@ function Group({ title, statuses, submissions }) {
   </div>`;
 }
 
-/** Requests per submission, compared with polling every 5 s. @param {{ lastHour: any }} props */
+/**
+ * Requests per submission, compared with polling every 5 s.
+ * @param {{ lastHour: Overview['last_hour'] }} props
+ */
 export function RequestStats({ lastHour }) {
   const { polls_per_submission: polls, fixed_5s_polls_per_submission: fixed } = lastHour;
   const isKnown = polls !== null && fixed !== null;
@@ -175,8 +188,7 @@ function Bar({ name, value, of }) {
 }
 
 /**
- * @param {{ deliveries: { waiting: number, dead: number, oldest_waiting_at: string | null } }}
- * props
+ * @param {{ deliveries: Overview['deliveries'] }} props
  */
 export function DeliveryStats({ deliveries }) {
   const { session } = useDashboard();
@@ -202,7 +214,7 @@ export function DeliveryStats({ deliveries }) {
 /** @type {Record<string, string>} */
 const STATES = { closed: 'up', down: 'down', unauthorized: 'key refused' };
 
-/** @type {readonly import('../parts/table.js').Column[]} */
+/** @type {readonly import('../parts/table.js').Column<Overview['upstreams'][number]>[]} */
 const UPSTREAM_COLUMNS = [
   { title: 'Upstream', cell: ({ name }) => name },
   {
@@ -226,8 +238,8 @@ const UPSTREAM_COLUMNS = [
 ];
 
 /**
- * State and used budget of each upstream. @param {{ upstreams: readonly any[], readers: number,
- * workers: any }} props
+ * State and used budget of each upstream.
+ * @param {{ upstreams: Overview['upstreams'], readers: number, workers: number | null }} props
  */
 export function Upstreams({ upstreams, readers, workers }) {
   return html`<section aria-labelledby="upstreams">
@@ -268,11 +280,13 @@ export function LatestEvents() {
 
 /** @param {{ event: import('../data/feed.js').FeedEvent }} props */
 function About({ event: { data } }) {
-  if (data.submission) return submissionLink(data.submission);
-  return html`<span>${data.alert?.summary ?? data.upstream ?? data.channel ?? data.webhook_id}</span>`;
+  if ('submission' in data) return submissionLink(data.submission);
+  if ('alert' in data) return html`<span>${data.alert.summary}</span>`;
+  if ('upstream' in data) return html`<span>${data.upstream}</span>`;
+  return html`<span>${'channel' in data ? data.channel : data.webhook_id}</span>`;
 }
 
-/** @type {readonly import('../parts/table.js').Column[]} */
+/** @type {readonly import('../parts/table.js').Column<Overview['oldest_open'][number]>[]} */
 const OPEN_COLUMNS = [
   { title: 'Submission', cell: submissionLink },
   { title: 'Status', cell: ({ status }) => html`<${Badge} state=${status} />` },
@@ -281,7 +295,7 @@ const OPEN_COLUMNS = [
   { title: 'Age', cell: ({ age_s }) => wholeDuration(age_s), class: 'number' },
 ];
 
-/** @param {{ oldest: readonly any[] }} props */
+/** @param {{ oldest: Overview['oldest_open'] }} props */
 export function OldestOpen({ oldest }) {
   return html`<section aria-labelledby="oldest">
     <h2 id="oldest">Oldest open submissions</h2>

@@ -7,6 +7,8 @@ import { PlotTable, Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 import { OPEN_STATUSES } from '../submissions/submission-table.js';
 
+/** @import { Pacing, PollingCost, UpstreamPacing } from '../../../client/api.ts' */
+
 const EVERY_MS = 5_000;
 
 /** @type {Record<string, string>} */
@@ -31,15 +33,15 @@ export function PacingPage() {
   useWhileVisible(loaded.refresh, EVERY_MS);
   return html`<h1 tabindex="-1">Pacing</h1>
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ { at, upstreams }) => html`
+      ${(/** @type {Pacing} */ { at, upstreams }) => html`
         ${upstreams.length === 0 && html`<${Empty} title="No upstream is configured." />`}
-        ${upstreams.map((/** @type {any} */ upstream) => html`<${Upstream} key=${upstream.upstream} upstream=${upstream} now=${Date.parse(at)} />`)}
+        ${upstreams.map((upstream) => html`<${Upstream} key=${upstream.upstream} upstream=${upstream} now=${Date.parse(at)} />`)}
         <p class="muted">As of <${Time} at=${at} />, server time.</p>
       `}
     <//>`;
 }
 
-/** @param {{ upstream: any, now: number }} props */
+/** @param {{ upstream: UpstreamPacing, now: number }} props */
 function Upstream({ upstream, now }) {
   const { upstream: name, state, mode, slot, senders, observed, lag_price: price, next } = upstream;
   const id = `pacing-${name}`;
@@ -87,20 +89,17 @@ function untilText(at, now) {
 }
 
 /**
- * @param {{ name: string, cost: Record<string, { requests: number, lag_s: number } | null>, price:
- * number }} props
+ * @param {{ name: string, cost: UpstreamPacing['cost'], price: number }} props
  */
 function Costs({ name, cost, price }) {
-  /** @typedef {[name: string, cost: { requests: number, lag_s: number } | null | undefined]} Row */
+  /** @typedef {[name: string, cost: PollingCost | null]} Row */
   /** @type {Row[]} */
   const rows = [
     ['Measured', cost.current],
     ['Lower bound of a single submission', cost.lower_bound],
     ['Polling every 5 s', cost.every_five_seconds],
   ];
-  const numberOf = (
-    /** @type {(cost: { requests: number, lag_s: number }) => string} */ format,
-  ) => ({
+  const numberOf = (/** @type {(cost: PollingCost) => string} */ format) => ({
     cell: (/** @type {Row} */ [, known]) => (known ? format(known) : '–'),
     class: 'number',
   });
@@ -124,7 +123,7 @@ const MOST_POLLS = 5;
 /**
  * The probability that a submission is final by its time since tracking, with its polls. A point
  * opens the submissions that are still open at that age.
- * @param {{ upstream: any, now: number }} props
+ * @param {{ upstream: UpstreamPacing, now: number }} props
  */
 export function CurvePlot({ upstream, now }) {
   const { curve, polls_ms: pollsMs, upstream: name } = upstream;
@@ -155,15 +154,13 @@ export function CurvePlot({ upstream, now }) {
   </figure>`;
 }
 
-/** @param {any} upstream */
+/** @param {UpstreamPacing} upstream */
 function summaryOf({ curve, polls_ms: pollsMs }) {
   const quantiles = [0.5, 0.9, 0.99].flatMap((share) => {
     const ms = quantileMs(curve, share);
     return ms === null ? [] : [`${percent(share)} are final within ${duration(ms / 1_000)}`];
   });
-  const polls = pollsMs
-    .slice(0, MOST_POLLS)
-    .map((/** @type {number} */ ms) => duration(ms / 1_000));
+  const polls = pollsMs.slice(0, MOST_POLLS).map((ms) => duration(ms / 1_000));
   const more = pollsMs.length > MOST_POLLS ? ' …' : '';
   return [
     quantiles.length === 0 ? 'No data.' : `${quantiles.join(', ')}.`,
@@ -245,7 +242,7 @@ function AsTable({ name, curve, pollsMs, hrefOf }) {
 }
 
 /**
- * @typedef {readonly { after_ms: number, probability: number }[]} Curve a distribution of finality
+ * @typedef {UpstreamPacing['curve']} Curve a distribution of finality
  * time
  */
 

@@ -2,7 +2,8 @@ import { useRef, useState } from 'preact/hooks';
 import { html } from './html.js';
 
 /**
- * @typedef {{ title: any, cell: (row: any) => any, class?: string }} Column
+ * @template [Row=any]
+ * @typedef {{ title: any, cell: (row: Row) => any, class?: string }} Column
  *   `class`: of the title and of every cell; "secondary": shown only where there is much space
  */
 

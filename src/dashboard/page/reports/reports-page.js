@@ -15,6 +15,8 @@ import { Plot } from '../parts/plot.js';
 import { hrefTo } from '../router.js';
 import { endedBetween, FINAL_STATUSES } from '../submissions/submission-table.js';
 
+/** @import { Objective as ObjectiveOfUpstream, ObjectiveCounts, Overview, Report as ReportOfPeriod, ReportPercentiles, ReportRow, ReportSums } from '../../../client/api.ts' */
+
 const EVERY_MS = 60_000;
 
 /**
@@ -26,7 +28,7 @@ export function ReportsPage({ query }) {
   const upstreams = useLoad((signal) => api.get('v1/overview', { signal }), 'upstreams');
   return html`<h1 tabindex="-1">Reports</h1>
     <${Loadable} loaded=${upstreams}>
-      ${(/** @type {{ upstreams: { name: string }[] }} */ overview) => {
+      ${(/** @type {Overview} */ overview) => {
         const names = overview.upstreams.map(({ name }) => name);
         return html`<${Report} upstream=${query.get('upstream') ?? names[0] ?? 'default'} names=${names} query=${query} />`;
       }}
@@ -55,14 +57,14 @@ function Report({ upstream, names, query }) {
       ${period.later !== undefined && html` · <a href=${link({ to: period.later })}>Later</a>`}
     </p>
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ report) => html`
+      ${(/** @type {ReportOfPeriod} */ report) => html`
         <${Charts} key=${`${report.from} ${report.to} ${report.interval}`} report=${report} upstream=${upstream} />
         <div class="columns">
           <${Totals} report=${report} upstream=${upstream} />
           ${report.objectives
-            .filter((/** @type {any} */ one) => one.upstream === upstream)
+            .filter((one) => one.upstream === upstream)
             .map(
-              (/** @type {any} */ objective) =>
+              (objective) =>
                 html`<${Objective} objective=${objective} counts=${report.total.objective} />`,
             )}
         </div>
@@ -94,17 +96,17 @@ function Choices({ upstream, names, name, link }) {
   </form>`;
 }
 
-/** @param {{ report: any, upstream: string }} props */
+/** @param {{ report: ReportOfPeriod, upstream: string }} props */
 function Charts({ report, upstream }) {
   const { at, rows } = everyRow(report, Date.now());
   const times = timesOf(report.interval);
-  const valuesOf = (/** @type {(row: any) => number | null | undefined} */ of) =>
+  const valuesOf = (/** @type {(row: ReportRow) => number | undefined} */ of) =>
     rows.map((row) => (row && of(row)) ?? null);
-  const quantiles = (/** @type {string} */ name) =>
-    [
+  const quantiles = (/** @type {'time_to_finality_s' | 'detection_lag_s'} */ name) =>
+    /** @type {const} */ ([
       ['p50', '--plot-1'],
       ['p99', '--plot-2'],
-    ].map(([quantile = '', color]) => ({
+    ]).map(([quantile, color]) => ({
       label: quantile,
       values: valuesOf((row) => row[name]?.[quantile]),
       color,
@@ -167,7 +169,7 @@ function Charts({ report, upstream }) {
   </section>`;
 }
 
-/** @param {{ submissions: Record<string, number> }} sums */
+/** @param {ReportSums} sums */
 function othersOf({ submissions }) {
   return Object.entries(submissions).reduce(
     (sum, [status, number]) => sum + (status === 'finalized' ? 0 : number),
@@ -175,21 +177,18 @@ function othersOf({ submissions }) {
   );
 }
 
-/** @param {{ p50: number, p90: number, p99: number } | null} spread */
+/** @param {ReportPercentiles | null} spread */
 function summaryOf(spread) {
   if (spread === null) return 'No data.';
   return `p50 ${duration(spread.p50)}, p90 ${duration(spread.p90)}, p99 ${duration(spread.p99)}.`;
 }
 
-/** @param {{ report: any, upstream: string }} props */
+/** @param {{ report: ReportOfPeriod, upstream: string }} props */
 function Totals({ report, upstream }) {
   const { total, from, to } = report;
-  const ended = Object.values(total.submissions).reduce(
-    (/** @type {number} */ sum, number) => sum + Number(number),
-    0,
-  );
+  const ended = Object.values(total.submissions).reduce((sum, number) => sum + number, 0);
   const linked = (/** @type {string} */ status) => {
-    const number = total.submissions[status] ?? 0;
+    const number = new Map(Object.entries(total.submissions)).get(status) ?? 0;
     if (number === 0) return '0';
     return html`<a href=${endedBetween(Date.parse(from), Date.parse(to) + DAY_MS, { upstream, status })}>${count(number)}</a>`;
   };
@@ -213,8 +212,8 @@ function Totals({ report, upstream }) {
 }
 
 /**
- * The service level objective of an upstream and its error budget. @param {{ objective: any,
- * counts: { good: number, bad: number } | null }} props `counts`: of the period
+ * The service level objective of an upstream and its error budget.
+ * @param {{ objective: ObjectiveOfUpstream, counts: ObjectiveCounts | null }} props `counts`: of the period
  */
 export function Objective({ objective, counts }) {
   const { target_percent, within_s, good, bad, attained_percent, error_budget_left, burn_rates } =
@@ -234,7 +233,7 @@ export function Objective({ objective, counts }) {
         ],
         ...Object.entries(burn_rates).map(([window, rate]) => [
           `Burn rate, last ${window}`,
-          rate === null ? null : decimal(Number(rate), 2),
+          rate === null ? null : decimal(rate, 2),
         ]),
       ]}
     />
@@ -242,7 +241,7 @@ export function Objective({ objective, counts }) {
   </section>`;
 }
 
-/** @param {{ good: number, bad: number }} counts */
+/** @param {ObjectiveCounts} counts */
 function shareOf({ good, bad }) {
   if (good + bad === 0) return null;
   return `${decimal((100 * good) / (good + bad), 2)} %, ${count(bad)} late`;
@@ -296,9 +295,10 @@ export function stepMsOf(interval) {
 
 /**
  * Returns one row of a report for each hour or day up to now; undefined where no submission ended.
- * @param {{ from: string, to: string, interval: string, rows: readonly any[] }} report
+ * @template {{ start: string }} Row
+ * @param {{ from: string, to: string, interval: string, rows: readonly Row[] }} report
  * @param {number} now
- * @returns {{ at: number[], rows: (any | undefined)[] }} `at`: seconds since the epoch
+ * @returns {{ at: number[], rows: (Row | undefined)[] }} `at`: seconds since the epoch
  */
 export function everyRow({ from, to, interval, rows }, now) {
   const stepMs = stepMsOf(interval);

@@ -8,7 +8,7 @@ import { parseRoute } from '../router.js';
 
 /**
  * Sign-in at a provider of OpenID Connect. `url`: the page at which it begins.
- * @typedef {{ name: string, url: string }} Provider
+ * @typedef {NonNullable<import('../../../client/api.ts').Session['oidc']>} Provider
  */
 
 /**

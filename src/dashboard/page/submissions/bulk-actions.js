@@ -11,6 +11,7 @@ import { canRetrack, OPEN_STATUSES, submissionLink } from './submission-table.js
 const LISTED = 50;
 
 /**
+ * @typedef {import('./submission-table.js').Listed} Listed
  * @typedef {{ label: string, title: (count: string) => string, fits: (status: string) => boolean, effect: string, act: typeof cancel }} Change
  */
 
@@ -36,13 +37,13 @@ const CHANGES = [
 /**
  * Changes the selected submissions one by one, and shows the results. Those that failed stay
  * selected.
- * @param {{ submissions: readonly any[], select: (submissions: readonly any[]) => void, onDone: () => void, children?: any }} props
+ * @param {{ submissions: readonly Listed[], select: (submissions: readonly Listed[]) => void, onDone: () => void, children?: any }} props
  *   `submissions`: the selected ones; `children`: the controls that select
  */
 export function BulkActions({ submissions, select, onDone, children }) {
   const { api, announce } = useDashboard();
   const [confirming, setConfirming] = useState(
-    /** @type {{ change: Change, submissions: readonly any[] } | undefined} */ (undefined),
+    /** @type {{ change: Change, submissions: readonly Listed[] } | undefined} */ (undefined),
   );
   const [results, setResults] = useState(/** @type {readonly Result[]} */ ([]));
   const [made, setMade] = useState(/** @type {number | undefined} */ (undefined));
@@ -93,7 +94,7 @@ export function BulkActions({ submissions, select, onDone, children }) {
 }
 
 /**
- * @param {{ change: Change, submissions: readonly any[], made: number | undefined, act: () =>
+ * @param {{ change: Change, submissions: readonly Listed[], made: number | undefined, act: () =>
  * Promise<void>, stop: () => void, onClose: () => void }} props `made`: the number of those that
  * were sent
  */
@@ -144,7 +145,7 @@ const MAX_SELECTED = 1_000;
 
 /**
  * A button that selects what matches the filters on all pages.
- * @param {{ load: (limit: number) => Promise<{ submissions: readonly any[], hasMore: boolean }>, select: (submissions: readonly any[]) => void }} props
+ * @param {{ load: (limit: number) => Promise<{ submissions: readonly Listed[], hasMore: boolean }>, select: (submissions: readonly Listed[]) => void }} props
  */
 export function SelectMatches({ load, select }) {
   const { announce } = useDashboard();
@@ -174,8 +175,9 @@ export function SelectMatches({ load, select }) {
 /**
  * Changes submissions one after another, and returns a result for each. Stops on `signal`, and when
  * further requests would fail, too; the remaining submissions are reported as not sent.
- * @param {readonly { submission_id: string }[]} submissions
- * @param {(one: any) => Promise<string>} change returns what it did
+ * @template {{ submission_id: string }} One
+ * @param {readonly One[]} submissions
+ * @param {(one: One) => Promise<string>} change returns what it did
  * @param {{ signal: AbortSignal, onProgress: (made: number) => void }} options
  * @returns {Promise<Result[]>}
  */

@@ -7,6 +7,8 @@ import { html } from '../parts/html.js';
 import { isShownAs } from './filters.js';
 import { canRetrack, FINAL_STATUSES, OPEN_STATUSES } from './submission-table.js';
 
+/** @import { Submission, TrackOption } from '../../../client/api.ts' */
+
 /** The texts of the dialog before each action. */
 const CONFIRMATIONS = {
   cancel: {
@@ -25,7 +27,10 @@ const CONFIRMATIONS = {
   },
 };
 
-/** Cancel, retrack and change one submission. @param {{ one: any, onChanged: () => void }} props */
+/**
+ * Cancel, retrack and change one submission.
+ * @param {{ one: Submission, onChanged: () => void }} props
+ */
 export function SubmissionActions({ one, onChanged }) {
   const { api, announce } = useDashboard();
   const [chosen, setChosen] = useState(
@@ -143,7 +148,7 @@ const FIELDS = {
 /**
  * Changes options. A change by another client appears in fields that were not edited here, and
  * beside edited fields.
- * @param {{ one: any, onSaved: (text: string) => void, onClose: () => void }} props `one`: the submission, as it is now
+ * @param {{ one: Submission, onSaved: (text: string) => void, onClose: () => void }} props `one`: the submission, as it is now
  */
 export function OptionsForm({ one, onSaved, onClose }) {
   const { api, announce } = useDashboard();
@@ -257,7 +262,7 @@ function Field({ name, value, error, isDisabled, meanwhile, set }) {
 
 /**
  * The options of a submission as the texts of a form.
- * @typedef {'deadline' | 'unknown_grace_s' | 'stuck_after_s' | 'metadata' | 'callback_url'} Name
+ * @typedef {TrackOption} Name
  * @typedef {Record<Name, string>} Texts
  * @typedef {Partial<Record<Name, string>>} Errors
  */
@@ -267,7 +272,7 @@ export const OPTIONS = ['deadline', 'unknown_grace_s', 'stuck_after_s', 'metadat
 /** The options that can still be changed after a submission has ended. @type {readonly Name[]} */
 export const ALWAYS = ['metadata', 'callback_url'];
 
-/** @param {any} one a submission @returns {Texts} */
+/** @param {Submission} one @returns {Texts} */
 export function textsOf(one) {
   return {
     deadline: toLocalTime(one.deadline_at),

@@ -8,6 +8,7 @@ import {
   useLoad,
   useWhileVisible,
 } from '../data/context.js';
+import { submissionOf } from '../data/feed.js';
 import { DeliveryTable } from '../notifications/deliveries-page.js';
 import { between, text, wholeDuration } from '../parts/format.js';
 import { html } from '../parts/html.js';
@@ -15,6 +16,8 @@ import { Badge, CopyButton, Empty, Facts, Loadable, Time } from '../parts/parts.
 import { hrefTo } from '../router.js';
 import { pathOf, SubmissionActions } from './submission-actions.js';
 import { FINAL_STATUSES, TrackHint } from './submission-table.js';
+
+/** @import { DeliveryPage, HistoryEntry, SubmissionWithHistory } from '../../../client/api.ts' */
 
 const DELIVERIES = 100;
 const REFRESH_MS = 2_000;
@@ -28,9 +31,9 @@ export function SubmissionPage({ id }) {
   // Not every event is a change; "stuck" is not.
   const [news, setNews] = useState(0);
   useFeed(({ events, isWhole }) => {
-    const mine = events.filter(({ data }) => data.submission?.submission_id === shownId);
+    const mine = events.map(submissionOf).filter((one) => one?.submission_id === shownId);
     const newest = mine.at(-1);
-    if (newest) announce(`This submission is ${newest.data.submission.status}.`);
+    if (newest) announce(`This submission is ${newest.status}.`);
     if (mine.length === 0 && isWhole) return;
     loaded.reload();
     setNews((count) => count + 1);
@@ -51,7 +54,7 @@ export function SubmissionPage({ id }) {
       <${CopyButton} text=${new URL(hrefTo('submissions', shownId), document.baseURI).href} name="the link to this page" label="Link" />
     </div>
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ one) => html`
+      ${(/** @type {SubmissionWithHistory} */ one) => html`
         ${mayChangeSubmissions(session) && html`<${SubmissionActions} one=${one} onChanged=${loaded.reload} />`}
         <${Details} one=${one} />
       `}
@@ -59,7 +62,7 @@ export function SubmissionPage({ id }) {
     ${maySeeNotifications(session) && html`<${Deliveries} id=${id} version=${`${loaded.data?.history.length} ${news}`} />`}`;
 }
 
-/** @param {{ one: any }} props */
+/** @param {{ one: SubmissionWithHistory }} props */
 function Details({ one }) {
   const final = one.finalized_at;
   const facts = [
@@ -133,7 +136,7 @@ function Deliveries({ id, version }) {
   return html`<section aria-labelledby="deliveries">
     <h2 id="deliveries">Deliveries</h2>
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ { deliveries, next_cursor }) =>
+      ${(/** @type {DeliveryPage} */ { deliveries, next_cursor }) =>
         deliveries.length === 0
           ? html`<p class="muted">No deliveries: no event yet, or no webhook subscribes to it.</p>`
           : html`<${DeliveryTable}
@@ -147,7 +150,7 @@ function Deliveries({ id, version }) {
   </section>`;
 }
 
-/** Every change, oldest first. @param {{ entries: readonly any[] }} props */
+/** Every change, oldest first. @param {{ entries: readonly HistoryEntry[] }} props */
 export function Timeline({ entries }) {
   const begin = entries[0]?.at ?? '';
   return html`<ol class="timeline">
@@ -155,7 +158,7 @@ export function Timeline({ entries }) {
   </ol>`;
 }
 
-/** @param {{ entry: any, before: any, begin: string }} props */
+/** @param {{ entry: HistoryEntry, before: HistoryEntry | undefined, begin: string }} props */
 function Entry({ entry, before, begin }) {
   const changes = changedIn(before?.data ?? {}, entry.data ?? {});
   return html`<li class=${entry.status}>

@@ -4,7 +4,9 @@ import { Badge, Command, Time } from '../parts/parts.js';
 import { Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
-/** @type {readonly import('../parts/table.js').Column[]} */
+/** @import { Submission } from '../../../client/api.ts' */
+
+/** @type {readonly import('../parts/table.js').Column<Listed>[]} */
 const COLUMNS = [
   { title: 'Submission', cell: submissionLink },
   { title: 'Status', cell: ({ status }) => html`<${Badge} state=${status} />` },
@@ -42,12 +44,16 @@ function metadataOf(metadata) {
 }
 
 /**
- * @typedef {{ rows: readonly any[], selected: readonly any[], select: (submissions: readonly any[])
- * => void }} Selection `selected`: includes rows of other pages
+ * A submission as listed, or as in a newer event, which has no number of polls.
+ * @typedef {Omit<Submission, 'polls'> & { polls: number | null }} Listed
+ */
+/**
+ * @typedef {{ rows: readonly Listed[], selected: readonly Listed[], select: (submissions: readonly
+ * Listed[]) => void }} Selection `selected`: includes rows of other pages
  */
 
 /**
- * @param {{ submissions: readonly any[], caption: string, isLoading: boolean, selected: readonly any[] | undefined, select: (submissions: readonly any[]) => void }} props
+ * @param {{ submissions: readonly Listed[], caption: string, isLoading: boolean, selected: readonly Listed[] | undefined, select: (submissions: readonly Listed[]) => void }} props
  *   `selected`: undefined: rows cannot be selected
  */
 export function SubmissionTable({ submissions, caption, isLoading, selected, select }) {
@@ -82,7 +88,7 @@ export function SelectAll({ rows, selected, select }) {
   </label>`;
 }
 
-/** @param {Selection} selection @returns {import('../parts/table.js').Column} */
+/** @param {Selection} selection @returns {import('../parts/table.js').Column<Listed>} */
 function selectableColumn({ selected, select }) {
   const ids = new Set(selected.map(submissionId));
   return {
@@ -97,7 +103,7 @@ function selectableColumn({ selected, select }) {
   };
 }
 
-/** @param {readonly any[]} submissions @param {readonly any[]} others */
+/** @param {readonly Listed[]} submissions @param {readonly Listed[]} others */
 function without(submissions, others) {
   const ids = new Set(others.map(submissionId));
   return submissions.filter((one) => !ids.has(submissionId(one)));

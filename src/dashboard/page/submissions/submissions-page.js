@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, messageOf } from '../data/api.js';
 import { mayChangeSubmissions, useDashboard, useFeed, useLoad } from '../data/context.js';
+import { submissionOf } from '../data/feed.js';
 import { UnknownFilters } from '../parts/filters.js';
 import { count } from '../parts/format.js';
 import { html } from '../parts/html.js';
@@ -10,6 +11,8 @@ import { BulkActions, SelectMatches } from './bulk-actions.js';
 import { describe, FilterForm, filterOf, hrefOf, queryOf, readQuery } from './filters.js';
 import { SelectAll, SubmissionTable, TrackHint } from './submission-table.js';
 
+/** @import { Submission, SubmissionPage } from '../../../client/api.ts' */
+
 const PER_PAGE = 50;
 /**
  * Limit of requests for one page of results: each response examines a bounded number of
@@ -18,6 +21,8 @@ const PER_PAGE = 50;
 const MAX_REQUESTS = 20;
 
 /** @typedef {import('./filters.js').Filters} Filters */
+/** @typedef {import('./submission-table.js').Listed} Listed */
+/** @typedef {Omit<SubmissionPage, 'submissions'> & { submissions: readonly Listed[], isPart: boolean }} Page `isPart`: it is short although more may follow */
 
 /**
  * The list of all submissions that match the filters in the URL. @param {{ query: URLSearchParams
@@ -45,16 +50,15 @@ function List({ filters, cursor, hasAny }) {
   };
   useFeed(({ events, isWhole }) => {
     if (!isWhole) reload();
-    else if (events.some(({ data }) => data.submission))
-      loaded.setData((page) => withEvents(page, events));
+    else if (events.some(submissionOf)) loaded.setData((page) => withEvents(page, events));
   });
   const maySelect = mayChangeSubmissions(session);
   const errors = loaded.error instanceof ApiError ? loaded.error.byField : new Map();
   const key = hrefOf(filters);
   const rows = loaded.data?.submissions ?? [];
-  const [chosen, setChosen] = useState(/** @type {readonly any[]} */ ([]));
+  const [chosen, setChosen] = useState(/** @type {readonly Listed[]} */ ([]));
   useEffect(() => setChosen([]), [key]);
-  const shown = new Map(rows.map((/** @type {any} */ one) => [one.submission_id, one]));
+  const shown = new Map(rows.map((one) => [one.submission_id, one]));
   const selected = chosen.map((one) => shown.get(one.submission_id) ?? one);
 
   return html`<${FilterForm} filters=${filters} hasAny=${hasAny} errors=${errors} reload=${reload} />
@@ -70,7 +74,7 @@ function List({ filters, cursor, hasAny }) {
       <//>`
     }
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ page) => html`
+      ${(/** @type {Page} */ page) => html`
         ${
           page.submissions.length > 0
             ? html`<${SubmissionTable}
@@ -95,11 +99,11 @@ function List({ filters, cursor, hasAny }) {
 }
 
 /**
- * `isPart`: the page is short although more may follow. @param {import('../data/api.js').Api} api
- * @param {{ filters: Filters, cursor: string, signal: AbortSignal }} of
+ * @param {import('../data/api.js').Api} api @param {{ filters: Filters, cursor: string, signal:
+ * AbortSignal }} of @returns {Promise<Page>}
  */
 async function loadPage(api, { filters, cursor, signal }) {
-  /** @type {any[]} */
+  /** @type {Submission[]} */
   const submissions = [];
   for (let [place, requests] = [cursor, 1]; ; requests++) {
     const query = queryOf(filters, place);
@@ -117,7 +121,7 @@ async function loadPage(api, { filters, cursor, signal }) {
  * {Filters} filters @param {number} limit
  */
 async function loadMatches(api, filters, limit) {
-  /** @type {any[]} */
+  /** @type {Submission[]} */
   const submissions = [];
   for (let [place, requests] = ['', 1]; ; requests++) {
     const query = queryOf(filters, place);
@@ -131,18 +135,15 @@ async function loadMatches(api, filters, limit) {
 }
 
 /**
- * Updates the displayed rows in place; rows never move while the user reads them. @param {any} page
- * @param {readonly any[]} events
+ * Updates the displayed rows in place; rows never move while the user reads them.
+ * @param {Page} page
+ * @param {readonly import('../data/feed.js').FeedEvent[]} events
  */
 function withEvents(page, events) {
-  const newest = new Map(
-    events.map(({ data }) => [data.submission?.submission_id, data.submission]),
-  );
-  const isShown = page.submissions.some((/** @type {any} */ { submission_id }) =>
-    newest.has(submission_id),
-  );
+  const newest = new Map(events.map(submissionOf).map((one) => [one?.submission_id, one]));
+  const isShown = page.submissions.some(({ submission_id }) => newest.has(submission_id));
   if (!isShown) return page;
-  const submissions = page.submissions.map((/** @type {any} */ one) => {
+  const submissions = page.submissions.map((one) => {
     const changed = newest.get(one.submission_id);
     return changed ? { ...one, ...changed, polls: null } : one;
   });

@@ -16,12 +16,9 @@ import {
 import { Pager, Table } from '../parts/table.js';
 import { hrefTo } from '../router.js';
 
-const PER_PAGE = 100;
+/** @import { Credential, CredentialPage, CredentialWithSecret, Scope } from '../../../client/api.ts' */
 
-/**
- * @typedef {{ id: number, name: string, secret: string }} Issued A token that was created or
- * rotated.
- */
+const PER_PAGE = 100;
 
 /** The tokens of clients. @param {{ query: URLSearchParams }} props */
 export function TokensPage({ query }) {
@@ -29,8 +26,8 @@ export function TokensPage({ query }) {
   const cursor = query.get('cursor') ?? '';
   const path = withQuery('v1/credentials', { cursor, limit: PER_PAGE });
   const loaded = useLoad((signal) => api.get(path, { signal }), path);
-  const [issued, setIssued] = useState(/** @type {Issued | undefined} */ (undefined));
-  const onIssued = (/** @type {Issued} */ token) => {
+  const [issued, setIssued] = useState(/** @type {CredentialWithSecret | undefined} */ (undefined));
+  const onIssued = (/** @type {CredentialWithSecret} */ token) => {
     setIssued(token);
     loaded.reload();
   };
@@ -40,7 +37,7 @@ export function TokensPage({ query }) {
     </p>
     <${CreateToken} onIssued=${onIssued} />
     <${Loadable} loaded=${loaded}>
-      ${(/** @type {any} */ { credentials, next_cursor }) => html`
+      ${(/** @type {CredentialPage} */ { credentials, next_cursor }) => html`
         ${
           credentials.length === 0
             ? html`<${Empty} title="No tokens yet." />`
@@ -56,8 +53,8 @@ export function TokensPage({ query }) {
 const BADGES = { valid: 'enabled', expired: 'expired', revoked: 'discarded' };
 
 /**
- * @param {() => void} onChanged @param {(token: Issued) => void} onIssued @returns {readonly
- * import('../parts/table.js').Column[]}
+ * @param {() => void} onChanged @param {(token: CredentialWithSecret) => void} onIssued @returns {readonly
+ * import('../parts/table.js').Column<Credential>[]}
  */
 function columnsOf(onChanged, onIssued) {
   return [
@@ -89,21 +86,19 @@ function columnsOf(onChanged, onIssued) {
 }
 
 /**
- * The last use of the token, and of replaced tokens that are still accepted. @param {{ token: any
- * }} props
+ * The last use of the token, and of replaced tokens that are still accepted. @param {{ token:
+ * Credential }} props
  */
 function LastUse({ token }) {
   return html`${token.last_used_at === null ? 'never' : html`<${Time} at=${token.last_used_at} />`}
     ${token.replaced_secrets.map(
-      (
-        /** @type {any} */ { valid_until, last_used_at },
-      ) => html`<br key=${valid_until} /><span class="muted">
+      ({ valid_until, last_used_at }) => html`<br key=${valid_until} /><span class="muted">
           old token: ${last_used_at === null ? 'not used' : html`used <${Time} at=${last_used_at} />`}, expires <${Time} at=${valid_until} />
         </span>`,
     )}`;
 }
 
-/** @param {{ token: any, onChanged: () => void }} props */
+/** @param {{ token: Credential, onChanged: () => void }} props */
 function Readmit({ token, onChanged }) {
   const { api } = useDashboard();
   const readmit = async () => {
@@ -115,7 +110,7 @@ function Readmit({ token, onChanged }) {
   return html`<${Action} label="Admit again" name=${`Admit again: ${token.person}`} confirm=${consequence} act=${readmit} />`;
 }
 
-/** @param {{ token: any, onChanged: () => void, onIssued: (token: Issued) => void }} props */
+/** @param {{ token: Credential, onChanged: () => void, onIssued: (token: CredentialWithSecret) => void }} props */
 function Actions({ token, onChanged, onIssued }) {
   const { api } = useDashboard();
   const revoke = async () => {
@@ -141,6 +136,7 @@ const ROLES = {
   user: 'user: lookups of single users',
   admin: 'admin: everything',
 };
+/** @type {readonly Scope[]} */
 const SCOPES = [
   'submissions:read',
   'submissions:write',
@@ -150,7 +146,7 @@ const SCOPES = [
 ];
 const OWN = 'own';
 
-/** @param {{ onIssued: (token: Issued) => void }} props */
+/** @param {{ onIssued: (token: CredentialWithSecret) => void }} props */
 export function CreateToken({ onIssued }) {
   const { api } = useDashboard();
   const [role, setRole] = useState('service');
@@ -230,7 +226,7 @@ export function expiryOf(choice) {
 }
 
 /**
- * Shows a new token once. @param {{ issued: Issued, onClose: () => void
+ * Shows a new token once. @param {{ issued: CredentialWithSecret, onClose: () => void
  * }} props
  */
 export function SecretDialog({ issued, onClose }) {
@@ -258,14 +254,14 @@ const HOUR_S = 3_600;
 const OVERLAPS = { 'a day': 24 * HOUR_S, 'an hour': HOUR_S, 'a week': 168 * HOUR_S, 'no time': 0 };
 
 /**
- * Replaces the secret, with a choice of the overlap. @param {{ token: any, onIssued: (token:
- * Issued) => void }} props
+ * Replaces the secret, with a choice of the overlap. @param {{ token: Credential, onIssued: (token:
+ * CredentialWithSecret) => void }} props
  */
 export function RotateToken({ token, onIssued }) {
   const { api } = useDashboard();
   const [isOpen, setIsOpen] = useState(false);
   const [overlap, setOverlap] = useState(/** @type {keyof typeof OVERLAPS} */ ('a day'));
-  const issued = useRef(/** @type {Issued | undefined} */ (undefined));
+  const issued = useRef(/** @type {CredentialWithSecret | undefined} */ (undefined));
   const rotate = async () => {
     issued.current = await api.post(`v1/credentials/${token.id}/rotate`, {
       overlap_s: OVERLAPS[overlap],
@@ -294,7 +290,7 @@ export function RotateToken({ token, onIssued }) {
 
 const UNCHANGED = 'unchanged';
 
-/** Changes name and expiry. @param {{ token: any, onChanged: () => void }} props */
+/** Changes name and expiry. @param {{ token: Credential, onChanged: () => void }} props */
 export function ChangeToken({ token, onChanged }) {
   const { api } = useDashboard();
   const [isOpen, setIsOpen] = useState(false);
