@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { sendProblem } from '../http/problems.ts';
 import { logOf } from '../http/request-log.ts';
 import type { Actor } from '../lib/actor.ts';
@@ -16,6 +16,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** A credential needs one of these scopes. Absent: admin. */
     scopes?: readonly Scope[];
+    /** Replaces the check of the scope. Resolves after the response if it refuses the request. */
+    authorize?: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
     /**
      * If a request has both credentials, this route uses the bearer. Other routes use the
      * x-api-key.
@@ -92,8 +94,29 @@ function bearerOf(request: FastifyRequest): PresentedCredential | undefined {
   return /^[\x21-\x7e]+$/.test(secret) ? { kind: 'secret', secret } : MALFORMED;
 }
 
+/** Makes every route registered later on this instance need no credential, unless it has scopes. */
+export function allowEveryone(app: FastifyInstance): void {
+  app.addHook('onRoute', (route) => {
+    route.config = { ...route.config, isOpen: true };
+  });
+}
+
 /**
- * Returns a request hook that accepts credentials with one of the scopes of the route. The response
+ * Returns the request hook that authorizes every request, as the `config` of its route says. A
+ * route that says nothing needs the scope admin.
+ */
+export function authorize(authenticator: Authenticator): onRequestHookHandler {
+  const check = requireScope(authenticator);
+  return (request, reply, done) => {
+    const { isOpen, scopes, authorize: own } = request.routeOptions.config ?? {};
+    if (request.is404 || (isOpen && !scopes)) done();
+    else if (own) own(request, reply).then(() => reply.sent || done(), done);
+    else check(request, reply, done);
+  };
+}
+
+/**
+ * Returns a function that accepts credentials with one of the scopes of the route. The response
  * does not reveal whether a refused secret was ever valid.
  */
 export function requireScope(authenticator: Authenticator) {

@@ -8,7 +8,6 @@ import {
   type Authenticator,
   actorOf,
   type Identity,
-  requireScope,
   sendUnauthenticated,
   sha256,
 } from './access.ts';
@@ -100,7 +99,7 @@ export type SessionDeps = {
 /** Registers the sign-in with a credential. */
 export function registerSession(app: TypedServer, deps: SessionDeps): void {
   const { authenticator, sessions, ledger, clock, publicUrl, provider } = deps;
-  const signedIn = { config: { scopes: SCOPES }, onRequest: requireScope(authenticator) };
+  const signedIn = { config: { scopes: SCOPES } };
   const bodyOf = (session: Buffer | undefined) => {
     const end = session && sessions.endOf(session);
     const expiresAt = end === undefined ? null : new Date(end).toISOString();

@@ -1,10 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type {
-  FastifyReply,
-  FastifyRequest,
-  onRequestAsyncHookHandler,
-  onRequestHookHandler,
-} from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { problemResponses, sendProblem, setRetryAfter } from '../http/problems.ts';
 import { wholeNumber } from '../http/query.ts';
@@ -44,13 +39,21 @@ const emailSchema = z
   .regex(z.regexes.html5Email, 'is not an e-mail address')
   .describe("The user's e-mail address; in a query, + is written %2B");
 
-/** Returns the request hooks of a lookup. Refusals of known callers are audited as well. */
-function lookupAccess(
-  deps: LookupAccess,
-  action: AuditAction,
-): (onRequestHookHandler | onRequestAsyncHookHandler)[] {
-  if (deps.users.forwards) return [requireUpstreamToken(deps, action)];
-  return [auditMissingScope(deps, action), requireScope(deps.authenticator)];
+/** Returns how a lookup is authorized. Refusals of known callers are audited as well. */
+function authorizeLookup(deps: LookupAccess, action: AuditAction) {
+  if (deps.users.forwards) return requireUpstreamToken(deps, action);
+  const check = requireScope(deps.authenticator);
+  return async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<FastifyReply | undefined> => {
+    auditMissingScope(deps, action, request);
+    let isAccepted = false;
+    check(request, reply, () => {
+      isAccepted = true;
+    });
+    return isAccepted ? undefined : reply;
+  };
 }
 
 /**
@@ -67,17 +70,15 @@ function auditRefusal(
   deps.ledger.audit.append(actor, deps.clock.now(), { action, result: 'refused', detail, email });
 }
 
-function auditMissingScope(deps: LookupAccess, action: AuditAction) {
-  return async (request: FastifyRequest): Promise<void> => {
-    const identity = deps.authenticator.identify(request);
-    if (identity.kind !== 'known' || mayCall(request, identity.caller)) return;
-    const { caller } = identity;
-    auditRefusal(deps, request, {
-      caller,
-      action,
-      detail: caller.role === null ? 'its scopes' : `the role ${caller.role}`,
-    });
-  };
+function auditMissingScope(deps: LookupAccess, action: AuditAction, request: FastifyRequest): void {
+  const identity = deps.authenticator.identify(request);
+  if (identity.kind !== 'known' || mayCall(request, identity.caller)) return;
+  const { caller } = identity;
+  auditRefusal(deps, request, {
+    caller,
+    action,
+    detail: caller.role === null ? 'its scopes' : `the role ${caller.role}`,
+  });
 }
 
 /**
@@ -198,8 +199,11 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
     app.get(
       path,
       {
-        config: { ...config, scopes: ['users:read'] },
-        onRequest: lookupAccess(deps, 'users.get'),
+        config: {
+          ...config,
+          scopes: ['users:read'],
+          authorize: authorizeLookup(deps, 'users.get'),
+        },
         schema: {
           operationId,
           summary: 'Get a user',
@@ -225,8 +229,7 @@ export function registerUsers(app: TypedServer, deps: LookupAccess): void {
   app.get(
     '/admin/get_all_users',
     {
-      config,
-      onRequest: lookupAccess(deps, 'users.list'),
+      config: { ...config, authorize: authorizeLookup(deps, 'users.list') },
       schema: {
         operationId: 'getAllUsers',
         summary: 'List users',

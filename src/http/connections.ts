@@ -12,25 +12,6 @@ const MAX_UNREAD_CHARS = 64 * 1024 * 1024;
 const MIN_COUNTED_CHARS = 4 * 1024;
 
 /**
- * Destroys a connection with more requests than that without a response. A packet can carry
- * thousands of requests, which cost memory and time even if they are refused.
- */
-export function limitPipelining(): onRequestHookHandler {
-  const pending = new WeakMap<Socket, number>();
-  return ({ raw: { socket } }, reply, done) => {
-    const count = (pending.get(socket) ?? 0) + 1;
-    if (count > MAX_PIPELINED || socket.destroyed) {
-      reply.hijack();
-      socket.destroy();
-      return;
-    }
-    pending.set(socket, count);
-    reply.raw.once('close', () => pending.set(socket, (pending.get(socket) ?? 1) - 1));
-    done();
-  };
-}
-
-/**
  * Limits the unread responses in memory. Above the limit, the connection whose response has waited
  * longest is closed. Stored responses are shared and not counted. Must follow every other onSend
  * hook.
@@ -125,16 +106,18 @@ const CHECKS_PER_DEADLINE = 6;
 const MAX_CHECK_MS = 60_000;
 
 /**
- * Returns a hook that responds 503 to a request without a response after `deadlineMs`, so that a
- * faulty handler cannot hold a connection forever. Routes with `staysOpen` are exempt. A response
- * that has begun is limited by `dropStalledReaders`. One timer checks all requests: Fastify's
- * handlerTimeout would create a timer and an AbortController for each, and does not cover requests
- * without a route.
+ * Returns a hook that limits the requests of a connection and their time.
+ *
+ * A connection with more than MAX_PIPELINED requests without a response is destroyed: a packet can
+ * carry thousands of requests, which cost memory and time even if they are refused.
+ *
+ * A request without a response after `deadlineMs` gets 503, so that a faulty handler cannot hold a
+ * connection forever. Routes with `staysOpen` are exempt. A response that has begun is limited by
+ * `dropStalledReaders`. One timer checks all requests: Fastify's handlerTimeout would create a timer
+ * and an AbortController for each, and does not cover requests without a route.
  */
-export function enforceResponseDeadline(
-  app: FastifyInstance,
-  deadlineMs: number,
-): onRequestHookHandler {
+export function boundRequests(app: FastifyInstance, deadlineMs: number): onRequestHookHandler {
+  const unanswered = new WeakMap<Socket, number>();
   /** Requests whose response has not ended, and their times of arrival. */
   const pending = new OpenItems<{ reply: FastifyReply; since: number }>();
   const check = () => {
@@ -154,11 +137,22 @@ export function enforceResponseDeadline(
     Math.min(MAX_CHECK_MS, deadlineMs / CHECKS_PER_DEADLINE),
   ).unref();
   app.addHook('onClose', async () => clearInterval(timer));
-  return (request, reply, done) => {
-    if (!request.routeOptions.config?.staysOpen) {
-      // Emitted when the client disconnects first, too.
-      reply.raw.on('close', pending.add({ reply, since: performance.now() }));
+  return ({ raw: { socket }, routeOptions }, reply, done) => {
+    const count = (unanswered.get(socket) ?? 0) + 1;
+    if (count > MAX_PIPELINED || socket.destroyed) {
+      reply.hijack();
+      socket.destroy();
+      return;
     }
+    unanswered.set(socket, count);
+    const answered = routeOptions.config?.staysOpen
+      ? undefined
+      : pending.add({ reply, since: performance.now() });
+    // Emitted when the client disconnects first, too.
+    reply.raw.once('close', () => {
+      unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1);
+      answered?.();
+    });
     done();
   };
 }

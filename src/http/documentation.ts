@@ -71,15 +71,19 @@ export function addDocumentation(
 
   app.get(
     '/openapi.json',
-    { schema: OPERATIONS.getOpenapi },
+    { config: { isOpen: true }, schema: OPERATIONS.getOpenapi },
     async (request, reply) => sendStoredResponse(request, reply, (await built()).document) as never,
   );
 
   let eventSchema: StoredResponse | undefined;
-  app.get('/events.schema.json', { schema: OPERATIONS.getEventSchema }, async (request, reply) => {
-    eventSchema ??= storedResponse(JSON.stringify(events.jsonSchema()), {
-      'content-type': 'application/json; charset=utf-8',
-    });
-    return sendStoredResponse(request, reply, eventSchema) as never;
-  });
+  app.get(
+    '/events.schema.json',
+    { config: { isOpen: true }, schema: OPERATIONS.getEventSchema },
+    async (request, reply) => {
+      eventSchema ??= storedResponse(JSON.stringify(events.jsonSchema()), {
+        'content-type': 'application/json; charset=utf-8',
+      });
+      return sendStoredResponse(request, reply, eventSchema) as never;
+    },
+  );
 }

@@ -52,5 +52,5 @@ export function serveFiles(
     return file ? sendStoredResponse(request, reply, file) : reply.callNotFound();
   };
   for (const url of urls)
-    app.get(url, { config: { isDurable: true }, schema: { hide: true } }, send);
+    app.get(url, { config: { isDurable: true, isOpen: true }, schema: { hide: true } }, send);
 }

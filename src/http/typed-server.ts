@@ -16,6 +16,13 @@ export type TypedServer = FastifyInstance<
   ZodTypeProvider
 >;
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The route needs no credential. Others need one, see access. */
+    isOpen?: boolean;
+  }
+}
+
 /** Routes of health checks and monitoring, which must always respond. */
 const UNLIMITED: readonly string[] = ['/livez', '/readyz', '/metrics'];
 

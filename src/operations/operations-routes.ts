@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Authenticator, actorOf, requireScope } from '../access/access.ts';
+import { actorOf } from '../access/access.ts';
 import { roleSchema, scopeSchema } from '../access/credentials-routes.ts';
 import { type Caller, SCOPES } from '../access/scopes.ts';
 import type { PeopleStore } from '../access/sessions.ts';
@@ -65,14 +65,10 @@ const OPERATIONS = operations('operations', {
 
 export function registerWhoami(
   app: TypedServer,
-  {
-    authenticator,
-    users,
-    ledger,
-  }: { authenticator: Authenticator; users: Users; ledger: { people: PeopleStore } },
+  { users, ledger }: { users: Users; ledger: { people: PeopleStore } },
 ): void {
   const config = { scopes: SCOPES };
-  const options = { config, onRequest: requireScope(authenticator), schema: OPERATIONS.getWhoami };
+  const options = { config, schema: OPERATIONS.getWhoami };
   app.get('/v1/whoami', options, async (request, reply) => {
     const { id, role, scopes, ...caller } = callerOf(request);
     const name = (id === null ? undefined : ledger.people.nameOf(id)) ?? caller.name;

@@ -119,9 +119,7 @@ export async function registerSubmit(app: TypedServer, deps: SubmitDeps): Promis
         {
           bodyLimit,
           config: { hasErrorMember: true, submitsData: true, scopes: ['submissions:write'] },
-          onRequest: (request, reply, done) => admission.beforeBody(request, reply, done),
-          preParsing: (request, reply, body, done) =>
-            admission.whileBody(request, reply, body, done),
+          preParsing: admission.admitBody,
           schema: SCHEMAS[path],
         },
         (request, reply) => {

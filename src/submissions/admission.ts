@@ -43,9 +43,15 @@ export class Admission {
   }
 
   /**
-   * Hook of tracking requests: refuses a request before its body is read, by its declared length.
+   * preParsing hook of tracking requests: refuses a request before its body is read, by its declared
+   * length, and accounts for the body as it is received, whatever length was declared.
    */
-  beforeBody(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+  readonly admitBody = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    _body: unknown,
+    done: () => void,
+  ): void => {
     // A longer body is refused by its limit.
     const declared = Math.min(
       request.routeOptions.bodyLimit,
@@ -67,21 +73,13 @@ export class Admission {
       request.bodyGrew = undefined;
     };
     reply.raw.once('close', request.bodyDone);
-    done();
-  }
-
-  /**
-   * Hook of tracking requests: accounts for the body as it is received, whatever length was
-   * declared.
-   */
-  whileBody(request: FastifyRequest, reply: FastifyReply, _body: unknown, done: () => void): void {
     request.raw.on('data', ({ length }: Buffer) => {
       if (reply.sent) return;
       if (this.#mayReceive(length)) request.bodyGrew?.(length);
       else this.shed('tracking', request, reply.header('connection', 'close'));
     });
     done();
-  }
+  };
 
   /** Limits the requests of routes with `staysOpen`. */
   boundHeldOpen(app: FastifyInstance): void {

@@ -148,8 +148,7 @@ export function registerSubmissions(
     {
       bodyLimit: BODY_LIMIT_BYTES,
       config: WRITE,
-      onRequest: (request, reply, done) => admission.beforeBody(request, reply, done),
-      preParsing: (request, reply, body, done) => admission.whileBody(request, reply, body, done),
+      preParsing: admission.admitBody,
       schema: OPERATIONS.trackSubmissions,
     },
     async (request, reply) => {

@@ -8,7 +8,7 @@ import {
   type onRequestHookHandler,
 } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
-import { preferBearer, requireCurrentCaller, requireScope } from '../access/access.ts';
+import { allowEveryone, authorize, preferBearer, requireCurrentCaller } from '../access/access.ts';
 import { registerAudit } from '../access/audit-routes.ts';
 import { addLimits, CredentialLock } from '../access/credential-lock.ts';
 import { registerCredentials } from '../access/credentials-routes.ts';
@@ -27,9 +27,8 @@ import { registerUsers } from '../access/users-routes.ts';
 import { registerDashboard } from '../dashboard/assets.ts';
 import { clientAddressReader } from '../http/client-address.ts';
 import {
+  boundRequests,
   dropStalledReaders,
-  enforceResponseDeadline,
-  limitPipelining,
   limitUnreadResponses,
   requestTimeouts,
 } from '../http/connections.ts';
@@ -132,8 +131,21 @@ const COMPILERS = {
   },
 };
 
-/** A hook of every request, and the reason for its place in the order. */
-type RequestHook = { hook: onRequestHookHandler | onRequestAsyncHookHandler; why: string };
+/** The hooks of every request in their order, with the reason for their place. No route has more. */
+export const REQUEST_HOOKS = [
+  ['describe', 'every response has these headers, and later hooks use the address'],
+  ['boundRequests', 'a flood must cost as little as possible, and the following hooks may wait'],
+  ['requireOneHost', 'a request that proxies read differently is not authenticated'],
+  ['allowOrigins', 'pages may read refusals, too; preflights have no credential'],
+  ['limitRate', 'later hooks would reveal something about a credential to a locked address'],
+  ['handleUnroutedMethods', 'requests without a route are limited, too'],
+  ['authorize', 'only a request with a route and within its limits is looked at'],
+] as const;
+
+type RequestHooks = Record<
+  (typeof REQUEST_HOOKS)[number][0],
+  onRequestHookHandler | onRequestAsyncHookHandler
+>;
 
 /** Returns a hook that determines the client's address, and sets the headers of every response. */
 function describe(clientAddressOf: (request: IncomingMessage) => string): onRequestHookHandler {
@@ -190,31 +202,16 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     sessions,
     limits.failed_authentications_per_minute,
   );
-  const onRequest: readonly RequestHook[] = [
-    {
-      hook: describe(clientAddressOf),
-      why: 'every response has these headers, and later hooks use the address',
-    },
-    { hook: limitPipelining(), why: 'the requests of a flood must cost as little as possible' },
-    {
-      hook: enforceResponseDeadline(app, deps.responseDeadlineMs),
-      why: 'the following hooks may wait',
-    },
-    {
-      hook: requireOneHost(app),
-      why: 'a request that proxies read differently is not authenticated',
-    },
-    {
-      hook: allowOrigins(server.cors_origins),
-      why: 'pages may read refusals, too; preflights have no credential',
-    },
-    {
-      hook: await addLimits(app, { limits, lock: authenticator }),
-      why: 'later hooks and routes would reveal something about a credential to a locked address',
-    },
-    { hook: handleUnroutedMethods(app), why: 'requests without a route are limited, too' },
-  ];
-  for (const { hook } of onRequest) app.addHook('onRequest', hook);
+  const hooks: RequestHooks = {
+    describe: describe(clientAddressOf),
+    boundRequests: boundRequests(app, deps.responseDeadlineMs),
+    requireOneHost: requireOneHost(app),
+    allowOrigins: allowOrigins(server.cors_origins),
+    limitRate: await addLimits(app, { limits, lock: authenticator }),
+    handleUnroutedMethods: handleUnroutedMethods(app),
+    authorize: authorize(authenticator),
+  };
+  for (const [name] of REQUEST_HOOKS) app.addHook('onRequest', hooks[name]);
   const refused = new RefusedSignIns({ audit: ledger.audit, clock: deps.clock });
   app.addHook('onClose', async () => refused.close());
   const onRefused = (reason: AuthenticationFailure, address: string) => {
@@ -234,12 +231,12 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   });
   addDocumentation(app, { version: deps.version, events: EVENT_DOCUMENTATION });
   await app.register(async (open) => {
+    allowEveryone(open);
     registerHealth(open, { ...deps, authenticator });
     registerMetrics(open, { ...deps, waitingIds: () => queue.waitingIds });
     registerDashboard(open);
   });
   await app.register(async (guarded) => {
-    guarded.addHook('onRequest', requireScope(authenticator));
     admission.boundHeldOpen(guarded);
     registerSubmissions(guarded, { ...deps, authenticator, admission, queue });
     registerSubmissionInfo(guarded, deps);
@@ -248,9 +245,10 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     registerOverview(guarded, { ...deps, readers: () => deps.feed.readers });
     for (const feature of features) feature.addReadRoutes?.(guarded);
     await registerSubmit(guarded, { ...deps, admission });
+    registerWhoami(guarded, deps);
   });
-  await app.register(async (open) => registerWhoami(open, { ...deps, authenticator }));
   await app.register(async (open) => {
+    allowEveryone(open);
     const provider = new Provider(() => deps.settings().oidc);
     registerSession(open, { ...deps, authenticator, sessions, provider });
     registerOidc(open, { ...deps, provider, onRefused: (address) => onRefused('oidc', address) });
@@ -258,7 +256,6 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   await app.register(async (lookups) => registerUsers(lookups, { ...deps, authenticator }));
   await app.register(async (guarded) => {
     preferBearer(guarded);
-    guarded.addHook('onRequest', requireScope(authenticator));
     guarded.addHook('preHandler', requireCurrentCaller(authenticator));
     registerAudit(guarded, deps);
     registerCredentials(guarded, deps);

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { type FastifyInstance, fastify } from 'fastify';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { enforceResponseDeadline } from '../../src/http/connections.ts';
+import { boundRequests } from '../../src/http/connections.ts';
 import { call, problemOf } from '../support/app/http-calls.ts';
 
 const DEADLINE_MS = 50;
@@ -13,7 +13,7 @@ async function faulty(register: (app: FastifyInstance) => void) {
     logger: { level: 'error', stream: { write: (line) => lines.push(line) } },
   });
   onTestFinished(() => app.close());
-  app.addHook('onRequest', enforceResponseDeadline(app, DEADLINE_MS));
+  app.addHook('onRequest', boundRequests(app, DEADLINE_MS));
   register(app);
   return { url: await app.listen({ port: 0, host: '127.0.0.1' }), lines };
 }

@@ -40,7 +40,7 @@ async function respondWith(
         reserve: async () => ({ kind: 'reserved' }),
         release,
       },
-      admission: { beforeBody: pass, whileBody: pass },
+      admission: { admitBody: pass },
     } as never as Deps,
   );
   const result = await server.inject({
