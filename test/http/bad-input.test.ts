@@ -172,13 +172,6 @@ describe('listing refuses', () => {
     'cursor=1',
     'cursor=null',
     `cursor=${'A'.repeat(65)}`,
-    `cursor=${Buffer.from('s1.0').toString('base64url')}`,
-    `cursor=${Buffer.from('s1.-1').toString('base64url')}`,
-    `cursor=${Buffer.from('s1.01').toString('base64url')}`,
-    `cursor=${Buffer.from('s1.1e9').toString('base64url')}`,
-    `cursor=${Buffer.from('s1.1000').toString('base64url')}%3D`,
-    `cursor=${Buffer.from('s1.7').toString('base64url').slice(0, -1)}_`,
-    `cursor=${Buffer.from('s2.7').toString('base64url')}`,
     'prefix=',
     'prefix=%20a',
     `prefix=${'a'.repeat(129)}`,
@@ -191,13 +184,6 @@ describe('listing refuses', () => {
     const response = await call(app.url, `/v1/submissions?${query}`);
     expect(response.status).toBe(400);
     expect(problemOf(response).detail).toMatch(/^query\b/);
-  });
-
-  it('names the range of a limit', async () => {
-    const { errors } = problemOf(await call(app.url, '/v1/submissions?limit=many'));
-    expect(errors).toEqual([
-      { pointer: 'limit', detail: 'must be a whole number from 1 to 1000, not "many"' },
-    ]);
   });
 });
 

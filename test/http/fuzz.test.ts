@@ -105,7 +105,7 @@ it('never responds with 5xx or with an error that is no problem document', async
       expect(response.status).toBeLessThan(500);
       if (response.status >= 400) problemOf(response);
     }),
-    { numRuns: 600 },
+    { numRuns: 200 },
   );
 });
 
@@ -116,7 +116,7 @@ it('never fails on anything that looks like a request to track', async () => {
       expect([202, 400, 409]).toContain(response.status);
       if (response.status !== 202) problemOf(response);
     }),
-    { numRuns: 600 },
+    { numRuns: 200 },
   );
   // Everything that was accepted can be shown.
   listOf(await call(app.url, '/v1/submissions?limit=1000'));
@@ -178,7 +178,7 @@ it('never fails on anything that looks like a webhook, a replay or a filter', as
       for (const response of [made, replayed, fed, await call(app.url, listed, { headers })])
         if (response.status >= 300) problemOf(response);
     }),
-    { numRuns: 150 },
+    { numRuns: 60 },
   );
   // Everything that was accepted can be shown.
   expect((await call(app.url, '/v1/webhooks?limit=1000', { headers })).status).toBe(200);
