@@ -52,8 +52,8 @@ export type AlertEvent = {
       count: number | null;
       /** Since when the condition has held */
       since: string;
-      /** For `/v1/alerts/{id}`; absent in events of versions without it */
-      id?: number;
+      /** For `/v1/alerts/{id}` */
+      id: number;
       /** Address of the dashboard page about it; absent without `server.public_url` */
       link?: string;
       /**

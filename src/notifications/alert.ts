@@ -74,8 +74,7 @@ const RESOLVED: Record<AlertRule, (subject: string) => string> = {
 /** A condition with its start in epoch milliseconds, as an event reports it. */
 export type Alert = Omit<AlertCondition, 'since'> & {
   since: number;
-  /** Absent in events of versions without ids. */
-  id?: number;
+  id: number;
   /** Address of the dashboard page about it; absent without `server.public_url`. */
   link?: string;
   /** The event is recorded, and sent to no destination. */

@@ -128,10 +128,7 @@ const alertEventSchema = z
         summary: z.string().describe('One sentence for operators'),
         count: z.int().nullable().describe('Number of affected submissions or deliveries'),
         since: timeSchema.describe('Since when the condition has held'),
-        id: z
-          .int()
-          .optional()
-          .describe('For `/v1/alerts/{id}`; absent in events of versions without it'),
+        id: z.int().describe('For `/v1/alerts/{id}`'),
         link: z
           .string()
           .optional()

@@ -32,6 +32,7 @@ function recordOf(type: (typeof EVENT_TYPES)[number], error: string | null = nul
   if (isOneOf(UpstreamEventType, type)) return { ...head, type, upstream: 'default' };
   if (isOneOf(AlertEventType, type)) {
     const alert = {
+      id: 7,
       rule: 'stuck',
       subject: 'default',
       summary: '2 are stuck',

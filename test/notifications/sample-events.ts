@@ -81,7 +81,7 @@ export function alertEvent(
     id: `evt_${seq}`,
     at: AT,
     type,
-    alert: { ...holds, since: AT - 3_900_000, ...alert },
+    alert: { id: 7, ...holds, since: AT - 3_900_000, ...alert },
   };
 }
 
