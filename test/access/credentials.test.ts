@@ -6,7 +6,7 @@ import { call, type HttpResponse, problemOf } from '../support/app/http-calls.ts
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { openApp, useApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-import { HeldClock } from '../support/virtual-time/held-clock.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
 const HOUR_MS = 3_600_000;

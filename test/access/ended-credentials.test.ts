@@ -5,10 +5,10 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { call, post, problemOf } from '../support/app/http-calls.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { callWith, signInWith } from '../support/app/sessions.ts';
+import { storeToken } from '../support/ledger/audit.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
-import { storeToken } from '../support/ledger/stored-tokens.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-import { HeldClock } from '../support/virtual-time/held-clock.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const CHECK_MS = 15_000;
 const UNTIL = { timeout: 15_000, interval: 5 };

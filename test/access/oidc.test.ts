@@ -4,8 +4,8 @@ import { call, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { useApp } from '../support/app/running-app.ts';
 import { callWith, signInWith } from '../support/app/sessions.ts';
+import { storeToken, withStore } from '../support/ledger/audit.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
-import { storeToken, withStore } from '../support/ledger/stored-tokens.ts';
 import { CLIENT, openWithProvider, publishesAnotherKey } from '../support/servers/oidc-provider.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 

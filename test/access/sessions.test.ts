@@ -5,8 +5,8 @@ import { problemOf, sendRaw } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN, openLookups, useLookups } from '../support/app/lookups.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { callWith, shiftedClock, signInWith } from '../support/app/sessions.ts';
+import { storeToken } from '../support/ledger/audit.ts';
 import { rawConnection } from '../support/ledger/ledger-file.ts';
-import { storeToken } from '../support/ledger/stored-tokens.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const HOUR_MS = 3_600_000;

@@ -10,8 +10,8 @@ import { toMessage } from '../../src/notifications/message.ts';
 import type { ObjectiveCounts, ObjectiveStatus } from '../../src/submissions/objective.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { outgoing } from '../notifications/sample-events.ts';
-import { withAlerts } from '../support/ledger/alert-ledger.ts';
 import { openLedger } from '../support/ledger/ledger-file.ts';
+import { withAlerts } from '../support/ledger/report-ledger.ts';
 
 const HOUR_MS = 3_600_000;
 const QUIET: AlertFacts = {

@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { AlertWatch, conditionsOf } from '../../src/alerts/alert-watch.ts';
 import type { AlertFacts } from '../../src/notifications/alert.ts';
-import { withAlerts } from '../support/ledger/alert-ledger.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { trackRequests } from '../support/ledger/ledger-file.ts';
+import { withAlerts } from '../support/ledger/report-ledger.ts';
 import {
   DAY_MS,
   delivered,

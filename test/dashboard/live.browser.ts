@@ -7,7 +7,7 @@ import { goTo, SKIPPED, signIn, TEST_MS, useBrowser } from '../support/app/brows
 import { call, post } from '../support/app/http-calls.ts';
 import { API_KEY, openApp, useApp } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-import { HeldClock } from '../support/virtual-time/held-clock.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const app = useApp();
 const browser = useBrowser();

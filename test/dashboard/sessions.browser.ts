@@ -9,7 +9,7 @@ import { call } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { shiftedClock } from '../support/app/sessions.ts';
-import { storeToken } from '../support/ledger/stored-tokens.ts';
+import { storeToken } from '../support/ledger/audit.ts';
 import { openWithProvider } from '../support/servers/oidc-provider.ts';
 import { selfSigned } from '../support/servers/receiver.ts';
 import { tempFolder } from '../support/temp-folder.ts';

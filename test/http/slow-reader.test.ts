@@ -6,7 +6,7 @@ import { openApp } from '../support/app/running-app.ts';
 import { finalEnvelope } from '../support/ledger/domain.ts';
 import { serve } from '../support/servers/upstream-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-import { HeldClock } from '../support/virtual-time/held-clock.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
 /** Exceeds the buffers of the operating system for two sockets. */

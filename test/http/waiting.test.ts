@@ -11,7 +11,7 @@ import {
 } from '../support/app/http-calls.ts';
 import { openApp, useAppWithSandbox } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-import { HeldClock } from '../support/virtual-time/held-clock.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const clock = new HeldClock();
 const app = useAppWithSandbox({ clock });

@@ -2,8 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { backupLedger } from '../../src/ledger/backup.ts';
-import { context, observation } from '../support/ledger/domain.ts';
-import { historyOf } from '../support/ledger/histories.ts';
+import { context, historyOf, observation } from '../support/ledger/domain.ts';
 import {
   allSubmissions,
   integrityOf,

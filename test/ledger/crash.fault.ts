@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { historyOf } from '../support/ledger/histories.ts';
+import { historyOf } from '../support/ledger/domain.ts';
 import {
   allSubmissions,
   integrityOf,

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { context, observation } from '../support/ledger/domain.ts';
-import { historyOf } from '../support/ledger/histories.ts';
+import { context, historyOf, observation } from '../support/ledger/domain.ts';
 import {
   allSubmissions,
   integrityOf,

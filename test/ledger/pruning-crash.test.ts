@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
 import { checkAudit } from '../../src/access/audit-check.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { historyOf } from '../support/ledger/histories.ts';
+import { historyOf } from '../support/ledger/domain.ts';
 import {
   allSubmissions,
   integrityOf,

@@ -2,7 +2,6 @@ import { statSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import { cutLog } from '../../src/ledger/log-file.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { withAlerts } from '../support/ledger/alert-ledger.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import {
   integrityOf,
@@ -11,6 +10,7 @@ import {
   trackRequests,
 } from '../support/ledger/ledger-file.ts';
 import { HOUR_MS, openMaintenance } from '../support/ledger/maintenance.ts';
+import { withAlerts } from '../support/ledger/report-ledger.ts';
 
 const MIB = 1_048_576;
 const metadata = { filler: 'x'.repeat(16_000) };

@@ -7,8 +7,8 @@ import { type EventReader, readEvents } from '../support/app/event-reader.ts';
 import { call, problemOf } from '../support/app/http-calls.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { callWith, signInWith } from '../support/app/sessions.ts';
-import { storeToken } from '../support/ledger/stored-tokens.ts';
-import { HeldClock } from '../support/virtual-time/held-clock.ts';
+import { storeToken } from '../support/ledger/audit.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
 const HEARTBEATS = 3;

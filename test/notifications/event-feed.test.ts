@@ -7,7 +7,7 @@ import { systemClock } from '../../src/lib/system-clock.ts';
 import type { EventRecord } from '../../src/notifications/event-body.ts';
 import { EventFeed, type EventFilter } from '../../src/notifications/event-feed.ts';
 import { seeded } from '../support/seed.ts';
-import { HeldClock } from '../support/virtual-time/held-clock.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 /** Events in memory; counts the reads. */
 function openLog() {

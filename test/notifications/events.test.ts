@@ -7,7 +7,7 @@ import { readEvents } from '../support/app/event-reader.ts';
 import { call, pathOf, post, problemOf } from '../support/app/http-calls.ts';
 import { API_KEY, openApp, useAppWithSandbox } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-import { HeldClock } from '../support/virtual-time/held-clock.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const HEARTBEAT_MS = 15_000;
 const clock = new HeldClock(HEARTBEAT_MS);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LogDeduplication, type Suppressed } from '../../src/operations/logging/deduplication.ts';
-import { HeldClock } from '../support/virtual-time/held-clock.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const MINUTE_MS = 60_000;
 

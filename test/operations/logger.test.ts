@@ -17,7 +17,7 @@ import {
   VERDICTS,
   type VerdictName,
 } from '../support/ledger/domain.ts';
-import { HeldClock } from '../support/virtual-time/held-clock.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const MAX_LINE_BYTES = 16 * 1024;
 const SECRET = 'hunter2-must-never-be-shown';

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { createTracer, type TracerSettings } from '../../src/operations/tracing/tracer.ts';
 import { parseTraceparent } from '../../src/submissions/tracing.ts';
 import { openTraceReceiver } from '../support/servers/trace-receiver.ts';
-import { HeldClock } from '../support/virtual-time/held-clock.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const INTERVAL_MS = 5_000;
 const sampled = `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`;

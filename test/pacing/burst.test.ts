@@ -9,7 +9,7 @@ import {
   countingReschedules,
   excessOverSafetyNet,
   SLACK_MS,
-} from '../support/virtual-time/policy-runs.ts';
+} from '../support/virtual-time/pacing.ts';
 
 const AMPLE = { requests: 100_000, perMs: 1_000, concurrency: 100_000 };
 const TRAINING = 300;

@@ -18,13 +18,14 @@ import {
   SHAPES,
   worldOf,
 } from '../support/virtual-time/finality-worlds.ts';
-import { createScheduler, drain } from '../support/virtual-time/pacing.ts';
 import {
   costOf,
+  createScheduler,
+  drain,
   excessOverSafetyNet,
   restarting,
   SLACK_MS,
-} from '../support/virtual-time/policy-runs.ts';
+} from '../support/virtual-time/pacing.ts';
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const LEARNED = learnedPacing({ lagPrice: 1 });

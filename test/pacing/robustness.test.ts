@@ -4,8 +4,7 @@ import { BASELINES } from '../../bench/pacing/baselines.ts';
 import { sandboxWorld } from '../../bench/pacing/sandbox-world.ts';
 import { type Run, START_MS, simulate, type World } from '../../bench/pacing/simulate.ts';
 import { seededRandom } from '../../bench/support/random.ts';
-import type { PolicyFactory } from '../../src/pacing/index.ts';
-import { learnedPacing } from '../../src/pacing/index.ts';
+import { learnedPacing, type PolicyFactory } from '../../src/pacing/index.ts';
 import {
   adversarialWorld,
   type Finality,
@@ -15,7 +14,7 @@ import {
   stallingWorld,
   worldOf,
 } from '../support/virtual-time/finality-worlds.ts';
-import { costOf, excessOverSafetyNet, SLACK_MS } from '../support/virtual-time/policy-runs.ts';
+import { costOf, excessOverSafetyNet, SLACK_MS } from '../support/virtual-time/pacing.ts';
 
 const AMPLE = { requests: 10_000, perMs: 1_000, concurrency: 10_000 };
 const LEARNED = learnedPacing({ lagPrice: 1 });

@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { checkRedis } from '../../src/redis/doctor-redis.ts';
 import { createUsers } from '../support/redis/acl.ts';
 import { openRedisClient } from '../support/redis/bullmq-rig.ts';
-import { startCluster } from '../support/redis/cluster.ts';
-import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
+import { isRedisMissing, redisForTest, startCluster } from '../support/redis/redis-server.ts';
 import { deadAddress, serveRaw } from '../support/servers/upstream-server.ts';
 
 const LIMIT_MS = 5_000;

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { isPromtoolMissing, promtool } from '../support/app/promtool.ts';
+import { isPromtoolMissing, promtool } from '../support/app/metrics.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const RULES = 'config/prometheus/alerts.yml';

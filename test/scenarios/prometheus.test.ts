@@ -3,8 +3,13 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { call, pathOf, post } from '../support/app/http-calls.ts';
-import { type Family, familiesOf, scrape } from '../support/app/metrics.ts';
-import { isPromtoolMissing, promtool } from '../support/app/promtool.ts';
+import {
+  type Family,
+  familiesOf,
+  isPromtoolMissing,
+  promtool,
+  scrape,
+} from '../support/app/metrics.ts';
 import { useAppWithSandbox } from '../support/app/running-app.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 

@@ -8,7 +8,7 @@ import { DawatchClient } from '../../src/client/index.ts';
 import { EVENTS_QUEUE } from '../../src/redis/events-queue.ts';
 import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { escapedIn, reveals, secretText } from '../support/escapes.ts';
-import { allRows } from '../support/ledger/ledger-rows.ts';
+import { allRows } from '../support/ledger/ledger-file.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { serve } from '../support/servers/upstream-server.ts';

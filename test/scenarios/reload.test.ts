@@ -13,8 +13,8 @@ import {
   CRASH_ADMIN_TOKEN,
   CRASH_API_KEY,
   prepareServer,
+  prepareWorker,
 } from '../support/processes/killable-server.ts';
-import { prepareWorker } from '../support/processes/killable-worker.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { openReceiver } from '../support/servers/receiver.ts';
 import { serve } from '../support/servers/upstream-server.ts';

@@ -5,7 +5,7 @@ import { API_KEY, openApp } from '../support/app/running-app.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
-import { HeldClock } from '../support/virtual-time/held-clock.ts';
+import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const CHECK_MS = 60_000;
 const FAR = 1e14;

@@ -15,7 +15,7 @@ import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { openApp } from '../support/app/running-app.ts';
 import { openQueue, openRedisClient } from '../support/redis/bullmq-rig.ts';
-import { recordEvents } from '../support/redis/event-recorder.ts';
+import { recordEvents } from '../support/redis/producer.ts';
 import { isRedisMissing, type RedisServer, redisForTest } from '../support/redis/redis-server.ts';
 
 const PASSWORD = 'redis-S3cret';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { context, FINAL_DATA, observation, VERDICTS } from '../support/ledger/domain.ts';
-import { historyOf } from '../support/ledger/histories.ts';
+import { context, FINAL_DATA, historyOf, observation, VERDICTS } from '../support/ledger/domain.ts';
 import {
   isUnbroken,
   openLedger,

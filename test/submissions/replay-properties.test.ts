@@ -3,17 +3,22 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type HistoryEntry, isFinal } from '../../src/submissions/submission.ts';
 import type { UpstreamChange } from '../../src/submissions/upstream.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { context, observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
-import { historyOf } from '../support/ledger/histories.ts';
 import {
+  context,
+  historyOf,
+  LEGAL,
+  observation,
+  VERDICTS,
+  type VerdictName,
+} from '../support/ledger/domain.ts';
+import {
+  allRows,
   integrityOf,
   isUnbroken,
   openLedger,
   outboxOf,
   trackRequest,
 } from '../support/ledger/ledger-file.ts';
-import { allRows } from '../support/ledger/ledger-rows.ts';
-import { LEGAL } from '../support/ledger/legal.ts';
 
 const IDS = ['s0', 's1', 's2'];
 const LIMITS = { graceEndsAt: 60_000, stuckAt: 120_000, deadlineAt: 600_000 };

@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { toEventBody } from '../../src/notifications/event-body.ts';
 import { EVENT_COLUMNS, EVENT_JOINS } from '../../src/notifications/event-log.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { context, observation, type VerdictName } from '../support/ledger/domain.ts';
-import { historyOf } from '../support/ledger/histories.ts';
+import { context, historyOf, observation, type VerdictName } from '../support/ledger/domain.ts';
 import {
   integrityOf,
   openLedger,

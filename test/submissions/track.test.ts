@@ -1,6 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { context, observation } from '../support/ledger/domain.ts';
-import { historyOf } from '../support/ledger/histories.ts';
+import { context, historyOf, observation } from '../support/ledger/domain.ts';
 import {
   openLedger,
   outboxOf,

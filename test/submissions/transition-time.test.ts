@@ -12,12 +12,12 @@ import {
 import {
   applied,
   context,
+  LEGAL,
   observation,
   submission,
   VERDICTS,
   type VerdictName,
 } from '../support/ledger/domain.ts';
-import { LEGAL } from '../support/ledger/legal.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -5,8 +5,13 @@ import type { DueDelivery } from '../../src/notifications/delivery.ts';
 import type { NewWebhook } from '../../src/notifications/webhook.ts';
 import { isFinal, type TrackRequest } from '../../src/submissions/submission.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { context, observation, VERDICTS, type VerdictName } from '../support/ledger/domain.ts';
-import { historyOf } from '../support/ledger/histories.ts';
+import {
+  context,
+  historyOf,
+  observation,
+  VERDICTS,
+  type VerdictName,
+} from '../support/ledger/domain.ts';
 import {
   allSubmissions,
   integrityOf,

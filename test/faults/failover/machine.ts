@@ -10,8 +10,8 @@ import {
 import { basename, join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { ExitCode } from '../../../src/cli/exit.ts';
+import { MAIN, NODE_FLAGS } from '../../support/processes/child-process.ts';
 import { prepareServer, sleep } from '../../support/processes/killable-server.ts';
-import { MAIN, NODE_FLAGS } from '../../support/processes/main-file.ts';
 import { redisForTest } from '../../support/redis/redis-server.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { generationOf } from './ledgers.ts';

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { MAIN } from '../../support/processes/main-file.ts';
+import { MAIN } from '../../support/processes/child-process.ts';
 import { compilePreload } from '../disk/preload.ts';
 
 export type Recorder = ReturnType<typeof openRecorder>;

@@ -9,9 +9,13 @@ import { sleep } from '../../support/processes/killable-server.ts';
 import { createUsers, deniedSince } from '../../support/redis/acl.ts';
 import { openRedisClient } from '../../support/redis/bullmq-rig.ts';
 import { createAuthority, tlsOptions } from '../../support/redis/certificates.ts';
-import { startCluster } from '../../support/redis/cluster.ts';
-import { recordEvents } from '../../support/redis/event-recorder.ts';
-import { freePort, isRedisMissing, redisForTest } from '../../support/redis/redis-server.ts';
+import { recordEvents } from '../../support/redis/producer.ts';
+import {
+  freePort,
+  isRedisMissing,
+  redisForTest,
+  startCluster,
+} from '../../support/redis/redis-server.ts';
 import { sentinelsForTest } from '../../support/redis/sentinels.ts';
 import { eventIdsOf } from '../../support/servers/deliveries.ts';
 import { tempFolder } from '../../support/temp-folder.ts';

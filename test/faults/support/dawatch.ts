@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
+import { COMPILED, MAIN } from '../../support/processes/child-process.ts';
 import type { KillableServer } from '../../support/processes/killable-server.ts';
-import { COMPILED, MAIN } from '../../support/processes/main-file.ts';
 
 /** Runs a short command with the settings of a server: `dawatch backup …`. */
 export function dawatch({ folder }: Pick<KillableServer, 'folder'>, ...args: string[]) {

@@ -1,11 +1,9 @@
 import { QueueEvents } from 'bullmq';
 import { expect, onTestFinished } from 'vitest';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { prepareServer, sleep } from '../../support/processes/killable-server.ts';
-import { prepareWorker } from '../../support/processes/killable-worker.ts';
+import { prepareServer, prepareWorker, sleep } from '../../support/processes/killable-server.ts';
 import { openRedisClient } from '../../support/redis/bullmq-rig.ts';
-import { recordEvents } from '../../support/redis/event-recorder.ts';
-import { openProducer } from '../../support/redis/producer.ts';
+import { openProducer, recordEvents } from '../../support/redis/producer.ts';
 import { type RedisServer, redisForTest } from '../../support/redis/redis-server.ts';
 import { seeded } from '../../support/seed.ts';
 import { allDelivered, createWebhook, eventIdsOf } from '../../support/servers/deliveries.ts';

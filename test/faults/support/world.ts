@@ -1,8 +1,11 @@
 import { expect, onTestFinished } from 'vitest';
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
-import { prepareServer, trackUntilAcknowledged } from '../../support/processes/killable-server.ts';
-import { prepareWorker } from '../../support/processes/killable-worker.ts';
+import {
+  prepareServer,
+  prepareWorker,
+  trackUntilAcknowledged,
+} from '../../support/processes/killable-server.ts';
 import { seeded } from '../../support/seed.ts';
 import { allDelivered, createWebhook } from '../../support/servers/deliveries.ts';
 import { openEventReceiver } from '../../support/servers/event-receiver.ts';

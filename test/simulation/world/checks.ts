@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3';
 import type { Status } from '../../../src/submissions/submission.ts';
-import { LEGAL } from '../../support/ledger/legal.ts';
+import { LEGAL } from '../../support/ledger/domain.ts';
 import type { Disk } from '../machine/disk.ts';
 import type { Machine } from '../machine/machine.ts';
 import type { Acknowledged } from './callers.ts';

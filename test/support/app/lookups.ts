@@ -16,7 +16,7 @@ import type { Config, UpstreamConfig } from '../../../src/operations/config/sche
 import type { SandboxOptionsInput } from '../../../src/sandbox/options.ts';
 import { startSandbox } from '../../../src/sandbox/server.ts';
 import { Ledger } from '../../../src/wiring/ledger-stores.ts';
-import { createLedger } from '../ledger/new-ledger.ts';
+import { createLedger } from '../ledger/ledger-file.ts';
 import { call, type HttpResponse } from './http-calls.ts';
 import { openApp } from './running-app.ts';
 

@@ -8,10 +8,9 @@ import { systemClock } from '../../../src/lib/system-clock.ts';
 import { loadConfig } from '../../../src/operations/config/load.ts';
 import type { Config, UpstreamConfig } from '../../../src/operations/config/schema.ts';
 import { createLog } from '../../../src/operations/logging/logger.ts';
-import type { PolicyFactory } from '../../../src/pacing/index.ts';
-import { learnedPacing } from '../../../src/pacing/index.ts';
+import { learnedPacing, type PolicyFactory } from '../../../src/pacing/index.ts';
 import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts';
-import { createLedger } from '../ledger/new-ledger.ts';
+import { createLedger } from '../ledger/ledger-file.ts';
 
 export const API_KEY = 'a-service-key-for-tests';
 /** A closed port. */

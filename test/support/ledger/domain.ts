@@ -3,12 +3,13 @@ import type {
   Observation,
   UpstreamResponse,
 } from '../../../src/submissions/classify.ts';
-import type { Submission } from '../../../src/submissions/submission.ts';
+import type { HistoryEntry, Status, Submission } from '../../../src/submissions/submission.ts';
 import {
   contextWithoutLimits,
   type TransitionContext,
   type TransitionResult,
 } from '../../../src/submissions/transition.ts';
+import type { Ledger } from '../../../src/wiring/ledger-stores.ts';
 
 export const ID = '6a1b8f4e-53f1-4d0e-9d35-0f7f2f0f9c11';
 export const OTHER_ID = '0c9e2d7a-1111-4222-8333-444455556666';
@@ -169,3 +170,33 @@ export function applied(before: Submission, result: TransitionResult, at: number
     version: before.version + 1,
   };
 }
+
+/** Returns the history of a submission, oldest change first; empty for an unknown id. */
+export function historyOf(
+  { submissions }: Pick<Ledger, 'submissions'>,
+  submissionId: string,
+): HistoryEntry[] {
+  return submissions.getWithHistory(submissionId)?.history ?? [];
+}
+
+/** The legal status transitions, written independently of src/domain. */
+export const LEGAL: Record<Status, readonly Status[]> = {
+  tracking: [
+    'pending',
+    'failing',
+    'finalized',
+    'failed',
+    'unknown',
+    'rejected',
+    'expired',
+    'cancelled',
+  ],
+  pending: ['pending', 'failing', 'finalized', 'failed', 'expired', 'cancelled'],
+  failing: ['failing', 'pending', 'finalized', 'failed', 'expired', 'cancelled'],
+  finalized: ['finalized'],
+  failed: [],
+  unknown: [],
+  rejected: [],
+  expired: [],
+  cancelled: [],
+};

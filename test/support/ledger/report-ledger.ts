@@ -1,8 +1,9 @@
+import { Alerts, Mutes } from '../../../src/alerts/alerts-store.ts';
 import { type ReportSettings, Reports } from '../../../src/reports/reports.ts';
+import type { ObjectiveStatus } from '../../../src/submissions/objective.ts';
 import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { context, finalEnvelope, observation, VERDICTS } from './domain.ts';
-import { trackRequest } from './ledger-file.ts';
-import { createLedger } from './new-ledger.ts';
+import { createLedger, trackRequest } from './ledger-file.ts';
 
 export const DAY_MS = 86_400_000;
 /** The fees of each finalized submission: beyond 2^53, and their sum beyond 2^64. */
@@ -61,3 +62,14 @@ export const REPORT_SETTINGS = {
   reports: { metadata_key: 'team' },
   upstream: { slo: { target_percent: 50, within_s: 60 } },
 } as const;
+
+/** Adds the stores of alerts and mutes to a ledger. */
+export function withAlerts<L extends Ledger>(
+  ledger: L,
+  objectives: (now: number) => ObjectiveStatus[] = () => [],
+) {
+  const { database, outbox, stats } = ledger;
+  const mutes = new Mutes(database);
+  const alerts = new Alerts(database, { outbox, stats, mutes, objectives });
+  return Object.assign(ledger, { mutes, alerts });
+}

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished } from 'vitest';
 import { API_KEY } from '../app/running-app.ts';
+import { COMPILED, MAIN } from './child-process.ts';
 import { runHere } from './cli-here.ts';
-import { COMPILED, MAIN } from './main-file.ts';
 
 type Settings = {
   /** In addition to DAWATCH_API_KEY; null removes a variable. */

@@ -1,10 +1,12 @@
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { onTestFailed, onTestFinished } from 'vitest';
 import { ConnectionError, DawatchClient } from '../../../src/client/index.ts';
-import { killableProcess } from './killable-process.ts';
-import { compile } from './main-file.ts';
+import { COMPILED, compile, MAIN, NODE_FLAGS } from './child-process.ts';
 
 export const CRASH_API_KEY = 'crash-test-key-0123456789';
 export const CRASH_ADMIN_TOKEN = 'crash-test-admin-0123456789';
@@ -79,4 +81,113 @@ async function freePort(): Promise<number> {
 
 export function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+type StartOptions = {
+  /** A command that replaces itself by the following one: ['prlimit', '--nofile=64']. */
+  through?: readonly string[];
+  /** Options for Node, before the file. */
+  nodeOptions?: readonly string[];
+  env?: Readonly<Record<string, string>>;
+};
+
+export type LogLine = { event?: string; level?: number | string; [field: string]: unknown };
+
+/** Much more than the start of a server takes on a shared machine. */
+const EXITS_WITHIN_MS = 60_000;
+const SHOWN_LINES = 20;
+const SHOWN_CHARS = 300;
+
+/** `dawatch …` in a process that can be killed and started again; killed when the test ends. */
+export function killableProcess(args: readonly string[]) {
+  let child: ChildProcess | undefined;
+  const lines: string[] = [];
+  const isGone = () => !child || child.exitCode !== null || child.signalCode !== null;
+  const end = async (signal: NodeJS.Signals) => {
+    if (!child || isGone()) return;
+    const exited = once(child, 'exit');
+    child.kill(signal);
+    await exited;
+  };
+  onTestFinished(() => end('SIGKILL'));
+  onTestFailed(() => {
+    const last = lines.slice(-SHOWN_LINES).map((line) => line.slice(0, SHOWN_CHARS));
+    if (last.length > 0) console.log(`${args[0]} logged last:\n${last.join('\n')}`);
+  });
+  return {
+    /** Standard output of all its processes. */
+    lines,
+    /** Returns its log lines with this event name. */
+    logged: (event: string): LogLine[] =>
+      lines.flatMap(parsed).filter((line) => line.event === event),
+    /** Returns its log lines with one of these levels. */
+    loggedAt: (...levels: string[]): LogLine[] =>
+      lines.flatMap(parsed).filter(({ level }) => levels.includes(String(level))),
+    pid: () => child?.pid,
+    isGone,
+    start({ through = [], nodeOptions = [], env = {} }: StartOptions = {}): void {
+      const [command = '', ...rest] = [
+        ...through,
+        process.execPath,
+        ...NODE_FLAGS,
+        ...nodeOptions,
+        MAIN,
+        ...args,
+      ];
+      child = spawn(command, rest, {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: { PATH: process.env.PATH, ...COMPILED, ...env },
+      });
+      for (const stream of [child.stdout, child.stderr])
+        if (stream) createInterface(stream).on('line', (line) => lines.push(line));
+    },
+    /** Sends SIGKILL, which also ends a suspended process. */
+    kill: () => end('SIGKILL'),
+    /** Sends SIGTERM. Resolves with the exit code when the process has ended. */
+    async stop(): Promise<number | null | undefined> {
+      await end('SIGTERM');
+      return child?.exitCode;
+    },
+    hangUp: () => void child?.kill('SIGHUP'),
+    /**
+     * Resolves with the exit code when the process has ended by itself. Rejects if it still runs
+     * after a minute.
+     */
+    async exited(): Promise<number | null | undefined> {
+      if (child && !isGone())
+        await once(child, 'exit', { signal: AbortSignal.timeout(EXITS_WITHIN_MS) });
+      return child?.exitCode;
+    },
+    /** Suspends the process with all its resources. */
+    pause: () => void child?.kill('SIGSTOP'),
+    resume: () => void child?.kill('SIGCONT'),
+    /** Returns its resident memory; undefined if the system does not show it. */
+    residentMiB: () => residentMiB(child?.pid),
+  };
+}
+
+function parsed(line: string): LogLine[] {
+  try {
+    return [JSON.parse(line)];
+  } catch {
+    return [];
+  }
+}
+
+function residentMiB(pid: number | undefined): number | undefined {
+  try {
+    const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+    return kib === undefined ? undefined : Number(kib) / 1_024;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A worker in a process that can be killed and started again; killed when the test ends. */
+export function prepareWorker(folder: string, name: string, settings: Record<string, unknown>) {
+  const config = join(folder, `${name}.yaml`);
+  const own = { log: { level: 'silent' } };
+  writeFileSync(config, JSON.stringify({ ...own, ...settings }));
+  compile('worker', folder);
+  return killableProcess(['worker', '--config', config]);
 }

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { API_KEY } from '../app/running-app.ts';
-import { COMPILED, MAIN } from './main-file.ts';
+import { COMPILED, MAIN } from './child-process.ts';
 
 /** Part of util-linux, which not every machine has. */
 export const isScriptMissing = () => spawnSync('script', ['--version']).status !== 0;

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { Queue } from 'bullmq';
+import { Queue, Worker } from 'bullmq';
 import { onTestFinished } from 'vitest';
-import { openRedis, type RedisAddress } from '../../../src/redis/redis.ts';
+import { EVENTS_QUEUE } from '../../../src/redis/events-queue.ts';
+import { openLoopConnection, openRedis, type RedisAddress } from '../../../src/redis/redis.ts';
 import { sleep } from '../processes/killable-server.ts';
 
 const CHECK_MS = 200;
@@ -55,3 +56,22 @@ export function openProducer(address: RedisAddress) {
 }
 
 class RefusedError extends Error {}
+
+/** Consumes the jobs of dawatch-events, and records each body by its id. */
+export function recordEvents(address: RedisAddress): Map<string, Set<string>> {
+  const bodies = new Map<string, Set<string>>();
+  const connection = openLoopConnection(address);
+  const worker = new Worker(
+    EVENTS_QUEUE,
+    async ({ id = '', data }) => {
+      bodies.set(id, (bodies.get(id) ?? new Set()).add(JSON.stringify(data)));
+    },
+    { connection: connection.redis, concurrency: 20, runRetryDelay: 500, stalledInterval: 5_000 },
+  );
+  worker.on('error', () => undefined);
+  onTestFinished(async () => {
+    await worker.close(true);
+    connection.disconnect();
+  });
+  return bodies;
+}

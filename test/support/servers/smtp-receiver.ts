@@ -3,7 +3,6 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import { onTestFinished } from 'vitest';
-import { type Mail, parseMail } from './mime.ts';
 
 type ReceivedMail = Mail & { recipients: string[] };
 
@@ -62,4 +61,76 @@ export async function openSmtpReceiver({ login, refuse, refuseData }: SmtpReceiv
 
 function refusal(responseCode: number, message: string): Error {
   return Object.assign(new Error(message), { responseCode });
+}
+
+export type Mail = {
+  /** By name in lower case; repeated headers are joined. */
+  headers: Map<string, string[]>;
+  subject: string;
+  text: string;
+  html: string;
+};
+
+/** A mail with a text and an HTML part, limited to the MIME features that the tests use. */
+export function parseMail(raw: string): Mail {
+  const { headers, body } = parsePart(raw);
+  const boundary = /boundary="?([^";]+)/.exec(headers.get('content-type')?.[0] ?? '')?.[1];
+  const parts =
+    boundary === undefined
+      ? []
+      : body
+          .split(`--${boundary}`)
+          .slice(1, -1)
+          .map((part) => parsePart(part));
+  const decoded = (type: string) => {
+    const part = parts.find((each) => each.headers.get('content-type')?.[0]?.startsWith(type));
+    return part
+      ? decodeBody(part.body, part.headers.get('content-transfer-encoding')?.[0] ?? '7bit')
+      : '';
+  };
+  return {
+    headers,
+    subject: decodeWords(headers.get('subject')?.[0] ?? ''),
+    text: decoded('text/plain'),
+    html: decoded('text/html'),
+  };
+}
+
+function parsePart(raw: string): { headers: Map<string, string[]>; body: string } {
+  const text = raw.replace(/^\r\n/, '');
+  const end = text.indexOf('\r\n\r\n');
+  const headers = new Map<string, string[]>();
+  const unfolded = text.slice(0, end).replace(/\r\n[ \t]+/g, ' ');
+  for (const line of unfolded.split('\r\n')) {
+    const colon = line.indexOf(':');
+    const name = line.slice(0, colon).toLowerCase();
+    headers.set(name, [...(headers.get(name) ?? []), line.slice(colon + 1).trim()]);
+  }
+  return { headers, body: text.slice(end + 4) };
+}
+
+function decodeBody(body: string, encoding: string): string {
+  const lines = body.replace(/\r\n$/, '');
+  if (encoding === 'base64')
+    return Buffer.from(lines, 'base64').toString('utf8').replaceAll('\r\n', '\n');
+  return (
+    encoding === 'quoted-printable' ? unquoted(lines.replace(/=\r\n/g, '')) : lines
+  ).replaceAll('\r\n', '\n');
+}
+
+/** `=C3=BC` is two bytes of one character. */
+function unquoted(text: string): string {
+  const bytes = text.replace(/=([\da-f]{2})/gi, (_all, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  return Buffer.from(bytes, 'latin1').toString('utf8');
+}
+
+/** `=?UTF-8?Q?…?=` and `=?UTF-8?B?…?=`; whitespace between two of them is ignored. */
+function decodeWords(value: string): string {
+  const words = /=\?utf-8\?([qb])\?([^?]*)\?=/gi;
+  return value.replace(/\?=\s+=\?/g, '?==?').replace(words, (_all, kind: string, text: string) => {
+    if (kind.toLowerCase() === 'b') return Buffer.from(text, 'base64').toString('utf8');
+    return unquoted(text.replaceAll('_', ' '));
+  });
 }

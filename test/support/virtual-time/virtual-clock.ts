@@ -1,4 +1,5 @@
 import type { Clock } from '../../../src/lib/clock.ts';
+import { systemClock } from '../../../src/lib/system-clock.ts';
 
 type Timer = { at: number; order: number; run: () => void };
 
@@ -62,4 +63,35 @@ export function createVirtualClock(startMs: number, settle = settlePromises): Vi
 /** Resolves after all promises that can be resolved. */
 export function settlePromises(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** The real clock, except that long timers fire only when a test releases them. */
+export class HeldClock implements Clock {
+  readonly #held = new Map<() => void, number>();
+  readonly #fromMs: number;
+
+  /** Timers of at least this many milliseconds are held. */
+  constructor(fromMs = 100_000) {
+    this.#fromMs = fromMs;
+  }
+
+  now(): number {
+    return systemClock.now();
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    if (delayMs < this.#fromMs) return systemClock.after(delayMs, run);
+    this.#held.set(run, delayMs);
+    return () => this.#held.delete(run);
+  }
+
+  /** Returns the number of waiting timers with exactly this delay. */
+  held(delayMs: number): number {
+    return [...this.#held.values()].filter((held) => held === delayMs).length;
+  }
+
+  fire(delayMs: number): void {
+    for (const [run, held] of [...this.#held])
+      if (held === delayMs && this.#held.delete(run)) run();
+  }
 }

@@ -6,8 +6,8 @@ import { plain } from '../../../../src/cli/output.ts';
 import type { Alert, Overview } from '../../../../src/client/index.ts';
 import { frame, type View } from '../../../../src/operations/top-command.ts';
 import { API_KEY, openApp } from '../../../support/app/running-app.ts';
+import { MAIN } from '../../../support/processes/child-process.ts';
 import { cli } from '../../../support/processes/cli.ts';
-import { MAIN } from '../../../support/processes/main-file.ts';
 import { serve } from '../../../support/servers/upstream-server.ts';
 import { tempFolder } from '../../../support/temp-folder.ts';
 

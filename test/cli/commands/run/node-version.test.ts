@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { MAIN } from '../../../support/processes/main-file.ts';
+import { MAIN } from '../../../support/processes/child-process.ts';
 
 function runWith(version: string) {
   const other = `data:text/javascript,Object.defineProperty(process, 'versions', { value: { node: '${version}' } })`;

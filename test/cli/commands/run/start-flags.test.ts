@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { MAIN, NODE_FLAGS } from '../../../support/processes/main-file.ts';
+import { MAIN, NODE_FLAGS } from '../../../support/processes/child-process.ts';
 
 it('npm start and the image limit the young generation of V8 to the same size', () => {
   const dockerfile = readFileSync(join(MAIN, '../../../Dockerfile'), 'utf8');
