@@ -8,10 +8,10 @@ import { systemClock } from '../lib/system-clock.ts';
 import { escapeText } from '../lib/text.ts';
 import { loadConfig } from '../operations/config/load.ts';
 import type { Sandbox } from '../sandbox/server.ts';
-import { requests } from '../submissions/await-final.ts';
 import { dataOf } from '../submissions/classify.ts';
 import type { RecordedObservation } from '../submissions/ports.ts';
 import { Status } from '../submissions/submission.ts';
+import { requests } from '../submissions/wait-command.ts';
 import { CommandError } from './exit.ts';
 import { createProgress, paintFor } from './output.ts';
 

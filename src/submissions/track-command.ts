@@ -13,9 +13,9 @@ import type {
   TrackOptions,
 } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
-import { awaitFinal } from './await-final.ts';
-import { type GivenSubmission, readSubmissions } from './cli-submission-lines.ts';
+import { type GivenSubmission, readSubmissions } from './cli-submissions.ts';
 import { MAX_IDS_PER_REQUEST } from './track-request.ts';
+import { awaitFinal } from './wait-command.ts';
 
 /** Below the limits of a request and of the metadata of all its submissions. */
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;

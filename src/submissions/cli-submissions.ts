@@ -4,8 +4,16 @@ import { readText } from '../cli/input.ts';
 import { explainIssue } from '../lib/explain-issue.ts';
 import { isObject } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
-import { readIds } from './cli-ids.ts';
-import { canonicalId, canRetrack, isFinal, STATUSES, Status } from './submission.ts';
+import {
+  canonicalId,
+  canRetrack,
+  isFinal,
+  REACHABLE_ID_PATTERN,
+  STATUSES,
+  Status,
+  SUBMISSION_ID_PATTERN,
+  UNREACHABLE_ID_REASON,
+} from './submission.ts';
 import { findWrongTime, hasSameOptions, type TrackItem, trackItemSchema } from './track-request.ts';
 
 const DELIMITERS = [',', ';', '\t'];
@@ -45,9 +53,7 @@ export async function readSubmissions(
   const ids = args.length > 0 ? await readIds(args, undefined) : [];
   const given = new Collected(now, retrack);
   if (ids.length === 0 || file !== undefined) {
-    if (file === undefined && process.stdin.isTTY)
-      throw new CommandError('give ids as arguments, with --file, or on stdin', ExitCode.usage);
-    readFrom(await readText(file ?? '-'), given);
+    readFrom(await readInput(file), given);
   }
   for (const [index, submission_id] of ids.entries())
     given.add(`id ${index + 1}`, { submission_id });
@@ -279,4 +285,40 @@ function reasonOf(
   const subject =
     path === 'submission_id' && typeof id === 'string' ? JSON.stringify(id.slice(0, 150)) : path;
   return subject === '' ? `${issue?.message}` : `${subject}: ${issue?.message}`;
+}
+
+/**
+ * Returns the ids of the arguments and of the lines of a file or stdin, without duplicates; UUIDs
+ * are compared ignoring case. Throws a CommandError if any id is invalid or there is none.
+ */
+export async function readIds(
+  args: readonly string[],
+  file: string | undefined,
+): Promise<string[]> {
+  const ids =
+    args.length > 0 && file === undefined ? [...args] : [...(await nonEmptyLines(file)), ...args];
+  const invalid = ids.findIndex((id) => !SUBMISSION_ID_PATTERN.test(id));
+  if (invalid >= 0)
+    throw new CommandError(
+      `id ${invalid + 1}, ${JSON.stringify((ids[invalid] ?? '').slice(0, 150))}, is not a submission id: expected 1 to 128 printable ASCII characters without spaces`,
+      ExitCode.usage,
+    );
+  const unreachable = ids.findIndex((id) => !REACHABLE_ID_PATTERN.test(id));
+  if (unreachable >= 0)
+    throw new CommandError(`id ${unreachable + 1}: ${UNREACHABLE_ID_REASON}`, ExitCode.usage);
+  if (ids.length === 0)
+    throw new CommandError('no ids were given: the file or stdin is empty', ExitCode.usage);
+  return [...new Map(ids.map((id) => [canonicalId(id), id])).values()];
+}
+
+async function nonEmptyLines(file: string | undefined): Promise<string[]> {
+  const lines = (await readInput(file)).split('\n').map((line) => line.trim());
+  return lines.filter((line) => line !== '');
+}
+
+/** Returns the text of a file or of stdin. Throws a CommandError if stdin is a terminal. */
+async function readInput(file: string | undefined): Promise<string> {
+  if (file === undefined && process.stdin.isTTY)
+    throw new CommandError('give ids as arguments, with --file, or on stdin', ExitCode.usage);
+  return await readText(file ?? '-');
 }
