@@ -64,7 +64,7 @@ const expiry = z.iso
   .nullable()
   .describe('Time from which the credential is refused; null: never');
 
-export const newCredentialSchema = z
+const newCredentialSchema = z
   .strictObject({
     name: credentialNameSchema,
     role: roleSchema.optional(),
@@ -83,7 +83,7 @@ export const newCredentialSchema = z
     ],
   });
 
-export const credentialPatchSchema = z
+const credentialPatchSchema = z
   .strictObject({ name: credentialNameSchema, expires_at: expiry })
   .partial()
   .refine((patch) => Object.keys(patch).length > 0, 'must have at least one field')
@@ -125,7 +125,7 @@ const replacedSecretSchema = z
   .describe('A secret that was replaced and is still accepted')
   .meta({ id: 'ReplacedSecret' });
 
-export const credentialSchema = z
+const credentialSchema = z
   .object({
     id: z.int(),
     name: z.string(),
@@ -149,7 +149,7 @@ export const credentialSchema = z
   .describe('A credential, without its secret')
   .meta({ id: 'Credential', examples: [EXAMPLE] });
 
-export const credentialWithSecretSchema = credentialSchema
+const credentialWithSecretSchema = credentialSchema
   .extend({ secret: z.string().describe('Returned only here; only its hash is stored') })
   .describe('A credential with its new secret')
   .meta({
@@ -175,7 +175,7 @@ function rightsIn({ role, scopes = [] }: z.output<typeof newCredentialSchema>): 
  * Fields of the JSON representation over HTTP and on the command line. A credential with unknown
  * rights, written by a newer version, is shown without scopes.
  */
-export function toCredentialBody(
+function toCredentialBody(
   record: CredentialRecord,
   { replaced, now }: { replaced: readonly ReplacedSecret[]; now: number },
 ): z.output<typeof credentialSchema> {

@@ -68,7 +68,7 @@ const disabledReasonSchema = z
   )
   .meta({ id: 'WebhookDisabledReason' });
 
-export const newWebhookSchema = z
+const newWebhookSchema = z
   .strictObject({
     url,
     types: types.default(['submission.*']),
@@ -95,7 +95,7 @@ export const newWebhookSchema = z
     ],
   });
 
-export const webhookPatchSchema = z
+const webhookPatchSchema = z
   .strictObject({ url, types, metadata: metadataFilterSchema.nullable(), description, enabled })
   .partial()
   .refine((patch) => Object.keys(patch).length > 0, 'must have at least one field')

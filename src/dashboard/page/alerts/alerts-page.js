@@ -264,7 +264,7 @@ function Row({ alert }) {
  * Acknowledges an alert, or withdraws the acknowledgement. Used by the banner and the page of
  * alerts. @param {{ alert: Alert }} props
  */
-export function Acknowledgement({ alert: { id, summary, acknowledged } }) {
+function Acknowledgement({ alert: { id, summary, acknowledged } }) {
   const { api, announce } = useDashboard();
   const change = async () => {
     if (acknowledged) await api.delete(`v1/alerts/${id}/acknowledge`);
@@ -295,7 +295,7 @@ export const RULES = [
  * Mutes alerts, or plans a maintenance window.
  * @param {{ covered: Covered, onMuted: () => void, onCancel: () => void }} props
  */
-export function MuteForm({ covered, onMuted, onCancel }) {
+function MuteForm({ covered, onMuted, onCancel }) {
   const { api, announce } = useDashboard();
   const [rule, setRule] = useState(covered.rule);
   const form = useForm({
@@ -360,7 +360,7 @@ function inAnHour() {
  * The mutes and maintenance windows that have not ended.
  * @param {{ loaded: import('../data/context.js').Loaded<MutePage>, mayChange: boolean }} props
  */
-export function Mutes({ loaded, mayChange }) {
+function Mutes({ loaded, mayChange }) {
   const columns = mayChange ? [...MUTE_COLUMNS, END_COLUMN] : MUTE_COLUMNS;
   return html`<section aria-labelledby="mutes">
     <h2 id="mutes">Mutes and maintenance windows</h2>

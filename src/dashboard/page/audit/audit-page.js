@@ -114,7 +114,7 @@ const VERIFY_TIMEOUT_MS = 600_000;
  * The chain of hashes: its head, a check of all hashes, and the export.
  * @param {{ head: Page['head'], onExported: () => void }} props
  */
-export function Chain({ head, onExported }) {
+function Chain({ head, onExported }) {
   const { api } = useDashboard();
   const [check, setCheck] = useState(/** @type {AuditVerification | undefined} */ (undefined));
   const verify = async () => {

@@ -166,7 +166,7 @@ const OLDEST = '1970-01-01T00:00:00.000Z';
  * Shows the number of dead letters of a destination, and replays them after a confirmation.
  * @param {{ filter: ReplayFilter, onReplayed: () => void }} props
  */
-export function BulkReplay({ filter, onReplayed }) {
+function BulkReplay({ filter, onReplayed }) {
   const { api, announce } = useDashboard();
   const [confirming, setConfirming] = useState(
     /** @type {{ filter: ReplayFilter, body: object, replayed: number } | undefined} */ (undefined),

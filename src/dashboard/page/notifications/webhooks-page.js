@@ -234,7 +234,7 @@ export const TYPES = Object.entries(EVENT_TYPES).flatMap(([family, names]) =>
  * The subscribed types, as checkboxes with the name `types`.
  * @param {{ chosen: readonly string[], error: string | undefined }} props `chosen`: may contain types of a newer server
  */
-export function EventTypes({ chosen, error }) {
+function EventTypes({ chosen, error }) {
   const others = chosen.filter((type) => !WILDCARDS.includes(type) && !TYPES.includes(type));
   const hasExact = chosen.some((type) => TYPES.includes(type));
   return html`<fieldset class=${error ? 'invalid' : ''} aria-describedby=${error ? 'types-error' : undefined}>

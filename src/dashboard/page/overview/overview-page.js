@@ -67,7 +67,7 @@ const MINUTE_MS = 60_000;
  * The last hour, minute by minute.
  * @param {{ minutes: readonly OverviewMinute[], lastHour: Overview['last_hour'] }} props
  */
-export function Plots({ minutes, lastHour }) {
+function Plots({ minutes, lastHour }) {
   const at = minutes.map((minute) => Date.parse(minute.at) / 1_000);
   const valuesOf = (/** @type {Series} */ name) => minutes.map((minute) => minute[name]);
   const perMinute = minutes.map(({ finalized }) => finalized);
@@ -130,7 +130,7 @@ function summaryOf(spread) {
 }
 
 /** Number of submissions by status. @param {{ submissions: Record<string, number> }} props */
-export function StatusCounts({ submissions }) {
+function StatusCounts({ submissions }) {
   return html`<section aria-labelledby="counts">
     <h2 id="counts">Submissions</h2>
     <div class="counts">
@@ -162,7 +162,7 @@ function Group({ title, statuses, submissions }) {
  * Requests per submission, compared with polling every 5 s.
  * @param {{ lastHour: Overview['last_hour'] }} props
  */
-export function RequestStats({ lastHour }) {
+function RequestStats({ lastHour }) {
   const { polls_per_submission: polls, fixed_5s_polls_per_submission: fixed } = lastHour;
   const isKnown = polls !== null && fixed !== null;
   return html`<section aria-labelledby="requests">
@@ -190,7 +190,7 @@ function Bar({ name, value, of }) {
 /**
  * @param {{ deliveries: Overview['deliveries'] }} props
  */
-export function DeliveryStats({ deliveries }) {
+function DeliveryStats({ deliveries }) {
   const { session } = useDashboard();
   const linked = (/** @type {string} */ state, /** @type {number} */ number) =>
     maySeeNotifications(session)
@@ -241,7 +241,7 @@ const UPSTREAM_COLUMNS = [
  * State and used budget of each upstream.
  * @param {{ upstreams: Overview['upstreams'], readers: number, workers: number | null }} props
  */
-export function Upstreams({ upstreams, readers, workers }) {
+function Upstreams({ upstreams, readers, workers }) {
   return html`<section aria-labelledby="upstreams">
     <h2 id="upstreams">Upstreams</h2>
     <${Table} caption="Upstreams, their health and their budgets" hidesCaption columns=${UPSTREAM_COLUMNS} rows=${upstreams} />
@@ -254,7 +254,7 @@ export function Upstreams({ upstreams, readers, workers }) {
 const SHOWN = 10;
 
 /** Events since the page was opened. */
-export function LatestEvents() {
+function LatestEvents() {
   const [events, setEvents] = useState(
     /** @type {readonly import('../data/feed.js').FeedEvent[]} */ ([]),
   );
@@ -296,7 +296,7 @@ const OPEN_COLUMNS = [
 ];
 
 /** @param {{ oldest: Overview['oldest_open'] }} props */
-export function OldestOpen({ oldest }) {
+function OldestOpen({ oldest }) {
   return html`<section aria-labelledby="oldest">
     <h2 id="oldest">Oldest open submissions</h2>
     ${

@@ -125,7 +125,7 @@ const MOST_POLLS = 5;
  * opens the submissions that are still open at that age.
  * @param {{ upstream: UpstreamPacing, now: number }} props
  */
-export function CurvePlot({ upstream, now }) {
+function CurvePlot({ upstream, now }) {
   const { curve, polls_ms: pollsMs, upstream: name } = upstream;
   const { at, final, polls } = plotData(curve, pollsMs);
   const hrefOf = (/** @type {number} */ ageMs) =>

@@ -172,7 +172,7 @@ function onTick(listener) {
  * Returns the text for the current time, and renders again when it changes. @param {(now: number)
  * => string} textAt
  */
-export function useTicking(textAt) {
+function useTicking(textAt) {
   const text = textAt(Date.now());
   const [, setShown] = useState(text);
   const newest = useRef(textAt);

@@ -215,7 +215,7 @@ function Totals({ report, upstream }) {
  * The service level objective of an upstream and its error budget.
  * @param {{ objective: ObjectiveOfUpstream, counts: ObjectiveCounts | null }} props `counts`: of the period
  */
-export function Objective({ objective, counts }) {
+function Objective({ objective, counts }) {
   const { target_percent, within_s, good, bad, attained_percent, error_budget_left, burn_rates } =
     objective;
   return html`<section aria-labelledby="report-objective">
@@ -247,7 +247,7 @@ function shareOf({ good, bad }) {
   return `${decimal((100 * good) / (good + bad), 2)} %, ${count(bad)} late`;
 }
 
-export const DAY_MS = 86_400_000;
+const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 /** Days for which the server keeps hours. */
 const HOURLY_DAYS = 8;
@@ -256,7 +256,7 @@ const HOURLY_DAYS = 8;
  * The lengths of a report by their names in the URL. @type {Record<string, { title: string, days:
  * number }>}
  */
-export const PERIODS = {
+const PERIODS = {
   day: { title: 'Day', days: 1 },
   week: { title: 'Week', days: 7 },
   quarter: { title: '90 days', days: 90 },
@@ -289,7 +289,7 @@ function dayText(ms) {
 }
 
 /** @param {string} interval */
-export function stepMsOf(interval) {
+function stepMsOf(interval) {
   return interval === 'hour' ? HOUR_MS : DAY_MS;
 }
 
@@ -310,7 +310,7 @@ export function everyRow({ from, to, interval, rows }, now) {
 }
 
 /** @param {string} interval @returns {import('../parts/plot.js').Times} */
-export function timesOf(interval) {
+function timesOf(interval) {
   const empty = 'No data in this period.';
   if (interval === 'day')
     return { title: 'Day', name: utcDayOf, mark: utcDayOf, empty, isUtc: true };

@@ -192,7 +192,7 @@ function useAnnouncer() {
  * after `g`; `All`: the list; `One`: the page of a single item.
  * @satisfies {Record<string, { title: string, key: string, may: (session: any) => boolean, All: any, One?: any }>}
  */
-export const PAGES = {
+const PAGES = {
   overview: { title: 'Overview', key: 'o', may: maySeeSubmissions, All: OverviewPage },
   submissions: {
     title: 'Submissions',
@@ -224,7 +224,7 @@ export const PAGES = {
  * @param {{ pages: readonly [name: string, page: { title: string }][], page: string, place: string, signOut: () => void, showShortcuts: () => void }} props
  *   `place`: changes with each navigation, which closes the menu
  */
-export function Header({ pages, page, place, signOut, showShortcuts }) {
+function Header({ pages, page, place, signOut, showShortcuts }) {
   const { session } = useDashboard();
   const areAbsolute = useAbsoluteTimes();
   const [isOpen, setIsOpen] = useState(false);
@@ -272,7 +272,7 @@ function Connection() {
  * Closed until `showModal` is called.
  * @param {{ dialog: { current: HTMLDialogElement | null }, shortcuts: readonly Shortcut[], isOn: boolean, setIsOn: (isOn: boolean) => void }} props
  */
-export function ShortcutsDialog({ dialog, shortcuts, isOn, setIsOn }) {
+function ShortcutsDialog({ dialog, shortcuts, isOn, setIsOn }) {
   return html`<dialog class="shortcuts" ref=${dialog} aria-labelledby="shortcuts">
     <div class="title">
       <h2 id="shortcuts">Keyboard shortcuts</h2>
@@ -312,7 +312,7 @@ const TARGET = ':is(a, button)';
  * @param {() => void} showList
  * @returns {readonly Shortcut[]}
  */
-export function shortcutsOf(pages, showList) {
+function shortcutsOf(pages, showList) {
   return [
     { keys: '?', title: 'Show this list', run: showList },
     ...(pages.some(([name]) => name === 'submissions')
@@ -337,7 +337,7 @@ export function shortcutsOf(pages, showList) {
  * Runs shortcuts when their keys are pressed, except in fields, in dialogs, and with modifiers.
  * @param {readonly Shortcut[]} shortcuts @param {boolean} isOn
  */
-export function useShortcuts(shortcuts, isOn) {
+function useShortcuts(shortcuts, isOn) {
   const newest = useRef(shortcuts);
   newest.current = shortcuts;
   useLayoutEffect(() => {
@@ -366,7 +366,7 @@ export function useShortcuts(shortcuts, isOn) {
  * Whether shortcuts are on. The choice is stored in the browser. @returns {[boolean, (isOn:
  * boolean) => void]}
  */
-export function useShortcutSetting() {
+function useShortcutSetting() {
   const [isOn, setIsOn] = useState(() => localStorage.getItem(STORED) !== 'off');
   const change = (/** @type {boolean} */ wanted) => {
     localStorage.setItem(STORED, wanted ? 'on' : 'off');
@@ -402,7 +402,7 @@ function search() {
  * Returns the element of a new page that gets the focus: its title, or its search field after `/`.
  * @param {ParentNode} page
  */
-export function firstFocus(page) {
+function firstFocus(page) {
   const field = isSearching ? searchFieldIn(page) : null;
   isSearching = false;
   return field ?? page.querySelector('h1');

@@ -181,7 +181,7 @@ export function SelectMatches({ load, select }) {
  * @param {{ signal: AbortSignal, onProgress: (made: number) => void }} options
  * @returns {Promise<Result[]>}
  */
-export async function changeEach(submissions, change, { signal, onProgress }) {
+async function changeEach(submissions, change, { signal, onProgress }) {
   /** @type {Result[]} */
   const results = [];
   let isStopped = false;

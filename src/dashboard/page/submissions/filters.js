@@ -58,12 +58,12 @@ export function filterOf(filters, wanted) {
 }
 
 /** @param {Filters} filters @returns {readonly string[]} */
-export function statusesOf(filters) {
+function statusesOf(filters) {
   return filters.filter(([name]) => name === 'status').flatMap(([, value]) => value.split(','));
 }
 
 /** Names and values of metadata. @param {Filters} filters @returns {[string, string][]} */
-export function metadataOf(filters) {
+function metadataOf(filters) {
   return filters
     .filter(([name]) => name.startsWith(METADATA))
     .map(([name, value]) => [name.slice(METADATA.length), value]);
@@ -75,7 +75,7 @@ export function metadataOf(filters) {
  * name is entered before its value.
  * @param {HTMLFormElement} form @param {Filters} before @returns {Filters}
  */
-export function filtersOf(form, before) {
+function filtersOf(form, before) {
   const data = new FormData(form);
   const textsOf = (/** @type {string} */ name) => data.getAll(name).map(String);
   const values = textsOf('metadata-value');

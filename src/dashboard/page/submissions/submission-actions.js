@@ -150,7 +150,7 @@ const FIELDS = {
  * beside edited fields.
  * @param {{ one: Submission, onSaved: (text: string) => void, onClose: () => void }} props `one`: the submission, as it is now
  */
-export function OptionsForm({ one, onSaved, onClose }) {
+function OptionsForm({ one, onSaved, onClose }) {
   const { api, announce } = useDashboard();
   const current = textsOf(one);
   // `base`: the values before the texts were edited.
@@ -268,12 +268,12 @@ function Field({ name, value, error, isDisabled, meanwhile, set }) {
  */
 
 /** @type {readonly Name[]} */
-export const OPTIONS = ['deadline', 'unknown_grace_s', 'stuck_after_s', 'metadata', 'callback_url'];
+const OPTIONS = ['deadline', 'unknown_grace_s', 'stuck_after_s', 'metadata', 'callback_url'];
 /** The options that can still be changed after a submission has ended. @type {readonly Name[]} */
-export const ALWAYS = ['metadata', 'callback_url'];
+const ALWAYS = ['metadata', 'callback_url'];
 
 /** @param {Submission} one @returns {Texts} */
-export function textsOf(one) {
+function textsOf(one) {
   return {
     deadline: toLocalTime(one.deadline_at),
     unknown_grace_s: String(one.unknown_grace_s),
@@ -287,7 +287,7 @@ export function textsOf(one) {
  * Whether a field has another value than before. @param {Name} name @param {string} before @param
  * {string} now
  */
-export function isChanged(name, before, now) {
+function isChanged(name, before, now) {
   return before !== now && !(name === 'deadline' && isShownAs(fromLocalTime(before), now));
 }
 
@@ -296,7 +296,7 @@ export function isChanged(name, before, now) {
  * be sent.
  * @param {Texts} texts @param {readonly Name[]} changed @returns {{ body: Record<string, unknown>, errors: Errors }}
  */
-export function toPatch(texts, changed) {
+function toPatch(texts, changed) {
   /** @type {Record<string, unknown>} */
   const body = {};
   /** @type {Errors} */

@@ -151,7 +151,7 @@ function Deliveries({ id, version }) {
 }
 
 /** Every change, oldest first. @param {{ entries: readonly HistoryEntry[] }} props */
-export function Timeline({ entries }) {
+function Timeline({ entries }) {
   const begin = entries[0]?.at ?? '';
   return html`<ol class="timeline">
     ${entries.map((entry, index) => html`<${Entry} key=${entry.seq} entry=${entry} before=${entries[index - 1]} begin=${begin} />`)}

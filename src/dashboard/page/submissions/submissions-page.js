@@ -174,7 +174,7 @@ function Nothing({ filters, cursor }) {
  * The number of submissions that match the filters. What one response does not count is counted on
  * demand. @param {{ filters: import('./filters.js').Filters, version: number }} props
  */
-export function Count({ filters, version }) {
+function Count({ filters, version }) {
   const { api } = useDashboard();
   const [isCounting, setIsCounting] = useState(false);
   const [error, setError] = useState('');

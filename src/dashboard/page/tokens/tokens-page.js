@@ -147,7 +147,7 @@ const SCOPES = [
 const OWN = 'own';
 
 /** @param {{ onIssued: (token: CredentialWithSecret) => void }} props */
-export function CreateToken({ onIssued }) {
+function CreateToken({ onIssued }) {
   const { api } = useDashboard();
   const [role, setRole] = useState('service');
   const [isBusy, setIsBusy] = useState(false);
@@ -205,7 +205,7 @@ const DAY_MS = 86_400_000;
 const CHOICES = { 'in 30 days': 30, 'in 90 days': 90, 'in a year': 365 };
 
 /** Choices of an expiry. @param {{ first?: string }} props `first`: a choice before the others */
-export function ExpirySelect({ first }) {
+function ExpirySelect({ first }) {
   const names = [...(first === undefined ? [] : [first]), 'never', ...Object.keys(CHOICES)];
   return html`<label>
     <span>Expires</span>
@@ -219,7 +219,7 @@ export function ExpirySelect({ first }) {
  * Returns the time of a choice as ISO 8601; null: never; undefined: the first choice. @param
  * {string} choice
  */
-export function expiryOf(choice) {
+function expiryOf(choice) {
   if (choice === 'never') return null;
   const days = CHOICES[/** @type {keyof typeof CHOICES} */ (choice)];
   return days === undefined ? undefined : new Date(Date.now() + days * DAY_MS).toISOString();
@@ -229,7 +229,7 @@ export function expiryOf(choice) {
  * Shows a new token once. @param {{ issued: CredentialWithSecret, onClose: () => void
  * }} props
  */
-export function SecretDialog({ issued, onClose }) {
+function SecretDialog({ issued, onClose }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
   // Focuses synchronously, so that the next key reaches the focused element.
   useLayoutEffect(() => dialog.current?.showModal(), []);
@@ -257,7 +257,7 @@ const OVERLAPS = { 'a day': 24 * HOUR_S, 'an hour': HOUR_S, 'a week': 168 * HOUR
  * Replaces the secret, with a choice of the overlap. @param {{ token: Credential, onIssued: (token:
  * CredentialWithSecret) => void }} props
  */
-export function RotateToken({ token, onIssued }) {
+function RotateToken({ token, onIssued }) {
   const { api } = useDashboard();
   const [isOpen, setIsOpen] = useState(false);
   const [overlap, setOverlap] = useState(/** @type {keyof typeof OVERLAPS} */ ('a day'));
@@ -291,7 +291,7 @@ export function RotateToken({ token, onIssued }) {
 const UNCHANGED = 'unchanged';
 
 /** Changes name and expiry. @param {{ token: Credential, onChanged: () => void }} props */
-export function ChangeToken({ token, onChanged }) {
+function ChangeToken({ token, onChanged }) {
   const { api } = useDashboard();
   const [isOpen, setIsOpen] = useState(false);
   const fields = useRef(/** @type {HTMLDivElement | null} */ (null));
