@@ -16,7 +16,7 @@ await build({
   input: [
     './src/cli/program.ts',
     // Started by the path of a file beside the one that starts it.
-    './src/ledger/disk-thread.ts',
+    './src/ledger/checkpoint-thread.ts',
     './src/ledger/integrity-child.ts',
   ],
   platform: 'node',

@@ -11,14 +11,7 @@ export function verifyLedger(file: string, name: string): { bytes: number; submi
     const db = new Database(file, { fileMustExist: true });
     try {
       assertLedger(db, name);
-      const verdict = db.pragma('integrity_check(1)', { simple: true });
-      if (verdict !== 'ok') throw new LedgerError('corrupt', `${name} is damaged (${verdict})`);
-      const dangling = db.pragma('foreign_key_check') as unknown[];
-      if (dangling.length > 0)
-        throw new LedgerError(
-          'corrupt',
-          `${name} is damaged (${dangling.length} rows refer to missing rows)`,
-        );
+      assertUndamaged(db, name);
       const pragma = (name: string) => Number(db.pragma(name, { simple: true }));
       const submissions = Number(db.prepare('SELECT count(*) FROM submissions').pluck().get());
       return { bytes: pragma('page_count') * pragma('page_size'), submissions };
@@ -26,4 +19,16 @@ export function verifyLedger(file: string, name: string): { bytes: number; submi
       db.close();
     }
   });
+}
+
+/** Reads all of an open file. Throws LedgerError, with the file called `name`, if it is damaged. */
+export function assertUndamaged(db: Database.Database, name: string): void {
+  const verdict = db.pragma('integrity_check(1)', { simple: true });
+  if (verdict !== 'ok') throw new LedgerError('corrupt', `${name} is damaged (${verdict})`);
+  const dangling = db.pragma('foreign_key_check') as unknown[];
+  if (dangling.length > 0)
+    throw new LedgerError(
+      'corrupt',
+      `${name} is damaged (${dangling.length} rows refer to missing rows)`,
+    );
 }

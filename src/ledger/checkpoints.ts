@@ -1,91 +1,82 @@
 import { closeSync, openSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import type Database from 'better-sqlite3';
-import { isInDiskThread, requestDisk } from './disk-requests.ts';
-import { isFailedSync } from './failed-sync.ts';
+import { isFailedSync } from './errors.ts';
 
-/** Minimum number of pages of the log (4 KiB each) for a checkpoint; the default of SQLite. */
-const PAGES = 1_000;
+/** The thread is a source file in a checkout, and compiled in the package. */
+const THREAD = join(import.meta.dirname, `checkpoint-thread${extname(import.meta.filename)}`);
+
+/** The fewest pages (4 KiB each) for which a checkpoint starts: the default of SQLite. */
+const MIN_PAGES = 1_000;
+/** The size at which the log begins again: 48 MiB. */
+const RESTART_PAGES = 12_288;
 /**
- * Size at which the log is restarted from its beginning. This must not run during a write, so it
- * runs on the event loop. It is below the size at which the maintenance shortens the log
- * (maintenance/space.ts).
- */
-const MAX_LOG_PAGES = 12_288;
-/**
- * Largest number of pages that are copied on the event loop, unless the log has this size: with a
- * slow disk under permanent load, it would grow without end.
+ * The most pages that the event loop copies then. A log of `URGENT_PAGES` is copied in any case:
+ * with a slow disk under permanent load, it would grow without end.
  */
 const MAX_PAGES_AT_ONCE = 4_000;
-const URGENT_LOG_PAGES = 4 * MAX_LOG_PAGES;
+const URGENT_PAGES = 4 * RESTART_PAGES;
 /** Pause after a checkpoint that failed, or that a reader prevented from copying the whole log. */
 const RETRY_MS = 1_000;
-
-type LogState = { log: number; checkpointed: number };
-/** The row of `PRAGMA wal_checkpoint`. */
-type CheckpointRow = [busy: number, log: number, checkpointed: number];
+/** The longest wait for the thread at the end. */
+const MAX_CLOSE_MS = 10_000;
 
 /**
- * copied: little is left, so that a checkpoint on the event loop is short. copying: the thread uses
- * the ledger. held: a reader, or a full disk, prevents more.
+ * `ledger`: descriptor of the file. `closed`: set and notified once the thread has closed its
+ * connection.
  */
-export type LogCopy = 'copied' | 'copying' | 'held';
+export type ThreadData = { file: string; ledger: number; closed: Int32Array };
+export type CheckpointResult = {
+  error?: { message: string; code: string | undefined };
+  isFailedSync?: boolean;
+};
+
+/** Pages of the log, and how many of them are not copied to the ledger. */
+type LogState = { pages: number; left: number };
 
 /**
- * Copies the write-ahead log to the ledger in another thread, because a checkpoint waits for the
- * disk. Retries failed checkpoints.
+ * Copies the write-ahead log to the ledger in another thread, because the copies and their sync
+ * take longer than a response may.
  */
 export class Checkpoints {
-  readonly #read: Database.Statement<[], CheckpointRow>;
   readonly #db: Database.Database;
   readonly #onFailedSync: (error: unknown) => void;
-  /** The file of the ledger, opened for the first checkpoint. */
-  #descriptor: number | undefined;
-  #isRunning = false;
-  #blockedUntil = 0;
+  readonly #state: Database.Statement<[], [busy: number, pages: number, copied: number]>;
+  readonly #closed = new Int32Array(new SharedArrayBuffer(4));
+  /** The file of the ledger, opened for the thread. */
+  #ledger: number | undefined;
+  #thread: Worker | undefined;
+  /** The log when the running checkpoint began. */
+  #running: LogState | undefined;
+  #retryAt = 0;
 
-  /** `onFailedSync`: called if the ledger could not be synced; must end the process. */
+  /** `onFailedSync`: called if a file could not be synced; must end the process. */
   constructor(db: Database.Database, onFailedSync: (error: unknown) => void) {
     this.#db = db;
     this.#onFailedSync = onFailedSync;
     db.pragma('wal_autocheckpoint = 0');
-    // SQLite prepares a pragma again at each execution, so that the properties of an object would
-    // be generated each time.
-    this.#read = db.prepare<[], CheckpointRow>('PRAGMA wal_checkpoint(NOOP)').raw();
+    // SQLite prepares a pragma again at each execution: objects would get new properties each time.
+    this.#state = db
+      .prepare<[], [busy: number, pages: number, copied: number]>('PRAGMA wal_checkpoint(NOOP)')
+      .raw();
   }
 
-  /**
-   * Starts a checkpoint if enough of the log is not yet copied. Called after each commit or sync;
-   * without calls, the log grows.
-   */
-  runIfNeeded(): LogCopy {
-    if (this.#isRunning) return 'copying';
-    if (performance.now() < this.#blockedUntil) return 'held';
-    let state: LogCopy = 'held';
-    this.#orLater(() => {
-      const { log, checkpointed } = this.#state();
-      state = log - checkpointed < PAGES ? 'copied' : 'copying';
-      // A read of the thread keeps the log from being truncated, and ends soon.
-      if (state === 'copied' && isInDiskThread(this.#db.name)) state = 'copying';
-      else if (state === 'copying') this.#start({ log, checkpointed });
+  /** Copies the log if it is long. Must be called after each commit or sync. */
+  run(): void {
+    if (this.#running || performance.now() < this.#retryAt) return;
+    this.#attempt(() => {
+      const log = this.#read();
+      if (log.left >= MIN_PAGES) this.#start(log);
+      else if (log.pages >= RESTART_PAGES) this.#restart();
     });
-    return state;
   }
 
-  #start({ log, checkpointed }: LogState): void {
-    this.#descriptor ??= openSync(this.#db.name, 'r');
-    const request = {
-      kind: 'checkpoint',
-      file: this.#db.name,
-      descriptor: this.#descriptor,
-    } as const;
-    requestDisk(request, ({ error, failedSync }) => {
-      this.#isRunning = false;
-      if (!this.#db.open) return;
-      if (failedSync) this.#onFailedSync(Object.assign(new Error(failedSync.message), failedSync));
-      else if (error === undefined) this.#orLater(() => this.#ended({ log, checkpointed }));
-      else this.#blockedUntil = performance.now() + RETRY_MS;
-    });
-    this.#isRunning = true;
+  /** Stops the thread. The connection must be closed after this call, and before `release`. */
+  close(): void {
+    if (!this.#thread) return;
+    this.#thread.postMessage('close');
+    Atomics.wait(this.#closed, 0, 0, MAX_CLOSE_MS);
   }
 
   /**
@@ -93,45 +84,73 @@ export class Checkpoints {
    * releases all locks of the process on it, also those of SQLite.
    */
   release(): void {
-    // The thread still uses the ledger. When it has ended, the ledger may be open again: the
-    // descriptor is never closed then.
-    if (isInDiskThread(this.#db.name) || this.#descriptor === undefined) return;
-    closeSync(this.#descriptor);
-    this.#descriptor = undefined;
+    if (this.#ledger !== undefined) closeSync(this.#ledger);
   }
 
-  #state(): LogState {
-    const [, log, checkpointed] = this.#read.get() as CheckpointRow;
-    return { log, checkpointed };
+  #read(): LogState {
+    const [, pages, copied] = this.#state.get() ?? [0, 0, 0];
+    return { pages, left: pages - copied };
   }
 
-  /**
-   * `before`: the log when the checkpoint began. If it is shorter now, it was copied completely and
-   * restarted.
-   */
+  #start(log: LogState): void {
+    this.#thread ??= this.#startThread();
+    this.#thread.postMessage('checkpoint');
+    this.#running = log;
+  }
+
   #ended(before: LogState): void {
-    const { log, checkpointed } = this.#state();
-    const [copied, left] = [before.log - before.checkpointed, log - checkpointed];
-    if (log >= before.log && checkpointed < before.log)
-      this.#blockedUntil = performance.now() + RETRY_MS;
-    // Much may have been written while a long log was copied. The thread copies that, too, as long
-    // as each round leaves less.
-    else if (left >= PAGES && left < copied / 2) this.runIfNeeded();
-    // After a checkpoint of the whole log, SQLite writes the next commit to its beginning.
-    else if (log >= (left < MAX_PAGES_AT_ONCE ? MAX_LOG_PAGES : URGENT_LOG_PAGES))
-      this.#db.pragma('wal_checkpoint(PASSIVE)');
+    const { pages, left } = this.#read();
+    const isHeld = pages >= before.pages && pages - left < before.pages;
+    if (isHeld) this.#retryAt = performance.now() + RETRY_MS;
+    else if (pages >= (left < MAX_PAGES_AT_ONCE ? RESTART_PAGES : URGENT_PAGES)) this.#restart();
+    // What was written meanwhile is copied, too.
+    else this.run();
   }
 
   /**
-   * Runs work of a checkpoint. A failed sync ends the process. Any other error, such as a full disk
-   * or a read in progress, only defers the checkpoint.
+   * Copies the rest of the log. While the event loop does that, nothing is committed, so that the
+   * next commit can begin the log again, unless a reader needs it.
    */
-  #orLater(work: () => void): void {
+  #restart(): void {
+    this.#retryAt = performance.now() + RETRY_MS;
+    this.#db.pragma('wal_checkpoint(PASSIVE)');
+  }
+
+  /** An error that is no failed sync, such as a full disk or a read in progress, only defers it. */
+  #attempt(work: () => void): void {
     try {
       if (this.#db.open) work();
     } catch (error) {
       if (isFailedSync(error)) this.#onFailedSync(error);
-      this.#blockedUntil = performance.now() + RETRY_MS;
+      this.#retryAt = performance.now() + RETRY_MS;
     }
+  }
+
+  #startThread(): Worker {
+    this.#ledger ??= openSync(this.#db.name, 'r');
+    const workerData: ThreadData = {
+      file: this.#db.name,
+      ledger: this.#ledger,
+      closed: this.#closed,
+    };
+    // Without the cache, the thread of a checkout loads the type stripper (row `million`).
+    const { NODE_COMPILE_CACHE = '' } = process.env;
+    const thread = new Worker(THREAD, { env: { NODE_COMPILE_CACHE }, execArgv: [], workerData });
+    thread.on('message', ({ error, isFailedSync }: CheckpointResult) => {
+      const before = this.#running;
+      this.#running = undefined;
+      if (isFailedSync) this.#onFailedSync(Object.assign(new Error(error?.message), error));
+      else if (before) this.#attempt(() => this.#ended(before));
+    });
+    // The event `exit` follows.
+    thread.on('error', () => undefined);
+    thread.on('exit', () => {
+      this.#thread = undefined;
+      this.#running = undefined;
+      this.#retryAt = performance.now() + RETRY_MS;
+    });
+    // Last, because adding a listener makes the thread keep the process running.
+    thread.unref();
+    return thread;
   }
 }

@@ -32,12 +32,8 @@ export class LedgerError extends LedgerUnavailableError {
   }
 }
 
-/**
- * Without other programs, SQLite ends the log at the first part that is missing after a failed
- * sync: nothing behind it was acknowledged.
- */
 const FIX =
-  'it was left unchanged: stop every other program that has it open and start again; if that does not help, restore a backup, or move it away to start with an empty ledger';
+  'it was left unchanged: restore a backup, or move it away to start with an empty ledger';
 
 const MESSAGES: Record<Exclude<LedgerProblem, 'foreign'>, (file: string) => string> = {
   full: (file) => `no space left to write ${file}: free some space; committed data is intact`,
@@ -94,4 +90,14 @@ function problemOf(error: unknown): Exclude<LedgerProblem, 'foreign'> | undefine
 /** Returns the code of an error of SQLite or the system; an empty string if it has none. */
 export function sqliteCodeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/**
+ * Whether a file could not be synced. The system reports that only once, and may have dropped what
+ * it could not write: another attempt would succeed although data is missing.
+ */
+export function isFailedSync(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  return code === 'SQLITE_IOERR_FSYNC' || syscall === 'fsync' || syscall === 'fdatasync';
 }

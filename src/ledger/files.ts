@@ -4,6 +4,7 @@ import {
   constants,
   copyFileSync,
   fsyncSync,
+  linkSync,
   openSync,
   readSync,
 } from 'node:fs';
@@ -17,6 +18,15 @@ export function copyToPrivateFile(source: string, target: string): void {
   copyFileSync(source, target, constants.COPYFILE_EXCL);
   chmodSync(target, 0o600);
   syncWithFolder(target);
+}
+
+/** Gives a file a second name, or copies it if the file system has no links. */
+export function linkOrCopy(path: string, second: string): void {
+  try {
+    linkSync(path, second);
+  } catch {
+    copyToPrivateFile(path, second);
+  }
 }
 
 /** Returns whether the file begins with the header of SQLite. */

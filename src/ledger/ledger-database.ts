@@ -1,9 +1,7 @@
 import type Database from 'better-sqlite3';
-import type { LogCopy } from './checkpoints.ts';
-import { isInDiskThread, requestDisk } from './disk-requests.ts';
-import { guarded, toLedgerError } from './errors.ts';
-import { isFailedSync } from './failed-sync.ts';
+import { guarded, isFailedSync, toLedgerError } from './errors.ts';
 import type { LogSync } from './log-sync.ts';
+import { markFailedSync } from './recovery.ts';
 
 /**
  * The text of a statement, or the strings of a tagged template. The values of the template are
@@ -102,52 +100,6 @@ export class LedgerDatabase {
     return this.#sync?.whenDurable();
   }
 
-  /**
-   * Copies the write-ahead log to the file in another thread. Returns `copied` if the connection
-   * does that itself.
-   */
-  copyLog(): LogCopy {
-    return this.#sync?.copyLog() ?? 'copied';
-  }
-
-  /**
-   * Whether the connection uses another thread: that of a server does, unless each of its commits
-   * waits for the disk.
-   */
-  get hasThread(): boolean {
-    return this.#sync !== undefined;
-  }
-
-  /**
-   * Runs queries in another thread, so that the event loop does not wait for the disk when it needs
-   * the same pages. Calls `onEnd` with the first row of each; undefined if they failed. Never calls
-   * it after the connection is closed. Returns false, and does nothing, while the thread has
-   * another request for this ledger: a read behind a checkpoint would prevent that the log begins
-   * again.
-   */
-  readAhead(
-    queries: readonly string[],
-    parameters: Record<string, number>,
-    onEnd: (rows?: unknown[]) => void,
-  ): boolean {
-    if (isInDiskThread(this.connection.name)) return false;
-    requestDisk({ kind: 'read', file: this.connection.name, queries, parameters }, ({ rows }) => {
-      if (this.connection.open) onEnd(rows);
-    });
-    return true;
-  }
-
-  /**
-   * Copies the log to the file at once. Then the next commit begins it again (RESTART), or it is
-   * truncated. Returns false if another connection prevents that.
-   */
-  checkpoint(mode: 'RESTART' | 'TRUNCATE'): boolean {
-    return this.#guarded(() => {
-      const [result] = this.connection.pragma(`wal_checkpoint(${mode})`) as { busy: number }[];
-      return result?.busy === 0;
-    });
-  }
-
   /** Duration of the sync in progress so far, in milliseconds; 0 if there is none. */
   get syncingMs(): number {
     const since = this.#sync?.pendingSince;
@@ -209,16 +161,16 @@ export class LedgerDatabase {
   }
 
   /**
-   * Runs what may sync a file: a checkpoint, or a commit, which syncs the beginning of a log that
-   * begins again. A failed sync ends the process.
+   * Runs what may sync a file: a commit, which syncs the beginning of a log that begins again. A
+   * failed sync ends the process.
    */
   #guarded<T>(work: () => T): T {
     return guarded(this.file, () => {
       try {
         return work();
       } catch (error) {
-        if (isFailedSync(error)) this.#sync?.fail(error);
-        throw error;
+        if (!isFailedSync(error)) throw error;
+        throw this.#sync?.fail(error) ?? markFailedSync(this.connection.name, error);
       }
     });
   }

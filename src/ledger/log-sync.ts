@@ -1,7 +1,8 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs';
 import type Database from 'better-sqlite3';
-import { Checkpoints, type LogCopy } from './checkpoints.ts';
-import { guarded, toLedgerError } from './errors.ts';
+import { Checkpoints } from './checkpoints.ts';
+import { guarded, type LedgerError } from './errors.ts';
+import { markFailedSync } from './recovery.ts';
 
 export type DeferredSync = {
   /** Called if a sync fails; must end the process, which then restarts from the file. */
@@ -27,7 +28,7 @@ export class LogSync {
   #next: PromiseWithResolvers<void> | undefined;
   /** Start of the sync in progress, in monotonic milliseconds. */
   #startedAt = 0;
-  #failure: unknown;
+  #failure: LedgerError | undefined;
   #isClosed = false;
 
   /** Turns off the sync of each commit of `db`. */
@@ -57,8 +58,8 @@ export class LogSync {
    * Copies the log to the ledger in another thread. Must be called after each commit that is not
    * synced.
    */
-  copyLog(): LogCopy {
-    return this.#checkpoints.runIfNeeded();
+  copyLog(): void {
+    this.#checkpoints.run();
   }
 
   /**
@@ -96,6 +97,7 @@ export class LogSync {
       // A running sync still uses the descriptor, and reports only at its end whether the disk
       // stored the data. It closes the descriptor.
       if (!this.#running) closeSync(this.#fd);
+      this.#checkpoints.close();
     }
   }
 
@@ -106,7 +108,7 @@ export class LogSync {
     this.#next = undefined;
     fdatasync(this.#fd, (error) => {
       if (this.#isClosed) closeSync(this.#fd);
-      if (error && this.#failure === undefined) this.fail(error);
+      if (error) this.fail(error);
       this.#running = undefined;
       if (this.#failure !== undefined) return;
       running?.resolve();
@@ -115,17 +117,20 @@ export class LogSync {
         return;
       }
       if (this.#next) this.#start();
-      this.#checkpoints.runIfNeeded();
+      this.#checkpoints.run();
     });
   }
 
-  /** Must be called if a sync has failed; ends the process. Returns the error as LedgerError. */
-  fail(error: unknown): unknown {
-    const failure = toLedgerError(this.#file, error);
-    this.#failure = failure;
-    this.#running?.reject(failure);
-    this.#next?.reject(failure);
-    this.#onFailed(failure);
-    return failure;
+  /**
+   * Must be called if a sync has failed. Leaves the marker for the next start, and ends the
+   * process.
+   */
+  fail(error: unknown): LedgerError {
+    if (this.#failure) return this.#failure;
+    this.#failure = markFailedSync(this.#file, error);
+    this.#running?.reject(this.#failure);
+    this.#next?.reject(this.#failure);
+    this.#onFailed(this.#failure);
+    return this.#failure;
   }
 }

@@ -1,17 +1,25 @@
-import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { damaged, guarded, LedgerError, sqliteCodeOf } from './errors.ts';
 import { syncWithFolder } from './files.ts';
 import { LedgerDatabase } from './ledger-database.ts';
-import { INSTALLATION, isServed, lockFile } from './lock.ts';
-import { rewriteLog, syncLog } from './log-file.ts';
+import { INSTALLATION, lockFile } from './lock.ts';
 import {
   createPrivateFile,
   refuseForeignOwner,
   refuseLinkedSideFiles,
   tightenPermissions,
 } from './permissions.ts';
+import { markingFailedSync, needsRecovery, recoverBeside, recoverLedger } from './recovery.ts';
 import { assertOwnSchema, migrate, schemaOf } from './schema.ts';
 
 export type OpenOptions = {
@@ -20,7 +28,12 @@ export type OpenOptions = {
   now: number;
   /** The most pages (4 KiB each) that the file may have. Tests simulate a full disk with it. */
   maxPages?: number;
+  /** Called before the ledger is copied because its last sync failed. */
+  onRecovery?: (() => void) | undefined;
 };
+
+/** A log that begins again is shortened to this size. A larger one is, or was, kept by a reader. */
+export const MAX_LOG_BYTES = 64 * 1024 * 1024;
 
 type OpenedDatabase = {
   db: Database.Database;
@@ -45,23 +58,26 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
     const tightened = tightenPermissions(path);
     const lock = lockFile(path);
     try {
+      if (needsRecovery(path)) {
+        options.onRecovery?.();
+        recoverLedger(path, file);
+      }
       // The file holds signing secrets. SQLite creates its side files with the same permissions.
       createPrivateFile(path);
       const db = new Database(path);
       closingOnError(
         () => closeUnchanged(db),
-        () => check(db, file),
-      );
-      closingOnError(
-        () => db.close(),
-        () => prepare(db, options),
+        () => {
+          check(db, file);
+          markingFailedSync(path, () => prepare(db, options));
+        },
       );
       return {
         db,
         tightened,
         installation: lock.prepare(INSTALLATION).pluck().get() as string,
         close: () => {
-          db.close();
+          closeLedger(db);
           lock.close();
         },
       };
@@ -92,6 +108,15 @@ export function closeUnchanged(db: Database.Database): void {
   last.close();
 }
 
+/**
+ * Closes a connection, which moves the log into the file if no other is open. After a failed sync,
+ * the log stays for the next start.
+ */
+export function closeLedger(db: Database.Database): void {
+  if (needsRecovery(db.name)) closeUnchanged(db);
+  else db.close();
+}
+
 /** How long a command waits for a transaction of the server, in milliseconds. */
 const BUSY_MS = 5_000;
 
@@ -118,7 +143,7 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): {
   const { file } = options;
   return guarded(file, () => {
     const path = existingLedgerPath(file);
-    repairLog(path, file);
+    recoverBeside(path, file);
     if (!isMigrated(path, file)) migrateOffline(options);
     const { db, close } = connectBeside(path);
     db.pragma('foreign_keys = ON');
@@ -129,16 +154,18 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): {
 /**
  * Opens a connection whose commits are on the disk once `close` has returned. If each commit
  * synced, it would hold the lock for writes meanwhile, and the event loop of a server, which waits
- * for the lock, would stop. `repairLog` must be called before.
+ * for the lock, would stop. `recoverBeside` must be called before.
  */
 function connectBeside(path: string): { db: Database.Database; close: () => void } {
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
   db.pragma('synchronous = NORMAL');
+  // SQLite ignores failed syncs of these checkpoints.
+  db.pragma('wal_autocheckpoint = 0');
   const close = () => {
     try {
       syncLog(db);
     } finally {
-      db.close();
+      closeLedger(db);
     }
   };
   return { db, close };
@@ -164,18 +191,17 @@ export function openSnapshot(file: string): Database.Database {
 }
 
 /**
- * Writes a log again that a server has left, which was killed or ended by a failed sync (see
- * rewriteLog). Must be called before a command opens the ledger for writing, because the close of
- * its connection copies the log to the file. Does nothing while a server uses the ledger.
+ * Syncs what a connection has read or written, if a server has committed it and not synced it yet.
+ * Must be called before a command shows it, and while the connection is open, which keeps the log
+ * in its place.
  */
-function repairLog(path: string, file: string): void {
-  if (!existsSync(`${path}-wal`) || isServed(path)) return;
-  const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
+export function syncLog(db: Database.Database): void {
+  if (!existsSync(`${db.name}-wal`)) return;
+  const descriptor = openSync(`${db.name}-wal`, 'r');
   try {
-    assertOwnSchema(db, file);
-    rewriteLog(db);
+    markingFailedSync(db.name, () => fdatasyncSync(descriptor));
   } finally {
-    closeUnchanged(db);
+    closeSync(descriptor);
   }
 }
 
@@ -240,9 +266,6 @@ export function closingOnError<T>(close: () => void, work: () => T): T {
 
 function check(db: Database.Database, file: string): void {
   assertOwnSchema(db, file);
-  // Before the first checkpoint: it would copy frames of the log that no sync has stored. It
-  // changes nothing but what a failed sync lost.
-  rewriteLog(db);
   // Nothing else may be written before this check. A row that breaks a constraint is not searched
   // here: it stops nothing else.
   db.pragma('ignore_check_constraints = ON');
@@ -257,6 +280,7 @@ function prepare(db: Database.Database, { now, maxPages }: OpenOptions): void {
   if (db.pragma('page_count', { simple: true }) === 0) db.pragma('auto_vacuum = INCREMENTAL');
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
+  db.pragma(`journal_size_limit = ${MAX_LOG_BYTES}`);
   db.pragma('foreign_keys = ON');
   migrate(db);
   if (maxPages !== undefined) db.pragma(`max_page_count = ${maxPages}`);

@@ -22,6 +22,7 @@ const APPLICATION_ID_AT = 68;
 const SIDE_FILES = ['-wal', '-shm', '-journal'];
 const BESIDE = [
   ...SIDE_FILES,
+  ...['.sync-failed', '.replacement'],
   ...['.lock', '.primary'].flatMap((file) => [file, ...SIDE_FILES.map((side) => file + side)]),
 ];
 

@@ -5,6 +5,7 @@ import type { LedgerDatabase } from './ledger-database.ts';
 import { installationOf } from './lock.ts';
 import { realPath } from './open.ts';
 import { createPrivateFile } from './permissions.ts';
+import { recoverBeside } from './recovery.ts';
 import { continueCopy } from './restore.ts';
 
 /**
@@ -91,6 +92,8 @@ export type PrimaryCheck =
  */
 export function checkPrimary(file: string, copy: string): PrimaryCheck {
   const path = guarded(file, () => realPath(file));
+  // Litestream starts after this check, and the server could not replace the ledger beside it.
+  guarded(file, () => recoverBeside(path, file));
   const primary = guarded(copy, () => primaryIn(copy));
   const own = guarded(file, () => primaryIn(path));
   // A ledger that was never served here is a restored copy, which this installation will continue.

@@ -1,22 +1,19 @@
-import {
-  accessSync,
-  constants,
-  existsSync,
-  linkSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { verifyLedger } from './check.ts';
 import { guarded, LedgerError, toLedgerError } from './errors.ts';
-import { copyToPrivateFile, isSqliteFile, syncWithFolder } from './files.ts';
+import { copyToPrivateFile, isSqliteFile, linkOrCopy, syncWithFolder } from './files.ts';
 import { lockFile } from './lock.ts';
-import { rewriteLog } from './log-file.ts';
 import { RECORD_MISSING_EVENTS } from './missing-events.ts';
 import { closeUnchanged, createFolder, realPath } from './open.ts';
 import { refuseLinkedSideFiles } from './permissions.ts';
+import {
+  completeReplacement,
+  markingFailedSync,
+  needsRecovery,
+  publishReplacement,
+  REPLACEMENT,
+} from './recovery.ts';
 import { isDawatchDatabase } from './schema.ts';
 import { openStaging, type Staging } from './staging.ts';
 
@@ -44,6 +41,7 @@ export function restoreLedger(options: {
   const lock = guarded(file, () => lockFile(path));
   let staging: Staging | undefined;
   try {
+    if (existsSync(`${path}${REPLACEMENT}`)) guarded(file, () => completeReplacement(path));
     onStep?.('copying');
     staging = guarded(file, () => openStaging(path));
     const copy = staging.file;
@@ -90,8 +88,9 @@ function closeReplaced(
 ): { newestEvent: number } {
   const unreadable = { newestEvent: now };
   if (!existsSync(path)) return unreadable;
-  // SQLite would delete the log of a file that it cannot read, which a repair may need.
-  if (!isSqliteFile(path)) return unreadable;
+  // SQLite would delete the log of a file that it cannot read, which a repair may need, or copy a
+  // log whose sync failed.
+  if (!isSqliteFile(path) || needsRecovery(path)) return unreadable;
   const db = guarded(file, () => new Database(path, { timeout: 0 }));
   try {
     if (!isDawatchDatabase(db))
@@ -99,8 +98,10 @@ function closeReplaced(
         'foreign',
         `${file} is a database of another program; it was left unchanged`,
       );
-    rewriteLog(db);
-    const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[];
+    const [checkpoint] = markingFailedSync(
+      path,
+      () => db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[],
+    );
     if (checkpoint?.busy)
       throw new LedgerError(
         'locked',
@@ -155,22 +156,11 @@ function replace(path: string, copy: string, now: number): string | null {
     ? `${path}.replaced-${new Date(now).toISOString().replaceAll(/[-:]/g, '')}`
     : null;
   if (kept !== null) {
-    keep(path, kept);
-    // Only an unreadable ledger still has a log with content.
-    if (existsSync(`${path}-wal`)) keep(`${path}-wal`, `${kept}-wal`);
+    linkOrCopy(path, kept);
+    // Only a ledger that SQLite did not close still has a log with content.
+    if (existsSync(`${path}-wal`)) linkOrCopy(`${path}-wal`, `${kept}-wal`);
   }
-  // SQLite would apply the log of the old file to the new one.
-  for (const suffix of ['-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true });
-  renameSync(copy, path);
-  syncWithFolder(path);
+  publishReplacement(copy, path);
+  completeReplacement(path);
   return kept;
-}
-
-function keep(path: string, kept: string): void {
-  try {
-    linkSync(path, kept);
-  } catch {
-    // The file system does not support links.
-    copyToPrivateFile(path, kept);
-  }
 }

@@ -1,18 +1,7 @@
-import type { LogCopy } from './checkpoints.ts';
-import { guarded, LedgerError } from './errors.ts';
+import { guarded } from './errors.ts';
 import type { LedgerDatabase } from './ledger-database.ts';
-import { cutLog } from './log-file.ts';
-import { probe, withoutWaiting } from './open.ts';
+import { MAX_LOG_BYTES, probe } from './open.ts';
 
-/**
- * A log keeps this size, see file/sync/checkpoints.ts. A larger log is, or was, in use by a reader.
- */
-const MAX_WAL_BYTES = 64 * 1024 * 1024;
-/**
- * Takes the system three milliseconds. SQLite, with `journal_size_limit`, would truncate gigabytes
- * at once, inside a commit.
- */
-const CUT_BYTES = 16 * 1024 * 1024;
 /** This many free pages, or a tenth of the file if that is more, are kept for future writes. */
 const MIN_FREE_PAGES = 256;
 /** The value of `PRAGMA auto_vacuum` for INCREMENTAL. */
@@ -29,47 +18,15 @@ export class Space {
   }
 
   /**
-   * Shortens a large log by a step without waiting for readers, after another thread has copied
-   * most of it. Returns `copied` if the log is not large any more, `copying` until then, and `held`
-   * if another connection prevents it.
+   * Whether the log is so large that nothing more should be deleted: a reader keeps it, or it is
+   * being copied. The commit of this call shortens it if it was copied.
    */
-  checkpoint(now: number): LogCopy {
-    if (!this.#isLogLarge()) return 'copied';
-    const state = this.#db.copyLog();
-    if (state !== 'copied') return state;
-    return this.#shortenLog(now);
-  }
-
-  #shortenLog(now: number): LogCopy {
-    const { connection, file } = this.#db;
-    try {
-      const shorten = () => this.#cut() || (this.#restartLog(now) && this.#cut());
-      if (!guarded(file, () => withoutWaiting(connection, shorten))) return 'held';
-    } catch (error) {
-      // Another connection is writing.
-      if (error instanceof LedgerError && error.problem === 'locked') return 'held';
-      throw error;
-    }
-    return this.#isLogLarge() ? 'copying' : 'copied';
-  }
-
-  #isLogLarge(): boolean {
-    return this.#stats.walBytes() > MAX_WAL_BYTES;
-  }
-
-  #cut(): boolean {
-    return cutLog(this.#db.connection, { toBytes: MAX_WAL_BYTES, stepBytes: CUT_BYTES });
-  }
-
-  /**
-   * Copies the rest of the log, and begins it again with a commit. Returns whether no reader
-   * prevented it.
-   */
-  #restartLog(now: number): boolean {
+  isLogLarge(now: number): boolean {
+    const isLarge = () => this.#stats.walBytes() > MAX_LOG_BYTES;
+    if (!isLarge()) return false;
     const { connection } = this.#db;
-    if (!this.#db.checkpoint('RESTART')) return false;
     this.#db.unsyncedTransaction(() => probe(connection, now));
-    return true;
+    return isLarge();
   }
 
   /**

@@ -297,6 +297,7 @@ export function openLedger({
   const ledger = new Ledger({
     file: config.database,
     now: clock.now(),
+    onRecovery: () => log.warn({}, 'ledger.recovering'),
     deferredSync: {
       onFailed(error) {
         log.error({ err: error }, 'ledger.sync_failed');

@@ -7,6 +7,8 @@ import type { Ledger } from './ledger-stores.ts';
 const INTERVAL_MS = 60_000;
 /** The pause between two transactions, for other work. */
 const PAUSE_MS = 10;
+/** The pause while the log is large. */
+const LARGE_LOG_PAUSE_MS = 1_000;
 /** Rows of one transaction, which takes two or three milliseconds while its pages are in memory. */
 const SUBMISSIONS_PER_STEP = 20;
 const DELIVERIES_PER_STEP = 100;
@@ -74,15 +76,16 @@ export class Maintenance {
     this.#cancel?.();
   }
 
-  #continue(run: Iterator<void>): void {
-    if (run.next().done) this.start();
-    else this.#cancel = this.#deps.clock.after(PAUSE_MS, () => this.#continue(run));
+  /** `run`: yields pauses in milliseconds. */
+  #continue(run: Iterator<number, void>): void {
+    const { done, value } = run.next();
+    if (done) this.start();
+    else this.#cancel = this.#deps.clock.after(value, () => this.#continue(run));
   }
 
   /** A task that fails, on a full disk for example, does not prevent the others. */
-  *#run(): Generator<void> {
+  *#run(): Generator<number, void> {
     const { ledger, clock, features, onPruned, onFailed } = this.#deps;
-    const checkpoint = () => ledger.space.checkpoint(clock.now());
     this.#pruned = { submissions: 0, events: 0, deliveries: 0 };
     const tasks = [
       ...features.map((feature) => feature.run()),
@@ -94,12 +97,13 @@ export class Maintenance {
       this.#shrink(),
     ];
     for (const [index, task] of tasks.entries()) {
-      if (index > 0) yield;
+      if (index > 0) yield PAUSE_MS;
       try {
-        // While a reader prevents the log from being truncated, deleting would only fill the disk.
-        for (let log = checkpoint(); log !== 'held'; log = checkpoint()) {
-          if (log === 'copied' && task.next().done) break;
-          yield;
+        for (;;) {
+          // While a reader keeps the log, deleting would only fill the disk.
+          if (ledger.space.isLogLarge(clock.now())) yield LARGE_LOG_PAUSE_MS;
+          else if (task.next().done) break;
+          else yield PAUSE_MS;
         }
       } catch (error) {
         onFailed(error);

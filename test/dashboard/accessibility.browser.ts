@@ -230,11 +230,7 @@ describe.skipIf(SKIPPED)('the dashboard is accessible', { timeout: TEST_MS }, ()
     };
     await goTo(page, `webhooks/${working}`);
     await act('a webhook that is tested', 'Send test event', /^Delivered in/);
-    await act(
-      'a webhook that is replayed',
-      'Replay dead letters…',
-      /No dead letter matches/,
-    );
+    await act('a webhook that is replayed', 'Replay dead letters…', /No dead letter matches/);
     await act('a webhook that is edited', 'Edit', /Metadata filter/);
     await main(page).getByRole('button', { name: 'Cancel' }).click();
     await act('a secret that is rotated', 'Rotate secret', /The old secret also signs/);

@@ -32,10 +32,6 @@ it.skipIf(isCompilerMissing())(
 );
 
 it.each([
-  [
-    'of a checkpoint on the event loop',
-    (database: LedgerDatabase) => database.checkpoint('RESTART'),
-  ],
   // SQLite syncs the header of a log that begins again.
   [
     'in the commit of a transaction',

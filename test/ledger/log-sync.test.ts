@@ -254,16 +254,20 @@ describe('the log of a ledger whose syncs are deferred', () => {
 
   it('is not copied without a sync of the ledger, whose failure ends the process', async () => {
     const { ledger, failures } = await openDeferred();
-    const { postMessage } = Worker.prototype;
-    Worker.prototype.postMessage = function (message, ...rest) {
-      // No open descriptor has this number.
-      return postMessage.call(this, { ...message, descriptor: 1_000_000 }, ...rest);
-    };
-    onTestFinished(() => void Object.assign(Worker.prototype, { postMessage }));
+    const { emit } = Worker.prototype;
+    Worker.prototype.emit = function (this: Worker, event: string, ...args: unknown[]) {
+      const failed = {
+        error: { message: 'EIO: i/o error, fdatasync', code: 'EIO' },
+        isFailedSync: true,
+      };
+      return emit.call(this, event, ...(event === 'message' ? [failed] : args));
+    } as typeof emit;
+    onTestFinished(() => void Object.assign(Worker.prototype, { emit }));
     trackLarge(ledger);
     await vi.waitFor(() => expect(failures).toHaveLength(1), 30_000);
-    expect(failures[0]).toMatchObject({ code: 'EBADF' });
+    expect(failures[0]).toMatchObject({ problem: 'io' });
     await expect(ledger.whenDurable()).rejects.toBe(failures[0]);
+    expect(existsSync(`${ledger.file}.sync-failed`)).toBe(true);
   });
 
   it.skipIf(!existsSync('/proc/self/fd'))(

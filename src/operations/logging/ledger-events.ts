@@ -25,9 +25,14 @@ export const LEDGER_EVENTS = {
     'deliveries',
   ]),
   'ledger.sync_failed': error(
-    'the disk failed to sync committed data. The server exits with 5; data that was not acknowledged may be lost',
+    'the disk failed to sync committed data. The server exits with 5; data that was not acknowledged may be lost. The next start copies the ledger',
     ['err'],
     'check the system log for disk errors, replace the disk, and start the server',
+  ),
+  'ledger.recovering': warn(
+    'the server starts after a failed sync: it copies the ledger to a new file, verifies it, and replaces the ledger by it',
+    [],
+    'check the system log for disk errors',
   ),
   'ledger.maintenance_failed': error(
     'the ledger could not be pruned or shrunk, or its write-ahead log could not be shortened. The operation is retried',

@@ -21,9 +21,6 @@ struct control {
   int32_t writeFailures;
   int32_t failedSyncs;
   int32_t failedWrites;
-  int32_t coldReadDelayMs; // Of the first read of each page of a file whose name ends in ".db", while this is not 0.
-  int32_t coldReadsOfMainThread;
-  int32_t coldReadsOfOthers;
 };
 
 #define REAL(name) ((__typeof__(&name))real(#name))
@@ -79,35 +76,26 @@ static int fails(volatile int32_t *failures, volatile int32_t *failed) {
   return 1;
 }
 
-// A system that could not write pages marks them as clean, so that the next sync succeeds.
+// The failures of each place, and how many of them a descriptor has reported.
+enum { MAX_FDS = 4096 };
+static _Atomic int failures_of[PLACES];
+static _Atomic int reported_by[MAX_FDS];
+
+// A system that could not write pages marks them as clean, so that the next sync succeeds. As Linux does, each descriptor reports
+// a failure once.
 static int synced(int fd, int (*sync)(int)) {
   int place = place_of(fd);
   if (place == ELSEWHERE) return sync(fd);
   if (control->syncDelayMs > 0) usleep((useconds_t)control->syncDelayMs * 1000);
-  if (!atomic_exchange(&is_unsynced[place], 0)) return sync(fd);
-  if (place == LOG && fails(&control->logSyncFailures, &control->failedSyncs)) return -1;
-  if (place == LEDGER && fails(&control->ledgerSyncFailures, &control->failedSyncs)) return -1;
-  return sync(fd);
+  if (atomic_exchange(&is_unsynced[place], 0) &&
+      ((place == LOG && fails(&control->logSyncFailures, &control->failedSyncs)) ||
+       (place == LEDGER && fails(&control->ledgerSyncFailures, &control->failedSyncs))))
+    atomic_fetch_add(&failures_of[place], 1);
+  int failures = atomic_load(&failures_of[place]);
+  if (fd >= MAX_FDS || atomic_exchange(&reported_by[fd], failures) == failures) return sync(fd);
+  errno = EIO;
+  return -1;
 }
-
-enum { PAGE_BYTES = 4096, MAX_PAGES = 1 << 20 };
-static _Atomic char is_warm[MAX_PAGES];
-
-static void read_page(int fd, int64_t offset) {
-  if (!control || control->coldReadDelayMs <= 0 || place_of(fd) != LEDGER) return;
-  int64_t page = offset / PAGE_BYTES;
-  if (page >= MAX_PAGES || atomic_exchange(&is_warm[page], 1)) return;
-  __atomic_add_fetch(gettid() == getpid() ? &control->coldReadsOfMainThread : &control->coldReadsOfOthers, 1, __ATOMIC_RELAXED);
-  usleep((useconds_t)control->coldReadDelayMs * 1000);
-}
-
-#define DEFINE_PREAD(name, offset_type)                                  \
-  ssize_t name(int fd, void *data, size_t bytes, offset_type offset) {   \
-    read_page(fd, offset);                                               \
-    return REAL(name)(fd, data, bytes, offset);                          \
-  }
-DEFINE_PREAD(pread, off_t)
-DEFINE_PREAD(pread64, off64_t)
 
 int fsync(int fd) { return synced(fd, REAL(fsync)); }
 int fdatasync(int fd) { return synced(fd, REAL(fdatasync)); }

@@ -8,16 +8,12 @@ export type Faults = {
   logSyncFailures?: number;
   ledgerSyncFailures?: number;
   writeFailures?: number;
-  /** Of each page of a ledger that is read for the first time with such a delay. */
-  coldReadDelayMs?: number;
 };
 
 /** Bytes of the numbers in faulty-disk.c. */
-const CONTROL_BYTES = 36;
+const CONTROL_BYTES = 24;
 const FAILED_SYNCS_AT = 16;
 const FAILED_WRITES_AT = 20;
-const COLD_READ_DELAY_AT = 24;
-const COLD_READS_AT = { mainThread: 28, others: 32 };
 
 /**
  * A disk below `root`, for processes with `env`, that becomes slow or fails as a test wants. Its
@@ -44,14 +40,10 @@ export function openFaultyDisk(folder: string, root: string) {
         ledgerSyncFailures,
         writeFailures,
       );
-      const delay = Int32Array.of(faults.coldReadDelayMs ?? 0);
       const fd = openSync(control, 'r+');
       writeSync(fd, Buffer.from(numbers.buffer), 0, undefined, 0);
-      writeSync(fd, Buffer.from(delay.buffer), 0, undefined, COLD_READ_DELAY_AT);
       closeSync(fd);
     },
-    coldReads: (by: keyof typeof COLD_READS_AT) =>
-      readFileSync(control).readInt32LE(COLD_READS_AT[by]),
     /** The number of syncs that have failed. */
     failedSyncs: () => readFileSync(control).readInt32LE(FAILED_SYNCS_AT),
     failedWrites: () => readFileSync(control).readInt32LE(FAILED_WRITES_AT),

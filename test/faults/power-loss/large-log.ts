@@ -3,15 +3,14 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
+import { MAX_LOG_BYTES } from '../../../src/ledger/open.ts';
 import { tempFolder } from '../../support/temp-folder.ts';
 import { prepareWorld } from '../support/world.ts';
 import { openRecorder } from './recorder.ts';
 import type { Acknowledgement, Recording } from './workload.ts';
 
 const MIB = 1024 * 1024;
-/** Servers shorten a log to this size (src/ledger/space.ts). */
-export const KEPT_BYTES = 64 * MIB;
-/** Several steps above it. */
+export const KEPT_BYTES = MAX_LOG_BYTES;
 const GROWN_BYTES = 112 * MIB;
 /**
  * The maintenance runs a minute after the start. Until shortly before, few submissions are tracked:

@@ -12,7 +12,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import workers from 'node:worker_threads';
 import Database from 'better-sqlite3';
-import type { DiskRequest } from '../../../src/ledger/disk-requests.ts';
+import type { ThreadData } from '../../../src/ledger/checkpoints.ts';
 import type { Machine } from './machine.ts';
 import type { Random } from './random.ts';
 import { SyncedLog } from './synced-log.ts';
@@ -163,25 +163,25 @@ export class Disk {
       this.#logOf(fd)?.sync(fd)();
     };
     const threads = this.#threads;
-    /** Runs the checkpoints and the reads of the process, whose only thread is this one. */
+    /** Runs the checkpoints of the process, whose only thread is this one. */
     class Worker extends EventEmitter {
-      constructor() {
+      readonly #data: ThreadData;
+      constructor(_: string, { workerData }: { workerData: ThreadData }) {
         super();
+        this.#data = workerData;
         threads.push(this);
       }
-      postMessage({ id, ...request }: { id: number } & DiskRequest): void {
+      postMessage(request: 'checkpoint' | 'close'): void {
+        if (request === 'close') {
+          Atomics.store(this.#data.closed, 0, 1);
+          return;
+        }
         machine.after(1, () => {
           const connection = [...connections].find(
-            ({ name, open }) => open && name === request.file,
+            ({ name, open }) => open && name === this.#data.file,
           );
-          const isRunning = machine.survives() && connection !== undefined;
-          if (isRunning && request.kind === 'checkpoint')
-            connection.pragma('wal_checkpoint(PASSIVE)');
-          const rows =
-            isRunning && request.kind === 'read'
-              ? request.queries.map((sql) => connection.prepare(sql).get(request.parameters))
-              : undefined;
-          this.emit('message', { id, error: undefined, rows });
+          if (machine.survives()) connection?.pragma('wal_checkpoint(PASSIVE)');
+          this.emit('message', {});
         });
       }
       unref(): void {}
@@ -211,7 +211,10 @@ export class Disk {
     this.#note('power losses');
     for (const log of this.#logs.values()) {
       const copy = join(image, relative(this.folder, log.path));
-      if (existsSync(copy)) log.losePower(copy, copy.replace(/-wal$/, ''), this.#random);
+      // Until the start of a process has tracked the log, SQLite syncs each commit, and a copy of
+      // the ledger may have replaced it.
+      if (existsSync(copy) && log.ledger === inodeOf(ledgerOf(log.path)))
+        log.losePower(copy, ledgerOf(copy), this.#random);
     }
   }
 
@@ -224,8 +227,9 @@ export class Disk {
   }
 
   #track(path: string): void {
-    const log = this.#logs.get(path) ?? new SyncedLog(path);
+    const log = new SyncedLog(path, inodeOf(ledgerOf(path)));
     this.#logs.set(path, log);
+    this.#byInode.clear();
     log.syncNow();
   }
 
@@ -233,9 +237,7 @@ export class Disk {
     const { ino } = fstatSync(fd);
     const known = this.#byInode.get(ino);
     if (known) return known;
-    const log = this.#logs
-      .values()
-      .find(({ path }) => statSync(path, { throwIfNoEntry: false })?.ino === ino);
+    const log = this.#logs.values().find(({ path }) => inodeOf(path) === ino);
     if (log) this.#byInode.set(ino, log);
     return log;
   }
@@ -277,6 +279,14 @@ export class Disk {
     lock.close();
     this.#connections.delete(lock);
   }
+}
+
+function ledgerOf(log: string): string {
+  return log.replace(/-wal$/, '');
+}
+
+function inodeOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.ino;
 }
 
 const readings = new WeakMap<Database.Database, Map<string, Database.Statement>>();

@@ -21,6 +21,8 @@ type Written = { from: number; data: Buffer; fileBytes: number };
  */
 export class SyncedLog {
   readonly path: string;
+  /** The inode of its ledger. */
+  readonly ledger: number | undefined;
   /** Has room at its end. */
   #content = Buffer.alloc(0);
   #bytes = 0;
@@ -29,8 +31,9 @@ export class SyncedLog {
   #begun = 0;
   #ended = 0;
 
-  constructor(path: string) {
+  constructor(path: string, ledger?: number) {
     this.path = path;
+    this.ledger = ledger;
   }
 
   /** Begins a sync. Returns the function that ends it. */

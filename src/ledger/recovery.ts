@@ -1,0 +1,163 @@
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { assertUndamaged } from './check.ts';
+import { damaged, isFailedSync, LedgerError, sqliteCodeOf } from './errors.ts';
+import { copyToPrivateFile, linkOrCopy, syncWithFolder } from './files.ts';
+import { isServed, lockFile } from './lock.ts';
+import { createPrivateFile, refuseForeignOwner, refuseLinkedSideFiles } from './permissions.ts';
+import { assertOwnSchema } from './schema.ts';
+import { openStaging } from './staging.ts';
+
+/** Files beside a ledger: its last sync failed; a complete file that replaces it. */
+export const MARKER = '.sync-failed';
+export const REPLACEMENT = '.replacement';
+
+/** How long other programs may use the ledger, in milliseconds. */
+const BUSY_MS = 1_000;
+
+/**
+ * Leaves a file beside the ledger, so that the next process that writes to it copies it first.
+ * Returns the error for the operator.
+ *
+ * The marker itself is not synced. It is needed for as long as the system has pages in memory that
+ * it could not write and regards as written; after a loss of power, they are gone.
+ */
+export function markFailedSync(path: string, cause: unknown): LedgerError {
+  const failed = `the disk failed while using ${path}, a sync returned an error`;
+  let next = 'the next start copies the ledger to a new file';
+  try {
+    writeFileSync(`${path}${MARKER}`, `${cause}\n`, { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    if (sqliteCodeOf(error) !== 'EEXIST')
+      next = `${path}${MARKER} could not be written (${error}): restart the machine before you start dawatch again`;
+  }
+  return new LedgerError('io', `${failed}; ${next}`, cause);
+}
+
+/** Returns the result of `work`. Leaves the marker if a sync fails in it. */
+export function markingFailedSync<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw isFailedSync(error) ? markFailedSync(path, error) : error;
+  }
+}
+
+/** Whether the last sync of a ledger failed, or its replacement was interrupted. */
+export function needsRecovery(path: string): boolean {
+  return existsSync(`${path}${MARKER}`) || existsSync(`${path}${REPLACEMENT}`);
+}
+
+/**
+ * Recovers a ledger that no server uses. Must be called before a command writes to it, and before
+ * another program opens it.
+ */
+export function recoverBeside(path: string, file: string): void {
+  if (!needsRecovery(path) || isServed(path)) return;
+  refuseLinkedSideFiles(path);
+  const lock = lockFile(path);
+  try {
+    recoverLedger(path, file);
+  } finally {
+    lock.close();
+  }
+}
+
+/**
+ * Replaces a ledger whose last sync failed by a verified copy of it, if there is such a ledger.
+ *
+ * After a failed sync, Linux regards pages as written that it could not write. A read returns them
+ * from memory until the system drops them, and later syncs succeed without them. Such pages are at
+ * the end of the log, of which nothing was acknowledged, or in the file and in the log: SQLite
+ * begins the log again only after a successful sync of the file. SQLite therefore reads all of the
+ * log, from a copy of it: it verifies a frame once, and may read it again after the system has
+ * dropped it.
+ *
+ * Must be called with the lock of the ledger. Throws LedgerError, and leaves the ledger unchanged,
+ * if it is damaged, another program has it open, or the disk is full.
+ */
+export function recoverLedger(path: string, file: string): void {
+  if (!needsRecovery(path)) return;
+  const staging = openStaging(path);
+  const original = join(dirname(staging.file), 'original');
+  let db: Database.Database | undefined;
+  try {
+    if (existsSync(path)) {
+      linkOrCopy(path, original);
+      if (existsSync(`${path}-wal`)) copyToPrivateFile(`${path}-wal`, `${original}-wal`);
+      db = new Database(original, { fileMustExist: true, timeout: BUSY_MS });
+      const isReadable = lockAgainstOthers(db, file);
+      if (!existsSync(`${path}${REPLACEMENT}`)) {
+        if (!isReadable) throw damaged(file, 'its first page cannot be read');
+        copyTo(staging.file, db, file);
+        publishReplacement(staging.file, path);
+      }
+    }
+    completeReplacement(path);
+  } finally {
+    // SQLite leaves a file without a name as it is. Otherwise its close would copy the log.
+    rmSync(original, { force: true });
+    db?.close();
+    staging.close();
+  }
+}
+
+/**
+ * Gives a complete file the name of the replacement of a ledger, which `completeReplacement` then
+ * puts in its place. Both are on the disk when this returns.
+ */
+export function publishReplacement(complete: string, path: string): void {
+  syncWithFolder(complete);
+  renameSync(complete, `${path}${REPLACEMENT}`);
+  syncWithFolder(`${path}${REPLACEMENT}`);
+}
+
+/**
+ * Puts the replacement of a ledger in its place, if there is one, and removes the marker. A process
+ * that is killed meanwhile is continued by the next call.
+ */
+export function completeReplacement(path: string): void {
+  if (existsSync(`${path}${REPLACEMENT}`)) {
+    refuseForeignOwner(`${path}${REPLACEMENT}`);
+    // SQLite would apply the log of the old file to the new one.
+    for (const suffix of ['-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true });
+    syncWithFolder(`${path}${REPLACEMENT}`);
+    renameSync(`${path}${REPLACEMENT}`, path);
+    syncWithFolder(path);
+  }
+  if (!existsSync(`${path}${MARKER}`)) return;
+  rmSync(`${path}${MARKER}`);
+  syncWithFolder(dirname(path));
+}
+
+/**
+ * Locks the file until the connection is closed. Returns false if it cannot be read, which may be
+ * so after its log was removed. Throws LedgerError if another program has it open.
+ */
+function lockAgainstOthers(db: Database.Database, file: string): boolean {
+  try {
+    db.pragma('locking_mode = EXCLUSIVE');
+    db.pragma('schema_version');
+    return true;
+  } catch (error) {
+    if (!sqliteCodeOf(error).startsWith('SQLITE_BUSY')) return false;
+    const message = `the last sync of ${file} failed, and another program has it open, such as Litestream: stop that program, so that a copy can replace the ledger`;
+    throw new LedgerError('locked', message, error);
+  }
+}
+
+function copyTo(target: string, db: Database.Database, file: string): void {
+  assertOwnSchema(db, file);
+  createPrivateFile(target);
+  db.prepare('VACUUM INTO ?').run(target);
+  const copy = new Database(target);
+  try {
+    copy.pragma('journal_mode = WAL');
+    // A row that breaks a constraint stops nothing else, as at each start.
+    copy.pragma('ignore_check_constraints = ON');
+    assertUndamaged(copy, file);
+  } finally {
+    copy.close();
+  }
+}

@@ -1,0 +1,191 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openBeside } from '../../src/ledger/open.ts';
+import { restoreLedger } from '../../src/ledger/restore.ts';
+import { Ledger } from '../../src/wiring/ledger-stores.ts';
+import { isCompilerMissing } from '../faults/disk/preload.ts';
+import { openRecorder } from '../faults/power-loss/recorder.ts';
+import { SimulatedDisk } from '../faults/power-loss/simulated-disk.ts';
+import { readStorageLog } from '../faults/power-loss/storage-log.ts';
+import { auditLedger } from '../support/ledger/audit.ts';
+import { integrityOf, openLedger, trackRequests } from '../support/ledger/ledger-file.ts';
+import { startChild } from '../support/processes/child-process.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const OPEN = new URL('./open-child.ts', import.meta.url);
+const READER = new URL('./reader-child.ts', import.meta.url);
+const COUNT = 500;
+const IDS = trackRequests(COUNT).map(({ submissionId }) => submissionId);
+const MARKER = '.sync-failed';
+
+/** Leaves what a server leaves whose sync failed: a log with content, and the marker. */
+function leaveFailed(folder: string): string {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const file = join(folder, 'dawatch.db');
+  const from = join(tempFolder(), 'dawatch.db');
+  const ledger = openLedger({ file: from });
+  ledger.track(trackRequests(COUNT), 1);
+  for (const suffix of ['', '-wal'])
+    writeFileSync(file + suffix, readFileSync(from + suffix), { mode: 0o600 });
+  writeFileSync(file + MARKER, 'EIO');
+  expect(readFileSync(`${file}-wal`).length).toBeGreaterThan(100_000);
+  return file;
+}
+
+const contentOf = (file: string) => ['', '-wal'].map((suffix) => readFileSync(file + suffix));
+
+function expectUnchanged(file: string, content: readonly Buffer[]): void {
+  expect(contentOf(file).map((part, index) => part.equals(content[index] as Buffer))).toEqual([
+    true,
+    true,
+  ]);
+  expect(existsSync(file + MARKER)).toBe(true);
+}
+
+describe('a start after a failed sync', () => {
+  it('replaces the ledger by a copy with everything that was in its log', () => {
+    const folder = tempFolder();
+    const file = leaveFailed(folder);
+    let recoveries = 0;
+    const ledger = new Ledger({ file, now: 0, onRecovery: () => (recoveries += 1) });
+    expect(ledger.submissions.lookup(IDS).notFound).toEqual([]);
+    ledger.track(trackRequests(1, 'later-'), 2);
+    ledger.close();
+    expect(recoveries).toBe(1);
+    expect(readdirSync(folder).sort()).toEqual(['dawatch.db', 'dawatch.db.lock']);
+    auditLedger(file, [...IDS, 'later-0']);
+  });
+
+  it('ignores the end of a log whose beginning was never written', () => {
+    const file = leaveFailed(tempFolder());
+    const log = readFileSync(`${file}-wal`);
+    log.fill(0, log.length - 8_192, log.length - 4_096);
+    writeFileSync(`${file}-wal`, log);
+    openLedger({ file }).close();
+    expect(integrityOf(file)).toBe('ok');
+    expect(existsSync(file + MARKER)).toBe(false);
+  });
+
+  it('is refused while another program has the ledger open, and leaves it unchanged', async () => {
+    const file = leaveFailed(tempFolder());
+    const reader = startChild(READER, [file]);
+    expect(await reader.message()).toBe(COUNT);
+    reader.process.send('end');
+    expect(await reader.message()).toBe('ended');
+    const content = contentOf(file);
+    expect(() => openLedger({ file })).toThrow(/another program has it open, such as Litestream/);
+    expectUnchanged(file, content);
+    await reader.kill();
+    openLedger({ file }).close();
+    auditLedger(file, IDS);
+  });
+
+  it('is refused if the ledger is damaged, leaves it unchanged, and a backup can be restored', () => {
+    const file = leaveFailed(tempFolder());
+    const backup = join(tempFolder(), 'backup.db');
+    const source = openLedger({ file: backup });
+    source.track(trackRequests(COUNT), 1);
+    source.close();
+    // The newest frame of each page would hide the damage, so it is in the log.
+    const log = readFileSync(`${file}-wal`);
+    damageFrames(log);
+    writeFileSync(`${file}-wal`, log);
+    const damagedFile = readFileSync(file);
+    damagedFile.fill(0xff, 4_096);
+    writeFileSync(file, damagedFile);
+    const content = contentOf(file);
+    expect(() => openLedger({ file })).toThrow(/is damaged/);
+    expectUnchanged(file, content);
+    restoreLedger({ file, backup, now: 0 });
+    expect(existsSync(file + MARKER)).toBe(false);
+    auditLedger(file, IDS);
+  });
+
+  it('is refused while the disk has no space for a copy, and the next one tries again', () => {
+    const file = leaveFailed(tempFolder());
+    const content = contentOf(file);
+    const { prepare } = Database.prototype;
+    const restore = () => Object.assign(Database.prototype, { prepare });
+    onTestFinished(() => void restore());
+    Database.prototype.prepare = function (this: Database.Database, sql: string) {
+      if (sql.startsWith('VACUUM'))
+        throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL');
+      return prepare.call(this, sql);
+    } as typeof prepare;
+    expect(() => openLedger({ file })).toThrow(/no space left/);
+    expectUnchanged(file, content);
+    restore();
+    openLedger({ file }).close();
+    auditLedger(file, IDS);
+  });
+
+  it('begins with an empty ledger if the old one was moved away', () => {
+    const file = leaveFailed(tempFolder());
+    for (const suffix of ['', '-wal']) rmSync(file + suffix);
+    openLedger({ file }).close();
+    expect(existsSync(file + MARKER)).toBe(false);
+    auditLedger(file, []);
+  });
+
+  it.skipIf(isCompilerMissing())(
+    'loses nothing if it is killed, or the power fails, after any change of a file',
+    async () => {
+      const recorder = openRecorder(tempFolder());
+      const left = leaveFailed(join(tempFolder(), 'left'));
+      const file = join(recorder.root, 'dawatch.db');
+      writeRecorded(left, file, recorder.env);
+      const first = readStorageLog(recorder.log).length;
+      const server = startChild(OPEN, [file], { env: recorder.env });
+      expect(await server.message()).toEqual({ opened: true });
+      await server.kill();
+      const disk = new SimulatedDisk(recorder.root);
+      const changes = readStorageLog(recorder.log);
+      const kinds = new Set<string>();
+      for (const [index, { change }] of changes.entries()) {
+        disk.apply(change);
+        if (index < first || (change.kind === 'written' && index % 20 > 0)) continue;
+        kinds.add(change.kind);
+        for (const write of ['writeAll', 'writeImage'] as const) {
+          const image = join(tempFolder(), 'image');
+          mkdirSync(image, { mode: 0o700 });
+          disk[write](image, Math.random);
+          openLedger({ file: join(image, 'dawatch.db') }).close();
+          auditLedger(join(image, 'dawatch.db'), IDS);
+          rmSync(image, { recursive: true });
+        }
+      }
+      expect([...kinds]).toEqual(
+        expect.arrayContaining(['linked', 'renamed', 'unlinked', 'synced']),
+      );
+    },
+    120_000,
+  );
+});
+
+it('a command that writes recovers a ledger without a server, too', () => {
+  const file = leaveFailed(tempFolder());
+  const { database, close } = openBeside({ file, now: 0 });
+  expect(database.value('SELECT count(*) FROM submissions')).toBe(COUNT);
+  close();
+  expect(existsSync(file + MARKER)).toBe(false);
+});
+
+/** Makes all frames of a log but the first unusable. */
+function damageFrames(log: Buffer): void {
+  log.fill(0, 32 + 24 + 4_096);
+}
+
+/** Writes the ledger in a recorded process, and syncs it. */
+function writeRecorded(from: string, to: string, env: Record<string, string>): void {
+  const script = `
+    const fs = require('node:fs');
+    for (const suffix of ['', '-wal', '${MARKER}'])
+      fs.writeFileSync('${to}' + suffix, fs.readFileSync('${from}' + suffix), { mode: 0o600, flush: true });
+    fs.fsyncSync(fs.openSync(require('node:path').dirname('${to}'), 'r'));`;
+  const { status, stderr } = spawnSync(process.execPath, ['-e', script], { env, encoding: 'utf8' });
+  expect(stderr).toBe('');
+  expect(status).toBe(0);
+}
