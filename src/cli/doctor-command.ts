@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { escapeText } from '../lib/text.ts';
 import { ConfigError, type LoadedConfig, loadConfig } from '../operations/config/load.ts';
 import { type Finding, type Level, problem, worstLevel } from '../operations/doctor/finding.ts';
+import type { DoctorOptions } from '../operations/doctor/run-doctor.ts';
 import { durationOption } from './input.ts';
 import { createWaitIndicator, type Paint, paintFor, toJson } from './output.ts';
 
@@ -87,11 +88,12 @@ async function check({
 }: Options): Promise<Finding[]> {
   const { env } = process;
   // Loaded on demand, because it would slow down the start of every command.
-  const [{ runDoctor }, { checkMachine }, { checkRedis }] = await Promise.all([
+  const [{ runDoctor }, { checkMachine }] = await Promise.all([
     import('../operations/doctor/run-doctor.ts'),
     import('../operations/doctor/machine.ts'),
-    import('../redis/doctor-redis.ts'),
   ]);
+  const features: DoctorOptions['features'][number][] = [];
+  features.push((await import('../redis/doctor-redis.ts')).redisCheck);
   let loaded: LoadedConfig;
   try {
     loaded = loadConfig({ env, file });
@@ -108,7 +110,7 @@ async function check({
       now: Date.now(),
       full,
       limitMs,
-      checkRedis,
+      features,
       onBegin: (names) => indicator.begin(names),
       onEnded: (name) => indicator.end(name),
     });

@@ -7,7 +7,7 @@ import { EXIT_CODE_HELP, ExitCode, explain } from './exit.ts';
 const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
   demo: async () => (await import('./demo-command.ts')).addDemo,
   serve: async () => (await import('./serve-command.ts')).addServe,
-  worker: async () => (await import('./worker-command.ts')).addWorker,
+  worker: async () => (await import('../redis/worker-command.ts')).addWorker,
   sandbox: async () => (await import('./sandbox-command.ts')).addSandbox,
   track: async () => (await import('../submissions/track-command.ts')).addTrack,
   status: async () => (await import('../submissions/list-command.ts')).addStatus,

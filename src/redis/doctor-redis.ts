@@ -1,5 +1,6 @@
 import { isLoopback } from '../lib/addresses.ts';
 import { escapeText } from '../lib/text.ts';
+import type { Config } from '../operations/config/schema.ts';
 import { type Finding, ok, problem, reported, warning } from '../operations/doctor/finding.ts';
 import { settingName } from '../operations/doctor/settings.ts';
 import {
@@ -20,6 +21,13 @@ import {
 } from './requirements.ts';
 
 const SETTING = settingName('redis.url');
+
+/** Returns the check of the configured Redis; undefined if none is configured. */
+export function redisCheck({ redis }: Config, limitMs: number) {
+  const { url } = redis;
+  if (url === undefined) return undefined;
+  return { name: 'redis', run: () => checkRedis({ ...redis, url }, limitMs) };
+}
 
 export async function checkRedis(
   redis: RedisSettings & { secret?: string | undefined },

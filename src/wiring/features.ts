@@ -8,6 +8,7 @@ import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import type { Counters } from '../operations/metrics/counters.ts';
 import type { Upstreams } from '../polling/upstreams.ts';
+import { openRedisQueues } from '../redis/feature.ts';
 import { openReports } from '../reports/feature.ts';
 import type { ObjectiveStatus } from '../submissions/objective.ts';
 import type { OnFinal, PollEngine } from '../submissions/ports.ts';
@@ -79,11 +80,7 @@ export type Feature = {
 const FEATURES: readonly ((deps: FeatureDeps) => Feature | Promise<Feature>)[] = [
   openReports,
   openAlerts,
-  // Loaded on demand: importing BullMQ would slow every start (row `start` of `npm run bench`).
-  async (deps) =>
-    deps.config.redis.url === undefined
-      ? {}
-      : (await import('../redis/feature.ts')).openRedisQueues(deps),
+  openRedisQueues,
 ];
 
 /** Opens all features. The caller starts, stops and closes each. */

@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/lib/system-clock.ts';
 import { createLocalEngine } from '../../src/polling/upstreams.ts';
-import { describeEngine } from '../redis/engine-conformance.ts';
 import { openClient } from '../support/servers/upstream-server.ts';
+import { describeEngine } from './engine-conformance.ts';
 
 describeEngine('the local engine', ({ url, apiKey, timeoutMs }) => {
   const client = openClient(url, { apiKey, timeoutMs, connections: 50 });

@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { POLLS_QUEUE, type PollJob } from '../../src/redis/messages.ts';
 import type { Observation } from '../../src/submissions/classify.ts';
 import type { PollEngine } from '../../src/submissions/ports.ts';
+import { describeEngine } from '../polling/engine-conformance.ts';
 import {
   openEngine,
   openFakeWorker,
@@ -13,7 +14,6 @@ import {
 } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { openClient } from '../support/servers/upstream-server.ts';
-import { describeEngine } from './engine-conformance.ts';
 
 /**
  * The poll of an engine that must not poll by itself: every observation has to come from a worker.

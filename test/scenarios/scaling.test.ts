@@ -10,7 +10,7 @@ import { SUBMISSIONS_QUEUE } from '../../src/redis/intake.ts';
 import { POLLS_QUEUE } from '../../src/redis/messages.ts';
 import type { SandboxOptionsInput } from '../../src/sandbox/options.ts';
 import { startSandbox } from '../../src/sandbox/server.ts';
-import { startWorker } from '../../src/worker.ts';
+import { startWorker } from '../../src/redis/worker.ts';
 import { call, post } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { openApp } from '../support/app/running-app.ts';

@@ -1,7 +1,7 @@
 import { type LoadedConfig, loadConfig } from '../../src/operations/config/load.ts';
 import type { UpstreamConfig } from '../../src/operations/config/schema.ts';
 import { type DoctorOptions, runDoctor } from '../../src/operations/doctor/run-doctor.ts';
-import { checkRedis } from '../../src/redis/doctor-redis.ts';
+import { redisCheck } from '../../src/redis/doctor-redis.ts';
 
 /** An upstream of the settings, with the defaults. */
 export function upstreamOf(
@@ -24,7 +24,7 @@ export async function findingsOf(loaded: LoadedConfig, fields: Partial<DoctorOpt
     now: Date.now(),
     full: false,
     limitMs: 5_000,
-    checkRedis,
+    features: [redisCheck],
     onBegin: (names) => progress.started.push(...names),
     onEnded: (name) => progress.ended.push(name),
     ...fields,

@@ -24,8 +24,11 @@ export type DoctorOptions = {
   full: boolean;
   /** Time limit of a connection or a response. */
   limitMs: number;
-  /** Checks the configured Redis. */
-  checkRedis: (redis: Config['redis'] & { url: string }, limitMs: number) => Promise<Finding[]>;
+  /** Return the checks of optional features; undefined if the feature is not configured. */
+  features: readonly ((
+    config: Config,
+    limitMs: number,
+  ) => { name: string; run: () => Promise<Finding[]> } | undefined)[];
   /** Receive the names of all checks at the start, and of each completed check. */
   onBegin: (names: readonly string[]) => void;
   onEnded: (name: string) => void;
@@ -49,7 +52,7 @@ export async function runDoctor(options: DoctorOptions): Promise<Finding[]> {
   return withoutSecrets(await runChecks(checks, options.onEnded), options.loaded.settings);
 }
 
-function checksOf({ loaded, env, now, full, limitMs, checkRedis }: DoctorOptions): Check[] {
+function checksOf({ loaded, env, now, full, limitMs, features }: DoctorOptions): Check[] {
   const { config } = loaded;
   const file = config.database;
   const path = realPath(file);
@@ -67,7 +70,6 @@ function checksOf({ loaded, env, now, full, limitMs, checkRedis }: DoctorOptions
     limitMs: full ? FULL_LIMIT_MS : QUICK_LIMIT_MS,
     run: (signal) => checkLedgerIntegrity(ledger, { full, signal }),
   });
-  const { url: redisUrl } = config.redis;
   const { bearer, url: defaultUrl } = config.upstreams.default;
   const { url: heartbeatUrl } = config.heartbeat;
   return [
@@ -97,9 +99,10 @@ function checksOf({ loaded, env, now, full, limitMs, checkRedis }: DoctorOptions
     localCheck('ledger', () => checkLedger(file, path, seen)),
     ...(seen.kind === 'missing' ? [] : [integrityCheck('ledger.integrity', file)]),
     localCheck('disk', () => checkDisk(path)),
-    ...(redisUrl === undefined
-      ? []
-      : [networkCheck('redis', () => checkRedis({ ...config.redis, url: redisUrl }, limitMs))]),
+    ...features.flatMap((checkOf) => {
+      const check = checkOf(config, limitMs);
+      return check ? networkCheck(check.name, check.run) : [];
+    }),
     ...webhooks.map((webhook) =>
       networkCheck(`webhook.${webhook.id}`, (signal) =>
         checkWebhook(webhook, { webhooks: config.webhooks, dead, limitMs, signal }),

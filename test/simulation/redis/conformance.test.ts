@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { describeEngine } from '../../redis/engine-conformance.ts';
+import { describeEngine } from '../../polling/engine-conformance.ts';
 import { openEngine, openWorker } from '../../support/redis/bullmq-rig.ts';
 import { openClient } from '../../support/servers/upstream-server.ts';
 

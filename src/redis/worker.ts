@@ -1,14 +1,14 @@
-import type { Actor } from './lib/actor.ts';
-import type { Clock } from './lib/clock.ts';
-import type { ReloadResult } from './operations/config/reload.ts';
-import type { Config } from './operations/config/schema.ts';
-import { SettingsReload, type SettingsSource } from './operations/config/settings-reload.ts';
-import { StartError } from './operations/config/start-error.ts';
-import type { Log } from './operations/logging/logger.ts';
-import { openUpstreams, timeoutMsOf, usableUpstreams } from './polling/upstreams.ts';
-import { createMessageSigner } from './redis/messages.ts';
-import { logWorker, PollWorker } from './redis/poll-worker.ts';
-import { redisOf } from './redis/redis.ts';
+import type { Actor } from '../lib/actor.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { ReloadResult } from '../operations/config/reload.ts';
+import type { Config } from '../operations/config/schema.ts';
+import { SettingsReload, type SettingsSource } from '../operations/config/settings-reload.ts';
+import { StartError } from '../operations/config/start-error.ts';
+import type { Log } from '../operations/logging/logger.ts';
+import { openUpstreams, timeoutMsOf, usableUpstreams } from '../polling/upstreams.ts';
+import { createMessageSigner } from './messages.ts';
+import { logWorker, PollWorker } from './poll-worker.ts';
+import { redisOf } from './redis.ts';
 
 /** Starts `dawatch worker`: a poll worker for the server at the same Redis. Throws StartError. */
 export function startWorker(deps: {

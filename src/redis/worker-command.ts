@@ -1,12 +1,12 @@
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
+import { CommandError, ExitCode } from '../cli/exit.ts';
+import { settingsSource } from '../cli/settings-file.ts';
+import { catchHangups, untilStopped } from '../cli/signals.ts';
 import { systemClock } from '../lib/system-clock.ts';
 import { loadConfig, secretsOf } from '../operations/config/load.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { VERSION } from '../operations/version.ts';
-import { CommandError, ExitCode } from './exit.ts';
-import { settingsSource } from './settings-file.ts';
-import { catchHangups, untilStopped } from './signals.ts';
 
 const HOST = hostname().replaceAll(/[^\w.-]/g, '-');
 
@@ -40,7 +40,7 @@ If it is killed, its polls in flight are repeated. While Redis is unavailable, t
       if (options.check) return check(config);
       const onHangup = catchHangups();
       const [{ startWorker }, { createLog }, { BY_SIGNAL }] = await Promise.all([
-        import('../worker.ts'),
+        import('./worker.ts'),
         import('../operations/logging/logger.ts'),
         import('../operations/config/settings-reload.ts'),
       ]);
@@ -71,8 +71,8 @@ async function check({ redis }: Config): Promise<void> {
   if (url === undefined)
     throw new CommandError('no Redis is configured: set DAWATCH_REDIS_URL', ExitCode.usage);
   const [{ listWorkers }, { createMessageSigner }] = await Promise.all([
-    import('../redis/worker-registry.ts'),
-    import('../redis/messages.ts'),
+    import('./worker-registry.ts'),
+    import('./messages.ts'),
   ]);
   const seen = await listWorkers({ ...redis, url }, createMessageSigner(redis));
   if (!seen?.some((name) => name.startsWith(`${HOST}-`)))

@@ -1,0 +1,73 @@
+// Checks that each optional feature can be deleted: in a copy of the repository without its folders
+// and its lines in the lists below, the rest compiles, and the tests of two other folders pass.
+// `npm run check:features -- reports` checks one of them.
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+const FEATURES = ['reports', 'alerts', 'redis'];
+/** A feature has one import or one entry in each of them, or none. */
+const LISTS = ['src/wiring/features.ts', 'src/cli/program.ts', 'src/cli/doctor-command.ts'];
+const TESTED = ['test/submissions', 'test/polling'];
+
+const requested = process.argv.slice(2);
+const failed = (requested.length > 0 ? requested : FEATURES).filter((name) => !isDeletable(name));
+if (failed.length > 0) process.exit(1);
+console.log('every optional feature can be deleted');
+
+function isDeletable(feature: string): boolean {
+  const copy = mkdtempSync(join(tmpdir(), `dawatch-without-${feature}-`));
+  try {
+    copyTo(copy);
+    for (const folder of ['src', 'test']) rmSync(join(copy, folder, feature), { recursive: true });
+    for (const list of LISTS) {
+      const path = join(copy, list);
+      writeFileSync(path, withoutFeature(readFileSync(path, 'utf8'), feature));
+    }
+    const settings = { extends: './tsconfig.json', include: ['src', ...TESTED] };
+    writeFileSync(join(copy, 'tsconfig.rest.json'), JSON.stringify(settings));
+    return (
+      succeeds(copy, feature, 'tsc', '-p', 'tsconfig.rest.json') &&
+      succeeds(copy, feature, 'vitest', 'run', '--reporter=dot', ...TESTED)
+    );
+  } finally {
+    rmSync(copy, { recursive: true });
+  }
+}
+
+/** Copies all files that are not ignored. */
+function copyTo(folder: string): void {
+  const args = ['ls-files', '-z', '--cached', '--others', '--exclude-standard'];
+  const files = execFileSync('git', args, { encoding: 'utf8' }).split('\0');
+  for (const file of files) if (file !== '' && existsSync(file)) cpSync(file, join(folder, file));
+  symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
+}
+
+/** Removes the lines that import the feature, and those that use a name of such an import. */
+function withoutFeature(text: string, feature: string): string {
+  const lines = text.split('\n');
+  const imports = lines.filter((line) => line.includes(`'../${feature}/`));
+  const names = imports.flatMap((line) => /^import \{(.*)\}/.exec(line)?.[1]?.match(/\w+/g) ?? []);
+  const uses = (line: string) => names.some((name) => new RegExp(`\\b${name}\\b`).test(line));
+  return lines.filter((line) => !imports.includes(line) && !uses(line)).join('\n');
+}
+
+function succeeds(cwd: string, feature: string, command: string, ...args: string[]): boolean {
+  const { status, stdout, stderr } = spawnSync('npx', [command, ...args], {
+    cwd,
+    encoding: 'utf8',
+  });
+  console.log(
+    `without ${feature}: ${command} ${status === 0 ? 'passes' : `fails\n${stdout}${stderr}`}`,
+  );
+  return status === 0;
+}
