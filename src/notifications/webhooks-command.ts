@@ -172,7 +172,7 @@ function addUpdate(webhooks: Command): void {
     .argument('<id>', ID)
     .option('--url <url>', 'new receiver address')
     .option('--no-metadata', 'remove the metadata filter')
-    .option('--enable', 'enable it; missed events are sent by `dawatch deliveries replay`')
+    .option('--enable', 'enable it; `dawatch deliveries replay` sends its dead letters')
     .option('--disable', 'disable it; pending deliveries become dead letters')
     .option('--json', 'print JSON, as returned by the HTTP interface')
     .addHelpText('after', FILTERS)

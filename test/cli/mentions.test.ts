@@ -19,51 +19,16 @@ const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docker-compose.ym
   .filter((name) => !name.startsWith('docs/decisions'));
 
 /** Options of Node, npm, Docker, Redis, git, Helm, kubectl, cosign and other programs. */
-const FOREIGN = [
-  'appendfsync',
-  'appendonly',
-  'atomic',
-  'cascade',
-  'certificate-identity',
-  'certificate-oidc-issuer',
-  'cpu-prof',
-  'trace-gc',
-  'days',
-  'fixed',
-  'default-non-nullable',
-  'format',
-  'from',
-  'from-literal',
-  'global',
-  'inspect',
-  'max-semi-space-size',
-  'maxmemory',
-  'maxmemory-policy',
-  'namespace',
-  'no-allocation-site-pretenuring',
-  'now',
-  'omit',
-  'output',
-  'package-lock-only',
-  'platform',
-  'profile',
-  'project-name',
-  'replicas',
-  'report',
-  'report-on',
-  'requirepass',
-  'retries',
-  'rm',
-  'save-dev',
-  'scale',
-  'set',
-  'start-period',
-  'strip-components',
-  'tag',
-  'values',
-  'without',
-  'write',
-];
+const FOREIGN = `
+  appendfsync appendonly atomic cascade certificate-identity certificate-oidc-issuer cpu-prof
+  trace-gc days fixed default-non-nullable format from from-literal global inspect
+  max-semi-space-size maxmemory maxmemory-policy namespace no-allocation-site-pretenuring now
+  omit output package-lock-only platform profile project-name replicas report report-on
+  requirepass retries rm save-dev scale set start-period strip-components tag values without
+  write
+`
+  .trim()
+  .split(/\s+/);
 /** Words that follow the name of the program in sentences. */
 const PROSE = ['watches', 'needs'];
 const EVERYWHERE = ['help', 'version'];

@@ -1,4 +1,4 @@
-import { copyFileSync, rmSync } from 'node:fs';
+import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ExitCode } from '../../../../src/cli/exit.ts';
@@ -47,23 +47,4 @@ it('exits with 5 and the next step if another machine continues the replica', as
   expect(stderr).toContain(
     'since 2026-01-02T00:00:00.000Z, as generation 1. Keep this server and its Litestream stopped',
   );
-});
-
-it('exits with 5 if a server has the ledger, or the claim cannot be read', async () => {
-  const { env, claim } = servedLedger();
-  const file = join(tempFolder(), 'primary.db');
-  copyFileSync(env.DAWATCH_DATABASE, file);
-  openLedger({ file: env.DAWATCH_DATABASE });
-  const inUse = await cli(['check-primary', claim], { env });
-  expect(inUse).toMatchObject({
-    code: ExitCode.server,
-    stderr: expect.stringContaining('in use by another dawatch'),
-  });
-  rmSync(file);
-  copyFileSync(join(import.meta.dirname, 'check-primary.test.ts'), file);
-  const damaged = await cli(['check-primary', file], { env: servedLedger().env });
-  expect(damaged).toMatchObject({
-    code: ExitCode.server,
-    stderr: expect.stringContaining('is damaged'),
-  });
 });

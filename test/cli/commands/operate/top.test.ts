@@ -171,20 +171,6 @@ oldest open    14 min   failing   a\\u001b[2J   default
       frame({ ...VIEW, overview: undefined, error: 'no answer' }, 100, 40, plain),
     ).toHaveLength(2);
   });
-
-  it('colours good and bad states', () => {
-    const text = frame(VIEW, 200, 40, (colour, content) =>
-      colour ? `<${colour} ${content.trim()}>` : content,
-    ).join('\n');
-    for (const part of [
-      '<green finalized 48,211>',
-      '<yellow failing 1>',
-      '<red refuses the key>',
-      '<red 2 dead letters>',
-      '<red 1 firing>',
-    ])
-      expect(text).toContain(part);
-  });
 });
 
 describe('dawatch top', () => {

@@ -55,11 +55,6 @@ describe('users list', () => {
     expect(new Set(lines.slice(1).map((line) => line.indexOf('0x'))).size).toBe(1);
   });
 
-  it('shows a JSON array', async () => {
-    const { stdout } = await run(['users', 'list', '--limit', '3', '--json']);
-    expect(JSON.parse(stdout)).toMatchObject([{ name: 'User 1' }, SECOND, { name: 'User 3' }]);
-  });
-
   it.each([
     [['users', 'list'], "required option '--limit <count>'"],
     [['users', 'list', '--limit', '1e3'], 'Expected a whole number'],

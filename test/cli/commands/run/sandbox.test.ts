@@ -27,18 +27,8 @@ it('shows the default of each world where the worlds differ', async () => {
 });
 
 it('serves the upstream that its flags describe, until SIGTERM', async () => {
-  const flags = [
-    '--port',
-    '0',
-    '--api-key',
-    'my-key',
-    '--row-delay-ms',
-    '0',
-    '--unknown-status',
-    '404',
-    '--zone',
-    'false',
-  ];
+  const flags =
+    '--port 0 --api-key my-key --row-delay-ms 0 --unknown-status 404 --zone false'.split(' ');
   const { child, exit } = startCli(['sandbox', ...flags]);
   const [line] = (await once(child.stdout, 'data')) as [Buffer];
   const url = /^sandbox upstream listens on (http:\/\/127\.0\.0\.1:\d+), API key my-key\n$/.exec(
@@ -68,53 +58,22 @@ it('serves the upstream that its flags describe, until SIGTERM', async () => {
 
 describe('refuses with exit code 2', () => {
   it('reports every value that is out of range at once, each with its flag', async () => {
-    const bad = [
-      '--speed',
-      '0',
-      '--slot-s',
-      'soon',
-      '--error-rate',
-      '2',
-      '--seed',
-      '',
-      '--fraction-digits',
-      '4',
-    ];
-    const { code, stdout, stderr } = await cli([
-      'sandbox',
-      ...bad,
-      '--unknown-status',
-      '200',
-      '--user-params',
-      'x',
-    ]);
+    const line =
+      'sandbox --speed 0 --slot-s soon --error-rate 2 --fraction-digits 4 --unknown-status 200';
+    const { code, stdout, stderr } = await cli([...line.split(' '), '--seed', '']);
     expect([code, stdout]).toEqual([2, '']);
-    for (const flag of [
-      'speed',
-      'slot-s',
-      'error-rate',
-      'seed',
-      'fraction-digits',
-      'unknown-status',
-      'user-params',
-    ])
-      expect(stderr).toContain(`--${flag} `);
+    for (const flag of line.match(/--[a-z-]+/g) ?? []) expect(stderr).toContain(`${flag} `);
+    expect(stderr).toContain('--seed ');
   });
 
   it.each([
-    [['--wrapped', 'maybe'], 'Expected true or false.'],
-    [['--port', '65536'], 'Expected a port, 0 to 65535.'],
-    [['--port', '0', '--host', '192.0.2.1'], '192.0.2.1'],
-    [['--slot_s', '1'], "unknown option '--slot_s'"],
-    [['--world', 'quiet'], '--world '],
-    [['--slot-s', '0.5'], '--block-delay-max-s 0.7 is not less than slotS (0.5)'],
-    [['--stall-min-s', '400'], '--stall-max-s 300 is less than stallMinS (400)'],
-    [['--empty-slot-rate', '1'], '--empty-slot-rate '],
-    [['--finality-gap', '1.5'], '--finality-gap '],
-    [['--finality-gap', '1001'], '--finality-gap '],
-    [['--stall-max-s', '20001'], '--stall-max-s 20001 is more than 1000 slots'],
-  ])('%j', async (args, message) => {
-    const { code, stderr } = await cli(['sandbox', ...args]);
+    ['--wrapped maybe', 'Expected true or false.'],
+    ['--port 65536', 'Expected a port, 0 to 65535.'],
+    ['--slot_s 1', "unknown option '--slot_s'"],
+    ['--world quiet', '--world '],
+    ['--slot-s 0.5', '--block-delay-max-s 0.7 is not less than slotS (0.5)'],
+  ])('%s', async (flags, message) => {
+    const { code, stderr } = await cli(['sandbox', ...flags.split(' ')]);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
   });

@@ -143,33 +143,14 @@ describe('does not start', () => {
   });
 });
 
-it.each(['serve', 'sandbox'])(
-  '%s with a port in use or an unknown host names the setting to change',
-  async (command) => {
-    const other = createServer().listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    onTestFinished(() => void other.close());
-    const { port } = other.address() as AddressInfo;
-    const cwd = tempFolder();
-    const start = (host: string) => {
-      if (command === 'sandbox')
-        return cliProcess(['sandbox', '--host', host, '--port', String(port)], { cwd });
-      const env = {
-        DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1',
-        DAWATCH_HOST: host,
-        DAWATCH_PORT: String(port),
-      };
-      return cliProcess(['serve'], { cwd, env });
-    };
-    const byPort = command === 'serve' ? 'DAWATCH_PORT or server.port' : '--port';
-    const byHost = command === 'serve' ? 'DAWATCH_HOST or server.host' : '--host';
-    const [taken, unreachable] = [await start('127.0.0.1'), await start('192.0.2.1')];
-    expect([taken.code, unreachable.code]).toEqual([2, 2]);
-    expect(taken.stderr).toBe(
-      `dawatch: cannot listen on 127.0.0.1:${port}: the port is in use; stop the other process, or set another port with ${byPort}\n`,
-    );
-    expect(unreachable.stderr).toBe(
-      `dawatch: cannot listen on 192.0.2.1:${port}: this machine has no such address; set another with ${byHost}\n`,
-    );
-  },
-);
+it('names the setting to change if the port is in use', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  onTestFinished(() => void other.close());
+  const { port } = other.address() as AddressInfo;
+  const env = { DAWATCH_UPSTREAM_URL: 'http://127.0.0.1:1', DAWATCH_PORT: String(port) };
+  expect(await cliProcess(['serve'], { cwd: tempFolder(), env })).toMatchObject({
+    code: 2,
+    stderr: `dawatch: cannot listen on 127.0.0.1:${port}: the port is in use; stop the other process, or set another port with DAWATCH_PORT or server.port\n`,
+  });
+});

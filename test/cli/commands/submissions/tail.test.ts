@@ -1,10 +1,8 @@
-import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { call, pathOf, post } from '../../../support/app/http-calls.ts';
-import { openApp, useApp } from '../../../support/app/running-app.ts';
+import { useApp } from '../../../support/app/running-app.ts';
 import { cli, cliProcess, startCli } from '../../../support/processes/cli.ts';
 import { deadAddress } from '../../../support/servers/upstream-server.ts';
-import { tempFolder } from '../../../support/temp-folder.ts';
 
 const app = useApp();
 
@@ -57,15 +55,7 @@ describe('tail', () => {
 
   it('prints with --json the events of one submission as webhooks receive them', async () => {
     await cancelled(['json-1', 'json-2']);
-    const running = tail([
-      '--json',
-      '--after',
-      '0',
-      '--id',
-      'json-2',
-      '--type',
-      'submission.cancelled',
-    ]);
+    const running = tail('--json --after 0 --id json-2 --type submission.cancelled'.split(' '));
     await running.has(1);
     const event = JSON.parse(running.lines()[0] ?? '');
     expect(Object.keys(event)).toEqual(['id', 'type', 'timestamp', 'data']);
@@ -74,38 +64,6 @@ describe('tail', () => {
       data: { submission: { submission_id: 'json-2' } },
     });
     await running.stop('SIGINT');
-  });
-
-  it('continues after a restart of the server with a note, without gap or repeat', async () => {
-    const setting = { database: join(tempFolder(), 'ledger.db') };
-    const before = await openApp(setting);
-    const ids = ['one', 'two', 'three'];
-    await cancelled(ids.slice(0, 1), {}, before.url);
-    const running = tail(['--json', '--after', '0', '--type', 'submission.*'], before.url);
-    await running.has(1);
-    await before.close();
-    await vi.waitFor(
-      () => expect(running.received.stderr).toMatch(/^dawatch: .+; retrying in \d+\.\d s\n/),
-      {
-        timeout: 15_000,
-      },
-    );
-    const after = await openApp({ ...setting, port: Number(new URL(before.url).port) });
-    onTestFinished(() => after.close());
-    await cancelled(ids.slice(1), {}, after.url);
-    await running.has(3);
-    const received = running.lines().map((line) => JSON.parse(line).data.submission.submission_id);
-    expect(received).toEqual(ids);
-    expect(await running.stop('SIGINT')).toBe(0);
-  });
-
-  it('exits without an error when its reader closes the pipe', async () => {
-    const running = tail(['--after', '0']);
-    await cancelled(['first']);
-    await running.has(1);
-    running.child.stdout.destroy();
-    await cancelled(['second']);
-    expect([await running.exit, running.received.stderr]).toEqual([141, '']);
   });
 
   it.each([
@@ -117,14 +75,6 @@ describe('tail', () => {
     const ended = await cli(['tail', ...args], { env: { DAWATCH_URL: app.url } });
     expect([ended.code, ended.stdout]).toEqual([2, '']);
     expect(ended.stderr).toContain(message);
-  });
-
-  it('refuses a position of another ledger', async () => {
-    const ended = await cliProcess(['tail', '--after', '999999'], {
-      env: { DAWATCH_URL: app.url },
-    });
-    expect([ended.code, ended.stdout]).toEqual([2, '']);
-    expect(ended.stderr).toContain('there is no event 999999 yet');
   });
 
   it('reports an unreachable server or a refused key at once', async () => {

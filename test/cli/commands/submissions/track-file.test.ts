@@ -49,14 +49,6 @@ it.each([
   expect((await get(`${name}-2`)).metadata).toBeNull();
 });
 
-it('ignores comments and blank lines among ids', async () => {
-  const { code, stderr } = await track('# ids\n\nc-1\n  # more\nc-2\nc-1\n', [
-    '--upstream',
-    'other',
-  ]);
-  expect([code, stderr]).toEqual([0, 'accepted 2, already tracked 0\n']);
-});
-
 describe('the list of another installation', () => {
   it('its open submissions are tracked with their options, and the others counted', async () => {
     const other = await openApp({ database: join(tempFolder(), 'other.db') });

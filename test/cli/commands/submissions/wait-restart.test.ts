@@ -48,12 +48,3 @@ it('continues to wait after it was rate limited', async () => {
   const { code, stdout } = await cli(['track', 'a', '--wait'], { env: { DAWATCH_URL: url } });
   expect([code, stdout, refusals]).toEqual([0, 'finalized  a  block 7  1 request\n', 2]);
 });
-
-it('gives up if a server does not respond, whatever the timeout of the request', async () => {
-  const id = '9f1c2f6e-8a44-4a46-9a0d-2f6f6a9f0c11';
-  const hanging = await serve(() => undefined);
-  const { code, stdout, stderr } = await cli(['wait', id, '--timeout', '1s'], {
-    env: { DAWATCH_URL: hanging.url },
-  });
-  expect([code, stdout, stderr]).toEqual([5, '', expect.stringContaining('no response from')]);
-});
