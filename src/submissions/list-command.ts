@@ -217,7 +217,11 @@ export function addStatus(program: Command): void {
     });
 }
 
-async function printShort(client: DawatchClient, ids: string[], { json }: Options): Promise<void> {
+async function printShort(
+  client: DawatchClient,
+  ids: string[],
+  { json }: StatusOptions,
+): Promise<void> {
   const missing: string[] = [];
   for (let start = 0; start < ids.length; start += MAX_IDS) {
     const found = await client.lookup(ids.slice(start, start + MAX_IDS));
