@@ -216,7 +216,7 @@ function parsed(text: string | undefined): unknown {
  * `implausible_time`: a request took longer than the job has existed.
  */
 export const REJECTIONS = ['malformed', 'signature', 'foreign_id', 'implausible_time'] as const;
-export type Rejection = (typeof REJECTIONS)[number];
+type Rejection = (typeof REJECTIONS)[number];
 
 export type EngineEvent =
   /** A worker returned a job without polling; this server polls its submissions. */

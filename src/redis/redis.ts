@@ -188,7 +188,7 @@ class RedisTlsError extends Error {
  * The TLS options of a connection; replaced in place, so that every new connection uses the current
  * files.
  */
-export type RedisTls = { secureContext?: SecureContext };
+type RedisTls = { secureContext?: SecureContext };
 
 /** Reads and verifies the files. Throws a RedisTlsError. */
 function readTls({ tls_ca_file, tls_cert_file, tls_key_file }: RedisTlsFiles): RedisTls {
@@ -213,7 +213,7 @@ const inUse = new Map<string, RedisTls>();
  * unusable now, because files may be replaced one after the other. Throws a RedisTlsError if the
  * files have never been usable.
  */
-export function tlsOf(files: RedisTlsFiles): RedisTls {
+function tlsOf(files: RedisTlsFiles): RedisTls {
   const paths = JSON.stringify([files.tls_ca_file, files.tls_cert_file, files.tls_key_file]);
   const tls = inUse.get(paths);
   if (tls) {
@@ -229,7 +229,7 @@ export function tlsOf(files: RedisTlsFiles): RedisTls {
  * Reads the files again, because certificates are replaced before they expire. Keeps the previous
  * ones if a file is unusable.
  */
-export function refreshTls(tls: RedisTls, files: RedisTlsFiles): void {
+function refreshTls(tls: RedisTls, files: RedisTlsFiles): void {
   try {
     Object.assign(tls, readTls(files));
   } catch {

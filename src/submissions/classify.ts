@@ -202,9 +202,9 @@ const envelopeSchema = z.object({
   error: z.unknown().optional(),
   data: dataSchema.nullish().catch(undefined),
 });
-export type Envelope = z.output<typeof envelopeSchema>;
+type Envelope = z.output<typeof envelopeSchema>;
 
-export function readEnvelope(body: unknown): Envelope | undefined {
+function readEnvelope(body: unknown): Envelope | undefined {
   const parsed = envelopeSchema.safeParse(body);
   return parsed.success ? parsed.data : undefined;
 }

@@ -57,7 +57,7 @@ export function orderOf(filter: SubmissionFilter): SubmissionOrder {
  * All conditions but `search`, which has no index. `after`: the position after which the search
  * continues. `countOf`: returns the number of submissions in the statuses.
  */
-export function searchOf(
+function searchOf(
   filter: SubmissionFilter,
   after: Position | undefined,
   countOf: (statuses: readonly Status[]) => number,

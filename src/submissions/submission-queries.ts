@@ -14,7 +14,7 @@ export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata'> &
 };
 
 /** Columns of a submission `s`, with the report of the upstream in its newest change `h`. */
-export const SUBMISSION_COLUMNS = `
+const SUBMISSION_COLUMNS = `
   s.id, s.submission_id AS submissionId, s.upstream, s.status, s.watched, s.stuck, s.version, s.polls,
   s.polled_at AS polledAt, s.no_response_since AS noResponseSince, s.not_found_ms AS notFoundMs,
   s.not_found_since AS notFoundSince, s.deadline_outage_ms_before AS deadlineOutageMsBefore,
@@ -46,16 +46,16 @@ export function toSubmission({ id: _id, endedAt: _endedAt, ...row }: SubmissionR
  * The history of a submission, by its row, oldest change first. `+?`: see FIND in
  * submission-queries.ts.
  */
-export const HISTORY = `
+const HISTORY = `
   SELECT seq, version, at, status, previous_status AS previousStatus, upstream_state AS upstreamState, error,
          response AS envelope, changes
   FROM history WHERE submission = +? ORDER BY version`;
 
 /** A row of the history as stored. */
-export type HistoryRow = Omit<HistoryEntry, 'changes'> & { changes: string | null };
+type HistoryRow = Omit<HistoryEntry, 'changes'> & { changes: string | null };
 
 /** Throws DamagedRowError. */
-export function toHistoryEntry(row: HistoryRow): HistoryEntry {
+function toHistoryEntry(row: HistoryRow): HistoryEntry {
   storedTime(row.at, `the history entry ${row.seq}`, 'at');
   return { ...row, changes: row.changes === null ? null : readChanges(row.changes) };
 }

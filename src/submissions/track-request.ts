@@ -50,7 +50,7 @@ const newSubmissionIdSchema = submissionIdSchema.regex(REACHABLE_ID_PATTERN, UNR
 const secondsSchema = z.number().min(0).max(MAX_LIMIT_S);
 
 /** The options of a submission, which a request may name. */
-export const optionFields = {
+const optionFields = {
   deadline: z.iso
     .datetime({ offset: true })
     .describe('Deadline for finality, ISO 8601; after it the submission ends as failed or expired'),

@@ -93,7 +93,7 @@ export function healthOf(
  * SQL expression: the outage clock of a row of `upstreams` at @now, in milliseconds. See
  * polling/outage-journal.ts.
  */
-export const OUTAGE_MS = `outage_ms + coalesce(max(0, @now - out_since), 0)
+const OUTAGE_MS = `outage_ms + coalesce(max(0, @now - out_since), 0)
   + coalesce(max(0, min(@now, paused_until) - paused_since), 0)`;
 
 /**

@@ -91,7 +91,7 @@ type StartOptions = {
   env?: Readonly<Record<string, string>>;
 };
 
-export type LogLine = { event?: string; level?: number | string; [field: string]: unknown };
+type LogLine = { event?: string; level?: number | string; [field: string]: unknown };
 
 /** Much more than the start of a server takes on a shared machine. */
 const EXITS_WITHIN_MS = 60_000;
@@ -99,7 +99,7 @@ const SHOWN_LINES = 20;
 const SHOWN_CHARS = 300;
 
 /** `dawatch …` in a process that can be killed and started again; killed when the test ends. */
-export function killableProcess(args: readonly string[]) {
+function killableProcess(args: readonly string[]) {
   let child: ChildProcess | undefined;
   const lines: string[] = [];
   const isGone = () => !child || child.exitCode !== null || child.signalCode !== null;

@@ -72,7 +72,7 @@ export type Mail = {
 };
 
 /** A mail with a text and an HTML part, limited to the MIME features that the tests use. */
-export function parseMail(raw: string): Mail {
+function parseMail(raw: string): Mail {
   const { headers, body } = parsePart(raw);
   const boundary = /boundary="?([^";]+)/.exec(headers.get('content-type')?.[0] ?? '')?.[1];
   const parts =
