@@ -172,7 +172,7 @@ const CHECK_MS = 15_000;
  */
 export function watchAccess(
   mayContinue: () => boolean,
-  clock: Pick<Clock, 'after'>,
+  clock: { after: Clock['after'] },
 ): { ended: AbortSignal; stop: () => void } {
   const ended = new AbortController();
   const check = () => {

@@ -15,7 +15,6 @@ import {
   wholeNumber,
 } from '../http/query.ts';
 import type { TypedServer } from '../http/typed-server.ts';
-import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import { actorOf } from './access.ts';
 import { AUDIT_ACTIONS, AUDIT_RESULTS, type AuditAction } from './audit-actions.ts';
@@ -240,7 +239,7 @@ const OPERATIONS = operations('users', {
 
 export function registerAudit(
   app: TypedServer,
-  { ledger: { audit }, clock }: { ledger: { audit: AuditTrail }; clock: Pick<Clock, 'now'> },
+  { ledger: { audit }, clock }: { ledger: { audit: AuditTrail }; clock: { now(): number } },
 ): void {
   app.get(
     '/v1/audit',

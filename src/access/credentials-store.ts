@@ -4,7 +4,6 @@ import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
 import { type Actor, SERVER } from '../lib/actor.ts';
 import { isLoopback } from '../lib/addresses.ts';
-import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { sha256 } from './access.ts';
@@ -50,7 +49,7 @@ export function hasTokenForm(secret: string): boolean {
 export function credentialsOf(
   auth: Config['auth'],
   store: CredentialStore,
-  clock: Pick<Clock, 'now'>,
+  clock: { now(): number },
   issuer?: string,
 ): { find: Credentials; hasConfiguredAdmin: boolean } {
   const configured: { hash: Buffer; caller: Caller }[] = [];

@@ -6,7 +6,6 @@ import { logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import { LedgerError } from '../ledger/errors.ts';
 import { networkOf } from '../lib/addresses.ts';
-import type { Clock } from '../lib/clock.ts';
 import { isObject } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Config } from '../operations/config/schema.ts';
@@ -130,7 +129,7 @@ export type OidcDeps = {
   settings: () => Pick<Config, 'oidc' | 'sessions'>;
   publicUrl: () => string | undefined;
   ledger: { people: PeopleStore };
-  clock: Pick<Clock, 'now'>;
+  clock: { now(): number };
   provider: Provider;
   /** Receives the address of each refused sign-in. */
   onRefused: (address: string) => void;

@@ -2,7 +2,6 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operations, problemResponses, sendProblem } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
-import type { Clock } from '../lib/clock.ts';
 import type { Config } from '../operations/config/schema.ts';
 import {
   type Authenticator,
@@ -91,7 +90,7 @@ export type SessionDeps = {
   sessions: Sessions;
   ledger: { sessions: SessionStore; people: PeopleStore };
   provider: Pick<Provider, 'signOutUrl'>;
-  clock: Pick<Clock, 'now'>;
+  clock: { now(): number };
   settings: () => Pick<Config, 'sessions' | 'oidc'>;
   publicUrl: () => string | undefined;
 };

@@ -3,7 +3,6 @@ import type { FastifyRequest } from 'fastify';
 import { LedgerError } from '../ledger/errors.ts';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { Actor } from '../lib/actor.ts';
-import type { Clock } from '../lib/clock.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { type Identity, sha256 } from './access.ts';
 import type { AuditTrail } from './audit-store.ts';
@@ -110,7 +109,7 @@ export type SessionsDeps = {
   /** The settings in force. */
   settings: () => Pick<Config, 'sessions'>;
   publicUrl: () => string | undefined;
-  clock: Pick<Clock, 'now'>;
+  clock: { now(): number };
 };
 
 /**

@@ -5,7 +5,6 @@ import { problemResponses, sendProblem, setRetryAfter } from '../http/problems.t
 import { wholeNumber } from '../http/query.ts';
 import { logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
-import type { Clock } from '../lib/clock.ts';
 import {
   type Authenticator,
   mayCall,
@@ -22,7 +21,7 @@ import type { UserLookup, Users } from './users.ts';
 export type LookupAccess = {
   users: Users;
   ledger: { audit: AuditTrail };
-  clock: Pick<Clock, 'now'>;
+  clock: { now(): number };
   authenticator: Authenticator;
   credentials: Credentials;
 };

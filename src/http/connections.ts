@@ -113,8 +113,8 @@ const MAX_CHECK_MS = 60_000;
  *
  * A request without a response after `deadlineMs` gets 503, so that a faulty handler cannot hold a
  * connection forever. Routes with `staysOpen` are exempt. A response that has begun is limited by
- * `dropStalledReaders`. One timer checks all requests: Fastify's handlerTimeout would create a timer
- * and an AbortController for each, and does not cover requests without a route.
+ * `dropStalledReaders`. One timer checks all requests: Fastify's handlerTimeout would create a
+ * timer and an AbortController for each, and does not cover requests without a route.
  */
 export function boundRequests(app: FastifyInstance, deadlineMs: number): onRequestHookHandler {
   const unanswered = new WeakMap<Socket, number>();

@@ -170,7 +170,7 @@ export class OutageJournal {
       this.writePause();
   }
 
-  /** Writes a step of the clock that the ledger does not have yet. Throws what the ledger throws. */
+  /** Writes a step of the clock that is not in the ledger. Throws what the ledger throws. */
   writeStep(): void {
     if (this.#isStepUnwritten) this.writePause();
   }

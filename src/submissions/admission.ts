@@ -43,8 +43,8 @@ export class Admission {
   }
 
   /**
-   * preParsing hook of tracking requests: refuses a request before its body is read, by its declared
-   * length, and accounts for the body as it is received, whatever length was declared.
+   * preParsing hook of tracking requests: refuses a request before its body is read, by its
+   * declared length, and accounts for the body as it is received, whatever length was declared.
    */
   readonly admitBody = (
     request: FastifyRequest,

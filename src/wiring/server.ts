@@ -32,11 +32,10 @@ import {
   limitUnreadResponses,
   requestTimeouts,
 } from '../http/connections.ts';
-import { allowOrigins } from '../http/cors.ts';
 import { addDocumentation } from '../http/documentation.ts';
 import { awaitDurability } from '../http/durable-responses.ts';
 import { serializeExpensiveRoutes } from '../http/expensive-routes.ts';
-import { handleUnroutedMethods } from '../http/methods.ts';
+import { allowOrigins, handleUnroutedMethods } from '../http/methods.ts';
 import { registerProblems, sendUnroutable } from '../http/problems.ts';
 import {
   endConnectionsOnClose,
@@ -58,9 +57,10 @@ import { registerWebhooks } from '../notifications/webhooks-routes.ts';
 import type { Reload } from '../operations/config/reload.ts';
 import type { Config } from '../operations/config/schema.ts';
 import { type Readiness, registerHealth } from '../operations/health-routes.ts';
+import { countRequests } from '../operations/metrics/counters.ts';
 import type { Metrics } from '../operations/metrics/metrics.ts';
 import type { RollingHour } from '../operations/metrics/rolling-hour.ts';
-import { countRequests, registerMetrics } from '../operations/metrics/route.ts';
+import { registerMetrics } from '../operations/metrics/route.ts';
 import { registerReload, registerWhoami } from '../operations/operations-routes.ts';
 import { registerOverview } from '../operations/overview-routes.ts';
 import type { CachedLookup } from '../polling/cached-lookup.ts';
@@ -131,7 +131,7 @@ const COMPILERS = {
   },
 };
 
-/** The hooks of every request in their order, with the reason for their place. No route has more. */
+/** The hooks of every request in their order, and why there. No route has further ones. */
 export const REQUEST_HOOKS = [
   ['describe', 'every response has these headers, and later hooks use the address'],
   ['boundRequests', 'a flood must cost as little as possible, and the following hooks may wait'],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MAX_LINE_BYTES, toJsonLine, toPrettyLine } from '../../src/operations/logging/log-line.ts';
+import { MAX_LINE_BYTES, toJsonLine, toPrettyLine } from '../../src/operations/logging/logger.ts';
 
 const HEAD = { level: 'warn', time: '2026-01-02T03:04:05.678Z' };
 const lineOf = (fields: object) =>

@@ -1,3 +1,4 @@
+import type { FastifyInstance } from 'fastify';
 import { Counter, Histogram, type Registry } from 'prom-client';
 import {
   AUTHENTICATION_FAILURES,
@@ -164,4 +165,29 @@ export function createCounters(registry: Registry) {
 /** Returns one of about a dozen words, never a text of the upstream. */
 function resultOf(observation: Observation): string {
   return observation.kind === 'unavailable' ? observation.reason : observation.kind;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /**
+     * Requests are held open, so their duration is not measured and response deadlines do not
+     * apply.
+     */
+    staysOpen?: boolean;
+  }
+}
+
+/** Counts responses by route pattern, so that no label contains parts of a path. */
+export function countRequests(app: FastifyInstance, counters: Counters): void {
+  app.addHook('onResponse', (request, reply, done) => {
+    const { url: route, config } = request.routeOptions;
+    counters.responded({
+      // Without a route, clients could create dozens of labels.
+      method: route === undefined ? 'any' : request.method,
+      route: route ?? 'none',
+      status: reply.statusCode,
+      durationMs: config?.staysOpen ? null : reply.elapsedTime,
+    });
+    done();
+  });
 }

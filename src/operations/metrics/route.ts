@@ -1,4 +1,3 @@
-import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { operations } from '../../http/problems.ts';
 import type { TypedServer } from '../../http/typed-server.ts';
@@ -7,7 +6,6 @@ import type { Watcher } from '../../polling/watcher.ts';
 import type { ObjectiveStatus } from '../../submissions/objective.ts';
 import type { Readiness } from '../health-routes.ts';
 import type { LedgerStats } from '../ledger-stats.ts';
-import type { Counters } from './counters.ts';
 import type { Metrics } from './metrics.ts';
 
 /**
@@ -91,30 +89,5 @@ export function registerMetrics(
     }
     const { contentType, body } = await last.text;
     return reply.type(contentType).send(body as never);
-  });
-}
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /**
-     * Requests are held open, so their duration is not measured and response deadlines do not
-     * apply.
-     */
-    staysOpen?: boolean;
-  }
-}
-
-/** Counts responses by route pattern, so that no label contains parts of a path. */
-export function countRequests(app: FastifyInstance, counters: Counters): void {
-  app.addHook('onResponse', (request, reply, done) => {
-    const { url: route, config } = request.routeOptions;
-    counters.responded({
-      // Without a route, clients could create dozens of labels.
-      method: route === undefined ? 'any' : request.method,
-      route: route ?? 'none',
-      status: reply.statusCode,
-      durationMs: config?.staysOpen ? null : reply.elapsedTime,
-    });
-    done();
   });
 }
