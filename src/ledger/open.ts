@@ -112,7 +112,7 @@ export function closeUnchanged(db: Database.Database): void {
  * Closes a connection, which moves the log into the file if no other is open. After a failed sync,
  * the log stays for the next start.
  */
-export function closeLedger(db: Database.Database): void {
+function closeLedger(db: Database.Database): void {
   if (needsRecovery(db.name)) closeUnchanged(db);
   else db.close();
 }
@@ -290,7 +290,7 @@ function prepare(db: Database.Database, { now, maxPages }: OpenOptions): void {
 }
 
 /** Runs `work` without waiting for locks of other connections. */
-export function withoutWaiting<T>(db: Database.Database, work: () => T): T {
+function withoutWaiting<T>(db: Database.Database, work: () => T): T {
   const waitMs = Number(db.pragma('busy_timeout', { simple: true }));
   db.pragma('busy_timeout = 0');
   try {
@@ -306,3 +306,11 @@ export function probe(db: Database.Database, now: number): void {
     "INSERT INTO meta (key, value) VALUES ('written_at', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
   ).run(String(now));
 }
+
+/**
+ * Records that events up to the sequence number @through may be missing. The recorded number never
+ * decreases.
+ */
+export const RECORD_MISSING_EVENTS = `
+  INSERT INTO meta (key, value) VALUES ('events_missing_through', CAST(@through AS INTEGER))
+  ON CONFLICT DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))`;

@@ -10,7 +10,7 @@ import { assertOwnSchema } from './schema.ts';
 import { openStaging } from './staging.ts';
 
 /** Files beside a ledger: its last sync failed; a complete file that replaces it. */
-export const MARKER = '.sync-failed';
+const MARKER = '.sync-failed';
 export const REPLACEMENT = '.replacement';
 
 /** How long other programs may use the ledger, in milliseconds. */
@@ -65,7 +65,7 @@ export function recoverBeside(path: string, file: string): void {
 }
 
 /**
- * Replaces a ledger whose last sync failed by a verified copy of it, if there is such a ledger.
+ * Replaces a ledger that `needsRecovery` by a verified copy of it.
  *
  * After a failed sync, Linux regards pages as written that it could not write. A read returns them
  * from memory until the system drops them, and later syncs succeed without them. Such pages are at
@@ -78,7 +78,6 @@ export function recoverBeside(path: string, file: string): void {
  * if it is damaged, another program has it open, or the disk is full.
  */
 export function recoverLedger(path: string, file: string): void {
-  if (!needsRecovery(path)) return;
   const staging = openStaging(path);
   const original = join(dirname(staging.file), 'original');
   let db: Database.Database | undefined;

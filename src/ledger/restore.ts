@@ -4,8 +4,7 @@ import { verifyLedger } from './check.ts';
 import { guarded, LedgerError, toLedgerError } from './errors.ts';
 import { copyToPrivateFile, isSqliteFile, linkOrCopy, syncWithFolder } from './files.ts';
 import { lockFile } from './lock.ts';
-import { RECORD_MISSING_EVENTS } from './missing-events.ts';
-import { closeUnchanged, createFolder, realPath } from './open.ts';
+import { closeUnchanged, createFolder, RECORD_MISSING_EVENTS, realPath } from './open.ts';
 import { refuseLinkedSideFiles } from './permissions.ts';
 import {
   completeReplacement,

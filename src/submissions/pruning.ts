@@ -1,5 +1,5 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
-import { RECORD_MISSING_EVENTS } from '../ledger/missing-events.ts';
+import { RECORD_MISSING_EVENTS } from '../ledger/open.ts';
 import type { StatusCounts } from './status-counts.ts';
 import type { Status } from './submission.ts';
 
