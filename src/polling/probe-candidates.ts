@@ -7,7 +7,7 @@ import type { Entry } from './poll-queues.ts';
  * then only this submission is lost, and its responses have no meaning for the others. A submission
  * that the upstream returns again is no longer lost.
  */
-export class LostSubmissions {
+class LostSubmissions {
   /** With the number of good responses before the first "not found". */
   readonly #missing = new Map<Entry, number>();
   readonly #lost = new Set<Entry>();

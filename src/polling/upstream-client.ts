@@ -19,7 +19,7 @@ const MAX_DECODED_BYTES = 4 * 1024 * 1024;
  * Returns the content of a response as received, and its text. If the text contains a credential,
  * which `redact` masks, the content is the masked text instead.
  */
-export function contentOf(
+function contentOf(
   bytes: Buffer,
   received: ResponseHeaders,
   redact: (text: string) => string,
@@ -67,13 +67,13 @@ type CallOptions = {
   onEnd: (response: UpstreamResponse, bytes?: Buffer, headers?: ResponseHeaders) => void;
 };
 
-export type ResponseHeaders = Record<string, string | string[] | undefined>;
+type ResponseHeaders = Record<string, string | string[] | undefined>;
 
 /**
  * One request in flight. It collects the body itself: a stream would cost 17 % of the CPU of a poll
  * (row polls-local).
  */
-export function upstreamCall({
+function upstreamCall({
   timeoutMs,
   maxBytes,
   now,

@@ -36,7 +36,7 @@ export type FeatureDeps = {
 };
 
 /** What a feature may use once the server listens. */
-export type Running = {
+type Running = {
   track: Tracker['trackInParts'];
   /** Sends a GET request to an address of the operator. */
   get: HttpPost['get'];
