@@ -5,13 +5,13 @@ import type { Actor } from './lib/actor.ts';
 import type { Clock } from './lib/clock.ts';
 import { withTimeout } from './lib/with-timeout.ts';
 import { EventFeed } from './notifications/event-feed.ts';
-import type { ReloadResult } from './operations/config/reload.ts';
-import type { Config } from './operations/config/schema.ts';
 import {
   auditReload,
+  type ReloadResult,
   SettingsReload,
   type SettingsSource,
-} from './operations/config/settings-reload.ts';
+} from './operations/config/reload.ts';
+import type { Config } from './operations/config/schema.ts';
 import { StartError } from './operations/config/start-error.ts';
 import { logMonitor } from './operations/logging/listeners.ts';
 import type { Log } from './operations/logging/logger.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isReloadable } from '../../src/operations/config/reload.ts';
 import { configSchema, ENVIRONMENT } from '../../src/operations/config/schema.ts';
-import { isSecret } from '../../src/operations/config/secret-files.ts';
+import { isSecret } from '../../src/operations/config/settings-file.ts';
 
 /** The parts of a JSON Schema that the schema of the settings uses. */
 type Node = {

@@ -3,7 +3,7 @@ import { ApiError, DawatchClient } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { loadConfig } from '../operations/config/load.ts';
 import type { Config } from '../operations/config/schema.ts';
-import { readSecretFile } from '../operations/config/secret-files.ts';
+import { readSecretFile } from '../operations/config/settings-file.ts';
 import { CommandError, ExitCode } from './exit.ts';
 import { withWaitIndicator } from './output.ts';
 

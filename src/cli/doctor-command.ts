@@ -88,10 +88,7 @@ async function check({
 }: Options): Promise<Finding[]> {
   const { env } = process;
   // Loaded on demand, because it would slow down the start of every command.
-  const [{ runDoctor }, { checkMachine }] = await Promise.all([
-    import('../operations/doctor/run-doctor.ts'),
-    import('../operations/doctor/machine.ts'),
-  ]);
+  const { checkMachine, runDoctor } = await import('../operations/doctor/run-doctor.ts');
   const features: DoctorOptions['features'][number][] = [];
   features.push((await import('../redis/doctor-redis.ts')).redisCheck);
   let loaded: LoadedConfig;

@@ -31,7 +31,7 @@ In the background, run the command dawatch itself: ending npx or npm does not en
       const [{ startApp }, { createLog }, { BY_SIGNAL }] = await Promise.all([
         import('../app.ts'),
         import('../operations/logging/logger.ts'),
-        import('../operations/config/settings-reload.ts'),
+        import('../operations/config/reload.ts'),
       ]);
       const loaded = loadConfig({ env: process.env, file: options.config });
       const { config } = loaded;

@@ -6,8 +6,8 @@ import {
   loadConfig,
   secretsOf,
 } from '../operations/config/load.ts';
-import type { SecretUser } from '../operations/config/secret-files.ts';
-import type { SettingsSource } from '../operations/config/settings-reload.ts';
+import type { SettingsSource } from '../operations/config/reload.ts';
+import type { SecretUser } from '../operations/config/settings-file.ts';
 import type { OpenLog } from '../operations/logging/logger.ts';
 
 export type SettingsOptions = { config?: string };

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { table, toJson } from '../cli/output.ts';
 import { escapeText } from '../lib/text.ts';
 import { loadConfig, type Setting, variableOf } from './config/load.ts';
-import { isSecret } from './config/secret-files.ts';
+import { isSecret } from './config/settings-file.ts';
 
 export function addConfig(program: Command): void {
   program

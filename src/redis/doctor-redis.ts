@@ -1,8 +1,14 @@
 import { isLoopback } from '../lib/addresses.ts';
 import { escapeText } from '../lib/text.ts';
 import type { Config } from '../operations/config/schema.ts';
-import { type Finding, ok, problem, reported, warning } from '../operations/doctor/finding.ts';
-import { settingName } from '../operations/doctor/settings.ts';
+import {
+  type Finding,
+  ok,
+  problem,
+  reported,
+  settingName,
+  warning,
+} from '../operations/doctor/finding.ts';
 import {
   disconnect,
   isCredentialRefusal,

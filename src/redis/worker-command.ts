@@ -42,7 +42,7 @@ If it is killed, its polls in flight are repeated. While Redis is unavailable, t
       const [{ startWorker }, { createLog }, { BY_SIGNAL }] = await Promise.all([
         import('./worker.ts'),
         import('../operations/logging/logger.ts'),
-        import('../operations/config/settings-reload.ts'),
+        import('../operations/config/reload.ts'),
       ]);
       const log = createLog(config.log, process.stdout, { secrets: secretsOf(loaded.settings) });
       const settings = settingsSource(loaded, user, log);

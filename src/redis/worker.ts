@@ -1,8 +1,11 @@
 import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { ReloadResult } from '../operations/config/reload.ts';
+import {
+  type ReloadResult,
+  SettingsReload,
+  type SettingsSource,
+} from '../operations/config/reload.ts';
 import type { Config } from '../operations/config/schema.ts';
-import { SettingsReload, type SettingsSource } from '../operations/config/settings-reload.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import { openUpstreams, timeoutMsOf, usableUpstreams } from '../polling/upstreams.ts';

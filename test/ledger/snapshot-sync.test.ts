@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { checkAudit } from '../../src/access/audit-check.ts';
 import { backupLedger } from '../../src/ledger/backup.ts';
-import { inspectLedger } from '../../src/operations/doctor/inspect-ledger.ts';
+import { inspectLedger } from '../../src/operations/doctor/ledger.ts';
 import { openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LogDeduplication, type Suppressed } from '../../src/operations/logging/deduplication.ts';
+import { LogDeduplication, type Suppressed } from '../../src/operations/logging/logger.ts';
 import { HeldClock } from '../support/virtual-time/virtual-clock.ts';
 
 const MINUTE_MS = 60_000;

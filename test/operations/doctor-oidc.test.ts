@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../src/operations/config/load.ts';
-import { checkProvider } from '../../src/operations/doctor/oidc.ts';
+import { checkProvider } from '../../src/operations/doctor/receivers.ts';
 import { CLIENT, openOidcProvider } from '../support/servers/oidc-provider.ts';
 import { deadAddress } from '../support/servers/upstream-server.ts';
 

@@ -12,9 +12,12 @@ import {
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { checkDisk } from '../../src/operations/doctor/disk.ts';
-import { inspectLedger } from '../../src/operations/doctor/inspect-ledger.ts';
-import { checkLedger, checkLedgerIntegrity } from '../../src/operations/doctor/ledger.ts';
+import {
+  checkDisk,
+  checkLedger,
+  checkLedgerIntegrity,
+  inspectLedger,
+} from '../../src/operations/doctor/ledger.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 

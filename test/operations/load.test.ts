@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parse } from 'yaml';
 import { ConfigError, type LoadedConfig, loadConfig } from '../../src/operations/config/load.ts';
 import { ENVIRONMENT } from '../../src/operations/config/schema.ts';
-import { isSecret } from '../../src/operations/config/secret-files.ts';
+import { isSecret } from '../../src/operations/config/settings-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
 const SHIPPED = 'config/dawatch.yaml';

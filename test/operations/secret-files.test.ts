@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ConfigError, loadConfig, secretsOf } from '../../src/operations/config/load.ts';
 import { ENVIRONMENT } from '../../src/operations/config/schema.ts';
-import { fileVariables } from '../../src/operations/config/secret-files.ts';
+import { fileVariables } from '../../src/operations/config/settings-file.ts';
 import { cli } from '../support/processes/cli.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 

@@ -7,7 +7,7 @@ import { parse } from 'yaml';
 import pkg from '../../package.json' with { type: 'json' };
 import { loadConfig } from '../../src/operations/config/load.ts';
 import { configSchema, ENVIRONMENT } from '../../src/operations/config/schema.ts';
-import { fileVariables, isSecret } from '../../src/operations/config/secret-files.ts';
+import { fileVariables, isSecret } from '../../src/operations/config/settings-file.ts';
 import { createMetrics } from '../../src/operations/metrics/metrics.ts';
 import {
   BASE,

@@ -1,16 +1,18 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
-import { closest } from './closest.ts';
 import { type Config, configSchema, ENVIRONMENT } from './schema.ts';
-import { checkWith, type SchemaProblem } from './schema-problems.ts';
+import { checkWith, closest, type SchemaProblem } from './schema-problems.ts';
 import {
   counterpartOf,
   fileVariables,
   isSecret,
+  isTree,
   readSecretFiles,
+  readSettings,
   type SecretUser,
-} from './secret-files.ts';
-import { isTree, readSettings, type SettingsFile, type SettingsTree } from './settings-file.ts';
+  type SettingsFile,
+  type SettingsTree,
+} from './settings-file.ts';
 
 /** Variables of the command line, and of the receivers in docs/examples. */
 const OTHERS = [

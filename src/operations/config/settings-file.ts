@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { isMap, isScalar, isSeq, LineCounter, parse, parseDocument } from 'yaml';
 
 export type SettingsTree = { [key: string]: unknown };
@@ -86,4 +86,151 @@ export function isTree(value: unknown): value is SettingsTree {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/**
+ * The suffix of a setting, and of an environment variable, that names a file with the secret
+ * instead of the secret.
+ */
+const SUFFIX = '_file';
+/** Tokens, keys and addresses are much shorter. A larger file is not one secret. */
+const MAX_BYTES = 16_384;
+
+const SECRET_REASONS: Record<string, string | undefined> = {
+  ENOENT: 'names a file that does not exist',
+  EISDIR: 'names a directory, not a file',
+  EACCES: 'names a file without permission to read it',
+};
+
+/**
+ * Returns whether a setting is a secret. Addresses of channels, of the heartbeat and of Redis
+ * contain keys and passwords.
+ */
+export function isSecret(path: string): boolean {
+  return /(?:api_key|bearer|token|secret|password)$|^channels\..*url$|^(?:redis|heartbeat)\.url$/.test(
+    path,
+  );
+}
+
+/**
+ * Returns the variables that name a file with a secret, such as DAWATCH_API_KEY_FILE, each with its
+ * setting.
+ */
+export function fileVariables(
+  environment: Readonly<Record<string, string>>,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(environment)
+      .filter(([, path]) => isSecret(path))
+      .map(([name, path]) => [`${name}_FILE`, `${path}${SUFFIX}`]),
+  );
+}
+
+/**
+ * Returns the setting that excludes this one: `auth.api_key` and `auth.api_key_file` exclude each
+ * other.
+ */
+export function counterpartOf(path: string): string | undefined {
+  const secret = path.endsWith(SUFFIX) ? path.slice(0, -SUFFIX.length) : path;
+  if (!isSecret(secret)) return undefined;
+  return path === secret ? `${path}${SUFFIX}` : secret;
+}
+
+/**
+ * The secrets that each kind of process uses. `client`: a command that sends requests with the
+ * service key.
+ */
+const USED = {
+  server: /^/,
+  worker: /^(?:upstreams\..*\.api_key|redis\..*)$/,
+  worker_check: /^redis\./,
+  client: /^auth\.api_key$/,
+  none: /^$/,
+} as const;
+
+export type SecretUser = keyof typeof USED;
+
+/**
+ * Replaces each setting that names a file with a secret by the secret, in place. Files with secrets
+ * that `user` does not use are not read: a placeholder, with which the other settings can be
+ * checked, stands for them, and `unread` contains their paths. `isReload`: pipes are refused.
+ * `problems` has one entry per unusable file. Other settings that end in `_file` stay, so that the
+ * schema reports them.
+ */
+export function readSecretFiles(
+  tree: SettingsTree,
+  user: SecretUser,
+  { isReload }: { isReload: boolean },
+) {
+  const problems: { path: string; text: string }[] = [];
+  const unread: string[] = [];
+  const visit = (section: SettingsTree, prefix: string) => {
+    for (const [key, value] of Object.entries(section)) {
+      const path = `${prefix}${key}`;
+      const secretKey = key.slice(0, -SUFFIX.length);
+      const secretPath = `${prefix}${secretKey}`;
+      const report = (text: string) => problems.push({ path, text });
+      if (isTree(value)) {
+        visit(value, `${path}.`);
+        continue;
+      }
+      if (!key.endsWith(SUFFIX) || !isSecret(secretPath) || value === undefined) continue;
+      if (section[secretKey] !== undefined) {
+        report(`: ${secretPath} is set, too; set only one of them`);
+        continue;
+      }
+      if (typeof value !== 'string') {
+        report(' must be the path of a file');
+        continue;
+      }
+      delete section[key];
+      if (USED[user].test(secretPath)) {
+        const read = readSecretFile(value, { isReload });
+        // The value is not quoted: it may be the secret itself, set by mistake instead of the name
+        // of a file.
+        if ('problem' in read) report(` ${read.problem}`);
+        else section[secretKey] = read.secret;
+      } else {
+        section[secretKey] = placeholderOf(secretPath);
+        unread.push(secretPath);
+      }
+    }
+  };
+  visit(tree, '');
+  return { problems, unread };
+}
+
+/** Returns a value that the schema accepts for this secret. */
+function placeholderOf(path: string): string {
+  if (!path.endsWith('url')) return 'a-secret-in-a-file-that-is-not-read';
+  return `${path === 'redis.url' ? 'rediss' : path.endsWith('smtp_url') ? 'smtp' : 'http'}://not-read.invalid`;
+}
+
+/**
+ * Returns the content of a file with one secret, without a byte order mark and the line break at
+ * its end. The problem quotes neither the content nor the name.
+ */
+export function readSecretFile(
+  file: string,
+  { isReload = false } = {},
+): { secret: string } | { problem: string } {
+  let text: string;
+  try {
+    const stats = statSync(file);
+    // Reading it would block the running process until something is written to it.
+    if (isReload && stats.isFIFO()) return { problem: 'names a pipe, which cannot be read again' };
+    if (stats.size > MAX_BYTES)
+      return { problem: `names a file larger than ${MAX_BYTES} bytes, which is not a secret` };
+    text = readFileSync(file, 'utf8')
+      .replace(/^\uFEFF/, '')
+      .replace(/\r?\n$/, '');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    return { problem: SECRET_REASONS[code] ?? `names a file that cannot be read (${code})` };
+  }
+  if (text.trim() === '') return { problem: 'names an empty file' };
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a secret has none.
+  if (/[\x00-\x1f\x7f]/.test(text))
+    return { problem: 'names a file with line breaks or control characters; it must be one line' };
+  return { secret: text };
 }

@@ -1,3 +1,5 @@
+import { variableOf } from '../config/load.ts';
+
 /**
  * Ascending severity. `warning`: it works, but needs attention. `problem`: something does not work.
  */
@@ -28,4 +30,10 @@ export function reported(...findings: (Finding | false)[]): Finding[] {
 
 export function worstLevel(findings: readonly Finding[]): Level {
   return LEVELS.findLast((level) => findings.some(({ status }) => status === level)) ?? 'ok';
+}
+
+/** Returns the name of a setting, with its environment variable if it has one. */
+export function settingName(path: string): string {
+  const variable = variableOf(path);
+  return variable === null ? path : `${variable} (${path})`;
 }

@@ -1,11 +1,75 @@
 import { lookup } from 'node:dns';
+import { isIP } from 'node:net';
+import { detailOf, discover } from '../../access/provider.ts';
+import { type ConnectionCause, causeOf } from '../../lib/connection-error.ts';
 import { checkWebhookUrl } from '../../notifications/channels/webhook.ts';
 import { channelDestination, webhookDestination } from '../../notifications/delivery.ts';
-import { createAddressGuard } from '../../notifications/transport/address-guard.ts';
+import {
+  type AddressGuard,
+  createAddressGuard,
+  createLookup,
+  guardedConnector,
+  type LookupAll,
+} from '../../notifications/transport/address-guard.ts';
 import { CALLBACKS_ID, type Webhook } from '../../notifications/webhook.ts';
 import type { ChannelConfig, Config } from '../config/schema.ts';
-import { type Finding, ok, problem, warning } from './finding.ts';
-import { reach } from './reach.ts';
+import { type Finding, ok, problem, reported, settingName, warning } from './finding.ts';
+
+export type ConnectionCheck =
+  | { kind: 'reached' }
+  /** `error`: one sentence without the URL or an address. */
+  | { kind: 'not_reached'; cause: ConnectionCause; error: string };
+
+/** Connector protocol and default port by URL protocol. */
+const PROTOCOLS: Record<string, { connectAs: 'http:' | 'https:'; port: string } | undefined> = {
+  'http:': { connectAs: 'http:', port: '80' },
+  'https:': { connectAs: 'https:', port: '443' },
+  'smtp:': { connectAs: 'http:', port: '587' },
+  'smtps:': { connectAs: 'https:', port: '465' },
+};
+
+/**
+ * Establishes a connection to a URL, including TLS, and closes it without sending anything. Never
+ * rejects.
+ */
+export async function reach(
+  url: string,
+  options: {
+    guard: AddressGuard;
+    timeoutMs: number;
+    signal: AbortSignal;
+    /** Default: the hosts file and DNS. */
+    lookup?: LookupAll;
+  },
+): Promise<ConnectionCheck> {
+  const { guard, timeoutMs, signal, lookup = createLookup() } = options;
+  const target = URL.parse(url);
+  const protocol = target && PROTOCOLS[target.protocol];
+  if (!target || !protocol)
+    return { kind: 'not_reached', cause: 'other', error: 'the URL is invalid' };
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  const connect = guardedConnector({ guard, timeoutMs, signal: limit, lookup });
+  const hostname = target.hostname.replace(/^\[(.*)\]$/, '$1');
+  const { connectAs, port } = protocol;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const late = () => reject(Object.assign(new Error('late'), { code: 'ETIMEDOUT' }));
+      limit.addEventListener('abort', late, { once: true });
+      if (limit.aborted) late();
+      const to = { hostname, host: target.host, protocol: connectAs, port: target.port || port };
+      connect(isIP(hostname) ? to : { ...to, servername: hostname }, (error, socket) => {
+        limit.removeEventListener('abort', late);
+        socket?.destroy();
+        if (error) reject(error);
+        else resolve();
+      });
+    });
+    return { kind: 'reached' };
+  } catch (error) {
+    const { cause, sentence } = causeOf(error);
+    return { kind: 'not_reached', cause, error: sentence };
+  }
+}
 
 type Limits = { limitMs: number; signal: AbortSignal };
 type DeadLetters = ReadonlyMap<string, number>;
@@ -100,4 +164,42 @@ function deadLetters(about: string, count: number, replay: string): Finding[] {
       `after fixing the cause: ${replay}`,
     ),
   ];
+}
+
+/**
+ * Checks that the provider responds and has the configured issuer. The client secret can only be
+ * checked by a sign-in.
+ */
+export async function checkProvider({ oidc, server }: Config, limitMs: number): Promise<Finding[]> {
+  const issuer = settingName('oidc.issuer');
+  try {
+    const endpoints = (await discover(oidc, limitMs / 1_000)).serverMetadata();
+    const redirect = `${server.public_url?.replace(/\/+$/, '')}/v1/session/oidc/callback`;
+    const isMissing = (name: string) => endpoints.scopes_supported?.includes(name) === false;
+    const missing = oidc.scopes.filter(isMissing);
+    return reported(
+      ok('oidc', `the provider responds; it must allow the redirect to ${redirect}`),
+      missing.length > 0 &&
+        warning(
+          'oidc.scopes',
+          `the provider does not list ${missing.join(', ')}`,
+          'remove them, or create them there',
+        ),
+      server.public_url?.startsWith('http:') === true &&
+        !/^http:\/\/(?:localhost|127\.|\[::1\])/.test(server.public_url) &&
+        warning(
+          'oidc.public_url',
+          'people sign in without https',
+          `set ${settingName('server.public_url')} to https`,
+        ),
+    );
+  } catch (error) {
+    return [
+      problem(
+        'oidc',
+        `people cannot sign in at the provider: ${detailOf(error)}`,
+        `verify ${issuer}`,
+      ),
+    ];
+  }
 }

@@ -1,20 +1,21 @@
+import { setMaxListeners } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import { realPath } from '../../ledger/open.ts';
 import { redactorOf } from '../../lib/redaction.ts';
 import { type LoadedConfig, type Setting, secretsOf } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
-import { isSecret } from '../config/secret-files.ts';
-import { checkCredentials } from './credentials.ts';
-import { checkDisk } from './disk.ts';
-import type { Finding } from './finding.ts';
-import { inspectLedger } from './inspect-ledger.ts';
-import { checkLedger, checkLedgerIntegrity } from './ledger.ts';
-import { checkMachine } from './machine.ts';
-import { checkProvider } from './oidc.ts';
-import { checkCallbacks, checkChannel, checkHeartbeat, checkWebhook } from './receivers.ts';
-import { type Check, runChecks } from './run-checks.ts';
-import { checkSettings } from './settings.ts';
-import { checkUpstream } from './upstream.ts';
-import { checkBearer } from './upstream-users.ts';
+import { isSecret } from '../config/settings-file.ts';
+import { type Finding, ok, problem, warning } from './finding.ts';
+import { checkDisk, checkLedger, checkLedgerIntegrity, inspectLedger } from './ledger.ts';
+import {
+  checkCallbacks,
+  checkChannel,
+  checkHeartbeat,
+  checkProvider,
+  checkWebhook,
+} from './receivers.ts';
+import { checkCredentials, checkSettings } from './settings.ts';
+import { checkBearer, checkUpstream } from './upstream.ts';
 
 export type DoctorOptions = {
   loaded: LoadedConfig;
@@ -148,4 +149,77 @@ function pathsOf(settings: readonly Setting[]): string[] {
   return settings.flatMap(({ path, value }) =>
     isSecret(path) ? (URL.parse(String(value))?.pathname ?? []) : [],
   );
+}
+
+/**
+ * An independent check. It is abandoned after `limitMs`; `run` should end when its signal aborts.
+ */
+export type Check = {
+  name: string;
+  limitMs: number;
+  run(signal: AbortSignal): Finding[] | Promise<Finding[]>;
+};
+
+/**
+ * Runs all checks concurrently and returns their findings in order. Never rejects and respects
+ * every limit.
+ */
+export async function runChecks(
+  checks: readonly Check[],
+  onEnded: (name: string) => void,
+): Promise<Finding[]> {
+  const findings = await Promise.all(
+    checks.map(async (check) => {
+      const found = await runOne(check);
+      onEnded(check.name);
+      return found;
+    }),
+  );
+  return findings.flat();
+}
+
+async function runOne({ name, limitMs, run }: Check): Promise<Finding[]> {
+  const over = new AbortController();
+  setMaxListeners(0, over.signal);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<Finding[]>((resolve) => {
+    timer = setTimeout(() => {
+      resolve([
+        warning(name, `not completed within ${limitMs / 1_000} s`, 'try again under less load'),
+      ]);
+      over.abort();
+    }, limitMs);
+  });
+  try {
+    return await Promise.race([Promise.resolve().then(() => run(over.signal)), late]);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    return [problem(name, `the check failed: ${message}`, 'report this defect of dawatch')];
+  } finally {
+    clearTimeout(timer);
+    over.abort();
+  }
+}
+
+/** Each client connection and each receiver uses one descriptor. */
+const MIN_OPEN_FILES = 4_096;
+
+export function checkMachine(
+  { nodeVersion, openFiles } = { nodeVersion: process.versions.node, openFiles: openFilesLimit() },
+): Finding[] {
+  // Every command refuses versions that are too old.
+  const node = ok('node', `Node ${nodeVersion}`);
+  if (openFiles === undefined) return [node];
+  const files = `limit of ${openFiles} open files and connections`;
+  const isFew = openFiles !== 'unlimited' && openFiles < MIN_OPEN_FILES;
+  const advice = `raise the limit to at least ${MIN_OPEN_FILES}: ulimit -n, or LimitNOFILE of systemd`;
+  return [node, isFew ? warning('open_files', files, advice) : ok('open_files', files)];
+}
+
+/** Returns the soft limit of open files, or undefined if the system does not report it. */
+function openFilesLimit(): number | 'unlimited' | undefined {
+  const file = '/proc/self/limits';
+  const limits = existsSync(file) ? readFileSync(file, 'utf8') : '';
+  const soft = /^Max open files +(\d+|unlimited)/m.exec(limits)?.[1];
+  return soft === undefined || soft === 'unlimited' ? soft : Number(soft);
 }

@@ -7,65 +7,7 @@ import { redactorOf } from '../../lib/redaction.ts';
 import { systemClock } from '../../lib/system-clock.ts';
 import { escapeJson, escapeLines, escapeText } from '../../lib/text.ts';
 import type { Config } from '../config/schema.ts';
-import { LogDeduplication } from './deduplication.ts';
 import { isLogEvent, type Log, type LogEventName } from './event-catalog.ts';
-
-export const MAX_LINE_BYTES = 16 * 1024;
-
-/** Limits applied one after the other until a line fits. */
-const LIMITS = [
-  { chars: 2_000, items: 50 },
-  { chars: 500, items: 20 },
-  { chars: 100, items: 10 },
-] as const;
-type Limit = (typeof LIMITS)[number];
-
-/**
- * Returns a line of JSON with control characters escaped and at most MAX_LINE_BYTES long. A
- * truncated line has `"cut":true`.
- */
-export function toJsonLine(line: string): string {
-  const escaped = escapeJson(line);
-  if (fits(escaped)) return escaped;
-  const { level, time, event, ...fields } = JSON.parse(line) as Record<string, unknown>;
-  for (const limit of LIMITS) {
-    const kept = { level, time, ...truncateFields(fields, limit), event, cut: true };
-    const shorter = escapeJson(`${JSON.stringify(kept)}\n`);
-    if (fits(shorter)) return shorter;
-  }
-  return `${JSON.stringify({ level, time, event, cut: true })}\n`;
-}
-
-/**
- * Like `toJsonLine`, for pino-pretty: escapes the decoded texts, because they are printed without
- * JSON escapes.
- */
-export function toPrettyLine(line: string): string {
-  const shown = (key: string, value: unknown) => {
-    if (typeof value !== 'string') return value;
-    return key === 'stack' ? escapeLines(value) : escapeText(value, value.length);
-  };
-  return `${JSON.stringify(JSON.parse(toJsonLine(line)), shown)}\n`;
-}
-
-function fits(line: string): boolean {
-  return line.length * 3 <= MAX_LINE_BYTES || Buffer.byteLength(line) <= MAX_LINE_BYTES;
-}
-
-function truncateValue(value: unknown, limit: Limit): unknown {
-  if (typeof value === 'string')
-    return value.length > limit.chars ? `${value.slice(0, limit.chars)}…` : value;
-  if (Array.isArray(value))
-    return value.slice(0, limit.items).map((item) => truncateValue(item, limit));
-  return typeof value === 'object' && value !== null ? truncateFields(value, limit) : value;
-}
-
-function truncateFields(fields: object, limit: Limit): Record<string, unknown> {
-  const kept = Object.entries(fields).slice(0, limit.items);
-  return Object.fromEntries(
-    kept.map(([name, value]) => [name.slice(0, limit.chars), truncateValue(value, limit)]),
-  );
-}
 
 export type { Log };
 
@@ -219,4 +161,140 @@ function describeError(error: unknown): unknown {
       .map((line) => escapeText(line))
       .join('\n'),
   };
+}
+
+const MINUTE_MS = 60_000;
+/** With more subjects than this in a minute, lines are counted by event alone. */
+const MAX_SUBJECTS = 1_000;
+const SUBJECT_FIELDS = ['upstream', 'destination', 'rule', 'subject'] as const;
+
+/** The suppressed lines of one event about one subject. */
+export type Suppressed = {
+  level: 'warn' | 'error';
+  event: LogEventName;
+  subject: { [Field in (typeof SUBJECT_FIELDS)[number]]?: unknown };
+  suppressed: number;
+};
+
+/**
+ * Limits the lines of one event about one subject per minute and reports the number of suppressed
+ * lines when the minute ends. A minute starts with the first line after the previous one ended and
+ * is shared by all events.
+ */
+export class LogDeduplication {
+  readonly #deps: {
+    perMinute: number;
+    clock: Clock;
+    onSuppressed: (suppressed: Suppressed) => void;
+  };
+  readonly #counts = new Map<string, Suppressed & { written: number }>();
+  #cancel: (() => void) | undefined;
+
+  /** `perMinute` 0 disables the limit. */
+  constructor(deps: {
+    perMinute: number;
+    clock: Clock;
+    onSuppressed: (suppressed: Suppressed) => void;
+  }) {
+    this.#deps = deps;
+  }
+
+  /** Counts a line and returns whether to write it. */
+  allows(
+    level: 'warn' | 'error',
+    event: LogEventName,
+    fields: Readonly<Record<string, unknown>>,
+  ): boolean {
+    const { perMinute, clock } = this.#deps;
+    if (perMinute === 0) return true;
+    this.#cancel ??= clock.after(MINUTE_MS, () => this.flush());
+    const count = this.#countOf(level, event, fields);
+    if (count.written < perMinute) {
+      count.written += 1;
+      return true;
+    }
+    count.suppressed += 1;
+    return false;
+  }
+
+  /** Ends the current minute and reports its suppressed lines. */
+  flush(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    const counts = [...this.#counts.values()];
+    this.#counts.clear();
+    for (const { written: _, ...count } of counts)
+      if (count.suppressed > 0) this.#deps.onSuppressed(count);
+  }
+
+  #countOf(
+    level: 'warn' | 'error',
+    event: LogEventName,
+    fields: Readonly<Record<string, unknown>>,
+  ) {
+    const isFull = this.#counts.size >= MAX_SUBJECTS;
+    const names = isFull ? [] : SUBJECT_FIELDS.filter((name) => fields[name] !== undefined);
+    const subject = Object.fromEntries(names.map((name) => [name, fields[name]]));
+    const key = JSON.stringify([level, event, subject]);
+    const count = this.#counts.get(key) ?? { level, event, subject, suppressed: 0, written: 0 };
+    this.#counts.set(key, count);
+    return count;
+  }
+}
+
+export const MAX_LINE_BYTES = 16 * 1024;
+
+/** Limits applied one after the other until a line fits. */
+const LIMITS = [
+  { chars: 2_000, items: 50 },
+  { chars: 500, items: 20 },
+  { chars: 100, items: 10 },
+] as const;
+type Limit = (typeof LIMITS)[number];
+
+/**
+ * Returns a line of JSON with control characters escaped and at most MAX_LINE_BYTES long. A
+ * truncated line has `"cut":true`.
+ */
+export function toJsonLine(line: string): string {
+  const escaped = escapeJson(line);
+  if (fits(escaped)) return escaped;
+  const { level, time, event, ...fields } = JSON.parse(line) as Record<string, unknown>;
+  for (const limit of LIMITS) {
+    const kept = { level, time, ...truncateFields(fields, limit), event, cut: true };
+    const shorter = escapeJson(`${JSON.stringify(kept)}\n`);
+    if (fits(shorter)) return shorter;
+  }
+  return `${JSON.stringify({ level, time, event, cut: true })}\n`;
+}
+
+/**
+ * Like `toJsonLine`, for pino-pretty: escapes the decoded texts, because they are printed without
+ * JSON escapes.
+ */
+export function toPrettyLine(line: string): string {
+  const shown = (key: string, value: unknown) => {
+    if (typeof value !== 'string') return value;
+    return key === 'stack' ? escapeLines(value) : escapeText(value, value.length);
+  };
+  return `${JSON.stringify(JSON.parse(toJsonLine(line)), shown)}\n`;
+}
+
+function fits(line: string): boolean {
+  return line.length * 3 <= MAX_LINE_BYTES || Buffer.byteLength(line) <= MAX_LINE_BYTES;
+}
+
+function truncateValue(value: unknown, limit: Limit): unknown {
+  if (typeof value === 'string')
+    return value.length > limit.chars ? `${value.slice(0, limit.chars)}…` : value;
+  if (Array.isArray(value))
+    return value.slice(0, limit.items).map((item) => truncateValue(item, limit));
+  return typeof value === 'object' && value !== null ? truncateFields(value, limit) : value;
+}
+
+function truncateFields(fields: object, limit: Limit): Record<string, unknown> {
+  const kept = Object.entries(fields).slice(0, limit.items);
+  return Object.fromEntries(
+    kept.map(([name, value]) => [name.slice(0, limit.chars), truncateValue(value, limit)]),
+  );
 }

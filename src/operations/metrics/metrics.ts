@@ -1,10 +1,17 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { createPacingGauges } from '../../polling/pacing-gauges.ts';
 import type { UpstreamPacing } from '../../polling/watcher.ts';
-import type { ObjectiveStatus } from '../../submissions/objective.ts';
+import {
+  BURN_WINDOW_NAMES,
+  budgetLeft,
+  burnRate,
+  type ObjectiveStatus,
+} from '../../submissions/objective.ts';
+import { STATUSES } from '../../submissions/submission.ts';
+import { BreakerState } from '../../submissions/upstream.ts';
+import type { Readiness } from '../health-routes.ts';
+import type { LedgerCounts } from '../ledger-stats.ts';
 import { createCounters } from './counters.ts';
-import { createGauges, type GaugeValues } from './gauges.ts';
-import { createObjectiveGauges } from './objective-gauges.ts';
 
 /**
  * Gauges of Node named like counters, which Prometheus warns about. The families without `_total`
@@ -74,4 +81,135 @@ const LAG_SAMPLES = /^nodejs_eventloop_lag_(?:min|max|mean|stddev|p50|p90|p99)_s
  */
 function withoutEmptyLag(text: string): string {
   return EMPTY_LAG.test(text) ? text.replace(LAG_SAMPLES, '') : text;
+}
+
+export type GaugeValues = {
+  now: number;
+  /** Undefined if the ledger could not be read. */
+  counts: LedgerCounts | undefined;
+  health: Readiness;
+  ledgerBytes: { database: number; wal: number };
+  readers: number;
+  waitingIds: number;
+};
+
+/**
+ * The help text and the reading of each gauge without labels; a reading of undefined means no
+ * sample.
+ */
+const GAUGES: Record<
+  string,
+  readonly [help: string, of: (values: GaugeValues) => number | undefined]
+> = {
+  oldest_open_submission_age_seconds: [
+    'Time since the oldest open submission was tracked; 0 without open submissions',
+    ({ now, counts }) => counts && ageS(now, counts.oldestOpen[0]?.trackedAt),
+  ],
+  deliveries_waiting: [
+    'Deliveries waiting for their first or next attempt',
+    ({ counts }) => counts?.deliveries.waiting,
+  ],
+  deliveries_oldest_waiting_age_seconds: [
+    'Time for which the oldest waiting delivery has waited; 0 if none waits',
+    ({ now, counts }) => counts && ageS(now, counts.deliveries.oldestWaitingAt),
+  ],
+  deliveries_dead: [
+    'Dead letters in the ledger, which can be replayed',
+    ({ counts }) => counts?.deliveries.dead,
+  ],
+  feed_readers: ['Readers of the live feed', ({ readers }) => readers],
+  tracking_waiting_ids: [
+    'Ids of tracking requests that are waiting for the ledger or its disk',
+    ({ waitingIds }) => waitingIds,
+  ],
+  ledger_writable: [
+    '1: the ledger is writable; 0: new submissions are refused',
+    ({ health }) => Number(health.ledgerWritable),
+  ],
+  ledger_size_bytes: ['Size of the database file', ({ ledgerBytes }) => ledgerBytes.database],
+  ledger_wal_size_bytes: ['Size of the write-ahead log', ({ ledgerBytes }) => ledgerBytes.wal],
+  redis_up: [
+    '1: Redis responds; 0: it does not, and this server polls alone; no sample without Redis',
+    ({ health: { redis } }) => redis && Number(redis.state === 'up'),
+  ],
+  workers: ['Live workers; no sample without Redis', ({ health }) => health.redis?.workers.length],
+  workers_refused: [
+    'Workers that get no jobs because their version or redis.secret does not match; no sample without Redis',
+    ({ health }) => health.redis?.refusedWorkers,
+  ],
+};
+
+/** Creates the gauges and returns the function that sets them. */
+function createGauges(registry: Registry, version: string): (values: GaugeValues) => void {
+  const create = <T extends string = never>(name: string, help: string, ...labelNames: T[]) =>
+    new Gauge({ name: `dawatch_${name}`, help, labelNames, registers: [registry] });
+  create('build_info', 'Always 1; the version is its label', 'version').set({ version }, 1);
+  const submissions = create('submissions', 'Submissions in the ledger, by status', 'status');
+  const state = create(
+    'upstream_state',
+    '1 for the current state of the upstream. closed: it responds; down: it does not; unauthorized: it refuses the key',
+    'upstream',
+    'state',
+  );
+  const others = Object.entries(GAUGES).map(([name, [help, of]]) => ({
+    gauge: create(name, help),
+    of,
+  }));
+
+  return (values) => {
+    const { counts, health } = values;
+    submissions.reset();
+    state.reset();
+    if (counts)
+      for (const status of STATUSES) submissions.set({ status }, counts.submissions[status]);
+    for (const { upstream, state: current } of health.upstreams)
+      for (const name of Object.values(BreakerState))
+        state.set({ upstream, state: name }, Number(name === current));
+    for (const { gauge, of } of others) {
+      const value = of(values);
+      if (value === undefined) gauge.remove();
+      else gauge.set(value);
+    }
+  };
+}
+
+function ageS(now: number, since: number | null | undefined): number {
+  return Math.max(0, now - (since ?? now)) / 1_000;
+}
+
+/** Creates the gauges of the service level objectives and returns the function that sets them. */
+function createObjectiveGauges(registry: Registry): (statuses: readonly ObjectiveStatus[]) => void {
+  const create = <T extends string>(name: string, help: string, ...labelNames: T[]) =>
+    new Gauge({
+      name: `dawatch_objective_${name}`,
+      help,
+      labelNames: ['upstream', ...labelNames],
+      registers: [registry],
+    });
+  const target = create(
+    'target_ratio',
+    'Share of submissions that are to be known as final in time, 0 to 1',
+  );
+  const within = create('within_seconds', 'Time since tracking within which they are to be known');
+  const left = create(
+    'error_budget_left_ratio',
+    'Unspent share of the error budget of 30 days; negative if more than all is spent',
+  );
+  const rate = create(
+    'burn_rate',
+    'Speed at which the error budget is spent, over the window; 1 spends it in 30 days. No sample without submissions',
+    'window',
+  );
+  return (statuses) => {
+    for (const gauge of [target, within, left, rate]) gauge.reset();
+    for (const { upstream, objective, budget, windows } of statuses) {
+      target.set({ upstream }, objective.target);
+      within.set({ upstream }, objective.withinMs / 1_000);
+      left.set({ upstream }, budgetLeft(budget, objective));
+      for (const window of BURN_WINDOW_NAMES) {
+        const value = burnRate(windows[window], objective);
+        if (value !== null) rate.set({ upstream, window }, value);
+      }
+    }
+  };
 }
