@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 const structure =
   readFileSync('CONTRIBUTING.md', 'utf8')
     .split('### The way of a submission')[1]
-    ?.split('\n## ')[0] ?? '';
+    ?.split('<!-- way -->')[0] ?? '';
 
 /** The steps of the path, each with its file and all files that its text names. */
 const steps = [...structure.matchAll(/^\d+\. .+(?:\n {3}.+)*/gm)].map(([text]) => {
