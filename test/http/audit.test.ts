@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fastify } from 'fastify';
 import { validatorCompiler } from 'fastify-type-provider-zod';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { authorize } from '../../src/access/access.ts';
 import { registerAudit } from '../../src/access/audit-routes.ts';
 import { rightsOfRole } from '../../src/access/scopes.ts';
 import { registerUsers } from '../../src/access/users-routes.ts';
@@ -179,6 +180,11 @@ describe('a lookup that cannot be audited has no result:', () => {
     server.setValidatorCompiler(validatorCompiler);
     server.setSerializerCompiler(() => JSON.stringify);
     registerProblems(server);
+    const caller = { id: null, ...rightsOfRole(role), name: 'x'.repeat(500) };
+    const authenticator = {
+      identify: () => ({ kind: 'known' as const, hash: Buffer.alloc(32), caller }),
+    };
+    server.addHook('onRequest', authorize(authenticator));
     const found = { kind: 'found' as const, value: { id: 'the-secret-record' } };
     registerUsers(server, {
       users: {
@@ -190,13 +196,7 @@ describe('a lookup that cannot be audited has no result:', () => {
       },
       ledger,
       clock: Date,
-      authenticator: {
-        identify: () => ({
-          kind: 'known',
-          hash: Buffer.alloc(32),
-          caller: { id: null, ...rightsOfRole(role), name: 'x'.repeat(500) },
-        }),
-      },
+      authenticator,
       credentials: () => undefined,
     });
     return server.listen({ port: 0, host: '127.0.0.1' });
