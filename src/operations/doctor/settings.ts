@@ -147,7 +147,7 @@ const MIN_DISTINCT = 8;
  * the entropy: a fixed amount per word, and the logarithm of the number of distinct characters for
  * each other character that does not continue a repetition or a sequence.
  */
-export function weaknessOf(secret: string): string | undefined {
+function weaknessOf(secret: string): string | undefined {
   const text = secret.replace(OWN_PREFIX, '');
   const { words, rest } = takeWords(firstPeriodOf(text));
   const random = withoutSequences(rest);
