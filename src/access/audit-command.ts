@@ -10,7 +10,7 @@ import { ledgerOf, type SettingsOptions, withSettings } from '../cli/settings-fi
 import type { AuditEntry, AuditPage, AuditQuery, DawatchClient } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
 import { type ChainCheck, checkChain, type StoredEntry } from './audit-chain.ts';
-import { checkAudit } from './audit-check.ts';
+import { checkAudit } from './audit-store.ts';
 
 const COLUMNS = [
   'at',

@@ -1,10 +1,19 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { findBounded, positionAfter, readFound } from '../ledger/bounded-search.ts';
-import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import { guarded } from '../ledger/errors.ts';
+import { LedgerDatabase } from '../ledger/ledger-database.ts';
+import { openSnapshot } from '../ledger/open.ts';
 import { takePage } from '../ledger/page.ts';
+import { assertCurrentLedger } from '../ledger/schema.ts';
 import { type Actor, SERVER } from '../lib/actor.ts';
 import type { AuditAction, AuditResult } from './audit-actions.ts';
-import { CHAIN_START, entryHash, type StoredEntry } from './audit-chain.ts';
+import {
+  CHAIN_START,
+  type ChainCheck,
+  checkChain,
+  entryHash,
+  type StoredEntry,
+} from './audit-chain.ts';
 
 /**
  * An action of an actor. `subject`: see AUDIT_ACTIONS. `detail`: a short text without personal
@@ -199,7 +208,7 @@ function keyedHash(key: Buffer, text: string): string {
   return createHmac('sha256', key).update(text).digest('hex');
 }
 
-export const SELECT_ENTRY = `
+const SELECT_ENTRY = `
   SELECT a.seq, a.at, a.caller, a.credential_id AS credentialId, a.address, a.action, a.result, a.subject,
          a.detail, a.email_hash AS emailHash, a.email_masked AS emailMasked, a.hash, o.name AS callerPerson
   FROM audit a LEFT JOIN people o ON o.credential = a.credential_id`;
@@ -247,4 +256,21 @@ function readOrCreateKey(database: LedgerDatabase): Buffer {
 function readKey(database: LedgerDatabase): Buffer | undefined {
   const key = database.value<string>("SELECT value FROM meta WHERE key = 'audit_key'");
   return key === undefined ? undefined : Buffer.from(key, 'hex');
+}
+
+/**
+ * Checks the chain of the audit in a ledger or a backup, as of one moment and in constant memory,
+ * while a server may be writing. Changes nothing. Throws LedgerError.
+ */
+export async function checkAudit(file: string, expectedHead?: string): Promise<ChainCheck> {
+  const db = openSnapshot(file);
+  try {
+    guarded(file, () => assertCurrentLedger(db, file));
+    const entries = new LedgerDatabase(db, file).iterate<StoredEntry>(
+      `${SELECT_ENTRY} ORDER BY a.seq`,
+    );
+    return await checkChain(entries, expectedHead);
+  } finally {
+    db.close();
+  }
 }

@@ -27,12 +27,11 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   audit: async () => (await import('../access/audit-command.ts')).addAudit,
   token: async () => (await import('../access/token-command.ts')).addToken,
   config: async () => (await import('../operations/config-command.ts')).addConfig,
-  backup: async () => (await import('../operations/backup-command.ts')).addBackup,
+  backup: async () => (await import('../operations/ledger-command.ts')).addBackup,
   doctor: async () => (await import('./doctor-command.ts')).addDoctor,
-  restore: async () => (await import('../operations/restore-command.ts')).addRestore,
-  'check-primary': async () =>
-    (await import('../operations/check-primary-command.ts')).addCheckPrimary,
-  vacuum: async () => (await import('../operations/vacuum-command.ts')).addVacuum,
+  restore: async () => (await import('../operations/ledger-command.ts')).addRestore,
+  'check-primary': async () => (await import('../operations/ledger-command.ts')).addCheckPrimary,
+  vacuum: async () => (await import('../operations/ledger-command.ts')).addVacuum,
   // Last, because it reads the commands before it.
   completion: async () => (await import('./completion-command.ts')).addCompletion,
 };

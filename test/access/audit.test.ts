@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkAudit } from '../../src/access/audit-check.ts';
-import { AuditTrail } from '../../src/access/audit-store.ts';
+import { AuditTrail, checkAudit } from '../../src/access/audit-store.ts';
 import { openBeside } from '../../src/ledger/open.ts';
 import type { Actor } from '../../src/lib/actor.ts';
 import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';

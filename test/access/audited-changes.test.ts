@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { AUDIT_ACTIONS, type AuditAction } from '../../src/access/audit-actions.ts';
-import { checkAudit } from '../../src/access/audit-check.ts';
+import { checkAudit } from '../../src/access/audit-store.ts';
 import { DawatchClient } from '../../src/client/index.ts';
 import { call } from '../support/app/http-calls.ts';
 import { type Lookups, openLookups } from '../support/app/lookups.ts';

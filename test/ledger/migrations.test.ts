@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
-import { checkAudit } from '../../src/access/audit-check.ts';
+import { checkAudit } from '../../src/access/audit-store.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../src/ledger/schema.ts';
 import { integrityOf, openLedger, rawConnection } from '../support/ledger/ledger-file.ts';
 import { tempFolder } from '../support/temp-folder.ts';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../bench/support/random.ts';
-import { checkAudit } from '../../src/access/audit-check.ts';
+import { checkAudit } from '../../src/access/audit-store.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { historyOf } from '../support/ledger/domain.ts';
 import {

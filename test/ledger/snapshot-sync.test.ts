@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { checkAudit } from '../../src/access/audit-check.ts';
+import { checkAudit } from '../../src/access/audit-store.ts';
 import { backupLedger } from '../../src/ledger/backup.ts';
 import { inspectLedger } from '../../src/operations/doctor/ledger.ts';
 import { openLedger, trackRequest } from '../support/ledger/ledger-file.ts';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { checkAudit } from '../../../src/access/audit-check.ts';
+import { checkAudit } from '../../../src/access/audit-store.ts';
 import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { auditLedger } from '../../support/ledger/audit.ts';
 import type { Acknowledgement } from './workload.ts';

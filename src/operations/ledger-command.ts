@@ -1,0 +1,112 @@
+import type { Command } from 'commander';
+import { CommandError, ExitCode } from '../cli/exit.ts';
+import { createProgress, plural, toJson } from '../cli/output.ts';
+import { ledgerOf, type SettingsOptions, withSettings } from '../cli/settings-file.ts';
+import { checkPrimary } from '../ledger/primary.ts';
+import { restoreLedger } from '../ledger/restore.ts';
+import { vacuumLedger } from '../ledger/vacuum.ts';
+
+export function addBackup(program: Command): void {
+  withSettings(program.command('backup'))
+    .description('Copy the ledger to a file and verify the copy. The server can keep running.')
+    .argument('<file>', 'path of the backup; must not exist')
+    .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  dawatch backup backups/dawatch-$(date +%F).db')
+    .action(async (file: string, options: SettingsOptions & { json?: boolean }) => {
+      const ledger = ledgerOf(options);
+      const { backupLedger } = await import('../ledger/backup.ts');
+      const progress = createProgress(100, 'copying', process.stderr);
+      const { bytes } = await backupLedger(ledger, file, (step) => {
+        if (step.kind === 'checking') progress.advance(100, '%, checking the copy');
+        else progress.advance(Math.floor((100 * step.done) / Math.max(1, step.total)), '%');
+      }).finally(() => progress.stop());
+      const text = options.json
+        ? JSON.stringify({ file, bytes })
+        : `${ledger} → ${file}, ${bytes} bytes, checked`;
+      process.stdout.write(`${text}\n`);
+    });
+}
+
+export function addRestore(program: Command): void {
+  withSettings(program.command('restore'))
+    .description(
+      'Replace the ledger by a backup after verifying the backup. The server must be stopped.',
+    )
+    .argument('<file>', 'a backup made by `dawatch backup`; it is not changed')
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      '\nThe replaced ledger is kept in the same directory.\n\nExample:\n  dawatch restore backups/dawatch-2026-01-02.db',
+    )
+    .action((file: string, options: SettingsOptions & { json?: boolean }) => {
+      const ledger = ledgerOf(options);
+      const onStep = (step: string) => process.stderr.isTTY && process.stderr.write(`${step} …\n`);
+      const restored = restoreLedger({ file: ledger, backup: file, now: Date.now(), onStep });
+      const { bytes, submissions, replacedFile } = restored;
+      const before = replacedFile === null ? '' : `\nprevious ledger: ${replacedFile}`;
+      const text = `${file} → ${ledger}, ${bytes} bytes, ${plural(submissions, 'submission')}; verified${before}`;
+      process.stdout.write(
+        `${options.json ? toJson({ file, bytes, submissions, kept: replacedFile }) : text}\n`,
+      );
+    });
+}
+
+export function addCheckPrimary(program: Command): void {
+  withSettings(program.command('check-primary'))
+    .description(
+      'Check that no other server continues the replica of the ledger. Run it before Litestream starts.',
+    )
+    .argument(
+      '<file>',
+      'the ledger’s file `….primary`, restored from its replica; a missing file means no replica',
+    )
+    .addHelpText(
+      'after',
+      `
+Exits with code 5 if another server continues the replica, or the ledger was not restored. The server and Litestream must not be
+started then.
+
+Example:
+  litestream restore -if-replica-exists -o /run/dawatch/primary.db /var/lib/dawatch/dawatch.db.primary
+  dawatch check-primary /run/dawatch/primary.db`,
+    )
+    .action((file: string, options: SettingsOptions) => {
+      const ledger = ledgerOf(options);
+      const { kind, primary } = checkPrimary(ledger, file);
+      if (kind === 'superseded')
+        throw new CommandError(
+          `another server continues the replica of ${ledger} since ${new Date(primary.since).toISOString()}, as generation ` +
+            `${primary.generation}. Keep this server and its Litestream stopped, or move the folder of the ledger away, so that ` +
+            'the ledger is restored from the replica',
+          ExitCode.server,
+        );
+      if (kind === 'not_restored')
+        throw new CommandError(
+          `there is no ledger at ${ledger}, but a replica of generation ${primary.generation}: restore the ledger before the start ` +
+            '(is the path of its replica right?). To begin with an empty ledger, choose another path for both replicas',
+          ExitCode.server,
+        );
+      const state = primary ? `generation ${primary.generation} of the replica` : 'no replica yet';
+      process.stdout.write(`${ledger} may be served: ${state}\n`);
+    });
+}
+
+export function addVacuum(program: Command): void {
+  withSettings(program.command('vacuum'))
+    .description('Rewrite the ledger without unused space. The server must be stopped.')
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      '\nNeeds free disk space of the size of the ledger, and the same again for temporary files (in SQLITE_TMPDIR, otherwise /var/tmp or /tmp).\n' +
+        'One run is enough: afterwards the server releases unused space by itself.\n\nExample:\n  dawatch vacuum',
+    )
+    .action((options: SettingsOptions & { json?: boolean }) => {
+      const ledger = ledgerOf(options);
+      if (process.stderr.isTTY) process.stderr.write('verifying, then rewriting …\n');
+      const { before, after } = vacuumLedger(ledger, Date.now());
+      const text = options.json
+        ? JSON.stringify({ before, after })
+        : `${ledger}: ${before} → ${after} bytes`;
+      process.stdout.write(`${text}\n`);
+    });
+}
