@@ -165,8 +165,8 @@ const END_LAG = 0.9;
 /**
  * The distribution of finality time on a chain with slots, as a product of three parts: the number
  * of slots that a submission waits (slots-to-wait.ts), the event of the slot (slot-event.ts), and
- * the delay of the submission after the event (event-distribution.ts). `advance` learns from each
- * slot when it is over. Times are epoch milliseconds.
+ * the delay of the submission after the event (EventDistribution). `advance` learns from each slot
+ * when it is over. Times are epoch milliseconds.
  */
 export class SlotModel {
   readonly #clock: SlotClock;

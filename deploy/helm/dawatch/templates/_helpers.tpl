@@ -68,7 +68,7 @@ app.kubernetes.io/managed-by: {{ .context.Release.Service }}
 {{- $names | toJson -}}
 {{- end -}}
 
-{{/* Fails for each secret in the settings, as isSecret in src/operations/config/secret-files.ts defines them. Argument: `tree` and `prefix`. */}}
+{{/* Fails for each secret in the settings, as isSecret in src/operations/config defines them. Argument: `tree` and `prefix`. */}}
 {{- define "dawatch.refuseSecrets" -}}
 {{- $prefix := .prefix -}}
 {{- range $key, $value := .tree -}}
