@@ -63,6 +63,7 @@ export function addCheckPrimary(program: Command): void {
     .addHelpText(
       'after',
       `
+If the last sync of the ledger failed, it first replaces the ledger by a verified copy.
 Exits with code 5 if another server continues the replica, or the ledger was not restored. The server and Litestream must not be
 started then.
 
@@ -98,7 +99,7 @@ export function addVacuum(program: Command): void {
     .addHelpText(
       'after',
       '\nNeeds free disk space of the size of the ledger, and the same again for temporary files (in SQLITE_TMPDIR, otherwise /var/tmp or /tmp).\n' +
-        'One run is enough: afterwards the server releases unused space by itself.\n\nExample:\n  dawatch vacuum',
+        'A running server returns unused space by itself, except a tenth of the file.\n\nExample:\n  dawatch vacuum',
     )
     .action((options: SettingsOptions & { json?: boolean }) => {
       const ledger = ledgerOf(options);
