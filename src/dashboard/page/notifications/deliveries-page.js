@@ -117,7 +117,7 @@ function Nothing({ given, isEnd }) {
       ? `No delivery is ${state}.`
       : 'No deliveries yet.';
   return html`<${Empty} title=${title}>
-    <p>${state === 'dead' ? 'Dead letters are deliveries whose attempts are used up. They can be replayed.' : 'Each event becomes a delivery per matching destination. Ended deliveries are kept for deliveries.keep_s.'}</p>
+    <p>${state === 'dead' ? 'Dead letters are deliveries whose attempts are used up, or whose webhook is disabled. They can be replayed.' : 'Each event becomes a delivery per matching destination. Ended deliveries are kept for deliveries.keep_s.'}</p>
   <//>`;
 }
 
