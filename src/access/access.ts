@@ -16,8 +16,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** A credential needs one of these scopes. Absent: admin. */
     scopes?: readonly Scope[];
-    /** Replaces the check of the scope. Resolves after the response if it refuses the request. */
-    authorize?: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
+    /** Replaces the check of the scope. Calls `done`, or sends the refusal. */
+    authorize?: (request: FastifyRequest, reply: FastifyReply, done: () => void) => void;
     /**
      * If a request has both credentials, this route uses the bearer. Other routes use the
      * x-api-key.
@@ -110,8 +110,7 @@ export function authorize(authenticator: Authenticator): onRequestHookHandler {
   return (request, reply, done) => {
     const { isOpen, scopes, authorize: own } = request.routeOptions.config ?? {};
     if (request.is404 || (isOpen && !scopes)) done();
-    else if (own) own(request, reply).then(() => reply.sent || done(), done);
-    else check(request, reply, done);
+    else (own ?? check)(request, reply, done);
   };
 }
 

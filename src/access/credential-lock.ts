@@ -1,10 +1,5 @@
 import rateLimit from '@fastify/rate-limit';
-import type {
-  FastifyInstance,
-  FastifyReply,
-  FastifyRequest,
-  onRequestAsyncHookHandler,
-} from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { LruMap } from 'toad-cache';
 import { sendProblem } from '../http/problems.ts';
 import { isUnlimited } from '../http/typed-server.ts';
@@ -265,7 +260,7 @@ const NO_FAILURES: readonly number[] = [200, 400, 404];
 export async function addLimits(
   app: FastifyInstance,
   { limits, lock }: { limits: Config['limits']; lock: CredentialLock },
-): Promise<onRequestAsyncHookHandler> {
+): Promise<onRequestHookHandler> {
   const { requests_per_minute: requestsPerMinute, failed_authentications_per_minute: maxFailures } =
     limits;
   // Before the response is sent, so that a client cannot send its next guess uncounted.
@@ -290,21 +285,23 @@ export async function addLimits(
       : `address:${networkOf(request.clientAddress)}`;
   }
 
-  return async (request, reply) => {
-    if (isUnlimited(request.routeOptions.url)) return undefined;
+  // With an async hook, Fastify would call the handler of a refused request whose client
+  // disconnects before the response is sent.
+  return (request, reply, done) => {
+    if (isUnlimited(request.routeOptions.url)) return done();
     const identity = lock.identify(request);
     if (identity.kind === 'locked') {
       const ttlInSeconds = Math.ceil(identity.retryAfterMs / 1_000);
       setRateLimitHeaders(reply, { max: maxFailures, remaining: 0, ttlInSeconds });
-      return sendLocked(reply, identity.retryAfterMs);
+      sendLocked(reply, identity.retryAfterMs);
+      return;
     }
-    if (requestsPerMinute === 0) return undefined;
-    const bucket = await requests(request);
-    if (bucket.isAllowed) return undefined;
-    setRateLimitHeaders(reply, bucket);
-    return bucket.isExceeded
-      ? refuse(reply, bucket.ttlInSeconds, `at most ${requestsPerMinute} requests a minute`)
-      : undefined;
+    if (requestsPerMinute === 0) return done();
+    requests(request).then((bucket) => {
+      if (!bucket.isAllowed) setRateLimitHeaders(reply, bucket);
+      if (bucket.isAllowed || !bucket.isExceeded) done();
+      else refuse(reply, bucket.ttlInSeconds, `at most ${requestsPerMinute} requests a minute`);
+    }, done);
   };
 }
 

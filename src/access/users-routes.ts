@@ -42,16 +42,9 @@ const emailSchema = z
 function authorizeLookup(deps: LookupAccess, action: AuditAction) {
   if (deps.users.forwards) return requireUpstreamToken(deps, action);
   const check = requireScope(deps.authenticator);
-  return async (
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): Promise<FastifyReply | undefined> => {
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     auditMissingScope(deps, action, request);
-    let isAccepted = false;
-    check(request, reply, () => {
-      isAccepted = true;
-    });
-    return isAccepted ? undefined : reply;
+    check(request, reply, done);
   };
 }
 
@@ -85,10 +78,7 @@ function auditMissingScope(deps: LookupAccess, action: AuditAction, request: Fas
  * refused and never forwarded.
  */
 function requireUpstreamToken(deps: LookupAccess, action: AuditAction) {
-  return async (
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): Promise<FastifyReply | undefined> => {
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void): unknown => {
     const identity = deps.authenticator.identify(request);
     if (identity.kind === 'locked') return sendLocked(reply, identity.retryAfterMs);
     if (identity.kind !== 'forwarded')
@@ -96,7 +86,7 @@ function requireUpstreamToken(deps: LookupAccess, action: AuditAction) {
         reply,
         "send the upstream's own token as Authorization: Bearer; it is forwarded",
       );
-    if (!isOwnToken(identity.secret)) return undefined;
+    if (!isOwnToken(identity.secret)) return done();
     const caller = deps.credentials(identity.hash);
     if (caller)
       auditRefusal(deps, request, {

@@ -24,7 +24,10 @@ export function awaitDurability(
     const durable = isFree ? undefined : ledger.whenDurable();
     if (!durable) return done();
     durable.then(
-      () => done(),
+      () => {
+        // The response deadline may have sent a 503 meanwhile.
+        if (!reply.raw.headersSent) done();
+      },
       (error: Error) => done(error),
     );
   });

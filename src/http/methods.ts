@@ -1,9 +1,4 @@
-import type {
-  FastifyInstance,
-  FastifyReply,
-  onRequestAsyncHookHandler,
-  onRequestHookHandler,
-} from 'fastify';
+import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { sendProblem } from './problems.ts';
 import { sentPath } from './static-files.ts';
 
@@ -81,19 +76,20 @@ const EXPOSED =
  * Returns a hook that allows pages of the given origins to read responses. Without origins, no CORS
  * headers are sent. Cookies are never allowed: a page sends its token itself.
  */
-export function allowOrigins(origins: readonly string[]): onRequestAsyncHookHandler {
+export function allowOrigins(origins: readonly string[]): onRequestHookHandler {
   const allowed = new Set(origins);
-  return async (request, reply): Promise<FastifyReply | undefined> => {
-    if (allowed.size === 0) return undefined;
+  return (request, reply, done) => {
+    if (allowed.size === 0) return done();
     reply.header('vary', 'Origin');
     const { origin } = request.headers;
-    if (origin === undefined || !allowed.has(origin)) return undefined;
+    if (origin === undefined || !allowed.has(origin)) return done();
     reply.headers({
       'access-control-allow-origin': origin,
       'access-control-expose-headers': EXPOSED,
     });
     const isPreflight =
       request.method === 'OPTIONS' && 'access-control-request-method' in request.headers;
-    return isPreflight ? reply.code(204).headers(PREFLIGHT_HEADERS).send() : undefined;
+    if (isPreflight) reply.code(204).headers(PREFLIGHT_HEADERS).send();
+    else done();
   };
 }

@@ -4,7 +4,6 @@ import {
   type FastifyInstance,
   fastify,
   LogController,
-  type onRequestAsyncHookHandler,
   type onRequestHookHandler,
 } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
@@ -142,10 +141,7 @@ export const REQUEST_HOOKS = [
   ['authorize', 'only a request with a route and within its limits is looked at'],
 ] as const;
 
-type RequestHooks = Record<
-  (typeof REQUEST_HOOKS)[number][0],
-  onRequestHookHandler | onRequestAsyncHookHandler
->;
+type RequestHooks = Record<(typeof REQUEST_HOOKS)[number][0], onRequestHookHandler>;
 
 /** Returns a hook that determines the client's address, and sets the headers of every response. */
 function describe(clientAddressOf: (request: IncomingMessage) => string): onRequestHookHandler {
