@@ -113,6 +113,9 @@ function toFrame(event: FeedEvent): Buffer {
   }
 }
 
+/** The frames of a whole page, shared by all readers that get all of it. */
+const pages = new WeakMap<readonly FeedEvent[], Buffer>();
+
 /** A reader with more waiting bytes, which is more than most pages, is no longer live. */
 const MAX_WAITING_BYTES = 512 * 1024;
 /** Events read from the log at once. */
@@ -183,11 +186,17 @@ export class FeedReader extends Readable {
   /** Returns false if the client should read first. */
   #pushEvents(events: readonly FeedEvent[]): boolean {
     const { filter } = this.#options;
-    const [one, ...others] = events
-      .filter((event) => event.seq > this.#position && ('damage' in event || filter(event)))
-      .map(frameOf);
+    const wanted = events.filter(
+      (event) => event.seq > this.#position && ('damage' in event || filter(event)),
+    );
     this.#position = Math.max(this.#position, events.at(-1)?.seq ?? 0);
-    return !one || this.push(others.length === 0 ? one : Buffer.concat([one, ...others]));
+    if (wanted.length < events.length) {
+      for (const event of wanted) this.push(frameOf(event));
+      return this.readableLength < this.readableHighWaterMark;
+    }
+    const page = pages.get(events) ?? Buffer.concat(events.map(frameOf));
+    pages.set(events, page);
+    return events.length === 0 || this.push(page);
   }
 
   /**
