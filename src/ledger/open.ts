@@ -19,7 +19,13 @@ import {
   refuseLinkedSideFiles,
   tightenPermissions,
 } from './permissions.ts';
-import { markingFailedSync, needsRecovery, recoverBeside, recoverLedger } from './recovery.ts';
+import {
+  markingFailedSync,
+  needsRecovery,
+  REPLACEMENT,
+  recoverBeside,
+  recoverLedger,
+} from './recovery.ts';
 import { assertOwnSchema, migrate, schemaOf } from './schema.ts';
 
 export type OpenOptions = {
@@ -157,7 +163,14 @@ export function openBeside(options: Omit<OpenOptions, 'maxPages'>): {
  * for the lock, would stop. `recoverBeside` must be called before.
  */
 function connectBeside(path: string): { db: Database.Database; close: () => void } {
+  const before = statSync(path).ino;
   const db = new Database(path, { fileMustExist: true, timeout: BUSY_MS });
+  // The first read opens the log.
+  db.pragma('schema_version');
+  if (statSync(path).ino !== before) {
+    db.close();
+    throw new LedgerError('locked', `${path} was replaced meanwhile; try again`);
+  }
   db.pragma('synchronous = NORMAL');
   // SQLite ignores failed syncs of these checkpoints.
   db.pragma('wal_autocheckpoint = 0');
@@ -177,7 +190,13 @@ function connectBeside(path: string): { db: Database.Database; close: () => void
  */
 export function openSnapshot(file: string): Database.Database {
   return guarded(file, () => {
-    const db = new Database(existingLedgerPath(file), { readonly: true, fileMustExist: true });
+    const path = existingLedgerPath(file);
+    if (existsSync(`${path}${REPLACEMENT}`))
+      throw new LedgerError(
+        'locked',
+        `${file} is being replaced: start the server, then try again`,
+      );
+    const db = new Database(path, { readonly: true, fileMustExist: true });
     try {
       // The first read begins the transaction.
       db.exec('BEGIN; SELECT count(*) FROM sqlite_schema');

@@ -1,4 +1,4 @@
-import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { assertUndamaged } from './check.ts';
@@ -54,7 +54,9 @@ export function needsRecovery(path: string): boolean {
  * another program opens it.
  */
 export function recoverBeside(path: string, file: string): void {
-  if (!needsRecovery(path) || isServed(path)) return;
+  if (!needsRecovery(path)) return;
+  if (isServed(path))
+    throw new LedgerError('locked', `a server recovers ${file}; try again when it has started`);
   refuseLinkedSideFiles(path);
   const lock = lockFile(path);
   try {
@@ -107,6 +109,9 @@ export function recoverLedger(path: string, file: string): void {
  * puts in its place. Both are on the disk when this returns.
  */
 export function publishReplacement(complete: string, path: string): void {
+  const owner = statSync(path, { throwIfNoEntry: false });
+  // The server may run as another user than the command that recovers or restores.
+  if (owner && process.geteuid?.() === 0) chownSync(complete, owner.uid, owner.gid);
   syncWithFolder(complete);
   renameSync(complete, `${path}${REPLACEMENT}`);
   syncWithFolder(`${path}${REPLACEMENT}`);
