@@ -171,8 +171,11 @@ export class OutageJournal {
   }
 
   /** Writes a step of the clock that is not in the ledger. Throws what the ledger throws. */
-  writeStep(): void {
-    if (this.#isStepUnwritten) this.writePause();
+  writeStep(now: number): void {
+    if (!this.#isStepUnwritten) return;
+    // A change of the breaker has its own time without responses, which would replace the newer one.
+    this.write(now);
+    this.writePause();
   }
 
   /**

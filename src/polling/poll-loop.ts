@@ -157,9 +157,9 @@ export class PollLoop {
    * include the step.
    */
   saveStep(): void {
-    this.now();
+    const now = this.now();
     try {
-      this.#journal.writeStep();
+      this.#journal.writeStep(now);
     } catch (error) {
       this.#writeFailed(error);
     }
