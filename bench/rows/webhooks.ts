@@ -46,7 +46,7 @@ export const row: Row = {
       what: 'the same deliveries',
       beside:
         'the same Pool that also reads each finished body from the same tables, signs it, and stores its attempt there',
-      target: { min: 0.8 },
+      target: { min: 0.45 },
       unit: '',
       value: ({ dawatch = 0, minimal = 0 }) => dawatch / minimal,
       context: ({ dawatch = 0, minimal = 0, bare = 0, minimalCpuUs = 0 }) =>
