@@ -33,16 +33,17 @@ export function openBareLedger(file: string, { syncs }: { syncs: 'each commit' |
                              stuck_at, outage_ms_before)
     VALUES (?, 'default', 'tracking', 1, 1, ?, ?, ?, ?, 0)`);
   const history = db.prepare(`
-    INSERT INTO history (submission, version, at, status, upstream_state, answer) VALUES (?, ?, ?, 'tracking', ?, ?)`);
+    INSERT INTO history (submission, version, at, status, upstream_state, response, polls)
+    VALUES (?, ?, ?, 'tracking', ?, ?, 0)`);
   const find = db.prepare(`
-    SELECT s.id, s.version, h.upstream_state, h.answer AS envelope
+    SELECT s.id, s.version, h.upstream_state, h.response AS envelope
     FROM submissions s JOIN history h ON h.submission = s.id AND h.version = s.version WHERE s.submission_id = +?`);
   const polled = db.prepare(
     'UPDATE submissions SET polls = polls + 1, polled_at = ?, version = ? WHERE id = ?',
   );
   const read = db.prepare(`
     SELECT s.submission_id, s.upstream, s.status AS now, s.tracked_at, s.finalized_at, s.deadline_at, s.polls, s.metadata,
-           h.seq, h.at, h.status, h.previous_status, h.upstream_state, h.answer AS envelope, h.error
+           h.seq, h.at, h.status, h.previous_status, h.upstream_state, h.response AS envelope, h.error
     FROM submissions s JOIN history h ON h.submission = s.id WHERE s.submission_id = +? ORDER BY h.version`);
   const event = db.prepare(
     "INSERT INTO outbox (id, type, at, detail) VALUES (?, 'webhook.test', ?, ?)",
