@@ -173,7 +173,7 @@ export class OutageJournal {
   /** Writes a step of the clock that is not in the ledger. Throws what the ledger throws. */
   writeStep(now: number): void {
     if (!this.#isStepUnwritten) return;
-    // A change of the breaker has its own time without responses, which would replace the newer one.
+    // A change of the breaker has its own time without responses, which would replace a newer one.
     this.write(now);
     this.writePause();
   }
