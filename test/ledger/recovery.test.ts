@@ -1,8 +1,19 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { backupLedger } from '../../src/ledger/backup.ts';
+import { lockFile } from '../../src/ledger/lock.ts';
 import { openBeside } from '../../src/ledger/open.ts';
 import { restoreLedger } from '../../src/ledger/restore.ts';
 import { Ledger } from '../../src/wiring/ledger-stores.ts';
@@ -171,6 +182,31 @@ it('a command that writes recovers a ledger without a server, too', () => {
   expect(database.value('SELECT count(*) FROM submissions')).toBe(COUNT);
   close();
   expect(existsSync(file + MARKER)).toBe(false);
+});
+
+it('a command is refused, and changes nothing, while a server recovers the ledger', () => {
+  const file = leaveFailed(tempFolder());
+  const content = contentOf(file);
+  const lock = lockFile(file);
+  onTestFinished(() => void lock.close());
+  expect(() => openBeside({ file, now: 0 })).toThrow(/a server recovers .*try again/);
+  expectUnchanged(file, content);
+});
+
+it('a command that copies or checks the ledger is refused while it is being replaced', async () => {
+  const file = leaveFailed(tempFolder());
+  writeFileSync(`${file}.replacement`, '');
+  const target = join(tempFolder(), 'backup.db');
+  await expect(backupLedger(file, target)).rejects.toThrow(/is being replaced: start the server/);
+  expect(existsSync(target)).toBe(false);
+});
+
+it.runIf(process.geteuid?.() === 0)('a recovery by root leaves the ledger to its owner', () => {
+  const file = leaveFailed(tempFolder());
+  for (const suffix of ['', '-wal']) chownSync(file + suffix, 65_534, 65_534);
+  openBeside({ file, now: 0 }).close();
+  const { uid, gid, mode } = statSync(file);
+  expect([uid, gid, mode & 0o777]).toEqual([65_534, 65_534, 0o600]);
 });
 
 /** Makes all frames of a log but the first unusable. */
