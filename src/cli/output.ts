@@ -7,7 +7,7 @@ export function toJson(value: unknown, indent?: number): string {
   return escapeJson(JSON.stringify(value, null, indent));
 }
 
-export type Colour = 'green' | 'yellow' | 'red' | 'cyan' | 'gray' | 'bold';
+type Colour = 'green' | 'yellow' | 'red' | 'cyan' | 'gray' | 'bold';
 
 export type Paint = (colour: Colour | undefined, text: string) => string;
 
@@ -49,7 +49,7 @@ export function coloured(state: string): string {
 }
 
 /** Returns the colour of a status or state, which is the first word of the text. */
-export function colourOf(state: string): Colour | undefined {
+function colourOf(state: string): Colour | undefined {
   return COLOURS[state.split(' ', 1)[0] ?? ''];
 }
 

@@ -27,7 +27,7 @@ it.each<[string, unknown, string, number, RegExp]>([
   [
     'no server',
     new ConnectionError('no response from there'),
-    'top',
+    'list',
     5,
     /`dawatch serve`.*--server or DAWATCH_URL/,
   ],
