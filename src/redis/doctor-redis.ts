@@ -14,17 +14,13 @@ import {
   isCredentialRefusal,
   openRedis,
   problemOfTls,
+  type RedisInfo,
   type RedisSettings,
+  readRedisInfo,
+  SAFE_EVICTION_POLICY,
   waitUntilReady,
   withoutBrackets,
 } from './redis.ts';
-import {
-  NEEDED_REDIS_VERSION,
-  type RedisInfo,
-  readRedisInfo,
-  SAFE_EVICTION_POLICY,
-  verifyPermissions,
-} from './requirements.ts';
 
 const SETTING = settingName('redis.url');
 
@@ -80,19 +76,13 @@ function checkSecret(url: string, secret: string | undefined): Finding[] {
   ];
 }
 
-function judge({ version, isTooOld, evictionPolicy, isAppendOnly, role }: RedisInfo): Finding[] {
+function judge({ version, evictionPolicy, isAppendOnly, role }: RedisInfo): Finding[] {
   const losesJobs =
     'the append-only file is disabled: a restart loses enqueued submissions that were not yet accepted';
   const evicts = `it evicts pending jobs when its memory is full (${evictionPolicy})`;
   const isSafe = evictionPolicy === SAFE_EVICTION_POLICY;
   return reported(
-    isTooOld
-      ? warning(
-          'redis',
-          `version ${version} is too old`,
-          `upgrade to ${NEEDED_REDIS_VERSION} or newer`,
-        )
-      : ok('redis', version === null ? 'it responds' : `it responds, version ${version}`),
+    ok('redis', version === null ? 'it responds' : `it responds, version ${version}`),
     role === 'slave' &&
       problem('redis.role', 'it is a read-only replica', `set ${SETTING} to the primary`),
     isAppendOnly === true && ok('redis.persistence', 'the append-only file is enabled'),
@@ -112,16 +102,13 @@ type RedisInspection =
   | { kind: 'disconnected'; reason: 'unreachable' | 'refused'; detail: string };
 
 /**
- * Connects to a Redis as the user of a server, reads its INFO and verifies the permissions. Never
- * rejects.
+ * Connects to a Redis as the user of a server, and reads its INFO. Never rejects.
  */
 async function inspectRedis(settings: RedisSettings, limitMs: number): Promise<RedisInspection> {
   const redis = openRedis(settings);
   try {
     await waitUntilReady(redis, limitMs);
-    const info = readRedisInfo(await redis.info());
-    await verifyPermissions(redis, settings.prefix, 'server');
-    return { kind: 'seen', info };
+    return { kind: 'seen', info: readRedisInfo(await redis.info()) };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const isLate = error instanceof Error && error.name === 'AbortError';

@@ -246,7 +246,7 @@ const LEASE_MARGIN_MS = 100;
 const FALLBACK_MS = 30_000;
 const CLOSE_WITHIN_MS = 1_000;
 /** Maximum length of the event stream, which Redis keeps in memory. */
-const MAX_EVENTS = 2_000;
+const MAX_EVENTS = 10_000;
 /** Finished jobs are kept for inspection only. */
 const RETENTION = {
   removeOnComplete: { age: 600, count: 100 },
@@ -380,7 +380,7 @@ export class BullmqEngine implements PollEngine {
     if (!result.success) return reject('malformed');
     const { polled, not_polled, signature } = result.data;
     const content = signedResult({ jobId, fencingToken: job.fencingToken }, result.data);
-    if (signer.verify('result', content, signature).kind === 'invalid') return reject('signature');
+    if (signer.problemOf('result', content, signature) !== undefined) return reject('signature');
     const accepted = job.accept(polled);
     if (accepted !== 'accepted') return reject(accepted);
     this.#lastResultAt = clock.now();

@@ -7,8 +7,13 @@ import {
   type SendResult,
 } from '../notifications/channels/channel.ts';
 import type { EventBody } from '../notifications/event-body.ts';
-import { disconnect, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
-import { readRedisInfo } from './requirements.ts';
+import {
+  disconnect,
+  openRedis,
+  type RedisSettings,
+  readRedisInfo,
+  waitUntilReady,
+} from './redis.ts';
 
 export const EVENTS_QUEUE = 'dawatch-events';
 

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import type { MessageSigner, Verified } from './messages.ts';
-import type { RedisSettings } from './redis.ts';
-import { isCluster } from './requirements.ts';
+import type { MessageSigner, SignatureProblem } from './messages.ts';
+import { isCluster } from './redis.ts';
 
 /** The state of Redis at one moment. */
 export type RedisState = ReturnType<typeof stateOf>;
@@ -18,7 +17,7 @@ export class FencingTokenStore {
   readonly #key: string;
   readonly #probeKey: string;
 
-  constructor(redis: Redis, { prefix }: Pick<RedisSettings, 'prefix'>) {
+  constructor(redis: Redis, { prefix }: { prefix: string }) {
     this.#redis = redis;
     this.#key = `${prefix}:dawatch-workers:fencing-token`;
     this.#probeKey = `${prefix}:dawatch-workers:probe`;
@@ -54,10 +53,10 @@ export class FencingTokenStore {
   }
 }
 
-/** Verifies that the server which issued the token has a secret of `signer`. */
-export function verifyFencingToken(token: string, signer: MessageSigner): Verified {
+/** Returns why the server which issued the token does not have the secret of `signer`. */
+export function problemOfToken(token: string, signer: MessageSigner): SignatureProblem | undefined {
   const [runId, id, signature] = token.split('/');
-  return signer.verify('server', [runId, id], signature);
+  return signer.problemOf('server', [runId, id], signature);
 }
 
 /** The random part of a token, which is part of job ids. */

@@ -23,15 +23,18 @@ type IntakeResult =
   | { kind: 'conflict'; submission: Submission; stored?: number }
   | { kind: 'invalid'; field: string; reason: string };
 
+type Refused = { jobId: string | undefined; reason: string };
+/** A job is retried because the ledger could not be written. */
+type Postponed = { jobId: string | undefined; delayMs: number; error: unknown };
+
 type IntakeDeps = {
   redis: RedisSettings;
   /** Commits before it resolves. Rejects if the ledger cannot be written now. */
   track: (body: TrackBody) => Promise<IntakeResult>;
   /** Resolves when everything committed is on the disk. */
   whenDurable: () => Promise<void> | undefined;
-  onRefused: (refused: { jobId: string | undefined; reason: string }) => void;
-  /** A job is retried because the ledger could not be written, */
-  onPostponed: (postponed: { jobId: string | undefined; delayMs: number; error: unknown }) => void;
+  onRefused: (refused: Refused) => void;
+  onPostponed: (postponed: Postponed) => void;
 };
 
 const CONCURRENCY = 8;
@@ -65,7 +68,6 @@ export class Intake {
   readonly #deps: IntakeDeps;
   readonly #connection;
   readonly #worker: Worker<unknown, Accepted>;
-  /** The end of the tracking in progress. */
 
   constructor(deps: IntakeDeps) {
     this.#deps = deps;
@@ -149,11 +151,11 @@ function explain(error: ZodError): string {
 }
 
 /** Returns the listeners that log refused and postponed jobs of the intake queue. */
-export function logIntake(log: Log): Pick<IntakeDeps, 'onRefused' | 'onPostponed'> {
+export function logIntake(log: Log) {
   return {
-    onRefused: ({ jobId, reason }) =>
+    onRefused: ({ jobId, reason }: Refused) =>
       log.warn({ job_id: jobId, reason: escapeText(reason) }, 'intake.refused'),
-    onPostponed: ({ jobId, delayMs, error }) =>
+    onPostponed: ({ jobId, delayMs, error }: Postponed) =>
       log.error({ job_id: jobId, retry_after_ms: delayMs, err: error }, 'intake.postponed'),
   };
 }

@@ -5,12 +5,7 @@ import { withTimeout } from '../lib/with-timeout.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import type { SendPoll } from '../polling/upstreams.ts';
 import type { UpstreamResponse } from '../submissions/classify.ts';
-import {
-  FencingTokenStore,
-  isIssuedBy,
-  type RedisState,
-  verifyFencingToken,
-} from './fencing-token.ts';
+import { FencingTokenStore, isIssuedBy, problemOfToken, type RedisState } from './fencing-token.ts';
 import {
   MAX_DETAIL_CHARS,
   type MessageSigner,
@@ -32,89 +27,7 @@ import {
   type RedisSettings,
   waitUntilReady,
 } from './redis.ts';
-import { verifyPermissions } from './requirements.ts';
 import { ANNOUNCE_MS, WorkerRegistry } from './worker-registry.ts';
-
-/**
- * Responses are sent at most this late, so that a slow request does not delay the others of its
- * job.
- */
-const FLUSH_MS = 50;
-/** Maximum size of a batch, which Redis keeps in memory. A single response may be longer. */
-const MAX_BATCH_CHARS = 256 * 1024;
-
-/** Sends the responses of one job in batches while the job runs. */
-class ResultSender {
-  readonly #deps: { send: (batch: Polled[]) => Promise<void>; clock: Clock };
-  #pending: Polled[] = [];
-  #chars = 0;
-  #isEnding = false;
-  #cancelFlush: (() => void) | undefined;
-  #sending: Promise<void> | undefined;
-
-  constructor(deps: { send: (batch: Polled[]) => Promise<void>; clock: Clock }) {
-    this.#deps = deps;
-  }
-
-  add(polled: Polled): void {
-    this.#pending.push(polled);
-    this.#chars += lengthOf(polled);
-    this.#schedule();
-  }
-
-  /**
-   * Returns the unsent responses: at most one batch unless sending fails. No responses may be added
-   * afterwards.
-   */
-  async end(): Promise<Polled[]> {
-    this.#isEnding = true;
-    this.#cancelFlush?.();
-    await this.#sending;
-    while (this.#chars > MAX_BATCH_CHARS && this.#pending.length > 1)
-      if (!(await this.#flush())) break;
-    return this.#pending;
-  }
-
-  #schedule(): void {
-    if (this.#isEnding || this.#sending || this.#pending.length === 0) return;
-    const isFull = this.#chars > MAX_BATCH_CHARS;
-    if (isFull) this.#cancelFlush?.();
-    else if (this.#cancelFlush) return;
-    this.#cancelFlush = this.#deps.clock.after(isFull ? 0 : FLUSH_MS, () => {
-      this.#cancelFlush = undefined;
-      if (this.#isEnding) return;
-      this.#sending = this.#flush().then(() => {
-        this.#sending = undefined;
-        this.#schedule();
-      });
-    });
-  }
-
-  /** Returns whether the next batch was sent; otherwise it is kept. */
-  async #flush(): Promise<boolean> {
-    let chars = 0;
-    let count = 0;
-    for (const polled of this.#pending) {
-      if (count > 0 && chars + lengthOf(polled) > MAX_BATCH_CHARS) break;
-      chars += lengthOf(polled);
-      count += 1;
-    }
-    const batch = this.#pending.slice(0, count);
-    try {
-      await this.#deps.send(batch);
-    } catch {
-      // It may have arrived nevertheless: the server accepts each id once.
-      return false;
-    }
-    this.#pending.splice(0, count);
-    this.#chars -= chars;
-    return true;
-  }
-}
-
-function lengthOf({ response }: Polled): number {
-  return response.kind === 'response' ? response.body.length : response.detail.length;
-}
 
 export type PollWorkerEvent =
   | { kind: 'connected' }
@@ -169,12 +82,8 @@ export class PollWorker {
   readonly #jobs = new Set<Promise<unknown>>();
   /** Expiry times of started jobs by id: a signed job that is added again is refused. */
   readonly #started = new Map<string, number>();
-  /** Signs with the secret of the server. */
-  #signer: MessageSigner;
   #secretProblem: SignatureProblem | undefined;
   #isStarted = false;
-  /** Whether the permissions were verified on this connection. */
-  #isPermitted = false;
   #inFlight = 0;
   #isDraining = false;
   #isUp: boolean | undefined;
@@ -183,8 +92,7 @@ export class PollWorker {
 
   constructor(deps: PollWorkerDeps) {
     this.#deps = deps;
-    const { redis, signer, name, concurrency } = deps;
-    this.#signer = signer;
+    const { redis, name, concurrency } = deps;
     this.#redis = openRedis(redis);
     this.#redis.on('error', (error) => this.#reportDisconnected(error.message));
     this.#tokens = new FencingTokenStore(this.#redis, redis);
@@ -205,10 +113,7 @@ export class PollWorker {
       skipVersionCheck: true,
     });
     this.#worker.on('error', () => undefined);
-    this.#redis.on('ready', () => {
-      this.#isPermitted = false;
-      this.#scheduleAnnouncement(0);
-    });
+    this.#redis.on('ready', () => this.#scheduleAnnouncement(0));
   }
 
   /**
@@ -238,16 +143,14 @@ export class PollWorker {
     // The 'ready' event schedules the next announcement.
     if (this.#isDraining || this.#redis.status !== 'ready') return;
     this.#cancelTimer = this.#deps.clock.after(delayMs, async () => {
-      const { redis, name, version, concurrency } = this.#deps;
+      const { name, version, concurrency, signer } = this.#deps;
       try {
-        if (!this.#isPermitted) await verifyPermissions(this.#redis, redis.prefix, 'worker');
-        this.#isPermitted = true;
         this.#verifySecret((await this.#tokens.read()).fencingToken);
         // Announced after `unregister`, the worker would get jobs that it does not take.
         if (this.#isDraining) return;
         await this.#registry.announce(
           { name, version, in_flight: this.#inFlight, concurrency },
-          this.#signer,
+          signer,
         );
         if (!this.#isUp) this.#deps.onEvent({ kind: 'connected' });
         this.#isUp = true;
@@ -265,9 +168,7 @@ export class PollWorker {
   #verifySecret(token: string | undefined): void {
     if (this.#isDraining || (token === undefined && this.#secretProblem !== undefined)) return;
     const { signer, onEvent } = this.#deps;
-    const verified = token === undefined ? undefined : verifyFencingToken(token, signer);
-    const problem = verified?.kind === 'invalid' ? verified.problem : undefined;
-    if (verified?.kind === 'valid') this.#signer = verified.signer;
+    const problem = token === undefined ? undefined : problemOfToken(token, signer);
     const before = this.#secretProblem;
     this.#secretProblem = problem;
     if (problem !== undefined) {
@@ -299,11 +200,12 @@ export class PollWorker {
     if (!parsed.success) throw this.#refusal('the job has an invalid format');
     const poll = parsed.data;
     const jobId = job.id ?? '';
-    const verified = this.#deps.signer.verify('job', signedJob(jobId, poll), poll.signature);
-    if (verified.kind === 'invalid') throw this.#refusal(REFUSED_SIGNATURE[verified.problem]);
+    const { signer } = this.#deps;
+    const problem = signer.problemOf('job', signedJob(jobId, poll), poll.signature);
+    if (problem !== undefined) throw this.#refusal(REFUSED_SIGNATURE[problem]);
     const sign = (result: PollResult): PollResult => ({
       ...result,
-      signature: verified.signer.sign(
+      signature: signer.sign(
         'result',
         signedResult({ jobId, fencingToken: poll.fencing_token }, result),
       ),
@@ -358,23 +260,28 @@ export class PollWorker {
     return undefined;
   }
 
-  /** Polls all ids; returns the responses that `send` did not send while the job ran. */
+  /**
+   * Polls all ids, and sends each response at once, so that a slow request does not delay the
+   * others. Returns the responses that could not be sent.
+   */
   async #pollAll(
     { upstream, submission_ids }: PollJob,
-    send: (batch: Polled[]) => Promise<void>,
+    send: (polled: Polled[]) => Promise<void>,
   ): Promise<Polled[]> {
     const { sendPoll, clock } = this.#deps;
-    const results = new ResultSender({ send, clock });
-    await Promise.all(
-      submission_ids.map(async (submissionId) => {
-        this.#inFlight += 1;
-        const sentAt = clock.now();
-        const response = withoutLongDetail(await sendPoll(upstream, submissionId));
-        this.#inFlight -= 1;
-        results.add({ submission_id: submissionId, duration_ms: clock.now() - sentAt, response });
-      }),
-    );
-    return results.end();
+    const polled = submission_ids.map(async (submissionId): Promise<Polled[]> => {
+      this.#inFlight += 1;
+      const sentAt = clock.now();
+      const response = withoutLongDetail(await sendPoll(upstream, submissionId));
+      this.#inFlight -= 1;
+      const one = { submission_id: submissionId, duration_ms: clock.now() - sentAt, response };
+      // It may have arrived nevertheless: the server accepts each id once.
+      return send([one]).then(
+        () => [],
+        () => [one],
+      );
+    });
+    return (await Promise.all(polled)).flat();
   }
 
   #refusal(reason: string): UnrecoverableError {

@@ -10,7 +10,7 @@ import type { Tracker } from '../submissions/tracker.ts';
 import { BullmqEngine, logPolls, REJECTIONS } from './engine.ts';
 import { createQueueChannel, EVENTS_QUEUE } from './events-queue.ts';
 import { Intake, logIntake } from './intake.ts';
-import { createMessageSigner } from './messages.ts';
+import { MessageSigner } from './messages.ts';
 import { redisOf } from './redis.ts';
 import { logRedis, RedisLink, untilPreviousPollsEnded } from './redis-link.ts';
 
@@ -43,7 +43,7 @@ export function openQueues({
 }: RedisServer) {
   const redis = redisOf(config);
   if (!redis) throw new StartError('redis.url is not set');
-  const signer = createMessageSigner(redis);
+  const signer = new MessageSigner(redis.secret);
   const link = new RedisLink({ redis, signer, clock, onEvent: logRedis(log) });
   const usable = new Map(upstreams.named);
   const of = (name: string, measure: (upstream: UsableUpstream) => number) => {

@@ -7,13 +7,14 @@ import type { RedisHealth } from '../operations/health-routes.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import { FencingTokenStore, isIssuedBy, RedisClusterError } from './fencing-token.ts';
 import { type MessageSigner, pollJobSchema } from './messages.ts';
-import { disconnect, isCredentialRefusal, openRedis, type RedisSettings } from './redis.ts';
 import {
-  NEEDED_REDIS_VERSION,
+  disconnect,
+  isCredentialRefusal,
+  openRedis,
+  type RedisSettings,
   readRedisInfo,
   SAFE_EVICTION_POLICY,
-  verifyPermissions,
-} from './requirements.ts';
+} from './redis.ts';
 import { type RefusedWorker, type WorkerInfo, WorkerRegistry } from './worker-registry.ts';
 
 /**
@@ -28,7 +29,6 @@ export type LinkEvent =
   | { kind: 'disconnected'; reason: DisconnectReason; detail: string | null }
   /** Redis may evict keys when it is full, and with them pending jobs. */
   | { kind: 'eviction_policy'; policy: string }
-  | { kind: 'too_old'; version: string; needed: string }
   /**
    * The fencing token was changed by a second server, or by a Redis that restarted with an older
    * state.
@@ -75,11 +75,9 @@ export class RedisLink {
   #state: 'up' | 'disconnected' | undefined;
   #reason: DisconnectReason | null = 'unreachable';
   #detail: string | null = null;
-  /** Whether the permissions were verified on this connection. */
-  #isPermitted = false;
   #fencingToken: string | undefined;
   /** Set from the issue of a token until all listeners were called. */
-  #unannounced: Pick<NewFencingToken, 'isSameRedis'> | undefined;
+  #unannounced: { isSameRedis: boolean } | undefined;
   #probedAt = Number.NEGATIVE_INFINITY;
   #redisMs = 0;
   #workers: readonly WorkerInfo[] = [];
@@ -98,10 +96,7 @@ export class RedisLink {
       this.#detail = error.message;
     });
     this.redis.on('ready', () => this.#scheduleProbe(0));
-    this.redis.on('close', () => {
-      this.#isPermitted = false;
-      this.#setDisconnected('unreachable');
-    });
+    this.redis.on('close', () => this.#setDisconnected('unreachable'));
     this.#scheduleProbe(PROBE_MS);
   }
 
@@ -174,8 +169,6 @@ export class RedisLink {
   }
 
   async #runProbe(): Promise<void> {
-    if (!this.#isPermitted) await verifyPermissions(this.redis, this.#deps.redis.prefix, 'server');
-    this.#isPermitted = true;
     const { runId, fencingToken: found, redisMs } = await this.#tokens.probe();
     const probedAt = this.#deps.clock.now();
     const isOurs = found !== undefined && found === this.#fencingToken && isIssuedBy(found, runId);
@@ -212,11 +205,9 @@ export class RedisLink {
   }
 
   async #inspect(): Promise<void> {
-    const { version, isTooOld, evictionPolicy } = readRedisInfo(await this.redis.info());
+    const { evictionPolicy } = readRedisInfo(await this.redis.info());
     if (evictionPolicy !== null && evictionPolicy !== SAFE_EVICTION_POLICY)
       this.#deps.onEvent({ kind: 'eviction_policy', policy: evictionPolicy });
-    if (version !== null && isTooOld)
-      this.#deps.onEvent({ kind: 'too_old', version, needed: NEEDED_REDIS_VERSION });
   }
 
   #reportWorkers(workers: readonly WorkerInfo[], refused: readonly RefusedWorker[]): void {
@@ -314,7 +305,6 @@ async function hasPreviousJobs(queue: Queue, link: RedisLink): Promise<boolean> 
 const ADVICE = {
   eviction_policy:
     'Redis may evict pending jobs when its memory is full: set maxmemory-policy to noeviction',
-  too_old: 'upgrade Redis',
   fencing_token_lost: 'if several servers use this Redis, set a different redis.prefix for each',
 } as const;
 
@@ -363,11 +353,6 @@ export function logRedis(log: Log): (event: LinkEvent) => void {
         return log.warn(
           { policy: event.policy, advice: ADVICE.eviction_policy },
           'redis.eviction_policy',
-        );
-      case 'too_old':
-        return log.warn(
-          { version: event.version, required_version: event.needed, advice: ADVICE.too_old },
-          'redis.too_old',
         );
       case 'fencing_token_lost':
         return log.warn({ advice: ADVICE.fencing_token_lost }, 'redis.fencing_token_lost');

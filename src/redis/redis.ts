@@ -1,4 +1,4 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createSecureContext, type SecureContext } from 'node:tls';
@@ -192,17 +192,33 @@ type RedisTls = { secureContext?: SecureContext };
 
 /** Reads and verifies the files. Throws a RedisTlsError. */
 function readTls({ tls_ca_file, tls_cert_file, tls_key_file }: RedisTlsFiles): RedisTls {
-  const ca =
-    tls_ca_file === undefined ? undefined : readCertificates('redis.tls_ca_file', tls_ca_file);
-  if (tls_cert_file === undefined || tls_key_file === undefined)
-    return ca === undefined ? {} : { secureContext: createSecureContext({ ca }) };
-  const cert = readCertificates('redis.tls_cert_file', tls_cert_file);
-  const key = readPem('redis.tls_key_file', tls_key_file);
-  if (!new X509Certificate(cert).checkPrivateKey(parseKey(key)))
+  const ca = readPem('redis.tls_ca_file', tls_ca_file, (pem) => new X509Certificate(pem));
+  const cert = readPem('redis.tls_cert_file', tls_cert_file, (pem) => new X509Certificate(pem));
+  const key = readPem('redis.tls_key_file', tls_key_file, createPrivateKey);
+  try {
+    return { secureContext: createSecureContext({ ca, cert, key }) };
+  } catch {
     throw new RedisTlsError(
       'redis.tls_key_file is not the key of the certificate in redis.tls_cert_file',
     );
-  return { secureContext: createSecureContext({ ...(ca !== undefined && { ca }), cert, key }) };
+  }
+}
+
+/** Returns the text of a file; undefined without one. `parse` throws if the text is unusable. */
+function readPem(
+  setting: string,
+  file: string | undefined,
+  parse: (pem: string) => unknown,
+): string | undefined {
+  if (file === undefined) return undefined;
+  try {
+    const text = readFileSync(file, 'utf8');
+    parse(text);
+    return text;
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
+    throw new RedisTlsError(`${setting} names a file that is no usable PEM file${code}`);
+  }
 }
 
 /** By the paths of the files. All connections with the same files share the options. */
@@ -248,50 +264,31 @@ export function problemOfTls(files: RedisTlsFiles): string | undefined {
   }
 }
 
-function readCertificates(setting: string, file: string): string {
-  const text = readPem(setting, file);
-  const found = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  if (found.length === 0 || !found.every(isCertificate))
-    throw new RedisTlsError(`${setting} names a file that is not a certificate in PEM format`);
-  return text;
+/** With any other policy a full Redis may evict pending jobs. */
+export const SAFE_EVICTION_POLICY = 'noeviction';
+
+/**
+ * Returns whether a reply of INFO comes from a node of a cluster. Dragonfly emulates one in a
+ * single process.
+ */
+export function isCluster(info: string): boolean {
+  return /^redis_mode:cluster\b/m.test(info) && !/^dragonfly_version:/m.test(info);
 }
 
-function isCertificate(pem: string): boolean {
-  try {
-    return new X509Certificate(pem).serialNumber !== '';
-  } catch {
-    return false;
-  }
-}
+export type RedisInfo = ReturnType<typeof readRedisInfo>;
 
-const ENCRYPTED = new Set(['ERR_MISSING_PASSPHRASE', 'ERR_OSSL_CRYPTO_INTERRUPTED_OR_CANCELLED']);
-
-function parseKey(pem: string): KeyObject {
-  try {
-    return createPrivateKey(pem);
-  } catch (error) {
-    const isEncrypted =
-      error instanceof Error && 'code' in error && ENCRYPTED.has(String(error.code));
-    const reason = isEncrypted
-      ? 'an encrypted key, which is not supported'
-      : 'not a private key in PEM format';
-    throw new RedisTlsError(`redis.tls_key_file names a file that is ${reason}`);
-  }
-}
-
-const REASONS: Record<string, string | undefined> = {
-  ENOENT: 'that does not exist',
-  EISDIR: 'that is a directory',
-  EACCES: 'without permission to read it',
-};
-
-function readPem(setting: string, file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    throw new RedisTlsError(
-      `${setting} names a file ${REASONS[code] ?? `that cannot be read (${code})`}`,
-    );
-  }
+/** Returns the relevant fields of INFO; null if missing. */
+export function readRedisInfo(info: string) {
+  const field = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1] ?? null;
+  const appendOnly = field('aof_enabled');
+  return {
+    version: field('redis_version'),
+    evictionPolicy: field('maxmemory_policy'),
+    /** Whether its append-only file is on. */
+    isAppendOnly: appendOnly === null ? null : appendOnly === '1',
+    role: field('role'),
+    isCluster: isCluster(info),
+    /** Number of connected replicas; 0 if missing. */
+    replicas: Number(field('connected_slaves') ?? 0),
+  };
 }

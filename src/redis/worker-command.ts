@@ -70,11 +70,8 @@ async function check({ redis }: Config): Promise<void> {
   const { url } = redis;
   if (url === undefined)
     throw new CommandError('no Redis is configured: set DAWATCH_REDIS_URL', ExitCode.usage);
-  const [{ listWorkers }, { createMessageSigner }] = await Promise.all([
-    import('./worker-registry.ts'),
-    import('./messages.ts'),
-  ]);
-  const seen = await listWorkers({ ...redis, url }, createMessageSigner(redis));
+  const { listWorkers } = await import('./worker-registry.ts');
+  const seen = await listWorkers({ ...redis, url });
   if (!seen?.some((name) => name.startsWith(`${HOST}-`)))
     throw new CommandError(
       seen ? 'no worker of this host is announced in Redis' : 'Redis does not respond',

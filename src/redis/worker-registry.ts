@@ -2,12 +2,7 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { parseJson } from '../lib/json.ts';
 import { escapeText } from '../lib/text.ts';
-import {
-  type MessageSigner,
-  POLLS_FORMAT,
-  type SignatureProblem,
-  signatureSchema,
-} from './messages.ts';
+import { MessageSigner, POLLS_FORMAT, type SignatureProblem, signatureSchema } from './messages.ts';
 import { disconnect, openRedis, type RedisSettings, waitUntilReady } from './redis.ts';
 
 /** Contains no markup and no control characters: it is shown in logs, dashboards and terminals. */
@@ -46,7 +41,7 @@ export class WorkerRegistry {
   readonly #redis: Redis;
   readonly #names: string;
 
-  constructor(redis: Redis, { prefix }: Pick<RedisSettings, 'prefix'>) {
+  constructor(redis: Redis, { prefix }: { prefix: string }) {
     this.#redis = redis;
     this.#names = `${prefix}:dawatch-workers:names`;
   }
@@ -97,12 +92,12 @@ export class WorkerRegistry {
 
 /** Returns the names of all live workers; undefined if Redis is not usable. */
 export async function listWorkers(
-  settings: RedisSettings,
-  signer: MessageSigner,
+  settings: RedisSettings & { secret?: string | undefined },
 ): Promise<string[] | undefined> {
   const redis = openRedis(settings);
   try {
     await waitUntilReady(redis, LIST_WITHIN_MS);
+    const signer = new MessageSigner(settings.secret);
     const { workers, refused } = await new WorkerRegistry(redis, settings).list(signer);
     return [...workers, ...refused].map(({ name }) => name);
   } catch {
@@ -123,8 +118,8 @@ function readAnnouncement(
   const parsed = announcementSchema.safeParse(parseJson(text));
   if (!parsed.success || parsed.data.worker.name !== name) return refused('other_format');
   const { worker, signature } = parsed.data;
-  const verified = signer.verify('worker', signedWorker(worker), signature);
-  return verified.kind === 'valid' ? { worker } : refused(verified.problem);
+  const problem = signer.problemOf('worker', signedWorker(worker), signature);
+  return problem === undefined ? { worker } : refused(problem);
 }
 
 function signedWorker({ name, version, in_flight, concurrency }: WorkerInfo): unknown {

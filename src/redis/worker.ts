@@ -9,7 +9,7 @@ import type { Config } from '../operations/config/schema.ts';
 import { StartError } from '../operations/config/start-error.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import { openUpstreams, timeoutMsOf, usableUpstreams } from '../polling/upstreams.ts';
-import { createMessageSigner } from './messages.ts';
+import { MessageSigner } from './messages.ts';
 import { logWorker, PollWorker } from './poll-worker.ts';
 import { redisOf } from './redis.ts';
 
@@ -34,7 +34,7 @@ export function startWorker(deps: {
   const usable = new Map(upstreams.named);
   const worker = new PollWorker({
     redis,
-    signer: createMessageSigner(redis),
+    signer: new MessageSigner(redis.secret),
     name,
     version,
     concurrency: config.worker.concurrency,

@@ -20,7 +20,6 @@ const CANARY = {
   adminToken: 'canary-admin-token-83e0',
   redisPassword: 'canary-redis-password-2b6d',
   redisSecret: 'canary-redis-secret-that-signs-6e21',
-  previousSecret: 'canary-previous-secret-of-redis-88f3',
   smtpPassword: 'canary-smtp-password-f00d',
   slackPath: 'canary-slack-path-91aa',
   discordPath: 'canary-discord-path-92bb',
@@ -113,7 +112,7 @@ it.each([true, false])(
           budget: { requests: 500, per_s: 1, concurrency: 50 },
         },
       },
-      redis: { url: redis.url, secret: CANARY.redisSecret, previous_secret: CANARY.previousSecret },
+      redis: { url: redis.url, secret: CANARY.redisSecret },
       channels: {
         slack: { type: 'slack', url: hook(CANARY.slackPath) },
         discord: { type: 'discord', url: hook(CANARY.discordPath) },

@@ -80,14 +80,12 @@ describe('the effective settings', () => {
         DAWATCH_WEBHOOK_ALLOW_HTTP: ['true', true],
       } as Record<string, [string, unknown]>
     )[name] ?? ['a-value-that-is-long-enough-for-all', 'a-value-that-is-long-enough-for-all'];
-    const beside =
-      name === 'DAWATCH_REDIS_PREVIOUS_SECRET' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
     const sentinels = 'redis: { url: "redis://mymaster", sentinels: [s] }';
     const provider =
       'server: { public_url: "https://d.example" }\noidc: { client_id: a, roles: { admin: [a] } }';
     const required =
       { DAWATCH_OIDC_ISSUER: provider, DAWATCH_REDIS_SENTINEL_PASSWORD: sentinels }[name] ?? '';
-    const loaded = load(required, { ...beside, [name]: text });
+    const loaded = load(required, { [name]: text });
     const setting = loaded.settings.find((candidate) => candidate.path === path);
     expect(setting).toMatchObject({ source: name, value });
   });
@@ -168,7 +166,6 @@ describe('the effective settings', () => {
       'auth.api_key',
       'heartbeat.url',
       'oidc.client_secret',
-      'redis.previous_secret',
       'redis.secret',
       'redis.sentinel_password',
       'redis.url',

@@ -37,11 +37,9 @@ describe('a secret in a file', () => {
       DAWATCH_HEARTBEAT_URL_FILE: 'https://h.example/key',
     };
     const secret = addresses[name] ?? `${SECRET}-of-32-bytes-at-least`;
-    const beside =
-      name === 'DAWATCH_REDIS_PREVIOUS_SECRET_FILE' ? { DAWATCH_REDIS_SECRET: 'x'.repeat(32) } : {};
     const isOfSentinels = name === 'DAWATCH_REDIS_SENTINEL_PASSWORD_FILE';
     const required = isOfSentinels ? 'redis: { url: "redis://mymaster", sentinels: [s] }' : '';
-    const loaded = load(required, { ...beside, [name]: file(`${secret}\n`) });
+    const loaded = load(required, { [name]: file(`${secret}\n`) });
     const setting = loaded.settings.find(
       (candidate) => candidate.path === path.replace(/_file$/, ''),
     );
@@ -58,7 +56,6 @@ describe('a secret in a file', () => {
       'DAWATCH_OIDC_CLIENT_SECRET_FILE',
       'DAWATCH_REDIS_URL_FILE',
       'DAWATCH_REDIS_SECRET_FILE',
-      'DAWATCH_REDIS_PREVIOUS_SECRET_FILE',
       'DAWATCH_REDIS_SENTINEL_PASSWORD_FILE',
       'DAWATCH_HEARTBEAT_URL_FILE',
     ]);
@@ -205,7 +202,6 @@ routes: [{ types: ['*'], channels: [ops, mail] }]
 redis:
   url_file: ${secret('redis.url', 'redis://127.0.0.1:1')}
   secret_file: ${secret('redis.secret', 'x'.repeat(32))}
-  previous_secret: ${'y'.repeat(32)}
 `;
   }
   const ALL = [

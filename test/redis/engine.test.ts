@@ -1,6 +1,6 @@
 import type { Job } from 'bullmq';
 import { describe, expect, it, vi } from 'vitest';
-import { POLLS_QUEUE, type PollJob } from '../../src/redis/messages.ts';
+import type { PollJob } from '../../src/redis/messages.ts';
 import type { Observation } from '../../src/submissions/classify.ts';
 import type { PollEngine } from '../../src/submissions/ports.ts';
 import { describeEngine } from '../polling/engine-conformance.ts';
@@ -8,7 +8,6 @@ import {
   openEngine,
   openFakeWorker,
   openQueue,
-  openRedisClient,
   openWorker,
   PENDING,
 } from '../support/redis/bullmq-rig.ts';
@@ -101,20 +100,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     });
   });
 
-  it('a worker with a longer request timeout than the server polls nothing', async () => {
-    const redis = await redisForTest();
-    const server = openEngine(redis, { timeoutMs: 1_000 });
-    const worker = openWorker(redis, { timeoutMs: 1_001 });
-    await server.sees(1);
-    expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
-    expect(worker.polled).toEqual([]);
-    expect(worker.events).toContainEqual({
-      kind: 'returned',
-      reason: 'timeout',
-      upstream: 'default',
-    });
-  });
-
   it('accepts each id once', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: neverPoll });
@@ -175,16 +160,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(worker.polled).toEqual([]);
   });
 
-  it('continues after an unreadable event', async () => {
-    const redis = await redisForTest();
-    const server = openEngine(redis, { local: neverPoll });
-    openWorker(redis);
-    await server.sees(1);
-    const garbage = ['event', 'progress', 'jobId', 'x', 'data', '{'] as const;
-    await server.link.redis.xadd(`bull:${POLLS_QUEUE}:events`, '*', ...garbage);
-    expect(await polled(server.engine, ['a'])).toMatchObject([{ kind: 'pending' }]);
-  });
-
   it('jobs contain no secret, and Redis keeps a limited number of completed jobs', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: neverPoll });
@@ -224,21 +199,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await queue.count()).toBe(0);
   });
 
-  it('opens no connection after it is closed, whatever a probe in progress finds', async () => {
-    const redis = await redisForTest();
-    const server = openEngine(redis, { local: neverPoll });
-    await server.isUp();
-    const before = server.link.usable?.fencingToken;
-    await server.engine.close();
-    await openRedisClient(redis).flushall();
-    await vi.waitUntil(
-      () => server.link.usable && server.link.usable.fencingToken !== before,
-      5_000,
-    );
-    const names = String(await openRedisClient(redis).client('LIST'));
-    expect(names.split('\n').filter((line) => line.includes('cmd=xread'))).toEqual([]);
-  });
-
   it('keeps its queues under the configured prefix', async () => {
     const redis = await redisForTest();
     const server = openEngine(redis, { local: neverPoll, prefix: '{team-a}' });
@@ -249,21 +209,4 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(worker.polled).toEqual(['a']);
     expect(other.polled).toEqual([]);
   });
-});
-
-it('without Redis this process polls, from the first batch on', async () => {
-  const polledIds: string[] = [];
-  const server = openEngine(
-    { url: 'redis://127.0.0.1:1' },
-    {
-      local: async (_upstream, submissionId) => {
-        polledIds.push(submissionId);
-        return PENDING;
-      },
-    },
-  );
-  expect(await polled(server.engine, ['a'])).toMatchObject([
-    { kind: 'pending', at: expect.any(Number) },
-  ]);
-  expect(polledIds).toEqual(['a']);
 });

@@ -3,7 +3,6 @@ import type { Observation } from '../../src/submissions/classify.ts';
 import { openEngine, openRedisClient, openWorker, PENDING } from '../support/redis/bullmq-rig.ts';
 import { isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { startCuttingProxy } from '../support/servers/cutting-proxy.ts';
-import { deadAddress } from '../support/servers/upstream-server.ts';
 
 const FENCING_TOKEN_KEY = 'bull:dawatch-workers:fencing-token';
 
@@ -33,26 +32,6 @@ function openServer(
 }
 
 describe.skipIf(isRedisMissing())('with Redis', () => {
-  it('Redis is not reachable at the start: this process polls until it is', async () => {
-    const redis = await redisForTest();
-    await redis.kill();
-    const server = openServer(redis);
-    const worker = openWorker(redis);
-    await server.isDisconnected();
-    expect(server.link.health).toEqual({
-      state: 'disconnected',
-      reason: 'unreachable',
-      workers: [],
-      refusedWorkers: 0,
-    });
-    expect(await server.poll('a')).toEqual(['a']);
-    expect(server.own).toEqual(['a']);
-    await redis.restart();
-    await server.sees(1);
-    expect(await server.poll('b')).toEqual(['b']);
-    expect(worker.polled).toEqual(['b']);
-  });
-
   it('Redis crashes during a batch: nothing is polled twice, later batches are polled by this process', async () => {
     const redis = await redisForTest();
     const server = openServer(redis, { leaseMs: 1_500, timeoutMs: 100 });
@@ -118,25 +97,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(worker.polled).toEqual(['b']);
   });
 
-  it('FLUSHALL: workers are registered again with a new fencing token, and polls continue', async () => {
-    const redis = await redisForTest();
-    const server = openServer(redis);
-    const worker = openWorker(redis);
-    await server.sees(1);
-    const before = server.link.usable?.fencingToken;
-    await openRedisClient(redis).flushall();
-    await vi.waitUntil(
-      () => server.link.usable && server.link.usable.fencingToken !== before,
-      5_000,
-    );
-    await server.sees(1);
-    // Results read before the new fencing token may be lost once more; then their ids are polled
-    // again.
-    await vi.waitFor(async () => expect(await server.poll('a')).toEqual(['a']), 15_000);
-    expect(worker.polled).toContain('a');
-    expect(server.events.filter(({ kind }) => kind === 'fencing_token_lost')).toEqual([]);
-  });
-
   it('a silently lost connection is replaced', async () => {
     const redis = await redisForTest();
     const proxy = await startCuttingProxy(redis.url);
@@ -146,21 +106,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     await server.isDisconnected();
     await server.isUp();
     expect(server.link.usable).toBeDefined();
-  });
-
-  it('a wrong password is reported as disconnected, without the password', async () => {
-    const redis = await redisForTest({ password: 'right-one' });
-    const server = openServer({ url: redis.url.replace('right-one', 'wrong-one') });
-    await vi.waitFor(
-      () => expect(JSON.stringify(server.events)).toMatch(/WRONGPASS|NOAUTH/),
-      10_000,
-    );
-    await vi.waitFor(
-      () => expect(server.link.health).toMatchObject({ state: 'disconnected', reason: 'refused' }),
-      10_000,
-    );
-    expect(JSON.stringify(server.events)).not.toContain('wrong-one');
-    expect(await server.poll('a')).toEqual(['a']);
   });
 
   it('a read-only Redis counts as disconnected until it accepts writes again', async () => {
@@ -175,19 +120,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(await server.poll('a')).toEqual(['a']);
     await redisClient.config('SET', 'maxmemory', '0');
     await server.sees(1);
-  });
-
-  it('a primary that became a replica is left for the current address of its name', async () => {
-    const redis = await redisForTest();
-    const server = openServer(redis);
-    await server.isUp();
-    const redisClient = openRedisClient(redis);
-    const { port } = new URL(await deadAddress());
-    await redisClient.replicaof('127.0.0.1', port);
-    await server.isDisconnected();
-    expect(await server.poll('a')).toEqual(['a']);
-    await redisClient.replicaof('NO', 'ONE');
-    await server.isUp();
   });
 
   it('an eviction policy that may evict jobs is reported, noeviction is not', async () => {
@@ -276,12 +208,6 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
       { name: 'w', version: '<b>1</b>', in_flight: 0, concurrency: 1 },
     ],
     [
-      'impossible numbers of workers',
-      'w',
-      { name: 'w', version: '1', in_flight: 9e15, concurrency: 1 },
-    ],
-    ['the name of another', 'w', { name: 'other', version: '1', in_flight: 0, concurrency: 1 }],
-    [
       'an announcement of several megabytes',
       'w',
       { name: 'w', version: '1', in_flight: 0, concurrency: 1, x: 'x'.repeat(5e6) },
@@ -298,18 +224,5 @@ describe.skipIf(isRedisMissing())('with Redis', () => {
     expect(server.link.health.workers).toMatchObject([{ name: 'genuine' }]);
     const names = server.events.flatMap((event) => ('worker' in event ? [event.worker.name] : []));
     expect(names.join()).not.toMatch(/\p{Cc}/u);
-  });
-
-  it('an invalid entry among the workers is ignored', async () => {
-    const redis = await redisForTest();
-    const redisClient = openRedisClient(redis);
-    const names = 'bull:dawatch-workers:names';
-    await redisClient.sadd(names, 'a', 'b', 'c');
-    await redisClient.mset(`${names}:a`, '{', `${names}:b`, '{"name":7}');
-    const server = openServer(redis);
-    await server.isUp();
-    expect(server.link.health.workers).toEqual([]);
-    // A name without an entry belongs to a worker that left.
-    expect((await redisClient.smembers(names)).sort()).toEqual(['a', 'b']);
   });
 });

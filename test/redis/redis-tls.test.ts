@@ -8,8 +8,6 @@ import { createAuthority, tlsOptions } from '../support/redis/certificates.ts';
 import { freePort, isRedisMissing, redisForTest } from '../support/redis/redis-server.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
-const OPENSSL = 'openssl';
-
 /** A Redis that accepts only clients with a certificate of a private authority. */
 async function tlsRedis() {
   const authority = createAuthority();
@@ -105,23 +103,6 @@ describe.skipIf(isRedisMissing())(
       await server.isUp();
       disconnect(admin);
     });
-
-    test('restarts while a file is unusable: the previous ones carry polls to workers', async () => {
-      const { address, redis, client } = await tlsRedis();
-      const server = openEngine(address);
-      const worker = openWorker(address);
-      await server.sees(1);
-      const before = server.link.usable?.fencingToken;
-      writeFileSync(client.key, 'incomplete');
-      await redis.restart();
-      await vi.waitUntil(
-        () => server.link.usable && server.link.usable.fencingToken !== before,
-        15_000,
-      );
-      await server.sees(1);
-      await server.engine.poll({ upstream: 'default', submissionIds: ['a'] }, () => undefined);
-      expect(worker.polled).toEqual(['a']);
-    });
   },
 );
 
@@ -145,31 +126,19 @@ describe('the files of TLS', () => {
       const files = { tls_ca_file: ca, tls_cert_file: cert, tls_key_file: key };
       const odd = join(tempFolder(), 'odd.pem');
       writeFileSync(odd, 'a-secret-by-mistake');
-      expect(problemOfTls({ ...files, [name]: '/nowhere/file' })).toBe(
-        `redis.${name} names a file that does not exist`,
-      );
-      expect(problemOfTls({ ...files, [name]: tempFolder() })).toBe(
-        `redis.${name} names a file that is a directory`,
-      );
+      const unusable = `redis.${name} names a file that is no usable PEM file`;
+      expect(problemOfTls({ ...files, [name]: '/nowhere/file' })).toBe(`${unusable} (ENOENT)`);
       const problem = problemOfTls({ ...files, [name]: odd });
-      expect(problem).toMatch(
-        new RegExp(`^redis\\.${name} names a file that is not a .* in PEM format$`),
-      );
+      expect(problem).toMatch(unusable);
+      expect(problem).not.toContain('a-secret-by-mistake');
     },
   );
 
-  test('a key of another certificate, and an encrypted key, are problems', () => {
+  test('the key of another certificate is a problem', () => {
     const { ca, issue } = authority();
-    const [{ cert, key }, other] = [issue('client'), issue('other')];
+    const [{ cert }, other] = [issue('client'), issue('other')];
     expect(problemOfTls({ tls_ca_file: ca, tls_cert_file: cert, tls_key_file: other.key })).toBe(
       'redis.tls_key_file is not the key of the certificate in redis.tls_cert_file',
-    );
-    const encrypted = join(tempFolder(), 'encrypted.key');
-    execFileSync(OPENSSL, ['ec', '-in', key, '-aes256', '-passout', 'pass:x', '-out', encrypted], {
-      stdio: 'ignore',
-    });
-    expect(problemOfTls({ tls_ca_file: ca, tls_cert_file: cert, tls_key_file: encrypted })).toBe(
-      'redis.tls_key_file names a file that is an encrypted key, which is not supported',
     );
   });
 });

@@ -32,15 +32,7 @@ async function openStream() {
 describe.skipIf(isRedisMissing())('the result stream', () => {
   it.each<[string, string[]]>([
     ['progress that is not JSON', ['event', 'progress', 'jobId', 'x', 'data', '{']],
-    ['progress without data', ['event', 'progress', 'jobId', 'x']],
-    [
-      'a return value that is not JSON',
-      ['event', 'completed', 'jobId', 'x', 'returnvalue', 'undefined'],
-    ],
     ['no job', ['event', 'completed', 'returnvalue', '{}']],
-    ['no event', ['jobId', 'x']],
-    ['an unknown event', ['event', '__proto__', 'jobId', 'x']],
-    ['a field name without a value', ['event', 'failed']],
   ])('an entry with %s does not affect entries read together with it', async (_what, garbage) => {
     const { client: redisClient, completed, done } = await openStream();
     const both = redisClient.multi();
@@ -64,17 +56,5 @@ describe.skipIf(isRedisMissing())('the result stream', () => {
     await redisClient.xadd(EVENTS, '*', ...done('third'));
     await redisClient.acl('SETUSER', 'default', '+xread');
     await vi.waitFor(() => expect(completed).toEqual(['first', 'second', 'third']), 15_000);
-  });
-
-  it('connections that are cut repeatedly lose nothing', async () => {
-    const { client: redisClient, completed, done } = await openStream();
-    for (let count = 0; count < 20; count++) {
-      await redisClient.xadd(EVENTS, '*', ...done(`job-${count}`));
-      await redisClient.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-    }
-    await vi.waitFor(
-      () => expect(completed).toEqual(Array.from({ length: 20 }, (_, n) => `job-${n}`)),
-      15_000,
-    );
   });
 });

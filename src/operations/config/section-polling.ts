@@ -175,11 +175,6 @@ export const redisSection = section({
     .describe(
       'Signs jobs, results and announcements between the server and its workers, so that other clients of Redis cannot forge them. Set the same secret on all of them; if not set, nothing is signed',
     ),
-  previous_secret: signingSecret
-    .optional()
-    .describe(
-      'Accepted in addition to `secret` during a rotation: set it on the workers first, then on the server',
-    ),
   prefix: z
     .string()
     .regex(/^[\w.{}-]{1,64}$/, 'must be letters, digits and _ . - { }, at most 64 of them')
@@ -194,7 +189,6 @@ export function redisProblems(
   const { url, sentinels } = redis;
   const isSet = (name: keyof typeof redis) => redis[name] !== undefined;
   const problems: [boolean, name: string, problem: string][] = [
-    [isSet('previous_secret') && !isSet('secret'), 'previous_secret', 'requires redis.secret'],
     [
       sentinels.length > 0 && url === undefined,
       'sentinels',

@@ -338,11 +338,6 @@ const REDIS_EVENTS = {
     ['policy', 'advice'],
     SEE_FIELD,
   ),
-  'redis.too_old': warn(
-    'the version of Redis is too old',
-    ['version', 'required_version', 'advice'],
-    SEE_FIELD,
-  ),
   'redis.fencing_token_lost': warn('another server took over this prefix', ['advice'], SEE_FIELD),
   'worker.started': info('a worker has started', ['worker', 'upstreams', 'version']),
   'worker.stopped': info('a worker has stopped'),

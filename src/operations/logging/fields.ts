@@ -41,7 +41,6 @@ export const LOG_FIELDS = {
   previous_status: 'status before the change',
   reason: 'cause of the event',
   request_id: 'request id: `x-request-id` of the response, `instance` of its problem document',
-  required_version: 'minimum version',
   result: 'found, not_found, refused, busy, failed',
   retry_after_ms: 'milliseconds until the next attempt',
   route: 'documented path with parameter names instead of values',

@@ -63,7 +63,7 @@ export class WorkerMachine {
     redisModel.host = host;
     const worker = new PollWorker({
       redis: { url: REDIS_URL, prefix: PREFIX },
-      signer: new MessageSigner([SECRET]),
+      signer: new MessageSigner(SECRET),
       name,
       version: '0.0.0-simulation',
       concurrency: CONCURRENCY,

@@ -30,7 +30,7 @@ export function openEngine(
     leaseMs?: number;
     timeoutMs?: number;
     prefix?: string;
-    secrets?: string[];
+    secret?: string;
   } = {},
 ) {
   const {
@@ -38,9 +38,9 @@ export function openEngine(
     leaseMs = 5_000,
     timeoutMs = 1_000,
     prefix = 'bull',
-    secrets = [],
+    secret,
   } = setting;
-  const signer = new MessageSigner(secrets);
+  const signer = new MessageSigner(secret);
   const events: (LinkEvent | EngineEvent)[] = [];
   const settings = { ...redis, prefix };
   const onEvent = (event: LinkEvent | EngineEvent) => void events.push(event);
@@ -88,7 +88,7 @@ export function openWorker(
     timeoutMs?: number;
     upstreams?: string[];
     prefix?: string;
-    secrets?: string[];
+    secret?: string;
   } = {},
 ) {
   const {
@@ -101,7 +101,7 @@ export function openWorker(
   const events: PollWorkerEvent[] = [];
   const worker = new PollWorker({
     redis: { ...redis, prefix },
-    signer: new MessageSigner(setting.secrets ?? []),
+    signer: new MessageSigner(setting.secret),
     name: setting.name ?? `worker-${randomUUID()}`,
     version: '0.0.0-test',
     concurrency: 16,
@@ -123,14 +123,14 @@ export async function openFakeWorker(
   redis: Pick<RedisServer, 'url'>,
   process: (job: Job) => Promise<unknown>,
   name = 'odd',
-  secrets: string[] = [],
+  secret?: string,
 ) {
   const { url } = redis;
   const register = new WorkerRegistry(openRedisClient(redis), { prefix: 'bull' });
   const announce = () =>
     register.announce(
       { name, version: '9.9.9', in_flight: 0, concurrency: 1 },
-      new MessageSigner(secrets),
+      new MessageSigner(secret),
     );
   await announce();
   const timer = setInterval(() => void announce().catch(() => undefined), 1_000);
