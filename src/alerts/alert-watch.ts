@@ -6,7 +6,7 @@ import {
   AlertRule,
 } from '../notifications/alert.ts';
 import { parseDestination } from '../notifications/delivery.ts';
-import { alertPath, durationText, linkTo, truncate } from '../notifications/message-text.ts';
+import { alertPath, durationText, linkTo, truncate } from '../notifications/message.ts';
 import type { AlertEventType } from '../submissions/event-types.ts';
 import { fastestBurn, type ObjectiveStatus } from '../submissions/objective.ts';
 import { BreakerState } from '../submissions/upstream.ts';

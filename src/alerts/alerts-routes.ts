@@ -17,7 +17,7 @@ import { escapeText } from '../lib/text.ts';
 import { iso } from '../lib/timestamps.ts';
 import type { Mute } from '../notifications/alert.ts';
 import { alertRuleSchema } from '../notifications/event-body.ts';
-import { alertPath, linkTo } from '../notifications/message-text.ts';
+import { alertPath, linkTo } from '../notifications/message.ts';
 import { type Alerts, MAX_MUTES, type MutedAlert, type Mutes } from './alerts-store.ts';
 
 const MAX_SUBJECT_CHARS = 300;

@@ -1,7 +1,15 @@
+import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Clock } from '../lib/clock.ts';
+import { DamagedRowError } from '../lib/stored.ts';
 import type { Span } from '../submissions/tracing.ts';
-import { type Channel, failed, type SendResult } from './channels/channel.ts';
-import type { DueDelivery } from './delivery.ts';
+import {
+  type Channel,
+  failed,
+  jittered,
+  type Outgoing,
+  type SendResult,
+} from './channels/channel.ts';
+import type { DeliveryResult, DueDelivery } from './delivery.ts';
 import { toEventJson } from './event-body.ts';
 
 /** Upper bound for a channel that does not enforce its own, shorter timeouts. */
@@ -13,27 +21,24 @@ export type TraceDelivery = (
   deliveries: readonly DueDelivery[],
 ) => Span | undefined;
 
-/**
- * Resolves when all events that have been read are on the disk; undefined if they are. Rejects if
- * the disk failed.
- */
-export type Durability = { whenDurable(): Promise<void> | undefined };
-
-/** The result of those deliveries of an attempt that were sent as one message. */
+/** The result of those deliveries of an attempt that share it. */
 export type SentPart = { deliveries: readonly DueDelivery[]; result: SendResult };
 
 /**
- * Makes one attempt and returns its results, with the time at which it started (`at`). If the
- * channel cannot serialize the message, each event is sent on its own, so that one event does not
- * block the others. Ends soon after `stop` aborts. An event is sent only when it is on the disk.
- * Rejects if the disk failed.
+ * Sends deliveries as one message, and returns the results with the time at which the attempt
+ * started (`at`). Events that are damaged are not sent. Ends soon after `stop` aborts. An event is
+ * sent only when it is on the disk. Rejects if the disk failed.
  */
 export async function send(
   channel: Channel,
   deliveries: readonly DueDelivery[],
   deps: {
     destination: string;
-    store: Durability;
+    /**
+     * Resolves when all events that have been read are on the disk; undefined if they are. Rejects
+     * if the disk failed.
+     */
+    whenDurable: () => Promise<void> | undefined;
     clock: Clock;
     stop: AbortSignal;
     onFailed: (error: unknown) => void;
@@ -42,47 +47,67 @@ export async function send(
   },
 ): Promise<{ sent: SentPart[]; at: number }> {
   const { clock, stop, onFailed } = deps;
-  const durable = deps.store.whenDurable();
-  if (durable) await untilAborted(durable, stop);
-  if (stop.aborted) return { sent: [], at: clock.now() };
-  const at = clock.now();
-  const span = deps.trace?.(deps.destination, deliveries);
   const limit = new AbortController();
-  const abort = () => limit.abort();
-  const cancelLimit = clock.after(SEND_LIMIT_MS, abort);
+  const aborted = Promise.withResolvers<void>();
+  const abort = () => {
+    limit.abort();
+    aborted.resolve();
+  };
   // AbortSignal.any would keep its listeners until `stop` is collected, which lives as long as the
   // process.
   stop.addEventListener('abort', abort);
   if (stop.aborted) abort();
-  const sendAll = async (all: readonly DueDelivery[]): Promise<SentPart[]> => {
-    try {
-      const batch = all.map(({ event, callbackUrl }) => ({
-        event,
-        json: toEventJson(event),
-        callbackUrl,
-        traceparent: span?.traceparent,
-      }));
-      const result = await Promise.race([
-        channel.send(batch, limit.signal),
-        resultOnAbort(limit.signal),
-      ]);
-      return [{ deliveries: all, result }];
-    } catch (error) {
-      onFailed(error);
-      if (all.length === 1) return [{ deliveries: all, result: UNDELIVERABLE }];
-      const sent: SentPart[] = [];
-      for (const one of all) sent.push(...(await sendAll([one])));
-      return sent;
-    }
-  };
+  let cancelLimit: (() => void) | undefined;
   try {
-    const sent = await sendAll(deliveries);
+    const durable = deps.whenDurable();
+    if (durable) await Promise.race([durable, aborted.promise]);
+    const at = clock.now();
+    if (stop.aborted) return { sent: [], at };
+    cancelLimit = clock.after(SEND_LIMIT_MS, abort);
+    const span = deps.trace?.(deps.destination, deliveries);
+    const { readable, message, sent } = serialize(deliveries, span?.traceparent);
+    if (message.length > 0) {
+      const result = await Promise.race([
+        channel.send(message, limit.signal),
+        // For a channel that ignores the signal.
+        aborted.promise.then(() => failed('the attempt timed out')),
+      ]).catch((error): SendResult => {
+        onFailed(error);
+        return undeliverable(
+          'this channel cannot serialize the event; the dawatch log contains the error',
+        );
+      });
+      sent.push({ deliveries: readable, result });
+    }
     span?.end(endOf(sent));
     return { sent, at };
   } finally {
-    cancelLimit();
+    cancelLimit?.();
     stop.removeEventListener('abort', abort);
   }
+}
+
+/** Returns the message of the readable events, and the results of the damaged ones (`sent`). */
+function serialize(deliveries: readonly DueDelivery[], traceparent: string | undefined) {
+  const readable: DueDelivery[] = [];
+  const message: Outgoing[] = [];
+  const sent: SentPart[] = [];
+  for (const delivery of deliveries) {
+    const { event, callbackUrl } = delivery;
+    try {
+      if ('damage' in event) throw event.damage;
+      message.push({ event, json: toEventJson(event), callbackUrl, traceparent });
+      readable.push(delivery);
+    } catch (error) {
+      if (!(error instanceof DamagedRowError)) throw error;
+      sent.push({ deliveries: [delivery], result: undeliverable(error.message) });
+    }
+  }
+  return { readable, message, sent };
+}
+
+function undeliverable(error: string): SendResult {
+  return { ...failed(error), undeliverable: true };
 }
 
 function endOf(sent: readonly SentPart[]): Parameters<Span['end']>[0] {
@@ -94,45 +119,150 @@ function endOf(sent: readonly SentPart[]): Parameters<Span['end']>[0] {
   };
 }
 
-const UNDELIVERABLE: SendResult = {
-  ...failed('this channel cannot serialize the event; the dawatch log contains the error'),
-  undeliverable: true,
-};
-
-/** Resolves when the signal aborts, for a channel that ignores it. */
-function resultOnAbort(signal: AbortSignal): Promise<SendResult> {
-  const late = failed('the attempt timed out');
-  return new Promise((resolve) =>
-    signal.addEventListener('abort', () => resolve(late), { once: true }),
-  );
-}
-
-/** Resolves with the promise, or when the signal aborts. */
-async function untilAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  const aborted = Promise.withResolvers<void>();
-  const abort = () => aborted.resolve();
-  signal.addEventListener('abort', abort);
-  await Promise.race([promise, aborted.promise]).finally(() =>
-    signal.removeEventListener('abort', abort),
-  );
-}
+/**
+ * One committed attempt, for logs and metrics. The fields in the singular describe the first
+ * delivery of the message.
+ */
+export type AttemptReport = ReturnType<typeof resultsOf>['report'];
 
 /**
- * Groups deliveries into messages: events of one type, at most `maxBatch` per message, in their
- * order.
+ * Returns the result of an attempt for each of its deliveries, and its report. `random` in [0, 1)
+ * jitters the retry.
  */
-export function toMessages(due: readonly DueDelivery[], maxBatch: number): DueDelivery[][] {
-  const open = new Map<string, DueDelivery[]>();
-  const messages: DueDelivery[][] = [];
-  for (const delivery of due) {
-    let message = open.get(delivery.event.type);
-    if (!message || message.length === maxBatch) {
-      message = [];
-      open.set(delivery.event.type, message);
-      messages.push(message);
-    }
-    message.push(delivery);
+export function resultsOf(attempt: {
+  destination: string;
+  channel: Channel;
+  /** At least one. */
+  deliveries: readonly DueDelivery[];
+  result: SendResult;
+  /** When the attempt started and ended. */
+  at: number;
+  now: number;
+  random: number;
+}) {
+  const { destination, channel, deliveries, result, at, now, random } = attempt;
+  const durationMs = now - at;
+  const error = result.kind === 'failed' ? result.error : null;
+  const { httpStatus, response } = result;
+  const results = deliveries.map(
+    ({ id, attempts, revision }): DeliveryResult => ({
+      deliveryId: id,
+      destination,
+      attempts,
+      revision,
+      attempt: { at, durationMs, httpStatus, error, response },
+      // All share one random value, so that deliveries sent as one message are retried as one.
+      next: nextOf(result, { delayMs: channel.retryDelayMs(attempts + 1), now, random }),
+    }),
+  );
+  const [first, firstResult] = [deliveries[0], results[0]];
+  if (!first || !firstResult) throw new Error('an attempt without deliveries');
+  return {
+    results,
+    report: {
+      destination,
+      deliveryIds: deliveries.map(({ id }) => id),
+      eventIds: deliveries.map(({ event }) => event.id),
+      eventType: first.event.type,
+      submissionId: 'submission' in first.event ? first.event.submission.submissionId : undefined,
+      /** 1-based. */
+      attempt: first.attempts + 1,
+      durationMs,
+      result,
+      next: firstResult.next,
+    },
+  };
+}
+
+/** Returns the next state of a delivery. `delayMs`: null after the last attempt. */
+function nextOf(
+  result: SendResult,
+  { delayMs, now, random }: { delayMs: number | null; now: number; random: number },
+): DeliveryResult['next'] {
+  if (result.kind === 'delivered') return { kind: 'delivered' };
+  if (result.undeliverable) return { kind: 'dead', reason: 'undeliverable' };
+  if (result.gone) return { kind: 'gone' };
+  if (delayMs === null) return { kind: 'dead', reason: 'attempts_used_up' };
+  const retryAfterMs = result.slowDown?.retryAfterMs ?? 0;
+  return { kind: 'retry', at: now + Math.max(jittered(delayMs, random), retryAfterMs) };
+}
+
+const RETRY_MS = 1_000;
+/**
+ * Results that arrive within this time share one commit (rows `webhooks` and `webhook-latency` of
+ * `npm run bench`).
+ */
+const GATHER_MS = 10;
+/** With this many uncommitted results nothing more is sent: the disk may be full. */
+const MAX_UNCOMMITTED = 1_000;
+
+/** The results of an attempt, which are to be committed. */
+export type AttemptResults = { results: DeliveryResult[]; report: AttemptReport };
+
+type ResultWriterDeps = {
+  /** Writes the results in one transaction. */
+  commit: (results: readonly DeliveryResult[]) => void;
+  clock: Clock;
+  onCommitted: (committed: readonly AttemptResults[]) => void;
+  onFailed: (error: unknown) => void;
+};
+
+/**
+ * Commits the results of attempts in batches, and retries every second until the ledger takes them.
+ */
+export class ResultWriter {
+  readonly #deps: ResultWriterDeps;
+  #uncommitted: AttemptResults[] = [];
+  #isUnavailable = false;
+  #cancelFlush: (() => void) | undefined;
+
+  constructor(deps: ResultWriterDeps) {
+    this.#deps = deps;
   }
-  return messages;
+
+  /** The ledger cannot take results now: what is sent would be sent again after a crash. */
+  get isBlocked(): boolean {
+    return this.#isUnavailable || this.#uncommitted.length >= MAX_UNCOMMITTED;
+  }
+
+  add(result: AttemptResults): void {
+    this.#uncommitted.push(result);
+    this.#flushAfter(GATHER_MS);
+  }
+
+  /** Makes a last attempt to commit. */
+  close(): void {
+    this.#cancelFlush?.();
+    this.#flush();
+    this.#cancelFlush?.();
+  }
+
+  #flushAfter(delayMs: number): void {
+    this.#cancelFlush ??= this.#deps.clock.after(delayMs, () => this.#flush());
+  }
+
+  #flush(): void {
+    this.#cancelFlush = undefined;
+    this.#isUnavailable = false;
+    this.#deps.onCommitted(this.#commit(this.#uncommitted.splice(0)));
+  }
+
+  /** Returns those that were committed; the others are retried. */
+  #commit(batch: AttemptResults[]): AttemptResults[] {
+    if (batch.length === 0) return [];
+    const { commit, onFailed } = this.#deps;
+    try {
+      commit(batch.flatMap((one) => one.results));
+      return batch;
+    } catch (error) {
+      const isUnavailable = error instanceof LedgerUnavailableError;
+      // One by one, so that a result that cannot be stored does not block the others.
+      if (!isUnavailable && batch.length > 1) return batch.flatMap((one) => this.#commit([one]));
+      onFailed(error);
+      this.#isUnavailable ||= isUnavailable;
+      this.#uncommitted.push(...batch);
+      this.#flushAfter(RETRY_MS);
+      return [];
+    }
+  }
 }

@@ -135,7 +135,7 @@ export function registerChannels(
         channels: channels().map((channel) => ({
           ...channel,
           routes: channel.routes.map(({ types, metadata }) => ({ types: [...types], metadata })),
-          ...timesOf(ledger.deliveries.channelResults.get(channel.name)),
+          ...timesOf(ledger.deliveries.channelResult(channel.name)),
           deliveries: counts.get(channelDestination(channel.name)) ?? { waiting: 0, dead: 0 },
         })),
       };

@@ -22,7 +22,6 @@ import {
 import type { TypedServer } from '../http/typed-server.ts';
 import type { Position } from '../ledger/bounded-search.ts';
 import type { Clock } from '../lib/clock.ts';
-import { DamagedRowError } from '../lib/stored.ts';
 import { iso } from '../lib/timestamps.ts';
 import { submissionIdSchema } from '../submissions/track-request.ts';
 import type { Deliveries } from './deliveries-store.ts';
@@ -221,7 +220,7 @@ function toDeliveryDetails(found: {
   attempts: readonly DeliveryAttempt[];
 }): z.output<typeof deliveryDetailsSchema> {
   const { event } = found;
-  if ('damage' in event) throw new DamagedRowError(`the event ${event.id}`, 'content');
+  if ('damage' in event) throw event.damage;
   return {
     ...toDeliveryBody(found.delivery),
     // As sent, that is shortened if the complete event would be too long.

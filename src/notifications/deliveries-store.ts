@@ -2,7 +2,6 @@ import { findBounded, type Position, positionAfter, readFound } from '../ledger/
 import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database.ts';
 import { storedOneOf, storedTime } from '../lib/stored.ts';
 import {
-  type DamagedDelivery,
   DEAD_REASONS,
   type DeadLetters,
   type DeadReason,
@@ -26,116 +25,14 @@ import {
   testedCallback,
   toEventRecord,
 } from './event-log.ts';
-import type { EventRoutes } from './event-routes.ts';
-import type { Outbox } from './outbox.ts';
+import type { EventRoutes, Outbox } from './outbox.ts';
 import type { Webhooks } from './webhooks-store.ts';
 
 /** Epoch milliseconds; null: never since this is recorded. */
 export type ChannelResult = { lastSuccessAt: number | null; lastFailureAt: number | null };
 
-/**
- * The times of the last success and the last failure of each channel. They outlive its deliveries.
- * Throws LedgerError.
- */
-export class ChannelResults {
-  readonly #db: LedgerDatabase;
-
-  constructor(database: LedgerDatabase) {
-    this.#db = database;
-  }
-
-  /** Must be called inside a transaction. `at`: the end of the attempt. */
-  record(channel: string, { isSuccess, at }: { isSuccess: boolean; at: number }): void {
-    this.#db.run`
-      INSERT INTO channel_results (channel, last_success_at, last_failure_at)
-      VALUES (${channel}, ${isSuccess ? at : null}, ${isSuccess ? null : at})
-      ON CONFLICT (channel) DO UPDATE SET
-        last_success_at = coalesce(excluded.last_success_at, last_success_at),
-        last_failure_at = coalesce(excluded.last_failure_at, last_failure_at)`;
-  }
-
-  get(channel: string): ChannelResult {
-    const found = this.#db.row<ChannelResult>`
-      SELECT last_success_at AS lastSuccessAt, last_failure_at AS lastFailureAt
-      FROM channel_results WHERE channel = ${channel}`;
-    return found ?? { lastSuccessAt: null, lastFailureAt: null };
-  }
-}
-
 /** How soon a delivery is sent to the new address of its webhook. */
 const MOVED_RETRY_MS = 5_000;
-
-/**
- * Records the results of attempts: the attempt, the next state of the delivery, and the health of
- * its webhook.
- */
-export class AttemptResults {
-  readonly #db: LedgerDatabase;
-  readonly #webhooks: Webhooks;
-  readonly #channels: ChannelResults;
-  readonly #dead: CommittedChanges<DeadLetters>;
-
-  constructor(
-    database: LedgerDatabase,
-    deps: { webhooks: Webhooks; channels: ChannelResults; dead: CommittedChanges<DeadLetters> },
-  ) {
-    this.#db = database;
-    this.#webhooks = deps.webhooks;
-    this.#channels = deps.channels;
-    this.#dead = deps.dead;
-  }
-
-  /** Must be called inside a transaction. A webhook that has only failed for days is disabled. */
-  record(result: DeliveryResult): void {
-    const { deliveryId, destination, attempts, revision, attempt, next } = result;
-    const row = this.#db.row<Pick<Delivery, 'state' | 'attempts'>>`
-      SELECT state, attempts FROM deliveries WHERE id = ${deliveryId}`;
-    if (!row) return;
-    this.#db.run(
-      `INSERT INTO attempts (delivery, at, duration_ms, http_status, error, response)
-       VALUES (@deliveryId, @at, @durationMs, @httpStatus, @error, @response)`,
-      { deliveryId, ...attempt },
-    );
-    const endedAt = attempt.at + attempt.durationMs;
-    const parsed = parseDestination(destination);
-    const webhookId = parsed.kind === 'webhook' ? parsed.webhookId : undefined;
-    // The attempt went to an earlier address: its result does not count for the webhook.
-    const isMoved = webhookId !== undefined && this.#webhooks.revisionOf(webhookId) !== revision;
-    const isUndeliverable = next.kind === 'dead' && next.reason === 'undeliverable';
-    if (next.kind === 'delivered') this.#end(deliveryId, 'delivered', null, endedAt);
-    // The webhook was deleted or disabled during the attempt: that decision stays.
-    else if (row.state !== 'waiting')
-      this.#db.run`UPDATE deliveries SET attempts = attempts + 1 WHERE id = ${deliveryId}`;
-    // The delivery was replayed during the attempt: it starts over.
-    else if (row.attempts !== attempts) return;
-    else if (next.kind === 'retry') this.#retry(deliveryId, next.at);
-    else if (isMoved && !isUndeliverable) this.#retry(deliveryId, endedAt + MOVED_RETRY_MS);
-    else {
-      const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
-      this.#end(deliveryId, 'dead', reason, endedAt);
-      this.#dead.add({ destination, reason, count: 1 });
-    }
-    // An event that cannot be sent is no failure of the receiver.
-    if (parsed.kind === 'channel' && !isUndeliverable)
-      this.#channels.record(parsed.name, { isSuccess: next.kind === 'delivered', at: endedAt });
-    if (webhookId === undefined || isMoved || isUndeliverable) return;
-    if (next.kind === 'delivered') this.#webhooks.succeeded(webhookId);
-    else if (next.kind === 'gone') this.#webhooks.disable(webhookId, 'gone', endedAt);
-    else this.#webhooks.failed(webhookId, endedAt);
-  }
-
-  #retry(id: number, nextAt: number): void {
-    this.#db
-      .run`UPDATE deliveries SET attempts = attempts + 1, next_at = ${nextAt} WHERE id = ${id}`;
-  }
-
-  #end(id: number, state: DeliveryState, deadReason: DeadReason | null, endedAt: number): void {
-    this.#db.run`
-      UPDATE deliveries
-      SET attempts = attempts + 1, state = ${state}, dead_reason = ${deadReason}, next_at = NULL, ended_at = ${endedAt}
-      WHERE id = ${id}`;
-  }
-}
 
 type DueRow = EventRow & {
   id: number;
@@ -144,11 +41,10 @@ type DueRow = EventRow & {
   callbackUrl: string | null;
 };
 
-function toDueDelivery(row: DueRow): DueDelivery | DamagedDelivery {
+function toDueDelivery(row: DueRow): DueDelivery {
   const { id, attempts, revision } = row;
-  const event = toEventRecord(row);
-  const waiting = { id, attempts, revision, callbackUrl: row.callbackUrl ?? testedCallback(row) };
-  return 'damage' in event ? { ...waiting, event } : { ...waiting, event };
+  const callbackUrl = row.callbackUrl ?? testedCallback(row);
+  return { id, attempts, revision, callbackUrl, event: toEventRecord(row) };
 }
 
 /** Throws DamagedRowError. */
@@ -185,18 +81,15 @@ export class Deliveries {
   readonly #db: LedgerDatabase;
   readonly #routes: EventRoutes;
   readonly #outbox: Outbox;
+  readonly #webhooks: Webhooks;
   readonly #dead: CommittedChanges<DeadLetters>;
-  readonly #results: AttemptResults;
-  /** The latest success and failure of each channel. */
-  readonly channelResults: ChannelResults;
 
   constructor(database: LedgerDatabase, { routes, outbox, webhooks, dead }: DeliveriesDeps) {
     this.#db = database;
     this.#routes = routes;
     this.#outbox = outbox;
+    this.#webhooks = webhooks;
     this.#dead = dead;
-    this.channelResults = new ChannelResults(database);
-    this.#results = new AttemptResults(database, { webhooks, channels: this.channelResults, dead });
   }
 
   /**
@@ -236,12 +129,12 @@ export class Deliveries {
   due(
     destination: string,
     { now, limit, except }: { now: number; limit: number; except: ReadonlySet<number> },
-  ): (DueDelivery | DamagedDelivery)[] {
+  ): DueDelivery[] {
     return this.#db.snapshot(() => {
       const ids = this.#db.values<number>`
         SELECT id FROM deliveries WHERE state = 'waiting' AND destination = (SELECT ${destination}) AND next_at <= ${now}
         ORDER BY next_at, id LIMIT ${limit + except.size} + 0`;
-      const waiting: (DueDelivery | DamagedDelivery)[] = [];
+      const waiting: DueDelivery[] = [];
       let chars = 0;
       for (const id of ids) {
         if (except.has(id)) continue;
@@ -265,11 +158,85 @@ export class Deliveries {
     return rows.find(({ id }) => !except.has(id))?.next_at ?? null;
   }
 
-  /** Records the results of attempts. A webhook that has only failed for days is disabled. */
+  /**
+   * Records the results of attempts: the attempt, the next state of the delivery, and the health of
+   * its webhook or channel. A webhook that has only failed for days is disabled.
+   */
   recordResults(results: readonly DeliveryResult[]): void {
     this.#db.transaction(() => {
-      for (const result of results) this.#results.record(result);
+      for (const result of results) this.#recordResult(result);
     });
+  }
+
+  #recordResult(result: DeliveryResult): void {
+    const { deliveryId, destination, attempts, revision, attempt, next } = result;
+    const row = this.#db.row<{ state: DeliveryState; attempts: number }>`
+      SELECT state, attempts FROM deliveries WHERE id = ${deliveryId}`;
+    if (!row) return;
+    this.#db.run(
+      `INSERT INTO attempts (delivery, at, duration_ms, http_status, error, response)
+       VALUES (@deliveryId, @at, @durationMs, @httpStatus, @error, @response)`,
+      { deliveryId, ...attempt },
+    );
+    const endedAt = attempt.at + attempt.durationMs;
+    const parsed = parseDestination(destination);
+    const webhookId = parsed.kind === 'webhook' ? parsed.webhookId : undefined;
+    // The attempt went to an earlier address: its result does not count for the webhook.
+    const isMoved = webhookId !== undefined && this.#webhooks.revisionOf(webhookId) !== revision;
+    const isUndeliverable = next.kind === 'dead' && next.reason === 'undeliverable';
+    if (next.kind === 'delivered') this.#end(deliveryId, 'delivered', null, endedAt);
+    // The webhook was deleted or disabled during the attempt: that decision stays.
+    else if (row.state !== 'waiting')
+      this.#db.run`UPDATE deliveries SET attempts = attempts + 1 WHERE id = ${deliveryId}`;
+    // The delivery was replayed during the attempt: it starts over.
+    else if (row.attempts !== attempts) return;
+    else if (next.kind === 'retry') this.#retry(deliveryId, next.at);
+    else if (isMoved && !isUndeliverable) this.#retry(deliveryId, endedAt + MOVED_RETRY_MS);
+    else {
+      const reason = next.kind === 'gone' ? 'endpoint_gone' : next.reason;
+      this.#end(deliveryId, 'dead', reason, endedAt);
+      this.#dead.add({ destination, reason, count: 1 });
+    }
+    // An event that cannot be sent is no failure of the receiver.
+    if (isUndeliverable) return;
+    if (parsed.kind === 'channel')
+      this.#recordChannel(parsed.name, next.kind === 'delivered', endedAt);
+    if (webhookId === undefined || isMoved) return;
+    if (next.kind === 'delivered') this.#webhooks.succeeded(webhookId);
+    else if (next.kind === 'gone') this.#webhooks.disable(webhookId, 'gone', endedAt);
+    else this.#webhooks.failed(webhookId, endedAt);
+  }
+
+  #retry(id: number, nextAt: number): void {
+    this.#db
+      .run`UPDATE deliveries SET attempts = attempts + 1, next_at = ${nextAt} WHERE id = ${id}`;
+  }
+
+  #end(id: number, state: DeliveryState, deadReason: DeadReason | null, endedAt: number): void {
+    this.#db.run`
+      UPDATE deliveries
+      SET attempts = attempts + 1, state = ${state}, dead_reason = ${deadReason}, next_at = NULL, ended_at = ${endedAt}
+      WHERE id = ${id}`;
+  }
+
+  #recordChannel(channel: string, isSuccess: boolean, at: number): void {
+    this.#db.run`
+      INSERT INTO channel_results (channel, last_success_at, last_failure_at)
+      VALUES (${channel}, ${isSuccess ? at : null}, ${isSuccess ? null : at})
+      ON CONFLICT (channel) DO UPDATE SET
+        last_success_at = coalesce(excluded.last_success_at, last_success_at),
+        last_failure_at = coalesce(excluded.last_failure_at, last_failure_at)`;
+  }
+
+  /**
+   * Returns the times of the last success and the last failure of a channel. They outlive its
+   * deliveries.
+   */
+  channelResult(channel: string): ChannelResult {
+    const found = this.#db.row<ChannelResult>`
+      SELECT last_success_at AS lastSuccessAt, last_failure_at AS lastFailureAt
+      FROM channel_results WHERE channel = ${channel}`;
+    return found ?? { lastSuccessAt: null, lastFailureAt: null };
   }
 
   /** Returns the numbers of waiting deliveries and of dead letters of each channel that has any. */
@@ -280,15 +247,12 @@ export class Deliveries {
     return new Map(rows.map(({ destination, ...counts }) => [destination, counts]));
   }
 
-  /**
-   * Turns the deliveries that were created before that time for an unknown destination into dead
-   * letters.
-   */
-  expireUnconfigured(destination: string, createdBefore: number, now: number): void {
+  /** Turns the waiting deliveries to a destination that is not configured into dead letters. */
+  endUnconfigured(destination: string, now: number): void {
     this.#db.transaction(() => {
       const { changes } = this.#db.run`
         UPDATE deliveries SET state = 'dead', dead_reason = 'not_configured', next_at = NULL, ended_at = ${now}
-        WHERE destination = ${destination} AND state = 'waiting' AND created_at < ${createdBefore}`;
+        WHERE destination = ${destination} AND state = 'waiting'`;
       if (changes > 0) this.#dead.add({ destination, reason: 'not_configured', count: changes });
     });
   }
@@ -297,12 +261,11 @@ export class Deliveries {
    * Makes deliveries due that wait longer than any delivery does: a clock that was ahead wrote
    * their times.
    */
-  correctTimes(now: number, { first, retry }: { first: number; retry: number }): void {
+  correctTimes(now: number, maxWaitMs: number): void {
     this.#db.transaction(
       () =>
         this.#db.run`
-        UPDATE deliveries SET next_at = ${now}
-        WHERE state = 'waiting' AND next_at > iif(attempts = 0, ${now + first}, ${now + retry})`,
+        UPDATE deliveries SET next_at = ${now} WHERE state = 'waiting' AND next_at > ${now + maxWaitMs}`,
     );
   }
 
@@ -348,7 +311,7 @@ export class Deliveries {
    */
   replay(id: number, now: number): 'waiting' | 'unknown' | 'disabled' | 'discarded' {
     return this.#db.transaction(() => {
-      const row = this.#db.row<Pick<Delivery, 'state' | 'destination'>>`
+      const row = this.#db.row<{ state: DeliveryState; destination: string }>`
         SELECT state, destination FROM deliveries WHERE id = ${id}`;
       if (!row) return 'unknown';
       if (row.state === 'discarded') return 'discarded';

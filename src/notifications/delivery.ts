@@ -11,8 +11,7 @@ export const DELIVERY_STATES = ['waiting', 'delivered', 'dead', 'discarded'] as 
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /**
- * Why a delivery is dead. not_configured: its channel has been missing in the settings for the
- * whole retry schedule. undeliverable: its event is damaged, or cannot be converted to the format
+ * Why a delivery is dead. not_configured: its channel is not in the settings. undeliverable: its event is damaged, or cannot be converted to the format
  * of the channel.
  */
 export const DEAD_REASONS = [
@@ -70,12 +69,9 @@ export type DueDelivery = {
   attempts: number;
   /** Revision of its webhook, which may change during an attempt; null: there is no webhook. */
   revision: number | null;
-  event: EventRecord;
+  event: EventRecord | DamagedEvent;
   callbackUrl: string | null;
 };
-
-/** A delivery that is due and whose event is damaged. */
-export type DamagedDelivery = Omit<DueDelivery, 'event'> & { event: DamagedEvent };
 
 /** The result of one attempt at one delivery. */
 export type DeliveryResult = {

@@ -1,89 +1,103 @@
 import type { Clock } from '../lib/clock.ts';
-import { DueQueue } from '../lib/due-queue.ts';
-import { type Durability, type SentPart, send, type TraceDelivery, toMessages } from './attempt.ts';
-import { type Channel, failed } from './channels/channel.ts';
-import type { Deliveries } from './deliveries-store.ts';
-import type { DamagedDelivery, DueDelivery } from './delivery.ts';
-import { type DestinationPriority, DestinationQueue, PRIORITIES } from './destination-queue.ts';
+import { type Due, DueQueue } from '../lib/due-queue.ts';
 import {
   type AttemptReport,
-  type AttemptResult,
+  type AttemptResults,
   ResultWriter,
   resultsOf,
-} from './result-writer.ts';
+  type SentPart,
+  send,
+  type TraceDelivery,
+} from './attempt.ts';
+import type { Channel } from './channels/channel.ts';
+import type { DeliveryResult, DueDelivery } from './delivery.ts';
 
-/** An attempt older than this no longer occupies a slot: most receivers respond sooner. */
-const SLOT_MS = 1_000;
-const SLOTS_PER_PRIORITY = 256;
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 60_000;
+
 /**
- * Callback attempts in flight, of any age: a client may register thousands of callback URLs that
- * never respond.
+ * Concurrency and pauses of one destination. The deliveries themselves are in the ledger.
+ *
+ * The concurrency limit starts at 1, doubles with each delivered attempt up to the configured
+ * limit, and returns to 1 on a failure. A refusal of one delivery (such as 400) does not change it.
+ * After 429, 502, 503 or 504 the destination is paused for its Retry-After, or else for 1, 2, 4 …
+ * 60 s.
  */
-const MAX_CALLBACKS = 2_048;
+class DestinationQueue implements Due {
+  readonly destination: string;
+  /** Clients supply the URLs of callbacks. */
+  readonly isCallback: boolean;
+  /**
+   * Time of the next attempt in epoch milliseconds. The dispatcher's schedule sorts by it and
+   * maintains `heapIndex`.
+   */
+  dueAt = 0;
+  heapIndex = 0;
+  /** Ids of deliveries in an attempt, or with a result that is not committed yet. */
+  readonly inFlight = new Set<number>();
+  readonly #maxAttempts: number;
+  #attempts = 0;
+  #limit = 1;
+  #consecutivePauses = 0;
+  #pausedUntil = Number.NEGATIVE_INFINITY;
 
-/**
- * Limits the attempts in flight. Each attempt occupies a slot of its priority for one second at
- * most, so receivers that do not respond delay others by no more than that. Longer attempts are
- * limited per destination, and for callbacks in total.
- */
-export class AttemptSlots {
-  readonly #clock: Clock;
-  readonly #used: Record<DestinationPriority, number> = {
-    proven: 0,
-    unproven: 0,
-    proven_callback: 0,
-    callback: 0,
-  };
-  #callbacks = 0;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  constructor(destination: string, concurrency: number) {
+    this.destination = destination;
+    this.isCallback = destination.startsWith('callback:');
+    this.#maxAttempts = concurrency;
   }
 
-  available(priority: DestinationPriority): number {
-    const slots = SLOTS_PER_PRIORITY - this.#used[priority];
-    return isCallback(priority) ? Math.min(slots, MAX_CALLBACKS - this.#callbacks) : slots;
+  get pausedUntil(): number {
+    return this.#pausedUntil;
   }
 
   /**
-   * Call the returned function when the attempt ends. `onFree` is called if the slot becomes free
-   * before that.
+   * How many more attempts may start. Negative after a failure while other attempts are in flight.
    */
-  acquire(priority: DestinationPriority, onFree: () => void): () => void {
-    this.#used[priority] += 1;
-    if (isCallback(priority)) this.#callbacks += 1;
-    let holdsSlot = true;
-    const free = () => {
-      if (holdsSlot) this.#used[priority] -= 1;
-      holdsSlot = false;
-    };
-    const cancel = this.#clock.after(SLOT_MS, () => {
-      free();
-      onFree();
-    });
-    return () => {
-      cancel();
-      free();
-      if (isCallback(priority)) this.#callbacks -= 1;
-    };
+  get available(): number {
+    return this.#limit - this.#attempts;
+  }
+
+  started(deliveryIds: readonly number[]): void {
+    this.#attempts += 1;
+    for (const id of deliveryIds) this.inFlight.add(id);
+  }
+
+  ended(): void {
+    this.#attempts -= 1;
+  }
+
+  succeeded(): void {
+    this.#limit = Math.min(this.#limit * 2, this.#maxAttempts);
+    this.#consecutivePauses = 0;
+  }
+
+  /** `slowDown`: the receiver requested a lower rate, with an optional Retry-After. */
+  failed(now: number, slowDown: { retryAfterMs: number | null } | undefined): void {
+    this.#limit = 1;
+    if (!slowDown) return;
+    const pauseMs =
+      slowDown.retryAfterMs ??
+      Math.min(FIRST_PAUSE_MS * 2 ** this.#consecutivePauses, MAX_PAUSE_MS);
+    this.#consecutivePauses += 1;
+    this.#pausedUntil = Math.max(this.#pausedUntil, now + pauseMs);
   }
 }
 
-function isCallback(priority: DestinationPriority): boolean {
-  return priority === 'callback' || priority === 'proven_callback';
-}
-
-export type DeliveryStore = Durability &
-  Pick<
-    Deliveries,
-    | 'destinations'
-    | 'due'
-    | 'nextDueAt'
-    | 'recordResults'
-    | 'expireUnconfigured'
-    | 'correctTimes'
-    | 'onWaiting'
-  >;
+/** The deliveries of the ledger, as `Deliveries` implements them. */
+export type DeliveryStore = {
+  destinations(): { destination: string; dueAt: number }[];
+  due(
+    destination: string,
+    query: { now: number; limit: number; except: ReadonlySet<number> },
+  ): DueDelivery[];
+  nextDueAt(destination: string, except: ReadonlySet<number>): number | null;
+  recordResults(results: readonly DeliveryResult[]): void;
+  endUnconfigured(destination: string, now: number): void;
+  correctTimes(now: number, maxWaitMs: number): void;
+  onWaiting(listener: (destinations: ReadonlySet<string>) => void): () => void;
+  whenDurable(): Promise<void> | undefined;
+};
 
 type DispatcherDeps = {
   store: DeliveryStore;
@@ -101,24 +115,12 @@ type DispatcherDeps = {
 };
 
 const RETRY_MS = 1_000;
+/** Longer than any delivery waits: the longest retry delay with its jitter. */
+const MAX_WAIT_MS = 30 * 3_600_000;
 /**
- * After this many destinations that could not be served in one pass, the ledger is taken as
- * unreadable.
+ * Callback attempts in flight: a client may register thousands of callback URLs that never respond.
  */
-const MAX_FAULTS = 3;
-/**
- * Deliveries to a channel that is not configured wait as long as all attempts take: it may be
- * missing by mistake.
- */
-const UNCONFIGURED_MS = 4 * 86_400_000;
-const UNCONFIGURED_CHECK_MS = 3_600_000;
-/**
- * Bounds for stored times after the system clock was ahead: the longest gathering and the longest
- * retry delay.
- */
-const MAX_WAIT_MS = { first: 3_600_000, retry: 30 * 3_600_000 };
-/** Above this, the state of idle destinations is dropped, also that of proven ones. */
-const MAX_DESTINATIONS = 10_000;
+const MAX_CALLBACKS = 1_024;
 
 /**
  * Sends due deliveries: ledger → channel → ledger.
@@ -126,19 +128,17 @@ const MAX_DESTINATIONS = 10_000;
  * A delivery stays `waiting` in the ledger until its result is committed, so after a crash it is
  * sent again with the same event id. Each destination has a queue, which is in one of three states:
  * ready (deliveries may be due), scheduled (until its `dueAt`), or idle (nothing is due, or its
- * concurrency is exhausted until an attempt ends). Ready queues are served round robin, in the
- * order of PRIORITIES.
+ * concurrency is exhausted until an attempt ends). Ready queues are served round robin. Attempts
+ * are limited per destination, so receivers that do not respond delay no others; callbacks are
+ * also limited in total.
  */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
   readonly #queues = new Map<string, DestinationQueue>();
   readonly #scheduled = new DueQueue<DestinationQueue>();
-  readonly #ready = PRIORITIES.map((priority) => ({
-    priority,
-    queues: new Set<DestinationQueue>(),
-  }));
-  readonly #slots: AttemptSlots;
+  readonly #ready = new Set<DestinationQueue>();
   readonly #writer: ResultWriter;
+  #callbacks = 0;
   #cancelPass: (() => void) | undefined;
   #cancelTimer: (() => void) | undefined;
   #unsubscribe: (() => void) | undefined;
@@ -149,10 +149,11 @@ export class Dispatcher {
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps;
-    this.#slots = new AttemptSlots(deps.clock);
     this.#writer = new ResultWriter({
-      ...deps,
+      commit: (results) => deps.store.recordResults(results),
+      clock: deps.clock,
       onCommitted: (committed) => this.#onCommitted(committed),
+      onFailed: deps.onFailed,
     });
   }
 
@@ -167,11 +168,6 @@ export class Dispatcher {
     for (const { destination, dueAt } of store.destinations())
       this.#schedule(this.#queueOf(destination), dueAt);
     this.#setTimer();
-  }
-
-  /** Looks for deliveries to these destinations, whose channels have changed. */
-  refresh(destinations: readonly string[]): void {
-    for (const destination of destinations) this.#makeReady(this.#queueOf(destination));
   }
 
   /** Resolves when the attempts that are in flight now have ended. */
@@ -216,19 +212,13 @@ export class Dispatcher {
       return;
     }
     if (this.#scheduled.has(queue)) this.#scheduled.remove(queue);
-    this.#addReady(queue);
+    this.#ready.add(queue);
     this.#wake();
-  }
-
-  #addReady(queue: DestinationQueue): void {
-    for (const { priority, queues } of this.#ready)
-      if (priority === queue.priority) queues.add(queue);
-      else queues.delete(queue);
   }
 
   #schedule(queue: DestinationQueue, dueAt: number): void {
     if (this.#scheduled.has(queue)) this.#scheduled.remove(queue);
-    for (const { queues } of this.#ready) queues.delete(queue);
+    this.#ready.delete(queue);
     queue.dueAt = Math.max(dueAt, queue.pausedUntil);
     this.#scheduled.add(queue);
   }
@@ -259,43 +249,27 @@ export class Dispatcher {
     if (this.#isRunning) this.#cancelPass ??= this.#deps.clock.after(0, () => this.#pass());
   }
 
+  /** Serves the ready queues, including those that become ready meanwhile. */
   #pass(): void {
     this.#cancelPass = undefined;
     if (!this.#isRunning || this.#writer.isBlocked) return;
-    let faults = 0;
-    for (const queue of this.#takeReady())
+    for (const queue of this.#ready) {
+      if (queue.isCallback && this.#callbacks >= MAX_CALLBACKS) continue;
+      this.#ready.delete(queue);
       try {
         this.#serve(queue);
       } catch (error) {
         this.#deps.onFailed(error);
         this.#schedule(queue, this.#deps.clock.now() + RETRY_MS);
-        if (++faults < MAX_FAULTS) continue;
-        this.#cancelPass = this.#deps.clock.after(RETRY_MS, () => this.#pass());
-        break;
       }
+    }
     this.#setTimer();
   }
 
-  /**
-   * Removes and yields ready queues for which a slot is available, including those that become
-   * ready meanwhile.
-   */
-  *#takeReady(): Generator<DestinationQueue> {
-    for (const { priority, queues } of this.#ready)
-      for (const queue of queues) {
-        if (this.#slots.available(priority) <= 0) break;
-        queues.delete(queue);
-        yield queue;
-      }
-  }
-
-  /**
-   * Starts as many attempts as the queue and the slots allow, then leaves the turn to other queues.
-   */
+  /** Starts as many attempts as the queue allows, then leaves the turn to other queues. */
   #serve(queue: DestinationQueue): void {
-    const available = Math.min(queue.available, this.#slots.available(queue.priority));
+    const { destination, inFlight, available } = queue;
     if (available <= 0) return;
-    const { destination, inFlight } = queue;
     const { store, clock, channelOf } = this.#deps;
     const now = clock.now();
     if (queue.pausedUntil > now) {
@@ -304,37 +278,21 @@ export class Dispatcher {
     }
     const channel = channelOf(destination);
     if (!channel) {
-      store.expireUnconfigured(destination, now - UNCONFIGURED_MS, now);
-      this.#rest(
-        queue,
-        store.nextDueAt(destination, inFlight) === null ? null : now + UNCONFIGURED_CHECK_MS,
-      );
+      store.endUnconfigured(destination, now);
       return;
     }
     const { maxBatch } = channel;
     const due = store.due(destination, { now, limit: available * maxBatch, except: inFlight });
     if (due.length === 0) {
-      this.#rest(queue, store.nextDueAt(destination, inFlight));
+      const dueAt = store.nextDueAt(destination, inFlight);
+      if (dueAt !== null) this.#schedule(queue, dueAt);
+      // There may be callbacks to any number of origins.
+      else if (queue.isCallback && inFlight.size === 0) this.#queues.delete(destination);
       return;
     }
-    const readable = due.filter(
-      (delivery): delivery is DueDelivery => !('damage' in delivery.event),
-    );
-    for (const deliveries of toMessages(readable, maxBatch).slice(0, available))
+    for (const deliveries of toMessages(due, maxBatch).slice(0, available))
       this.#attempts.add(this.#attempt(queue, channel, deliveries));
-    for (const delivery of due)
-      if ('damage' in delivery.event) this.#reject(queue, channel, delivery as DamagedDelivery);
-    this.#addReady(queue);
-  }
-
-  /**
-   * Nothing is due: schedules the queue, or drops its state if nothing waits and nothing was
-   * learned.
-   */
-  #rest(queue: DestinationQueue, dueAt: number | null): void {
-    if (dueAt !== null) this.#schedule(queue, dueAt);
-    else if (queue.inFlight.size === 0 && (!queue.isProven || this.#queues.size > MAX_DESTINATIONS))
-      this.#queues.delete(queue.destination);
+    this.#ready.add(queue);
   }
 
   #attempt(
@@ -342,17 +300,21 @@ export class Dispatcher {
     channel: Channel,
     deliveries: readonly DueDelivery[],
   ): Promise<void> {
-    const release = this.#slots.acquire(queue.priority, () => this.#wake());
+    const { clock, onFailed, trace, store } = this.#deps;
     queue.started(deliveries.map(({ id }) => id));
+    if (queue.isCallback) this.#callbacks += 1;
     const attempt = send(channel, deliveries, {
-      ...this.#deps,
       destination: queue.destination,
+      whenDurable: () => store.whenDurable(),
+      clock,
       stop: this.#abort.signal,
+      onFailed,
+      trace,
     })
       .then(({ sent, at }) => this.#onSent(queue, { channel, sent, at }))
-      .catch((error) => this.#deps.onFailed(error))
+      .catch((error) => onFailed(error))
       .finally(() => {
-        release();
+        if (queue.isCallback) this.#callbacks -= 1;
         this.#attempts.delete(attempt);
         this.#wake();
       });
@@ -367,44 +329,49 @@ export class Dispatcher {
     // An attempt that dawatch aborted is not recorded: it is made again after the next start.
     const isAborted = this.#abort.signal.aborted;
     const parts = isAborted ? sent.filter(({ result }) => result.kind === 'delivered') : sent;
-    const results = parts.map(({ result }) => result);
-    const failure = results.find(
-      (result) => result.kind === 'failed' && !result.undeliverable && !result.refused,
-    );
-    if (results.some(({ kind }) => kind === 'delivered')) {
-      queue.succeeded();
-      this.#makeReady(queue);
-    } else if (failure?.kind === 'failed') queue.failed(now, failure.slowDown);
-    else {
-      queue.inconclusive();
-      if (!isAborted) this.#makeReady(queue);
-    }
+    queue.ended();
+    let hasFailed = false;
+    for (const { result } of parts)
+      if (result.kind === 'delivered') queue.succeeded();
+      else if (!result.undeliverable && !result.refused) {
+        hasFailed = true;
+        queue.failed(now, result.slowDown);
+      }
     const random = this.#deps.random();
-    for (const part of parts) this.#record(queue, { ...part, channel, at, now, random });
-  }
-
-  /** Makes a damaged delivery a dead letter without an attempt. */
-  #reject(queue: DestinationQueue, channel: Channel, delivery: DamagedDelivery): void {
-    queue.inFlight.add(delivery.id);
-    const now = this.#deps.clock.now();
-    const result = { ...failed(delivery.event.damage), undeliverable: true };
-    this.#record(queue, { channel, deliveries: [delivery], result, at: now, now, random: 0 });
-  }
-
-  #record(
-    queue: DestinationQueue,
-    attempt: Omit<Parameters<typeof resultsOf>[0], 'destination'>,
-  ): void {
-    this.#writer.add({ queue, ...resultsOf({ destination: queue.destination, ...attempt }) });
+    const { destination } = queue;
+    for (const part of parts)
+      this.#writer.add(resultsOf({ destination, ...part, channel, at, now, random }));
+    // After a failure, the commit of its result makes the queue ready again.
+    if (!isAborted && !hasFailed) this.#makeReady(queue);
   }
 
   /** Deliveries count as in flight until their results are committed. */
-  #onCommitted(committed: readonly AttemptResult[]): void {
-    for (const { queue, results } of committed) {
+  #onCommitted(committed: readonly AttemptResults[]): void {
+    for (const { results, report } of committed) {
+      const queue = this.#queueOf(report.destination);
       for (const { deliveryId } of results) queue.inFlight.delete(deliveryId);
       if (this.#isRunning) this.#makeReady(queue);
     }
     this.#wake();
     for (const { report } of committed) this.#deps.onAttempted(report);
   }
+}
+
+/**
+ * Groups deliveries into messages: events of one type, at most `maxBatch` per message, in their
+ * order.
+ */
+function toMessages(due: readonly DueDelivery[], maxBatch: number): DueDelivery[][] {
+  const open = new Map<string, DueDelivery[]>();
+  const messages: DueDelivery[][] = [];
+  for (const delivery of due) {
+    let message = open.get(delivery.event.type);
+    if (!message || message.length === maxBatch) {
+      message = [];
+      open.set(delivery.event.type, message);
+      messages.push(message);
+    }
+    message.push(delivery);
+  }
+  return messages;
 }

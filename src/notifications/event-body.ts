@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { simplify } from '../http/json-schema.ts';
 import { timeSchema } from '../http/query.ts';
-import { storedData } from '../lib/stored.ts';
+import { type DamagedRowError, storedData } from '../lib/stored.ts';
 import { iso } from '../lib/timestamps.ts';
 import {
   AlertEventType,
@@ -44,8 +44,7 @@ export type DamagedEvent = {
   /** Type and time as stored. */
   type: string;
   at: number;
-  /** The defect. */
-  damage: string;
+  damage: DamagedRowError;
 };
 
 type SubmissionEventRecord = {

@@ -70,7 +70,7 @@ export function toEventRecord(row: EventRow): EventRecord | DamagedEvent {
     return { seq, id, at, ...contentOf(row) };
   } catch (error) {
     if (!(error instanceof DamagedRowError)) throw error;
-    return { seq, id, type, at, damage: error.message };
+    return { seq, id, type, at, damage: error };
   }
 }
 

@@ -8,7 +8,7 @@ import type { TypedServer } from '../http/typed-server.ts';
 import type { Clock } from '../lib/clock.ts';
 import { iso } from '../lib/timestamps.ts';
 import { originOf } from '../submissions/option-changes.ts';
-import { checkSecret, createSecret } from './channels/signing.ts';
+import { checkSecret, createSecret } from './channels/webhook.ts';
 import { deliverySchema, toDeliveryBody } from './deliveries-routes.ts';
 import type { Deliveries } from './deliveries-store.ts';
 import {

@@ -3,7 +3,7 @@ import type { CommittedChanges, LedgerDatabase } from '../ledger/ledger-database
 import { takePage } from '../ledger/page.ts';
 import { storedOneOf, storedTime } from '../lib/stored.ts';
 import { type DeadLetters, webhookDestination } from './delivery.ts';
-import { type EventRoutes, readSubscription } from './event-routes.ts';
+import { type EventRoutes, readSubscription } from './outbox.ts';
 import {
   CALLBACKS_ID,
   DISABLED_REASONS,

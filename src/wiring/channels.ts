@@ -102,12 +102,9 @@ export class Channels {
 
   /**
    * Creates the channels that differ from the current ones. The returned function replaces the
-   * channels, and returns the names of the new ones and the replaced channels, which are still
-   * open.
+   * channels, and returns the replaced ones, which are still open.
    */
-  async prepare(
-    configs: Config['channels'],
-  ): Promise<() => { changed: string[]; replaced: Channel[] }> {
+  async prepare(configs: Config['channels']): Promise<() => Channel[]> {
     const next = new Map<string, Configured>();
     for (const [name, config] of Object.entries(configs)) {
       const known = this.#configured.get(name);
@@ -117,12 +114,9 @@ export class Channels {
     return () => {
       const before = this.#configured;
       this.#configured = next;
-      return {
-        changed: [...next].filter(([name, one]) => before.get(name) !== one).map(([name]) => name),
-        replaced: [...before]
-          .filter(([name, one]) => next.get(name) !== one)
-          .map(([, { channel }]) => channel),
-      };
+      return [...before]
+        .filter(([name, one]) => next.get(name) !== one)
+        .map(([, { channel }]) => channel);
     };
   }
 

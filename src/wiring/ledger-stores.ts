@@ -15,8 +15,7 @@ import {
   type DeadLetters,
 } from '../notifications/delivery.ts';
 import { EventLog } from '../notifications/event-log.ts';
-import { EventRoutes } from '../notifications/event-routes.ts';
-import { Outbox } from '../notifications/outbox.ts';
+import { EventRoutes, Outbox } from '../notifications/outbox.ts';
 import { CALLBACKS_ID } from '../notifications/webhook.ts';
 import { Webhooks } from '../notifications/webhooks-store.ts';
 import type { Config } from '../operations/config/schema.ts';

@@ -1,11 +1,14 @@
 import type { Clock } from '../lib/clock.ts';
 import type { TraceDelivery } from '../notifications/attempt.ts';
 import type { Channel } from '../notifications/channels/channel.ts';
-import { createSecret } from '../notifications/channels/signing.ts';
-import { checkWebhookUrl, createWebhookChannel } from '../notifications/channels/webhook.ts';
-import { channelDestination, DEAD_REASONS, parseDestination } from '../notifications/delivery.ts';
+import {
+  checkWebhookUrl,
+  createSecret,
+  createWebhookChannel,
+} from '../notifications/channels/webhook.ts';
+import { DEAD_REASONS, parseDestination } from '../notifications/delivery.ts';
 import { Dispatcher } from '../notifications/dispatcher.ts';
-import type { ChannelRoute } from '../notifications/event-routes.ts';
+import type { ChannelRoute } from '../notifications/outbox.ts';
 import { createAddressGuard } from '../notifications/transport/address-guard.ts';
 import { createHttpPost } from '../notifications/transport/http-post.ts';
 import { CALLBACKS_ID } from '../notifications/webhook.ts';
@@ -107,9 +110,8 @@ export async function startNotifications(deps: {
     async prepare(next: Config): Promise<() => void> {
       const replaceChannels = await channels.prepare(next.channels);
       return () => {
-        const { changed, replaced } = replaceChannels();
+        const replaced = replaceChannels();
         applyRoutes(next);
-        dispatcher.refresh(changed.map(channelDestination));
         void dispatcher
           .attemptsEnded()
           .then(() => Promise.all(replaced.map((channel) => channel.close())));

@@ -309,7 +309,7 @@ describe('the facts', () => {
       now: 0,
     };
     expect(ledger.alerts.facts(query)).toMatchObject({ waiting: 1, dead: [] });
-    ledger.deliveries.expireUnconfigured('channel:ops', 1_000, 30);
+    ledger.deliveries.endUnconfigured('channel:ops', 30);
     expect(ledger.alerts.facts(query)).toMatchObject({
       waiting: 0,
       dead: [{ receiver: 'channel:ops', description: null, count: 1 }],
@@ -399,7 +399,7 @@ describe('the facts', () => {
       'callback:https://c1.example',
       'callback:https://c2.example',
     ])
-      ledger.deliveries.expireUnconfigured(destination, 1_000, 20);
+      ledger.deliveries.endUnconfigured(destination, 20);
     expect(facts(ledger, 0)).toMatchObject({
       waiting: 0,
       dead: expect.arrayContaining([

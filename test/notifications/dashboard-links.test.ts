@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ALERT_RULES } from '../../src/notifications/alert.ts';
-import { alertPath, linkTo, submissionPath } from '../../src/notifications/message-text.ts';
+import { alertPath, linkTo, submissionPath } from '../../src/notifications/message.ts';
 
 describe('a link to the dashboard', () => {
   it.each([

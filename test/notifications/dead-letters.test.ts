@@ -60,8 +60,8 @@ it('every way to become a dead letter is reported after the commit, with the rea
   ]);
   ledger.webhooks.delete(id, 3);
   end(ledger, 's5');
-  ledger.deliveries.expireUnconfigured('channel:ops', 100, 200);
-  ledger.deliveries.expireUnconfigured('channel:ops', 100, 200);
+  ledger.deliveries.endUnconfigured('channel:ops', 200);
+  ledger.deliveries.endUnconfigured('channel:ops', 200);
   expect(reported.splice(0)).toEqual(['channel:ops not_configured 1']);
 });
 

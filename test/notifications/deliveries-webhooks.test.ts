@@ -277,7 +277,7 @@ describe('deliveries', () => {
       { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 0 },
     ]);
     finalize(ledger, 's1');
-    ledger.deliveries.expireUnconfigured('channel:ops', 1_000, 30);
+    ledger.deliveries.endUnconfigured('channel:ops', 30);
     ledger.routes.setChannels([]);
     expect(ledger.deliveries.replayDead('channel:ops', 0, 40)).toBeUndefined();
     expect(ledger.deliveries.replay(1, 40)).toBe('disabled');

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EventRecord } from '../../src/notifications/event-body.ts';
-import { toMessage } from '../../src/notifications/message.ts';
-import { durationText, escapeWith, truncate } from '../../src/notifications/message-text.ts';
+import { durationText, escapeWith, toMessage, truncate } from '../../src/notifications/message.ts';
 import { EVENT_TYPES } from '../../src/submissions/event-types.ts';
 import { finalEnvelope, ID } from '../support/ledger/domain.ts';
 import {

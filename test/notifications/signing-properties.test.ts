@@ -8,7 +8,7 @@ import {
   createSigner,
   makeSecret,
   publicKeyOf,
-} from '../../src/notifications/channels/signing.ts';
+} from '../../src/notifications/channels/webhook.ts';
 
 const NOW_S = 1_767_323_045;
 const NOW = NOW_S * 1_000;

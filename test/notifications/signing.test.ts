@@ -8,7 +8,7 @@ import {
   createSigner,
   makeSecret,
   publicKeyOf,
-} from '../../src/notifications/channels/signing.ts';
+} from '../../src/notifications/channels/webhook.ts';
 
 const BODY = JSON.stringify({ id: 'evt_1', type: 'upstream.up', data: { upstream: 'größer ✓' } });
 const nowS = () => Math.floor(Date.now() / 1_000);

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { verifyWebhook } from '../../src/client/webhook.ts';
-import { makeSecret } from '../../src/notifications/channels/signing.ts';
 import {
   createWebhookChannel,
+  makeSecret,
   type WebhookEndpoint,
 } from '../../src/notifications/channels/webhook.ts';
 import { toEventJson } from '../../src/notifications/event-body.ts';

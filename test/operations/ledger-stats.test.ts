@@ -164,8 +164,10 @@ it('counts waiting deliveries and dead letters, with the time of the oldest wait
   const everything = [{ types: ['*'], metadata: null }];
   ledger.routes.setChannels([{ name: 'ops', subscriptions: everything, gatherMs: 0 }]);
   ledger.track(trackRequests(3), 0);
-  for (const [index, id] of ['s0', 's1', 's2'].entries()) ledger.cancel([id], 10 + index);
-  ledger.deliveries.expireUnconfigured('channel:ops', 11, 20);
+  ledger.cancel(['s0'], 10);
+  ledger.deliveries.endUnconfigured('channel:ops', 20);
+  ledger.cancel(['s1'], 11);
+  ledger.cancel(['s2'], 12);
   ledger.close();
   const { stats } = openLedger({ file: ledger.file });
   expect(stats.deliveries()).toEqual({ waiting: 2, dead: 1, oldestWaitingAt: 11 });
@@ -178,7 +180,7 @@ it('a replayed delivery waits since the replay, not since its event', () => {
   ]);
   ledger.track(trackRequests(2), 0);
   for (const id of ['s0', 's1']) ledger.cancel([id], 10);
-  ledger.deliveries.expireUnconfigured('channel:ops', 11, 20);
+  ledger.deliveries.endUnconfigured('channel:ops', 20);
   ledger.deliveries.replay(1, 5_000);
   expect(ledger.stats.deliveries().oldestWaitingAt).toBe(5_000);
   ledger.deliveries.replayDead('channel:ops', 0, 4_000);

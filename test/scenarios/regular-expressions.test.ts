@@ -28,7 +28,7 @@ const OWN_TEXT = [
 const ACCEPTED: Record<string, string> = {
   'client/client.ts \\/+$':
     'the address of the server, from the settings of whoever uses the client',
-  'notifications/message-text.ts \\/+$': 'the public address of the server, from the settings',
+  'notifications/message.ts \\/+$': 'the public address of the server, from the settings',
   'access/cookies.ts \\/+$': 'the public address of the server, from the settings',
   'polling/upstream-client.ts \\/+$': 'the address of the upstream, from the settings',
 };

@@ -1,6 +1,5 @@
 import { parseJson } from '../../lib/json.ts';
-import type { Message, Severity } from '../message.ts';
-import { escapeWith, truncate } from '../message-text.ts';
+import { escapeWith, type Message, type Severity, truncate } from '../message.ts';
 import type { Channel, SendResult } from './channel.ts';
 import { type ChatOptions, createChatChannel } from './chat.ts';
 

@@ -1,8 +1,14 @@
 import { createHash } from 'node:crypto';
 import { createTransport } from 'nodemailer';
 import type { EventRecord } from '../event-body.ts';
-import { LINK_TEXT, type Message, type Severity, toMessage } from '../message.ts';
-import { escapeWith, type Line } from '../message-text.ts';
+import {
+  escapeWith,
+  LINK_TEXT,
+  type Line,
+  type Message,
+  type Severity,
+  toMessage,
+} from '../message.ts';
 import { type Channel, failed, retryDelayMs, type SendResult } from './channel.ts';
 import { CHAT_BATCH } from './chat.ts';
 

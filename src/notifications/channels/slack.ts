@@ -1,5 +1,11 @@
-import { LINK_TEXT, type Message, type Severity } from '../message.ts';
-import { escapeWith, type Line, truncate } from '../message-text.ts';
+import {
+  escapeWith,
+  LINK_TEXT,
+  type Line,
+  type Message,
+  type Severity,
+  truncate,
+} from '../message.ts';
 import type { Channel } from './channel.ts';
 import { type ChatOptions, createChatChannel } from './chat.ts';
 

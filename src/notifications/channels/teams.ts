@@ -1,5 +1,4 @@
-import { LINK_TEXT, type Message, type Severity } from '../message.ts';
-import { type Line, truncate } from '../message-text.ts';
+import { LINK_TEXT, type Line, type Message, type Severity, truncate } from '../message.ts';
 import type { Channel, SendResult } from './channel.ts';
 import { type ChatOptions, createChatChannel } from './chat.ts';
 

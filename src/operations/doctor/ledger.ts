@@ -7,7 +7,7 @@ import { checkIntegrity } from '../../ledger/integrity.ts';
 import { CommittedChanges, LedgerDatabase } from '../../ledger/ledger-database.ts';
 import { realPath, syncLog } from '../../ledger/open.ts';
 import { assertOwnSchema, schemaOf } from '../../ledger/schema.ts';
-import { EventRoutes } from '../../notifications/event-routes.ts';
+import { EventRoutes } from '../../notifications/outbox.ts';
 import type { Webhook } from '../../notifications/webhook.ts';
 import { Webhooks } from '../../notifications/webhooks-store.ts';
 import { type Finding, ok, problem, reported, settingName, warning } from './finding.ts';

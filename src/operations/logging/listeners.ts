@@ -1,5 +1,5 @@
 import { escapeText } from '../../lib/text.ts';
-import type { AttemptReport } from '../../notifications/result-writer.ts';
+import type { AttemptReport } from '../../notifications/attempt.ts';
 import type { WatcherListener } from '../../polling/listeners.ts';
 import { dataOf, upstreamTime } from '../../submissions/classify.ts';
 import type { RecordedObservation } from '../../submissions/ports.ts';

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { onTestFinished } from 'vitest';
 import { verifyWebhook } from '../../../src/client/webhook.ts';
-import { makeSecret } from '../../../src/notifications/channels/signing.ts';
-import { createWebhookChannel } from '../../../src/notifications/channels/webhook.ts';
+import { createWebhookChannel, makeSecret } from '../../../src/notifications/channels/webhook.ts';
 import {
   createAddressGuard,
   type LookupAll,

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { AttemptReport } from '../../../src/notifications/attempt.ts';
 import {
   type Channel,
   type Outgoing,
@@ -7,7 +8,6 @@ import {
   type SendResult,
 } from '../../../src/notifications/channels/channel.ts';
 import { type DeliveryStore, Dispatcher } from '../../../src/notifications/dispatcher.ts';
-import type { AttemptReport } from '../../../src/notifications/result-writer.ts';
 import type { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../ledger/domain.ts';
 import { openLedger, trackRequest } from '../ledger/ledger-file.ts';
@@ -164,8 +164,7 @@ function storeOf({ deliveries }: Ledger): DeliveryStore {
     due: (destination, query) => deliveries.due(destination, query),
     nextDueAt: (destination, except) => deliveries.nextDueAt(destination, except),
     recordResults: (results) => deliveries.recordResults(results),
-    expireUnconfigured: (destination, createdBefore, now) =>
-      deliveries.expireUnconfigured(destination, createdBefore, now),
+    endUnconfigured: (destination, now) => deliveries.endUnconfigured(destination, now),
     correctTimes: (now, maxWaitMs) => deliveries.correctTimes(now, maxWaitMs),
     onWaiting: (listener) => deliveries.onWaiting(listener),
     whenDurable: () => deliveries.whenDurable(),
