@@ -17,7 +17,6 @@ await build({
     './src/cli/program.ts',
     // Started by the path of a file beside the one that starts it.
     './src/ledger/checkpoint-thread.ts',
-    './src/ledger/integrity-child.ts',
   ],
   platform: 'node',
   external: [

@@ -4,7 +4,7 @@ import { ConfigError, type LoadedConfig, loadConfig } from '../operations/config
 import { type Finding, type Level, problem, worstLevel } from '../operations/doctor/finding.ts';
 import type { DoctorOptions } from '../operations/doctor/run-doctor.ts';
 import { durationOption } from './input.ts';
-import { createWaitIndicator, type Paint, paintFor, toJson } from './output.ts';
+import { type Paint, paintFor, toJson, withWaitIndicator } from './output.ts';
 
 const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const satisfies Record<
   Level,
@@ -51,7 +51,7 @@ export function addDoctor(program: Command): void {
       '--config <file>',
       'settings file [DAWATCH_CONFIG] (default: config/dawatch.yaml, if it exists)',
     )
-    .option('--full', 'also verify the indexes of the ledger, which can take long')
+    .option('--full', 'also read all of the ledger, which can take long')
     .addOption(
       durationOption('--timeout', 'time limit of a connection attempt or a response', {
         least: '100ms',
@@ -76,8 +76,8 @@ Exit codes of this command: 0 no problems, 1 warnings, 2 problems.`,
       const text = options.json
         ? doctorJson(findings)
         : doctorText(findings, paintFor(process.stdout));
-      // Checks that exceeded their limit, such as a DNS query, may still keep the process alive.
-      process.stdout.write(text, () => process.exit(EXIT_CODES[worstLevel(findings)]));
+      process.stdout.write(text);
+      process.exitCode = EXIT_CODES[worstLevel(findings)];
     });
 }
 
@@ -86,32 +86,18 @@ async function check({
   full = false,
   timeout: limitMs,
 }: Options): Promise<Finding[]> {
-  const { env } = process;
   // Loaded on demand, because it would slow down the start of every command.
-  const { checkMachine, runDoctor } = await import('../operations/doctor/run-doctor.ts');
+  const { runDoctor } = await import('../operations/doctor/run-doctor.ts');
   const features: DoctorOptions['features'][number][] = [];
   features.push((await import('../redis/doctor-redis.ts')).redisCheck);
   let loaded: LoadedConfig;
   try {
-    loaded = loadConfig({ env, file });
+    loaded = loadConfig({ env: process.env, file });
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const action = 'fix the setting; `dawatch config` shows every setting and its source';
-    return [...checkMachine(), ...error.problems.map((text) => problem('settings', text, action))];
+    return error.problems.map((text) => problem('settings', text, action));
   }
-  const indicator = createWaitIndicator(process.stderr);
-  try {
-    return await runDoctor({
-      loaded,
-      env,
-      now: Date.now(),
-      full,
-      limitMs,
-      features,
-      onBegin: (names) => indicator.begin(names),
-      onEnded: (name) => indicator.end(name),
-    });
-  } finally {
-    indicator.stop();
-  }
+  const findings = runDoctor({ loaded, now: Date.now(), full, limitMs, features });
+  return await withWaitIndicator('the checks', findings);
 }

@@ -32,3 +32,41 @@ export function assertUndamaged(db: Database.Database, name: string): void {
       `${name} is damaged (${dangling.length} rows refer to missing rows)`,
     );
 }
+
+/**
+ * Columns that contain JSON. SQLite does not verify constraints of a connection that only reads.
+ */
+const JSON_COLUMNS = [
+  ['submissions', 'submission_id', 'metadata'],
+  ['history', 'seq', 'response'],
+  ['history', 'seq', 'changes'],
+  ['outbox', 'id', 'detail'],
+  ['webhooks', 'webhook_id', 'types'],
+  ['webhooks', 'webhook_id', 'metadata'],
+] as const;
+
+/**
+ * Reads all of a ledger that a server may be using, and blocks meanwhile, which may take minutes.
+ * Throws LedgerError if it is damaged or cannot be read.
+ */
+export function assertIntact(file: string): void {
+  guarded(file, () => {
+    const db = new Database(file, { readonly: true, fileMustExist: true });
+    try {
+      assertUndamaged(db, file);
+      for (const [table, key, column] of JSON_COLUMNS) {
+        const row = db
+          .prepare(`SELECT ${key} FROM ${table} WHERE json_valid(${column}) = 0 LIMIT 1`)
+          .pluck()
+          .get();
+        if (row !== undefined)
+          throw new LedgerError(
+            'corrupt',
+            `${file} is damaged (the ${column} of ${row} in ${table} is not JSON)`,
+          );
+      }
+    } finally {
+      db.close();
+    }
+  });
+}

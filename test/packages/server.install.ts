@@ -150,8 +150,6 @@ it('contains the compiled program, its settings and its documents, and nothing e
     /^package\/(?:dist\/.*\.(?:js|js\.map|css|html)|src\/cli\/main\.js|config\/.*|package\.json|README\.md|LICENSE)$/;
   expect(files.filter((file) => !known.test(file))).toEqual([]);
   // These are started by their paths.
-  const started = ['program', 'checkpoint-thread', 'integrity-child'].map(
-    (name) => `package/dist/${name}.js`,
-  );
+  const started = ['program', 'checkpoint-thread'].map((name) => `package/dist/${name}.js`);
   expect(files).toEqual(expect.arrayContaining(started));
 });

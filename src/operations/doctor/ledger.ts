@@ -2,10 +2,11 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { CredentialStore } from '../../access/credentials-store.ts';
+import { assertIntact } from '../../ledger/check.ts';
 import { guarded, LedgerError, type LedgerProblem } from '../../ledger/errors.ts';
-import { checkIntegrity } from '../../ledger/integrity.ts';
 import { CommittedChanges, LedgerDatabase } from '../../ledger/ledger-database.ts';
 import { realPath, syncLog } from '../../ledger/open.ts';
+import { needsRecovery } from '../../ledger/recovery.ts';
 import { assertOwnSchema, schemaOf } from '../../ledger/schema.ts';
 import { EventRoutes } from '../../notifications/outbox.ts';
 import type { Webhook } from '../../notifications/webhook.ts';
@@ -24,8 +25,6 @@ export type LedgerInspection =
       hasCredential: boolean;
       /** Newest first, at most `MAX_WEBHOOKS`. */
       webhooks: Webhook[];
-      /** Number by destination. */
-      deadLetters: ReadonlyMap<string, number>;
     };
 
 const BUSY_MS = 2_000;
@@ -64,9 +63,6 @@ export function inspectLedger(file: string, now: number): LedgerInspection {
 }
 
 function inspectCurrent(database: LedgerDatabase, schema: number, now: number): LedgerInspection {
-  const deadLetters = database.rows<{ destination: string; count: number }>(
-    "SELECT destination, count(*) AS count FROM deliveries WHERE state = 'dead' GROUP BY destination",
-  );
   const webhooks = new Webhooks(database, {
     routes: new EventRoutes(database),
     dead: new CommittedChanges(database),
@@ -76,16 +72,13 @@ function inspectCurrent(database: LedgerDatabase, schema: number, now: number): 
     schema,
     hasCredential: new CredentialStore(database).isAnyKept(),
     webhooks: webhooks.list({ limit: MAX_WEBHOOKS, now }).webhooks,
-    deadLetters: new Map(deadLetters.map(({ destination, count }) => [destination, count])),
   };
 }
 
-/** The server truncates the WAL to 64 MB whenever no read transaction prevents it. */
-const LARGE_WAL_BYTES = 256 * 1024 * 1024;
 const OPEN_TO_OTHERS = 0o077;
 const WRITABLE_BY_EVERYONE = 0o002;
 
-/** Checks the ledger without reading all of it: schema, permissions and WAL. */
+/** Checks the ledger without reading all of it: schema, permissions and a failed sync. */
 export function checkLedger(file: string, path: string, seen: LedgerInspection): Finding[] {
   if (seen.kind === 'missing') {
     const folder = nearestFolder(path);
@@ -96,7 +89,16 @@ export function checkLedger(file: string, path: string, seen: LedgerInspection):
   }
   // A file that is not a ledger contains no secrets of dawatch, so its permissions are not checked.
   if (seen.kind === 'refused' && seen.problem === 'foreign') return [findingOf(file, seen)];
-  return [findingOf(file, seen), ...checkPermissions(file, path), ...checkWal(path)];
+  return reported(
+    findingOf(file, seen),
+    needsRecovery(path) &&
+      warning(
+        'ledger',
+        `the last sync of ${file} failed; the next start replaces it by a verified copy`,
+        'check the system log for disk errors, replace the disk, then start the server',
+      ),
+    ...checkPermissions(file, path),
+  );
 }
 
 function findingOf(file: string, seen: Exclude<LedgerInspection, { kind: 'missing' }>): Finding {
@@ -146,40 +148,15 @@ function checkPermissions(file: string, path: string): Finding[] {
   );
 }
 
-function checkWal(path: string): Finding[] {
-  const wal = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-  const message = `the write-ahead log has ${(wal / 1e6).toFixed(0)} MB`;
-  if (wal < LARGE_WAL_BYTES) return [ok('ledger.wal', message)];
-  const action =
-    'end long reads of the ledger (a backup, an SQLite shell); a restart of the server truncates the log';
-  return [warning('ledger.wal', message, action)];
-}
-
-export async function checkLedgerIntegrity(
-  file: string,
-  { full, signal }: { full: boolean; signal: AbortSignal },
-): Promise<Finding[]> {
-  const about = 'ledger.integrity';
-  const integrity = await checkIntegrity(file, { full, signal });
-  switch (integrity.kind) {
-    case 'sound':
-      return [
-        ok(about, full ? 'intact, including indexes' : 'intact (use --full to verify indexes)'),
-      ];
-    case 'damaged': {
-      const advice = 'stop the server, keep a copy of the file, and restore the last backup';
-      return [problem(about, `${file} is damaged: ${integrity.detail}`, advice)];
-    }
-    case 'failed':
-      return [
-        problem(
-          about,
-          `${file} cannot be read: ${integrity.detail}`,
-          'check the disk and the permissions',
-        ),
-      ];
-    default:
-      return integrity satisfies never;
+/** Reads all of the ledger, and blocks meanwhile. */
+export function checkIntegrity(path: string): Finding {
+  try {
+    assertIntact(path);
+    return ok('ledger.integrity', 'intact, including indexes');
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const advice = 'stop the server, keep a copy of the file, and restore the last backup';
+    return problem('ledger.integrity', message, advice);
   }
 }
 
@@ -195,43 +172,19 @@ function mayWrite(path: string): boolean {
 const PROBLEM_BYTES = 100e6;
 const WARNING_BYTES = 1e9;
 
-/** File system types of statfs(2) on Linux on which SQLite cannot rely on locks or share a WAL. */
-const NETWORK_FILE_SYSTEMS = new Map([
-  [0x6969, 'NFS'],
-  [0x517b, 'SMB'],
-  [0xfe534d42, 'SMB'],
-  [0xff534d42, 'CIFS'],
-  [0x00c36400, 'Ceph'],
-  [0x0bd00bd0, 'Lustre'],
-  [0x01021997, '9P'],
-  [0x5346414f, 'AFS'],
-]);
-
 export function checkDisk(
   file: string,
-  statfs: (path: string) => Stats = (path) => statfsSync(path),
-): Finding[] {
+  statfs: (path: string) => { bavail: number; bsize: number } = statfsSync,
+): Finding {
   const folder = nearestFolder(file);
-  const { bavail, bsize, type } = statfs(folder);
+  const { bavail, bsize } = statfs(folder);
   const freeBytes = bavail * bsize;
   const message = `${(freeBytes / 1e9).toFixed(1)} GB free in ${folder}`;
   const action =
     'free disk space, or stop the server and move the ledger; with a full disk, no submissions can be tracked';
-  const space =
-    freeBytes < PROBLEM_BYTES
-      ? problem('disk', message, action)
-      : freeBytes < WARNING_BYTES
-        ? warning('disk', message, action)
-        : ok('disk', message);
-  const network = process.platform === 'linux' ? NETWORK_FILE_SYSTEMS.get(type >>> 0) : undefined;
-  const risk = `${folder} is on a network file system (${network}), on which SQLite cannot rely on locks`;
-  return reported(
-    space,
-    network !== undefined && warning('disk', risk, 'move the ledger to a local disk'),
-  );
+  if (freeBytes < PROBLEM_BYTES) return problem('disk', message, action);
+  return freeBytes < WARNING_BYTES ? warning('disk', message, action) : ok('disk', message);
 }
-
-type Stats = { bavail: number; bsize: number; type: number };
 
 /** Returns the directory of a file, or its nearest existing ancestor. */
 function nearestFolder(file: string): string {

@@ -3,7 +3,6 @@ import { isIP } from 'node:net';
 import { detailOf, discover } from '../../access/provider.ts';
 import { type ConnectionCause, causeOf } from '../../lib/connection-error.ts';
 import { checkWebhookUrl } from '../../notifications/channels/webhook.ts';
-import { channelDestination, webhookDestination } from '../../notifications/delivery.ts';
 import {
   type AddressGuard,
   createAddressGuard,
@@ -11,8 +10,8 @@ import {
   guardedConnector,
   type LookupAll,
 } from '../../notifications/transport/address-guard.ts';
-import { CALLBACKS_ID, type Webhook } from '../../notifications/webhook.ts';
-import type { ChannelConfig, Config } from '../config/schema.ts';
+import type { Webhook } from '../../notifications/webhook.ts';
+import type { Config } from '../config/schema.ts';
 import { type Finding, ok, problem, reported, settingName, warning } from './finding.ts';
 
 export type ConnectionCheck =
@@ -37,17 +36,16 @@ export async function reach(
   options: {
     guard: AddressGuard;
     timeoutMs: number;
-    signal: AbortSignal;
     /** Default: the hosts file and DNS. */
     lookup?: LookupAll;
   },
 ): Promise<ConnectionCheck> {
-  const { guard, timeoutMs, signal, lookup = createLookup() } = options;
+  const { guard, timeoutMs, lookup = createLookup() } = options;
   const target = URL.parse(url);
   const protocol = target && PROTOCOLS[target.protocol];
   if (!target || !protocol)
     return { kind: 'not_reached', cause: 'other', error: 'the URL is invalid' };
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  const limit = AbortSignal.timeout(timeoutMs);
   const connect = guardedConnector({ guard, timeoutMs, signal: limit, lookup });
   const hostname = target.hostname.replace(/^\[(.*)\]$/, '$1');
   const { connectAs, port } = protocol;
@@ -71,99 +69,45 @@ export async function reach(
   }
 }
 
-type Limits = { limitMs: number; signal: AbortSignal };
-type DeadLetters = ReadonlyMap<string, number>;
-
-/** Checks that the receiver of a webhook can be connected to. Sends nothing. */
+/**
+ * Checks that the receiver of a webhook can be connected to. Sends nothing. Disabled and failing
+ * webhooks are the subject of alerts.
+ */
 export async function checkWebhook(
-  webhook: Webhook,
-  { webhooks, dead, limitMs, signal }: Limits & { webhooks: Config['webhooks']; dead: DeadLetters },
+  { id, url, enabled }: Webhook,
+  { webhooks, limitMs }: { webhooks: Config['webhooks']; limitMs: number },
 ): Promise<Finding[]> {
-  const { id, url, enabled, disabledReason, failingSince } = webhook;
+  if (!enabled || url === null) return [];
   const about = `webhook.${id}`;
-  const replay = `dawatch deliveries replay --destination webhook:${id} --since 24h`;
-  const letters = deadLetters(about, dead.get(webhookDestination(id)) ?? 0, replay);
-  if (!enabled) return [disabled(about, id, disabledReason), ...letters];
-  if (url === null) return letters;
   const guard = createAddressGuard({ allow: webhooks.allow });
   const host = URL.parse(url)?.host ?? '?';
   const refusal = checkWebhookUrl(url, { allowHttp: webhooks.allow_http, guard });
   const advice = `dawatch webhooks update ${id} --url …; to allow receivers in your network, set webhooks.allow`;
   if (refusal !== undefined)
-    return [problem(about, `nothing is sent to ${host}: ${refusal}`, advice), ...letters];
-  const reached = await reach(url, { guard, timeoutMs: limitMs, signal });
-  if (reached.kind === 'not_reached') {
-    const action =
-      reached.cause === 'guarded'
-        ? advice
-        : 'verify that the receiver runs; pending deliveries are retried for three days';
-    return [warning(about, `${host} is unreachable: ${reached.error}`, action), ...letters];
-  }
-  if (failingSince === null) return [ok(about, `${host} is reachable`), ...letters];
-  const message = `${host} is reachable, but deliveries have failed since ${new Date(failingSince).toISOString()}`;
-  return [warning(about, message, `dawatch webhooks test ${id} shows its response`), ...letters];
-}
-
-function disabled(about: string, id: string, reason: Webhook['disabledReason']): Finding {
-  if (reason === 'operator') return ok(about, 'disabled by an operator');
-  const why =
-    reason === 'gone' ? 'its receiver responded with 410 (Gone)' : 'its deliveries failed for days';
-  const action = `dawatch webhooks update ${id} --enable, or dawatch webhooks delete ${id}`;
-  return warning(about, `disabled, because ${why}`, action);
-}
-
-/** Reports dead letters of callback addresses. */
-export function checkCallbacks(dead: DeadLetters): Finding[] {
-  const counts = [...dead]
-    .filter(([destination]) => destination.startsWith('callback:'))
-    .map(([, count]) => count);
-  const total = counts.reduce((sum, count) => sum + count, 0);
-  return deadLetters(`webhook.${CALLBACKS_ID}`, total, `dawatch deliveries list --state dead`);
+    return [problem(about, `nothing is sent to ${host}: ${refusal}`, advice)];
+  const reached = await reach(url, { guard, timeoutMs: limitMs });
+  if (reached.kind === 'reached') return [ok(about, `${host} is reachable`)];
+  const action =
+    reached.cause === 'guarded'
+      ? advice
+      : 'verify that the receiver runs; pending deliveries are retried for three days';
+  return [warning(about, `${host} is unreachable: ${reached.error}`, action)];
 }
 
 /**
- * Checks that a channel can be connected to. Its address is set by the operator and may be private.
+ * Checks that an address of the operator, which may be private, accepts connections: of a channel
+ * or of the heartbeat. Sends no request. `setting`: the name of its setting.
  */
-export async function checkChannel(
-  name: string,
-  channel: ChannelConfig,
-  { dead, limitMs, signal }: Limits & { dead: DeadLetters },
+export async function checkAddress(
+  about: string,
+  { url, setting, limitMs }: { url: string; setting: string; limitMs: number },
 ): Promise<Finding[]> {
-  const about = `channel.${name}`;
-  const url = channel.type === 'email' ? channel.smtp_url : channel.url;
   const { host } = new URL(url);
   const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
-  const reached = await reach(url, { guard, timeoutMs: limitMs, signal, lookup });
-  const destination = channelDestination(name);
-  const replay = `dawatch deliveries replay --destination ${destination} --since 24h`;
-  const letters = deadLetters(about, dead.get(destination) ?? 0, replay);
-  const setting = `channels.${name}.${channel.type === 'email' ? 'smtp_url' : 'url'}`;
-  if (reached.kind === 'reached') return [ok(about, `${host} is reachable`), ...letters];
+  const reached = await reach(url, { guard, timeoutMs: limitMs, lookup });
+  if (reached.kind === 'reached') return [ok(about, `${host} is reachable`)];
   const advice = `verify that it runs, and verify ${setting}`;
-  return [warning(about, `${host} is unreachable: ${reached.error}`, advice), ...letters];
-}
-
-/**
- * Checks that the host of the heartbeat accepts connections. Sends no request, because a request
- * would count as a heartbeat.
- */
-export async function checkHeartbeat(url: string, { limitMs, signal }: Limits): Promise<Finding[]> {
-  const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
-  const { host } = new URL(url);
-  const reached = await reach(url, { guard, timeoutMs: limitMs, signal, lookup });
-  if (reached.kind === 'reached') return [ok('heartbeat', `${host} is reachable`)];
-  return [warning('heartbeat', `${host} is unreachable: ${reached.error}`, 'verify heartbeat.url')];
-}
-
-function deadLetters(about: string, count: number, replay: string): Finding[] {
-  if (count === 0) return [];
-  return [
-    warning(
-      about,
-      `${count} dead letter${count === 1 ? '' : 's'}`,
-      `after fixing the cause: ${replay}`,
-    ),
-  ];
+  return [warning(about, `${host} is unreachable: ${reached.error}`, advice)];
 }
 
 /**

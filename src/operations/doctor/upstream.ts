@@ -13,27 +13,19 @@ import type { UpstreamConfig } from '../config/schema.ts';
 import { type Finding, ok, problem, settingName, warning } from './finding.ts';
 import { reach } from './receivers.ts';
 
-type Examined = {
-  name: string;
-  upstream: UpstreamConfig & { url: string };
-  limitMs: number;
-  signal: AbortSignal;
-};
-
 /**
  * Checks an upstream by polling an id that does not exist: "not found" shows that it works and
  * accepts the key.
  */
-export async function checkUpstream({
-  name,
-  upstream,
-  limitMs,
-  signal,
-}: Examined): Promise<Finding[]> {
+export async function checkUpstream(
+  name: string,
+  upstream: UpstreamConfig & { url: string },
+  limitMs: number,
+): Promise<Finding[]> {
   const about = `upstream.${name}`;
   const { host } = new URL(upstream.url);
   const guard = createAddressGuard({ allow: ['0.0.0.0/0', '::/0'] });
-  const reached = await reach(upstream.url, { guard, timeoutMs: limitMs, signal, lookup });
+  const reached = await reach(upstream.url, { guard, timeoutMs: limitMs, lookup });
   if (reached.kind === 'not_reached')
     return [
       problem(about, `${host} is unreachable: ${reached.error}`, adviceOn(reached.cause, name)),
@@ -47,8 +39,6 @@ export async function checkUpstream({
     // Marks responses without a Date header, which are not used to compare clocks.
     now: () => Number.NaN,
   });
-  const close = () => void client.close();
-  signal.addEventListener('abort', close, { once: true });
   try {
     const submissionId = randomUUID();
     const sentAt = Date.now();
@@ -59,7 +49,6 @@ export async function checkUpstream({
       ...checkClock(name, response, sentAt, Date.now()),
     ];
   } finally {
-    signal.removeEventListener('abort', close);
     await client.close();
   }
 }
@@ -198,7 +187,7 @@ const NONEXISTENT_USER = { name: 'dawatch doctor', email: 'doctor@dawatch.invali
 /** Checks the token for user lookups by looking up a user that does not exist. */
 export async function checkBearer(
   upstream: UpstreamConfig & { url: string; bearer: string },
-  { limitMs, signal }: { limitMs: number; signal: AbortSignal },
+  limitMs: number,
 ): Promise<Finding[]> {
   const about = 'users.default';
   const bearer = settingName('upstreams.default.bearer');
@@ -209,8 +198,6 @@ export async function checkBearer(
     timeoutMs,
     now: Date.now,
   });
-  const close = () => void client.close();
-  signal.addEventListener('abort', close, { once: true });
   try {
     const users = new UpstreamUsers({
       client,
@@ -234,7 +221,6 @@ export async function checkBearer(
     const advice = 'verify the paths and parameters in upstreams.default.users';
     return [warning(about, `user lookups do not work: ${detail}`, advice)];
   } finally {
-    signal.removeEventListener('abort', close);
     await client.close();
   }
 }

@@ -1,0 +1,403 @@
+import {
+  chmodSync,
+  closeSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import type { RequestListener } from 'node:http';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/operations/config/load.ts';
+import { checkDisk } from '../../src/operations/doctor/ledger.ts';
+import { runDoctor } from '../../src/operations/doctor/run-doctor.ts';
+import { redisCheck } from '../../src/redis/doctor-redis.ts';
+import { openLedger, rawConnection, trackRequests } from '../support/ledger/ledger-file.ts';
+import { cli } from '../support/processes/cli.ts';
+import { CLIENT, openOidcProvider } from '../support/servers/oidc-provider.ts';
+import { openReceiver, selfSigned } from '../support/servers/receiver.ts';
+import { deadAddress, KEY, serve, serveRaw } from '../support/servers/upstream-server.ts';
+import { tempFolder } from '../support/temp-folder.ts';
+
+const NOT_FOUND = JSON.stringify({ state: 'ERROR', error: 'record not found' });
+const SECRET_PATH = 'T0p-Secret-Path';
+
+/** Returns the findings with these settings, by name. None of them contains a secret. */
+async function examine(settings: Record<string, unknown>, { full = false, limitMs = 5_000 } = {}) {
+  const file = join(tempFolder(), 'dawatch.yaml');
+  writeFileSync(file, JSON.stringify({ database: join(tempFolder(), 'dawatch.db'), ...settings }));
+  chmodSync(file, 0o600);
+  const loaded = loadConfig({ env: {}, file });
+  const features = [redisCheck];
+  const findings = await runDoctor({ loaded, now: Date.now(), full, limitMs, features });
+  for (const { status, action } of findings) expect(action === null).toBe(status === 'ok');
+  for (const secret of [KEY, SECRET_PATH, 'the-password'])
+    expect(JSON.stringify(findings)).not.toContain(secret);
+  return {
+    findings,
+    named: (name: string) => findings.filter((finding) => finding.name === name),
+  };
+}
+
+async function upstream(
+  url: string,
+  { api_key = KEY as string | undefined, limitMs = 5_000 } = {},
+) {
+  const { named } = await examine({ upstreams: { default: { url, api_key } } }, { limitMs });
+  return [...named('upstream.default'), ...named('clock.default')];
+}
+
+const respondWith =
+  (status: number, body: string, headers: Record<string, string> = {}): RequestListener =>
+  (_request, response) =>
+    response.writeHead(status, headers).end(body);
+
+it('dawatch doctor shows each finding with its solution, and exits with the worst level', async () => {
+  const { url } = await serve(respondWith(500, NOT_FOUND));
+  const env = {
+    DAWATCH_DATABASE: join(tempFolder(), 'dawatch.db'),
+    DAWATCH_UPSTREAM_API_KEY: KEY,
+    DAWATCH_UPSTREAM_URL: url,
+  };
+  const well = await cli(['doctor'], { env });
+  expect([well.code, well.stderr]).toEqual([0, '']);
+  expect(well.stdout).toMatch(/^ok +upstream\.default +127.* works and accepts the key$/m);
+  expect(well.stdout).toMatch(/\nno problems found\n$/);
+  const bad = await cli(['doctor'], { env: { ...env, DAWATCH_UPSTREAM_URL: null } });
+  expect(bad.code).toBe(2);
+  expect(bad.stdout).toMatch(/^problem +settings +no upstream is configured\n +do: set/m);
+  expect(bad.stdout).toMatch(/\n1 problem, 0 warnings\n$/);
+  const invalid = await cli(['doctor', '--json'], { env: { ...env, DAWATCH_PORT: 'many' } });
+  expect([invalid.code, JSON.parse(invalid.stdout)]).toMatchObject([
+    2,
+    { status: 'problem', checks: [{ message: expect.stringMatching(/^server\.port must be/) }] },
+  ]);
+});
+
+it('the doctor checks every upstream, webhook and channel, without sending to receivers', async () => {
+  const ledger = openLedger();
+  const receiver = await openReceiver();
+  const dead = await deadAddress();
+  const secret = { secret: 'whsec_x', publicKey: null };
+  const fields = { types: ['*'], metadata: null, description: '', signature: 'v1' as const };
+  const create = (url: string, enabled: boolean) =>
+    ledger.webhooks.create({ ...fields, url, enabled }, secret, 0).id;
+  const reachable = create(`${receiver.url}/${SECRET_PATH}`, true);
+  const unreachable = create(`${dead}/${SECRET_PATH}`, true);
+  const refused = create('http://10.0.0.1/', true);
+  create(`${dead}/disabled`, false);
+  const { findings, named } = await examine({
+    database: ledger.file,
+    upstreams: { default: { url: dead, bearer: 'abc' }, second: { url: dead }, third: {} },
+    webhooks: { allow: ['127.0.0.0/8'], allow_http: true },
+    channels: {
+      ops: { type: 'slack', url: `${receiver.url}/${SECRET_PATH}` },
+      mail: {
+        type: 'email',
+        smtp_url: dead.replace('http://', 'smtp://user:the-password@'),
+        from: 'a@b.example',
+        to: ['c@d.example'],
+      },
+    },
+    redis: { url: dead.replace('http://', 'redis://user:the-password@') },
+    heartbeat: { url: `${receiver.url}/${SECRET_PATH}` },
+  });
+  expect(findings.map(({ name, status }) => `${name} ${status}`)).toEqual([
+    'settings ok',
+    'settings problem',
+    'credentials ok',
+    'upstream.default problem',
+    'upstream.second problem',
+    'users.default warning',
+    'ledger ok',
+    'ledger.rights ok',
+    'disk ok',
+    'redis problem',
+    `webhook.${refused} problem`,
+    `webhook.${unreachable} warning`,
+    `webhook.${reachable} ok`,
+    'channel.ops ok',
+    'channel.mail warning',
+    'heartbeat ok',
+  ]);
+  expect(named('channel.mail')[0]?.action).toContain('channels.mail.smtp_url');
+  expect(receiver.requests).toEqual([]);
+});
+
+describe('an upstream', () => {
+  it('that finds nothing under a random id works, and accepted the key', async () => {
+    const { url, requests } = await serve(respondWith(500, NOT_FOUND));
+    expect(await upstream(url)).toMatchObject([
+      { status: 'ok', message: `${new URL(url).host} works and accepts the key` },
+      { status: 'ok' },
+    ]);
+    expect(requests).toHaveLength(1);
+    expect(requests[0]?.url).toMatch(/^\/v1\/get_submission_info\?submission_id=[0-9a-f-]{36}$/);
+    expect(requests[0]?.headers['x-api-key']).toBe(KEY);
+  });
+
+  it.each<[string, RequestListener, 'warning' | 'problem', RegExp, RegExp]>([
+    [
+      'that refuses the key',
+      respondWith(401, `{"error":"bad ${KEY}"}`),
+      'problem',
+      /refuses the key/,
+      /upstreams\.default\.api_key/,
+    ],
+    ['that requests a lower rate', respondWith(429, ''), 'warning', /rate limiting/, /budget/],
+    ['that redirects', respondWith(302, ''), 'problem', /redirects \(HTTP 302\)/, /target/],
+    ['behind a proxy', respondWith(200, '<html>'), 'problem', /web page/, /base address/],
+    ['of another kind', respondWith(200, '[]'), 'problem', /not respond like/, /base address/],
+    ['that fails', respondWith(503, `${KEY} bad`), 'problem', /\[redacted\] bad/, /resumes/],
+    [
+      'that refuses UUIDs',
+      respondWith(406, '{"error":"invalid submission id"}'),
+      'warning',
+      /invalid submission id/,
+      /UUIDs/,
+    ],
+    [
+      'that closes the connection',
+      (request) => request.socket.destroy(),
+      'problem',
+      /does not respond/,
+      /address of the upstream/,
+    ],
+  ])('%s', async (_what, respond, status, message, action) => {
+    const [found] = await upstream((await serve(respond)).url);
+    expect(found).toMatchObject({
+      status,
+      message: expect.stringMatching(message),
+      action: expect.stringMatching(action),
+    });
+  });
+
+  it('that never responds, or does not speak TLS, is abandoned at the time limit', async () => {
+    const silent = await serve(() => undefined);
+    expect((await upstream(silent.url, { limitMs: 100 }))[0]?.message).toMatch(/within 100 ms/);
+    const { url } = await serveRaw((socket) => socket.pause());
+    const [found] = await upstream(url.replace('http:', 'https:'), { limitMs: 100 });
+    expect(found?.message).toMatch(/the connection timed out/);
+  });
+
+  it('passes without a key if it requires none, and fails if it requires one', async () => {
+    const open = await serve(respondWith(500, NOT_FOUND));
+    const closed = await serve(respondWith(401, ''));
+    const { named } = await examine({
+      upstreams: { default: { url: open.url }, closed: { url: closed.url } },
+    });
+    expect(named('upstream.default')).toMatchObject([{ status: 'warning' }]);
+    expect(named('upstream.closed')).toMatchObject([
+      { status: 'problem', message: expect.stringMatching(/none is set/) },
+    ]);
+  });
+
+  it('whose name does not resolve', async () => {
+    expect(await upstream('http://nowhere.invalid')).toMatchObject([
+      { status: 'problem', action: expect.stringMatching(/verify the host name/) },
+    ]);
+  });
+
+  it.skipIf(!selfSigned())('with an untrusted certificate', async () => {
+    const tls = selfSigned();
+    const { url, requests } = await openReceiver({}, tls && { tls });
+    const [found] = await upstream(url);
+    expect(found?.action).toMatch(/NODE_EXTRA_CA_CERTS/);
+    expect(requests).toEqual([]);
+  });
+
+  it.each<[string, number, string, RegExp]>([
+    ['behind', 20_000, 'warning', /this clock is \d\d s behind the clock of default/],
+    ['ahead', -20_000, 'warning', /this clock is \d\d s ahead of the clock of default/],
+    ['far behind', 3_600_000, 'problem', /3\d{3} s behind/],
+  ])('shows a clock that is %s', async (_what, offMs, status, message) => {
+    const { url } = await serve((_request, response) => {
+      const date = new Date(Date.now() + offMs).toUTCString();
+      response.writeHead(500, { date }).end(NOT_FOUND);
+    });
+    const [, clock] = await upstream(url);
+    expect(clock).toMatchObject({ status, message: expect.stringMatching(message) });
+  });
+
+  it.each([
+    [404, 'ok'],
+    [401, 'problem'],
+    [503, 'warning'],
+  ])('that responds with %i to the lookup of a user that cannot exist', async (code, status) => {
+    const { url, requests } = await serve((request, response) =>
+      request.url?.startsWith('/users')
+        ? response.writeHead(code).end('{"error":"record not found"}')
+        : response.writeHead(500).end(NOT_FOUND),
+    );
+    const { named } = await examine({ upstreams: { default: { url, bearer: 'the-token' } } });
+    expect(named('users.default')).toMatchObject([{ status }]);
+    expect(requests.some(({ url: path }) => path?.includes('dawatch.invalid'))).toBe(true);
+  });
+});
+
+describe('the settings', () => {
+  it('in a file that everyone may read are a risk if they contain a secret', async () => {
+    const file = join(tempFolder(), 'dawatch.yaml');
+    const database = join(tempFolder(), 'dawatch.db');
+    const limits = { full: false, limitMs: 1_000, features: [], now: 0 };
+    const found = async (api_key: string | undefined) => {
+      const settings = { database, upstreams: { default: { api_key } } };
+      writeFileSync(file, JSON.stringify(settings), { mode: 0o644 });
+      const findings = await runDoctor({ loaded: loadConfig({ env: {}, file }), ...limits });
+      return findings.filter(({ action }) => action?.startsWith('chmod'));
+    };
+    expect(await found('k')).toMatchObject([{ name: 'settings', status: 'warning' }]);
+    expect(await found(undefined)).toEqual([]);
+  });
+
+  it.each([
+    [{}, 'ok', /first start creates a service key/],
+    [{ server: { host: '0.0.0.0' } }, 'problem', /refuses to listen on 0\.0\.0\.0/],
+    [{ server: { host: '0.0.0.0' }, auth: { api_key: 'x'.repeat(16) } }, 'ok', /^set$/],
+  ])('must lead to a credential: %j', async (settings, status, message) => {
+    expect((await examine(settings)).named('credentials')).toMatchObject([
+      { status, message: expect.stringMatching(message) },
+    ]);
+  });
+
+  it('must not give one key two roles', async () => {
+    const auth = { api_key: 'x'.repeat(16), admin_token: 'x'.repeat(16) };
+    expect((await examine({ auth })).named('credentials')).toMatchObject([
+      { status: 'ok' },
+      { status: 'problem', message: expect.stringMatching(/are identical/) },
+    ]);
+  });
+});
+
+describe('the provider', () => {
+  const settings = (issuer: string, public_url: string, scopes: string[]) => ({
+    server: { public_url },
+    oidc: { issuer, client_id: CLIENT.id, scopes, roles: { admin: ['admins'] } },
+  });
+
+  it('responds, lists the scopes, and is used with https', async () => {
+    const provider = await openOidcProvider({
+      redirectUri: 'https://da.example/v1/session/oidc/callback',
+    });
+    const well = await examine(settings(provider.url, 'https://da.example/', ['openid']));
+    expect(well.named('oidc')).toMatchObject([
+      { status: 'ok', message: expect.stringContaining('https://da.example/v1/session/oidc/call') },
+    ]);
+    const risky = await examine(settings(provider.url, 'http://da.example', ['openid', 'teams']));
+    expect(risky.named('oidc.scopes')).toMatchObject([{ status: 'warning' }]);
+    expect(risky.named('oidc.public_url')).toMatchObject([{ status: 'warning' }]);
+  });
+
+  it('that is down, or has another name, is a problem', async () => {
+    const redirectUri = 'https://da.example/v1/session/oidc/callback';
+    const { url } = await openOidcProvider({ redirectUri });
+    for (const issuer of [await deadAddress(), url.replace('127.0.0.1', 'localhost')])
+      expect(
+        (await examine(settings(issuer, 'https://da.example', ['openid']))).named('oidc'),
+      ).toMatchObject([{ status: 'problem' }]);
+  });
+});
+
+describe('the ledger', () => {
+  const closedLedger = (count = 10): string => {
+    const ledger = openLedger();
+    ledger.track(trackRequests(count), 0);
+    ledger.close();
+    return ledger.file;
+  };
+  const ledgerFindings = async (database: string, full = false) =>
+    (await examine({ database }, { full })).findings.filter(({ name }) =>
+      name.startsWith('ledger'),
+    );
+
+  it('that is closed is not changed by a byte, and one that does not exist is not created', async () => {
+    const file = closedLedger();
+    const before = readFileSync(file);
+    expect(await ledgerFindings(file, true)).toMatchObject([
+      { name: 'ledger', status: 'ok' },
+      { name: 'ledger.rights', status: 'ok' },
+      { name: 'ledger.integrity', status: 'ok' },
+    ]);
+    expect(readFileSync(file).equals(before)).toBe(true);
+    const folder = tempFolder();
+    expect(await ledgerFindings(join(folder, 'data', 'dawatch.db'), true)).toMatchObject([
+      { status: 'ok', message: expect.stringMatching(/first start creates it/) },
+    ]);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('that other users may read, or whose folder they may change, is a risk', async () => {
+    const file = closedLedger();
+    chmodSync(file, 0o644);
+    chmodSync(dirname(file), 0o1777);
+    expect((await ledgerFindings(file)).slice(1)).toMatchObject([
+      { status: 'warning', action: `chmod 600 ${file}` },
+      { status: 'warning', message: expect.stringContaining(dirname(file)) },
+    ]);
+  });
+
+  it('whose last sync failed is replaced by the next start', async () => {
+    const file = closedLedger();
+    writeFileSync(`${file}.sync-failed`, '');
+    expect((await ledgerFindings(file))[1]).toMatchObject({
+      status: 'warning',
+      message: expect.stringMatching(/the last sync .* failed/),
+    });
+  });
+
+  it.each(['user_version = 999', 'application_id = 7'])(
+    'of a newer dawatch or another program (%s) is not replaced by a backup',
+    async (pragma) => {
+      const file = closedLedger();
+      const db = rawConnection(file);
+      db.pragma(pragma);
+      db.close();
+      chmodSync(file, 0o644);
+      const findings = await ledgerFindings(file);
+      expect(findings).toMatchObject([{ name: 'ledger', status: 'problem' }]);
+      expect(findings[0]?.action).not.toMatch(/restore|chmod/);
+    },
+  );
+
+  it('that is no database, or cannot be created, is a problem', async () => {
+    const file = join(tempFolder(), 'dawatch.db');
+    writeFileSync(file, 'no database '.repeat(1_000), { mode: 0o600 });
+    expect((await ledgerFindings(file))[0]).toMatchObject({
+      status: 'problem',
+      message: expect.stringMatching(/damaged/),
+    });
+    expect(await ledgerFindings(join(file, 'dawatch.db'))).toMatchObject([{ status: 'problem' }]);
+  });
+
+  it('with an overwritten page, or a text that is not JSON, is damaged', async () => {
+    const overwritten = closedLedger(2_000);
+    const descriptor = openSync(overwritten, 'r+');
+    const offset = Math.floor(statSync(overwritten).size / 4_096 / 2) * 4_096;
+    writeSync(descriptor, Buffer.alloc(4_096, 0xa5), 0, 4_096, offset);
+    closeSync(descriptor);
+    const unreadable = closedLedger();
+    const db = rawConnection(unreadable);
+    db.pragma('ignore_check_constraints = ON');
+    db.exec("DROP TRIGGER history_is_append_only; UPDATE history SET response = '{'");
+    db.close();
+    for (const file of [overwritten, unreadable])
+      expect((await ledgerFindings(file, true)).at(-1)).toMatchObject({
+        name: 'ledger.integrity',
+        status: 'problem',
+        message: expect.stringMatching(/is damaged/),
+        action: expect.stringMatching(/backup/),
+      });
+  });
+});
+
+it.each([
+  [50e6, 'problem'],
+  [500e6, 'warning'],
+  [5e9, 'ok'],
+])('a disk with %i bytes left is reported as %s', (freeBytes, status) => {
+  const file = join(tempFolder(), 'not', 'there', 'dawatch.db');
+  expect(checkDisk(file, () => ({ bavail: freeBytes / 1_000, bsize: 1_000 })).status).toBe(status);
+});
