@@ -10,16 +10,11 @@ const RESULT = 'result: ';
 const STALLED_MS = 5 * 60_000;
 
 /**
- * Runs one simulation in a process of its own, because it replaces the time of its process. `root`:
- * the folder of the code. Never rejects: a process that ends without a result, or prints nothing
- * for `stalledMs`, is a defect.
+ * Runs one simulation in a process of its own, because it replaces the time of its process. Never
+ * rejects: a process that ends without a result, or stalls, is a defect.
  */
-export function runProcess(
-  { seed, days, without }: Settings,
-  root = join(import.meta.dirname, '../..'),
-  stalledMs = STALLED_MS,
-): Promise<Result> {
-  const script = join(root, 'test/simulation/simulation-process.ts');
+export function runProcess({ seed, days, without }: Settings): Promise<Result> {
+  const script = join(import.meta.dirname, 'simulation-process.ts');
   // Most objects are dropped at once.
   const args = [
     '--max-semi-space-size=64',
@@ -33,7 +28,7 @@ export function runProcess(
   const limit = setTimeout(() => {
     isStalled = true;
     child.kill('SIGKILL');
-  }, stalledMs);
+  }, STALLED_MS);
   let output = '';
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => {
@@ -46,7 +41,7 @@ export function runProcess(
       const result = output.split('\n').find((line) => line.startsWith(RESULT));
       if (result !== undefined) return resolve(JSON.parse(result.slice(RESULT.length)));
       const end = isStalled
-        ? `made no progress for ${stalledMs / 1_000} s`
+        ? `made no progress for ${STALLED_MS / 1_000} s`
         : `ended with ${signal ?? code}`;
       const defects = [`the process ${end}: ${output.slice(-1_000)}`];
       resolve({ defects, days, digest: '', counts: {}, occurrences: {}, lines: [] });

@@ -7,16 +7,12 @@ import { Disk, isOfKilledProcess } from './machine/disk.ts';
 import { Machine, START_MS } from './machine/machine.ts';
 import { Network } from './machine/network.ts';
 import { createRandom } from './machine/random.ts';
-import { redisModel } from './redis/redis-model.ts';
 import { CALLBACK_URL, Callers } from './world/callers.ts';
 import { Checks } from './world/checks.ts';
-import { Consumer } from './world/consumer.ts';
 import { Faults } from './world/faults.ts';
-import { Producer } from './world/producer.ts';
 import { Receiver } from './world/receivers.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SimulatedServer, SLACK_URL, TOKEN } from './world/server.ts';
 import { createUpstream, UPSTREAM_URL } from './world/upstream.ts';
-import { WorkerMachine } from './world/workers.ts';
 
 export type Settings = { seed: number; days: number; without: ReadonlySet<string> };
 export type Result = {
@@ -33,8 +29,6 @@ export type Result = {
   lines: readonly string[];
 };
 
-/** The share of seeds whose server polls through workers. They take more time. */
-const WITH_WORKERS = 1 / 3;
 const STARTED_MS = 100;
 const SETUP_MS = 1_000;
 const STEP_MS = 3 * MINUTE_MS;
@@ -82,14 +76,11 @@ export async function simulate({
     note,
   });
   const network = new Network(machine, createRandom(seed, 'network'));
-  const hasWorkers = !without.has('workers') && createRandom(seed, 'workers').chance(WITH_WORKERS);
-  redisModel.now = () => machine.now;
   const upstream = createUpstream({
     machine,
     seed,
     onDefect,
-    disturbedAt: () => faults.disturbedAt(['disk', 'clock', 'redis', 'workers']),
-    hasWorkers,
+    disturbedAt: () => faults.disturbedAt(['disk', 'clock']),
   });
   let checks: Checks | undefined;
   const check = () => {
@@ -100,7 +91,6 @@ export async function simulate({
     machine,
     disk,
     random: createRandom(seed, 'server'),
-    hasWorkers,
     onDefect,
     // As soon as what the start has committed is synced.
     onStarted: () => machine.later(STARTED_MS, () => check()),
@@ -120,17 +110,6 @@ export async function simulate({
     network.hosts.set(origin, (sent) => (receivers[index] as Receiver).receive(sent));
   network.hosts.set(UPSTREAM_URL, (sent) => upstream.receive(sent));
 
-  const workers = (hasWorkers ? ['one', 'two'] : []).map(
-    (name) =>
-      new WorkerMachine({
-        name,
-        machine,
-        upstream,
-        random: createRandom(seed, `worker ${name}`),
-        onDefect,
-        disturbedAt: () => faults.disturbedAt(['redis']),
-      }),
-  );
   server.start();
   await machine.advance(machine.now);
   const created = network.call('POST', '/v1/webhooks', TOKEN, {
@@ -149,17 +128,6 @@ export async function simulate({
     mayRefuse: () => faults.disturbedAt(['disk']) > machine.now - MINUTE_MS,
     note,
   });
-  const producer = hasWorkers
-    ? new Producer({
-        machine,
-        upstream,
-        random: createRandom(seed, 'producer'),
-        onAcknowledged: (ids) => callers.acknowledge(ids),
-        onDefect,
-        disturbedAt: () =>
-          faults.disturbedAt(['kills', 'stops', 'reloads', 'disk', 'clock', 'redis']),
-      })
-    : undefined;
   const faults: Faults = new Faults({
     machine,
     disk,
@@ -167,41 +135,28 @@ export async function simulate({
     upstream,
     receivers,
     callers,
-    workers,
-    producer,
     note,
     seed,
     without,
   });
   checks = new Checks({ machine, disk, upstream, faults, onDefect, note });
   checks.destination = `webhook:${webhookId}`;
-  const consumer = new Consumer();
-  redisModel.onLoss = (before) => {
-    consumer.lose(before);
-    producer?.lose();
-  };
   const run = async (untilMs: number, isOver = () => false) => {
     while (machine.now < untilMs && defects.length === 0 && !isOver()) {
       const hour = Math.floor((machine.now - START_MS) / HOUR_MS);
       await machine.advance(Math.min(untilMs, machine.now + STEP_MS));
       if ((machine.now - START_MS) / HOUR_MS >= hour + 1) onHour(hour + 1);
-      consumer.take();
       check();
     }
   };
   await run(START_MS + days * DAY_MS);
   callers.isActive = false;
-  if (producer) producer.isActive = false;
   faults.heal();
-  await run(
-    machine.now + HEALED_MS,
-    () => checks?.hasEnded() === true && producer?.hasEnded() !== false,
-  );
+  await run(machine.now + HEALED_MS, () => checks?.hasEnded() === true);
   if (defects.length === 0) {
     checks.checkEnd(callers.acknowledged.values());
-    checks.checkReceived('the webhook', hook.accepted);
+    checks.checkReceived(hook.accepted);
     checks.checkCallbacks(callback.accepted);
-    if (hasWorkers) checks.checkReceived('the queue', consumer.received);
   }
   const { expected } = checks;
   for (const id of callback.accepted.keys())
@@ -210,7 +165,6 @@ export async function simulate({
   const delivered = checks.deliveredTo('channel:slack');
   if (slack.announced < delivered)
     onDefect(`Slack received ${slack.announced} of ${delivered} delivered events`);
-  if (defects.length === 0 && producer?.hasEnded() === false) onDefect('a job was never completed');
   machine.kill();
   const digest = digestOf(disk.folder);
   rmSync(parent, { recursive: true });

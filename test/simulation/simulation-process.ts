@@ -1,10 +1,8 @@
 // Runs one simulation: <seed> <days> <faults left out>. Prints a line after each virtual hour, and
 // its result.
 import { writeSync } from 'node:fs';
-import './redis/replace-packages.ts';
+import { simulate } from './simulate.ts';
 
-// Loaded when the packages are replaced.
-const { simulate } = await import('./simulate.ts');
 const [seed, days, without = ''] = process.argv.slice(2);
 const result = await simulate({
   seed: Number(seed),

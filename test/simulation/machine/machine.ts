@@ -3,13 +3,11 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { createRandom } from './random.ts';
-import { TimerHeap } from './timer-heap.ts';
 
 /** 2025-10-09, in epoch milliseconds. */
 export const START_MS = 1_760_000_000_000;
 
 const turn = setImmediate;
-const MAX_SIGNATURES = 1_000;
 /**
  * Replaces the callback of a timer that has ended. Chains of ended timers would keep all that they
  * refer to until a full garbage collection.
@@ -20,6 +18,9 @@ const nothing = () => {};
  * each callback. A turn of the event loop for each timer took a quarter of the time.
  */
 const { _tickCallback: runCallbacks } = process as unknown as { _tickCallback: () => void };
+
+/** `at`: when it is due. `order`: breaks ties. `process`: null for a timer of the world. */
+type Timer = { at: number; order: number; run: () => void; process: number | null };
 
 /**
  * A machine whose time passes only in `advance`, and whose randomness comes from a seed. It
@@ -41,7 +42,8 @@ export class Machine {
   #starting = 0;
   /** The number of moments at which a process could be killed, until it is. */
   #killIn = Number.POSITIVE_INFINITY;
-  #timers = new TimerHeap();
+  /** In their order, the earliest last: it is taken first. */
+  #timers: Timer[] = [];
   readonly #onKilled: (() => void)[] = [];
 
   constructor(seed: number) {
@@ -54,7 +56,6 @@ export class Machine {
         return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20)}`;
       },
     });
-    rememberSignatures();
     Date.now = () => this.wall();
     performance.now = () => this.now - START_MS;
     const timer = (run: (...args: unknown[]) => void, delayMs = 0, ...args: unknown[]) => {
@@ -129,12 +130,24 @@ export class Machine {
 
   #add(delayMs: number, run: () => void, process: number | null): () => void {
     const at = this.now + Math.max(0, delayMs);
-    const timer = { at, order: this.#order++, run, process, isCancelled: false };
-    if (at !== Number.POSITIVE_INFINITY) this.#timers.add(timer);
+    const timer = { at, order: this.#order++, run, process };
+    if (at !== Number.POSITIVE_INFINITY) this.#timers.splice(this.#placeOf(timer), 0, timer);
     return () => {
-      timer.isCancelled = true;
+      const place = this.#placeOf(timer);
+      if (this.#timers[place] === timer) this.#timers.splice(place, 1);
       timer.run = nothing;
     };
+  }
+
+  /** Returns where a timer is in the list, or belongs. */
+  #placeOf(timer: Timer): number {
+    let [from, to] = [0, this.#timers.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (byTime(this.#timers[middle] as Timer, timer) < 0) from = middle + 1;
+      else to = middle;
+    }
+    return from;
   }
 
   /**
@@ -144,10 +157,9 @@ export class Machine {
   skip(ms: number): void {
     this.aheadMs += ms;
     this.#skippedMs += ms;
-    const timers = this.#timers.all();
-    for (const timer of timers)
+    for (const timer of this.#timers)
       if (timer.process !== null) timer.at = Math.max(this.now, timer.at - ms);
-    this.#timers = new TimerHeap(timers);
+    this.#timers.sort(byTime);
   }
 
   /**
@@ -220,7 +232,9 @@ export class Machine {
   }
 
   #fire(untilMs: number): boolean {
-    for (let timer = this.#timers.take(untilMs); timer; timer = this.#timers.take(untilMs)) {
+    const next = () => this.#timers.at(-1);
+    for (let timer = next(); timer && timer.at <= untilMs; timer = next()) {
+      this.#timers.pop();
       this.now = Math.max(this.now, timer.at);
       const { run } = timer;
       timer.run = nothing;
@@ -239,37 +253,12 @@ export class Machine {
     do await new Promise((resolve) => turn(resolve));
     while (this.#immediates > 0 || this.#starting > 0);
     if (this.isAlive) return;
-    for (const timer of this.#timers.all())
-      if (timer.process === this.#process) timer.isCancelled = true;
+    this.#timers = this.#timers.filter(({ process }) => process !== this.#process);
     this.#process += 1;
   }
 }
 
-/** Most signatures of the server and its workers are of the same announcements, each second. */
-function rememberSignatures(): void {
-  const { createHmac } = crypto;
-  const known = new Map<string, Buffer>();
-  const remembering = (algorithm: string, key: string) => {
-    let content = '';
-    const hmac = {
-      update(text: string) {
-        content += text;
-        return hmac;
-      },
-      digest(encoding?: BufferEncoding) {
-        const name = `${algorithm} ${key} ${content}`;
-        const digest = known.get(name) ?? createHmac(algorithm, key).update(content).digest();
-        if (known.size >= MAX_SIGNATURES) known.clear();
-        known.set(name, digest);
-        return encoding === undefined ? Buffer.from(digest) : digest.toString(encoding);
-      },
-    };
-    return hmac;
-  };
-  Object.assign(crypto, {
-    createHmac: (algorithm: string, key: unknown) =>
-      typeof key === 'string' && algorithm === 'sha256'
-        ? remembering(algorithm, key)
-        : createHmac(algorithm, key as Buffer),
-  });
+/** Orders timers, the latest first. */
+function byTime(a: Timer, b: Timer): number {
+  return b.at - a.at || b.order - a.order;
 }

@@ -119,13 +119,7 @@ export class Network {
   }
 
   /** Sends a request to the server of the process. */
-  call(
-    method: string,
-    path: string,
-    token: string,
-    body?: unknown,
-    headers: Record<string, string> = {},
-  ): Promise<Received> {
+  call(method: string, path: string, token: string, body?: unknown): Promise<Received> {
     const server = this.#server;
     if (!server || !this.#machine.isAlive) return Promise.resolve(undefined);
     const [near, far] = duplexPair();
@@ -155,7 +149,6 @@ export class Network {
           host: 'dawatch',
           authorization: `Bearer ${token}`,
           ...(body !== undefined && type),
-          ...headers,
         },
         createConnection: () => near as net.Socket,
       });

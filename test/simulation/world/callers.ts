@@ -119,11 +119,6 @@ export class Callers {
       ...options,
     });
     if (response?.status !== 202) return this.#later(() => this.#track(ids, shape));
-    this.acknowledge(ids);
-  }
-
-  /** Records submissions whose tracking was acknowledged. */
-  acknowledge(ids: readonly string[]): void {
     for (const id of ids) {
       if (this.acknowledged.has(id)) continue;
       const one = { id, at: this.#deps.machine.now, isCancelled: false };

@@ -42,16 +42,7 @@ type ChecksDeps = {
 /** The longest distance of two polls, and what a burst of submissions adds to it. */
 const UNPOLLED_MS = 5 * MINUTE_MS + 2 * MINUTE_MS;
 /** The faults that disturb polling, and those that disturb deliveries. */
-const POLLING = [
-  'kills',
-  'stops',
-  'reloads',
-  'upstream',
-  'disk',
-  'clock',
-  'redis',
-  'workers',
-] as const;
+const POLLING = ['kills', 'stops', 'reloads', 'upstream', 'disk', 'clock'] as const;
 const SENDING = ['kills', 'stops', 'reloads', 'receivers', 'disk', 'clock'] as const;
 const OVERDUE_MS = 2 * MINUTE_MS;
 /** After this time every receiver is tried again: pauses take a minute at most. */
@@ -307,16 +298,13 @@ export class Checks {
     }
   }
 
-  /** After the end: every event has arrived, and no other one. */
-  checkReceived(
-    by: string,
-    received: { has: (id: string) => boolean; keys: () => Iterable<string> },
-  ): void {
+  /** After the end: every event has arrived at the webhook, and no other one. */
+  checkReceived(received: { has: (id: string) => boolean; keys: () => Iterable<string> }): void {
     for (const id of this.expected)
-      if (!received.has(id)) this.#defect(`the event ${id} was never delivered to ${by}`);
+      if (!received.has(id)) this.#defect(`the event ${id} was never delivered to the webhook`);
     for (const id of received.keys())
       if (!this.expected.has(id))
-        this.#defect(`${by} received the event ${id}, which is not in the ledger`);
+        this.#defect(`the webhook received the event ${id}, which is not in the ledger`);
   }
 
   /** After the end: the callbacks that count as delivered have arrived. */

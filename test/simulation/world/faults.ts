@@ -1,14 +1,11 @@
 import { type Disk, SYNC_MS } from '../machine/disk.ts';
 import type { Machine } from '../machine/machine.ts';
 import { createRandom, type Random } from '../machine/random.ts';
-import { emptyData, redisModel } from '../redis/redis-model.ts';
 import type { Callers } from './callers.ts';
-import type { Producer } from './producer.ts';
 import type { Receiver } from './receivers.ts';
 import { RECEIVER_FAULTS, type ReceiverFault } from './receivers.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, type SimulatedServer } from './server.ts';
 import { UPSTREAM_FAULTS, type Upstream, type UpstreamFault } from './upstream.ts';
-import type { WorkerMachine } from './workers.ts';
 
 /** Everything that can be left out of a simulation. */
 export const FAULTS = [
@@ -19,26 +16,18 @@ export const FAULTS = [
   'receivers',
   'disk',
   'clock',
-  'redis',
-  'workers',
 ] as const;
 export const ACTIONS = ['cancels', 'retracks', 'updates'] as const;
 export type FaultKind = (typeof FAULTS)[number];
 const DISK_FAULTS = ['full', 'nearly_full', 'slow', 'failing'] as const;
-const REDIS_FAULTS = ['disconnected', 'restarted', 'emptied', 'failed_over'] as const;
-const WORKER_FAULTS = ['kill', 'kill', 'stop', 'copies', 'copies'] as const;
 
 /** What has to occur in the runs of a fixed set of seeds. */
 export const OCCURRENCES: readonly string[] = [
   ...FAULTS,
   ...ACTIONS,
   ...DISK_FAULTS.map((fault) => `disk ${fault}`),
-  ...REDIS_FAULTS.map((fault) => `redis ${fault}`),
-  ...new Set(WORKER_FAULTS.map((fault) => `workers ${fault}`)),
   'power losses',
   'failed syncs',
-  'lost results',
-  'repeated results',
   'deletions',
 ];
 
@@ -54,10 +43,6 @@ type FaultsDeps = {
   upstream: Upstream;
   receivers: readonly Receiver[];
   callers: Callers;
-  /** Empty: the server polls by itself, without Redis. */
-  workers: readonly WorkerMachine[];
-  /** Undefined without workers. */
-  producer: Producer | undefined;
   note: (occurrence: string) => void;
 };
 
@@ -93,12 +78,9 @@ export class Faults {
       receivers: DAY_MS / 6,
       disk: DAY_MS,
       clock: 4 * DAY_MS,
-      redis: (2 * DAY_MS) / 3,
-      workers: DAY_MS / 3,
     };
     for (const kind of FAULTS) {
       if (deps.without.has(kind)) continue;
-      if ((kind === 'redis' || kind === 'workers') && deps.workers.length === 0) continue;
       const random = createRandom(deps.seed, `faults ${kind}`);
       const repeat = () =>
         deps.machine.later(random.waitMs(meanMs[kind]), () => {
@@ -136,7 +118,7 @@ export class Faults {
   }
 
   #cause(kind: FaultKind, random: Random): void {
-    const { machine, disk, server, upstream, receivers, callers, workers, note } = this.#deps;
+    const { machine, disk, server, upstream, receivers, callers, note } = this.#deps;
     switch (kind) {
       case 'kills': {
         // An idle server has little to lose.
@@ -217,44 +199,6 @@ export class Faults {
         }
         return;
       }
-      case 'redis': {
-        if (this.#running.get(kind)) return;
-        const fault = random.pick(REDIS_FAULTS);
-        note(`redis ${fault}`);
-        const replica =
-          fault === 'failed_over'
-            ? redisModel.copy()
-            : fault === 'emptied'
-              ? emptyData()
-              : undefined;
-        // What a replica has not received yet is lost, although it was acknowledged.
-        const lagMs = fault === 'failed_over' ? random.between(1, 5_000) : 0;
-        if (lagMs > 0) callers.submitMany();
-        machine.later(lagMs, () => redisModel.disconnect());
-        this.#during(kind, lagMs + random.between(1, 600) * 1_000, () => {
-          if (fault !== 'disconnected') redisModel.replace(replica);
-          redisModel.reconnect();
-        });
-        return;
-      }
-      case 'workers': {
-        // Those of a killed worker are lost, too; one that stops returns them.
-        const worker = random.pick(workers);
-        const fault = random.pick(WORKER_FAULTS);
-        note(`workers ${fault}`);
-        if (fault === 'kill') worker.kill();
-        if (fault === 'stop') void worker.stop();
-        if (fault !== 'copies' || this.#running.get(kind)) return;
-        redisModel.copiesOf = () => {
-          const copies = random.pick([0, 1, 1, 2]);
-          if (copies !== 1) note(copies === 0 ? 'lost results' : 'repeated results');
-          return copies;
-        };
-        this.#during(kind, random.between(1, 30) * MINUTE_MS, () => {
-          redisModel.copiesOf = () => 1;
-        });
-        return;
-      }
       default:
         kind satisfies never;
     }
@@ -278,13 +222,11 @@ export class Faults {
 
   /** With slow syncs, much waits to be synced: also what is committed during a sync. */
   #losePowerDuringSync(random: Random): void {
-    const { machine, disk, callers, producer } = this.#deps;
+    const { machine, disk, callers } = this.#deps;
     const syncMs = random.between(5, MAX_SYNC_MS);
     disk.losePower({ syncMs, syncs: random.between(1, 6) });
     for (let left = random.between(0, 6); left > 0; left--)
-      machine.later(random.between(0, 2 * syncMs), () =>
-        random.pick(producer ? [callers, producer] : [callers]).submit(),
-      );
+      machine.later(random.between(0, 2 * syncMs), () => callers.submit());
   }
 
   /** Until the fault ends, the disk is full again and again, each time from a random commit on. */

@@ -5,7 +5,6 @@ import { createLog } from '../../../src/operations/logging/logger.ts';
 import type { Disk } from '../machine/disk.ts';
 import type { Machine } from '../machine/machine.ts';
 import type { Random } from '../machine/random.ts';
-import { type RedisHost, redisModel } from '../redis/redis-model.ts';
 import { BUDGET, UPSTREAM_URL } from './upstream.ts';
 
 export const DAY_MS = 86_400_000;
@@ -17,9 +16,6 @@ export const DEADLINE_MS = 6 * HOUR_MS;
 const GRACE_MS = HOUR_MS;
 export const RETENTION_DAYS = 2;
 export const SLACK_URL = 'https://slack.test';
-export const REDIS_URL = 'redis://redis.test';
-export const PREFIX = 'bull';
-export const SECRET = 'the-secret-of-server-and-workers';
 
 const RESTART_MS = 5_000;
 const MAX_LINES = 40;
@@ -28,8 +24,6 @@ type ServerDeps = {
   machine: Machine;
   disk: Disk;
   random: Random;
-  /** Whether workers poll, through Redis. */
-  hasWorkers: boolean;
   onDefect: (text: string) => void;
   /** Called after each start. */
   onStarted: () => void;
@@ -62,12 +56,6 @@ export class SimulatedServer {
   start(): void {
     const { machine, disk, random, onDefect, onStarted } = this.#deps;
     this.bootedAt = machine.now;
-    const host: RedisHost = {
-      after: (delayMs, run) => machine.after(delayMs, run),
-      isAlive: () => redisModel.host === host && machine.survives(),
-    };
-    redisModel.drop(redisModel.host);
-    redisModel.host = host;
     machine.boot(async () => {
       try {
         const app = await startApp({
@@ -150,7 +138,6 @@ export class SimulatedServer {
       },
       retention: { submissions_days: RETENTION_DAYS },
       deliveries: { keep_s: (RETENTION_DAYS * DAY_MS) / 1_000 },
-      ...(this.#deps.hasWorkers && { redis: { url: REDIS_URL, prefix: PREFIX, secret: SECRET } }),
       ...(this.#hasChannel && { channels: { slack }, routes: [everything] }),
     });
   }

@@ -9,7 +9,7 @@ import { createRandom } from '../machine/random.ts';
 export const UPSTREAM_URL = 'http://upstream.test';
 const RETRY_AFTER_S = 30;
 /** How long a response may be on its way. */
-const ON_THE_WAY_MS = { direct: 100, throughWorkers: 1_000 };
+const ON_THE_WAY_MS = 100;
 export const BUDGET = { requests: 20, per_s: 10, concurrency: 8 };
 
 const json = (status: number, body: unknown): Reply => ({
@@ -56,10 +56,8 @@ export function createUpstream(deps: {
   onDefect: (text: string) => void;
   /** When a process may have lost what it knew, or have another time, the last time. */
   disturbedAt: () => number;
-  hasWorkers: boolean;
 }) {
-  const { machine, seed, onDefect, disturbedAt, hasWorkers } = deps;
-  const onTheWayMs = hasWorkers ? ON_THE_WAY_MS.throughWorkers : ON_THE_WAY_MS.direct;
+  const { machine, seed, onDefect, disturbedAt } = deps;
   const options = sandboxOptionsSchema.parse({
     seed,
     world: createRandom(seed, 'upstream').pick(WORLD_NAMES),
@@ -87,7 +85,7 @@ export function createUpstream(deps: {
     if (inFlight.add(sent).size > BUDGET.concurrency)
       onDefect(`${inFlight.size} requests in flight`);
     const agoMs = machine.now - throttledFrom;
-    if (agoMs > onTheWayMs && agoMs < RETRY_AFTER_S * 1_000 && disturbedAt() < throttledFrom)
+    if (agoMs > ON_THE_WAY_MS && agoMs < RETRY_AFTER_S * 1_000 && disturbedAt() < throttledFrom)
       onDefect(`a request ${agoMs} ms after a response with Retry-After: ${RETRY_AFTER_S}`);
   };
   return {
@@ -117,7 +115,7 @@ export function createUpstream(deps: {
           throttledFrom = machine.now;
           // A pause lasts from the first response that arrives until the last one and its
           // Retry-After.
-          this.pausedMs += onTheWayMs;
+          this.pausedMs += ON_THE_WAY_MS;
         }
         this.pausedMs += Math.min(agoMs, RETRY_AFTER_S * 1_000);
         throttledAt = machine.now;
