@@ -304,14 +304,11 @@ function defectOf(ledger: Ledger, watcher: Watcher, clock: Clock): string | unde
   return upstreams.length > 0 ? `the poll loop of ${upstreams.join(', ')} does not run` : undefined;
 }
 
-/**
- * Exceeds everything a request may wait for: its body, the ledger, the request budget and the
- * upstream.
- */
+/** Exceeds everything a request may wait for: its body, the request budget and the upstream. */
 function responseDeadlineMs(
-  { requestTimeoutMs, trackingWaitMs }: Tuning,
+  { requestTimeoutMs }: Tuning,
   upstreams: [string, UsableUpstream][],
 ): number {
   const longestLeaseMs = Math.max(...upstreams.map(([, upstream]) => leaseMsOf(upstream)));
-  return requestTimeoutMs + trackingWaitMs + ON_DEMAND_WAIT_MS + longestLeaseMs;
+  return requestTimeoutMs + ON_DEMAND_WAIT_MS + longestLeaseMs;
 }

@@ -7,9 +7,9 @@ import { goneSignal, logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import { LedgerError } from '../ledger/errors.ts';
 import type { PauseRequest } from '../lib/retry-after.ts';
-import type { Admission } from '../submissions/admission.ts';
 import { type Tracer, traceIntake } from '../submissions/tracing.ts';
 import type { Tracker, TrackRequestResult } from '../submissions/tracker.ts';
+import type { Admission } from '../submissions/tracking-queue.ts';
 import type { OnDemandFailure } from './on-demand-polls.ts';
 import {
   SUBMIT_PATHS,

@@ -11,7 +11,6 @@ import { goneSignal, isDebugLogged, logOf } from '../http/request-log.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import { ITEMS_PER_TURN, jsonStream } from '../http/write-in-turns.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Admission } from './admission.ts';
 import { originOf } from './option-changes.ts';
 import {
   countEffects,
@@ -46,7 +45,7 @@ import {
   updateBodySchema,
 } from './track-request.ts';
 import { acceptedText, type Tracker, trackResultOf } from './tracker.ts';
-import type { TrackingQueue } from './tracking-queue.ts';
+import type { Admission, TrackingQueue } from './tracking-queue.ts';
 
 /** Ten thousand submissions with their options, and metadata. */
 const BODY_LIMIT_BYTES = 8 * 1024 * 1024;

@@ -1,59 +1,41 @@
 import { performance } from 'node:perf_hooks';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { sendProblem } from '../http/problems.ts';
+import { logOf } from '../http/request-log.ts';
 import { LedgerUnavailableError } from '../ledger/errors.ts';
-import type { SubmissionWatcher, TrackResult } from './ports.ts';
+import type { TrackRefusal, TrackResult } from './ports.ts';
 import type { TrackRequest } from './submission.ts';
 import { MAX_COMMIT_IDS, type TrackingSteps, trackInParts } from './tracker.ts';
 
-/** An item that waits for its batch. */
-type BatchItem<Item, Result> = {
-  item: Item;
-  resolve: (result: Result) => void;
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Ends the accounting of the body. Idempotent. */
+    bodyDone?: (() => void) | undefined;
+    /** Accounts for received bytes of the body. */
+    bodyGrew?: ((bytes: number) => void) | undefined;
+  }
+}
+
+/** The commits of the watcher; see SubmissionWatcher. */
+type Commits = {
+  track(requests: readonly TrackRequest[]): TrackResult;
+  trackGroups(groups: readonly (readonly TrackRequest[])[]): TrackResult[];
+  refusalOf(requests: readonly TrackRequest[]): TrackRefusal | undefined;
+};
+
+/** `steps`: a large request takes several turns; see trackInParts. */
+type QueuedRequest = {
+  requests: readonly TrackRequest[];
+  steps: TrackingSteps | undefined;
+  resolve: (result: TrackResult) => void;
   reject: (error: unknown) => void;
 };
 
-/**
- * Processes items in one transaction and returns their results in order; throws if none was
- * processed.
- */
-type BatchFunction<Item, Result> = (items: readonly Item[]) => Result[];
-
-/**
- * The item is a request: one or more submissions. `steps`: a large request takes several turns; see
- * trackInParts. `waiting`: its ids that are not committed yet.
- */
-type QueuedRequest = BatchItem<readonly TrackRequest[], TrackResult> & {
-  steps: TrackingSteps | undefined;
-  waiting: number;
-};
-
-type QueueDeps = {
-  watcher: Pick<SubmissionWatcher, 'trackGroups' | 'track' | 'refusalOf'>;
-  ledger: { whenDurable(): Promise<void> | undefined };
-  /** Limit of the estimated time that ids wait for the ledger. */
-  maxWaitMs: number;
-  /** Calls `run` after other work had `restMs` in the event loop. */
-  defer?: (run: () => void, restMs: number) => void;
-  /** Monotonic milliseconds. */
-  now?: () => number;
-};
-
-/**
- * Cost of a request besides its ids, in ids. Without it, single posts would distort the estimate
- * for batches.
- */
-const REQUEST_IDS = 20;
-/** Assumed pace before the first batch: a slow disk. */
-const INITIAL_PACE = { ids: 1_000, ms: 100 };
-/** Decay of earlier batches in the measured pace. */
-const DECAY = 0.9;
-/** Share of a batch's duration that other work gets after it. */
+/** Limit of the ids that wait for a commit or for the disk: some seconds of a slow disk. */
+const MAX_WAITING_IDS = 50_000;
+/** Share of a commit's duration that other work gets after it. */
 const REST = 0.25;
 const MIN_REST_MS = 5;
-/**
- * Limit of committed ids that wait for the disk, whose requests stay in memory. Only a disk that
- * hangs has as many waiting.
- */
-const MAX_UNSYNCED_IDS = 50_000;
 
 /**
  * The tracking requests that wait for a commit.
@@ -65,171 +47,211 @@ const MAX_UNSYNCED_IDS = 50_000;
  * in it.
  */
 export class TrackingQueue {
-  readonly #deps: Required<QueueDeps>;
+  readonly #watcher: Commits;
+  readonly #ledger: { whenDurable(): Promise<void> | undefined };
   /** In the order of their next turns. */
   #queue: QueuedRequest[] = [];
-  #queuedIds = 0;
-  /** Committed ids that wait for the disk. */
-  #unsyncedIds = 0;
+  #waitingIds = 0;
   #isBusy = false;
-  /** Duration of recent batches, weighted towards the newest. */
-  #pace = { ...INITIAL_PACE };
 
-  constructor(deps: QueueDeps) {
-    this.#deps = { defer: afterOthers, now: () => performance.now(), ...deps };
+  constructor(deps: { watcher: Commits; ledger: { whenDurable(): Promise<void> | undefined } }) {
+    this.#watcher = deps.watcher;
+    this.#ledger = deps.ledger;
   }
 
   /** Ids that wait for a commit or for the disk. */
   get waitingIds(): number {
-    return this.#queuedIds + this.#unsyncedIds;
+    return this.#waitingIds;
+  }
+
+  /** Whether a request would be refused, however small it is. */
+  isFull(): boolean {
+    return this.#waitingIds >= MAX_WAITING_IDS;
   }
 
   /**
    * Queues a valid request. Resolves with the result of its commit, or with undefined if too many
    * ids wait already. Rejects if it cannot be committed.
    */
-  take(request: readonly TrackRequest[]): Promise<TrackResult | undefined> {
-    const ids = request.length;
-    const isFree = !this.#isBusy || this.#queue.length === 0;
-    if (this.#isUnsynced() || !(isFree || this.#waitMs(ids + REQUEST_IDS) <= this.#deps.maxWaitMs))
-      return Promise.resolve(undefined);
-    return new Promise((resolve, reject) => {
-      const steps = ids > MAX_COMMIT_IDS ? trackInParts(this.#deps.watcher, request) : undefined;
-      this.#queue.push({ item: request, steps, waiting: ids, resolve, reject });
-      this.#queuedIds += ids;
-      if (!this.#isBusy) this.#processNext();
-    });
+  async take(requests: readonly TrackRequest[]): Promise<TrackResult | undefined> {
+    const ids = requests.length;
+    if (this.#waitingIds + ids > MAX_WAITING_IDS) return undefined;
+    this.#waitingIds += ids;
+    const { promise, resolve, reject } = Promise.withResolvers<TrackResult>();
+    const steps = ids > MAX_COMMIT_IDS ? trackInParts(this.#watcher, requests) : undefined;
+    this.#queue.push({ requests, steps, resolve, reject });
+    if (!this.#isBusy) this.#takeTurn();
+    try {
+      return await promise;
+    } finally {
+      this.#releaseWhenDurable(ids);
+    }
   }
 
-  /** Whether a request would be refused, however small it is. */
-  isFull(): boolean {
-    return this.#isUnsynced() || this.#waitMs(0) >= this.#deps.maxWaitMs;
-  }
-
-  /** Whether so many ids wait for the disk that no more may be committed. */
-  #isUnsynced(): boolean {
-    return this.#unsyncedIds >= MAX_UNSYNCED_IDS;
-  }
-
-  /** Returns the estimated wait of everything queued and of `more` ids. */
-  #waitMs(more: number): number {
-    return (
-      ((this.#queuedIds + REQUEST_IDS * this.#queue.length + more) * this.#pace.ms) / this.#pace.ids
-    );
+  #releaseWhenDurable(ids: number): void {
+    const release = () => {
+      this.#waitingIds -= ids;
+    };
+    const durable = this.#ledger.whenDurable();
+    if (durable) durable.then(release, release);
+    else release();
   }
 
   /** Takes the next turn, lets other work run, and continues. */
-  #processNext(): void {
-    const next = this.#queue[0];
+  #takeTurn(): void {
+    const [next] = this.#queue;
+    this.#isBusy = next !== undefined;
     if (!next) return;
-    this.#isBusy = true;
-    const { defer, now } = this.#deps;
-    const from = now();
-    const ids = next.steps ? this.#takeStep(next, next.steps) : this.#commitBatch();
-    const restMs = (now() - from) * REST;
-    defer(() => {
-      if (restMs < MIN_REST_MS || this.#queue.length === 0) this.#end(ids, from);
-      else defer(() => this.#end(ids, from), restMs);
-    }, 0);
+    const from = performance.now();
+    if (next.steps) this.#takeStep(next, next.steps);
+    else this.#commitBatch();
+    const restMs = (performance.now() - from) * REST;
+    const resume = () => this.#takeTurn();
+    // Three iterations: requests that arrived meanwhile are read in the next one and served at its
+    // end.
+    if (restMs < MIN_REST_MS) setImmediate(() => setImmediate(() => setImmediate(resume)));
+    else setTimeout(resume, restMs);
   }
 
-  /**
-   * Commits the next small requests together. Large ones keep their turns. Returns the cost, in
-   * ids.
-   */
-  #commitBatch(): number {
-    const batch: QueuedRequest[] = [];
-    let ids = 0;
-    for (const request of this.#queue) {
-      if (request.steps) continue;
-      if (ids + request.waiting > MAX_COMMIT_IDS) break;
-      ids += request.waiting;
-      batch.push(request);
-    }
-    const taken = new Set(batch);
-    this.#queue = this.#queue.filter((request) => !taken.has(request));
-    this.#queuedIds -= ids;
-    runBatch(batch, (requests) => this.#deps.watcher.trackGroups(requests));
-    this.#countUnsynced(ids);
-    return REQUEST_IDS * batch.length + ids;
-  }
-
-  /**
-   * Takes the next step of a large request, whose next turn is after all others. Returns its cost,
-   * in ids.
-   */
-  #takeStep(request: QueuedRequest, steps: TrackingSteps): number {
+  /** Takes the next step of a large request, whose next turn is after all others. */
+  #takeStep(request: QueuedRequest, steps: TrackingSteps): void {
     this.#queue.shift();
-    let committed = 0;
     try {
       const { done, value } = steps.next();
-      if (done) {
-        if (value.kind === 'tracked') committed = request.waiting;
-        this.#queuedIds -= request.waiting;
-        request.resolve(value);
-      } else {
-        committed = value;
-        request.waiting -= committed;
-        this.#queuedIds -= committed;
-        this.#queue.push(request);
-      }
+      if (done) request.resolve(value);
+      else this.#queue.push(request);
     } catch (error) {
-      this.#queuedIds -= request.waiting;
       request.reject(error);
     }
-    this.#countUnsynced(committed);
-    return REQUEST_IDS + committed;
   }
 
-  #countUnsynced(ids: number): void {
-    const durable = ids > 0 ? this.#deps.ledger.whenDurable() : undefined;
-    if (!durable) return;
-    this.#unsyncedIds += ids;
-    const release = () => {
-      this.#unsyncedIds -= ids;
-    };
-    durable.then(release, release);
+  /** Commits the next small requests together. */
+  #commitBatch(): void {
+    let ids = 0;
+    const end = this.#queue.findIndex(({ steps, requests }) => {
+      ids += requests.length;
+      return steps !== undefined || ids > MAX_COMMIT_IDS;
+    });
+    const batch = this.#queue.splice(0, end < 0 ? this.#queue.length : end);
+    this.#commit(batch);
   }
 
-  #end(ids: number, from: number): void {
-    this.#isBusy = false;
-    if (this.#queue.length > 0) {
-      // Includes the time of other work, which queued requests wait for, too.
-      this.#pace = {
-        ids: this.#pace.ids * DECAY + ids,
-        ms: this.#pace.ms * DECAY + this.#deps.now() - from,
-      };
+  /** Commits requests in one transaction, and settles them. */
+  #commit(batch: readonly QueuedRequest[]): void {
+    let results: TrackResult[];
+    try {
+      results = this.#watcher.trackGroups(batch.map(({ requests }) => requests));
+    } catch (error) {
+      // Each request is repeated alone, so that one failing request does not fail the others. An
+      // unavailable ledger fails all of them, and repeating each could take as long again.
+      if (batch.length > 1 && !(error instanceof LedgerUnavailableError))
+        for (const one of batch) this.#commit([one]);
+      else for (const { reject } of batch) reject(error);
+      return;
     }
-    this.#processNext();
+    for (const [index, { resolve }] of batch.entries()) resolve(results[index] as TrackResult);
   }
 }
 
-/** Calls `run` after other work had `restMs` in the event loop. */
-function afterOthers(run: () => void, restMs: number): void {
-  // Three iterations: requests that arrived meanwhile are read in the next one and served at its
-  // end.
-  if (restMs === 0) setImmediate(() => setImmediate(() => setImmediate(run)));
-  else setTimeout(run, restMs);
-}
+/** The exhausted resource. */
+export type ShedReason = 'tracking' | 'held_open';
 
-/** Settles every item. */
-function runBatch<Item, Result>(
-  group: readonly BatchItem<Item, Result>[],
-  batch: BatchFunction<Item, Result>,
-): void {
-  let results: Result[];
-  try {
-    results = batch(group.map(({ item }) => item));
-  } catch (error) {
-    // Each item is repeated alone, so that one failing item does not fail the others.
-    if (group.length > 1 && !isUnavailable(error)) for (const one of group) runBatch([one], batch);
-    else for (const { reject } of group) reject(error);
-    return;
+/** Memory of a request besides its body. */
+const REQUEST_BYTES = 1_024;
+const MAX_BODY_BYTES = 32 * 1024 * 1024;
+const RETRY_AFTER_S = { tracking: 5, held_open: 30 } as const;
+
+type AdmissionDeps = {
+  queue: TrackingQueue;
+  maxHeldOpen: number;
+  onShed: (reason: ShedReason) => void;
+};
+
+/**
+ * Admission control for tracking requests and for requests held open. Requests that cannot be
+ * served soon are refused with 503 and Retry-After, before their bodies are read if possible.
+ */
+export class Admission {
+  readonly #deps: AdmissionDeps;
+  /** Bytes of bodies being received, and of requests that wait. */
+  #bodyBytes = 0;
+  #heldOpen = 0;
+
+  constructor(deps: AdmissionDeps) {
+    this.#deps = deps;
   }
-  for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
-}
 
-/** An unavailable ledger fails every item, and repeating each could take as long again. */
-function isUnavailable(error: unknown): boolean {
-  return error instanceof LedgerUnavailableError;
+  /**
+   * preParsing hook of tracking requests: refuses a request before its body is read, by its
+   * declared length, and accounts for the body as it is received, whatever length was declared.
+   */
+  readonly admitBody = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    _body: unknown,
+    done: () => void,
+  ): void => {
+    // A longer body is refused by its limit.
+    const declared = Math.min(
+      request.routeOptions.bodyLimit,
+      Number(request.headers['content-length'] ?? 0),
+    );
+    if (!this.#mayReceive(REQUEST_BYTES + declared) || this.#deps.queue.isFull()) {
+      this.shed('tracking', request, reply);
+      return;
+    }
+    let bytes = REQUEST_BYTES;
+    this.#bodyBytes += bytes;
+    request.bodyGrew = (more) => {
+      bytes += more;
+      this.#bodyBytes += more;
+    };
+    request.bodyDone = () => {
+      this.#bodyBytes -= bytes;
+      bytes = 0;
+      request.bodyGrew = undefined;
+    };
+    reply.raw.once('close', request.bodyDone);
+    request.raw.on('data', ({ length }: Buffer) => {
+      if (reply.sent) return;
+      if (this.#mayReceive(length)) request.bodyGrew?.(length);
+      else this.shed('tracking', request, reply.header('connection', 'close'));
+    });
+    done();
+  };
+
+  /** Limits the requests of routes with `staysOpen`. */
+  boundHeldOpen(app: FastifyInstance): void {
+    app.addHook('preHandler', (request, reply, done) => {
+      if (!request.routeOptions.config?.staysOpen) {
+        done();
+        return;
+      }
+      if (this.#heldOpen >= this.#deps.maxHeldOpen) {
+        this.shed('held_open', request, reply);
+        return;
+      }
+      this.#heldOpen += 1;
+      reply.raw.once('close', () => {
+        this.#heldOpen -= 1;
+      });
+      done();
+    });
+  }
+
+  shed(reason: ShedReason, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const retryAfterS = RETRY_AFTER_S[reason];
+    this.#deps.onShed(reason);
+    logOf(request).warn({ reason, waiting_ids: this.#deps.queue.waitingIds }, 'http.shed');
+    reply.header('retry-after', retryAfterS);
+    const detail =
+      reason === 'tracking'
+        ? 'too many ids are waiting: nothing of the request was accepted'
+        : 'too many requests are held open';
+    return sendProblem(reply, { status: 503, detail: `${detail}; try again in ${retryAfterS} s` });
+  }
+
+  #mayReceive(bytes: number): boolean {
+    return this.#bodyBytes + bytes <= MAX_BODY_BYTES;
+  }
 }

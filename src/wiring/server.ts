@@ -67,12 +67,11 @@ import { registerPacing } from '../polling/pacing-route.ts';
 import { registerSubmissionInfo } from '../polling/submission-info-route.ts';
 import { registerSubmit, type Submitters, submitHint } from '../polling/submit-route.ts';
 import type { Watcher } from '../polling/watcher.ts';
-import { Admission } from '../submissions/admission.ts';
 import type { ObjectiveStatus } from '../submissions/objective.ts';
 import { registerSubmissions, submissionIdOf } from '../submissions/submissions-routes.ts';
 import type { Tracer } from '../submissions/tracing.ts';
 import type { Tracker } from '../submissions/tracker.ts';
-import { TrackingQueue } from '../submissions/tracking-queue.ts';
+import { Admission, TrackingQueue } from '../submissions/tracking-queue.ts';
 import type { Feature } from './features.ts';
 import type { Ledger } from './ledger-stores.ts';
 import type { Tuning } from './tuning.ts';
@@ -159,7 +158,7 @@ function describe(clientAddressOf: (request: IncomingMessage) => string): onRequ
 export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   const { metrics, ledger, features } = deps;
   const { server, limits } = deps.config;
-  const { requestTimeoutMs, trackingWaitMs, maxHeldOpen } = deps.tuning;
+  const { requestTimeoutMs, maxHeldOpen } = deps.tuning;
   const app = fastify({
     loggerInstance: deps.log,
     logController: new LogController({ disableRequestLogging: true }),
@@ -219,7 +218,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   limitUnreadResponses(app);
   awaitDurability(app, ledger);
 
-  const queue = new TrackingQueue({ ...deps, maxWaitMs: trackingWaitMs });
+  const queue = new TrackingQueue(deps);
   const admission = new Admission({
     queue,
     maxHeldOpen,

@@ -6,11 +6,6 @@ export const TUNING = {
    */
   requestTimeoutMs: 30_000,
   /**
-   * The longest time for which tracking requests wait for the ledger: below the time limits that
-   * clients and proxies usually have.
-   */
-  trackingWaitMs: 5_000,
-  /**
    * Concurrent readers of the live feed and requests that wait for a submission: each takes about
    * 20 kB of memory.
    */
