@@ -2,8 +2,8 @@ import { statSync } from 'node:fs';
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { isTime, nearestTime } from '../lib/stored.ts';
 import { SubmissionEventType } from '../submissions/event-types.ts';
-import type { StatusCounts } from '../submissions/status-counts.ts';
 import type { Status, Submission } from '../submissions/submission.ts';
+import type { StatusCounts } from '../submissions/submission-queries.ts';
 
 type OpenSubmission = Pick<Submission, 'submissionId' | 'upstream' | 'status' | 'trackedAt'>;
 

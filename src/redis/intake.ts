@@ -4,10 +4,10 @@ import { explainIssue } from '../lib/explain-issue.ts';
 import { escapeText } from '../lib/text.ts';
 import { withTimeout } from '../lib/with-timeout.ts';
 import type { Log } from '../operations/logging/logger.ts';
-import { countEffects, type TrackEffect, type TrackResult } from '../submissions/ports.ts';
+import type { TrackEffect, TrackResult } from '../submissions/ports.ts';
 import type { Submission } from '../submissions/submission.ts';
 import { type TrackBody, trackBodySchema } from '../submissions/track-request.ts';
-import { acceptedText } from '../submissions/tracker.ts';
+import { acceptedText, countEffects } from '../submissions/tracker.ts';
 import { openLoopConnection, type RedisSettings } from './redis.ts';
 
 /**

@@ -159,20 +159,6 @@ export type WatcherLedger = {
   probe(now: number): void;
 };
 
-/** Returns the number of submissions by effect. */
-export function countEffects(
-  submissions: readonly Pick<TrackedSubmission, 'effect'>[],
-): Record<TrackEffect, number> {
-  const counts: Record<TrackEffect, number> = {
-    accepted: 0,
-    already_tracked: 0,
-    already_final: 0,
-    retracked: 0,
-  };
-  for (const { effect } of submissions) counts[effect] += 1;
-  return counts;
-}
-
 /** The watcher as the routes of submissions need it. */
 export type SubmissionWatcher = {
   /**

@@ -1,7 +1,7 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { RECORD_MISSING_EVENTS } from '../ledger/open.ts';
-import type { StatusCounts } from './status-counts.ts';
 import type { Status } from './submission.ts';
+import type { StatusCounts } from './submission-queries.ts';
 
 /** A position in the order in which submissions ended. */
 export type EndPosition = { endedAt: number; id: number };

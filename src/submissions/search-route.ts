@@ -275,7 +275,7 @@ export function registerSubmissionSearch(
   app: TypedServer,
   deps: {
     ledger: { search: SubmissionSearch; submissions: SubmissionQueries };
-    shown: (submission: Submission, request: Pick<FastifyRequest, 'caller'>) => SubmissionBody;
+    shown: (submission: Submission, request: FastifyRequest) => SubmissionBody;
   },
 ): void {
   const { search, submissions } = deps.ledger;

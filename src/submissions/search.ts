@@ -9,10 +9,10 @@ import {
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import { takePage } from '../ledger/page.ts';
 import { parseStored } from '../lib/stored.ts';
-import type { StatusCounts } from './status-counts.ts';
 import { STATUSES, type Status, type Submission, uuidPrefix } from './submission.ts';
 import {
   SELECT_SUBMISSION,
+  type StatusCounts,
   type SubmissionRow,
   toSubmission,
   UUID_GLOB,

@@ -1,8 +1,15 @@
-import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import { CommittedChanges, type LedgerDatabase } from '../ledger/ledger-database.ts';
 import { ReadLimit } from '../ledger/read-limit.ts';
 import { storedObject, storedTime } from '../lib/stored.ts';
 import { readChanges } from './option-changes.ts';
-import { canonicalId, type HistoryEntry, Status, type Submission } from './submission.ts';
+import {
+  canonicalId,
+  type HistoryEntry,
+  isFinal,
+  STATUSES,
+  Status,
+  type Submission,
+} from './submission.ts';
 
 /** A submission as stored, named like its fields. `endedAt`: the time of its final status. */
 export type SubmissionRow = Omit<Submission, 'watched' | 'stuck' | 'metadata'> & {
@@ -203,3 +210,93 @@ const STATES = `
  * longer than the search.
  */
 const FIND = `${SELECT_SUBMISSION} WHERE s.submission_id = +?`;
+
+/**
+ * The number of submissions by status: counted at the first use, because there may be millions,
+ * then updated by each commit.
+ */
+export class StatusCounts {
+  readonly #db: LedgerDatabase;
+  readonly #moves: CommittedChanges<{ from: Status | null; to: Status | null }>;
+  /** Undefined until the first use. */
+  #counts: Record<Status, number> | undefined;
+
+  constructor(database: LedgerDatabase) {
+    this.#db = database;
+    this.#moves = new CommittedChanges(database);
+    this.#moves.onCommitted((moves) => {
+      const counts = this.#counts;
+      if (!counts) return;
+      for (const { from, to } of moves) {
+        if (from !== null) counts[from] -= 1;
+        if (to !== null) counts[to] += 1;
+      }
+    });
+  }
+
+  /**
+   * Notes a change of status inside a transaction. `from` null: a new submission; `to` null: a
+   * deleted one.
+   */
+  moved(from: Status | null, to: Status | null): void {
+    if (this.#counts && from !== to) this.#moves.add({ from, to });
+  }
+
+  /**
+   * Calls `listener` after a commit, once for each submission that ended, with its final status.
+   */
+  onEnded(listener: (status: Status) => void): void {
+    // Moves are only noted once the submissions have been counted.
+    this.get();
+    this.#moves.onCommitted((moves) => {
+      for (const { to } of moves) if (to !== null && isFinal(to)) listener(to);
+    });
+  }
+
+  get(): Record<Status, number> {
+    this.#counts ??= this.#count();
+    return { ...this.#counts };
+  }
+
+  #count(): Record<Status, number> {
+    const rows = this.#db.rows<{ status: Status; count: number }>(
+      'SELECT status, count(*) AS count FROM submissions GROUP BY status',
+    );
+    const counts = Object.fromEntries(STATUSES.map((status) => [status, 0])) as Record<
+      Status,
+      number
+    >;
+    for (const { status, count } of rows) counts[status] = count;
+    return counts;
+  }
+}
+
+/** Knows the submissions whose changes are committed, and not on the disk yet. */
+export class UnsyncedSubmissions {
+  readonly #changes: CommittedChanges<string>;
+  /** Number of such changes by submission id. */
+  readonly #counts = new Map<string, number>();
+
+  constructor(database: LedgerDatabase) {
+    this.#changes = new CommittedChanges(database);
+    this.#changes.onCommitted((ids) => {
+      for (const id of ids) this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
+    });
+    this.#changes.onDurable((ids) => {
+      for (const id of ids) {
+        const left = (this.#counts.get(id) ?? 0) - 1;
+        if (left > 0) this.#counts.set(id, left);
+        else this.#counts.delete(id);
+      }
+    });
+  }
+
+  /** Must be called inside the transaction of the change. */
+  add(submissionId: string): void {
+    this.#changes.add(submissionId);
+  }
+
+  has(submissionId: string): boolean {
+    return this.#counts.has(submissionId);
+  }
+}

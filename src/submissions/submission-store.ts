@@ -1,8 +1,16 @@
 import type { LedgerDatabase } from '../ledger/ledger-database.ts';
+import { isSameJson } from '../lib/json.ts';
 import type { Observation } from './classify.ts';
-import { SubmissionEventType as Event } from './event-types.ts';
-import type { History } from './history.ts';
-import { limitsFrom } from './option-changes.ts';
+import { SubmissionEventType as Event, type SubmissionEventType } from './event-types.ts';
+import {
+  changedOptions,
+  changesBetween,
+  limitsFrom,
+  type OptionsPatch,
+  TIME_LIMITS,
+  unappliedOptions,
+  withOptions,
+} from './option-changes.ts';
 import type {
   FinalChange,
   OnFinal,
@@ -10,18 +18,31 @@ import type {
   TrackedSubmission,
   TrackRefusal,
   TrackResult,
+  UpdateResult,
 } from './ports.ts';
 import { SEARCHABLE } from './search.ts';
-import type { StatusCounts } from './status-counts.ts';
-import { canRetrack, isFinal, Status, type Submission, type TrackRequest } from './submission.ts';
-import type { SubmissionChanges, SubmissionDeps, SubmissionEvents } from './submission-changes.ts';
 import {
+  canRetrack,
+  isFinal,
+  type OptionChanges,
+  Status,
+  type Submission,
+  type TrackRequest,
+} from './submission.ts';
+import {
+  type StatusCounts,
   SubmissionQueries,
   type SubmissionRow,
   type SubmissionState,
   toSubmission,
+  UnsyncedSubmissions,
 } from './submission-queries.ts';
-import { type TransitionContext, type TransitionResult, transition } from './transition.ts';
+import {
+  contextWithoutLimits,
+  type TransitionContext,
+  type TransitionResult,
+  transition,
+} from './transition.ts';
 import { isSeen, UpstreamStore } from './upstream.ts';
 
 /**
@@ -35,34 +56,53 @@ const INDEX_METADATA = `
     AND (type <> 'text' OR octet_length(value) <= ${SEARCHABLE.valueBytes})
   LIMIT ${SEARCHABLE.names}`;
 
-type StoreDeps = SubmissionDeps & {
-  /** Tracks known submissions again. */
-  changes: SubmissionChanges;
+/** Adds the events of a submission and their deliveries, in the transaction of the change. */
+export type SubmissionEvents = {
+  /** Must be called after the change was added to the history. */
+  addSubmissionEvent(type: SubmissionEventType, row: SubmissionRow, at: number): void;
+  /** Directs the waiting and dead callbacks of a submission to its new URL; null discards them. */
+  moveCallbacks(row: SubmissionRow, to: string | null, at: number): void;
 };
 
+type StoreDeps = {
+  outbox: SubmissionEvents;
+  counts: StatusCounts;
+  onFinal: readonly OnFinal[];
+};
+
+/** A submission as read in the transaction of its change. */
+type Read = { row: SubmissionRow; before: Submission };
+/** `changes`: the options that a client changed. */
+type Change = { at: number; event?: SubmissionEventType | null; changes?: OptionChanges | null };
+/** A submission after a request to cancel it, and whether that changed it. */
+type CancelResult = { submission: Submission; isChanged: boolean };
+
 /**
- * Writes what is tracked and what is observed: the submission, its history and its events. Every
- * method must be called inside a transaction.
+ * Writes what is tracked, observed, and changed by clients: the submission, its history and its
+ * events. Every method that writes must be called inside a transaction.
  */
 export class SubmissionStore {
   readonly #db: LedgerDatabase;
   readonly #outbox: SubmissionEvents;
   readonly #counts: StatusCounts;
-  readonly #history: History;
   readonly #onFinal: readonly OnFinal[];
-  readonly #changes: SubmissionChanges;
+  readonly #unsynced: UnsyncedSubmissions;
   readonly #queries: SubmissionQueries;
   readonly #upstreams: UpstreamStore;
 
-  constructor(database: LedgerDatabase, { outbox, counts, history, onFinal, changes }: StoreDeps) {
+  constructor(database: LedgerDatabase, { outbox, counts, onFinal }: StoreDeps) {
     this.#db = database;
     this.#outbox = outbox;
     this.#counts = counts;
-    this.#history = history;
     this.#onFinal = onFinal;
-    this.#changes = changes;
+    this.#unsynced = new UnsyncedSubmissions(database);
     this.#queries = new SubmissionQueries(database);
     this.#upstreams = new UpstreamStore(database);
+  }
+
+  /** Whether the newest change of a submission is committed, and not on the disk yet. */
+  isUnsynced(submissionId: string): boolean {
+    return this.#unsynced.has(submissionId);
   }
 
   /** Tracks all or none of the requests of each group. */
@@ -123,7 +163,7 @@ export class SubmissionStore {
         throw new Error(
           `${submissionId} cannot be tracked at both upstreams ${row?.upstream} and ${upstream}`,
         );
-      return this.#changes.retrack(row, request, { now, outageMs });
+      return this.#retrack(row, request, { now, outageMs });
     });
     return { kind: 'tracked', submissions };
   }
@@ -153,9 +193,7 @@ export class SubmissionStore {
     if (changes === 0) return undefined;
     const id = Number(lastInsertRowid);
     if (text !== null) this.#db.run(INDEX_METADATA, { id, text });
-    if (traceparent !== undefined)
-      this.#db
-        .run`INSERT OR REPLACE INTO submission_traces (submission, traceparent) VALUES (${id}, ${traceparent})`;
+    if (traceparent !== undefined) this.#writeTrace(id, traceparent);
     const submission: Submission = {
       submissionId,
       upstream,
@@ -182,7 +220,7 @@ export class SubmissionStore {
       envelope: null,
     };
     this.#counts.moved(null, submission.status);
-    this.#history.add(id, submission, { previousStatus: null, at: now });
+    this.#addHistory(id, submission, null, { at: now });
     return submission;
   }
 
@@ -199,7 +237,7 @@ export class SubmissionStore {
     const recorded = observations.flatMap(
       (one) => this.#record(one, context, { openUntil: openUntil.get(one), finals }) ?? [],
     );
-    for (const count of finals.length > 0 ? this.#onFinal : []) count(finals);
+    this.#reportFinals(finals);
     return recorded;
   }
 
@@ -222,8 +260,10 @@ export class SubmissionStore {
     const isStale = isOvertaken || isOutdated;
     const before = toSubmission(row);
     const result = isStale ? unchanged(before) : transition(before, observation, context);
-    const polledAt = isStale ? row.polledAt : at;
-    const submission = this.#write({ row, before }, result, { at, polledAt });
+    const submission = this.#writeObservation({ row, before }, result, {
+      at,
+      polledAt: isStale ? row.polledAt : at,
+    });
     if (result.change && isFinal(submission.status)) {
       const lagMs =
         openUntil === undefined
@@ -245,11 +285,94 @@ export class SubmissionStore {
   }
 
   /**
-   * Writes the result of an observation and returns the new state. `row` and `before` are the
-   * submission as read in this transaction. `polledAt`: time of the newest response.
+   * Tracks an ended submission again if the request demands it; changes nothing otherwise. `row`:
+   * as read in this transaction. `outageMs`: the reading of the upstream's outage clock, in
+   * milliseconds.
    */
-  #write(
-    { row, before }: { row: SubmissionRow; before: Submission },
+  #retrack(
+    row: SubmissionRow,
+    request: TrackRequest,
+    { now, outageMs }: { now: number; outageMs: number },
+  ): TrackedSubmission {
+    const before = toSubmission(row);
+    const { change, ...result } = transition(
+      before,
+      { kind: 'retrack', at: now },
+      contextWithoutLimits(now),
+    );
+    if (!request.retrack || !change) {
+      const effect = isFinal(before.status) ? 'already_final' : 'already_tracked';
+      return { submission: before, effect, notApplied: unappliedOptions(request, before, now) };
+    }
+    const { event, ...state } = change;
+    const { named = [], traceparent } = request;
+    const after: Submission = {
+      ...before,
+      ...state,
+      watched: result.watched,
+      stuck: false,
+      noResponseSince: result.noResponseSince,
+      notFoundMs: result.notFoundMs,
+      notFoundSince: result.notFoundSince,
+      polledAt: null,
+      trackedAt: request.trackedAt ?? now,
+      ...limitsFrom(request, now),
+      outageMsBefore: outageMs,
+      deadlineOutageMsBefore: null,
+      ...(named.includes('metadata') && { metadata: request.metadata }),
+      ...(named.includes('callback_url') && { callbackUrl: request.callbackUrl }),
+    };
+    const submission = this.#writeOptions({ row, before }, after, { at: now, event });
+    if (traceparent !== undefined) this.#writeTrace(row.id, traceparent);
+    else this.#db.run`DELETE FROM submission_traces WHERE submission = ${row.id}`;
+    return { submission, effect: 'retracked', notApplied: [] };
+  }
+
+  /** Changes options of a submission; undefined if it was never tracked. */
+  update(submissionId: string, patch: OptionsPatch, now: number): UpdateResult | undefined {
+    const row = this.#queries.findRow(submissionId);
+    if (!row) return undefined;
+    const before = toSubmission(row);
+    if (isFinal(before.status) && TIME_LIMITS.some((name) => patch[name] !== undefined))
+      return { kind: 'final', submission: before };
+    if (patch.deadlineAt !== undefined && patch.deadlineAt <= now) return { kind: 'late' };
+    const outageMs = this.#upstreams.outageMs(before.upstream, now);
+    const after = withOptions(before, patch, { now, outageMs });
+    const changes = changesBetween(before, after);
+    if (changes === null) return { kind: 'updated', submission: before, changed: [] };
+    const submission = this.#writeOptions({ row, before }, after, { at: now });
+    return { kind: 'updated', submission, changed: changedOptions(changes) };
+  }
+
+  /** Cancels submissions. Undefined in the result: the id was never tracked. */
+  cancel(submissionIds: readonly string[], now: number): (CancelResult | undefined)[] {
+    const finals: FinalChange[] = [];
+    const results = submissionIds.map((id) => this.#cancel(id, now, finals));
+    this.#reportFinals(finals);
+    return results;
+  }
+
+  /** `finals`: gets the cancellation if it changes the submission. */
+  #cancel(submissionId: string, now: number, finals: FinalChange[]): CancelResult | undefined {
+    const row = this.#queries.findRow(submissionId);
+    if (!row) return undefined;
+    const before = toSubmission(row);
+    const result = transition(before, { kind: 'cancel', at: now }, contextWithoutLimits(now));
+    if (!result.change) return { submission: before, isChanged: false };
+    const { event, ...state } = result.change;
+    const { watched, noResponseSince } = result;
+    const after = { ...before, ...state, watched, noResponseSince, version: before.version + 1 };
+    this.#write({ row, before }, after, { at: now, event });
+    finals.push({ id: row.id, before, after, at: now, lagMs: null });
+    return { submission: after, isChanged: true };
+  }
+
+  /**
+   * Writes the result of an observation and returns the new state. `polledAt`: time of the newest
+   * response.
+   */
+  #writeObservation(
+    { row, before }: Read,
     result: TransitionResult,
     { at, polledAt }: { at: number; polledAt: number | null },
   ): Submission {
@@ -271,64 +394,95 @@ export class SubmissionStore {
       after.error = change.error;
       after.envelope = change.envelope;
       if (change.status === Status.finalized) after.finalizedAt ??= at;
-    }
-    const { status, version } = after;
-    const previousStatus = before.status;
-    this.#update(row, { before, after }, row.endedAt ?? (change && isFinal(status) ? at : null));
-    this.#counts.moved(previousStatus, status);
-    if (change) this.#history.add(row.id, after, { previousStatus, at });
-    if (change?.event) this.#outbox.addSubmissionEvent(change.event, { ...row, version }, at);
-    if (result.becameStuck) this.#outbox.addSubmissionEvent(Event.stuck, { ...row, version }, at);
+      this.#write({ row, before }, after, { at, event: change.event });
+    } else if (after.watched !== before.watched || after.stuck !== before.stuck)
+      this.#writeState(row, after, at);
+    else this.#writePoll(row.id, after);
+    if (result.becameStuck)
+      this.#outbox.addSubmissionEvent(Event.stuck, { ...row, version: after.version }, at);
     return after;
   }
 
   /**
-   * SQLite rewrites the index entries of every column that an UPDATE names, so the frequent updates
-   * name few of them. That saves 8 of the 50 µs of a poll (row polls-local).
+   * Writes the state and the options that a request changed, and returns `after` with its new
+   * version. The history names the changed options.
    */
-  #update(
-    row: SubmissionRow,
-    { before, after }: Record<'before' | 'after', Submission>,
-    endedAt: number | null,
-  ): void {
-    const {
-      status,
-      version,
-      polls,
-      polledAt,
-      noResponseSince,
-      notFoundMs,
-      notFoundSince,
-      finalizedAt,
-    } = after;
-    if (after.watched !== before.watched || after.stuck !== before.stuck || endedAt !== row.endedAt)
-      this.#db.run`
-        UPDATE submissions
-        SET status = ${status}, watched = ${after.watched ? 1 : 0}, stuck = ${after.stuck ? 1 : 0},
-            version = ${version}, polls = ${polls}, polled_at = ${polledAt}, no_response_since = ${noResponseSince},
-            not_found_ms = ${notFoundMs}, not_found_since = ${notFoundSince}, finalized_at = ${finalizedAt},
-            ended_at = ${endedAt}
-        WHERE id = ${row.id}`;
-    else if (version !== before.version)
-      this.#db.run`
-        UPDATE submissions
-        SET status = ${status}, version = ${version}, polls = ${polls}, polled_at = ${polledAt},
-            no_response_since = ${noResponseSince}, not_found_since = ${notFoundSince}
-        WHERE id = ${row.id}`;
-    else
-      this.#db.run`
-        UPDATE submissions
-        SET polls = ${polls}, polled_at = ${polledAt}, no_response_since = ${noResponseSince}, not_found_ms = ${notFoundMs},
-            not_found_since = ${notFoundSince}
-        WHERE id = ${row.id}`;
+  #writeOptions({ row, before }: Read, options: Submission, change: Change): Submission {
+    const after = { ...options, version: before.version + 1 };
+    // Unchanged metadata keep their text, which may be damaged.
+    const isSame = isSameJson(before.metadata, after.metadata);
+    const metadata = isSame ? row.metadata : after.metadata && JSON.stringify(after.metadata);
+    const { callbackUrl } = after;
+    this.#db.run`
+      UPDATE submissions
+      SET tracked_at = ${after.trackedAt}, deadline_at = ${after.deadlineAt}, grace_ends_at = ${after.graceEndsAt},
+          stuck_at = ${after.stuckAt}, outage_ms_before = ${after.outageMsBefore},
+          deadline_outage_ms_before = ${after.deadlineOutageMsBefore}, metadata = ${metadata}, callback_url = ${callbackUrl}
+      WHERE id = ${row.id}`;
+    if (callbackUrl !== row.callbackUrl) this.#outbox.moveCallbacks(row, callbackUrl, change.at);
+    this.#write({ row: { ...row, metadata, callbackUrl }, before }, after, {
+      ...change,
+      changes: changesBetween(before, after),
+    });
+    return after;
+  }
+
+  /** Writes a change of the state, its row of the history, and its event. */
+  #write({ row, before }: Read, after: Submission, change: Change): void {
+    const { at, event = null } = change;
+    this.#writeState(row, after, at);
+    this.#counts.moved(before.status, after.status);
+    this.#addHistory(row.id, after, before.status, change);
+    if (event !== null)
+      this.#outbox.addSubmissionEvent(event, { ...row, version: after.version }, at);
+  }
+
+  #writeState(row: SubmissionRow, after: Submission, at: number): void {
+    const { status, version, polls, polledAt, noResponseSince, notFoundMs, notFoundSince } = after;
+    this.#db.run`
+      UPDATE submissions
+      SET status = ${status}, watched = ${after.watched ? 1 : 0}, stuck = ${after.stuck ? 1 : 0},
+          version = ${version}, polls = ${polls}, polled_at = ${polledAt}, no_response_since = ${noResponseSince},
+          not_found_ms = ${notFoundMs}, not_found_since = ${notFoundSince}, finalized_at = ${after.finalizedAt},
+          ended_at = ${isFinal(status) ? (row.endedAt ?? at) : null}
+      WHERE id = ${row.id}`;
+  }
+
+  /**
+   * Writes the columns that most polls change. SQLite rewrites the index entries of every column
+   * that an UPDATE names; naming few saves 8 of the 50 µs of a poll (row polls-local).
+   */
+  #writePoll(id: number, after: Submission): void {
+    const { polls, polledAt, noResponseSince, notFoundMs, notFoundSince } = after;
+    this.#db.run`
+      UPDATE submissions
+      SET polls = ${polls}, polled_at = ${polledAt}, no_response_since = ${noResponseSince}, not_found_ms = ${notFoundMs},
+          not_found_since = ${notFoundSince}
+      WHERE id = ${id}`;
+  }
+
+  #writeTrace(id: number, traceparent: string): void {
+    this.#db.run`
+      INSERT OR REPLACE INTO submission_traces (submission, traceparent) VALUES (${id}, ${traceparent})`;
+  }
+
+  /** Adds one row to the append-only history: the submission after a change. */
+  #addHistory(id: number, after: Submission, previousStatus: Status | null, change: Change): void {
+    const { submissionId, version, status, upstreamState, error, envelope, polls } = after;
+    const { at, changes = null } = change;
+    this.#unsynced.add(submissionId);
+    this.#db.run`
+      INSERT INTO history (submission, version, at, status, previous_status, upstream_state, error, response, changes, polls)
+      VALUES (${id}, ${version}, ${at}, ${status}, ${previousStatus}, ${upstreamState}, ${error}, ${envelope},
+              ${changes && JSON.stringify(changes)}, ${polls})`;
+  }
+
+  #reportFinals(finals: readonly FinalChange[]): void {
+    for (const count of finals.length > 0 ? this.#onFinal : []) count(finals);
   }
 }
 
-function unchanged({
-  watched,
-  noResponseSince,
-  notFoundMs,
-  notFoundSince,
-}: Submission): TransitionResult {
+function unchanged(submission: Submission): TransitionResult {
+  const { watched, noResponseSince, notFoundMs, notFoundSince } = submission;
   return { change: null, watched, becameStuck: false, noResponseSince, notFoundMs, notFoundSince };
 }

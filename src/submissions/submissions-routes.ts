@@ -12,12 +12,7 @@ import type { TypedServer } from '../http/typed-server.ts';
 import { ITEMS_PER_TURN, jsonStream } from '../http/write-in-turns.ts';
 import type { Clock } from '../lib/clock.ts';
 import { originOf } from './option-changes.ts';
-import {
-  countEffects,
-  type SubmissionWatcher,
-  type TrackEffect,
-  type TrackedSubmission,
-} from './ports.ts';
+import type { SubmissionWatcher, TrackEffect, TrackedSubmission } from './ports.ts';
 import type { SubmissionSearch } from './search.ts';
 import { registerSubmissionSearch } from './search-route.ts';
 import {
@@ -44,7 +39,7 @@ import {
   trackBodySchema,
   updateBodySchema,
 } from './track-request.ts';
-import { acceptedText, type Tracker, trackResultOf } from './tracker.ts';
+import { acceptedText, countEffects, type Tracker, trackResultOf } from './tracker.ts';
 import type { Admission, TrackingQueue } from './tracking-queue.ts';
 
 /** Ten thousand submissions with their options, and metadata. */
@@ -123,14 +118,14 @@ export function registerSubmissions(
     watcher: SubmissionWatcher;
     admission: Admission;
     queue: TrackingQueue;
-    tracker: Pick<Tracker, 'context' | 'update'>;
+    tracker: Tracker;
     tracer?: Tracer | undefined;
     authenticator: CredentialLock;
     clock: Clock;
   },
 ): void {
   const { ledger, watcher, admission, queue, tracker, tracer, authenticator, clock } = deps;
-  const body = (submission: Submission, { caller }: Pick<FastifyRequest, 'caller'>) => {
+  const body = (submission: Submission, { caller }: FastifyRequest) => {
     const { callbackUrl: url } = submission;
     const callbackUrl = url === null || caller?.scopes.has('admin') ? url : originOf(url);
     const nextPollAt = watcher.nextPollAt(submission);

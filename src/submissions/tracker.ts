@@ -3,7 +3,14 @@ import { LedgerUnavailableError } from '../ledger/errors.ts';
 import type { Actor } from '../lib/actor.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Config } from '../operations/config/schema.ts';
-import type { SubmissionWatcher, TrackedSubmission, TrackResult, UpdateResult } from './ports.ts';
+import type {
+  SubmissionWatcher,
+  TrackEffect,
+  TrackedSubmission,
+  TrackRefusal,
+  TrackResult,
+  UpdateResult,
+} from './ports.ts';
 import type { Submission, TrackRequest } from './submission.ts';
 import {
   type TrackBody,
@@ -113,6 +120,11 @@ export const MAX_COMMIT_IDS = 1_000;
  */
 export type TrackingSteps = Generator<number, TrackResult>;
 
+type PartsWatcher = {
+  track(requests: readonly TrackRequest[]): TrackResult;
+  refusalOf(requests: readonly TrackRequest[]): TrackRefusal | undefined;
+};
+
 /**
  * Tracks a request of any size, of which each commit has at most MAX_COMMIT_IDS. A large one is
  * checked as a whole before, so that a refused one stores nothing, unless another request for the
@@ -120,7 +132,7 @@ export type TrackingSteps = Generator<number, TrackResult>;
  * submissions of earlier commits. Repeating the request is safe.
  */
 export function* trackInParts(
-  watcher: Pick<SubmissionWatcher, 'refusalOf' | 'track'>,
+  watcher: PartsWatcher,
   requests: readonly TrackRequest[],
 ): TrackingSteps {
   if (requests.length <= MAX_COMMIT_IDS) return watcher.track(requests);
@@ -151,6 +163,20 @@ function counting<T>(stored: number, commit: () => T): T {
     if (error instanceof LedgerUnavailableError) error.stored = stored;
     throw error;
   }
+}
+
+/** Returns the number of submissions by effect. */
+export function countEffects(
+  submissions: readonly { effect: TrackEffect }[],
+): Record<TrackEffect, number> {
+  const counts: Record<TrackEffect, number> = {
+    accepted: 0,
+    already_tracked: 0,
+    already_final: 0,
+    retracked: 0,
+  };
+  for (const { effect } of submissions) counts[effect] += 1;
+  return counts;
 }
 
 /** Says how much of a refused request was accepted. `stored`: see TrackRefusal. */

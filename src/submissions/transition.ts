@@ -193,7 +193,7 @@ function retrack({
 
 type ObservedInput = Exclude<TransitionInput, { kind: 'retrack' }>;
 
-type Next = Pick<TransitionResult, 'change' | 'watched'> & Partial<TransitionResult>;
+type Next = Partial<TransitionResult> & { change: Change | null; watched: boolean };
 
 /** The transition of an open submission. */
 function proceed(submission: Submission, input: ObservedInput, context: TransitionContext): Next {

@@ -22,7 +22,6 @@ import type { Config } from '../operations/config/schema.ts';
 import { LedgerStats } from '../operations/ledger-stats.ts';
 import type { Log } from '../operations/logging/logger.ts';
 import type { Observation } from '../submissions/classify.ts';
-import { ChangedSubmissions, History } from '../submissions/history.ts';
 import type { OptionsPatch } from '../submissions/option-changes.ts';
 import type {
   OnFinal,
@@ -34,10 +33,8 @@ import type {
 } from '../submissions/ports.ts';
 import { Pruning } from '../submissions/pruning.ts';
 import { SubmissionSearch } from '../submissions/search.ts';
-import { StatusCounts } from '../submissions/status-counts.ts';
 import type { Submission, TrackRequest } from '../submissions/submission.ts';
-import { SubmissionChanges } from '../submissions/submission-changes.ts';
-import { SubmissionQueries } from '../submissions/submission-queries.ts';
+import { StatusCounts, SubmissionQueries } from '../submissions/submission-queries.ts';
 import { SubmissionStore } from '../submissions/submission-store.ts';
 import type { TransitionContext } from '../submissions/transition.ts';
 import type { PauseRecord, UpstreamChange, UpstreamRecord } from '../submissions/upstream.ts';
@@ -78,9 +75,7 @@ export class Ledger implements WatcherLedger {
   readonly #installation: string;
   readonly #close: () => void;
   readonly #store: SubmissionStore;
-  readonly #changes: SubmissionChanges;
   readonly #upstreams: UpstreamStore;
-  readonly #changed: ChangedSubmissions;
 
   /**
    * `deferredSync`: commits do not wait for the disk, see file/sync/log-sync.ts. Default: each
@@ -123,13 +118,10 @@ export class Ledger implements WatcherLedger {
     });
     this.stats = new LedgerStats(database, counts);
     this.pruning = new Pruning(database, counts);
-    this.#changed = new ChangedSubmissions(database);
     this.space = new Space(database, this.stats);
     this.#upstreams = new UpstreamStore(database);
-    const history = new History(database, this.#changed);
-    const deps = { outbox: this.outbox, counts, history, onFinal: this.onFinal };
-    this.#changes = new SubmissionChanges(database, deps);
-    this.#store = new SubmissionStore(database, { ...deps, changes: this.#changes });
+    const { outbox, onFinal } = this;
+    this.#store = new SubmissionStore(database, { outbox, counts, onFinal });
   }
 
   close(): void {
@@ -148,7 +140,7 @@ export class Ledger implements WatcherLedger {
 
   /** Whether the newest change of a submission is committed, and not on the disk yet. */
   isUnsynced({ submissionId }: Submission): boolean {
-    return this.#changed.isUnsynced(submissionId);
+    return this.#store.isUnsynced(submissionId);
   }
 
   /**
@@ -206,7 +198,7 @@ export class Ledger implements WatcherLedger {
 
   cancel(submissionIds: readonly string[], now: number, actor?: Actor): (Submission | undefined)[] {
     return this.database.transaction(() =>
-      this.#changes.cancel(submissionIds, now).map((cancelled) => {
+      this.#store.cancel(submissionIds, now).map((cancelled) => {
         if (actor && cancelled?.isChanged)
           this.audit.append(actor, now, {
             action: 'submissions.cancel',
@@ -224,7 +216,7 @@ export class Ledger implements WatcherLedger {
     actor?: Actor,
   ): UpdateResult | undefined {
     return this.database.transaction(() => {
-      const result = this.#changes.update(submissionId, patch, now);
+      const result = this.#store.update(submissionId, patch, now);
       if (actor && result?.kind === 'updated' && result.changed.length > 0) {
         const detail = result.changed.join(', ');
         this.audit.append(actor, now, {

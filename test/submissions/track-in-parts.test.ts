@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { LedgerUnavailableError } from '../../src/ledger/errors.ts';
-import { countEffects, type TrackResult } from '../../src/submissions/ports.ts';
+import type { TrackResult } from '../../src/submissions/ports.ts';
 import type { TrackRequest } from '../../src/submissions/submission.ts';
-import { type TrackingSteps, trackInParts } from '../../src/submissions/tracker.ts';
+import { countEffects, type TrackingSteps, trackInParts } from '../../src/submissions/tracker.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { openLedger, trackRequest, trackRequests } from '../support/ledger/ledger-file.ts';
 
