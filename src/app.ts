@@ -17,7 +17,7 @@ import { logMonitor } from './operations/logging/listeners.ts';
 import type { Log } from './operations/logging/logger.ts';
 import { createMetrics } from './operations/metrics/metrics.ts';
 import { startLiveStats } from './operations/metrics/rolling-hour.ts';
-import type { TracerSettings } from './operations/tracing/tracer.ts';
+import type { TracerSettings } from './operations/tracing.ts';
 import { VERSION } from './operations/version.ts';
 import type { PolicyFactory } from './pacing/index.ts';
 import { learnedPacing } from './pacing/index.ts';
@@ -126,9 +126,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
       log,
     });
     const settings = () => reload.config;
-    const traces = await startTracing(deps);
-    opened.push(() => traces?.tracer.close(leftMs()));
-    const tracing = traces?.connect(ledger);
+    const tracing = await startTracing(deps, ledger);
+    opened.push(() => tracing?.tracer.close(leftMs()));
 
     // The features.
     const local = createLocalEngine({ clock, sendPoll: upstreams.sendPoll });
@@ -176,7 +175,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     });
     opened.push(() => watcher.stop(leftMs()));
     warnOfOrphans(ledger, watcher, log);
-    const tracker = trackerOf({ config, watcher, clock, refusalOf, isTraced: !!traces });
+    const tracker = trackerOf({ config, watcher, clock, refusalOf, isTraced: !!tracing });
 
     // The server. What follows runs only if it can listen.
     const server = await buildServer({
@@ -190,7 +189,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       hour: stats.hour,
       objectives,
       features,
-      tracer: traces?.tracer,
+      tracer: tracing?.tracer,
       users,
       submitters: upstreams.submitters,
       credentials: (hash) => credentials.find(hash),
@@ -273,10 +272,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
 }
 
 /** Returns undefined if tracing is off; its modules are then not loaded. */
-async function startTracing({ tracing: settings, clock, log }: AppDeps) {
+async function startTracing({ tracing: settings, clock, log }: AppDeps, ledger: Ledger) {
   if (settings === undefined) return undefined;
   const { createTraces } = await import('./wiring/tracing.ts');
-  return createTraces({ settings, clock, log, version: VERSION });
+  return createTraces({ settings, ledger, clock, log, version: VERSION });
 }
 
 /**

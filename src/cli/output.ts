@@ -19,8 +19,6 @@ export function paintFor(stream: NodeJS.WriteStream): Paint {
   return (colour, text) => (colour ? styleText(colour, text, { stream }) : text);
 }
 
-export const plain: Paint = (_colour, text) => text;
-
 const COLOURS: Record<string, Colour | undefined> = {
   finalized: 'green',
   delivered: 'green',

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { systemClock } from '../lib/system-clock.ts';
 import { loadConfig, secretsOf } from '../operations/config/load.ts';
-import { tracingSettings } from '../operations/config/tracing.ts';
+import { tracingSettings } from '../operations/tracing.ts';
 import { ExitCode } from './exit.ts';
 import { settingsSource } from './settings-file.ts';
 import { catchHangups, untilStopped } from './signals.ts';

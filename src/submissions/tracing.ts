@@ -3,20 +3,16 @@ import type { FastifyRequest } from 'fastify';
 /** Identifies a span across services, as W3C Trace Context defines it. */
 export type TraceContext = { traceId: string; spanId: string; isSampled: boolean };
 
-/**
- * server: a request was received; consumer: a job; client: a request was sent; internal: no
- * communication.
- */
-export type SpanKind = 'internal' | 'server' | 'client' | 'consumer';
-export type SpanAttributes = Record<string, string | number | boolean | undefined>;
+/** server: a request was received; consumer: a job; client: a request was sent. */
+export type SpanKind = 'server' | 'client' | 'consumer';
+/** Numbers are whole. */
+export type SpanAttributes = Record<string, string | number | undefined>;
 
 export type SpanStart = {
   name: string;
   kind: SpanKind;
-  /** `traceparent` of the parent span. An invalid one is ignored. */
+  /** `traceparent` of the parent span. An invalid one is ignored; one that is not sampled is followed. */
   parent?: string | undefined;
-  /** `traceparent` of sampled spans that caused this one. A span with a link is always sampled. */
-  links?: readonly string[];
   /** Epoch milliseconds; default: now. */
   at?: number;
   attributes?: SpanAttributes;
@@ -25,7 +21,7 @@ export type SpanStart = {
 export type Span = {
   /** The `traceparent` for spans that this one causes; undefined if it is not sampled. */
   readonly traceparent: string | undefined;
-  /** `error`: one sentence without secrets; absent: it succeeded. */
+  /** Must be called once. `error`: one sentence without secrets; absent: it succeeded. */
   end(result?: { at?: number; error?: string | undefined; attributes?: SpanAttributes }): void;
 };
 

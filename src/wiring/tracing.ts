@@ -1,45 +1,33 @@
 import type { Clock } from '../lib/clock.ts';
 import type { TraceDelivery } from '../notifications/attempt.ts';
 import type { Log } from '../operations/logging/logger.ts';
-import { createTracer, type TracerSettings } from '../operations/tracing/tracer.ts';
+import { createTracer, type TracerSettings } from '../operations/tracing.ts';
 import type { WatcherListener } from '../polling/listeners.ts';
-import type { Tracer } from '../submissions/tracing.ts';
 import type { Tracker } from '../submissions/tracker.ts';
 import type { Ledger } from './ledger-stores.ts';
 
 /**
- * Returns the stored `traceparent` of a submission; undefined if it has none, or if the ledger
- * cannot be read.
- */
-type StoredContext = (submissionId: string) => string | undefined;
-
-/**
- * Starts a tracer. `connect` makes it record the polls, commits and deliveries of a ledger's
- * submissions after their intake.
+ * Starts a tracer that records the intake of submissions, and their polls and deliveries in the
+ * same trace.
  */
 export function createTraces(deps: {
   settings: TracerSettings;
+  ledger: Ledger;
   clock: Clock;
   log: Log;
   version: string;
 }) {
-  const { settings, clock, log, version } = deps;
-  const onDropped = (dropped: { spans: number; reason: string }) =>
-    log.warn(dropped, 'tracing.dropped');
-  const tracer = createTracer({ settings, clock, version, onDropped });
-  return { tracer, connect: (ledger: Ledger) => connectTracing({ tracer, ledger, clock }) };
-}
+  const { ledger, log } = deps;
+  const tracer = createTracer({
+    ...deps,
+    onDropped: (dropped) => log.warn(dropped, 'tracing.dropped'),
+  });
 
-function connectTracing({
-  tracer,
-  ledger,
-  clock,
-}: {
-  tracer: Tracer;
-  ledger: Ledger;
-  clock: Clock;
-}) {
-  const storedContext: StoredContext = (submissionId) => {
+  /**
+   * Returns the stored `traceparent` of a submission; undefined if it has none, or if the ledger
+   * cannot be read.
+   */
+  const contextOf = (submissionId: string): string | undefined => {
     try {
       return ledger.submissions.traceparentOf(submissionId);
     } catch {
@@ -47,99 +35,70 @@ function connectTracing({
       return undefined;
     }
   };
-  return {
-    listener: listenerOf(tracer, storedContext, () => clock.now()),
-    delivery: deliveryTracer(tracer, storedContext),
-    /** Tracks the data of a job within a span. */
-    intake:
-      (track: Tracker['trackInParts']): Tracker['trackInParts'] =>
-      async (body) => {
-        const span = tracer.start({
-          name: 'dawatch-submissions process',
-          kind: 'consumer',
-          parent: body.traceparent,
-          attributes: {
-            'messaging.system': 'bullmq',
-            'messaging.destination.name': 'dawatch-submissions',
-          },
-        });
-        let error: string | undefined = 'the ledger could not be written';
-        try {
-          const result = await track({ ...body, traceparent: span.traceparent });
-          error = result.kind === 'tracked' ? undefined : result.kind;
-          return result;
-        } finally {
-          span.end({ error });
-        }
-      },
-  };
-}
 
-/**
- * Records the poll and the commit of each observation. The spans are created afterwards from the
- * times of the observation, so that polls are not delayed.
- */
-function listenerOf(
-  tracer: Tracer,
-  storedContext: StoredContext,
-  now: () => number,
-): WatcherListener {
-  return {
-    recorded({ observation, previousStatus, submission }) {
+  /**
+   * Records the poll of each observation. The span is created afterwards from the times of the
+   * observation, so that polls are not delayed.
+   */
+  const listener: WatcherListener = {
+    recorded({ observation, submission }) {
       const { submissionId, upstream, status } = submission;
-      const intake = storedContext(submissionId);
-      if (intake === undefined) return;
+      const parent = contextOf(submissionId);
+      if (parent === undefined) return;
       const { at, durationMs, kind } = observation;
-      const links = [intake];
-      const attributes = { 'dawatch.submission_id': submissionId, 'dawatch.upstream': upstream };
-      const poll = tracer.start({
-        name: 'poll',
-        kind: 'client',
-        links,
-        at: at - durationMs,
-        attributes,
-      });
-      poll.end({
+      const span = tracer.start({ name: 'poll', kind: 'client', parent, at: at - durationMs });
+      span.end({
         at,
         error: kind === 'unavailable' || kind === 'unauthorized' ? kind : undefined,
-        attributes: { 'dawatch.observation': kind },
-      });
-      const commit = tracer.start({
-        name: 'commit',
-        kind: 'internal',
-        parent: poll.traceparent,
-        links,
-        at,
-        attributes,
-      });
-      commit.end({
-        at: now(),
-        attributes: { 'dawatch.status': status, 'dawatch.previous_status': previousStatus },
+        attributes: {
+          'dawatch.submission_id': submissionId,
+          'dawatch.upstream': upstream,
+          'dawatch.observation': kind,
+          'dawatch.status': status,
+        },
       });
     },
   };
-}
 
-function deliveryTracer(tracer: Tracer, storedContext: StoredContext): TraceDelivery {
-  return (destination, deliveries) => {
-    const contexts = deliveries.flatMap(({ event }) =>
-      'submission' in event ? (storedContext(event.submission.submissionId) ?? []) : [],
-    );
-    const [first] = deliveries;
-    if (contexts.length === 0 || !first) return undefined;
-    const only = deliveries.length === 1 && 'submission' in first.event ? first.event : undefined;
-    return tracer.start({
-      name: 'deliver',
-      kind: 'client',
-      links: [...new Set(contexts)],
-      attributes: {
+  /** Records an attempt in the trace of the first submission that has one. */
+  const delivery: TraceDelivery = (destination, deliveries) => {
+    for (const { event, attempts } of deliveries) {
+      const parent = 'submission' in event ? contextOf(event.submission.submissionId) : undefined;
+      if (parent === undefined) continue;
+      const attributes = {
         'dawatch.destination': destination,
-        'dawatch.event_type': first.event.type,
         'dawatch.deliveries': deliveries.length,
-        'dawatch.attempt': first.attempts + 1,
-        'dawatch.event_id': only?.id,
-        'dawatch.submission_id': only?.submission.submissionId,
-      },
-    });
+        'dawatch.attempt': attempts + 1,
+        'dawatch.event_id': event.id,
+        'dawatch.event_type': event.type,
+      };
+      return tracer.start({ name: 'deliver', kind: 'client', parent, attributes });
+    }
+    return undefined;
   };
+
+  /** Tracks the data of a job within a span. */
+  const intake =
+    (track: Tracker['trackInParts']): Tracker['trackInParts'] =>
+    async (body) => {
+      const span = tracer.start({
+        name: 'dawatch-submissions process',
+        kind: 'consumer',
+        parent: body.traceparent,
+        attributes: {
+          'messaging.system': 'bullmq',
+          'messaging.destination.name': 'dawatch-submissions',
+        },
+      });
+      let error: string | undefined = 'the ledger could not be written';
+      try {
+        const result = await track({ ...body, traceparent: span.traceparent });
+        error = result.kind === 'tracked' ? undefined : result.kind;
+        return result;
+      } finally {
+        span.end({ error });
+      }
+    };
+
+  return { tracer, listener, delivery, intake };
 }

@@ -21,7 +21,7 @@ const OWN_TEXT = [
   /^operations\/doctor\//,
   /^submissions\/cli-/,
   /^dashboard\/assets\.ts$/,
-  /^operations\/config\/(?:load|settings-file|tracing)\.ts$/,
+  /^operations\/(?:config\/(?:load|settings-file)|tracing)\.ts$/,
 ];
 
 /** Expressions with more than linear time, and why that is harmless. */

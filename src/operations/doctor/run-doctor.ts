@@ -15,7 +15,7 @@ import { checkCredentials, checkSettings } from './settings.ts';
 import { checkBearer, checkUpstream } from './upstream.ts';
 
 /** A check of one subject, with its own time limits. */
-export type Check = { name: string; run: () => Finding[] | Promise<Finding[]> };
+type Check = { name: string; run: () => Finding[] | Promise<Finding[]> };
 
 export type DoctorOptions = {
   loaded: LoadedConfig;

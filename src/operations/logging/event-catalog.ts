@@ -49,12 +49,12 @@ const HTTP_EVENTS = {
     '`detail` names the cause. Check `oidc` with `dawatch doctor`; for `no_role`, compare `oidc.role_claim` and `oidc.roles` with the claims of the ID token',
   ),
   'tracing.disabled': warn(
-    'a variable of OpenTelemetry is invalid or not supported at the start. The server runs without traces',
+    'a variable of OpenTelemetry is invalid at the start. The server runs without traces',
     ['variable', 'reason'],
     'correct the variable and restart, or set `OTEL_TRACES_EXPORTER=none`',
   ),
   'tracing.dropped': warn(
-    'spans were dropped: the receiver of traces refused them, or was unavailable for too long. Tracking, polls and deliveries continue',
+    'spans were dropped: the receiver of traces refused them or was unavailable. Tracking, polls and deliveries continue',
     ['spans', 'reason'],
     '`reason` names the cause: check `OTEL_EXPORTER_OTLP_ENDPOINT`, its headers and the receiver',
   ),

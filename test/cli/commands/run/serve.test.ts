@@ -55,21 +55,6 @@ it('prints a new key once, only on stderr, accepts it after a restart, and exits
   expect(second.output.stderr).toBe('');
 });
 
-it('starts without traces, and warns once, if a variable of OpenTelemetry is not supported', async () => {
-  const { output, stop } = await serve({
-    DAWATCH_DATABASE: join(tempFolder(), 'l.db'),
-    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4317',
-    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=a-secret',
-    OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
-  });
-  expect(await stop('SIGTERM')).toBe(0);
-  const warnings = output.stdout.split('\n').filter((line) => line.includes('"tracing.'));
-  expect(warnings.map((line) => JSON.parse(line))).toMatchObject([
-    { level: 'warn', event: 'tracing.disabled', variable: 'OTEL_EXPORTER_OTLP_PROTOCOL' },
-  ]);
-  expect(output.stdout).not.toMatch(/grpc|a-secret/);
-});
-
 it('writes neither the configured key nor the key of the upstream anywhere', async () => {
   const keys = {
     DAWATCH_API_KEY: 'the-key-of-the-clients',
