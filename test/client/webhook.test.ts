@@ -1,5 +1,6 @@
-import { createHmac, randomBytes } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import crypto, { createHmac, randomBytes } from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { verifyWebhook, type WebhookRequest } from '../../src/client/webhook.ts';
 
 const NOW = Date.parse('2026-01-02T03:04:05.678Z');
@@ -83,13 +84,6 @@ describe('accepts', () => {
         { 'webhook-signature': `${signed(OLD_KEY)} ${signed(KEY)}` },
       ),
     ],
-    [
-      'a receiver that still has the old secret',
-      request(
-        { secret: secretOf(OLD_KEY) },
-        { 'webhook-signature': `${signed(OLD_KEY)} ${signed(KEY)}` },
-      ),
-    ],
     ['a receiver that has both secrets', request({ secret: [secretOf(OLD_KEY), secretOf(KEY)] })],
     [
       'additional signatures of other versions',
@@ -103,12 +97,6 @@ describe('accepts', () => {
     ],
   ])('%s', (_, genuine) => {
     expect(verifyWebhook(genuine)).toEqual(EVENT);
-  });
-
-  it('a current signature, by the clock of the machine', () => {
-    expect(verifyWebhook(request({ now: Date.now() }, at(Math.floor(Date.now() / 1_000))))).toEqual(
-      EVENT,
-    );
   });
 });
 
@@ -129,29 +117,13 @@ describe('refuses', () => {
       request({}, { 'webhook-signature': signed(KEY).slice(0, -1) }),
     ],
     [
-      'a signature with additional characters',
-      'no_match',
-      request({}, { 'webhook-signature': `${signed(KEY)}A` }),
-    ],
-    [
       'a signature of another version',
       'no_match',
       request({}, { 'webhook-signature': signed(KEY).replace('v1', 'v2') }),
     ],
-    [
-      'a signature without a version',
-      'no_match',
-      request({}, { 'webhook-signature': signed(KEY).slice(3) }),
-    ],
-    [
-      'signatures separated by commas',
-      'no_match',
-      request({}, { 'webhook-signature': `${signed(OLD_KEY)},${signed(KEY)}` }),
-    ],
     ['garbage', 'no_match', request({}, { 'webhook-signature': 'v1,=== v1, v1 ☃ ,' })],
     ['one second too old', 'too_old', request({}, at(SECONDS - 301))],
     ['one second too new', 'too_new', request({}, at(SECONDS + 301))],
-    ['a timestamp from 1970', 'too_old', request({}, at(0))],
     [
       'an old timestamp with an invalid signature',
       'too_old',
@@ -163,16 +135,10 @@ describe('refuses', () => {
       'invalid_timestamp',
       request({}, { 'webhook-timestamp': `${SECONDS}.5` }),
     ],
-    [
-      'a time with additional characters',
-      'invalid_timestamp',
-      request({}, { 'webhook-timestamp': `${SECONDS}x` }),
-    ],
     ['no id', 'missing_header', request({}, { 'webhook-id': undefined })],
     ['no time', 'missing_header', request({}, { 'webhook-timestamp': undefined })],
     ['no signature', 'missing_header', request({}, { 'webhook-signature': '' })],
     ['no headers', 'missing_header', request({ headers: {} })],
-    ['missing headers of fetch', 'missing_header', request({ headers: new Headers() })],
     ['a repeated id header', 'missing_header', request({}, { 'Webhook-Id': 'evt_2' })],
   ])('%s', (_, problem, forged) => {
     expect(() => verifyWebhook(forged)).toThrow(
@@ -180,15 +146,12 @@ describe('refuses', () => {
     );
   });
 
-  it.each(['', 'null', '[]', '"text"', '{}', '{"type":"a"}', '{"type":', '\u0000'])(
-    'the signed body %j',
-    (payload) => {
-      const genuine = request({ payload }, { 'webhook-signature': signed(KEY, { payload }) });
-      expect(() => verifyWebhook(genuine)).toThrow(
-        expect.objectContaining({ problem: 'invalid_payload' }),
-      );
-    },
-  );
+  it.each(['', 'null', '{"type":"a"}', '{"type":'])('the signed body %j', (payload) => {
+    const genuine = request({ payload }, { 'webhook-signature': signed(KEY, { payload }) });
+    expect(() => verifyWebhook(genuine)).toThrow(
+      expect.objectContaining({ problem: 'invalid_payload' }),
+    );
+  });
 
   it.each<[string, Partial<WebhookRequest>]>([
     ['an empty secret', { secret: '' }],
@@ -200,4 +163,23 @@ describe('refuses', () => {
   ])('%s as an error of the caller', (_, changes) => {
     expect(() => verifyWebhook(request(changes))).toThrow(TypeError);
   });
+});
+
+it('compares signatures in constant time, each with every secret, also after a match', () => {
+  const original = crypto.timingSafeEqual;
+  let compared = 0;
+  onTestFinished(() => {
+    crypto.timingSafeEqual = original;
+    syncBuiltinESMExports();
+  });
+  crypto.timingSafeEqual = (one, other) => {
+    compared += 1;
+    return original(one, other);
+  };
+  syncBuiltinESMExports();
+  const both = `${signed(KEY)} ${signed(OLD_KEY)}`;
+  verifyWebhook(
+    request({ secret: [secretOf(KEY), secretOf(OLD_KEY)] }, { 'webhook-signature': both }),
+  );
+  expect(compared).toBe(4);
 });

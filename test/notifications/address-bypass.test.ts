@@ -31,121 +31,30 @@ const NAMES: Record<string, string[]> = {
   'no-address.test': ['localhost', '127.0.0.1:80', ''],
 };
 
+/** Spellings of internal addresses; the test of the address guard has the ranges. */
 const HOSTS = [
-  ...['127.0.0.1', '127.1', '127.0.1', '127.255.255.254', '0', '0.0.0.0', '0x0', '00'],
-  ...[
-    '2130706433',
-    '017700000001',
-    '0x7f000001',
-    '0X7F000001',
-    '0x7f.1',
-    '0x7f.0x0.0x0.0x1',
-    '0177.0.0.1',
-    '0177.1',
-  ],
-  ...['00000177.0.0.1', '0x0000007f.0.0.1', '127.0x0.00.1', '127.0.0.1.', '2130706433.'],
-  ...[
-    '１２７.０.０.１',
-    '127。0。0。1',
-    '127．0．0．1',
-    '127｡0｡0｡1',
-    '①②⑦.0.0.1',
-    '𝟏𝟐𝟕.𝟎.𝟎.𝟏',
-    '127.0.0.%31',
-    '%31%32%37.0.0.1',
-  ],
-  ...[
-    '[::1]',
-    '[::]',
-    '[0:0:0:0:0:0:0:1]',
-    '[::0001]',
-    '[::ffff:127.0.0.1]',
-    '[::ffff:7f00:1]',
-    '[::FFFF:7F00:0001]',
-  ],
-  ...[
-    '[::127.0.0.1]',
-    '[::7f00:1]',
-    '[::ffff:0:127.0.0.1]',
-    '[64:ff9b::127.0.0.1]',
-    '[64:ff9b::7f00:1]',
-    '[64:ff9b:1::7f00:1]',
-  ],
-  ...[
-    '[2002:7f00:1::]',
-    '[2001:0:7f00:1::]',
-    '[fe80::1]',
-    '[fec0::1]',
-    '[fd00:ec2::254]',
-    '[ff02::1]',
-  ],
-  ...[
-    '169.254.169.254',
-    '2852039166',
-    '0xa9fea9fe',
-    '0251.0376.0251.0376',
-    '169.254.43518',
-    '[::ffff:a9fe:a9fe]',
-  ],
-  ...[
-    '168.63.129.16',
-    '100.100.100.200',
-    '192.0.0.192',
-    '10.0.0.1',
-    '172.16.0.1',
-    '192.168.0.1',
-    '100.64.0.1',
-  ],
-  ...[
-    'localhost',
-    'LOCALHOST',
-    'localhost.',
-    'a.localhost',
-    'ⓛⓞⓒⓐⓛⓗⓞⓢⓣ',
-    'loc\u00adalhost',
-    'ｌｏｃａｌｈｏｓｔ',
-    'l%6fcalhost',
-  ],
+  ...['127.0.0.1', '127.1', '0', '2130706433', '017700000001', '0x7f.1', '127.0.0.1.'],
+  ...['１２７.０.０.１', '127。0。0。1', '①②⑦.0.0.1', '127.0.0.%31'],
+  ...['[::1]', '[::]', '[::ffff:127.0.0.1]', '[::127.0.0.1]', '[64:ff9b::7f00:1]'],
+  ...['[2002:7f00:1::]', '[fe80::1]', '169.254.169.254', '0xa9fea9fe', '[::ffff:a9fe:a9fe]'],
+  ...['localhost', 'LOCALHOST.', 'a.localhost', 'ⓛⓞⓒⓐⓛⓗⓞⓢⓣ', 'loc\u00adalhost', 'l%6fcalhost'],
   ...Object.keys(NAMES),
 ];
 
 const URLS = [
   ...HOSTS.map((host) => `http://${host}:PORT/`),
-  ...[
-    'http://example.com@127.0.0.1:PORT/',
-    'http://127.0.0.1:PORT@127.1:PORT/',
-    'http://example.com:80@localhost:PORT/',
-  ],
-  ...[
-    'http://example.com\\@127.0.0.1:PORT/',
-    'http:\\\\127.0.0.1:PORT/',
-    'http:127.0.0.1:PORT/',
-    'http:///127.0.0.1:PORT/',
-  ],
-  ...[
-    'http://127.0.0.1:PORT#@example.com/',
-    'http://127.0.0.1:PORT?@example.com/',
-    'http://127.0.0.1:PORT\\.example.com/',
-  ],
-  ...[
-    'http://127.0.0.1\t:PORT/',
-    'http://12\n7.0.0.1:PORT/',
-    '\u0000http://127.0.0.1:PORT/',
-    ' http://127.0.0.1:PORT/',
-  ],
-  ...[
-    '//127.0.0.1:PORT/',
-    'hTTp://127.0.0.1:PORT/',
-    'ftp://127.0.0.1:PORT/',
-    'gopher://127.0.0.1:PORT/_x',
-    'file:///etc/passwd',
-  ],
-  ...[
-    'data:text/plain,x',
-    'unix:/var/run/docker.sock',
-    'http+unix://%2Fvar%2Frun%2Fdocker.sock/',
-    'blob:http://127.0.0.1:PORT/x',
-  ],
+  'http://example.com@127.0.0.1:PORT/',
+  'http://127.0.0.1:PORT@127.1:PORT/',
+  'http://example.com\\@127.0.0.1:PORT/',
+  'http:\\\\127.0.0.1:PORT/',
+  'http:///127.0.0.1:PORT/',
+  'http://127.0.0.1:PORT#@example.com/',
+  'http://12\n7.0.0.1:PORT/',
+  '\u0000http://127.0.0.1:PORT/',
+  '//127.0.0.1:PORT/',
+  'gopher://127.0.0.1:PORT/_x',
+  'file:///etc/passwd',
+  'http+unix://%2Fvar%2Frun%2Fdocker.sock/',
 ];
 
 const resolve: LookupAll = (hostname, _options, callback) => {
@@ -180,7 +89,7 @@ it('no redirect of an allowed receiver is followed', async () => {
     'http://169.254.169.254/',
     'file:///etc/passwd',
   ];
-  const statuses = [300, 301, 302, 303, 305, 307, 308];
+  const statuses = [301, 302, 307];
   const receivers = statuses.flatMap((status) =>
     targets.map((location) => ({
       status,

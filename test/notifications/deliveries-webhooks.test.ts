@@ -51,31 +51,6 @@ describe('webhooks', () => {
     expect(states(ledger)).toEqual(['waiting', 'waiting', 'waiting']);
   });
 
-  it('only events since a given time are replayed', () => {
-    const ledger = openLedger();
-    const id = create(ledger, { enabled: false });
-    for (const at of [20, 30, 40]) finalize(ledger, `s${at}`, at);
-    ledger.webhooks.update(id, { enabled: true }, 50);
-    expect(ledger.deliveries.replayDead(`webhook:${id}`, 30, 50)).toBe(2);
-    expect(ledger.deliveries.replayDead(`webhook:${id}`, 30, 50)).toBe(0);
-    expect(ledger.deliveries.replayDead(`webhook:${id}`, 0, 50)).toBe(1);
-  });
-
-  it('one origin of the callbacks can be replayed alone', () => {
-    const ledger = openLedger();
-    ledger.webhooks.ensureCallbacks(() => ({ secret: 'whsec_1', publicKey: null }), 0);
-    ledger.webhooks.update('callbacks', { enabled: false }, 1);
-    for (const host of ['a', 'b']) {
-      ledger.track([trackRequest(host, { callbackUrl: `https://${host}.example/x` })], 0);
-      ledger.record([observation('finalized', 10, host)], context());
-    }
-    ledger.webhooks.update('callbacks', { enabled: true }, 20);
-    expect(ledger.deliveries.replayDead('callback:https://a.example', 0, 30)).toBe(1);
-    expect(ledger.deliveries.replayDead('callback:https://a.example', 0, 30)).toBe(0);
-    expect(ledger.deliveries.replayDead('webhook:callbacks', 0, 30)).toBe(1);
-    expect(states(ledger)).toEqual(['waiting', 'waiting']);
-  });
-
   it('deleting a webhook deletes its secrets and discards its waiting deliveries; delivered ones stay', () => {
     const ledger = openLedger();
     const id = create(ledger);
@@ -281,29 +256,6 @@ describe('deliveries', () => {
     ledger.routes.setChannels([]);
     expect(ledger.deliveries.replayDead('channel:ops', 0, 40)).toBeUndefined();
     expect(ledger.deliveries.replay(1, 40)).toBe('disabled');
-  });
-
-  it('are found by destination, state, submission and event', () => {
-    const ledger = openLedger();
-    const [a, b] = [create(ledger), create(ledger)];
-    finalize(ledger, 's1');
-    finalize(ledger, 's2');
-    ledger.webhooks.update(b, { enabled: false }, 30);
-    const find = (query: object) => ledger.deliveries.list({ limit: 100, ...query }).deliveries;
-    expect(find({ destination: `webhook:${a}` }).map(({ submissionId }) => submissionId)).toEqual([
-      's2',
-      's1',
-    ]);
-    expect(find({ states: ['dead'] }).map(({ destination }) => destination)).toEqual([
-      `webhook:${b}`,
-      `webhook:${b}`,
-    ]);
-    expect(find({ submissionId: 's1' })).toHaveLength(2);
-    expect(find({ submissionId: 'nobody' })).toEqual([]);
-    const [{ eventId } = { eventId: '' }] = find({ submissionId: 's2' });
-    expect(find({ eventId, states: ['waiting'] })).toMatchObject([
-      { destination: `webhook:${a}`, eventType: 'submission.finalized' },
-    ]);
   });
 
   it('old ones are deleted with their attempts in slices; waiting ones never are', () => {

@@ -77,7 +77,7 @@ it('uses the delay in the body of a 429 if no header has one', async () => {
   expect(result).toMatchObject({ kind: 'failed', slowDown: { retryAfterMs: 651 } });
 });
 
-it.each(['not json', '{"retry_after":"soon"}', '{"retry_after":-1}', 'null', ''])(
+it.each(['not json', '{"retry_after":-1}', 'null'])(
   'requests a lower rate without a delay if the body of a 429 is %j',
   async (body) => {
     const { channel } = await httpRig(createDiscordChannel, { status: 429, body });

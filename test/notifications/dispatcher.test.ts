@@ -461,24 +461,6 @@ describe('every event is delivered', () => {
     await world.clock.advance(1);
     expect(world.sent).toHaveLength(1);
   });
-
-  it('a destination that cannot be read delays no other one', async () => {
-    const world = openDispatcher({
-      receive: () => delivered,
-      store: (store) => ({
-        ...store,
-        due(destination, query) {
-          if (destination.includes(broken)) throw new LedgerError('corrupt', 'broken');
-          return store.due(destination, query);
-        },
-      }),
-    });
-    const broken = world.webhook('https://broken.example');
-    world.webhook('https://good.example');
-    for (let index = 0; index < 30; index++) world.finalize(`s${index}`);
-    await world.clock.advance(100);
-    expect(world.sent).toHaveLength(30);
-  });
 });
 
 describe('a channel that accepts several events at once', () => {
@@ -531,24 +513,5 @@ describe('a channel that accepts several events at once', () => {
     expect(
       world.deliveries().every(({ state, attempts }) => state === 'delivered' && attempts === 2),
     ).toBe(true);
-  });
-
-  it('never receives two types in one message', async () => {
-    const world = openDispatcher({ receive: () => delivered, maxBatch: 100 });
-    world.ledger.routes.setChannels([
-      { name: 'ops', subscriptions: [{ types: ['*'], metadata: null }], gatherMs: 1 },
-    ]);
-    world.finalize('s1');
-    world.ledger.recordUpstream({
-      upstream: 'default',
-      at: world.clock.now(),
-      event: 'upstream.down',
-      record: { state: 'down', outSince: world.clock.now(), outageMs: 0 },
-    });
-    await world.clock.advance(10);
-    expect(world.sent.map(({ types }) => types)).toEqual([
-      ['submission.finalized'],
-      ['upstream.down'],
-    ]);
   });
 });

@@ -165,46 +165,6 @@ it('sends every reader its matching events once and in order, in any interleavin
   feed.close();
 });
 
-it('neither skips nor repeats events when a reader catches up during a round', async () => {
-  const log = openLog();
-  const clock = new HeldClock(0);
-  const feed = openFeed(log, clock);
-  log.add();
-  const live = read(feed, 1);
-  await until(() => expect(log.reads).toBe(1));
-  log.add();
-  const late = read(feed, 0);
-  // The feed has read both, and found nothing after them.
-  await until(() => expect(log.reads).toBe(3));
-  expect([seqsOf(live), seqsOf(late)]).toEqual([[], [1, 2]]);
-  clock.fire(0);
-  log.add();
-  clock.fire(25);
-  await until(() =>
-    expect([seqsOf(live), seqsOf(late)]).toEqual([
-      [2, 3],
-      [1, 2, 3],
-    ]),
-  );
-  feed.close();
-});
-
-it('reads a long log in pages, with other work between them', async () => {
-  const log = openLog();
-  for (let index = 0; index < 1_000; index += 1) log.add();
-  const feed = openFeed(log);
-  const reader = read(feed, 0);
-  let turns = 0;
-  await until(() => {
-    turns += 1;
-    expect(reader.text()).toContain('id: 1000\n');
-  });
-  expect(log.reads).toBeGreaterThanOrEqual(10);
-  expect(turns).toBeGreaterThan(1);
-  expect(seqsOf(reader)).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1));
-  feed.close();
-});
-
 it('ends its readers when the log cannot be read, and serves later ones', async () => {
   const log = openLog();
   const feed = openFeed(log);
