@@ -4,8 +4,8 @@ import type { LedgerDatabase } from '../ledger/ledger-database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Config } from '../operations/config/schema.ts';
 import type { Objective } from '../submissions/objective.ts';
-import { Reports } from './reports.ts';
-import { registerReports } from './routes-reports.ts';
+import { registerReports } from './reports-routes.ts';
+import { Reports } from './reports-store.ts';
 
 type Server = {
   config: Config;

@@ -5,7 +5,7 @@ import { CommandError, ExitCode } from '../cli/exit.ts';
 import { table, toJson } from '../cli/output.ts';
 import type { Report, ReportQuery, ReportSums } from '../client/index.ts';
 import { escapeText } from '../lib/text.ts';
-import { toReportCsv } from './routes-report-csv.ts';
+import { toReportCsv } from './report-body.ts';
 
 type Options = ConnectOptions & {
   from?: string;

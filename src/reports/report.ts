@@ -1,6 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
 import type { ObjectiveCounts } from '../submissions/objective.ts';
-import { metadataDimension, REPORT_UNITS } from './report-rows-store.ts';
-import type { Reports } from './reports.ts';
+import { metadataDimension, REPORT_UNITS, type Reports } from './reports-store.ts';
 import { addRollUp, emptyRollUp, type ReportGroup, type RollUp } from './roll-up.ts';
 
 /** Times are epoch milliseconds. */
@@ -79,19 +79,16 @@ export class ReportTable {
 }
 
 /**
- * Days that one step reads: at most 300 rows per upstream, or 5,000 slices of objectives, some 20
- * ms.
+ * Days that are read in one turn of the event loop: at most 300 rows per upstream, or 5,000 slices
+ * of objectives, some 20 ms.
  */
-const DAYS_PER_STEP = { upstream: 400, groups: 3, objectives: 18 };
+const DAYS_PER_TURN = { upstream: 400, groups: 3, objectives: 18 };
 
-/**
- * Reads the rows of a report and adds up those of the same period and group, in steps of some
- * milliseconds.
- */
-export function* buildReport(
+/** Reads the rows of a report, and adds up those of the same period and group. */
+export async function buildReport(
   { rows, objectives, settings }: Reports,
   query: ReportQuery,
-): Generator<void, ReportTable> {
+): Promise<ReportTable> {
   const table = new ReportTable(query);
   const { groupBy, upstream } = query;
   const isByUpstream = groupBy === 'upstream' || groupBy === 'none';
@@ -99,21 +96,21 @@ export function* buildReport(
   const byGroup =
     groupBy === 'credential' ? groupBy : metadataDimension(settings.metadataKey ?? '');
   const dimension = isByUpstream ? 'upstream' : byGroup;
-  for (const part of partsOf(query, isByUpstream ? DAYS_PER_STEP.upstream : DAYS_PER_STEP.groups)) {
+  for (const part of partsOf(query, isByUpstream ? DAYS_PER_TURN.upstream : DAYS_PER_TURN.groups)) {
     for (const { key, sums } of rows.read({ unit, dimension, ...part, upstream }))
       table.add(key, sums);
-    yield;
+    await setImmediate();
   }
-  const withObjective = [...settings.objectives.keys()].filter(
-    (name) => upstream === undefined || name === upstream,
-  );
-  for (const name of isByUpstream ? withObjective : [])
-    for (const part of partsOf(query, DAYS_PER_STEP.objectives)) {
+  if (!isByUpstream) return table;
+  for (const name of settings.objectives.keys()) {
+    if (upstream !== undefined && name !== upstream) continue;
+    for (const part of partsOf(query, DAYS_PER_TURN.objectives)) {
       const counted = objectives.byPeriod({ upstream: name, ...part, unitMs: REPORT_UNITS[unit] });
-      for (const { start, good, bad } of counted)
-        table.addCounts({ start, upstream: name }, { good, bad });
-      yield;
+      for (const { start, ...counts } of counted)
+        table.addCounts({ start, upstream: name }, counts);
+      await setImmediate();
     }
+  }
   return table;
 }
 

@@ -1,5 +1,70 @@
-import { FINAL_STATUSES } from '../submissions/submission.ts';
-import { DurationHistogram } from './duration-histogram.ts';
+import { isObject, parseJson } from '../lib/json.ts';
+import { dataOf } from '../submissions/classify.ts';
+import type { FinalChange } from '../submissions/ports.ts';
+import { FINAL_STATUSES, Status } from '../submissions/submission.ts';
+
+/**
+ * A bucket ends at 1.1 times its start, so that its middle differs from every duration in it by
+ * less than 5 %.
+ */
+const GROWTH = 1.1;
+const LOG_GROWTH = Math.log(GROWTH);
+/** The last bucket, which begins after 80 years. */
+const LAST = 297;
+
+/**
+ * Durations counted in buckets of equal relative width. Histograms can be merged, and percentiles
+ * are exact to 5 %. Stores at most 298 counts, regardless of the number of durations.
+ */
+export class DurationHistogram {
+  /** By bucket. Keys that are whole numbers are in ascending order. */
+  readonly #counts: Record<number, number>;
+
+  constructor(counts: Record<number, number> = {}) {
+    this.#counts = counts;
+  }
+
+  /** Reads the result of `toString`. Unreadable counts are empty, so that they prevent no count. */
+  static parse(text: string): DurationHistogram {
+    const counts = parseJson(text);
+    return new DurationHistogram(isObject(counts) ? (counts as Record<number, number>) : {});
+  }
+
+  /** Durations below a millisecond count as a millisecond. */
+  add(ms: number): void {
+    this.#addTo(Math.min(LAST, Math.floor(Math.log(Math.max(1, ms)) / LOG_GROWTH)), 1);
+  }
+
+  merge(other: DurationHistogram): void {
+    for (const [bucket, count] of Object.entries(other.#counts)) this.#addTo(Number(bucket), count);
+  }
+
+  get count(): number {
+    return Object.values(this.#counts).reduce((sum, count) => sum + count, 0);
+  }
+
+  /**
+   * Returns the duration (ms) that the given share of the durations does not exceed; null if there
+   * are none.
+   */
+  percentile(share: number): number | null {
+    let left = Math.max(1, Math.ceil(share * this.count));
+    for (const [bucket, count] of Object.entries(this.#counts)) {
+      left -= count;
+      if (left <= 0) return GROWTH ** (Number(bucket) + 0.5);
+    }
+    return null;
+  }
+
+  /** Returns {"12":3,"14":1} for three durations in bucket 12 and one in bucket 14. */
+  toString(): string {
+    return JSON.stringify(this.#counts);
+  }
+
+  #addTo(bucket: number, count: number): void {
+    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + count;
+  }
+}
 
 export type FinalStatus = (typeof FINAL_STATUSES)[number];
 
@@ -63,6 +128,34 @@ export function billingOf(data: Readonly<Record<string, unknown>> | null | undef
       : undefined;
   };
   return { fees: amount(data?.fees), dataBilled: amount(data?.data_billed) };
+}
+
+/** Returns what one change adds. A submission that was tracked again counts once for each end. */
+export function rollUpOf({ before, after, at, lagMs }: FinalChange, countedPolls: number): RollUp {
+  const sums = emptyRollUp();
+  const status = after.status as FinalStatus;
+  sums.requests = after.polls - countedPolls;
+  if (before.status === status) sums.corrected = 1;
+  else sums.ended[status] = 1;
+  if (status !== Status.finalized) return sums;
+  const billing = billingOf(dataOf(after.envelope));
+  if (before.status === status) {
+    const earlier = billingOf(dataOf(before.envelope));
+    sums.fees = (billing.fees ?? 0n) - (earlier.fees ?? 0n);
+    sums.dataBilled = (billing.dataBilled ?? 0n) - (earlier.dataBilled ?? 0n);
+    sums.unbilled = unbilled(billing) - unbilled(earlier);
+    return sums;
+  }
+  sums.timeToFinality.add(at - after.trackedAt);
+  if (lagMs !== null) sums.lag.add(lagMs);
+  sums.fees = billing.fees ?? 0n;
+  sums.dataBilled = billing.dataBilled ?? 0n;
+  sums.unbilled = unbilled(billing);
+  return sums;
+}
+
+function unbilled({ fees, dataBilled }: ReturnType<typeof billingOf>): number {
+  return fees === undefined || dataBilled === undefined ? 1 : 0;
 }
 
 /** The common property of the submissions of a row, besides their upstream. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { DurationHistogram } from '../../src/reports/duration-histogram.ts';
+import { DurationHistogram } from '../../src/reports/roll-up.ts';
 
 function histogramOf(durationsMs: readonly number[]): DurationHistogram {
   const histogram = new DurationHistogram();

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { reportSchema } from '../../src/reports/routes-report-body.ts';
+import { reportSchema } from '../../src/reports/report-body.ts';
 import { call, post, problemOf } from '../support/app/http-calls.ts';
 import { ADMIN_TOKEN } from '../support/app/lookups.ts';
 import { openApp, useApp } from '../support/app/running-app.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ReportUnit } from '../../src/reports/report-rows-store.ts';
+import type { ReportUnit } from '../../src/reports/reports-store.ts';
 import {
   context,
   FINAL_DATA,

@@ -1,5 +1,5 @@
 import { Alerts, Mutes } from '../../../src/alerts/alerts-store.ts';
-import { type ReportSettings, Reports } from '../../../src/reports/reports.ts';
+import { type ReportSettings, Reports } from '../../../src/reports/reports-store.ts';
 import type { ObjectiveStatus } from '../../../src/submissions/objective.ts';
 import { Ledger } from '../../../src/wiring/ledger-stores.ts';
 import { context, finalEnvelope, observation, VERDICTS } from './domain.ts';

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { CredentialRecord } from '../access/credentials-store.ts';
 import { CONFIGURED_CREDENTIALS } from '../access/scopes.ts';
 import { timeSchema } from '../http/query.ts';
+import { toCsvLine } from '../lib/csv.ts';
 import { iso } from '../lib/timestamps.ts';
 import {
   attained,
@@ -12,12 +13,18 @@ import {
   type ObjectiveStatus,
 } from '../submissions/objective.ts';
 import { FINAL_STATUSES } from '../submissions/submission.ts';
-import type { DurationHistogram } from './duration-histogram.ts';
 import type { ReportLine, ReportQuery, ReportSums } from './report.ts';
-import { REPORT_UNITS } from './report-rows-store.ts';
-import type { FinalStatus } from './roll-up.ts';
-import { groupingSchema, intervalSchema } from './routes-report-query.ts';
+import { REPORT_UNITS } from './reports-store.ts';
+import type { DurationHistogram, FinalStatus } from './roll-up.ts';
 
+export const intervalSchema = z
+  .enum(['hour', 'day', 'total'])
+  .describe('Length of the periods of a report')
+  .meta({ id: 'ReportInterval' });
+export const groupingSchema = z
+  .enum(['none', 'upstream', 'credential', 'metadata'])
+  .describe('What the rows of a report have in common')
+  .meta({ id: 'ReportGrouping' });
 const count = z.int();
 const seconds = z.number().describe('Seconds, exact to 5 %');
 const amount = z
@@ -199,7 +206,7 @@ export function toReportFrame(
   },
 ): {
   before: Omit<ReportBody, 'rows' | 'total' | 'objectives'>;
-  after: Pick<ReportBody, 'total' | 'objectives'>;
+  after: { total: ReportBody['total']; objectives: ReportBody['objectives'] };
 } {
   const { query, metadataKey, objectives } = context;
   return {
@@ -280,4 +287,54 @@ function rounded(value: number): number {
 
 function dayOf(ms: number): string {
   return iso(ms).slice(0, 10);
+}
+
+type Row = ReportBody['rows'][number];
+type Cell = string | number | null;
+
+const PERCENTILES = ['count', 'p50', 'p90', 'p99'] as const;
+const unit = (name: string) => (name === 'count' ? '' : '_s');
+
+const COLUMNS: readonly (readonly [name: string, of: (row: Row) => Cell])[] = [
+  ['start', ({ start }) => start],
+  ['group', ({ group }) => group],
+  ['credential_id', (row) => row.credential_id],
+  ['other', ({ other }) => String(other)],
+  ...FINAL_STATUSES.map(
+    (status) => [status, ({ submissions }: Row): Cell => submissions[status]] as const,
+  ),
+  ['corrected', ({ corrected }) => corrected],
+  ['requests', ({ requests }) => requests],
+  ...(['time_to_finality', 'detection_lag'] as const).flatMap((name) =>
+    PERCENTILES.map(
+      (percentile) =>
+        [
+          `${name}_${percentile}${unit(percentile)}`,
+          (row: Row): Cell => row[`${name}_s`]?.[percentile] ?? null,
+        ] as const,
+    ),
+  ),
+  ['fees', ({ fees }) => fees],
+  ['data_billed', (row) => row.data_billed],
+  ['without_billing', (row) => row.without_billing],
+  ['objective_good', ({ objective }) => objective?.good ?? null],
+  ['objective_bad', ({ objective }) => objective?.bad ?? null],
+];
+
+type Options = { isTerminal?: boolean };
+
+/** The header line. */
+export const CSV_HEADER = toCsvLine(COLUMNS.map(([name]) => name));
+
+/** Returns a row of a report as a line of CSV. `isTerminal`: also escapes control characters. */
+export function toCsvRow(row: Row, options: Options = {}): string {
+  return toCsvLine(
+    COLUMNS.map(([, of]) => of(row)),
+    options,
+  );
+}
+
+/** Returns the rows of a report as CSV with a header line. */
+export function toReportCsv({ rows }: { rows: readonly Row[] }, options: Options = {}): string {
+  return [CSV_HEADER, ...rows.map((row) => toCsvRow(row, options))].join('');
 }

@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream';
-import { setImmediate } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { CredentialRecord } from '../access/credentials-store.ts';
@@ -7,11 +6,84 @@ import { operations, sendProblem } from '../http/problems.ts';
 import type { TypedServer } from '../http/typed-server.ts';
 import { jsonStream, textOf } from '../http/write-in-turns.ts';
 import type { Clock } from '../lib/clock.ts';
-import { buildReport } from './report.ts';
-import type { Reports } from './reports.ts';
-import { reportSchema, rowWriter, toReportFrame } from './routes-report-body.ts';
-import { CSV_HEADER, toCsvRow } from './routes-report-csv.ts';
-import { reportQuerySchema, toReportQuery } from './routes-report-query.ts';
+import { buildReport, type ReportQuery } from './report.ts';
+import {
+  CSV_HEADER,
+  groupingSchema,
+  intervalSchema,
+  reportSchema,
+  rowWriter,
+  toCsvRow,
+  toReportFrame,
+} from './report-body.ts';
+import { REPORT_UNITS, type Reports } from './reports-store.ts';
+
+const DAY_MS = REPORT_UNITS.day;
+const DEFAULT_DAYS = 30;
+const MAX_DAYS = { hour: 8, day: 400, total: 400 } as const;
+/** Limit for reports with a row for each day and group, because a day may have a hundred groups. */
+const MAX_DAYS_OF_GROUPS = 92;
+
+const formatSchema = z
+  .enum(['json', 'csv'])
+  .describe('Format of a report')
+  .meta({ id: 'ReportFormat' });
+
+const day = z.iso.date('must be a day like 2026-01-31');
+
+const reportQuerySchema = z.strictObject({
+  from: day
+    .optional()
+    .describe('First day (UTC), such as 2026-01-01; default: 29 days before the last')
+    .meta({ examples: ['2026-01-01'] }),
+  to: day
+    .optional()
+    .describe('Last day (UTC), included; default: today')
+    .meta({ examples: ['2026-01-31'] }),
+  interval: intervalSchema
+    .default('day')
+    .describe(
+      'Length of the periods: hours (of the last 8 days; not with credential or metadata), days, or one for everything',
+    ),
+  group_by: groupingSchema
+    .default('upstream')
+    .describe(
+      'One row per period and upstream, credential (needs the scope operations:read), value of `reports.metadata_key`, or one for all',
+    ),
+  upstream: z
+    .string()
+    .max(32)
+    .optional()
+    .describe('Only submissions of this upstream')
+    .meta({ examples: ['default'] }),
+  format: formatSchema.optional().describe('Default: by the Accept header, else json'),
+});
+type ReportParameters = z.output<typeof reportQuerySchema>;
+
+/** Returns the query of valid parameters, or the invalid parameter and the reason. */
+function toReportQuery(
+  parameters: ReportParameters,
+  now: number,
+): { query: ReportQuery } | { invalid: string; reason: string } {
+  const { interval, group_by: groupBy, upstream } = parameters;
+  const until =
+    (parameters.to === undefined ? Math.floor(now / DAY_MS) * DAY_MS : Date.parse(parameters.to)) +
+    DAY_MS;
+  const isGrouped = groupBy === 'credential' || groupBy === 'metadata';
+  const maxDays = isGrouped && interval === 'day' ? MAX_DAYS_OF_GROUPS : MAX_DAYS[interval];
+  const defaultDays = Math.min(DEFAULT_DAYS, maxDays);
+  const from =
+    parameters.from === undefined ? until - defaultDays * DAY_MS : Date.parse(parameters.from);
+  if (from >= until) return { invalid: 'to', reason: 'must not be before from' };
+  if (interval === 'hour' && isGrouped)
+    return { invalid: 'interval', reason: `hours cannot be grouped by ${groupBy}` };
+  if (until - from > maxDays * DAY_MS)
+    return {
+      invalid: 'from',
+      reason: `must be at most ${maxDays} days before to, with this interval and group_by`,
+    };
+  return { query: { from, until, interval, groupBy, upstream } };
+}
 
 const csvSchema = z
   .string()
@@ -73,7 +145,7 @@ export function registerReports(
       const detail = 'group_by=credential needs the scope operations:read';
       return sendProblem(reply, { status: 403, detail });
     }
-    const table = await inTurns(buildReport(reports, query));
+    const table = await buildReport(reports, query);
     const { before, after } = toReportFrame(table.total, {
       query,
       metadataKey,
@@ -91,15 +163,6 @@ export function registerReports(
     const rows = jsonStream(before, ['rows', table.lines(), rowOf], after);
     return reply.type('application/json; charset=utf-8').send(rows as never);
   });
-}
-
-/** Runs the steps of `work`, and other work between them. */
-async function inTurns<Result>(work: Generator<void, Result>): Promise<Result> {
-  for (;;) {
-    const step = work.next();
-    if (step.done) return step.value;
-    await setImmediate();
-  }
 }
 
 function wantsCsv({ headers }: FastifyRequest, format: 'json' | 'csv' | undefined): boolean {
