@@ -37,7 +37,7 @@ const longRunCost = ({ submissions }: Run) => costOf(submissions.slice(submissio
 
 const shapes = [
   ...Object.entries(SHAPES),
-  ...[8, 14, 46, 47, 2, 5].map(
+  ...[8, 46].map(
     (seed) => [`mixture, seed ${seed}`, mixture(seededRandom(seed * 77 + 5))] as const,
   ),
 ];
@@ -76,14 +76,14 @@ describe('for any distribution of finality time', () => {
   });
 
   it('in a stall of 28 minutes all fail: they are found final soon after it', () => {
-    const [fromMs, stallMs] = [START_MS + 3_600_000, 28 * 60_000];
+    const [fromMs, stallMs] = [START_MS + 1_800_000, 28 * 60_000];
     const world = stallingWorld(sandboxWorld({ world: 'usual', seed: SEED }), {
       fromMs,
       untilMs: fromMs + stallMs,
     });
-    const { submissions } = run(world, LEARNED, { perS: 0.1, submissions: 600 });
+    const { submissions } = run(world, LEARNED, { perS: 0.1, submissions: 400 });
     const hit = submissions.filter(
-      ({ trackedAt }) => trackedAt >= 3_600_000 && trackedAt < 3_600_000 + stallMs,
+      ({ trackedAt }) => trackedAt >= 1_800_000 && trackedAt < 1_800_000 + stallMs,
     );
     const lags = hit.map(({ detectedAt, finalAt }) => detectedAt - finalAt).sort((a, b) => a - b);
     expect(hit.length).toBeGreaterThan(100);

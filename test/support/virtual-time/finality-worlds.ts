@@ -128,7 +128,7 @@ export function periodic(
 /** Shapes of finality time; seconds from tracking. */
 export const SHAPES: Record<string, Finality> = {
   exponential: aged((random) => exponential(30, random)),
-  'exponential, an hour': aged((random) => exponential(3_600, random)),
+  'exponential, 20 minutes': aged((random) => exponential(1_200, random)),
   uniform: aged((random) => 10 + 60 * random()),
   constant: aged(() => 47),
   instant: aged(() => 0),
