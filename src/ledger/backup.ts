@@ -2,8 +2,8 @@ import { closeSync, fdatasyncSync, openSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import { verifyLedger } from './check.ts';
 import { LedgerError, toLedgerError } from './errors.ts';
+import { createPrivateFile } from './files.ts';
 import { openSnapshot } from './open.ts';
-import { createPrivateFile } from './permissions.ts';
 import { openStaging, publish, refuseTaken, type Staging } from './staging.ts';
 
 /**

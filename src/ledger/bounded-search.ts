@@ -1,5 +1,5 @@
 import type { LedgerDatabase } from './ledger-database.ts';
-import { ReadLimit } from './read-limit.ts';
+import { ReadLimit } from './page.ts';
 
 /** If a source has at most this many rows, no source is counted further. */
 const FEW = 100;

@@ -1,9 +1,9 @@
-// Copies the write-ahead log of a ledger to its file while the server goes on, see checkpoints.ts.
+// Copies the write-ahead log of a ledger to its file while the server goes on, see log-sync.ts.
 import { fdatasyncSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 import Database from 'better-sqlite3';
-import type { CheckpointResult, ThreadData } from './checkpoints.ts';
 import { isFailedSync } from './errors.ts';
+import type { CheckpointResult, ThreadData } from './log-sync.ts';
 
 const { file, ledger, closed } = workerData as ThreadData;
 // Open for as long as the ledger: the system reports a failed write to every descriptor that was

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { sqliteCodeOf } from './errors.ts';
-import { createPrivateFile } from './permissions.ts';
+import { createPrivateFile } from './files.ts';
 
 /** Commands read the file for a moment, which must not keep a server from starting. */
 const READ_MS = 250;

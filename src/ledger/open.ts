@@ -10,15 +10,14 @@ import {
 import { dirname, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { damaged, guarded, LedgerError, sqliteCodeOf } from './errors.ts';
-import { syncWithFolder } from './files.ts';
-import { LedgerDatabase } from './ledger-database.ts';
-import { INSTALLATION, lockFile } from './lock.ts';
 import {
   createPrivateFile,
-  refuseForeignOwner,
   refuseLinkedSideFiles,
+  syncWithFolder,
   tightenPermissions,
-} from './permissions.ts';
+} from './files.ts';
+import { LedgerDatabase } from './ledger-database.ts';
+import { INSTALLATION, lockFile } from './lock.ts';
 import {
   markingFailedSync,
   needsRecovery,
@@ -43,8 +42,6 @@ export const MAX_LOG_BYTES = 64 * 1024 * 1024;
 
 type OpenedDatabase = {
   db: Database.Database;
-  /** Files and folders whose permissions for other users were removed. */
-  tightened: string[];
   /** The random id of the lock file, which identifies this place of the ledger. */
   installation: string;
   close(): void;
@@ -60,8 +57,6 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
     const path = realPath(file);
     createFolder(path);
     refuseLinkedSideFiles(path);
-    refuseForeignOwner(path);
-    const tightened = tightenPermissions(path);
     const lock = lockFile(path);
     try {
       if (needsRecovery(path)) {
@@ -75,12 +70,12 @@ export function openDatabase(options: OpenOptions): OpenedDatabase {
         () => closeUnchanged(db),
         () => {
           check(db, file);
+          tightenPermissions(path);
           markingFailedSync(path, () => prepare(db, options));
         },
       );
       return {
         db,
-        tightened,
         installation: lock.prepare(INSTALLATION).pluck().get() as string,
         close: () => {
           closeLedger(db);

@@ -3,9 +3,14 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { assertUndamaged } from './check.ts';
 import { damaged, isFailedSync, LedgerError, sqliteCodeOf } from './errors.ts';
-import { copyToPrivateFile, linkOrCopy, syncWithFolder } from './files.ts';
+import {
+  copyToPrivateFile,
+  createPrivateFile,
+  linkOrCopy,
+  refuseLinkedSideFiles,
+  syncWithFolder,
+} from './files.ts';
 import { isServed, lockFile } from './lock.ts';
-import { createPrivateFile, refuseForeignOwner, refuseLinkedSideFiles } from './permissions.ts';
 import { assertOwnSchema } from './schema.ts';
 import { openStaging } from './staging.ts';
 
@@ -123,7 +128,6 @@ export function publishReplacement(complete: string, path: string): void {
  */
 export function completeReplacement(path: string): void {
   if (existsSync(`${path}${REPLACEMENT}`)) {
-    refuseForeignOwner(`${path}${REPLACEMENT}`);
     // SQLite would apply the log of the old file to the new one.
     for (const suffix of ['-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true });
     syncWithFolder(`${path}${REPLACEMENT}`);

@@ -2,10 +2,15 @@ import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:
 import Database from 'better-sqlite3';
 import { verifyLedger } from './check.ts';
 import { guarded, LedgerError, toLedgerError } from './errors.ts';
-import { copyToPrivateFile, isSqliteFile, linkOrCopy, syncWithFolder } from './files.ts';
+import {
+  copyToPrivateFile,
+  isSqliteFile,
+  linkOrCopy,
+  refuseLinkedSideFiles,
+  syncWithFolder,
+} from './files.ts';
 import { lockFile } from './lock.ts';
 import { closeUnchanged, createFolder, RECORD_MISSING_EVENTS, realPath } from './open.ts';
-import { refuseLinkedSideFiles } from './permissions.ts';
 import {
   completeReplacement,
   markingFailedSync,

@@ -1,11 +1,11 @@
+import { statSync } from 'node:fs';
 import { guarded } from './errors.ts';
 import type { LedgerDatabase } from './ledger-database.ts';
-import { MAX_LOG_BYTES, probe } from './open.ts';
+import { existingLedgerPath, MAX_LOG_BYTES, openDatabase, probe } from './open.ts';
+import { markingFailedSync } from './recovery.ts';
 
 /** This many free pages, or a tenth of the file if that is more, are kept for future writes. */
 const MIN_FREE_PAGES = 256;
-/** The value of `PRAGMA auto_vacuum` for INCREMENTAL. */
-const INCREMENTAL = 2;
 
 /** The disk space of the ledger. Throws LedgerError. */
 export class Space {
@@ -22,11 +22,10 @@ export class Space {
    * being copied. The commit of this call shortens it if it was copied.
    */
   isLogLarge(now: number): boolean {
-    const isLarge = () => this.#stats.walBytes() > MAX_LOG_BYTES;
-    if (!isLarge()) return false;
+    if (this.#stats.walBytes() <= MAX_LOG_BYTES) return false;
     const { connection } = this.#db;
     this.#db.unsyncedTransaction(() => probe(connection, now));
-    return isLarge();
+    return this.#stats.walBytes() > MAX_LOG_BYTES;
   }
 
   /**
@@ -35,17 +34,35 @@ export class Space {
    */
   shrink(pages: number): boolean {
     const { connection, file } = this.#db;
+    const pragma = (name: string) => Number(connection.pragma(name, { simple: true }));
+    const spare = () =>
+      pragma('freelist_count') - Math.max(MIN_FREE_PAGES, pragma('page_count') / 10);
     return guarded(file, () => {
-      if (this.#pragma('auto_vacuum') !== INCREMENTAL) return false;
-      const spare = () =>
-        this.#pragma('freelist_count') - Math.max(MIN_FREE_PAGES, this.#pragma('page_count') / 10);
       if (spare() <= 0) return false;
       connection.pragma(`incremental_vacuum(${pages})`);
       return spare() > 0;
     });
   }
+}
 
-  #pragma(name: string): number {
-    return Number(this.#db.connection.pragma(name, { simple: true }));
+/**
+ * Rewrites a ledger without its free pages, so that later ones can be returned to the file system.
+ * Returns its size before and after, in bytes. Throws LedgerError, and leaves the ledger unchanged,
+ * if it is missing or in use or the disk is full.
+ */
+export function vacuumLedger(file: string, now: number): { before: number; after: number } {
+  guarded(file, () => existingLedgerPath(file));
+  const { db, close } = openDatabase({ file, now });
+  try {
+    const before = statSync(db.name).size;
+    const vacuum = () => {
+      db.pragma('auto_vacuum = INCREMENTAL');
+      db.exec('VACUUM');
+      db.pragma('wal_checkpoint(TRUNCATE)');
+    };
+    guarded(file, () => markingFailedSync(db.name, vacuum));
+    return { before, after: statSync(db.name).size };
+  } finally {
+    close();
   }
 }

@@ -12,7 +12,6 @@ import { LedgerError, sqliteCodeOf } from './errors.ts';
 import { syncWithFolder } from './files.ts';
 import { lockFile } from './lock.ts';
 
-const OPEN_TO_OTHERS = 0o022;
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'];
 
 /** A private folder with one incomplete file. */
@@ -26,13 +25,9 @@ export type Staging = ReturnType<typeof openStaging>;
  */
 export function openStaging(target: string) {
   const prefix = `${target}.partial-`;
-  for (const leftover of ownFolders(prefix)) removeLeftover(leftover, target);
+  for (const name of readdirSync(dirname(target)))
+    if (name.startsWith(basename(prefix))) removeLeftover(join(dirname(target), name), target);
   const folder = mkdtempSync(prefix);
-  if (!isPrivate(folder)) {
-    rmSync(folder, { recursive: true, force: true });
-    const message = `${dirname(target)} does not keep new folders private: write to another folder, and copy the file from there`;
-    throw new LedgerError('read_only', message);
-  }
   const file = join(folder, 'file');
   const lock = lockFile(file);
   return {
@@ -69,22 +64,6 @@ export function refuseTaken(target: string): void {
 
 function taken(target: string): LedgerError {
   return new LedgerError('read_only', `${target} already exists and was left unchanged`);
-}
-
-/** Returns the staging folders of this user. */
-function ownFolders(prefix: string): string[] {
-  const folder = dirname(prefix);
-  const names = readdirSync(folder).filter((name) => name.startsWith(basename(prefix)));
-  return names.map((name) => join(folder, name)).filter(isPrivate);
-}
-
-function isPrivate(folder: string): boolean {
-  const found = lstatSync(folder, { throwIfNoEntry: false });
-  return (
-    found?.isDirectory() === true &&
-    found.uid === process.geteuid?.() &&
-    (found.mode & OPEN_TO_OTHERS) === 0
-  );
 }
 
 /**

@@ -4,7 +4,7 @@ import { createProgress, plural, toJson } from '../cli/output.ts';
 import { ledgerOf, type SettingsOptions, withSettings } from '../cli/settings-file.ts';
 import { checkPrimary } from '../ledger/primary.ts';
 import { restoreLedger } from '../ledger/restore.ts';
-import { vacuumLedger } from '../ledger/vacuum.ts';
+import { vacuumLedger } from '../ledger/space.ts';
 
 export function addBackup(program: Command): void {
   withSettings(program.command('backup'))

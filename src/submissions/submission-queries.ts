@@ -1,5 +1,5 @@
 import { CommittedChanges, type LedgerDatabase } from '../ledger/ledger-database.ts';
-import { ReadLimit } from '../ledger/read-limit.ts';
+import { ReadLimit } from '../ledger/page.ts';
 import { storedObject, storedTime } from '../lib/stored.ts';
 import { readChanges } from './option-changes.ts';
 import {

@@ -50,10 +50,6 @@ const HANGING_MS = 10_000;
  */
 export class Ledger implements WatcherLedger {
   readonly file: string;
-  /**
-   * Files and folders whose permissions for other users were removed when the ledger was opened.
-   */
-  readonly tightened: readonly string[];
   readonly credentials: CredentialStore;
   readonly audit: AuditTrail;
   readonly sessions: SessionStore;
@@ -78,17 +74,16 @@ export class Ledger implements WatcherLedger {
   readonly #upstreams: UpstreamStore;
 
   /**
-   * `deferredSync`: commits do not wait for the disk, see file/sync/log-sync.ts. Default: each
+   * `deferredSync`: commits do not wait for the disk, see log-sync.ts. Default: each
    * commit waits, and `whenDurable` returns undefined.
    */
   constructor(options: OpenOptions & { deferredSync?: DeferredSync }) {
-    const { db, tightened, installation, close } = openDatabase(options);
+    const { db, installation, close } = openDatabase(options);
     const { deferredSync } = options;
     const sync = deferredSync && closingOnError(close, () => new LogSync(db, deferredSync));
     const database = new LedgerDatabase(db, options.file, sync);
     const counts = new StatusCounts(database);
     this.file = options.file;
-    this.tightened = tightened;
     this.database = database;
     this.#installation = installation;
     this.#close = () => {
@@ -145,7 +140,7 @@ export class Ledger implements WatcherLedger {
 
   /**
    * Makes this server the primary of the ledger. Must be called before anything else is written.
-   * See maintenance/primary.ts.
+   * See primary.ts.
    */
   claim(now: number) {
     return claimPrimary(this.database, { installation: this.#installation, now });
@@ -296,8 +291,6 @@ export function openLedger({
       },
     },
   });
-  if (ledger.tightened.length > 0)
-    log.warn({ files: ledger.tightened }, 'ledger.permissions_tightened');
   const { isCopy, generation } = closingOnError(
     () => ledger.close(),
     () => ledger.claim(clock.now()),

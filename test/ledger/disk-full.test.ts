@@ -6,7 +6,6 @@ import {
   allSubmissions,
   integrityOf,
   openLedger,
-  trackRequest,
   trackRequests,
 } from '../support/ledger/ledger-file.ts';
 
@@ -72,12 +71,5 @@ describe('a full disk', () => {
     expect(again.track(trackRequests(2_000, 'big-'), 0).kind).toBe('tracked');
     expect(allSubmissions(again)).toHaveLength(kept.length + 2_000);
     expect(integrityOf(ledger.file)).toBe('ok');
-  });
-
-  it('a single row is accepted as soon as there is space for it', () => {
-    const { ledger } = fullLedger();
-    ledger.close();
-    const larger = openLedger({ file: ledger.file, maxPages: MAX_PAGES * 2 });
-    expect(larger.track([trackRequest('one more')], 0).kind).toBe('tracked');
   });
 });

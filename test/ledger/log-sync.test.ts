@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readlinkSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
@@ -113,17 +113,6 @@ describe('a commit whose sync is deferred', () => {
     expect(ledger.events.newestSeq()).toBeGreaterThan(newest);
     expect(notified.appended).toBeGreaterThan(0);
     expect(notified.waiting).toBeGreaterThan(0);
-  });
-
-  it('is known as a change that is not on the disk, for its submission only', async () => {
-    const { ledger } = await openDeferred();
-    ledger.track([trackRequest('a'), trackRequest('b')], 1);
-    await ledger.whenDurable();
-    ledger.record([observation('finalized', 2, 'a')], context());
-    const of = (id: string) => ledger.isUnsynced({ submissionId: id } as never);
-    expect([of('a'), of('b')]).toEqual([true, false]);
-    await ledger.whenDurable();
-    expect(of('a')).toBe(false);
   });
 
   it('is known as a change that is not on the disk until every change of its submission is', async () => {
@@ -269,30 +258,6 @@ describe('the log of a ledger whose syncs are deferred', () => {
     await expect(ledger.whenDurable()).rejects.toBe(failures[0]);
     expect(existsSync(`${ledger.file}.sync-failed`)).toBe(true);
   });
-
-  it.skipIf(!existsSync('/proc/self/fd'))(
-    'leaves no descriptor open after a ledger was closed without a checkpoint in progress',
-    async () => {
-      const file = join(tempFolder(), 'dawatch.db');
-      const isOpen = () =>
-        readdirSync('/proc/self/fd').some((fd) => targetOf(`/proc/self/fd/${fd}`).startsWith(file));
-      const ledger = new Ledger({ file, now: 0, deferredSync: { onFailed: () => undefined } });
-      ledger.upstream('default');
-      const { postMessage } = Worker.prototype;
-      const ended = Promise.withResolvers<void>();
-      Worker.prototype.postMessage = function (message) {
-        this.once('message', () => ended.resolve());
-        return postMessage.call(this, message);
-      };
-      onTestFinished(() => void Object.assign(Worker.prototype, { postMessage }));
-      trackLarge(ledger);
-      await ledger.whenDurable();
-      await ended.promise;
-      expect(isOpen()).toBe(true);
-      ledger.close();
-      expect(isOpen()).toBe(false);
-    },
-  );
 });
 
 /** Tracks so much that a checkpoint starts. */
@@ -302,12 +267,4 @@ function trackLarge(ledger: Ledger): void {
     trackRequests(600).map((request) => ({ ...request, metadata })),
     1,
   );
-}
-
-function targetOf(link: string): string {
-  try {
-    return readlinkSync(link);
-  } catch {
-    return '';
-  }
 }

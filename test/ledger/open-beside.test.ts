@@ -1,6 +1,5 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CredentialStore } from '../../src/access/credentials-store.ts';
 import { LedgerError } from '../../src/ledger/errors.ts';
@@ -84,16 +83,6 @@ describe('a command without a server', () => {
     writeFileSync(empty, '');
     expect(refusal(empty).message).toContain(`there is no ledger at ${empty}`);
     expect(readdirSync(dirname(empty))).toEqual(['empty.db']);
-  });
-
-  it('refuses a database of another program and leaves it unchanged', () => {
-    const file = join(tempFolder(), 'other.db');
-    const db = new Database(file);
-    db.exec('CREATE TABLE theirs (a)');
-    db.close();
-    expect(refusal(file).problem).toBe('foreign');
-    const tables = rawConnection(file).prepare('SELECT name FROM sqlite_schema').pluck().all();
-    expect(tables).toEqual(['theirs']);
   });
 
   it('fails with an explanation when another process writes for too long', () => {

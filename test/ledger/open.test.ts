@@ -4,7 +4,6 @@ import {
   existsSync,
   mkdirSync,
   readFileSync,
-  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -13,7 +12,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { LedgerError } from '../../src/ledger/errors.ts';
 import { openDatabase } from '../../src/ledger/open.ts';
 import { Ledger } from '../../src/wiring/ledger-stores.ts';
-import { openLedger, rawConnection, trackRequest } from '../support/ledger/ledger-file.ts';
+import { openLedger, trackRequest } from '../support/ledger/ledger-file.ts';
 import { startChild } from '../support/processes/child-process.ts';
 import { tempFolder } from '../support/temp-folder.ts';
 
@@ -32,13 +31,6 @@ function problemOfOpening(file: string): string {
 }
 
 describe('opening', () => {
-  it('creates files that only their owner may read, because they hold webhook secrets', () => {
-    const file = join(tempFolder(), 'dawatch.db');
-    openLedger({ file }).track([trackRequest('s')], 0);
-    for (const suffix of ['', '-wal', '-shm'])
-      expect(statSync(`${file}${suffix}`).mode & 0o777, suffix).toBe(0o600);
-  });
-
   it('creates the file and its folders, with full synchronization', () => {
     const file = join(tempFolder(), 'some', 'where', 'dawatch.db');
     const { db, close } = openDatabase({ file, now: 0 });
@@ -47,27 +39,6 @@ describe('opening', () => {
     expect(db.pragma('synchronous', { simple: true })).toBe(2);
     expect(db.pragma('foreign_keys', { simple: true })).toBe(1);
     expect(existsSync(file)).toBe(true);
-  });
-
-  it('enforces foreign keys', () => {
-    const ledger = openLedger();
-    const record = { state: 'down', outSince: 1, outageMs: 0 } as const;
-    const change = { upstream: 'nobody', at: 1, event: 'upstream.down', record } as const;
-    expect(() => ledger.recordUpstream(change)).toThrow(/FOREIGN KEY/);
-    expect(rawConnection(ledger.file).prepare('SELECT count(*) FROM outbox').pluck().get()).toBe(0);
-  });
-
-  it('numbers the migrations that ran, and runs none twice', () => {
-    const ledger = openLedger();
-    ledger.track([trackRequest('s')], 5);
-    ledger.close();
-    const db = rawConnection(ledger.file);
-    expect(db.pragma('user_version', { simple: true })).toBeGreaterThan(0);
-    expect(db.pragma('application_id', { simple: true })).toBe(0x64617761);
-    expect(openLedger({ file: ledger.file }).submissions.get('s')).toMatchObject({
-      submissionId: 's',
-      trackedAt: 5,
-    });
   });
 
   it('can be closed twice', () => {

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import { ReadLimit } from '../../src/ledger/read-limit.ts';
+import { ReadLimit } from '../../src/ledger/page.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import { openLedger, trackRequests } from '../support/ledger/ledger-file.ts';
 

@@ -1,7 +1,6 @@
 import {
   copyFileSync,
   existsSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   statSync,
@@ -160,18 +159,11 @@ describe('a restore changes nothing', () => {
       'corrupt',
       /backup\.db is damaged or not a SQLite/,
     ],
-    ['an empty file', (backup) => writeFileSync(backup, ''), 'foreign', /is empty/],
     [
       'half of a backup',
       (backup) => writeFileSync(backup, readFileSync(backup).subarray(0, 20_000)),
       'corrupt',
       /damaged/,
-    ],
-    [
-      'a database of another program',
-      (backup) => alter(backup, 'PRAGMA application_id = 1'),
-      'foreign',
-      /another program/,
     ],
     [
       'a backup of a newer dawatch',
@@ -232,13 +224,6 @@ describe('a restore changes nothing', () => {
     db.exec('CREATE TABLE theirs (text TEXT)');
     db.close();
     expect(refusal(file, backup).problem).toBe('foreign');
-  });
-
-  it('if the target is a folder', async () => {
-    const { backup } = await openWorld();
-    const file = join(tempFolder(), 'dawatch.db');
-    mkdirSync(file);
-    expect(() => restoreLedger({ file, backup, now: NOW })).toThrow(LedgerError);
   });
 });
 

@@ -1,5 +1,8 @@
 import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
+import type { LedgerError } from '../../src/ledger/errors.ts';
+import { vacuumLedger } from '../../src/ledger/space.ts';
 import type { Ledger } from '../../src/wiring/ledger-stores.ts';
 import { context, observation } from '../support/ledger/domain.ts';
 import {
@@ -9,7 +12,7 @@ import {
   trackRequests,
 } from '../support/ledger/ledger-file.ts';
 import { HOUR_MS, openMaintenance } from '../support/ledger/maintenance.ts';
-import { withAlerts } from '../support/ledger/report-ledger.ts';
+import { tempFolder } from '../support/temp-folder.ts';
 
 const MIB = 1_048_576;
 const metadata = { filler: 'x'.repeat(16_000) };
@@ -68,27 +71,6 @@ describe('the write-ahead log', () => {
     expect(errors).toEqual([]);
   });
 
-  it('is not filled further by pruning while a reader uses it', async () => {
-    const ledger = openLedger();
-    fill(ledger, 50);
-    finalizeAll(ledger, 50);
-    const reader = rawConnection(ledger.file);
-    reader.exec('BEGIN; SELECT count(*) FROM submissions');
-    for (let turn = 0; turn < 14; turn++) fill(ledger, 300, `t${turn}-`);
-    expect(ledger.stats.bytes().wal).toBeGreaterThan(64 * MIB);
-    const { clock, pruned, errors } = openMaintenance(
-      ledger,
-      { submissionsMs: HOUR_MS },
-      3 * HOUR_MS,
-    );
-    await clock.advance(2 * 60_000);
-    expect(pruned).toEqual([]);
-    reader.exec('COMMIT');
-    await clock.advance(2 * 60_000);
-    expect(pruned).toEqual([{ submissions: 50, events: 0, deliveries: 0 }]);
-    expect(errors).toEqual([]);
-  });
-
   it('is copied by another thread before a server shortens it, and pruning waits for that', async () => {
     const ledger = openLedger({ deferredSync: { onFailed: () => undefined } });
     fill(ledger, 50);
@@ -115,17 +97,25 @@ describe('the write-ahead log', () => {
     expect(integrityOf(ledger.file)).toBe('ok');
     expect(errors).toEqual([]);
   });
+});
 
-  it('raises an alert while it is large', () => {
-    const ledger = openLedger();
-    const query = {
-      upstreams: ['default'],
-      failuresSince: 0,
-      deadSince: 0,
-      waitingBefore: 0,
-      now: 0,
-    };
-    expect(withAlerts(ledger).alerts.facts(query).walBytes).toBe(ledger.stats.bytes().wal);
-    expect(ledger.stats.bytes().wal).toBeGreaterThan(0);
-  });
+it('dawatch vacuum shrinks a ledger', () => {
+  const ledger = openLedger();
+  ledger.track(trackRequests(5_000), 0);
+  ledger.close();
+  const db = rawConnection(ledger.file);
+  db.exec("DELETE FROM history; DELETE FROM submissions WHERE submission_id <> 's7'");
+  db.close();
+  const { before, after } = vacuumLedger(ledger.file, 0);
+  expect(statSync(ledger.file).size).toBe(after);
+  expect(after).toBeLessThan(before / 2);
+  expect(integrityOf(ledger.file)).toBe('ok');
+});
+
+it('dawatch vacuum is refused without a ledger, and while a server uses it', () => {
+  expect(() => vacuumLedger(join(tempFolder(), 'nowhere.db'), 0)).toThrow(/there is no ledger/);
+  const { file } = openLedger();
+  expect(() => vacuumLedger(file, 0)).toThrow(
+    expect.objectContaining({ problem: 'locked' }) as LedgerError,
+  );
 });

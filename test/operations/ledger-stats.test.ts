@@ -187,14 +187,6 @@ it('a replayed delivery waits since the replay, not since its event', () => {
   expect(ledger.stats.deliveries().oldestWaitingAt).toBe(4_000);
 });
 
-it('reports the sizes of its files', () => {
-  const ledger = openLedger();
-  ledger.track(trackRequests(100), 0);
-  const { database, wal } = ledger.stats.bytes();
-  expect(database).toBeGreaterThanOrEqual(4_096);
-  expect(wal).toBeGreaterThan(4_096);
-});
-
 it('reports the duration of each commit, and not of rollbacks', () => {
   const ledger = openLedger();
   const reported: number[] = [];

@@ -236,11 +236,6 @@ const LEDGER_EVENTS = {
     ['err'],
     CHECK_DISK,
   ),
-  'ledger.permissions_tightened': warn(
-    'the server starts and other users could read or write files of the ledger. Their access was removed',
-    ['files'],
-    'rotate the webhook secrets if another user may have read them',
-  ),
   'ledger.continued': warn(
     'the server starts with a copy of a ledger that another server served before: a restored replica or backup. It continues the ledger as the next generation',
     ['generation'],

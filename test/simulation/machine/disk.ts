@@ -12,7 +12,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import workers from 'node:worker_threads';
 import Database from 'better-sqlite3';
-import type { ThreadData } from '../../../src/ledger/checkpoints.ts';
+import type { ThreadData } from '../../../src/ledger/log-sync.ts';
 import type { Machine } from './machine.ts';
 import type { Random } from './random.ts';
 import { SyncedLog } from './synced-log.ts';
